@@ -65,7 +65,7 @@ def main() -> int:
             print(f"{chosen.conversations} conversations at once, {chosen.messages} messages each")
             for killed in (False, True):
                 asyncio.run(crowd(bench, chosen.conversations, chosen.messages, killed=killed))
-            with bench.door() as port:
+            with bench.run_gateway() as port:
                 asyncio.run(latency(url, port, chosen.turns))
     return 0
 
@@ -113,7 +113,7 @@ class Bench:
             process.wait(START_SECONDS)
 
     @contextmanager
-    def door(self, port: int = 0) -> Iterator[int]:
+    def run_gateway(self, port: int = 0) -> Iterator[int]:
         """Have a gateway process while inside; yields its port."""
         with self.running(
             "serve", "--gateway-only", "--port", str(port), until="serving on"
@@ -127,11 +127,11 @@ class Bench:
 
 async def crowd(bench: Bench, conversations: int, messages: int, *, killed: bool) -> None:
     """Let them all talk at once; print what came of it."""
-    with ExitStack() as doors:
+    with ExitStack() as servers:
         process, line = bench.start("serve", "--gateway-only", "--port", "0", until="serving on")
         port = int(line.split(";")[0].rsplit(":", 1)[1])
         client = ResumingClient(port, patience_seconds=300)
-        told: list[ResumedAnswer] = []
+        answers: list[ResumedAnswer] = []
         midway = asyncio.Event()
         run = uuid4().hex[:6]
         began = time.perf_counter()
@@ -140,15 +140,15 @@ async def crowd(bench: Bench, conversations: int, messages: int, *, killed: bool
             for turn in range(messages):
                 text = QUESTIONS[(number + turn) % len(QUESTIONS)]
                 name = f"{run}-{number}"
-                told.append(await client.ask(name, f"{name}-{turn}", text))
-                if len(told) >= conversations * messages * KILL_AFTER:
+                answers.append(await client.ask(name, f"{name}-{turn}", text))
+                if len(answers) >= conversations * messages * KILL_AFTER:
                     midway.set()
 
         async def kill() -> None:
             await midway.wait()
             process.kill()
             process.wait()
-            await asyncio.to_thread(doors.enter_context, bench.door(port))
+            await asyncio.to_thread(servers.enter_context, bench.run_gateway(port))
 
         async with asyncio.TaskGroup() as tasks:
             for number in range(conversations):
@@ -158,15 +158,15 @@ async def crowd(bench: Bench, conversations: int, messages: int, *, killed: bool
         seconds = time.perf_counter() - began
         process.terminate()
         process.wait()
-    doubled = await count_doubled(bench.redis_url, told)
-    _print_crowd(told, seconds, doubled, killed=killed)
+    doubled = await count_doubled(bench.redis_url, answers)
+    _print_crowd(answers, seconds, doubled, killed=killed)
 
 
-async def count_doubled(url: str, told: Sequence[ResumedAnswer]) -> int:
+async def count_doubled(url: str, answers: Sequence[ResumedAnswer]) -> int:
     """Count the messages whose journals do not hold exactly one outcome."""
     broker = RedisBroker(connect(url))
     wrong = 0
-    for one in told:
+    for one in answers:
         found = await broker.admin.find_questions(one.message_id)
         journals = [await broker.replies.read_journal(question) for question in found]
         ends = [entry for journal in journals for entry in journal if entry.kind == "finished"]
@@ -176,21 +176,23 @@ async def count_doubled(url: str, told: Sequence[ResumedAnswer]) -> int:
 
 
 def _print_crowd(
-    told: Sequence[ResumedAnswer], seconds: float, wrong: int, *, killed: bool
+    answers: Sequence[ResumedAnswer], seconds: float, wrong: int, *, killed: bool
 ) -> None:
-    first = sorted(one.first_seconds for one in told if one.first_seconds)
-    whole = sorted(one.seconds for one in told)
-    errors = [error for one in told for error in one.errors]
-    broken = sum(one.text != one.done[0]["text"] for one in told if one.done)
+    first = sorted(one.first_seconds for one in answers if one.first_seconds)
+    whole = sorted(one.seconds for one in answers)
+    errors = [error for one in answers for error in one.errors]
+    broken = sum(one.text != one.done[0]["text"] for one in answers if one.done)
     print(f"\n{'gateway killed in the middle' if killed else 'undisturbed'}")
-    print(f"  messages            {len(told)} in {seconds:.1f} s ({len(told) / seconds:.0f}/s)")
+    print(
+        f"  messages            {len(answers)} in {seconds:.1f} s ({len(answers) / seconds:.0f}/s)"
+    )
     print(f"  errors              {len(errors)} {sorted(set(errors))}")
-    print(f"  lost                {sum(not one.done for one in told)}")
-    print(f"  doubled             {sum(len(one.done) > 1 for one in told)}")
+    print(f"  lost                {sum(not one.done for one in answers)}")
+    print(f"  doubled             {sum(len(one.done) > 1 for one in answers)}")
     print(f"  texts not whole     {broken}")
     print(f"  journals not of one {wrong}")
-    print(f"  resumed             {sum(one.resumed > 0 for one in told)} messages")
-    print(f"  waited at the door  {sum(one.waited for one in told)} messages")
+    print(f"  resumed             {sum(one.resumed > 0 for one in answers)} messages")
+    print(f"  waited for admission{sum(one.waited for one in answers)} messages")
     print(f"  first event         p50 {_at(first, 50):.0f} ms, p95 {_at(first, 95):.0f} ms")
     print(f"  outcome             p50 {_at(whole, 50):.0f} ms, p95 {_at(whole, 95):.0f} ms")
 

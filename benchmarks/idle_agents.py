@@ -13,8 +13,8 @@ WRITES: dict[Role, Fields] = {Role(role): writes for role, writes in IDLE_WRITES
 """Just what lets a question pass each stage."""
 
 
-def unheard() -> None:
-    """Tell nobody."""
+def ignore_work() -> None:
+    """Do nothing."""
 
 
 class Reads(BaseModel, frozen=True):
@@ -29,7 +29,7 @@ class IdleAgent(Agent[Reads, BaseModel]):
     reads = Reads
 
     def __init__(
-        self, role: Role, writes: Fields | None = None, worked: Callable[[], None] = unheard
+        self, role: Role, writes: Fields | None = None, worked: Callable[[], None] = ignore_work
     ) -> None:
         writes = WRITES[role] if writes is None else writes
         self.role = role  # type: ignore[misc] # one class serves every role here, and only here
@@ -45,5 +45,5 @@ class IdleAgent(Agent[Reads, BaseModel]):
 
 
 def idle_agents(writes: Mapping[str, Fields], worked: Callable[[], None]) -> list[IdleAgent]:
-    """Return one idle agent for each role of the main flow; each tells that it worked."""
+    """Return one idle agent for each role of the main flow; each reports that it worked."""
     return [IdleAgent(Role(role), written, worked) for role, written in writes.items()]

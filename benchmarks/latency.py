@@ -208,19 +208,19 @@ async def _ask(client: ResumingClient, server: LatencyServer, earlier: str, text
         await client.ask(conversation, uuid4().hex, earlier)
     server.calls.clear()
     began = time.perf_counter()
-    told = await client.ask(conversation, uuid4().hex, text)
+    answer = await client.ask(conversation, uuid4().hex, text)
     return Waited(
         began=began,
-        first_text=told.first_text_seconds,
-        complete=told.seconds,
-        outcome=_outcome(told),
-        retracted=told.retracted,
+        first_text=answer.first_text_seconds,
+        complete=answer.seconds,
+        outcome=_outcome(answer),
+        retracted=answer.retracted,
         calls=tuple(server.calls),
     )
 
 
-def _outcome(told: ResumedAnswer) -> str:
-    return str(told.done[-1].get("outcome")) if told.done else "; ".join(told.errors)
+def _outcome(answer: ResumedAnswer) -> str:
+    return str(answer.done[-1].get("outcome")) if answer.done else "; ".join(answer.errors)
 
 
 def _format_row(name: str, release: str, waited: Sequence[Waited]) -> str:

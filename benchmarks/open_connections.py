@@ -172,8 +172,8 @@ def _hostile(server: Served, kind: int, number: int) -> bytes:
     if kind == 0:
         return b"" if number % 2 else f"GET / HTTP/1.1\r\n{head}X: ".encode()
     if kind == 1:
-        told = _head(server, "POST", f"/v1/conversations/c-{number}/messages", BODY_BYTES)
-        return told.encode() + b'{"text":"' + b" " * (BODY_BYTES - 10)
+        response = _head(server, "POST", f"/v1/conversations/c-{number}/messages", BODY_BYTES)
+        return response.encode() + b'{"text":"' + b" " * (BODY_BYTES - 10)
     return f"GET /openapi.json HTTP/1.1\r\n{head}\r\n".encode() * 8
 
 
@@ -200,9 +200,9 @@ async def _ask(
     more = f"X-Conversation-Token: {visit}\r\n" if visit else ""
     head = _head(server, "POST", path, len(body), f"{more}Connection: close\r\n")
     writer.write(head.encode() + body)
-    told = await reader.read()
+    response = await reader.read()
     writer.close()
-    answer = told.partition(b"\r\n\r\n")[2]
+    answer = response.partition(b"\r\n\r\n")[2]
     found: dict[str, object] = json.loads(answer)
     if "error" in found:
         raise ValueError(str(found["error"]))

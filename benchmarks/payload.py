@@ -51,7 +51,7 @@ class Payload:
     writes: Mapping[str, Fields]
 
     def opening(self, name: str) -> Fields:
-        """Return the message that a peer's door hands in."""
+        """Return the message that the client of a peer submits."""
         return {"name": name, "step": 0, "text": self.text, "history": list(self.history)}
 
     def size(self) -> int:

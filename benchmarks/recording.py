@@ -36,17 +36,17 @@ async def record(folder: Path) -> Fields:
         open_knowledge(settings) as knowledge,
         run_workers(post, STAFF, knowledge),
     ):
-        door = desk(post, "bench")
+        asked_desk = desk(post, "bench")
         texts = _questions()
         for number, text in enumerate(texts):
-            await door.ask(Message(text, "long", f"m{number}"))
+            await asked_desk.ask(Message(text, "long", f"m{number}"))
         memory = RedisMemory(endpoint.client(), shards=1)
         last = Message(texts[0], "long", "last")
-        before = await memory.recall(door.question(last))
-        reply = await door.ask(last)
+        before = await memory.recall(asked_desk.question(last))
+        reply = await asked_desk.ask(last)
         if reply["outcome"] != "answered":
             raise SystemExit(f"expected an answer, found {reply}")
-        journal = await post.broker.replies.read_journal(door.question(last))
+        journal = await post.broker.replies.read_journal(asked_desk.question(last))
     return {
         "text": last.text,
         "history": [turn.model_dump(mode="json") for turn in before.history],

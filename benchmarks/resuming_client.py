@@ -1,4 +1,4 @@
-"""A client of the HTTP door that loses nothing when the door dies: it resumes where it was."""
+"""A client of the HTTP server that resumes where it was when the server dies."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ class ResumedAnswer:
 
 
 class ResumingClient:
-    """Sends messages to a door at `port` and follows them, also over its death."""
+    """Sends messages to a server at `port` and follows them, also across its restart."""
 
     def __init__(self, port: int, *, key: str = "", patience_seconds: float = 60.0) -> None:
         self._port = port
@@ -42,37 +42,37 @@ class ResumingClient:
         self._patience_seconds = patience_seconds
 
     async def ask(
-        self, conversation_id: str, message_id: str, text: str, told: ResumedAnswer | None = None
+        self, conversation_id: str, message_id: str, text: str, answer: ResumedAnswer | None = None
     ) -> ResumedAnswer:
-        """Send a message and return what came of it, in `told`; sent anew until it was heard of."""
+        """Send a message and return its `answer`; send it again until the server accepts it."""
         began = time.perf_counter()
-        told = ResumedAnswer(message_id) if told is None else told
+        answer = ResumedAnswer(message_id) if answer is None else answer
         base = f"/v1/conversations/{conversation_id}/messages"
         body = json.dumps({"text": text, "message_id": message_id}).encode()
         try:
             async with asyncio.timeout(self._patience_seconds):
-                while not told.done and not told.errors:
+                while not answer.done and not answer.errors:
                     try:
-                        await self._follow(told, base, body, began)
+                        await self._follow(answer, base, body, began)
                     except CUT:
-                        told.resumed += 1
+                        answer.resumed += 1
                         await asyncio.sleep(AGAIN_SECONDS)
         except TimeoutError:
-            told.errors.append("no outcome in time")
-        told.seconds = time.perf_counter() - began
-        return told
+            answer.errors.append("no outcome in time")
+        answer.seconds = time.perf_counter() - began
+        return answer
 
-    async def _follow(self, told: ResumedAnswer, base: str, body: bytes, began: float) -> None:
-        if told.last_id:
-            path, headers = f"{base}/{told.message_id}/events", {"Last-Event-ID": told.last_id}
+    async def _follow(self, answer: ResumedAnswer, base: str, body: bytes, began: float) -> None:
+        if answer.last_id:
+            path, headers = f"{base}/{answer.message_id}/events", {"Last-Event-ID": answer.last_id}
             request = self._request("GET", path, b"", headers)
         else:
             request = self._request("POST", base, body, {"Content-Type": "application/json"})
         async with exchange(self._port, request) as (status, lines):
             if status == 503:
-                raise ConnectionError("the door stops")
+                raise ConnectionError("the server stops")
             if status != 200:
-                told.errors.append(f"status {status}")
+                answer.errors.append(f"status {status}")
                 return
             fields: dict[str, str] = {}
             async for line in lines:
@@ -80,10 +80,10 @@ class ResumingClient:
                 if line:
                     fields[name] = value
                 elif "event" in fields:
-                    told.first_seconds = told.first_seconds or time.perf_counter() - began
-                    _hear(told, fields, time.perf_counter() - began)
+                    answer.first_seconds = answer.first_seconds or time.perf_counter() - began
+                    _apply_event(answer, fields, time.perf_counter() - began)
                     fields = {}
-        if not told.done:
+        if not answer.done:
             raise ConnectionError("the stream was cut")
 
     def _request(self, method: str, path: str, body: bytes, more: Mapping[str, str]) -> bytes:
@@ -129,20 +129,20 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
     return line.rstrip(b"\r\n")
 
 
-def _hear(told: ResumedAnswer, fields: Mapping[str, str], seconds: float) -> None:
+def _apply_event(answer: ResumedAnswer, fields: Mapping[str, str], seconds: float) -> None:
     data = json.loads(fields["data"])
-    told.last_id = fields.get("id", told.last_id)
+    answer.last_id = fields.get("id", answer.last_id)
     match fields["event"]:
         case "waiting":
-            told.waited = True
+            answer.waited = True
         case "stage":
-            told.stages.append(data["stage"])
+            answer.stages.append(data["stage"])
         case "draft":
-            told.first_text_seconds = told.first_text_seconds or seconds
+            answer.first_text_seconds = answer.first_text_seconds or seconds
         case "retracted":
-            told.retracted += len(data["sentences"])
+            answer.retracted += len(data["sentences"])
         case "text":
-            told.text += data["text"]
-            told.first_text_seconds = told.first_text_seconds or seconds
+            answer.text += data["text"]
+            answer.first_text_seconds = answer.first_text_seconds or seconds
         case "done":
-            told.done.append(data)
+            answer.done.append(data)

@@ -139,8 +139,8 @@ def read_prefetched(
         return delivery_of(
             other, role=want.role, shard=shard, consumer=want.consumer, count=1, now_ms=now_ms
         )
-    place, deadline_ms = what
-    source, settlement = batch[place - 1]
+    index, deadline_ms = what
+    source, settlement = batch[index - 1]
     send = _find_send(settlement)
     remaining_seconds = (float(deadline_ms) - now_ms) / 1000
     taken = Delivery(

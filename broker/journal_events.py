@@ -127,6 +127,6 @@ class EncodedEvent:
 
 
 @lru_cache(64)
-def note_fields(place: int) -> tuple[str, str]:
+def note_fields(index: int) -> tuple[str, str]:
     """Return the names of the two fields, kind and JSON, of the event at this index of an entry."""
-    return (f"k{place + 1}", f"j{place + 1}") if place else ("k", "j")
+    return (f"k{index + 1}", f"j{index + 1}") if index else ("k", "j")

@@ -19,8 +19,8 @@ from broker.consume.delivery_loader import DeliveryLoader
 from broker.consume.leases import Leases
 from broker.context import BrokerContext
 from broker.errors import BrokerUnavailableError, UnwritableError
+from broker.maintenance.erasure import ConversationEraser, Forgotten
 from broker.maintenance.file_rewriting import Files, Rewriting
-from broker.maintenance.forgetting_scope import ConversationEraser, Forgotten
 from broker.maintenance.heartbeat import Heartbeats
 from broker.maintenance.loop import Maintenance
 from broker.maintenance.orphan_rescuer import MakeNotice, OrphanRescuer
@@ -100,30 +100,30 @@ class RedisBroker:
             longest_backoff_ms=int(longest_backoff_seconds * 1000),
         )
         roles = dict.fromkeys(role.value for role in Role)
-        space = BrokerContext(client, shards, limits, int(lease_seconds * 1000), roles)
-        loader, files = DeliveryLoader(space), Files(space, rewriting)
-        rescuer = OrphanRescuer(space, self.settle, make_notice, loader)
+        context = BrokerContext(client, shards, limits, int(lease_seconds * 1000), roles)
+        loader, files = DeliveryLoader(context), Files(context, rewriting)
+        rescuer = OrphanRescuer(context, self.settle, make_notice, loader)
         upkeep = Upkeep(
-            space,
+            context,
             files,
             rescuer.on_duty,
             seconds=dead_letter_ttl_seconds,
             of=dead_letter_ttls,
         )
-        self._space = space
+        self._context = context
         self._random = random.SystemRandom()
-        self._leases = Leases(space, loader)
-        self._outcomes = ReplyWaiter(space)
-        self._forgetting = ConversationEraser(space, files)
+        self._leases = Leases(context, loader)
+        self._outcomes = ReplyWaiter(context)
+        self._forgetting = ConversationEraser(context, files)
         self._make_notice = make_notice
         admission = SubmissionLimits(quota, longest_queue, retry_after_seconds, pace)
-        self.producer: Producer = RedisProducer(space, loader, self._forgetting, admission)
+        self.producer: Producer = RedisProducer(context, loader, self._forgetting, admission)
         self.consumer: Consumer = self._leases
         self.replies: ReplyReader = self._outcomes
-        self.drafts: DraftWriter = JournalDraftWriter(space)
-        self.admin: Admin = QueueAdmin(space)
+        self.drafts: DraftWriter = JournalDraftWriter(context)
+        self.admin: Admin = QueueAdmin(context)
         self.eraser: Eraser = self._forgetting
-        self.maintenance = Maintenance(Scheduler(space), rescuer, upkeep, Heartbeats(space))
+        self.maintenance = Maintenance(Scheduler(context), rescuer, upkeep, Heartbeats(context))
 
     async def settle(self, settlements: Sequence[tuple[Delivery, Settlement]]) -> Sequence[bool]:
         settled = await self.settle_and_take(settlements, ())
@@ -134,19 +134,19 @@ class RedisBroker:
     async def settle_and_take(
         self, settlements: Sequence[tuple[Delivery, Settlement]], wants: Sequence[ConsumerDemand]
     ) -> Settled:
-        places: defaultdict[int, list[int]] = defaultdict(list)
-        for place, (delivery, _) in enumerate(settlements):
-            places[delivery.shard].append(place)
+        by_shard: defaultdict[int, list[int]] = defaultdict(list)
+        for index, (delivery, _) in enumerate(settlements):
+            by_shard[delivery.shard].append(index)
         kept = [False] * len(settlements)
         taken: list[Delivery] = []
         away: dict[int, BrokerUnavailableError] = {}
-        run = SETTLE.run_at_once if len(places) == 1 else SETTLE.run
+        run = SETTLE.run_at_once if len(by_shard) == 1 else SETTLE.run
         calls = [
             self._settle(shard, [settlements[index] for index in indices], wants, run)
-            for shard, indices in places.items()
+            for shard, indices in by_shard.items()
         ]
-        answers = [await calls[0]] if len(calls) == 1 else await self._space.on_shards(calls)
-        for indices, answer in zip(places.values(), answers, strict=True):
+        answers = [await calls[0]] if len(calls) == 1 else await self._context.on_shards(calls)
+        for indices, answer in zip(by_shard.values(), answers, strict=True):
             if isinstance(answer, BrokerUnavailableError):
                 away.update(dict.fromkeys(indices, answer))
                 continue
@@ -157,18 +157,18 @@ class RedisBroker:
 
     async def prepare(self, roles: Sequence[str]) -> None:
         """Check the server, and create streams and groups; raises `UnsuitableServerError`."""
-        cluster = await check_server(self._space.client, self._space.shards)
-        self._space.slots_apart = cluster and self._space.shards > 1
+        cluster = await check_server(self._context.client, self._context.shards)
+        self._context.slots_apart = cluster and self._context.shards > 1
         for role in roles:
             await self._leases.make_groups(role)
 
     def result_list(self, name: str, consumer: str) -> ResultList:
         """Return the reader of the final replies for a push channel."""
-        return ResultList(self._space, name, consumer)
+        return ResultList(self._context, name, consumer)
 
     async def close(self) -> None:
         """Close the client's connections."""
-        await self._space.client.aclose()
+        await self._context.client.aclose()
 
     async def _settle(
         self,
@@ -177,18 +177,18 @@ class RedisBroker:
         wants: Sequence[ConsumerDemand],
         run: RunScript,
     ) -> tuple[Sequence[int], Sequence[Delivery]]:
-        packed = SettleBatch(shard, self._space.limits, jitter=self._random.random, wants=wants)
+        packed = SettleBatch(shard, self._context.limits, jitter=self._random.random, wants=wants)
         forgets = {
             delivery.question: await self._forgetting.before(delivery.question)
             for delivery, what in batch
             if isinstance(what, Finish) and what.forget
         }
         batch = [(delivery, self._add(packed, delivery, what, forgets)) for delivery, what in batch]
-        call = packed.call(self._space.roles)
+        call = packed.call(self._context.roles)
         finishes = [delivery.question for delivery, what in batch if isinstance(what, Finish)]
         async with self._outcomes.ending(finishes):
             with reachable():
-                done, now_ms, taken = await run(self._space.client, call.keys, call.fold())
+                done, now_ms, taken = await run(self._context.client, call.keys, call.fold())
             for (delivery, settlement), held in zip(batch, done, strict=True):
                 if held and isinstance(settlement, Finish):
                     self._outcomes.publish_local(delivery.question, settlement.reply)

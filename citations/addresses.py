@@ -61,10 +61,10 @@ def find_addresses(text: str, *, any_name: bool = False) -> Iterator[FoundAddres
 
     With `any_name`, names that are more likely files than hosts are included, such as `rules.md`.
     """
-    place = 0
-    while (match := _ADDRESS.search(text, place)) is not None:
+    start_at = 0
+    while (match := _ADDRESS.search(text, start_at)) is not None:
         found = _trim(match[0])
-        place = match.start() + max(1, len(found))
+        start_at = match.start() + max(1, len(found))
         if match["host"] is not None and not (any_name or _is_host(match)):
             continue
         if found:

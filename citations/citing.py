@@ -83,30 +83,30 @@ def keep_cited(
     written = split_units(answer)
     units = [_clean(unit, known) for unit in written]
     strayed = {
-        place
-        for place, unit in enumerate(units)
-        if not _own(unit) and _own(written[place]) and unit.kind is not UnitKind.CITATION
+        index
+        for index, unit in enumerate(units)
+        if not _own(unit) and _own(written[index]) and unit.kind is not UnitKind.CITATION
     }
     draft = _find_sources(_make_draft(units, strayed), strayed, find_source)
     allowed = {
-        place
-        for place, unit in enumerate(units)
+        index
+        for index, unit in enumerate(units)
         if unit.text and (not is_lead(unit) or may_lead(unit.text))
     }
     frames = {
-        place
-        for place, unit in enumerate(units)
-        if place not in strayed and is_frame(draft.units, draft.cites, place)
+        index
+        for index, unit in enumerate(units)
+        if index not in strayed and is_frame(draft.units, draft.cites, index)
         if may_frame(unit.text)
     }
     return _keep(draft, allowed, frames)
 
 
-def remove_units(answer: str, places: Collection[int]) -> Cited:
+def remove_units(answer: str, indexes: Collection[int]) -> Cited:
     """Return `answer` without the units at these indices of `split_units`."""
     units = split_units(answer)
     everywhere = range(len(units))
-    return _keep(_make_draft(units, ()), set(everywhere).difference(places), everywhere)
+    return _keep(_make_draft(units, ()), set(everywhere).difference(indexes), everywhere)
 
 
 def cite_units(units: Sequence[Unit]) -> tuple[tuple[int, ...], ...]:
@@ -120,14 +120,14 @@ def join_units(units: Sequence[Unit]) -> str:
     return "".join(joint + unit.text for joint, unit in zip(joints, units, strict=True))
 
 
-def is_frame(units: Sequence[Unit], cites: Sequence[tuple[int, ...]], place: int) -> bool:
+def is_frame(units: Sequence[Unit], cites: Sequence[tuple[int, ...]], index: int) -> bool:
     """Return whether an uncited sentence introduces or closes an answer, a list or code."""
-    unit = units[place]
-    if unit.kind is not UnitKind.SENTENCE or cites[place] or not unit.text:
+    unit = units[index]
+    if unit.kind is not UnitKind.SENTENCE or cites[index] or not unit.text:
         return False
     is_plain = len(unit.text) <= LONGEST_LEAD and "`" not in unit.text
-    following = units[place + 1].kind if place + 1 < len(units) else None
-    introduces = place == 0 or following in _COVERED_BY_A_LEAD
+    following = units[index + 1].kind if index + 1 < len(units) else None
+    introduces = index == 0 or following in _COVERED_BY_A_LEAD
     return is_plain and (introduces or following is None) and not is_lead(unit)
 
 
@@ -152,7 +152,7 @@ def is_bare_yes_or_no(unit: Unit) -> bool:
 
 
 def _make_draft(units: Sequence[Unit], strayed: Collection[int]) -> _CitedUnits:
-    marks: list[int | None] = [place if _own(unit) else None for place, unit in enumerate(units)]
+    marks: list[int | None] = [index if _own(unit) else None for index, unit in enumerate(units)]
     _cover_upwards(units, marks, strayed)
     _cover_downwards(units, marks, strayed)
     cites = [() if mark is None else _own(units[mark]) for mark in marks]
@@ -164,18 +164,18 @@ def _cover_upwards(
 ) -> None:
     """Give sentences and items the citation that follows in their block or on the next line."""
     mark, block = None, -1
-    for place in range(len(units) - 1, -1, -1):
-        unit = units[place]
+    for index in range(len(units) - 1, -1, -1):
+        unit = units[index]
         if unit.kind is UnitKind.CITATION:
-            mark, block = place, -1
+            mark, block = index, -1
             continue
         block = unit.block if block < 0 else block
         if unit.block != block or unit.kind is UnitKind.HEADING:
             mark, block = None, unit.block
-        if marks[place] is not None:
-            mark = None if unit.kind in _WRAPPED else place
-        elif mark is not None and place not in strayed:
-            marks[place] = mark
+        if marks[index] is not None:
+            mark = None if unit.kind in _WRAPPED else index
+        elif mark is not None and index not in strayed:
+            marks[index] = mark
 
 
 def _cover_downwards(
@@ -183,17 +183,17 @@ def _cover_downwards(
 ) -> None:
     """Give a list, a table or code the citation of the sentence that introduces it."""
     lead: int | None = None
-    for place, unit in enumerate(units):
-        before = units[place - 1] if place else None
+    for index, unit in enumerate(units):
+        before = units[index - 1] if index else None
         if unit.kind not in _COVERED_BY_A_LEAD:
             lead = None
             continue
         if before is not None and before.kind is UnitKind.SENTENCE and _own(before):
-            lead = place - 1 if unit.kind is UnitKind.CODE or _leads_over(before) else None
+            lead = index - 1 if unit.kind is UnitKind.CODE or _leads_over(before) else None
         elif before is not None and before.block != unit.block:
             lead = None
-        if marks[place] is None and lead is not None and place not in strayed:
-            marks[place] = lead
+        if marks[index] is None and lead is not None and index not in strayed:
+            marks[index] = lead
 
 
 def _leads_over(unit: Unit) -> bool:
@@ -204,12 +204,12 @@ def _find_sources(
     draft: _CitedUnits, strayed: Collection[int], find_source: FindSource
 ) -> _CitedUnits:
     cites = list(draft.cites)
-    for place, unit in enumerate(draft.units):
+    for index, unit in enumerate(draft.units):
         is_statement = unit.kind in (UnitKind.SENTENCE, UnitKind.ITEM) and unit.text
-        if cites[place] or not is_statement or place in strayed or is_lead(unit):
+        if cites[index] or not is_statement or index in strayed or is_lead(unit):
             continue
         if not is_bare_yes_or_no(unit) and (number := find_source(unit.text)) is not None:
-            cites[place] = (number,)
+            cites[index] = (number,)
     return _CitedUnits(draft.units, cites, draft.marks)
 
 
@@ -229,15 +229,15 @@ def _clean(unit: Unit, known: Collection[int]) -> Unit:
 def _keep(draft: _CitedUnits, allowed: Collection[int], uncited: Collection[int]) -> Cited:
     """Return the answer of the allowed units that have a citation, or are among the uncited."""
     kept = _select_kept(draft, allowed, uncited)
-    order = tuple(dict.fromkeys(number for place in kept for number in draft.cites[place]))
-    shown = {number: place for place, number in enumerate(order, start=1)}
+    order = tuple(dict.fromkeys(number for index in kept for number in draft.cites[index]))
+    shown = {number: index for index, number in enumerate(order, start=1)}
     staying = set(kept)
-    states = [place for place, unit in enumerate(draft.units) if _states(unit)]
+    states = [index for index, unit in enumerate(draft.units) if _states(unit)]
     return Cited(
         text=_lay_out(draft, kept, shown),
         order=order,
-        claims=sum(place in staying and bool(draft.cites[place]) for place in states),
-        dropped=tuple(draft.units[place].text for place in states if place not in staying),
+        claims=sum(index in staying and bool(draft.cites[index]) for index in states),
+        dropped=tuple(draft.units[index].text for index in states if index not in staying),
     )
 
 
@@ -248,16 +248,16 @@ def _select_kept(
     kept: list[int] = []
     leads: list[int] = []
     used: set[int | None] = set()
-    for place, unit in enumerate(draft.units):
-        if place not in allowed or not unit.text:
+    for index, unit in enumerate(draft.units):
+        if index not in allowed or not unit.text:
             continue
         if unit.kind is UnitKind.CITATION:
-            kept += [place] if place in used else []
+            kept += [index] if index in used else []
         elif is_lead(unit) or is_bare_yes_or_no(unit):
-            leads = [lead for lead in leads if _outlives(draft.units[lead], unit)] + [place]
-        elif _belongs(draft, place, kept, uncited):
-            kept += [*leads, place]
-            used.add(draft.marks[place])
+            leads = [lead for lead in leads if _outlives(draft.units[lead], unit)] + [index]
+        elif _belongs(draft, index, kept, uncited):
+            kept += [*leads, index]
+            used.add(draft.marks[index])
             leads = []
     return kept
 
@@ -266,11 +266,11 @@ def _outlives(lead: Unit, unit: Unit) -> bool:
     return lead.kind is UnitKind.HEADING and unit.kind is not UnitKind.HEADING
 
 
-def _belongs(draft: _CitedUnits, place: int, kept: Sequence[int], uncited: Collection[int]) -> bool:
-    if not draft.cites[place]:
-        return place in uncited
-    mark = draft.marks[place]
-    follows = mark is not None and mark < place
+def _belongs(draft: _CitedUnits, index: int, kept: Sequence[int], uncited: Collection[int]) -> bool:
+    if not draft.cites[index]:
+        return index in uncited
+    mark = draft.marks[index]
+    follows = mark is not None and mark < index
     # Code and lists below a removed sentence would lack their explanation.
     return not follows or mark in kept
 
@@ -288,26 +288,26 @@ def _lay_out(draft: _CitedUnits, kept: Sequence[int], shown: dict[int, int]) -> 
     staying = set(kept)
     numbers = _renumber(draft.units, kept)
     parts: list[str] = []
-    for position, place in enumerate(kept):
-        unit = draft.units[place]
+    for position, index in enumerate(kept):
+        unit = draft.units[index]
         if position:
             parts.append(_joint(draft.units[kept[position - 1]], unit))
         text = unit.text if unit.kind is UnitKind.CODE else with_citations(unit.text, shown.get)
         text = text.strip() if unit.kind is UnitKind.CITATION else text
         parts.append(
-            _under_number(text, numbers.get(place)) + _missing_mark(draft, place, staying, shown)
+            _under_number(text, numbers.get(index)) + _missing_mark(draft, index, staying, shown)
         )
     return "".join(parts).strip()
 
 
 def _missing_mark(
-    draft: _CitedUnits, place: int, staying: Collection[int], shown: dict[int, int]
+    draft: _CitedUnits, index: int, staying: Collection[int], shown: dict[int, int]
 ) -> str:
     """Return the citation of a unit whose mark was removed, or never written."""
-    if not draft.cites[place] or draft.marks[place] in staying:
+    if not draft.cites[index] or draft.marks[index] in staying:
         return ""
-    marks = "".join(f"[{shown[number]}]" for number in draft.cites[place])
-    return f"\n\n{marks}" if draft.units[place].kind in _WRAPPED else f" {marks}"
+    marks = "".join(f"[{shown[number]}]" for number in draft.cites[index])
+    return f"\n\n{marks}" if draft.units[index].kind in _WRAPPED else f" {marks}"
 
 
 def _renumber(units: Sequence[Unit], kept: Sequence[int]) -> dict[int, int]:
@@ -315,14 +315,14 @@ def _renumber(units: Sequence[Unit], kept: Sequence[int]) -> dict[int, int]:
     staying = set(kept)
     numbers: dict[int, int] = {}
     blocks: dict[int, list[int]] = {}
-    for place, unit in enumerate(units):
+    for index, unit in enumerate(units):
         if unit.kind is UnitKind.ITEM and _item_number(unit) is not None:
-            blocks.setdefault(unit.block, []).append(place)
-    for places in blocks.values():
-        left = [place for place in places if place in staying]
-        if len(left) < len(places):
-            first = _item_number(units[places[0]]) or 1
-            numbers |= {place: number for number, place in enumerate(left, start=first)}
+            blocks.setdefault(unit.block, []).append(index)
+    for indexes in blocks.values():
+        left = [index for index in indexes if index in staying]
+        if len(left) < len(indexes):
+            first = _item_number(units[indexes[0]]) or 1
+            numbers |= {index: number for number, index in enumerate(left, start=first)}
     return numbers
 
 

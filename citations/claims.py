@@ -67,16 +67,16 @@ def split_units(text: str) -> tuple[Unit, ...]:
     """Return the units of a Markdown text, in order."""
     lines = text.split("\n")
     units: list[Unit] = []
-    place = block = 0
-    while place < len(lines):
-        if not lines[place].strip():
-            place, block = place + 1, block + 1
+    index = block = 0
+    while index < len(lines):
+        if not lines[index].strip():
+            index, block = index + 1, block + 1
             continue
-        kind, end = _extent(lines, place)
+        kind, end = _extent(lines, index)
         joins = bool(units) and kind is UnitKind.ITEM and units[-1].kind is UnitKind.ITEM
         block = units[-1].block if joins else block + 1
-        units += _make_units(kind, lines[place:end], block)
-        place = end
+        units += _make_units(kind, lines[index:end], block)
+        index = end
     return tuple(units)
 
 

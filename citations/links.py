@@ -204,11 +204,11 @@ class _Keeper:
         return self._replace(code, show_code)
 
     def _replace(self, text: str, shown: Shown) -> str:
-        parts, place = [], 0
+        parts, copied_to = [], 0
         for found in find_addresses(text):
-            parts += [text[place : found.start], self._one(found, shown)]
-            place = found.end
-        return "".join((*parts, text[place:]))
+            parts += [text[copied_to : found.start], self._one(found, shown)]
+            copied_to = found.end
+        return "".join((*parts, text[copied_to:]))
 
     def _one(self, found: FoundAddress, shown: Shown) -> str:
         if found.bare and (self.allowed.any_host or found.text in self.allowed.held):
@@ -219,14 +219,14 @@ class _Keeper:
 def _parts(text: str) -> Iterator[tuple[bool, str]]:
     """Yield code fences, and the paragraphs and blank lines between them; True marks a fence."""
     lines = text.split("\n")
-    place = 0
+    copied_to = 0
     for start, end in (*fences(text), (len(lines), len(lines))):
-        for is_blank, group in groupby(lines[place:start], key=lambda line: not line.strip()):
+        for is_blank, group in groupby(lines[copied_to:start], key=lambda line: not line.strip()):
             run = list(group)
             yield from ((False, part) for part in (run if is_blank else ["\n".join(run)]))
         if start < end:
             yield True, "\n".join(lines[start:end])
-        place = end
+        copied_to = end
 
 
 def _write_address(address: str, fragment: str) -> str:

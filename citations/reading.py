@@ -73,16 +73,16 @@ def spans_aside(prose: str, aside: list[str], treated: Callable[[str], str]) -> 
     parts: list[str] = []
     runs = list(_TICKS.finditer(prose))
     closing = _closing(runs)
-    place = 0
+    index = 0
     for number, run in enumerate(runs):
         end = closing[number]
-        if run.start() < place or end is None:
+        if run.start() < index or end is None:
             continue
-        parts += [prose[place : run.start()], f"\0{len(aside)}\0"]
+        parts += [prose[index : run.start()], f"\0{len(aside)}\0"]
         code = prose[run.end() : runs[end].start()]
         aside.append(f"{run[0]}{treated(code)}{run[0]}")
-        place = runs[end].end()
-    return "".join((*parts, prose[place:]))
+        index = runs[end].end()
+    return "".join((*parts, prose[index:]))
 
 
 def restore(text: str, aside: Sequence[str]) -> str:
@@ -145,20 +145,20 @@ def brackets(prose: str, targets: Mapping[str, str], link: Link, depth: int = 0)
     """Return prose in which `link` has replaced each link and image, from the inside out."""
     ends = _match_brackets(prose)
     parts: list[str] = []
-    place = copied = 0
-    while (place := prose.find("[", place)) >= 0:
-        close = ends.get(place)
-        found = None if close is None else _after(prose, place, close, targets)
+    index = copied = 0
+    while (index := prose.find("[", index)) >= 0:
+        close = ends.get(index)
+        found = None if close is None else _after(prose, index, close, targets)
         if close is None or found is None:
-            place += 1
+            index += 1
             continue
         target, end = found
-        is_image = place > copied and prose[place - 1] == "!"
-        label = prose[place + 1 : close]
+        is_image = index > copied and prose[index - 1] == "!"
+        label = prose[index + 1 : close]
         if depth < DEEPEST:
             label = brackets(label, targets, link, depth + 1)
-        parts += [prose[copied : place - is_image], link(label, target, is_image, depth)]
-        place = copied = end
+        parts += [prose[copied : index - is_image], link(label, target, is_image, depth)]
+        index = copied = end
     return "".join((*parts, prose[copied:]))
 
 
@@ -222,45 +222,45 @@ def _parenthesis(prose: str, start: int) -> int:
 
     It is not closed within `<...>`, nor within quotes after a space.
     """
-    level, place = 0, start
+    level, index = 0, start
     last = min(len(prose), start + LONGEST_TARGET)
-    while 0 <= place < last and level <= MOST_PARENTHESES:
-        sign = prose[place]
+    while 0 <= index < last and level <= MOST_PARENTHESES:
+        sign = prose[index]
         if sign == ")" and level == 0:
-            return place
+            return index
         if sign == "\\":
-            place += 1
-        elif sign == "<" and not prose[start:place].strip():
-            place = _find_unescaped(prose, ">", place + 1, last)
-        elif sign in "\"'" and prose[place - 1].isspace():
-            end = _find_unescaped(prose, sign, place + 1, last)
-            place = place if end < 0 else end
+            index += 1
+        elif sign == "<" and not prose[start:index].strip():
+            index = _find_unescaped(prose, ">", index + 1, last)
+        elif sign in "\"'" and prose[index - 1].isspace():
+            end = _find_unescaped(prose, sign, index + 1, last)
+            index = index if end < 0 else end
         else:
             level += (sign == "(") - (sign == ")")
-        place = -1 if place < 0 else place + 1
+        index = -1 if index < 0 else index + 1
     return -1
 
 
 def _find_unescaped(prose: str, sign: str, start: int, last: int) -> int:
     """Return the index of `sign` without a backslash before it, or -1."""
-    place = prose.find(sign, start, last)
-    while place > start and prose[place - 1] == "\\":
-        place = prose.find(sign, place + 1, last)
-    return place
+    index = prose.find(sign, start, last)
+    while index > start and prose[index - 1] == "\\":
+        index = prose.find(sign, index + 1, last)
+    return index
 
 
 def _match_brackets(prose: str) -> dict[int, int]:
     """Return the index of each closing bracket, by the index of its opening one."""
     opened: list[int] = []
     ends: dict[int, int] = {}
-    place = 0
-    while place < len(prose):
-        sign = prose[place]
+    index = 0
+    while index < len(prose):
+        sign = prose[index]
         if sign == "\\":
-            place += 1
+            index += 1
         elif sign == "[":
-            opened.append(place)
+            opened.append(index)
         elif sign == "]" and opened:
-            ends[opened.pop()] = place
-        place += 1
+            ends[opened.pop()] = index
+        index += 1
     return ends

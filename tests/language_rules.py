@@ -48,6 +48,14 @@ PHRASES = (
 """Phrases that no docstring, comment or page contains; each is matched as whole words."""
 PHRASE = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b", re.IGNORECASE)
 CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+OF_TESTS_AND_BENCHMARKS = frozenset(
+    {
+        "door", "doors", "hear", "heard", "hearing", "hears", "tell", "telling", "tells", "told",
+        "unheard",
+    }
+)  # fmt: skip
+"""Words that stand neither in names nor in prose of tests and benchmarks."""
+WORD = re.compile(r"[a-z]+", re.IGNORECASE)
 GENERATED = frozenset({"contracts.md", "flow.md", "settings.md"})
 PAGES = "pages"
 """The name under which the hand-written pages have their allowance."""
@@ -107,6 +115,19 @@ def check_module(name: str, source: str) -> Iterator[Violation]:
     for line, text in prose_of(tree, source):
         for found in PHRASE.findall(CODE.sub("", text)):
             yield Violation(name, line, found.lower())
+
+
+def check_test_module(name: str, source: str) -> Iterator[Violation]:
+    """Yield the private words in names and prose of a module of the tests or benchmarks."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        for line, identifier in names_of(node):
+            for word in sorted(OF_TESTS_AND_BENCHMARKS & set(words_of(identifier))):
+                yield Violation(name, line, f"{word} in {identifier}")
+    for line, text in prose_of(tree, source):
+        found = {word.lower() for word in WORD.findall(CODE.sub("", text))}
+        for word in sorted(OF_TESTS_AND_BENCHMARKS & found):
+            yield Violation(name, line, word)
 
 
 def names_of(node: ast.AST) -> Iterator[tuple[int, str]]:

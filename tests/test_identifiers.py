@@ -84,7 +84,7 @@ def find_log_fields(call: ast.Call) -> Iterator[str]:
 
 
 def find_metrics(call: ast.Call) -> Iterator[str]:
-    """Names begin with the name of the product, which tells them from `collections.Counter`."""
+    """Names begin with the name of the product, which separates them from `collections.Counter`."""
     names = list(constants_in(argument(call, 0)))
     if name_of(call) in METRIC_CLASSES and names and names[0].startswith("refdesk_"):
         yield from (name for name in names if name != "refdesk_")
@@ -213,5 +213,7 @@ def test_a_row_of_the_flow_is_named_by_its_stage_and_its_event() -> None:
         ("", False),
     ],
 )
-def test_the_rule_tells_slugs_from_private_words_and_sentences(name: str, standard: bool) -> None:
+def test_the_rule_distinguishes_slugs_from_private_words_and_sentences(
+    name: str, standard: bool
+) -> None:
     assert is_standard(name) is standard

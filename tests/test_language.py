@@ -5,10 +5,12 @@ import pytest
 from tests.language_rules import (
     PAGES,
     check_module,
+    check_test_module,
+    name_of,
     read_allowances,
     violations_of,
 )
-from tests.test_project_rules import PACKAGES
+from tests.test_project_rules import PACKAGES, ROOT, list_tracked
 
 SAMPLE = '''"""Tells what is due, so many at once."""
 
@@ -59,3 +61,26 @@ def test_standard_words_are_not_taken_for_private_ones() -> None:
     source = '"""Returns the worker that holds the lease, or raises `LeaseLost`."""\nlease = 1\n'
 
     assert list(check_module("sample.py", source)) == []
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "tests"])
+def test_names_and_prose_of_tests_and_benchmarks_have_no_private_word(folder: str) -> None:
+    found = [
+        str(violation)
+        for path in list_tracked("*.py")
+        if path.relative_to(ROOT).parts[0] == folder
+        for violation in check_test_module(name_of(path), path.read_text("utf-8"))
+    ]
+
+    assert found == []
+
+
+def test_private_words_are_found_in_names_and_prose_of_tests() -> None:
+    found = sorted((one.line, one.found) for one in check_test_module("sample.py", SAMPLE))
+
+    assert found == [
+        (1, "tells"),
+        (3, "told in told"),
+        (9, "door in door"),
+        (9, "tell in tell_all"),
+    ]

@@ -102,7 +102,7 @@ def is_there(test: str) -> bool:
 
 
 def says_why(cell: str) -> bool:
-    """Say whether a cell tells something beside the names of tests."""
+    """Return whether a cell says something besides the names of tests."""
     return len(re.sub(r"`tests/[^`]*`[,;. ]*", "", cell)) >= SHORTEST_REASON
 
 
@@ -147,11 +147,13 @@ def test_every_threat_has_a_test_or_says_why_it_has_none() -> None:
 
 
 def test_every_risk_of_a_language_model_has_a_test_or_a_reason() -> None:
-    told = list(rows(section("OWASP top ten for LLM applications, 2025"), 4))
+    risks = list(rows(section("OWASP top ten for LLM applications, 2025"), 4))
 
-    assert {line for line, *_ in told} == RISKS
-    assert len(told) == len(RISKS)
-    assert [line for line, _, held, test in told if not (says_why(held) and find_tests(test))] == []
+    assert {line for line, *_ in risks} == RISKS
+    assert len(risks) == len(RISKS)
+    assert [
+        line for line, _, held, test in risks if not (says_why(held) and find_tests(test))
+    ] == []
 
 
 def test_every_requirement_of_level_two_is_answered_once() -> None:
@@ -173,10 +175,10 @@ def test_the_page_counts_its_answers() -> None:
     for requirement, _, state, _ in rows(list_of_levels, 4):
         counted[state] += len(list(numbers(requirement)))
 
-    told = {state: int(count) for state, _, count in rows(list_of_levels, 3)}
+    counts = {state: int(count) for state, _, count in rows(list_of_levels, 3)}
 
-    assert told == counted
-    assert set(told) == STATES
+    assert counts == counted
+    assert set(counts) == STATES
 
 
 @pytest.mark.parametrize("chapter", REQUIREMENTS)

@@ -42,12 +42,12 @@ def main(words: list[str]) -> int:
             help="write the results to docs/measurements/endurance.md",
         )
     wanted = parser.parse_args(words)
-    told = asyncio.run(_run(wanted))
-    print(told.text())
-    print(told.json())
+    result = asyncio.run(_run(wanted))
+    print(result.text())
+    print(result.json())
     if wanted.write:
-        told.write(f"python -m benchmarks.endurance {shlex.join(words)}")
-    return 0 if told.met else 1
+        result.write(f"python -m benchmarks.endurance {shlex.join(words)}")
+    return 0 if result.met else 1
 
 
 async def _run(wanted: argparse.Namespace) -> RunResult:

@@ -40,7 +40,7 @@ class Answers:
     refused: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
     took: list[float] = field(default_factory=list)
-    told_to_wait: list[float] = field(default_factory=list)
+    retry_waits_seconds: list[float] = field(default_factory=list)
     in_the_time: int = 0
 
     def close(self, seconds: float) -> None:
@@ -96,13 +96,13 @@ class Askers:
         answers.asked[tenant] += 1
         began = time.perf_counter()
         try:
-            told = await desk.submit(message)
+            admission = await desk.submit(message)
         except BusyError as busy:
             answers.refused[tenant] += 1
-            answers.told_to_wait.append(busy.retry_after_seconds)
+            answers.retry_waits_seconds.append(busy.retry_after_seconds)
             return
-        if not isinstance(told, Accepted):
-            raise SystemExit(f"expected a new question to be accepted, found {told}")
+        if not isinstance(admission, Accepted):
+            raise SystemExit(f"expected a new question to be accepted, found {admission}")
         reply = await self._broker.replies.await_reply(
             desk.question(message), block_seconds=DEADLINE_SECONDS + PATIENCE_SECONDS
         )

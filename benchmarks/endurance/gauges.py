@@ -81,10 +81,10 @@ def _read_used_seconds(pids: Sequence[int]) -> float:
     ticks = 0
     for pid in pids:
         try:
-            told = Path(f"/proc/{pid}/stat").read_text("ascii")
+            stat = Path(f"/proc/{pid}/stat").read_text("ascii")
         except OSError:
             continue
         # The name in brackets may hold spaces; what follows it does not.
-        values = told.rpartition(")")[2].split()
+        values = stat.rpartition(")")[2].split()
         ticks += int(values[11]) + int(values[12])
     return ticks / TICKS

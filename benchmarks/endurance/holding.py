@@ -1,4 +1,4 @@
-"""Tells what a Redis holds, and which of it is the broker's."""
+"""Reports what a Redis holds, and which of it belongs to the broker."""
 
 import asyncio
 import time
@@ -102,8 +102,12 @@ async def _memory(client: Any) -> int:
 
 
 async def _stats(client: Any) -> dict[str, Any]:
-    told = await client.execute_command("MEMORY", "STATS")
-    pairs = told.items() if isinstance(told, dict) else zip(told[::2], told[1::2], strict=True)
+    statistics = await client.execute_command("MEMORY", "STATS")
+    pairs = (
+        statistics.items()
+        if isinstance(statistics, dict)
+        else zip(statistics[::2], statistics[1::2], strict=True)
+    )
     return {name.decode() if isinstance(name, bytes) else name: value for name, value in pairs}
 
 

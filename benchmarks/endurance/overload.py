@@ -84,7 +84,7 @@ def make_result(wanted: Overload, at_ease: Answers, pressed: Answers, gauges: Ga
     ratio = pressed.p(0.99) / at_ease.p(0.99)
     goodput = pressed.answered_a_second / wanted.capacity
     quiet = 1 - pressed.refused["quiet"] / max(1, pressed.asked["quiet"])
-    waits = sorted(pressed.told_to_wait)
+    waits = sorted(pressed.retry_waits_seconds)
     figures: dict[str, object] = {
         "seed": wanted.seed,
         "capacity (questions/s)": wanted.capacity,
@@ -98,7 +98,7 @@ def make_result(wanted: Overload, at_ease: Answers, pressed: Answers, gauges: Ga
         "accepted": len(pressed.took),
         "refused": sum(pressed.refused.values()),
         "outcomes": dict(pressed.outcomes),
-        "told to wait, median (s)": waits[len(waits) // 2] if waits else 0.0,
+        "asked to wait, median (s)": waits[len(waits) // 2] if waits else 0.0,
         "processors used by every program here": gauges.machine,
         "memory of Redis at the end (MB)": gauges.memory[-1] / 1e6,
     }

@@ -19,7 +19,7 @@ class Count:
 
 
 class _Side(asyncio.Protocol):
-    """One end of a connection; passes on what it hears."""
+    """One end of a connection; forwards what it receives."""
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None

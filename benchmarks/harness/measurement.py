@@ -49,7 +49,7 @@ class Many:
 
 @dataclass
 class Questions:
-    """Asks questions and hears from the system when each was picked up and ended."""
+    """Asks questions and records when the system picked up and ended each."""
 
     prefix: str
     tasks: asyncio.TaskGroup
@@ -66,7 +66,7 @@ class Questions:
     @property
     def watch(self) -> Watch:
         """What the system is given."""
-        return Watch(self._hear_started, self._hear_worked, self._hear_finished)
+        return Watch(self._record_started, self._record_worked, self._record_finished)
 
     async def alone(self, questions: int, seconds: float) -> Alone:
         """Ask one after the other until so many were answered or so much time has passed."""
@@ -131,17 +131,17 @@ class Questions:
     def _name(self) -> str:
         return f"{self.prefix}{next(self._numbers)}"
 
-    def _hear_started(self, name: str) -> None:
+    def _record_started(self, name: str) -> None:
         asked = self._asked.pop(name, None)
         if asked is not None:
             self._picked_up.append(time.perf_counter() - asked)
 
-    def _hear_worked(self) -> None:
+    def _record_worked(self) -> None:
         self._worked += 1
         if self._worked == self._moves_at:
             self._moves.set()
 
-    def _hear_finished(self, name: str) -> None:
+    def _record_finished(self, name: str) -> None:
         ended = self._ended.pop(name, None)
         if ended is not None:
             ended.set_result(None)
@@ -150,7 +150,7 @@ class Questions:
 
 
 def _read_waited_seconds() -> float:
-    """Return how long the main thread has waited for a processor; 0 where nobody tells."""
+    """Return how long the main thread has waited for a processor; 0 where it is not known."""
     try:
         return int(SCHEDULED.read_text("ascii").split()[1]) / 1e9
     except FileNotFoundError:

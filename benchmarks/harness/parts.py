@@ -39,7 +39,7 @@ class Spans:
 
 @contextmanager
 def record_error(row: Row) -> Iterator[None]:
-    """Keep what went wrong with one system from the others; the table tells it."""
+    """Keep the error of one system from the others; the table shows it."""
     try:
         yield
     except (SilentProcessError, ValueError) as error:
@@ -47,9 +47,9 @@ def record_error(row: Row) -> Iterator[None]:
         sys.stderr.write(f"{row.system} failed: {error}\n")
 
 
-def _reason(told: str) -> str:
+def _reason(error_output: str) -> str:
     """Return the line of a traceback that names the error."""
-    lines = [line.strip(" |+-") for line in told.splitlines()]
+    lines = [line.strip(" |+-") for line in error_output.splitlines()]
     named = [line for line in lines if "Error" in line.split(":")[0]] or lines
     return named[-1] if named else "ended without a word"
 
@@ -64,10 +64,10 @@ def measure_speed(row: Row, system: System, payload: Payload, number: int, spans
 
 
 def _alone(one: ControlledProcess, spans: Spans) -> Alone:
-    one.tell("alone", questions=WARMING, seconds=SPARSE_SECONDS)
-    one.hear()
-    one.tell("alone", questions=spans.questions, seconds=spans.alone)
-    found = one.hear()
+    one.request("alone", questions=WARMING, seconds=SPARSE_SECONDS)
+    one.receive()
+    one.request("alone", questions=spans.questions, seconds=spans.alone)
+    found = one.receive()
     times, picked_up = found["answered_ms"], found["picked_up_ms"]
     return Alone(len(times), quantile(times, 0.5), quantile(times, 0.99), quantile(picked_up, 0.95))
 
@@ -77,9 +77,9 @@ def _many(
 ) -> Speed:
     _crowd(started, spans)
     for one in started:
-        one.tell("window", seconds=spans.window)
+        one.request("window", seconds=spans.window)
     began, used = time.perf_counter(), server.processor_seconds()
-    found = [one.hear() for one in started]
+    found = [one.receive() for one in started]
     redis_share = (server.processor_seconds() - used) / (time.perf_counter() - began)
     if not system.broker:
         redis_share = 0.0
@@ -99,9 +99,9 @@ def _many(
 def _crowd(started: Sequence[ControlledProcess], spans: Spans) -> None:
     # The more questions there are, the longer it takes until the crowd moves evenly.
     for one in started:
-        one.tell("crowd", at_once=AT_ONCE, seconds=spans.warm * len(started))
+        one.request("crowd", at_once=AT_ONCE, seconds=spans.warm * len(started))
     for one in started:
-        one.hear()
+        one.receive()
 
 
 def measure_trips(rows: Sequence[tuple[Row, System]], payload: Payload, spans: Spans) -> None:
@@ -122,7 +122,7 @@ def measure_trips(rows: Sequence[tuple[Row, System]], payload: Payload, spans: S
 
 @contextmanager
 def _behind_proxy(system: System, payload: Payload) -> Iterator[tuple[ControlledProcess, Count]]:
-    """Have a process whose workers speak through a proxy, and whose door does not."""
+    """Run a process whose workers connect through a proxy, and whose client does not."""
     with private_server() as server:
         listen = server.folder / "proxy.sock"
         with counting_proxy(str(listen), str(server.socket)) as count:
@@ -132,19 +132,19 @@ def _behind_proxy(system: System, payload: Payload) -> Iterator[tuple[Controlled
 
 
 def _sparse(one: ControlledProcess, count: Count) -> float:
-    one.tell("alone", questions=WARMING, seconds=SPARSE_SECONDS)
-    one.hear()
+    one.request("alone", questions=WARMING, seconds=SPARSE_SECONDS)
+    one.receive()
     before = count.turns
-    one.tell("alone", questions=SPARSE, seconds=SPARSE_SECONDS)
-    answered = len(one.hear()["answered_ms"])
+    one.request("alone", questions=SPARSE, seconds=SPARSE_SECONDS)
+    answered = len(one.receive()["answered_ms"])
     return (count.turns - before) / answered
 
 
 def _saturate(one: ControlledProcess, count: Count, spans: Spans) -> float:
     _crowd([one], spans)
     before, began = count.turns, time.perf_counter()
-    one.tell("window", seconds=spans.window)
-    found = one.hear()
+    one.request("window", seconds=spans.window)
+    found = one.receive()
     turns = (count.turns - before) / (time.perf_counter() - began)
     rate = found["answered"] / found["seconds"]
     return float(turns / rate) if rate else 0.0
@@ -157,12 +157,12 @@ def start_recovery(system: System, spans: Spans) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
 
-def hear_recovery(killing: "subprocess.Popen[str]") -> Recovery | None:
+def read_recovery(killing: "subprocess.Popen[str]") -> Recovery | None:
     """Return what was found, or None where nothing was."""
-    told, _ = killing.communicate()
-    if killing.returncode or not told:
+    output, _ = killing.communicate()
+    if killing.returncode or not output:
         return None
-    found = json.loads(told.splitlines()[-1])
+    found = json.loads(output.splitlines()[-1])
     leases, missed = found["leases"], int(found["missed"])
     kills = len(leases) + missed
     if not leases:

@@ -1,4 +1,4 @@
-"""One process of a system, told on standard input what to do; it answers on standard output.
+"""One process of a system; reads requests from standard input, answers on standard output.
 
 `python -m benchmarks.harness.process SYSTEM SETTING` reads lines of JSON: `["alone", {...}]`,
 `["crowd", {...}]` and `["window", {...}]` name the methods of `Questions` in
@@ -33,9 +33,9 @@ def find_system(module: str) -> SystemProcess:
     return found
 
 
-async def serve(module: str, told: dict[str, Any], figures: IO[str]) -> None:
+async def serve(module: str, settings: dict[str, Any], figures: IO[str]) -> None:
     """Open the system and do what is asked for."""
-    setting = Setting(**{**told, "payload": payloads()[told["payload"]]})
+    setting = Setting(**{**settings, "payload": payloads()[settings["payload"]]})
     lines = await _standard_input()
     async with asyncio.TaskGroup() as tasks:
         questions = Questions(f"p{os.getpid()}-", tasks)

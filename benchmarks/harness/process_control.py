@@ -1,4 +1,4 @@
-"""Starts processes of a system and tells them what to do."""
+"""Starts processes of a system and sends them requests."""
 
 import json
 import subprocess
@@ -24,8 +24,8 @@ class ControlledProcess:
     process: "subprocess.Popen[str]"
     journal: IO[str]
 
-    def tell(self, name: str, **arguments: object) -> None:
-        """Ask for a measurement; several processes may be told before the first is heard."""
+    def request(self, name: str, **arguments: object) -> None:
+        """Ask for a measurement; several processes may be asked before the first answers."""
         if self.process.stdin is None:
             raise RuntimeError("expected a pipe")
         try:
@@ -34,7 +34,7 @@ class ControlledProcess:
         except BrokenPipeError:
             raise self._silent() from None
 
-    def hear(self) -> Any:
+    def receive(self) -> Any:
         """Return what it found."""
         if self.process.stdout is None:
             raise RuntimeError("expected a pipe")
@@ -58,13 +58,13 @@ class ControlledProcess:
 def processes(
     system: System, setting: Setting, number: int = 1
 ) -> Iterator[Sequence[ControlledProcess]]:
-    """Have so many processes of the system while inside, ready to be told."""
-    told = json.dumps({**asdict(setting), "payload": setting.payload.name})
-    command = [sys.executable, "-m", "benchmarks.harness.process", system.module, told]
+    """Run processes of the system while inside; they are ready for requests."""
+    settings = json.dumps({**asdict(setting), "payload": setting.payload.name})
+    command = [sys.executable, "-m", "benchmarks.harness.process", system.module, settings]
     with ExitStack() as stack:
         started = [_start(stack, command) for _ in range(number)]
         for one in started:
-            one.hear()
+            one.receive()
         yield started
 
 

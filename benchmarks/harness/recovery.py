@@ -51,7 +51,7 @@ class Lane:
         """Kill until then; yields whenever there is nothing to do for the moment."""
         self.ledger.touch()
         asking, asked = os.pipe()
-        door = self._fork(self._door(asking))
+        client = self._fork(self._ask(asking))
         try:
             for _ in range(WORKERS):
                 self.workers.add(self._fork(self._work()))
@@ -61,7 +61,7 @@ class Lane:
                 number += 1
                 yield from self._one(f"held-{number}", asked)
         finally:
-            for process in {door, *self.workers}:
+            for process in {client, *self.workers}:
                 _kill(process)
 
     def _one(self, name: str, asked: int) -> Iterator[None]:
@@ -113,7 +113,7 @@ class Lane:
         async with self.harness(self._setting(works=True), self._watch()):
             await asyncio.Event().wait()
 
-    async def _door(self, asking: int) -> None:
+    async def _ask(self, asking: int) -> None:
         loop = asyncio.get_running_loop()
         names = asyncio.StreamReader()
         pipe = os.fdopen(asking)

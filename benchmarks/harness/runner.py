@@ -11,9 +11,9 @@ from itertools import chain
 
 from benchmarks.harness.parts import (
     Spans,
-    hear_recovery,
     measure_speed,
     measure_trips,
+    read_recovery,
     record_error,
     start_recovery,
 )
@@ -74,14 +74,14 @@ def run(mode: Mode, systems: Sequence[System]) -> Report:
         for number in mode.processes:
             turns = _turns(mode, pairs) if number == 1 and name == mode.payloads[0] else pairs
             for row, system in turns:
-                _tell(f"{system.name}: {name}, {number} process(es)")
+                _print_progress(f"{system.name}: {name}, {number} process(es)")
                 with record_error(row):
                     measure_speed(row, system, known[name], number, mode.spans)
     if mode.whole:
         first = mode.payloads[0]
         queued = _queue(report, systems, first)
         _recover([pair for pair in queued if pair[1].recovers], mode.spans)
-        _tell("round trips")
+        _print_progress("round trips")
         measure_trips(queued, known[first], mode.spans)
     return report
 
@@ -112,10 +112,10 @@ def _queue(report: Report, systems: Sequence[System], payload: str) -> list[Pair
 
 
 def _recover(pairs: Sequence[Pair], spans: Spans) -> None:
-    _tell("recovery: " + ", ".join(system.name for _, system in pairs))
+    _print_progress("recovery: " + ", ".join(system.name for _, system in pairs))
     killing = [(row, start_recovery(system, spans)) for row, system in pairs]
     for row, process in killing:
-        row.recovery = hear_recovery(process)
+        row.recovery = read_recovery(process)
 
 
 def _report(mode: Mode, carried: Sequence[Payload]) -> Report:
@@ -131,5 +131,5 @@ def _report(mode: Mode, carried: Sequence[Payload]) -> Report:
     )
 
 
-def _tell(what: str) -> None:
+def _print_progress(what: str) -> None:
     sys.stderr.write(f"{time.strftime('%H:%M:%S')} {what}\n")

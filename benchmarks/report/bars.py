@@ -56,11 +56,11 @@ def _head(title: str, series: Sequence[str]) -> list[str]:
 
 def _bar(top: float, number: int, value: float | None, scale: float, form: str) -> list[str]:
     length = (value or 0.0) * scale
-    told = "-" if value is None else form.format(value)
+    label = "-" if value is None else form.format(value)
     return [
         f'<rect x="{LEFT}" y="{top}" width="{length:.1f}" height="{BAR - 2}" '
         f'fill="{COLOURS[number]}"/>',
-        _text(LEFT + length + 5, top + BAR - 3, told, 'class="value"'),
+        _text(LEFT + length + 5, top + BAR - 3, label, 'class="value"'),
     ]
 
 

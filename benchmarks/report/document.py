@@ -47,14 +47,14 @@ def document(report: Report, plots: dict[str, str]) -> str:
 
 
 ROUND_TRIPS = f"""\
-Counted by a proxy between the workers and Redis; the door speaks with Redis directly, so that its
+Counted by a proxy between the workers and Redis; the client connects directly, so that its
 own trips are not in the figures. A trip is one turn of a connection: a pipeline or a blocking read
 is one. A question takes {HOPS} hops: the manager, then eight times a role and the manager again.
 Where a system takes two hops in one step they still count as two. *Idle* is a second of a process
 with all nine roles and nothing to do.
 
 Recovery: two processes wait on an idle queue, the one that holds a question in its first role gets
-`SIGKILL`, and the time until the role starts again elsewhere is told in leases. A lease is what the
+`SIGKILL`, and the time until the role starts again elsewhere is given in leases. A lease is what a
 system calls it (`idle_timeout`, `redelivery_timeout`), two seconds here. *Not in 6* means that
 nothing happened for six leases."""
 
@@ -68,7 +68,7 @@ This run: {report.date}, `--{report.mode}`, {report.machine}, Redis {report.redi
 append-only file synced every second, on a Unix socket, load average {report.load:.1f} as it began.
 Every measurement has an empty server of its own; systems take turns within each part, so that a
 busy minute meets all of them. With one process and *4 kB* each has {turns} turn(s), those with
-figures to reach {most}; the middle one by its speed is told. A ratio to be reached is the middle
+figures to reach {most}; the median by speed is shown. A ratio to be reached is the middle
 one of those of turns that stood beside each other, for the speed of a machine that others share
 changes from turn to turn; the least and the greatest stand beside it. Compare ratios within this
 run, and processor time before wall time: clients, Redis and whatever else runs share the
@@ -78,16 +78,16 @@ processors.
   next to nothing. *conversation* is recorded (`python -m benchmarks.recording`): the real
   assistant, offline, about the example documents, the last question of a long conversation, with
   the turns before it and everything that each role wrote.
-- A process is a worker of the manager and all eight roles together with a door that asks. *q/s*:
+- A process is a worker of the manager and all eight roles together with a client that asks. *q/s*:
   200 questions in flight a process, each that ends starts the next; a question is counted in
   eighths, by roles that worked, for crowds that move in step would fall into a window or out of it.
   *Alone*: one after the other. *Pick-up*: from handing in to the start of the manager.
 - *client CPU* is the processor time of the processes, *Redis CPU* that of the server, by question.
   *waited* is the part of the one process's time in which it had work and no processor: with nothing
   else on the machine it is near 0.
-- Refdesk's door waits until Redis keeps the reply: it hears so from the answer to the settlement
-  when that was made in its own process, else from Redis. The others' doors hear of the end in the
-  process, before it is stored anywhere, which favours them."""
+- Refdesk's client waits until Redis keeps the reply: it learns so from the settlement's result
+  when that was made in its own process, else from Redis. The clients of the others learn of the
+  end in the process, before it is stored anywhere, which favours them."""
 
 
 def _describe_disturbance(report: Report) -> str:

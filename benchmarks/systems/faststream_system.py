@@ -17,12 +17,12 @@ AT_ONCE = 64
 @asynccontextmanager
 async def harness(setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
     """Open the system."""
-    door = _broker(setting.door_url)
+    client = _broker(setting.client_url)
 
     async def ask(name: str) -> None:
-        await door.publish(setting.payload.opening(name), stream="manager")
+        await client.publish(setting.payload.opening(name), stream="manager")
 
-    await door.connect()
+    await client.connect()
     broker = _run_workers(setting, watch) if setting.works else None
     if broker is not None:
         await broker.start()
@@ -31,7 +31,7 @@ async def harness(setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
     finally:
         if broker is not None:
             await broker.stop()
-        await door.stop()
+        await client.stop()
 
 
 def _broker(url: str) -> RedisBroker:

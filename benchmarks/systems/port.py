@@ -13,15 +13,15 @@ Ask = Callable[[str], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a system is told.
+    """The settings of a measured system.
 
-    Workers speak with Redis at `worker_url`, the door at `door_url`: a proxy may stand before one.
+    Workers connect to Redis at `worker_url`, the client at `client_url`: one may be a proxy.
     `lease_seconds` (0: the system's default) is how long a silent worker keeps what it took;
-    `works` is False for a system that is only a door. `folder` is for files of the system's own.
+    `works` is False for a system that only submits. `folder` is for the files of the system.
     """
 
     worker_url: str
-    door_url: str
+    client_url: str
     payload: Payload
     folder: str
     lease_seconds: float = 0.0
@@ -34,7 +34,7 @@ async def never_holds(_name: str) -> None:
 
 @dataclass(slots=True)
 class Watch:
-    """What a system tells: a manager started with a question, a role worked, a question ended.
+    """What a system reports: a manager started with a question, a role worked, a question ended.
 
     The first role waits for `held(name)` before it works, which is how a worker is caught working.
     """

@@ -20,11 +20,11 @@ AT_ONCE = 256
 async def harness(setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
     """Open the system."""
     logging.getLogger("docket").setLevel(logging.ERROR)
-    async with _docket(setting.door_url) as door:
-        manage = _tasks(door, setting, watch)
+    async with _docket(setting.client_url) as client:
+        manage = _tasks(client, setting, watch)
 
         async def ask(name: str) -> None:
-            await door.add(manage)(setting.payload.opening(name))
+            await client.add(manage)(setting.payload.opening(name))
 
         if not setting.works:
             yield ask

@@ -30,11 +30,11 @@ STREAMS = ("manager", *ROLES)
 @asynccontextmanager
 async def harness(setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
     """Open the system; it connects as Refdesk does."""
-    door = connect(setting.door_url)
+    client = connect(setting.client_url)
     encoded = _encode(setting)
 
     async def ask(name: str) -> None:
-        await door.xadd("manager", {"name": name, "step": 0, "message": encoded(0)})
+        await client.xadd("manager", {"name": name, "step": 0, "message": encoded(0)})
 
     worker = connect(setting.worker_url)
     await _group(worker)
@@ -44,7 +44,7 @@ async def harness(setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
         for loop in loops:
             loop.cancel()
     await worker.aclose()
-    await door.aclose()
+    await client.aclose()
 
 
 def _encode(setting: Setting) -> Callable[[int], bytes]:

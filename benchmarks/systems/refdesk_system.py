@@ -27,7 +27,7 @@ WATCHED = (Role.MANAGER, Role.LANG)
 
 
 class LongMemory(RedisMemory):
-    """Reads the memory as ever, and tells every question the recorded turns."""
+    """Reads the memory as usual, and gives every question the recorded turns."""
 
     turns: tuple[Turn, ...] = ()
 
@@ -51,7 +51,7 @@ class Watched:
         return None if self._reads_along is None else self._reads_along.prefetch_memory(question)
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
-        """Tell the watch, then work."""
+        """Notify the watch, then work."""
         if self.role is not Role.MANAGER:
             await self._watch.held(envelope.message_id)
         elif envelope.hop is None:
@@ -72,16 +72,16 @@ async def harness(setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
         # The other roles are not slowed down by being watched.
         return Watched(handler, watch) if handler.role in WATCHED else handler
 
-    door = broker(setting.door_url)
-    # As in `deploy`, where door and workers of a process have one broker; not where trips of the
+    client = broker(setting.client_url)
+    # As in `deploy`, where client and workers share one broker; not where trips of the
     # workers alone are counted.
-    shares = setting.works and setting.door_url == setting.worker_url
-    ask = _asking(door, setting.payload.text, watch)
+    shares = setting.works and setting.client_url == setting.worker_url
+    ask = _asking(client, setting.payload.text, watch)
     try:
         if not setting.works:
             yield ask
             return
-        worker = door if shares else broker(setting.worker_url)
+        worker = client if shares else broker(setting.worker_url)
         agents = idle_agents(setting.payload.writes, watch.worked)
         harness = process(
             worker,
@@ -96,14 +96,14 @@ async def harness(setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
         if not shares:
             await worker.close()
     finally:
-        await door.close()
+        await client.close()
 
 
-def _asking(door: RedisBroker, text: str, watch: Watch) -> Ask:
+def _asking(client: RedisBroker, text: str, watch: Watch) -> Ask:
     """Return how the desk is asked: it waits for the reply that Redis keeps."""
     desk = Desk(
-        door.producer,
-        door.replies,
+        client.producer,
+        client.replies,
         tenant="bench",
         assistant="bench",
         channel="bench",

@@ -18,13 +18,13 @@ AT_ONCE = 256
 async def harness(setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
     """Open the system."""
     logging.getLogger("streaq").setLevel(logging.ERROR)
-    door = _worker(setting, setting.door_url)
-    manage = _tasks(door, setting, watch)
+    client = _worker(setting, setting.client_url)
+    manage = _tasks(client, setting, watch)
 
     async def ask(name: str) -> None:
         await manage.enqueue(setting.payload.opening(name))
 
-    async with door:
+    async with client:
         if not setting.works:
             yield ask
             return

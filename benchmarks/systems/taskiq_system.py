@@ -34,13 +34,13 @@ def _broker(setting: Setting, url: str) -> AsyncBroker:
 async def open_system(make: MakeBroker, setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
     """Open a system on a broker of taskiq."""
     logging.getLogger("taskiq").setLevel(logging.ERROR)
-    door = make(setting, setting.door_url)
-    manage = _tasks(door, setting, watch)
+    client = make(setting, setting.client_url)
+    manage = _tasks(client, setting, watch)
 
     async def ask(name: str) -> None:
         await manage(setting.payload.opening(name))
 
-    await door.startup()
+    await client.startup()
     try:
         if not setting.works:
             yield ask
@@ -50,7 +50,7 @@ async def open_system(make: MakeBroker, setting: Setting, watch: Watch) -> Async
             yield ask
             worker.cancel()
     finally:
-        await door.shutdown()
+        await client.shutdown()
 
 
 async def _work(broker: AsyncBroker, setting: Setting, watch: Watch) -> None:

@@ -20,23 +20,23 @@ Read = list[tuple[bytes, list[Entry]]]
 
 
 async def next_entries(
-    space: "BrokerContext", after: Mapping[bytes, bytes], *, seconds: float, count: int
+    context: "BrokerContext", after: Mapping[bytes, bytes], *, seconds: float, count: int
 ) -> Read:
     """Return the entries after these ids, by stream; wait up to `seconds` for the first of them.
 
     In a cluster each stream is awaited on a separate connection. As soon as one of them returns an
     entry, the other reads are cancelled.
     """
-    if not space.slots_apart:
+    if not context.slots_apart:
         try:
-            return await _read(space, after, seconds, count)
+            return await _read(context, after, seconds, count)
         except ClusterCrossSlotError:
             # Only `prepare` checks whether the server is a cluster; other clients find out here.
-            space.slots_apart = True
+            context.slots_apart = True
     async with asyncio.TaskGroup() as tasks:
         waiting = {
-            tasks.create_task(_read_or_error(space, {stream: place}, seconds, count))
-            for stream, place in after.items()
+            tasks.create_task(_read_or_error(context, {stream: entry_id}, seconds, count))
+            for stream, entry_id in after.items()
         }
         try:
             first = await _first(waiting)
@@ -78,18 +78,18 @@ async def _first(
 
 
 async def _read_or_error(
-    space: "BrokerContext", after: Mapping[bytes, bytes], seconds: float, count: int
+    context: "BrokerContext", after: Mapping[bytes, bytes], seconds: float, count: int
 ) -> Read | BrokerUnavailableError:
     try:
-        return await _read(space, after, seconds, count)
+        return await _read(context, after, seconds, count)
     except BrokerUnavailableError as error:
         return error
 
 
 async def _read(
-    space: "BrokerContext", after: Mapping[bytes, bytes], seconds: float, count: int
+    context: "BrokerContext", after: Mapping[bytes, bytes], seconds: float, count: int
 ) -> Read:
-    client: Any = space.client
+    client: Any = context.client
     with reachable():
         read = await client.execute_command(
             "XREAD", "COUNT", count, "BLOCK", max(1, int(seconds * 1000)),

@@ -14,8 +14,8 @@ from envelope.envelope import apply_delta
 class DeliveryLoader:
     """Loads the deliveries of all readers: of streams, settlements, submissions and rescues."""
 
-    def __init__(self, space: BrokerContext) -> None:
-        self._space = space
+    def __init__(self, context: BrokerContext) -> None:
+        self._context = context
 
     async def select_workable(self, found: Sequence[Read]) -> list[Delivery]:
         """Return the deliveries that a worker can process.
@@ -35,21 +35,21 @@ class DeliveryLoader:
 
     async def _complete_frames(self, parts: Sequence[FrameDelta]) -> list[Delivery | Malformed]:
         with reachable():
-            pipeline = self._space.client.pipeline(transaction=False)
+            pipeline = self._context.client.pipeline(transaction=False)
             for part in parts:
-                _, names = self._space.locate(part.delivery.question)
+                _, names = self._context.locate(part.delivery.question)
                 pipeline.hget(names.frames, part.base)
             bases: list[bytes | None] = await pipeline.execute()
         return [_complete(part, base) for part, base in zip(parts, bases, strict=True)]
 
     async def _discard(self, entry: Malformed) -> None:
         """Bury an entry that is not a frame of Refdesk, at its first delivery."""
-        call = self._space.call(entry.shard, [entry.role])
+        call = self._context.call(entry.shard, [entry.role])
         keys = list(call.keys)
         if entry.question is not None:
-            _, names = self._space.locate(entry.question)
+            _, names = self._context.locate(entry.question)
             keys += names.closing
-            keys += await self._space.result_lists(entry.shard, [names.record])
+            keys += await self._context.result_lists(entry.shard, [names.record])
         args = [
             *call.args,
             entry.role,
@@ -61,7 +61,7 @@ class DeliveryLoader:
             entry.error,
             "1" if entry.stale else "",
         ]
-        await self._space.run(DISCARD, keys, args)
+        await self._context.run(DISCARD, keys, args)
 
 
 def _complete(part: FrameDelta, base: bytes | None) -> Delivery | Malformed:

@@ -37,9 +37,9 @@ class GroupReader:
     """
 
     def __init__(
-        self, space: BrokerContext, key_of: Callable[[str, int], str] = stream_key
+        self, context: BrokerContext, key_of: Callable[[str, int], str] = stream_key
     ) -> None:
-        self._space = space
+        self._context = context
         self._key_of = key_of
         self._streams: dict[str, dict[bytes, int]] = {}
         self._turn = 0
@@ -48,13 +48,15 @@ class GroupReader:
         """Return the streams of a role, with the shard of each."""
         if role not in self._streams:
             self._streams[role] = {
-                self._key_of(role, shard).encode(): shard for shard in range(self._space.shards)
+                self._key_of(role, shard).encode(): shard for shard in range(self._context.shards)
             }
         return self._streams[role]
 
     async def make_groups(self, role: str) -> None:
         """Create the streams and groups of a role; existing ones stay unchanged."""
-        await self._space.on_shards([self._make_group(stream) for stream in self.streams_of(role)])
+        await self._context.on_shards(
+            [self._make_group(stream) for stream in self.streams_of(role)]
+        )
 
     async def read(
         self, role: str, consumer: str, slots: int, block_seconds: float
@@ -73,7 +75,7 @@ class GroupReader:
                 # A shard is unreachable, and is read again soon.
                 seconds = min(left, AWAY_SECONDS)
             after = {stream: look.ends.get(stream, b"$") for stream in look.clocks}
-            await next_entries(self._space, after, seconds=seconds, count=1)
+            await next_entries(self._context, after, seconds=seconds, count=1)
 
     async def first_of(
         self, roles: Sequence[str], consumer: str, block_seconds: float
@@ -88,12 +90,12 @@ class GroupReader:
     ) -> PendingLook:
         groups = self._groups(role)
         # COUNT applies to each stream, not to all of them together.
-        count = max(1, slots // self._space.shards)
+        count = max(1, slots // self._context.shards)
         if len(groups) == 1:
             return await self._healing(groups[0], consumer, count, block_seconds)
         looks = [self._healing(streams, consumer, count, 0.0) for streams in groups]
         whole = PendingLook([], {}, {})
-        for look in await self._space.on_shards(looks):
+        for look in await self._context.on_shards(looks):
             if isinstance(look, PendingLook):
                 whole.found.extend(look.found)
                 whole.clocks.update(look.clocks)
@@ -116,9 +118,9 @@ class GroupReader:
         self, streams: Sequence[bytes], consumer: str, count: int, block_seconds: float
     ) -> PendingLook:
         block = ("BLOCK", max(1, int(block_seconds * 1000))) if block_seconds > 0 else ()
-        apart = streams if self._space.slots_apart else ()
+        apart = streams if self._context.slots_apart else ()
         with reachable():
-            pipeline = self._space.client.pipeline(transaction=False)
+            pipeline = self._context.client.pipeline(transaction=False)
             for stream in apart:
                 # Before the read: an entry that arrives between both is found by one of them.
                 pipeline.execute_command("XREVRANGE", stream, "+", "-", "COUNT", 1)
@@ -138,7 +140,7 @@ class GroupReader:
     async def _make_group(self, stream: bytes) -> None:
         with reachable():
             try:
-                await self._space.client.xgroup_create(stream, GROUP, id="0", mkstream=True)
+                await self._context.client.xgroup_create(stream, GROUP, id="0", mkstream=True)
             except ResponseError as error:
                 if not str(error).startswith("BUSYGROUP"):
                     raise
@@ -149,4 +151,4 @@ class GroupReader:
         self._turn += 1
         start = self._turn % len(streams)
         streams = streams[start:] + streams[:start]
-        return [[stream] for stream in streams] if self._space.slots_apart else [streams]
+        return [[stream] for stream in streams] if self._context.slots_apart else [streams]

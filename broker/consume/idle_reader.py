@@ -40,12 +40,12 @@ class IdleReader:
 
     def __init__(
         self,
-        space: BrokerContext,
+        context: BrokerContext,
         reader: GroupReader,
         *,
         long_seconds: float = LONGEST_BLOCK_SECONDS,
     ) -> None:
-        self._space = space
+        self._context = context
         self._long_seconds = long_seconds
         self._reader = reader
         self._idle: set[tuple[str, str]] = set()
@@ -55,7 +55,7 @@ class IdleReader:
     async def read(self, role: str, consumer: str, slots: int, block_seconds: float) -> Found:
         """Return new entries and clocks; a long read of an idle role is shared with other roles."""
         may_share = block_seconds >= self._long_seconds and self._shares
-        if not may_share or self._space.slots_apart:
+        if not may_share or self._context.slots_apart:
             return await self._reader.read(role, consumer, slots, block_seconds)
         if (role, consumer) in self._idle:
             found = await self._read_idle(role, consumer, slots)

@@ -23,15 +23,15 @@ LEFT_AT_ONCE = 200
 class Leases:
     """Takes entries, renews and recovers their leases, and returns entries to their streams."""
 
-    def __init__(self, space: BrokerContext, opening: DeliveryLoader) -> None:
-        self._space = space
+    def __init__(self, context: BrokerContext, opening: DeliveryLoader) -> None:
+        self._context = context
         self._opening = opening
-        self._reader = GroupReader(space)
-        self._reads = IdleReader(space, self._reader)
+        self._reader = GroupReader(context)
+        self._reads = IdleReader(context, self._reader)
 
     async def make_groups(self, role: str) -> None:
         """Create the streams and groups of a role; existing ones stay unchanged."""
-        self._space.roles[role] = None
+        self._context.roles[role] = None
         await self._reader.make_groups(role)
 
     async def take(
@@ -75,37 +75,37 @@ class Leases:
     async def renew(self, held: Sequence[Delivery]) -> Sequence[LeaseLost]:
         """Renew the leases of these entries; return those that were lost."""
         groups = _by_shard(held)
-        calls = [self._space.run(RENEW, *renewal(group)) for group in groups]
+        calls = [self._context.run(RENEW, *renewal(group)) for group in groups]
         return [
-            describe_loss(group[int(place)])
-            for group, slots in zip(groups, await self._space.on_shards(calls), strict=True)
+            describe_loss(group[int(index)])
+            for group, slots in zip(groups, await self._context.on_shards(calls), strict=True)
             # Leases on an unreachable shard are renewed when it returns, unless they ended by then.
             if not isinstance(slots, BrokerUnavailableError)
-            for place in slots
+            for index in slots
         ]
 
     async def give_back(self, held: Sequence[Delivery]) -> None:
         """Return entries that were not started."""
         for group in _by_shard(held):
             keys, args = renewal(group)
-            await self._space.run(RETURN, keys, args)
+            await self._context.run(RETURN, keys, args)
 
     async def recover(self, role: str, consumer: str, known: Collection[tuple[int, str]]) -> bool:
         """Return entries that a consumer owns unknowingly; False while some may still arrive."""
         calls = [
-            self._space.run(
+            self._context.run(
                 RECOVER,
                 [stream.decode()],
-                [consumer, ON_THE_WAY_MS, *(entry for place, entry in known if place == shard)],
+                [consumer, ON_THE_WAY_MS, *(entry for owner, entry in known if owner == shard)],
             )
             for stream, shard in self._reader.streams_of(role).items()
         ]
-        return not any(await self._space.on_shards(calls))
+        return not any(await self._context.on_shards(calls))
 
     async def leave(self, role: str, consumer: str) -> None:
         """Remove a consumer, and return the entries that it still owns."""
         for stream in self._reader.streams_of(role):
-            while await self._space.run(LEAVE, [stream.decode()], [consumer, LEFT_AT_ONCE]):
+            while await self._context.run(LEAVE, [stream.decode()], [consumer, LEFT_AT_ONCE]):
                 pass
 
 
@@ -115,8 +115,8 @@ def renewal(held: Sequence[Delivery]) -> tuple[list[str], list[Argument]]:
     args: list[Argument] = []
     for entry in held:
         stream = stream_key(entry.role, entry.shard)
-        place = streams.setdefault(stream, len(streams) + 1)
-        args += (place, entry.entry_id, entry.consumer, entry.count)
+        index = streams.setdefault(stream, len(streams) + 1)
+        args += (index, entry.entry_id, entry.consumer, entry.count)
     return list(streams), args
 
 

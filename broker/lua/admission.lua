@@ -1,7 +1,7 @@
 -- How many questions a shard lets in: as many as keep its workers busy, and a few that wait.
 --
 -- What travels either waits on a stream (W) or is worked on (B); by Little's law W/B is the time
--- spent waiting over the time spent working. So no speed and no number of workers has to be told:
+-- spent waiting over the time spent working. So no speed and no number of workers has to be configured:
 -- a bound of B + share * B + sqrt(B) keeps the wait at about that share of a question's own time,
 -- and the root leaves room for chance. B is the mean of a measurement over one turnover: as many
 -- questions ended as travelled at its beginning. A changed bound gets a turnover to take effect

@@ -1,4 +1,4 @@
--- End an open question as superseded; forget it when told. KEYS: shard, question, results.
+-- End an open question as superseded; forget it if asked. KEYS: shard, question, results.
 -- ARGV after the shard: name, reply, forget ('1' or '').  Returns 1 when it was open.
 
 local shard = read_shard()

@@ -9,9 +9,9 @@ for _, entry in ipairs(redis.call('XRANGE', KEYS[1], '-', '+')) do
     end
   end
 end
-local told = {}
+local flat = {}
 for role, count in pairs(counts) do
-  told[#told + 1] = role
-  told[#told + 1] = count
+  flat[#flat + 1] = role
+  flat[#flat + 1] = count
 end
-return told
+return flat

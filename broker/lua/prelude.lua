@@ -231,13 +231,13 @@ local function drop_letter(shard, id)
   return redis.call('XDEL', shard.dead, id)
 end
 
--- `told` has the attempts, the last worker, when the hop was queued (ms), and whose deaths it saw.
+-- `delivery` lists the attempts, the last worker, when the hop was queued (ms), and whose deaths it saw.
 -- What people wrote stands in a hash: what is deleted from a stream stays in Redis, and in its file,
 -- until all around it is deleted too.
-local function bury(shard, question, frame, role, reason, problem, told)
+local function bury(shard, question, frame, role, reason, problem, delivery)
   local accepted = question.record and redis.call('HGET', question.record, 'at') or '0'
   local id = redis.call('XADD', shard.dead, '*', 'q', question.name, 'role', role, 'reason', reason,
-    'attempts', told[1], 'worker', told[2], 'queued', told[3], 'deaths', told[4],
+    'attempts', delivery[1], 'worker', delivery[2], 'queued', delivery[3], 'deaths', delivery[4],
     'accepted', accepted or '0')
   redis.call('HSET', shard.letters, id, frame, id .. ':error', problem)
   local surplus = redis.call('XLEN', shard.dead) - tonumber(shard.cap)

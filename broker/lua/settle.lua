@@ -189,13 +189,13 @@ end
 local held, problem = take_off(lists), nil
 for place, one in ipairs(lists) do
   local key_end = next_key + one[HEADER.key_count]
-  local fine, told = true, 0
+  local succeeded, result = true, 0
   if held[place] then
     -- An error of one settlement, such as a key of another type, stops none of the others.
-    fine, told = pcall(settle_one, one)
+    succeeded, result = pcall(settle_one, one)
   end
-  done[place] = fine and told or 0
-  problem = problem or not fine and told
+  done[place] = succeeded and result or 0
+  problem = problem or not succeeded and result
   -- The keys of a refused settlement are not read to their end.
   next_key = key_end
 end

@@ -45,7 +45,7 @@ local mine = tonumber(redis.call('HGET', shard.open, tenant) or 0)
 local tenants = redis.call('HLEN', shard.open) + (mine == 0 and 1 or 0)
 local before = redis.call('LLEN', question.order)
 
--- Whoever was told to come again competes for the places that become free.
+-- A client that was asked to retry competes for the places that become free.
 local function busy(reason, ahead)
   pace.refused = redis.call('HINCRBY', pace_name, 'refused', 1)
   local others = math.max(pace.refused, pace.before)
@@ -150,7 +150,7 @@ if target then
   return merge()
 end
 
--- What its taker wants to know. A key of another type stops nothing: who reads it then is told.
+-- What the consumer needs to know. A key of another type stops nothing: its reader gets the error.
 local function read_along()
   local hashes, first, last = arg(), arg(), arg()
   if hashes == '' then

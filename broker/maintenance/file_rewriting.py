@@ -42,8 +42,8 @@ class Rewriting:
 class Files:
     """The append-only files of the servers that hold the shards."""
 
-    def __init__(self, space: BrokerContext, rewriting: Rewriting) -> None:
-        self._space = space
+    def __init__(self, context: BrokerContext, rewriting: Rewriting) -> None:
+        self._context = context
         self._rewriting = rewriting
         self._warned_at = float("-inf")
 
@@ -54,11 +54,11 @@ class Files:
 
     async def mark(self, shard: int) -> None:
         """Set the mark that something is being erased."""
-        await self._space.run(MARK, [self._key(shard)], [KEEP_MS])
+        await self._context.run(MARK, [self._key(shard)], [KEEP_MS])
 
     async def look(self, shard: int, *, at_once: bool = False) -> bool:
         """Start a rewriting when it is due; return whether one is running."""
-        if shard and not self._space.slots_apart:
+        if shard and not self._context.slots_apart:
             return False  # One server holds all shards; the first shard takes care of its file.
         key = self._key(shard)
         known, now_ms = await self._read_notes(key)
@@ -81,7 +81,7 @@ class Files:
 
     async def _note_first_look(self, key: str, now_ms: float) -> None:
         """Count the time until the next rewriting from now on."""
-        client: Any = self._space.client
+        client: Any = self._context.client
         with reachable():
             await client.hsetnx(key, "written", int(now_ms))
             await client.pexpire(key, KEEP_MS)
@@ -93,9 +93,9 @@ class Files:
         if enabled and not await self._is_asked(key):
             return False
         run = str(state.get("run_id", ""))
-        began = await self._space.run(BEGUN, [key], [run, known.get(b"marks", b"")])
+        began = await self._context.run(BEGUN, [key], [run, known.get(b"marks", b"")])
         if not enabled:
-            await self._space.run(WRITTEN, [key], [began, KEEP_MS])
+            await self._context.run(WRITTEN, [key], [began, KEEP_MS])
         return enabled
 
     async def _is_asked(self, key: str) -> bool:
@@ -127,22 +127,22 @@ class Files:
             return True
         with reachable():
             if same and state.get("aof_last_bgrewrite_status", "ok") == "ok":
-                await self._space.run(WRITTEN, [key], [known[b"began"], KEEP_MS])
+                await self._context.run(WRITTEN, [key], [known[b"began"], KEEP_MS])
             else:
                 # The mark remains: the next look starts another rewriting.
-                await self._space.client.hdel(key, "began", "run", "covers")
+                await self._context.client.hdel(key, "began", "run", "covers")
         return False
 
     async def _read_notes(self, key: str) -> tuple[dict[bytes, bytes], float]:
         """Return the fields of the mark, and the server's time (ms)."""
-        client: Any = self._space.client
+        client: Any = self._context.client
         with reachable():
             found: dict[bytes, bytes] = await client.hgetall(key)
             seconds, microseconds = await client.time()
         return found, seconds * 1000 + microseconds / 1000
 
     async def _client(self, key: str) -> Any:
-        client: Redis = self._space.client
+        client: Redis = self._context.client
         with reachable():
             return (await client.holder(key))[1] if isinstance(client, ClusterClient) else client
 
@@ -153,4 +153,4 @@ class Files:
             log.warning("aof_rewrite_failed", error=str(error))
 
     def _key(self, shard: int) -> str:
-        return shard_keys(shard if self._space.slots_apart else 0).files
+        return shard_keys(shard if self._context.slots_apart else 0).files

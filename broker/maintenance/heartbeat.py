@@ -124,15 +124,15 @@ class Heartbeat:
 class Heartbeats:
     """Checks every server that holds a shard."""
 
-    def __init__(self, space: "BrokerContext") -> None:
-        self._space = space
+    def __init__(self, context: "BrokerContext") -> None:
+        self._context = context
         self._kept: set[Address] = set()
 
     async def keep(self) -> None:
         """Check until cancelled; raises `BrokerUnavailableError` when the only server does not
         answer.
         """
-        client = self._space.client
+        client = self._context.client
         if isinstance(client, AutoPipeliningRedis):
             heartbeat = Heartbeat(client, heartbeat_key(0))
             while True:
@@ -140,7 +140,7 @@ class Heartbeats:
                     await heartbeat.keep()
         if isinstance(client, ClusterClient):
             async with asyncio.TaskGroup() as tasks:
-                for shard in range(self._space.shards):
+                for shard in range(self._context.shards):
                     tasks.create_task(self._keep(client, heartbeat_key(shard)))
         # fakeredis has no connection.
         await asyncio.Event().wait()

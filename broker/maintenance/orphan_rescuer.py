@@ -40,9 +40,13 @@ class OrphanRescuer:
     """
 
     def __init__(
-        self, space: BrokerContext, settle: Settle, make_notice: MakeNotice, opening: DeliveryLoader
+        self,
+        context: BrokerContext,
+        settle: Settle,
+        make_notice: MakeNotice,
+        opening: DeliveryLoader,
     ) -> None:
-        self._space = space
+        self._context = context
         self._settle = settle
         self._make_notice = make_notice
         self._opening = opening
@@ -54,13 +58,13 @@ class OrphanRescuer:
         """Sweep the shards that no other process sweeps; return seconds until the next sweep is
         useful.
         """
-        sweeps = [self._sweep(shard) for shard in range(self._space.shards)]
-        waits = await self._space.on_shards(sweeps)
+        sweeps = [self._sweep(shard) for shard in range(self._context.shards)]
+        waits = await self._context.on_shards(sweeps)
         # An unreachable shard is swept as soon as it may answer again.
         return min(wait if isinstance(wait, float) else AWAY_SECONDS for wait in waits)
 
     async def _sweep(self, shard: int) -> float:
-        lease_ms, roles = self._space.lease_ms, tuple(self._space.roles)
+        lease_ms, roles = self._context.lease_ms, tuple(self._context.roles)
         keys = [shard_keys(shard).duty, *(stream_key(role, shard) for role in roles)]
         args: list[Argument] = [
             self._name,
@@ -69,10 +73,10 @@ class OrphanRescuer:
             LOOKS,
             MOVES,
             STARTS,
-            self._space.limits.ttl_ms,
+            self._context.limits.ttl_ms,
             *roles,
         ]
-        wait_ms, swept, poison = await self._space.run(SWEEP, keys, args)
+        wait_ms, swept, poison = await self._context.run(SWEEP, keys, args)
         for role, entry, count, consumer in poison:
             found = delivery_of(
                 entry,

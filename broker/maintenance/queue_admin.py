@@ -29,14 +29,14 @@ class _StreamBacklog:
 class QueueAdmin:
     """Reads the status of roles, finds questions, and shows dead letters."""
 
-    def __init__(self, space: BrokerContext) -> None:
-        self._space = space
+    def __init__(self, context: BrokerContext) -> None:
+        self._context = context
 
     async def find_questions(self, message_id: str) -> Sequence[Question]:
         """Return the questions of this message id, newest first."""
         with reachable():
-            pipeline = self._space.client.pipeline(transaction=False)
-            for shard in range(self._space.shards):
+            pipeline = self._context.client.pipeline(transaction=False)
+            for shard in range(self._context.shards):
                 pipeline.zrevrange(message_id_key(message_id, shard), 0, -1, withscores=True)
             found = [pair for shard in await pipeline.execute() for pair in shard]
         found.sort(key=lambda pair: -float(pair[1]))
@@ -45,9 +45,11 @@ class QueueAdmin:
     async def read_status(self, roles: Sequence[str]) -> Sequence[RoleStatus]:
         """Return the depth, age and consumers of each role, read from Redis."""
         dead = await self._dead_by_role()
-        places = await self._read_backlogs(roles)
+        backlogs = await self._read_backlogs(roles)
         return [
-            _status(role, [place for place in places if place.role == role], dead.get(role, 0))
+            _status(
+                role, [backlog for backlog in backlogs if backlog.role == role], dead.get(role, 0)
+            )
             for role in roles
         ]
 
@@ -55,7 +57,7 @@ class QueueAdmin:
         """Return the newest dead letters of all shards."""
         letters: list[DeadLetter] = []
         with reachable():
-            for shard in range(self._space.shards):
+            for shard in range(self._context.shards):
                 dead = shard_keys(shard).dead
                 found: Any = await self._command("XREVRANGE", dead, "+", "-", "COUNT", limit)
                 letters += await self._letters(shard, found)
@@ -64,10 +66,10 @@ class QueueAdmin:
 
     async def read_dead_letter(self, letter_id: str) -> DeadLetter | None:
         """Return one dead letter."""
-        place = parse_letter_id(letter_id)
-        if place is None:
+        located = parse_letter_id(letter_id)
+        if located is None:
             return None
-        shard, entry_id = place
+        shard, entry_id = located
         with reachable():
             found: Any = await self._command("XRANGE", shard_keys(shard).dead, entry_id, entry_id)
             letters = await self._letters(shard, found)
@@ -75,14 +77,14 @@ class QueueAdmin:
 
     async def drop_dead_letter(self, letter_id: str) -> bool:
         """Delete one dead letter."""
-        place = parse_letter_id(letter_id)
-        if place is None:
+        located = parse_letter_id(letter_id)
+        if located is None:
             return False
-        keys = shard_keys(place[0])
+        keys = shard_keys(located[0])
         with reachable():
-            pipeline: Any = self._space.client.pipeline(transaction=False)
-            pipeline.hdel(keys.letters, *letter_fields(place[1]))
-            pipeline.xdel(keys.dead, place[1])
+            pipeline: Any = self._context.client.pipeline(transaction=False)
+            pipeline.hdel(keys.letters, *letter_fields(located[1]))
+            pipeline.xdel(keys.dead, located[1])
             _, dropped = await pipeline.execute()
         return bool(dropped)
 
@@ -91,20 +93,20 @@ class QueueAdmin:
         if not entries:
             return []
         fields = [field for entry in entries for field in letter_fields(entry[0].decode())]
-        words: Any = await self._space.client.hmget(shard_keys(shard).letters, fields)
+        words: Any = await self._context.client.hmget(shard_keys(shard).letters, fields)
         return [
             dead_letter_of(entry, shard, frame, error)
             for entry, frame, error in zip(entries, words[::2], words[1::2], strict=True)
         ]
 
     async def _command(self, *parts: str | int) -> Any:
-        client: Any = self._space.client
+        client: Any = self._context.client
         return await client.execute_command(*parts)
 
     async def _read_backlogs(self, roles: Sequence[str]) -> list[_StreamBacklog]:
         """Return the backlog of each role in each shard, in one round trip."""
-        shards = range(self._space.shards)
-        pipeline: Any = self._space.client.pipeline(transaction=False)
+        shards = range(self._context.shards)
+        pipeline: Any = self._context.client.pipeline(transaction=False)
         for role in roles:
             for shard in shards:
                 stream = stream_key(role, shard)
@@ -118,14 +120,14 @@ class QueueAdmin:
             now = seconds + microseconds / 1e6
             names = [role for role in roles for _ in shards]
             return [
-                _parse_backlog(role, now, *answers[3 * place : 3 * place + 3])
-                for place, role in enumerate(names)
+                _parse_backlog(role, now, *answers[3 * index : 3 * index + 3])
+                for index, role in enumerate(names)
             ]
 
     async def _dead_by_role(self) -> dict[str, int]:
         counts: dict[str, int] = {}
-        for shard in range(self._space.shards):
-            found = await self._space.run(DEAD, [shard_keys(shard).dead], [])
+        for shard in range(self._context.shards):
+            found = await self._context.run(DEAD, [shard_keys(shard).dead], [])
             for role, count in zip(found[::2], found[1::2], strict=True):
                 counts[role.decode()] = counts.get(role.decode(), 0) + int(count)
         return counts
@@ -152,14 +154,14 @@ def _good(answer: Any) -> Any:
     return answer
 
 
-def _status(role: str, places: Sequence[_StreamBacklog], dead: int) -> RoleStatus:
+def _status(role: str, backlogs: Sequence[_StreamBacklog], dead: int) -> RoleStatus:
     return RoleStatus(
         role,
-        depth=sum(place.depth for place in places),
-        in_flight=sum(place.in_flight for place in places),
-        oldest_seconds=max(place.oldest_seconds for place in places),
+        depth=sum(backlog.depth for backlog in backlogs),
+        in_flight=sum(backlog.in_flight for backlog in backlogs),
+        oldest_seconds=max(backlog.oldest_seconds for backlog in backlogs),
         dead=dead,
-        consumers=max(place.consumers for place in places),
+        consumers=max(backlog.consumers for backlog in backlogs),
     )
 
 

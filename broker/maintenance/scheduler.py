@@ -36,8 +36,8 @@ STAND_BY_SECONDS = (0.06, 0.14)
 class Scheduler:
     """Sends due entries and deadlines of all shards."""
 
-    def __init__(self, space: BrokerContext) -> None:
-        self._space = space
+    def __init__(self, context: BrokerContext) -> None:
+        self._context = context
         self._name = secrets.token_hex(6).encode()
         self._random = random.SystemRandom()
         self._alarms: dict[bytes, bytes] = {}
@@ -46,8 +46,8 @@ class Scheduler:
     async def send_due(self) -> float:
         """Send the due items of every shard; return seconds until the next look."""
         await self._set_cursors()
-        looks = await self._space.on_shards(
-            [self._send_due_of(shard) for shard in range(self._space.shards)]
+        looks = await self._context.on_shards(
+            [self._send_due_of(shard) for shard in range(self._context.shards)]
         )
         # An unreachable shard is looked at again soon.
         return min(look if isinstance(look, float) else AWAY_SECONDS for look in looks)
@@ -56,7 +56,7 @@ class Scheduler:
         """Wait for wakeups; return seconds until the earliest item that they announce, or None."""
         await self._set_cursors()
         seconds = min(block_seconds, LONGEST_BLOCK_SECONDS)
-        read = await next_entries(self._space, self._alarms, seconds=seconds, count=AT_ONCE)
+        read = await next_entries(self._context, self._alarms, seconds=seconds, count=AT_ONCE)
         waits: list[float] = []
         for stream, entries in read:
             self._alarms[stream] = entries[-1][0]
@@ -66,7 +66,7 @@ class Scheduler:
 
     async def _send_due_of(self, shard: int) -> float:
         keys = shard_keys(shard)
-        now, delayed, overdue, nearest, timer = await self._space.run(
+        now, delayed, overdue, nearest, timer = await self._context.run(
             PEEK, [keys.deadlines, keys.delayed, keys.duty], [AT_ONCE]
         )
         if delayed or overdue:
@@ -89,9 +89,9 @@ class Scheduler:
     ) -> None:
         tokens = [token.decode().split(" ") for token in delayed]
         roles = [parts[2] for parts in tokens if parts[0] == "r"]
-        call = self._space.call(shard, roles)
-        names = [self._space.locate(question_of(name.decode()))[1] for name in overdue]
-        results = await self._space.result_lists(shard, [keys.record for keys in names])
+        call = self._context.call(shard, roles)
+        names = [self._context.locate(question_of(name.decode()))[1] for name in overdue]
+        results = await self._context.result_lists(shard, [keys.record for keys in names])
         call.keys.append(shard_keys(shard).duty)
         call.args.append(self._name)
         for keys, result in zip(names, results, strict=True):
@@ -100,10 +100,10 @@ class Scheduler:
         # After the deadlines: a retry whose question has just ended is not sent.
         for parts in tokens:
             self._add_delayed(call, parts)
-        await self._space.run(DUE, call.keys, call.args)
+        await self._context.run(DUE, call.keys, call.args)
 
     def _add_delayed(self, call: ScriptCall, parts: "Sequence[str]") -> None:
-        _, keys = self._space.locate(question_of(parts[-1]))
+        _, keys = self._context.locate(question_of(parts[-1]))
         if parts[0] == "s":
             call.keys.extend(keys.closing)
             call.args.extend(["start", keys.name])
@@ -118,15 +118,15 @@ class Scheduler:
         """
         if self._alarms:
             return
-        keys = [shard_keys(shard).alarms.encode() for shard in range(self._space.shards)]
-        found = await self._space.on_shards([self._last(key) for key in keys])
+        keys = [shard_keys(shard).alarms.encode() for shard in range(self._context.shards)]
+        found = await self._context.on_shards([self._last(key) for key in keys])
         self._alarms = {
             key: last if isinstance(last, bytes) else b"$"
             for key, last in zip(keys, found, strict=True)
         }
 
     async def _last(self, key: bytes) -> bytes:
-        client: Any = self._space.client
+        client: Any = self._context.client
         with reachable():
             entries = await client.execute_command("XREVRANGE", key, "+", "-", "COUNT", 1)
         return bytes(entries[0][0]) if entries else b"0-0"

@@ -27,14 +27,14 @@ class Upkeep:
 
     def __init__(
         self,
-        space: BrokerContext,
+        context: BrokerContext,
         files: Files,
         on_duty: Collection[int],
         *,
         seconds: float,
         of: Mapping[tuple[str, str], float],
     ) -> None:
-        self._space = space
+        self._context = context
         self._files = files
         self._on_duty = on_duty
         self._seconds = seconds
@@ -50,7 +50,7 @@ class Upkeep:
         return max(LEAST_SECONDS, often)
 
     async def _drop_letters(self, shard: int) -> None:
-        keys, client = shard_keys(shard), self._space.client
+        keys, client = shard_keys(shard), self._context.client
         now, after = time.time(), "-"
         while True:
             # Entry ids are in Redis time: a clock difference delays or hastens this accordingly.

@@ -10,7 +10,7 @@ from broker.consume.delivery_loader import DeliveryLoader
 from broker.context import BrokerContext
 from broker.entry_codec import base_frame_name, encode_accepted, read_delivered, submission_result
 from broker.keys import QuestionKeys, message_id_key, pace_key, results_key
-from broker.maintenance.forgetting_scope import ConversationEraser
+from broker.maintenance.erasure import ConversationEraser
 from broker.maintenance.scheduler import encode_superseded_reply, make_superseded_reply
 from broker.ports import LocalConsumer
 from broker.settle.admission import NO_PACE, AdmissionPolicy
@@ -39,13 +39,13 @@ class RedisProducer:
 
     def __init__(
         self,
-        space: BrokerContext,
+        context: BrokerContext,
         loader: DeliveryLoader,
         eraser: ConversationEraser,
         limits: SubmissionLimits,
     ) -> None:
-        self.shards = space.shards
-        self._space = space
+        self.shards = context.shards
+        self._context = context
         self._loader = loader
         self._eraser = eraser
         self._limits = limits
@@ -53,11 +53,11 @@ class RedisProducer:
 
     async def submit(self, submission: Submission) -> Accepted | Duplicate | Busy:
         """Submit a message; a local consumer with a free slot receives it in the same trip."""
-        shard, names = self._space.locate(submission.question)
+        shard, names = self._context.locate(submission.question)
         receiver = self._find_receiver(submission.role)
         call = self._make_submit_call(submission, shard, names, receiver)
         try:
-            kind, value, *more = await self._space.run(SUBMIT, call.keys, call.fold())
+            kind, value, *more = await self._context.run(SUBMIT, call.keys, call.fold())
             if receiver is not None and kind == b"accepted" and more and more[0]:
                 await self._deliver(receiver, submission, shard, more[0])
         except (Exception, asyncio.CancelledError):
@@ -88,14 +88,14 @@ class RedisProducer:
             self._local_consumers.remove(consumers)
 
     async def _cancel(self, question: Question, *, forget: bool, reason: str | None) -> bool:
-        shard, names = self._space.locate(question)
-        results = await self._space.result_lists(shard, [names.record])
-        call = self._space.call(shard)
+        shard, names = self._context.locate(question)
+        results = await self._context.result_lists(shard, [names.record])
+        call = self._context.call(shard)
         more = {} if reason is None else {"termination_reason": reason}
         reply = to_json({**make_superseded_reply(question), **more})
         args = [*call.args, names.name, reply, "1" if forget else ""]
         keys = [*call.keys, *names.closing, *results]
-        return bool(await self._space.run(CANCEL, keys, args))
+        return bool(await self._context.run(CANCEL, keys, args))
 
     def _find_receiver(self, role: str) -> LocalConsumer | None:
         for group in self._local_consumers:
@@ -121,7 +121,7 @@ class RedisProducer:
         names: QuestionKeys,
         receiver: LocalConsumer | None,
     ) -> ScriptCall:
-        call, limits = self._space.call(shard, [submission.role]), self._limits
+        call, limits = self._context.call(shard, [submission.role]), self._limits
         results = submission.result_list
         call.keys.extend([
             *names.closing,

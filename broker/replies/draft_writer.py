@@ -14,8 +14,8 @@ class JournalDraftWriter:
     by the same readers, ends with the journal's time to live, and is erased with the conversation.
     """
 
-    def __init__(self, space: BrokerContext) -> None:
-        self._space = space
+    def __init__(self, context: BrokerContext) -> None:
+        self._context = context
 
     async def write_draft(self, delivery: Delivery, draft: Fields, *, replaces: str = "") -> str:
         """Write a draft and delete the one with the id `replaces`; return its id.
@@ -23,8 +23,8 @@ class JournalDraftWriter:
         Returns an empty id, and writes nothing, when the delivery is not held any more or the
         question has ended. Raises `BrokerUnavailableError`.
         """
-        _, names = self._space.locate(delivery.question)
+        _, names = self._context.locate(delivery.question)
         keys = [stream_key(delivery.role, delivery.shard), names.record, names.journal]
         held: list[Argument] = [delivery.entry_id, delivery.consumer, delivery.count]
-        written: bytes = await self._space.run(DRAFT, keys, [*held, to_json(draft), replaces])
+        written: bytes = await self._context.run(DRAFT, keys, [*held, to_json(draft), replaces])
         return written.decode()

@@ -20,23 +20,23 @@ FOLLOWERS = 8
 class JournalReader:
     """Reads journals of questions."""
 
-    def __init__(self, space: BrokerContext) -> None:
-        self._space = space
+    def __init__(self, context: BrokerContext) -> None:
+        self._context = context
         self._followers = 0
-        self._following = JournalTailer(space)
+        self._following = JournalTailer(context)
 
     async def read_reply(self, question: Question) -> Fields | None:
         """Return the reply in the journal's last entry, once it is the finished one."""
-        _, names = self._space.locate(question)
+        _, names = self._context.locate(question)
         with reachable():
-            client: Any = self._space.client
+            client: Any = self._context.client
             found = await client.execute_command("XREVRANGE", names.journal, "+", "-", "COUNT", 1)
         return _reply_of(found)
 
     async def find_end(self, question: Question) -> Fields | None:
         """Return the end of a question as `find_ends` does; concurrent calls share a round trip."""
-        _, names = self._space.locate(question)
-        entries, record = await self._space.run(ENDED, [names.journal, names.record], [])
+        _, names = self._context.locate(question)
+        entries, record = await self._context.run(ENDED, [names.journal, names.record], [])
         return _reply_of(entries) if entries else _wordless(question, *record)
 
     async def find_ends(self, questions: Sequence[Question]) -> list[Fields | None]:
@@ -46,9 +46,9 @@ class JournalReader:
         know was lost with unsaved data of Redis; its reply is a failure.
         """
         with reachable():
-            pipeline: Any = self._space.client.pipeline(transaction=False)
+            pipeline: Any = self._context.client.pipeline(transaction=False)
             for question in questions:
-                _, names = self._space.locate(question)
+                _, names = self._context.locate(question)
                 pipeline.execute_command("XREVRANGE", names.journal, "+", "-", "COUNT", 1)
                 pipeline.hmget(names.record, "at", "o")
             found = await pipeline.execute()
@@ -64,7 +64,7 @@ class JournalReader:
         if block_seconds <= 0:
             return await self._read(question, after)
         if self._followers >= FOLLOWERS:
-            shard, names = self._space.locate(question)
+            shard, names = self._context.locate(question)
             found = await self._following.entries(
                 shard, names.journal, after, block_seconds=block_seconds
             )
@@ -79,9 +79,9 @@ class JournalReader:
     async def _read(
         self, question: Question, after: str, *block: str | int
     ) -> Sequence[JournalEntry]:
-        _, names = self._space.locate(question)
+        _, names = self._context.locate(question)
         with reachable():
-            client: Any = self._space.client
+            client: Any = self._context.client
             read = await client.execute_command("XREAD", *block, "STREAMS", names.journal, after)
         return journal_entries_of(entries_of(read))
 

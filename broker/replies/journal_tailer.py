@@ -34,8 +34,8 @@ class JournalFollower:
 class JournalTailer:
     """Reads journals for all followers in this process."""
 
-    def __init__(self, space: BrokerContext) -> None:
-        self._space = space
+    def __init__(self, context: BrokerContext) -> None:
+        self._context = context
         self._followers: dict[JournalFollower, None] = {}
         self._looking = False
 
@@ -77,7 +77,9 @@ class JournalTailer:
         """Return the followers that one command can serve: slots of a cluster do not mix."""
         groups: dict[int, list[JournalFollower]] = {}
         for follower in self._followers:
-            groups.setdefault(follower.shard if self._space.slots_apart else 0, []).append(follower)
+            groups.setdefault(follower.shard if self._context.slots_apart else 0, []).append(
+                follower
+            )
         return [
             group[start : start + AT_ONCE]
             for group in groups.values()
@@ -86,14 +88,14 @@ class JournalTailer:
 
     async def _look_into(self, followers: Sequence[JournalFollower]) -> None:
         # If two follow one journal from different entries, the earlier entry counts for both.
-        places: dict[bytes, str] = {}
+        cursors: dict[bytes, str] = {}
         for follower in followers:
-            before = places.setdefault(follower.journal, follower.after)
+            before = cursors.setdefault(follower.journal, follower.after)
             if order(follower.after) < order(before):
-                places[follower.journal] = follower.after
-        client: Any = self._space.client
+                cursors[follower.journal] = follower.after
+        client: Any = self._context.client
         with reachable():
-            read = await client.execute_command("XREAD", "STREAMS", *places, *places.values())
+            read = await client.execute_command("XREAD", "STREAMS", *cursors, *cursors.values())
         found = dict(pairs(read))
         for follower in followers:
             new = [

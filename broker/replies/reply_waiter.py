@@ -45,8 +45,8 @@ def latest(mine: Waiting) -> Waiting:
 class ReplyWaiter(JournalReader):
     """Reads journals and replies, and waits for replies."""
 
-    def __init__(self, space: BrokerContext) -> None:
-        super().__init__(space)
+    def __init__(self, context: BrokerContext) -> None:
+        super().__init__(context)
         self._waiting: dict[str, list[Waiting]] = {}
         self._cursors: dict[bytes, bytes] = {}
         self._being_read = False
@@ -145,7 +145,7 @@ class ReplyWaiter(JournalReader):
             self._being_read = False
 
     async def _read_notices(self, seconds: float) -> None:
-        read = await next_entries(self._space, self._cursors, seconds=seconds, count=AT_ONCE)
+        read = await next_entries(self._context, self._cursors, seconds=seconds, count=AT_ONCE)
         ended: dict[str, None] = {}
         for _, entries in read:
             ended.update((fields_of(raw)[b"q"].decode(), None) for _, raw in entries)
@@ -191,8 +191,8 @@ class ReplyWaiter(JournalReader):
                 self._cursors = await self._last_notices()
 
     async def _last_notices(self) -> dict[bytes, bytes]:
-        keys = [shard_keys(shard).notices.encode() for shard in range(self._space.shards)]
-        client: Any = self._space.client
+        keys = [shard_keys(shard).notices.encode() for shard in range(self._context.shards)]
+        client: Any = self._context.client
         with reachable():
             last = [
                 await client.execute_command("XREVRANGE", key, "+", "-", "COUNT", 1) for key in keys
@@ -221,11 +221,11 @@ class ReplyWaiter(JournalReader):
         for name, group in self._waiting.items():
             if name in self._noticed:
                 continue
-            for place, waiting in enumerate(group):
+            for index, waiting in enumerate(group):
                 if not waiting.done() and waiting not in self._not_yet_waiting:
                     # A reply that arrives before this task wakes up is set on the new future.
-                    group[place] = asyncio.get_running_loop().create_future()
-                    waiting.set_result(ReaderHandoff(group[place]))
+                    group[index] = asyncio.get_running_loop().create_future()
+                    waiting.set_result(ReaderHandoff(group[index]))
                     return
 
 

@@ -37,11 +37,11 @@ class ResultList:
     lease.
     """
 
-    def __init__(self, space: BrokerContext, name: str, consumer: str) -> None:
-        self._space = space
+    def __init__(self, context: BrokerContext, name: str, consumer: str) -> None:
+        self._context = context
         self._name = name
         self._consumer = consumer
-        self._reader = GroupReader(space, results_key)
+        self._reader = GroupReader(context, results_key)
         self._cursors: dict[bytes, str] = {}
 
     async def take(self, *, slots: int, block_seconds: float) -> Sequence[Result]:
@@ -56,7 +56,7 @@ class ResultList:
     @property
     def renew_seconds(self) -> float:
         """How often to renew replies whose delivery takes long."""
-        return self._space.lease_ms / 3000
+        return self._context.lease_ms / 3000
 
     async def renew(self, results: Sequence[Result]) -> None:
         """Renew the leases of replies that are being delivered; a lost one stays lost."""
@@ -65,14 +65,14 @@ class ResultList:
             for result in results:
                 if result.shard == shard:
                     args += [1, result.entry_id, self._consumer, result.count]
-            await self._space.run(RENEW, [results_key(self._name, shard)], args)
+            await self._context.run(RENEW, [results_key(self._name, shard)], args)
 
     async def mark_delivered(self, results: Sequence[Result]) -> None:
         """Remove delivered replies from the list; to mark one twice is no error."""
         if not results:
             return
         with reachable():
-            pipeline: Any = self._space.client.pipeline(transaction=False)
+            pipeline: Any = self._context.client.pipeline(transaction=False)
             for result in results:
                 stream = results_key(self._name, result.shard)
                 pipeline.xack(stream, GROUP, result.entry_id)
@@ -83,12 +83,12 @@ class ResultList:
     async def _read_orphaned(self, slots: int) -> list[Result]:
         found: list[Result] = []
         for stream, shard in self._reader.streams_of(self._name).items():
-            following, entries, counts, _ = await self._space.run(
+            following, entries, counts, _ = await self._context.run(
                 RECLAIM,
                 [stream.decode()],
                 [
                     self._consumer,
-                    self._space.lease_ms,
+                    self._context.lease_ms,
                     self._cursors.get(stream, "0-0"),
                     slots,
                     NEVER_MS,

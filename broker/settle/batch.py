@@ -354,8 +354,8 @@ def _journal_fields(delivery: Delivery, settlement: Settlement) -> list[Argument
     notes = settlement.journal
     if not isinstance(settlement, (Forward, Finish)):
         notes = (*notes, *_own_notes(delivery, settlement))
-    for place, note in enumerate(notes):
-        kind, json = note_fields(place)
+    for index, note in enumerate(notes):
+        kind, json = note_fields(index)
         fields += (kind, note.kind, json, note.encode())
     return fields
 

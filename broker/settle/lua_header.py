@@ -56,7 +56,7 @@ def _send_reader() -> str:
 
 
 def _places(names: Iterable[str]) -> str:
-    pairs = (f"{name} = {place}" for place, name in enumerate(names, 1))
+    pairs = (f"{name} = {index}" for index, name in enumerate(names, 1))
     return f"{{ {', '.join(pairs)} }}"
 
 

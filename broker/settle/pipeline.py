@@ -100,7 +100,7 @@ class SettlementPipeline:
                 results = [error] * len(batch)
             else:
                 _deliver(demands, settled.taken)
-                results = [settled.away.get(place, kept) for place, kept in enumerate(settled.kept)]
+                results = [settled.away.get(index, kept) for index, kept in enumerate(settled.kept)]
             for (_, _, answer), result in zip(batch, results, strict=True):
                 answer(result)
         finally:

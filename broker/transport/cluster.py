@@ -86,19 +86,19 @@ class ClusterClient(aioredis.Redis):
         """Return the answers in the order of the commands; failed commands yield their errors."""
         groups: dict[int, list[int]] = {}
         slot = 0
-        for place, (args, _) in enumerate(commands):
+        for index, (args, _) in enumerate(commands):
             key = key_of(args)
             # A command without a key, such as TIME, goes to the node of the command before it.
             slot = slot if key is None else _slot(key)
-            groups.setdefault(slot, []).append(place)
+            groups.setdefault(slot, []).append(index)
         answers: list[Any] = [None] * len(commands)
 
-        async def ask(slot: int, places: list[int]) -> None:
-            found = await self._on_slot(slot, [commands[place] for place in places])
-            for place, answer in zip(places, found, strict=True):
-                answers[place] = answer
+        async def ask(slot: int, indexes: list[int]) -> None:
+            found = await self._on_slot(slot, [commands[index] for index in indexes])
+            for index, answer in zip(indexes, found, strict=True):
+                answers[index] = answer
 
-        asked = (ask(slot, places) for slot, places in groups.items())
+        asked = (ask(slot, indexes) for slot, indexes in groups.items())
         # Awaits all of them, even if one fails: none may still run when the caller continues.
         for error in await asyncio.gather(*asked, return_exceptions=True):
             if error is not None:
@@ -136,16 +136,16 @@ class ClusterClient(aioredis.Redis):
 
     async def _on_slot(self, slot: int, commands: Sequence[Command]) -> list[Any]:
         answers: list[Any] = [None] * len(commands)
-        places = list(range(len(commands)))
+        indexes = list(range(len(commands)))
         moves, until = 0, time.monotonic() + MOVING_SECONDS
-        while places:
+        while indexes:
             found = await self._send_following_redirects(
-                slot, [commands[place] for place in places]
+                slot, [commands[index] for index in indexes]
             )
-            for place, answer in zip(places, found, strict=True):
-                answers[place] = answer
-            refused = {place: type(answers[place]) for place in places}
-            places = [place for place in places if refused[place] in NOT_DONE]
+            for index, answer in zip(indexes, found, strict=True):
+                answers[index] = answer
+            refused = {index: type(answers[index]) for index in indexes}
+            indexes = [index for index in indexes if refused[index] in NOT_DONE]
             moves += MovedError in refused.values()
             if moves >= REDIRECTIONS or time.monotonic() > until:
                 break
@@ -156,11 +156,11 @@ class ClusterClient(aioredis.Redis):
     async def _send_following_redirects(self, slot: int, commands: Sequence[Command]) -> list[Any]:
         """Send to the owner of the slot, and on ASK to the node that imports the slot."""
         answers = await self._send_to_owner(slot, commands)
-        for place, answer in enumerate(answers):
+        for index, answer in enumerate(answers):
             if type(answer) is MovedError:
                 self._learn(answer)
             elif type(answer) is AskError:
-                answers[place] = await self._send_asking(answer, commands[place])
+                answers[index] = await self._send_asking(answer, commands[index])
         return answers
 
     async def _send_to_owner(self, slot: int, commands: Sequence[Command]) -> list[Any]:

@@ -162,7 +162,7 @@ def _accuracies(spoken: Sequence[LabelledText], right: Sequence[bool]) -> Figure
         groups["language"].setdefault(one.language, []).append(ok)
     return {
         "all": _share(right),
-        "languages_that_can_be_told": _share(known),
+        "supported_languages": _share(known),
         **{
             f"by_{group}": {name: _share(rights) for name, rights in sorted(found.items())}
             for group, found in groups.items()

@@ -6,7 +6,7 @@ has the same tokens, and nobody can guess one.
 
 import hashlib
 
-from pydantic import BaseModel
+from pydantic import AliasChoices, BaseModel, Field
 
 from envelope.question import Question
 from gateway.answer import Answer
@@ -14,17 +14,20 @@ from gateway.chat.formatting.marked_text import plain_title
 from gateway.chat.ports import Button, ChannelTexts, PushMemory
 
 TOKEN_BYTES = 15
-THUMBS = ("up", "down")
+RATINGS = ("up", "down")
 
 
 class Choice(BaseModel, frozen=True, extra="forbid"):
-    """The meaning of a button: a text to ask, a rating, or a language to answer in."""
+    """The meaning of a button: a text to ask, a rating, or a language to answer in.
+
+    Buttons that were stored before version 0.2 name the rating `thumb`.
+    """
 
     question: Question
     number: str
     label: str
     ask: str = ""
-    thumb: str = ""
+    rating: str = Field(default="", validation_alias=AliasChoices("rating", "thumb"))
     language: str = ""
 
 
@@ -35,7 +38,7 @@ class Buttons:
         self._memory = memory
         self._secret = hashlib.sha256(secret.encode()).digest()
 
-    async def of(self, question: Question, answer: Answer, *, thumbs: bool) -> list[Button]:
+    async def of(self, question: Question, answer: Answer, *, ratings: bool) -> list[Button]:
         """Return the buttons under an answer."""
         made = []
         for number, action in enumerate(answer.suggested_actions):
@@ -46,10 +49,10 @@ class Buttons:
                 continue
             choice = Choice(question=question, number=str(number), label=label, ask=action.value)
             made.append(Button(label, await self.store(choice), action.kind))
-        if thumbs and answer.outcome.value == "answered":
-            for thumb in THUMBS:
-                choice = Choice(question=question, number=thumb, label=thumb, thumb=thumb)
-                made.append(Button("", await self.store(choice), thumb))
+        if ratings and answer.outcome.value == "answered":
+            for rating in RATINGS:
+                choice = Choice(question=question, number=rating, label=rating, rating=rating)
+                made.append(Button("", await self.store(choice), rating))
         return made
 
     async def of_languages(self, question: Question, texts: ChannelTexts) -> list[Button]:

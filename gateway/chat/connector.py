@@ -134,8 +134,8 @@ class ChatChannel:
         person: str = "",
     ) -> None:
         """Submit the message of a pressed button, or store the rating that it means."""
-        if choice.thumb:
-            await self._feedback.give_feedback(choice.question, Feedback(rating=choice.thumb))
+        if choice.rating:
+            await self._feedback.give_feedback(choice.question, Feedback(rating=choice.rating))
             return
         asked = self.name_question(
             choice.question.conversation_id, f"{choice.question.message_id}.{choice.number}"

@@ -209,8 +209,8 @@ class ReplyDelivery:
         if fixed == "language":
             buttons = await self._buttons.of_languages(result.question, self._texts)
         else:
-            thumbs = self._policy.thumbs and not fixed
-            buttons = await self._buttons.of(result.question, answer, thumbs=thumbs)
+            ratings = self._policy.ratings and not fixed
+            buttons = await self._buttons.of(result.question, answer, ratings=ratings)
         return Shown(result.question, answer, post, language, fixed, buttons)
 
     async def _id(

@@ -97,9 +97,9 @@ class HttpChannel:
     release: Release | None = None
     """When an answer is shown; None: as early as the reader can take back what it was shown."""
 
-    def shows(self, caller: Principal, place: Question) -> Shows:
-        """Return a function that makes replies of the assistant of `place` public for a caller."""
-        opens = self.links.of(caller, place)
+    def shows(self, caller: Principal, question: Question) -> Shows:
+        """Return a function that turns replies to a question into answers for a caller."""
+        opens = self.links.of(caller, question)
 
         def show(reply: Fields, language: str) -> Answer:
             return answer_of(
@@ -209,13 +209,13 @@ def require_conversation(channel: HttpChannel, scope: Scope) -> RequireConversat
         assistant: AssistantName = None,
         token: VisitToken = None,
     ) -> ConversationAccess:
-        place = channel.enter(caller, assistant, conversation_id)
+        access = channel.enter(caller, assistant, conversation_id)
         structlog.contextvars.bind_contextvars(conversation_id=conversation_id)
         if caller.public:
-            place = await _check_session(channel, place, token)
-        await check_no_chat(channel, place.question())
+            access = await _check_session(channel, access, token)
+        await check_no_chat(channel, access.question())
         await channel.guard.admit(caller, entered=True)
-        return place
+        return access
 
     return enter
 
@@ -227,21 +227,21 @@ async def check_no_chat(channel: HttpChannel, question: Question) -> None:
         raise unknown("conversation")
 
 
-async def open_session(channel: HttpChannel, place: ConversationAccess) -> str:
+async def open_session(channel: HttpChannel, access: ConversationAccess) -> str:
     """Open the session of a visitor, and return the token of the new conversation."""
     token = secrets.token_urlsafe(32)
-    await channel.conversations.open_session(place.question(), digest_of(token))
+    await channel.conversations.open_session(access.question(), digest_of(token))
     return token
 
 
-async def use_session(channel: HttpChannel, place: ConversationAccess) -> None:
+async def use_session(channel: HttpChannel, access: ConversationAccess) -> None:
     """Extend the lifetime of a conversation after its first question."""
-    if place.session is not None and place.session.is_empty:
-        await channel.conversations.use_session(place.question(), place.session.digest)
+    if access.session is not None and access.session.is_empty:
+        await channel.conversations.use_session(access.question(), access.session.digest)
 
 
 async def _check_session(
-    channel: HttpChannel, place: ConversationAccess, token: str | None
+    channel: HttpChannel, access: ConversationAccess, token: str | None
 ) -> ConversationAccess:
     """Admit the visitor who opened the conversation; for others it does not exist."""
     if token is None:
@@ -250,11 +250,11 @@ async def _check_session(
             "X-Conversation-Token; POST /v1/conversations gives both",
             code="missing_conversation_token",
         )
-    credential = digest_of("\x1f".join((*place.question().conversation, token)))
-    channel.guard.check_token(place.caller, credential)
-    known = await channel.conversations.session(place.question())
+    credential = digest_of("\x1f".join((*access.question().conversation, token)))
+    channel.guard.check_token(access.caller, credential)
+    known = await channel.conversations.session(access.question())
     good = known is not None and hmac.compare_digest(digest_of(token), known.digest)
-    await channel.guard.judge_token(place.caller, credential, good=good)
+    await channel.guard.judge_token(access.caller, credential, good=good)
     if known is None or not good:
         raise unknown("conversation")
-    return replace(place, session=known)
+    return replace(access, session=known)

@@ -61,18 +61,18 @@ class SourceLinks:
         self._secret = secret
         self._address = address.rstrip("/")
 
-    def of(self, caller: Principal, place: Question) -> Opens:
+    def of(self, caller: Principal, question: Question) -> Opens:
         """Return a function that returns the links of sources for a caller, by the assistant of
-        `place`.
+        `question`.
         """
-        elsewhere = self._elsewhere.get((place.tenant, place.assistant), opens_in(""))
+        elsewhere = self._elsewhere.get((question.tenant, question.assistant), opens_in(""))
 
         def opens(source: Fields) -> str | None:
             found = elsewhere(source)
             chunk_id = source.get("chunk_id")
             if found is not None or self._secret is None or not isinstance(chunk_id, str):
                 return found
-            return self._here(caller, place, chunk_id, str(source.get("anchor") or CITED))
+            return self._here(caller, question, chunk_id, str(source.get("anchor") or CITED))
 
         return opens
 
@@ -89,10 +89,12 @@ class SourceLinks:
             return None
         return citation if citation.expires_at > time.time() else None
 
-    def _here(self, caller: Principal, place: Question, chunk_id: str, anchor: str) -> str | None:
+    def _here(
+        self, caller: Principal, question: Question, chunk_id: str, anchor: str
+    ) -> str | None:
         citation = Citation(
-            tenant=place.tenant,
-            assistant=place.assistant,
+            tenant=question.tenant,
+            assistant=question.assistant,
             chunk_id=chunk_id,
             key_id=caller.key_id,
             expires_at=int(time.time()) + LIFE_SECONDS,

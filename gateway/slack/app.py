@@ -134,7 +134,7 @@ class SlackEvents:
             await self._chat.submit_choice(
                 choice, post=post, order=order, language=language, person=user
             )
-            if choice.thumb:
+            if choice.rating:
                 self._chat.spawn(self._show_to_person(post, user, "push_thanks", language))
             else:
                 self._chat.spawn(self._show_choice(post, message, choice.label))

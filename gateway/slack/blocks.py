@@ -31,7 +31,7 @@ ROW = 5
 MOST_BUTTONS = 20
 LINK_CHARACTERS = 1_000
 """A source's longer address is omitted."""
-THUMBS = {"up": "👍", "down": "👎"}
+RATING_LABELS = {"up": "👍", "down": "👎"}
 CHOOSE = "choose:"
 OPEN = "open:"
 
@@ -136,7 +136,7 @@ def _actions(buttons: Sequence[Button]) -> list[Fields]:
 
 
 def _button(number: int, button: Button) -> Fields:
-    label = THUMBS.get(button.kind, button.label)
+    label = RATING_LABELS.get(button.kind, button.label)
     if len(label) > LABEL_CHARACTERS:
         label = f"{label[: LABEL_CHARACTERS - 1]}…"
     text: Fields = {"type": "plain_text", "text": label, "emoji": True}
@@ -153,6 +153,6 @@ def _button(number: int, button: Button) -> Fields:
         "action_id": f"{CHOOSE}{button.token}",
         "value": button.token,
     }
-    if button.kind in THUMBS:
+    if button.kind in RATING_LABELS:
         made["accessibility_label"] = button.kind
     return made

@@ -62,7 +62,7 @@ async def connect_bot(bot: Bot) -> AsyncIterator[BotIdentity]:
 
 
 @asynccontextmanager
-async def hearing(
+async def receive_updates(
     calls: TelegramCalls,
     me: BotIdentity,
     chat_channel: ChatChannel,

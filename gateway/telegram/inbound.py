@@ -76,8 +76,8 @@ class Updates:
             language=pressed.language,
             person=str(pressed.person),
         )
-        await self._answer(pressed, "push_thanks" if choice.thumb else "", choice)
-        if not choice.thumb:
+        await self._answer(pressed, "push_thanks" if choice.rating else "", choice)
+        if not choice.rating:
             self._chat.spawn(self._close(pressed))
 
     async def _answer(self, pressed: Pressed, key: str, choice: Choice | None) -> None:

@@ -28,7 +28,7 @@ LONGEST_UNITS = 4096
 MOST_ENTITIES = 100
 MOST_BUTTONS = 24
 LABEL_CHARACTERS = 60
-THUMBS = {"up": "👍", "down": "👎"}
+RATING_LABELS = {"up": "👍", "down": "👎"}
 KINDS = {
     "bold": "bold",
     "italic": "italic",
@@ -79,17 +79,17 @@ def with_sources(answer: Marked, sources: Sequence[Source], *, title: str) -> Ma
 def keyboard(buttons: Sequence[Button]) -> list[list[Fields]]:
     """Return rows of buttons: one option per row, both feedback buttons in one row."""
     rows: list[list[Fields]] = []
-    thumbs: list[Fields] = []
+    ratings: list[Fields] = []
     for button in buttons[:MOST_BUTTONS]:
-        if button.kind in THUMBS:
-            thumbs.append({"text": THUMBS[button.kind], "callback_data": button.token})
+        if button.kind in RATING_LABELS:
+            ratings.append({"text": RATING_LABELS[button.kind], "callback_data": button.token})
             continue
         label = _shorten(button.label)
         if button.url is None:
             rows.append([{"text": label, "callback_data": button.token}])
         elif button.url.startswith(WEB):
             rows.append([{"text": label, "url": button.url}])
-    return [*rows, thumbs] if thumbs else rows
+    return [*rows, ratings] if ratings else rows
 
 
 def _entities(piece: Marked) -> list[Fields]:

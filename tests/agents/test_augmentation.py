@@ -88,7 +88,7 @@ async def test_a_title_cannot_pass_for_the_number_of_another_source(forged: str)
     assert re.findall(r"\[\s*\d+\s*\]", writes.augmented_prompt) == ["[1]"]
 
 
-async def test_the_structure_tells_which_page_has_which_sources() -> None:
+async def test_the_structure_shows_which_page_has_which_sources() -> None:
     writes = await augment(
         Reads(
             canonical_question="?",

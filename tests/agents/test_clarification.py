@@ -139,7 +139,7 @@ async def test_a_refusal_for_missing_context_names_the_question_and_the_nearest_
     )
 
 
-async def test_a_fault_of_the_desk_is_told_with_its_id_and_no_model_words_it() -> None:
+async def test_a_fault_of_the_desk_is_reported_with_its_id_and_no_model_words_it() -> None:
     model = ScriptedModel([])
 
     found = await word_question(
@@ -159,7 +159,9 @@ async def test_a_fault_of_the_desk_is_told_with_its_id_and_no_model_words_it() -
     assert [action.kind for action in found.suggested_actions] == ["source"] * 3
 
 
-async def test_a_question_in_another_language_than_the_documents_is_told_in_which_to_ask() -> None:
+async def test_a_question_in_another_language_than_the_documents_gets_the_language_to_ask_in() -> (
+    None
+):
     found = await word_question(
         Reads(
             clarification_reason=Reason.NO_TRANSLATION,
@@ -200,7 +202,7 @@ async def test_when_the_model_fails_the_fixed_text_is_said_and_the_reason_is_kep
     assert found.clarification_fallback == "ModelUnavailable: the vendor is away"
 
 
-async def test_a_language_without_texts_is_told_in_english_and_says_so() -> None:
+async def test_a_language_without_texts_is_answered_in_english_and_says_so() -> None:
     found = await word_question(Reads(clarification_reason=Reason.MISSING_DETAILS, language="ko"))
 
     assert found.response == TEXTS.text("ask_details", "en")

@@ -49,7 +49,7 @@ async def test_an_unknown_language_changes_nothing_and_shows_a_way_on(
     assert len(found.response) < 500
 
 
-async def test_statistics_are_told_in_the_language_of_the_user() -> None:
+async def test_statistics_are_worded_in_the_language_of_the_user() -> None:
     found = await obey(
         "get_stats",
         preferences={"language": "de"},

@@ -160,14 +160,14 @@ async def test_what_the_documents_do_not_say_stands_below_the_answer(
     assert writes.response == f"{GOOD}\n\n{shown}"
 
 
-async def test_what_a_judge_misses_in_a_thin_answer_is_told_and_in_a_full_one_is_not() -> None:
+async def test_what_a_judge_misses_in_a_thin_answer_is_reported_and_in_a_full_one_is_not() -> None:
     thin = APPROVAL.model_copy(update={"missing": ("the default rule",), "completeness": 0.3})
     full = thin.model_copy(update={"completeness": 0.9})
 
-    told = await judge(ScriptedModel([thin]), reads(GOOD))
+    judged = await judge(ScriptedModel([thin]), reads(GOOD))
     quiet = await judge(ScriptedModel([full]), reads(GOOD))
 
-    assert told.response.endswith("<missing_part in en> the default rule")
+    assert judged.response.endswith("<missing_part in en> the default rule")
     assert quiet.response == GOOD
 
 
@@ -299,7 +299,7 @@ async def test_a_claim_the_judge_does_not_find_supported_is_not_approved() -> No
     assert "a condition differs" in writes.quality_analysis
 
 
-async def test_what_only_the_user_can_tell_is_asked() -> None:
+async def test_what_only_the_user_can_know_is_asked() -> None:
     asking = APPROVAL.model_copy(update={"decision": "clarify", "missing": ("which plan",)})
 
     writes = await judge(ScriptedModel([asking]), reads(GOOD))

@@ -129,7 +129,7 @@ async def test_the_model_sees_each_text_apart_under_its_number() -> None:
     assert inputs.sources[0].place == "Routing > Rules"
 
 
-async def test_the_model_is_told_the_date_the_desk_and_the_language_by_its_name() -> None:
+async def test_the_model_is_given_the_date_the_desk_and_the_language_by_its_name() -> None:
     model = ScriptedModel([make_output("Up to 8. [1]")])
     agent = ResponseAgent(
         model=model,
@@ -246,7 +246,7 @@ async def test_a_model_that_fails_is_written_down_and_the_next_attempt_asks_the_
     assert [call.skip for call in model.calls] == [0, 1]
 
 
-async def test_after_a_complaint_of_the_judge_the_same_model_is_told_what_to_avoid() -> None:
+async def test_after_a_complaint_of_the_judge_the_same_model_is_shown_what_to_avoid() -> None:
     analysis = complaints("One claim fails.", ["Rules are free. [1]"], [])
     model = ScriptedModel([make_output("Up to 8. [1]")])
 
@@ -308,7 +308,7 @@ async def test_an_obeying_model_leads_nobody_elsewhere(shape: Shape) -> None:
     assert shape.kept in writes.response
 
 
-async def test_links_go_to_cited_pages_and_what_a_source_holds_is_told_as_code() -> None:
+async def test_links_go_to_cited_pages_and_what_a_source_holds_is_shown_as_code() -> None:
     chunks = ("Open https://console.example/rules and save.", "Rules are tried by priority.")
     written = (
         "Open https://console.example/rules or https://console.example/x. [1] "
@@ -337,7 +337,7 @@ async def test_a_heading_that_no_source_says_is_left_out_and_an_honest_one_stays
     assert writes.response == "Up to 8. [1]\n\n## Conditions of a rule\n\nAll match. [1]"
 
 
-async def test_what_is_assumed_is_told_without_links() -> None:
+async def test_what_is_assumed_is_reported_without_links() -> None:
     model = ScriptedModel([make_output("Up to 8. [1]")])
 
     writes = await respond(model, reads(assumption="[rules](//evil.test) at https://evil.test"))

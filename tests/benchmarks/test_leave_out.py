@@ -69,7 +69,7 @@ def test_the_table_replaces_the_one_before() -> None:
 
 
 def with_decisions(measured: list[Measured]) -> list[Measured]:
-    """Add a few labelled decisions, told apart by the same feature."""
+    """Add a few labelled decisions, separated by the same feature."""
     return [
         *measured,
         *(

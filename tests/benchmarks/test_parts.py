@@ -40,7 +40,7 @@ def test_the_raw_limit_takes_two_round_trips_a_hop_and_shares_them_in_a_crowd() 
     assert 0 < trips.saturated < HOPS
 
 
-def test_a_system_that_does_not_start_is_told_with_its_reason() -> None:
+def test_a_system_that_does_not_start_is_reported_with_its_reason() -> None:
     broken = System("broken", "no_such_system", ("redis",), "", {})
 
     report = run(Mode("speed", ("4 kB",), (1,), SHORT), [broken])

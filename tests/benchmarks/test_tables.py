@@ -32,12 +32,12 @@ def _report(*rows: Row) -> Report:
     return Report("quick", "today", "a machine", "7.0", 0.5, {"4 kB": 4000}, list(rows))
 
 
-def test_the_goals_are_told_as_ratios_of_one_run() -> None:
+def test_the_goals_are_reported_as_ratios_of_one_run() -> None:
     report = _report(_row("refdesk", 1000.0), _row("faststream", 125.0), _row("raw limit", 4000.0))
 
-    told = tables.goals(report, "4 kB")
+    table = tables.goals(report, "4 kB")
 
-    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in told.splitlines()]
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
     found = {cell[0]: cell[2] for cell in cells}
     assert found["questions a second, times FastStream's"] == "8.00"
     assert found["one question alone, p50, of FastStream's"] == "0.12"
@@ -48,28 +48,28 @@ def test_the_goals_are_told_as_ratios_of_one_run() -> None:
     assert found["four processes, times one"] == "2.00"
 
 
-def test_a_ratio_is_the_middle_one_of_turns_beside_each_other_and_tells_their_range() -> None:
+def test_a_ratio_is_the_median_of_adjacent_turns_and_shows_their_range() -> None:
     refdesk, peer = _row("refdesk", 1.0), _row("faststream", 1.0)
     for ours, theirs in [(1000.0, 100.0), (600.0, 50.0), (900.0, 150.0)]:
         refdesk.add(_speed(ours), None)
         peer.add(_speed(theirs), None)
 
-    told = tables.goals(_report(refdesk, peer), "4 kB")
+    table = tables.goals(_report(refdesk, peer), "4 kB")
 
-    assert "questions a second, times FastStream's   | 10         | 10.00" in told
-    assert "| 6.00 - 12.00 " in told
+    assert "questions a second, times FastStream's   | 10         | 10.00" in table
+    assert "| 6.00 - 12.00 " in table
 
 
 def test_a_peer_that_is_not_installed_keeps_its_row() -> None:
     report = _report(_row("refdesk", 1000.0), Row("streaq", "4 kB", "not installed"))
 
-    told = tables.speed(report, "4 kB").splitlines()
+    table = tables.speed(report, "4 kB").splitlines()
 
-    assert "not installed" in told[-1]
-    assert {line.count("|") for line in told} == {told[0].count("|")}
+    assert "not installed" in table[-1]
+    assert {line.count("|") for line in table} == {table[0].count("|")}
 
 
-def test_work_that_was_never_taken_over_is_told_as_such() -> None:
+def test_work_that_was_never_taken_over_is_reported_as_such() -> None:
     lost = _row("faststream", 100.0)
     lost.recovery = Recovery(3, 3, 0.0, 0.0)
 
@@ -79,12 +79,12 @@ def test_work_that_was_never_taken_over_is_told_as_such() -> None:
 def test_a_report_becomes_json_and_a_document_with_every_part() -> None:
     report = _report(_row("refdesk", 1000.0), _row("faststream", 125.0), _row("raw limit", 4000.0))
 
-    told = document(report, {"Speed": "speed.svg"})
+    page = document(report, {"Speed": "speed.svg"})
 
     assert json.loads(json.dumps(report.fields()))["rows"][0]["speeds"]["4"]["processes"] == 4
-    assert "![Speed](speed.svg)" in told
-    assert "full at about 2000 questions a second" in told
-    assert all(f"**{system.name}**" in told for system in SYSTEMS)
+    assert "![Speed](speed.svg)" in page
+    assert "full at about 2000 questions a second" in page
+    assert all(f"**{system.name}**" in page for system in SYSTEMS)
 
 
 def test_a_run_on_a_busy_machine_says_so() -> None:

@@ -25,8 +25,8 @@ async def ask(harness: BrokerHarness, numbers: Sequence[int], tenant: str = "acm
     ]
 
 
-def let_in(told: Sequence[object]) -> int:
-    return sum(isinstance(one, Accepted) for one in told)
+def let_in(admissions: Sequence[object]) -> int:
+    return sum(isinstance(one, Accepted) for one in admissions)
 
 
 async def end_some(harness: BrokerHarness) -> Sequence[Delivery]:
@@ -41,10 +41,10 @@ async def test_more_than_workers_can_do_in_time_is_refused_with_a_time_to_come_a
 ) -> None:
     record_pace(harness)
 
-    told = await ask(harness, range(COLD + 3))
+    admissions = await ask(harness, range(COLD + 3))
 
-    assert told[:COLD] == [Accepted()] * COLD
-    assert told[COLD:] == [Busy(2.0, "overload")] * 3
+    assert admissions[:COLD] == [Accepted()] * COLD
+    assert admissions[COLD:] == [Busy(2.0, "overload")] * 3
 
 
 async def test_a_question_that_ends_makes_room_for_another(harness: BrokerHarness) -> None:
@@ -63,22 +63,24 @@ async def test_a_duplicate_is_recognised_under_overload(harness: BrokerHarness) 
     assert await ask(harness, [0]) == [Duplicate(None)]
 
 
-async def test_what_only_waits_makes_the_door_let_in_less(harness: BrokerHarness) -> None:
+async def test_what_only_waits_makes_admission_accept_less(harness: BrokerHarness) -> None:
     record_pace(harness)
     rounds = itertools.count(1)
 
     async def one_works() -> bool:
-        """End one question with nobody working on another; tell whether seven more are too many."""
-        told = await ask(harness, [100 * next(rounds) + number for number in range(COLD)])
+        """End one question with nobody working on another; return if seven more are too many."""
+        admissions = await ask(harness, [100 * next(rounds) + number for number in range(COLD)])
         one, *rest = await harness.take_all()
         await harness.broker.consumer.give_back(rest)
         await harness.settle(one, finish())
-        return await harness.client.zcard("rd:{0}:deadlines") < COLD // 2 and let_in(told) == 0
+        return (
+            await harness.client.zcard("rd:{0}:deadlines") < COLD // 2 and let_in(admissions) == 0
+        )
 
     assert await wait_until(one_works)
 
 
-async def test_where_nothing_waits_the_door_lets_in_more_and_more(harness: BrokerHarness) -> None:
+async def test_where_nothing_waits_admission_accepts_more_and_more(harness: BrokerHarness) -> None:
     record_pace(harness)
     held: list[Delivery] = []
     numbers = itertools.count()
@@ -113,9 +115,9 @@ async def test_many_tenants_together_stay_within_what_workers_can_do(
 ) -> None:
     record_pace(harness)
 
-    told = [one for number in range(50) for one in await ask(harness, [1], f"tenant{number}")]
+    admissions = [one for number in range(50) for one in await ask(harness, [1], f"tenant{number}")]
 
-    assert let_in(told) <= COLD + 1
+    assert let_in(admissions) <= COLD + 1
 
 
 async def test_the_time_to_come_again_is_reckoned_from_what_ends_here(
@@ -127,8 +129,8 @@ async def test_the_time_to_come_again_is_reckoned_from_what_ends_here(
     refused: list[Busy] = []
 
     async def has_measured() -> bool:
-        told = await ask(harness, range(100 * len(ended), 100 * len(ended) + 3 * COLD))
-        refused.extend(one for one in told if isinstance(one, Busy))
+        admissions = await ask(harness, range(100 * len(ended), 100 * len(ended) + 3 * COLD))
+        refused.extend(one for one in admissions if isinstance(one, Busy))
         ended.extend(await end_some(harness))
         return bool(refused) and refused[-1].retry_after_seconds != 2.0
 
@@ -140,14 +142,16 @@ async def test_the_time_to_come_again_is_reckoned_from_what_ends_here(
     assert 0.05 <= refused[-1].retry_after_seconds <= max(0.05, longest)
 
 
-async def test_the_more_are_refused_the_later_they_are_told_to_come(harness: BrokerHarness) -> None:
+async def test_the_more_are_refused_the_later_they_are_asked_to_come(
+    harness: BrokerHarness,
+) -> None:
     record_pace(harness)
     for number in range(3):
         await ask(harness, range(100 * number, 100 * number + COLD))
         await end_some(harness)
-    told = await ask(harness, range(1000, 1800))
+    admissions = await ask(harness, range(1000, 1800))
 
-    waits = [one.retry_after_seconds for one in told if isinstance(one, Busy)]
+    waits = [one.retry_after_seconds for one in admissions if isinstance(one, Busy)]
 
     assert waits[-1] > waits[0]
 
@@ -170,12 +174,12 @@ async def test_without_a_pace_the_quota_alone_bounds_the_shard(harness: BrokerHa
 async def test_the_hard_quota_holds_whatever_the_pace_allows(harness: BrokerHarness) -> None:
     record_pace(harness, quota=3)
 
-    told = await ask(harness, range(5))
+    admissions = await ask(harness, range(5))
 
-    assert [one.reason for one in told if isinstance(one, Busy)] == ["shard_full"] * 2
+    assert [one.reason for one in admissions if isinstance(one, Busy)] == ["shard_full"] * 2
 
 
-async def test_a_group_or_stream_that_is_gone_does_not_stop_the_door(
+async def test_a_group_or_stream_that_is_gone_does_not_stop_the_channel(
     harness: BrokerHarness,
 ) -> None:
     record_pace(harness)
@@ -184,7 +188,7 @@ async def test_a_group_or_stream_that_is_gone_does_not_stop_the_door(
     assert await harness.submit() == Accepted()
 
 
-async def test_what_the_door_measured_dies_with_time(harness: BrokerHarness) -> None:
+async def test_what_admission_measured_expires_with_time(harness: BrokerHarness) -> None:
     record_pace(harness)
     await harness.submit()
 

@@ -32,7 +32,7 @@ async def gather_answers(calls: list[Any]) -> list[Any]:
 
 
 async def waiting(client: Any) -> bool:
-    """Whether scripts stand at the server's door on every lane."""
+    """Whether scripts wait at the server on every lane."""
     commands = [each["cmd"] for each in await client.client_list()]
     return commands.count("evalsha") >= LANES
 
@@ -44,14 +44,14 @@ async def test_many_calls_at_once_share_few_trips_and_each_gets_its_own_answer(
     echo, fail = await load_script(client, ECHO), await load_script(client, FAIL)
 
     calls = [client.evalsha(fail if n % 10 == 0 else echo, 0, str(n)) for n in range(500)]
-    told = await asyncio.gather(*calls, return_exceptions=True)
+    results = await asyncio.gather(*calls, return_exceptions=True)
     connections = await client.client_list()
     await client.aclose()
 
-    assert [t for n, t in enumerate(told) if n % 10] == [
+    assert [t for n, t in enumerate(results) if n % 10] == [
         str(n).encode() for n in range(500) if n % 10
     ]
-    errors = [t for n, t in enumerate(told) if n % 10 == 0]
+    errors = [t for n, t in enumerate(results) if n % 10 == 0]
     assert [str(error) for error in errors] == [f"WRONG {n}" for n in range(0, 500, 10)]
     assert {type(error) for error in errors} == {ResponseError}
     assert len(connections) <= LANES + 1
@@ -115,11 +115,11 @@ async def test_a_forgotten_script_fails_its_own_call_alone(redis_url: str) -> No
     echo = await load_script(client, ECHO)
 
     calls = [client.evalsha("0" * 40 if n == 7 else echo, 0, str(n)) for n in range(20)]
-    told = await asyncio.gather(*calls, return_exceptions=True)
+    results = await asyncio.gather(*calls, return_exceptions=True)
     await client.aclose()
 
-    assert isinstance(told[7], NoScriptError)
-    assert [t for n, t in enumerate(told) if n != 7] == [
+    assert isinstance(results[7], NoScriptError)
+    assert [t for n, t in enumerate(results) if n != 7] == [
         str(n).encode() for n in range(20) if n != 7
     ]
 
@@ -141,7 +141,7 @@ async def test_a_call_that_is_given_up_while_it_waits_disturbs_nobody(redis_url:
     assert again == b"again"
 
 
-async def test_when_connections_break_each_call_is_told_and_the_next_one_succeeds(
+async def test_when_connections_break_each_call_fails_and_the_next_one_succeeds(
     redis_url: str,
 ) -> None:
     client: Any = connect(redis_url)
@@ -152,16 +152,16 @@ async def test_when_connections_break_each_call_is_told_and_the_next_one_succeed
 
     async with asyncio.TaskGroup() as group:
         calls = [client.evalsha(echo, 0, str(n)) for n in range(LANES + 2)]
-        telling = group.create_task(gather_answers(calls))
+        gathering = group.create_task(gather_answers(calls))
         await wait_until(lambda: waiting(killer))
         await killer.client_kill_filter(_type="normal", skipme=True)
         await killer.execute_command("CLIENT", "UNPAUSE")
-    told = telling.result()
+    results = gathering.result()
     again = await client.evalsha(echo, 0, "again")
     await client.aclose()
     await killer.aclose()
 
-    broken = [t for t in told if isinstance(t, RedisConnectionError)]
+    broken = [t for t in results if isinstance(t, RedisConnectionError)]
     assert broken
-    assert all(t == str(n).encode() for n, t in enumerate(told) if t not in broken)
+    assert all(t == str(n).encode() for n, t in enumerate(results) if t not in broken)
     assert again == b"again"

@@ -90,7 +90,7 @@ async def visits(endpoint: Endpoint) -> int:
 async def test_only_this_user_reaches_the_server_and_nobody_can_harm_it(tmp_path: Path) -> None:
     async with run_embedded_redis(tmp_path) as endpoint:
         client: Any = endpoint.client()
-        told = await client.info()
+        info = await client.info()
         for name in REMOVED:
             with pytest.raises(ResponseError, match="unknown command"):
                 await client.execute_command(name)
@@ -100,7 +100,7 @@ async def test_only_this_user_reaches_the_server_and_nobody_can_harm_it(tmp_path
     await wait_until_stopped(tmp_path)
 
     assert modes == ["0o700", "0o700"]
-    assert told["tcp_port"] == 0
+    assert info["tcp_port"] == 0
     assert {"CONFIG", "FLUSHALL", "FLUSHDB", "KEYS", "DEBUG", "MODULE"} <= set(REMOVED)
 
 

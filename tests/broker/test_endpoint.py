@@ -8,7 +8,7 @@ from broker.embedded.endpoint import find_server
 
 
 def server_in(folder: Path, version: str) -> Path:
-    """A program that tells a version, in a folder of its own."""
+    """A program that prints a version, in a separate folder."""
     folder.mkdir()
     program = folder / "redis-server"
     program.write_text(f"#!/bin/sh\necho 'Redis server v={version} sha=0 bits=64'\n")

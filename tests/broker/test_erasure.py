@@ -41,11 +41,13 @@ async def words_left(harness: BrokerHarness) -> list[bytes]:
     ]
 
 
-async def bury_entry(harness: BrokerHarness, message: str = "m1", *, tell: bool = False) -> None:
+async def bury_entry(
+    harness: BrokerHarness, message: str = "m1", *, notifies: bool = False
+) -> None:
     asked = question(message)
     await harness.submit(asked, frame=WORD)
-    told = FrameSend("search", b"told") if tell else None
-    await harness.settle(await harness.take(), Bury("failed", f"of {WORD.decode()}", told))
+    notice = FrameSend("search", b"notice") if notifies else None
+    await harness.settle(await harness.take(), Bury("failed", f"of {WORD.decode()}", notice))
 
 
 async def test_a_dead_letter_is_found_without_the_record_that_led_to_it(
@@ -305,7 +307,7 @@ async def test_a_rewriting_of_another_run_of_the_server_does_not_count(
 
 @REAL
 @pytest.mark.redis
-async def test_a_server_that_refuses_to_write_its_file_is_told_of_and_keeps_its_mark(
+async def test_a_server_that_refuses_to_write_its_file_is_reported_and_keeps_its_mark(
     harness: BrokerHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await harness.client.config_set("appendonly", "yes")

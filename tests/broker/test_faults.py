@@ -87,7 +87,7 @@ async def test_no_question_is_lost_or_worked_twice_while_workers_are_killed(
     buried = await broker.admin.list_dead_letters()
     results = [fields[b"q"] for _, fields in await client.xrange("rd:{0}:results:chat")]
     assert None not in replies
-    # Only what three killed workers had held may be given up, and its user was told.
+    # Only what three killed workers had held may be given up, and its user was notified.
     assert len(answered) + len(buried) == len(asked)
     assert len(results) == len(set(results)) == len(asked)
     assert float(await client.hget(killable_worker.ANSWERED, "answers")) == len(answered)

@@ -1,4 +1,4 @@
-"""A worker in the process of the door gets what is submitted there in the same round trip."""
+"""A worker in the client's process gets what is submitted there in the same round trip."""
 
 import pytest
 

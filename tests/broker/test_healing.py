@@ -77,7 +77,7 @@ async def test_scripts_are_loaded_again_when_the_server_forgot_them(harness: Bro
     assert await harness.broker.consumer.renew([await harness.take()]) == []
 
 
-async def test_a_server_that_is_away_is_told_by_one_error(tmp_path: Path) -> None:
+async def test_a_server_that_is_away_is_reported_by_one_error(tmp_path: Path) -> None:
     broker = RedisBroker(connect(f"unix://{tmp_path}/nobody.sock"))
     harness = BrokerHarness(broker, None, RedisBroker)
 

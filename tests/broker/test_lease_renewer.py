@@ -120,7 +120,7 @@ async def test_what_is_released_is_renewed_no_longer(
     assert lost == []
 
 
-async def test_a_loss_is_told_once(harness: BrokerHarness, server: FakeServer) -> None:
+async def test_a_loss_is_reported_once(harness: BrokerHarness, server: FakeServer) -> None:
     lost: list[LeaseLost] = []
     await harness.submit()
     held = await harness.take()

@@ -106,7 +106,7 @@ async def test_a_lease_that_nobody_renews_ends(harness: BrokerHarness) -> None:
     assert not await harness.settle(held, finish())
 
 
-async def test_renewing_tells_what_was_lost_and_does_not_steal_it_back(
+async def test_renewing_reports_what_was_lost_and_does_not_steal_it_back(
     harness: BrokerHarness,
 ) -> None:
     await harness.submit()
@@ -119,7 +119,7 @@ async def test_renewing_tells_what_was_lost_and_does_not_steal_it_back(
     assert await harness.settle(present, finish())
 
 
-async def test_renewing_tells_a_loss_to_the_same_consumer(harness: BrokerHarness) -> None:
+async def test_renewing_reports_a_loss_to_the_same_consumer(harness: BrokerHarness) -> None:
     await harness.submit()
     held = await harness.take(consumer="w1")
     await harness.reclaim(consumer="w1")
@@ -151,7 +151,7 @@ async def test_an_entry_that_kills_its_workers_is_started_exactly_three_times(
     assert await harness.take_all() == []
 
 
-async def test_the_manager_is_told_of_poison_when_the_broker_knows_how(
+async def test_the_manager_is_notified_of_poison_when_the_broker_can_do_so(
     harness: BrokerHarness,
 ) -> None:
     def make_notice(delivery: Delivery, error: str) -> FrameSend:

@@ -10,14 +10,14 @@ ERROR = ConnectionError("gone")
 
 
 @pytest.fixture
-def heard() -> LogCapture:
+def captured() -> LogCapture:
     return LogCapture()
 
 
 @pytest.fixture(autouse=True)
-def _logging_to(heard: LogCapture) -> Iterator[None]:
+def _logging_to(captured: LogCapture) -> Iterator[None]:
     before = structlog.get_config()
-    structlog.configure(processors=[heard])
+    structlog.configure(processors=[captured])
     yield
     structlog.configure(**before)
 
@@ -31,7 +31,7 @@ class Clock:
         return self.now
 
 
-def test_however_many_fail_it_is_told_once_in_a_while(heard: LogCapture) -> None:
+def test_however_many_fail_it_is_reported_once_in_a_while(captured: LogCapture) -> None:
     clock = Clock()
     outage = Outage(clock=clock)
 
@@ -40,13 +40,13 @@ def test_however_many_fail_it_is_told_once_in_a_while(heard: LogCapture) -> None
     clock.now = PAUSE_SECONDS
     outage.record_failure("settle", ERROR)
 
-    assert [(line["operation"], line["failures"]) for line in heard.entries] == [
+    assert [(line["operation"], line["failures"]) for line in captured.entries] == [
         ("take", 1),
         ("settle", 1001),
     ]
 
 
-def test_the_end_is_told_once(heard: LogCapture) -> None:
+def test_the_end_is_reported_once(captured: LogCapture) -> None:
     outage = Outage(clock=Clock())
     outage.record_success()
     outage.record_failure("take", ERROR)
@@ -54,18 +54,18 @@ def test_the_end_is_told_once(heard: LogCapture) -> None:
     outage.record_success()
     outage.record_success()
 
-    assert [line["event"] for line in heard.entries] == [
+    assert [line["event"] for line in captured.entries] == [
         "broker_unreachable",
         "broker_reconnected",
     ]
 
 
-def test_coming_and_going_is_no_reason_to_shout(heard: LogCapture) -> None:
+def test_coming_and_going_is_no_reason_to_shout(captured: LogCapture) -> None:
     outage = Outage(clock=Clock())
 
     for _ in range(100):
         outage.record_failure("take", ERROR)
         outage.record_success()
 
-    assert len(heard.entries) == 2
+    assert len(captured.entries) == 2
     assert outage.troubles == 100

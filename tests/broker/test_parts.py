@@ -58,7 +58,7 @@ async def test_of_a_long_frame_only_what_changes_travels(harness: BrokerHarness)
     assert await count_kept(harness) == 1
 
 
-async def test_a_long_frame_that_is_taken_at_the_door_is_kept_as_it_came(
+async def test_a_long_frame_that_is_taken_on_submission_is_kept_as_it_came(
     harness: BrokerHarness,
 ) -> None:
     hands, sent_in = RecordingConsumer(), submission()

@@ -57,7 +57,7 @@ async def test_who_waits_while_another_reads_ends_in_time_or_when_called_off(
     }
 
 
-async def test_whoever_waits_for_a_question_that_redis_lost_is_told_so(
+async def test_whoever_waits_for_a_question_that_redis_lost_is_notified(
     harness: BrokerHarness,
 ) -> None:
     await harness.submit()
@@ -70,7 +70,7 @@ async def test_whoever_waits_for_a_question_that_redis_lost_is_told_so(
     assert reply["message_id"] == "m1"
 
 
-async def test_who_waits_for_a_message_that_is_forgotten_hears_how_it_ended(
+async def test_who_waits_for_a_message_that_is_forgotten_gets_its_outcome(
     harness: BrokerHarness,
 ) -> None:
     await harness.submit()
@@ -91,7 +91,7 @@ async def test_who_waits_for_a_message_that_is_forgotten_hears_how_it_ended(
 
 
 async def wait_repeatedly(harness: BrokerHarness, conversation: str) -> Any:
-    """Wait for an outcome as a door does: again and again."""
+    """Wait for an outcome as a channel does: again and again."""
     while True:
         asked = question(conversation=conversation)
         reply = await harness.broker.replies.await_reply(asked, block_seconds=0.2)
@@ -152,8 +152,8 @@ class WatchedWaiter(ReplyWaiter):
 
     ends_next: Question | None = None
 
-    def __init__(self, space: BrokerContext) -> None:
-        super().__init__(space)
+    def __init__(self, context: BrokerContext) -> None:
+        super().__init__(context)
         self.looked = asyncio.Event()
         self.asked: list[Question] = []
 
@@ -173,8 +173,8 @@ class WatchedWaiter(ReplyWaiter):
 
 
 def make_watched_waiter(harness: BrokerHarness) -> WatchedWaiter:
-    space = BrokerContext(harness.client, 1, BrokerLimits(1000, 10, 3, 10, 10), 1000)
-    return WatchedWaiter(space)
+    context = BrokerContext(harness.client, 1, BrokerLimits(1000, 10, 3, 10, 10), 1000)
+    return WatchedWaiter(context)
 
 
 async def two_open(harness: BrokerHarness) -> tuple[Question, Question]:
@@ -185,7 +185,7 @@ async def two_open(harness: BrokerHarness) -> tuple[Question, Question]:
     return first, second
 
 
-async def test_who_is_just_given_the_turn_to_read_still_hears_of_its_own_question(
+async def test_who_is_just_given_the_turn_to_read_still_gets_its_own_reply(
     harness: BrokerHarness,
 ) -> None:
     replies = make_watched_waiter(harness)
@@ -206,7 +206,7 @@ async def test_who_is_just_given_the_turn_to_read_still_hears_of_its_own_questio
 
 
 @pytest.mark.parametrize("answer", ["arrives", "was somebody else's", "was lost"])
-async def test_what_this_process_ends_itself_is_looked_up_only_where_its_settlement_does_not_tell(
+async def test_what_this_process_ends_itself_is_looked_up_only_where_its_settlement_does_not_report(
     harness: BrokerHarness, answer: str
 ) -> None:
     replies = make_watched_waiter(harness)
@@ -232,7 +232,7 @@ async def test_what_this_process_ends_itself_is_looked_up_only_where_its_settlem
                     raise BrokerUnavailableError("no answer")
         reply = await waiting
 
-    told = answer == "arrives"
+    arrives = answer == "arrives"
     assert reply is not None
-    assert reply["text"] == ("of the settlement" if told else "of Redis")
-    assert replies.asked == ([other] if told else [other, mine])
+    assert reply["text"] == ("of the settlement" if arrives else "of Redis")
+    assert replies.asked == ([other] if arrives else [other, mine])

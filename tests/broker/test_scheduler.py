@@ -103,7 +103,7 @@ async def test_a_retry_that_is_due_after_the_deadline_is_dropped(harness: Broker
     assert await harness.take_all() == []
 
 
-async def test_the_time_to_the_next_due_thing_is_told(harness: BrokerHarness) -> None:
+async def test_the_time_to_the_next_due_entry_is_returned(harness: BrokerHarness) -> None:
     assert await harness.broker.maintenance.scheduler.send_due() >= 30
 
     await harness.submit(deadline_seconds=0.5)
@@ -293,8 +293,8 @@ async def test_forgetting_a_merged_message_covers_its_result(harness: BrokerHarn
 
 async def test_forgetting_covers_dead_letters(harness: BrokerHarness) -> None:
     await harness.submit(question("m1"))
-    told = Bury("failed", "no", poison_notice=FrameSend("manager", b"told"))
-    await harness.settle(await harness.take(), told)
+    dead_letter = Bury("failed", "no", poison_notice=FrameSend("manager", b"notice"))
+    await harness.settle(await harness.take(), dead_letter)
     await harness.settle(await harness.take(), Bury("failed", "again"))
     await harness.submit(question("m1", conversation="c2"))
     await harness.settle(await harness.take(), Bury("failed", "another's"))

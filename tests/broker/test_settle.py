@@ -135,7 +135,7 @@ async def test_a_finish_puts_one_reply_on_the_result_list(harness: BrokerHarness
     assert fields[b"o"] == b"answered"
 
 
-async def test_a_pull_door_reads_the_reply_from_the_journal(harness: BrokerHarness) -> None:
+async def test_a_pull_channel_reads_the_reply_from_the_journal(harness: BrokerHarness) -> None:
     await harness.submit()
     await harness.settle(await harness.take(), finish("here"))
 
@@ -271,7 +271,7 @@ async def test_a_buried_entry_keeps_its_frame_and_says_why(harness: BrokerHarnes
     assert len(await harness.results()) == 1
 
 
-async def test_a_buried_entry_that_tells_the_manager_leaves_the_question_open(
+async def test_a_buried_entry_that_notifies_the_manager_leaves_the_question_open(
     harness: BrokerHarness,
 ) -> None:
     await harness.submit()
@@ -279,10 +279,10 @@ async def test_a_buried_entry_that_tells_the_manager_leaves_the_question_open(
 
     await harness.settle(
         await harness.take("search"),
-        Bury("failed", "no", poison_notice=FrameSend("manager", b"told")),
+        Bury("failed", "no", poison_notice=FrameSend("manager", b"notice")),
     )
 
-    assert (await harness.take()).frame == b"told"
+    assert (await harness.take()).frame == b"notice"
     assert await harness.broker.replies.read_reply(question()) is None
     assert len(await harness.broker.admin.list_dead_letters()) == 1
 
@@ -353,7 +353,7 @@ async def test_a_memory_key_of_another_type_is_noted_and_stops_nothing(
 
 
 @pytest.mark.parametrize("number", [3, 600])
-async def test_what_a_settlement_tells_stands_in_its_order(
+async def test_what_a_settlement_journals_keeps_its_order(
     harness: BrokerHarness, number: int
 ) -> None:
     await harness.submit()
@@ -363,12 +363,12 @@ async def test_what_a_settlement_tells_stands_in_its_order(
         await harness.take(), Finish(Outcome.ANSWERED, {"text": "so"}, journal=notes)
     )
 
-    accepted, *told, finished = await harness.broker.replies.read_journal(question())
+    accepted, *journaled, finished = await harness.broker.replies.read_journal(question())
     assert (accepted.kind, finished.kind) == ("accepted", "finished")
-    assert [(note.kind, note.fields) for note in told] == [
+    assert [(note.kind, note.fields) for note in journaled] == [
         ("model_called", {"call": call}) for call in range(number)
     ]
-    assert list(await harness.broker.replies.read_journal(question(), after=told[-1].id)) == [
+    assert list(await harness.broker.replies.read_journal(question(), after=journaled[-1].id)) == [
         finished
     ]
 

@@ -44,7 +44,7 @@ async def test_ids_that_look_alike_when_joined_stay_apart(harness: BrokerHarness
     assert len(await harness.take_all()) == 2
 
 
-async def test_a_duplicate_is_told_and_not_worked_on_again(harness: BrokerHarness) -> None:
+async def test_a_duplicate_is_reported_and_not_worked_on_again(harness: BrokerHarness) -> None:
     await harness.submit()
 
     assert await harness.submit(frame=b"again") == Duplicate(None)

@@ -85,7 +85,7 @@ async def test_what_a_run_did_before_it_said_the_unwritable_stays_in_the_journal
     ]
 
 
-async def test_the_manager_hears_of_it_where_somebody_can_tell(harness: BrokerHarness) -> None:
+async def test_the_manager_is_notified_where_somebody_can_do_so(harness: BrokerHarness) -> None:
     def make_notice(delivery: Delivery, error: str) -> FrameSend:
         return FrameSend("search", f"{delivery.role}: {error}".encode())
 
@@ -100,7 +100,7 @@ async def test_the_manager_hears_of_it_where_somebody_can_tell(harness: BrokerHa
     assert await harness.broker.replies.read_reply(question()) is None
 
 
-async def test_whoever_waits_here_hears_what_was_written_instead(harness: BrokerHarness) -> None:
+async def test_whoever_waits_here_gets_what_was_written_instead(harness: BrokerHarness) -> None:
     asked = question()
     async with harness.broker.replies.subscribe(asked) as expected:
         await harness.submit(asked)

@@ -146,9 +146,9 @@ def test_what_is_no_plain_address_of_the_web_names_no_page(address: str) -> None
 
 
 def test_titles_and_labels_are_plain_words() -> None:
-    told = plain_line("a\n[b](//evil.test) \u202e\x1b]8;;x <img src=y> https://evil.test/ C&A")
+    line = plain_line("a\n[b](//evil.test) \u202e\x1b]8;;x <img src=y> https://evil.test/ C&A")
 
-    assert told == "a b ]8;;x … C&A"
+    assert line == "a b ]8;;x … C&A"
 
 
 def test_nothing_is_allowed_by_default() -> None:

@@ -12,7 +12,7 @@ def labels(*places: ClarificationOption) -> list[str]:
     return [option.label for option in choose_alternatives(places, MOST)]
 
 
-def test_places_of_the_same_name_are_worded_by_what_tells_them_apart() -> None:
+def test_places_of_the_same_name_are_worded_by_what_distinguishes_them() -> None:
     linux = place("Installation", "Guides", "Linux", "Installation")
     mac = place("Installation", "Guides", "Mac", "Installation")
 

@@ -35,10 +35,10 @@ def list_described(environment: dict[str, str] | None = None) -> list[str]:
 def test_a_command_says_which_file_it_reads_before_anything_else(folder: Path) -> None:
     file = write(folder / ".env", "DOMAIN_NAME=Acme\n")
 
-    told = refdesk(folder, "ask", " ")
+    result = refdesk(folder, "ask", " ")
 
-    assert told.stderr.splitlines()[0] == f"refdesk: settings are read from {file}"
-    assert told.stdout == ""
+    assert result.stderr.splitlines()[0] == f"refdesk: settings are read from {file}"
+    assert result.stdout == ""
 
 
 def test_where_no_file_is_read_nothing_is_said(folder: Path) -> None:
@@ -84,12 +84,12 @@ def test_a_named_file_that_is_not_there_is_an_error(
 def test_a_file_that_anybody_may_have_written_is_not_read(folder: Path) -> None:
     write(folder / ".env", "OPENAI_BASE_URL=https://evil.example/v1\n", 0o666)
 
-    told = refdesk(folder, "ask", " ")
+    result = refdesk(folder, "ask", " ")
 
-    assert told.returncode == 1
-    assert "expected" in told.stderr
-    assert "REFDESK_ENV_FILE=" in told.stderr
-    assert EMPTY not in told.stderr
+    assert result.returncode == 1
+    assert "expected" in result.stderr
+    assert "REFDESK_ENV_FILE=" in result.stderr
+    assert EMPTY not in result.stderr
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")

@@ -186,7 +186,7 @@ def test_template_code_in_the_users_text_is_only_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "told"),
+    ("file", "message"),
     [
         ("Sys {{ txt }}\n---\nUser", "found \\['txt'\\]"),
         ("Sys\n---\n{% if x.y %}{% endif %}", "found \\['x'\\]"),
@@ -198,8 +198,8 @@ def test_template_code_in_the_users_text_is_only_text(tmp_path: Path) -> None:
         ("Sys\n---\n{% include 'x' %}", "to stand alone"),
     ],
 )
-def test_a_wrong_file_ends_the_start(tmp_path: Path, file: str, told: str) -> None:
-    with pytest.raises(PromptError, match=told):
+def test_a_wrong_file_ends_the_start(tmp_path: Path, file: str, message: str) -> None:
+    with pytest.raises(PromptError, match=message):
         prompts(tmp_path, file)
 
 
@@ -236,7 +236,7 @@ def test_a_prompt_rendered_with_the_inputs_of_another_is_an_error(tmp_path: Path
         files.render("other", Inputs(text=""))
 
 
-def test_the_hash_tells_texts_apart_and_parts_too(tmp_path: Path) -> None:
+def test_the_hash_distinguishes_texts_and_parts_too(tmp_path: Path) -> None:
     one = prompts(tmp_path, "a\n---\n{{ text }}")
     other = prompts(tmp_path, "\n---\na{{ text }}")
 

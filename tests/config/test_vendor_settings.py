@@ -29,7 +29,7 @@ def test_a_vendor_of_the_table_is_reached_by_its_own_settings(vendor: Vendor) ->
 
 
 @pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.name)
-def test_a_vendor_without_a_key_is_told_by_the_name_of_its_variable(vendor: Vendor) -> None:
+def test_a_vendor_without_a_key_is_reported_by_the_name_of_its_variable(vendor: Vendor) -> None:
     with pytest.raises(MissingKey, match=f"{vendor.name.upper()}_API_KEY"):
         make_registry(settings()).model(f"some@{vendor.name}")
 

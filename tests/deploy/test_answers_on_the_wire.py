@@ -73,7 +73,7 @@ async def test_a_paragraph_a_yes_and_an_introduction_need_one_mark_and_one_call(
     assert len(server.received) == 2
 
 
-async def test_a_false_sentence_is_taken_out_and_what_is_missing_is_told(
+async def test_a_false_sentence_is_taken_out_and_what_is_missing_is_reported(
     open_app: OpenApp, server: ModelServer
 ) -> None:
     answer = f"{FIRST} [1] Then pay 40 euros. [1]"

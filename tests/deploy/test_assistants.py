@@ -48,7 +48,7 @@ async def test_an_assistant_answers_from_its_own_documents_alone(tmp_path: Path)
         open_knowledge(settings) as knowledge,
         run_workers(post, ROLES, knowledge),
     ):
-        told = {
+        replies = {
             name: await one.ask(Message(QUESTION, "c1", "m1"))
             for name, one in desks(post, "test").items()
         }
@@ -60,11 +60,11 @@ async def test_an_assistant_answers_from_its_own_documents_alone(tmp_path: Path)
             Message(QUESTION, "c1", "m1")
         )
 
-    assert "Forgotten" in str(told["default", "accounts"]["text"])
-    assert "Marple" in str(told["other", "accounts"]["text"])
-    assert "Marple" not in str(told["default", "accounts"])
-    assert "Forgotten" not in str(told["other", "accounts"])
-    assert told["default", "default"]["outcome"] in {"refused", "clarification"}
+    assert "Forgotten" in str(replies["default", "accounts"]["text"])
+    assert "Marple" in str(replies["other", "accounts"]["text"])
+    assert "Marple" not in str(replies["default", "accounts"])
+    assert "Forgotten" not in str(replies["other", "accounts"])
+    assert replies["default", "default"]["outcome"] in {"refused", "clarification"}
     assert foreign["outcome"] == "failed"
     assert "Marple" not in str(foreign)
     assert "Forgotten" not in str(foreign)

@@ -83,7 +83,7 @@ async def is_unharmed(harness: AppHarness) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "the message is empty"),
         (" \n\t ", "the message is empty"),
@@ -93,12 +93,12 @@ async def is_unharmed(harness: AppHarness) -> bool:
     ],
     ids=["empty", "spaces", "controls", "half a surrogate", "1 MB"],
 )
-async def test_a_text_that_is_no_message_is_turned_away_at_the_door(
-    open_app: OpenApp, text: str, told: str
+async def test_a_text_that_is_no_message_is_refused_on_submission(
+    open_app: OpenApp, text: str, message: str
 ) -> None:
     async with open_app() as harness:
         driver = harness.driver()
-        with pytest.raises(MessageError, match=told) as raised:
+        with pytest.raises(MessageError, match=message) as raised:
             await driver.desk.submit(driver.message(text))
         written = [key async for key in harness.client.scan_iter() if b"talk-" in key]
 
@@ -195,7 +195,7 @@ def submission(driver: ConversationDriver, frame: bytes) -> Submission:
 
 
 @pytest.mark.parametrize(
-    ("frame", "told"),
+    ("frame", "message"),
     [
         (b"\x80\x04\xff random \x00 bytes", "expected an envelope in JSON"),
         (b"", "expected an envelope in JSON"),
@@ -204,8 +204,8 @@ def submission(driver: ConversationDriver, frame: bytes) -> Submission:
     ],
     ids=["random bytes", "nothing", "newer version", "deep"],
 )
-async def test_a_frame_that_cannot_be_read_is_kept_aside_and_its_owner_told(
-    open_app: OpenApp, frame: bytes, told: str
+async def test_a_frame_that_cannot_be_read_is_kept_aside_and_its_owner_notified(
+    open_app: OpenApp, frame: bytes, message: str
 ) -> None:
     async with open_app() as harness:
         driver = harness.driver()
@@ -218,7 +218,7 @@ async def test_a_frame_that_cannot_be_read_is_kept_aside_and_its_owner_told(
     assert reply is not None
     assert (reply["outcome"], reply["text"]) == ("failed", "Sorry.")
     assert (letter.reason, letter.frame) == ("undecodable", frame)
-    assert told in letter.error
+    assert message in letter.error
     assert again["outcome"] == "answered"
 
 
@@ -252,7 +252,7 @@ def own_library(library: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.redis
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         (b"", "the message is empty"),
         (b"x" * 1_000_000, "the message is too long"),
@@ -261,11 +261,11 @@ def own_library(library: Path, tmp_path: Path) -> Path:
     ids=["empty", "1 MB", "no UTF-8"],
 )
 def test_the_command_turns_away_what_is_no_text_in_one_line(
-    own_library: Path, redis_url: str, given: bytes, told: str
+    own_library: Path, redis_url: str, given: bytes, message: str
 ) -> None:
     ended = refdesk(own_library, "ask", given=given, redis_url=redis_url)
 
-    assert told in one_line(ended)
+    assert message in one_line(ended)
 
 
 @pytest.mark.redis
@@ -286,7 +286,7 @@ def test_an_index_of_another_embedding_model_is_refused_by_name(
 
 
 @pytest.mark.redis
-def test_a_qdrant_that_is_away_at_the_start_is_told_in_one_line(
+def test_a_qdrant_that_is_away_at_the_start_is_reported_in_one_line(
     tmp_path: Path, redis_url: str
 ) -> None:
     url = f"http://127.0.0.1:{find_closed_port()}"
@@ -297,7 +297,7 @@ def test_a_qdrant_that_is_away_at_the_start_is_told_in_one_line(
 
 
 @pytest.mark.parametrize("words", [("ask", CLEAR), ("status",), ("worker", "--role", "lang")])
-def test_a_redis_that_is_away_at_the_start_is_told_in_one_line(
+def test_a_redis_that_is_away_at_the_start_is_reported_in_one_line(
     tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     ended = refdesk(tmp_path, *words, redis_url=f"redis://127.0.0.1:{find_closed_port()}")
@@ -361,7 +361,7 @@ async def test_a_qdrant_that_goes_away_is_a_fault_with_an_id_and_answers_when_it
 
 
 async def follow_message(driver: ConversationDriver, message: Message) -> list[str]:
-    """The kinds of the entries that a door sees which follows a message to its end."""
+    """The kinds of the entries that a channel reads when it follows a message to its end."""
     return [entry.kind async for entry in driver.desk.follow(driver.desk.question(message))]
 
 

@@ -69,7 +69,7 @@ def test_an_unknown_cost_stays_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("writes", "told"),
+    ("writes", "fallbacks"),
     [
         ({"search_stats": {"fallbacks": ["semantic"]}}, ["semantic_level_missing"]),
         ({"search_stats": {"fallbacks": ["calibration"]}}, ["calibration_missing"]),
@@ -77,8 +77,8 @@ def test_an_unknown_cost_stays_unknown() -> None:
         ({"search_stats": {"fallbacks": []}, "response": "x"}, []),
     ],
 )
-def test_fallbacks_are_read_from_what_a_hop_wrote(writes: Fields, told: list[str]) -> None:
-    assert fallbacks_of(writes) == told
+def test_fallbacks_are_read_from_what_a_hop_wrote(writes: Fields, fallbacks: list[str]) -> None:
+    assert fallbacks_of(writes) == fallbacks
 
 
 async def test_calls_of_a_hop_that_ran_in_another_process_are_counted_from_its_journal() -> None:
@@ -112,8 +112,8 @@ async def test_a_hit_of_the_cache_is_journaled_and_counted_with_the_money_it_sav
     journal = (encode_model_call(hit),)
     HopCalls(beside).count_isolated_calls("response", Forward(sends=(), journal=journal))
 
-    told = b'"saved_usd":null' if saved is None else b'"saved_usd":"0.25"'
-    assert told in entry.encode()
+    saving = b'"saved_usd":null' if saved is None else b'"saved_usd":"0.25"'
+    assert saving in entry.encode()
     for one in (meter, beside):
         shown = generate_latest(one.registry).decode()
         labels = 'model="gpt@openai",role="response"'

@@ -89,7 +89,7 @@ async def test_a_shorter_answer_answers_the_same_question_with_less(open_app: Op
     assert "guardrails" not in roles
 
 
-async def test_why_after_a_refusal_tells_its_reason(open_app: OpenApp) -> None:
+async def test_why_after_a_refusal_returns_its_reason(open_app: OpenApp) -> None:
     async with open_app() as harness:
         refused, why, shorter = await talk(
             harness.driver(), "What is the weather in Paris?", "Why?", "shorter"

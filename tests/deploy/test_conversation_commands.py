@@ -38,7 +38,7 @@ async def test_clear_all_leaves_nothing_of_a_conversation_and_all_of_another(
             await driver.say("/set_language de")
             await driver.say(CLEAR)
             await driver.say(VAGUE)
-        before, told = (
+        before, written = (
             await find_written_about(harness, theirs),
             await find_written_about(harness, mine),
         )
@@ -49,7 +49,7 @@ async def test_clear_all_leaves_nothing_of_a_conversation_and_all_of_another(
         )
 
     assert reply["outcome"] == "answered"
-    assert CLEAR in str(told)
+    assert CLEAR in str(written)
     assert CLEAR not in str(left)
     # Ids and times stay for a day: a message sent twice is still known to have been answered.
     own = f"{mine.conversation_id}-4"

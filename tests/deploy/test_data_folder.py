@@ -37,14 +37,14 @@ def test_nobody_else_may_read_what_commands_write(tmp_path: Path, generous_umask
     page = tmp_path / "passwords.md"
     page.write_text(PAGE)
     data = tmp_path / "data"
-    tell = {"given": b"", "refdesk_data": str(data)}
+    settings = {"given": b"", "refdesk_data": str(data)}
 
     for words in (
         ("ingest", str(page)),
         ("ask", "How do I reset a password?"),
         ("keys", "create"),
     ):
-        ended = refdesk(tmp_path, *words, **tell)  # type: ignore[arg-type] # settings are text
+        ended = refdesk(tmp_path, *words, **settings)  # type: ignore[arg-type] # settings are text
         assert ended.returncode == 0, ended.stderr
 
     assert (data / "broker").is_dir()
@@ -63,8 +63,8 @@ def test_a_data_folder_that_others_could_enter_is_closed(
     protect_data_folder(folder)
 
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    told = capsys.readouterr()
-    assert (told.out + told.err).count("data_folder_permissions_fixed") == 1
+    output = capsys.readouterr()
+    assert (output.out + output.err).count("data_folder_permissions_fixed") == 1
 
 
 def test_that_keys_were_made_is_remembered_until_somebody_removes_the_mark(tmp_path: Path) -> None:
@@ -81,12 +81,12 @@ def test_that_keys_were_made_is_remembered_until_somebody_removes_the_mark(tmp_p
     assert not history.has_keys
 
 
-def test_a_mark_that_cannot_be_written_hinders_nobody_and_is_told(
+def test_a_mark_that_cannot_be_written_hinders_nobody_and_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "data").write_text("a file where the folder should be")
 
     KeyHistory(tmp_path / "data").note()
 
-    told = capsys.readouterr()
-    assert "REQUIRE_KEYS" in told.out + told.err
+    output = capsys.readouterr()
+    assert "REQUIRE_KEYS" in output.out + output.err

@@ -1,4 +1,4 @@
-"""A question that ends at a limit tells why, in the language of the user, in every channel."""
+"""A question that ends at a limit says why, in the language of the user, in every channel."""
 
 import re
 import shutil
@@ -28,7 +28,9 @@ def data(library: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(library, tmp_path / "data"))
 
 
-def test_a_limit_is_told_over_http_in_the_language_of_the_user(data: Path, tmp_path: Path) -> None:
+def test_a_limit_is_explained_over_http_in_the_language_of_the_user(
+    data: Path, tmp_path: Path
+) -> None:
     serving = Popen(
         command("serve", "--port", "0"),
         cwd=tmp_path,
@@ -54,7 +56,7 @@ def test_a_limit_is_told_over_http_in_the_language_of_the_user(data: Path, tmp_p
     assert reply["text"].startswith(ROUNDS)
 
 
-def test_a_limit_is_told_in_a_chat_in_the_language_of_the_user(data: Path) -> None:
+def test_a_limit_is_explained_in_a_chat_in_the_language_of_the_user(data: Path) -> None:
     given = f"/set_language de\n{VAGUE}\n/quit\n".encode()
 
     chat = refdesk(data, "chat", given=given, **LIMITS)
@@ -63,7 +65,7 @@ def test_a_limit_is_told_in_a_chat_in_the_language_of_the_user(data: Path) -> No
     assert ROUNDS in " ".join(chat.stdout.split())
 
 
-async def test_a_question_without_an_answer_at_its_time_limit_tells_that_it_took_too_long(
+async def test_a_question_without_an_answer_at_its_time_limit_says_that_it_took_too_long(
     open_app: OpenApp,
 ) -> None:
     seconds = MODEL_RESERVE_SECONDS + 0.001

@@ -75,15 +75,15 @@ def test_text_of_users_cannot_begin_a_line_of_its_own(capsys: pytest.CaptureFixt
     assert [line["event"] for line in lines(capsys)] == ["failed"]
 
 
-@pytest.mark.parametrize(("level", "told"), [("warning", []), ("info", [RETRY])])
+@pytest.mark.parametrize(("level", "levels"), [("warning", []), ("info", [RETRY])])
 def test_a_retry_is_news_and_no_warning(
-    level: str, told: list[str], capsys: pytest.CaptureFixture[str]
+    level: str, levels: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     configure_logging(level)
 
     structlog.get_logger("stamina").warning(RETRY, retry_num=1)
 
-    assert [line["event"] for line in lines(capsys)] == told
+    assert [line["event"] for line in lines(capsys)] == levels
 
 
 def test_what_settings_keep_secret_stands_in_no_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,9 +131,9 @@ def test_what_an_error_quotes_of_people_stands_in_no_line_but_its_kind_and_place
         structlog.get_logger("gateway").exception("request_failed")
         logging.getLogger("somebody").exception("it failed")
 
-    told = lines(capsys)
-    assert len(told) == 3
-    for line in told:
+    logged = lines(capsys)
+    assert len(logged) == 3
+    for line in logged:
         assert CANARY not in str(line)
         assert "builtins.KeyError" in line["exception"]
         assert "test_logging_setup.py:" in line["exception"]
@@ -141,7 +141,7 @@ def test_what_an_error_quotes_of_people_stands_in_no_line_but_its_kind_and_place
 
 
 @pytest.mark.parametrize("level", ["debug", "info"])
-def test_libraries_that_tell_what_they_send_are_not_heard(
+def test_libraries_that_log_what_they_send_are_silenced(
     level: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configure_logging(level)
@@ -160,7 +160,7 @@ def test_libraries_that_tell_what_they_send_are_not_heard(
     assert lines(capsys) == []
 
 
-def test_a_retry_tells_nothing_of_what_is_retried(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_retry_logs_nothing_of_what_is_retried(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging("debug")
 
     structlog.get_logger("stamina").warning(

@@ -71,11 +71,11 @@ def test_every_part_of_the_desk_runs_a_verb_of_the_command(services: dict[str, S
 
 
 @pytest.mark.parametrize("name", [*WORKERS, "gateway", *CHATS])
-def test_each_is_told_settings_that_exist_and_hold(name: str, services: dict[str, Service]) -> None:
-    told = services[name]["environment"]
+def test_each_gets_settings_that_exist_and_hold(name: str, services: dict[str, Service]) -> None:
+    settings = services[name]["environment"]
 
-    assert {key.lower() for key in told} <= set(Settings.model_fields)
-    redis_url = re.sub(r"\$\{REDIS_PASSWORD[^}]*\}", "secret", told["REDIS_URL"])
+    assert {key.lower() for key in settings} <= set(Settings.model_fields)
+    redis_url = re.sub(r"\$\{REDIS_PASSWORD[^}]*\}", "secret", settings["REDIS_URL"])
     load_settings(_env_file=None, redis_url=redis_url)
 
 
@@ -158,18 +158,18 @@ def test_no_part_of_the_desk_may_do_more_than_it_needs(services: dict[str, Servi
         assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
 
 
-def test_chat_doors_are_off_until_asked_for_and_hold_no_secret(
+def test_chat_channels_are_off_until_asked_for_and_hold_no_secret(
     services: dict[str, Service],
 ) -> None:
     for name in CHATS:
-        told = services[name]["environment"]
-        tokens = [key for key in told if key.endswith("_TOKEN")]
+        settings = services[name]["environment"]
+        tokens = [key for key in settings if key.endswith("_TOKEN")]
 
         assert services[name]["profiles"] == [name]
         assert "--gateway-only" in services[name]["command"]
         assert "ports" not in services[name]
         assert tokens
-        assert all(told[token] is None for token in tokens)  # passed on when it is set
+        assert all(settings[token] is None for token in tokens)  # passed on when it is set
 
 
 def test_redis_neither_evicts_nor_forgets(services: dict[str, Service]) -> None:

@@ -1,4 +1,4 @@
-"""The dashboard asks for nothing that a worker does not show, and shows all that it tells."""
+"""The dashboard asks only for what a worker exports, and shows all of it."""
 
 import json
 import re
@@ -54,7 +54,7 @@ def test_every_query_groups_by_labels_that_its_metrics_have() -> None:
             assert labels <= known[metric], query
 
 
-def test_whatever_a_worker_tells_of_its_work_is_on_the_dashboard_and_in_the_docs() -> None:
+def test_whatever_a_worker_exports_of_its_work_is_on_the_dashboard_and_in_the_docs() -> None:
     stems = {
         re.sub(r"_(sum|count|bucket)$", "", name)
         for name in list_shown_metrics()

@@ -34,7 +34,7 @@ def list_copied() -> list[str]:
 
 
 def last(name: str) -> str:
-    return [rest for told, rest in instructions() if told == name][-1]
+    return [rest for instruction, rest in instructions() if instruction == name][-1]
 
 
 def find_tracked(*paths: str) -> set[str]:

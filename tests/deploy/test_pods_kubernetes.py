@@ -159,10 +159,10 @@ def test_each_deployment_has_a_disruption_budget() -> None:
     assert all(one["spec"]["selector"] in chosen for one in DEPLOYMENTS)
 
 
-def test_pods_are_told_settings_that_exist_and_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    [told] = [one for one in of_kind("ConfigMap") if one["metadata"]["name"] == "refdesk"]
+def test_pods_get_settings_that_exist_and_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    [config_map] = [one for one in of_kind("ConfigMap") if one["metadata"]["name"] == "refdesk"]
     secrets = [one for one in of_kind("Secret") if one["metadata"]["name"] != "refdesk-redis"]
-    given = {**told["data"]}
+    given = {**config_map["data"]}
     for secret in secrets:
         given.update(secret["stringData"])
     named = {one["name"] for container in CONTAINERS for one in container.get("env", ())}
@@ -191,12 +191,14 @@ SECRETS = {
 @pytest.mark.parametrize("one", DEPLOYMENTS, ids=lambda one: one["metadata"]["name"])
 def test_each_group_has_a_secret_of_its_own_and_no_other(one: Manifest) -> None:
     [container] = one["spec"]["template"]["spec"]["containers"]
-    told = [source["secretRef"]["name"] for source in container["envFrom"] if "secretRef" in source]
+    secrets = [
+        source["secretRef"]["name"] for source in container["envFrom"] if "secretRef" in source
+    ]
 
-    assert told == [one["metadata"]["name"]]
+    assert secrets == [one["metadata"]["name"]]
 
 
-def test_a_group_is_told_the_secrets_that_it_needs_and_no_others() -> None:
+def test_a_group_gets_the_secrets_that_it_needs_and_no_others() -> None:
     vendors, index = {"OPENAI_API_KEY"}, {"QDRANT_API_KEY"}
 
     assert {name: held - {"REDIS_URL"} for name, held in SECRETS.items()} == {

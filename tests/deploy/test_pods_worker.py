@@ -1,4 +1,4 @@
-"""A worker process tells what it did: in `/metrics`, each role apart, and in its log."""
+"""A worker process reports what it did: in `/metrics`, by role, and in its log."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.redis, pytest.mark.timeout(180)]
 ROLES = ("manager", "lang", "command", "translation", "essence")
 QUESTION = "How do I configure SMS routing rules?"
 OF_NO_WORK = {"queue_depths_unavailable", "worker_heartbeat_failed"}
-"""What a worker tells of itself, where Redis is slow."""
+"""What a worker reports of itself, where Redis is slow."""
 
 
 def free_port() -> int:
@@ -47,8 +47,8 @@ class Pod:
 
     def page(self, path: str) -> str:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as answer:
-            told: bytes = answer.read()
-        return told.decode()
+            response: bytes = answer.read()
+        return response.decode()
 
     async def metric(self, name: str, **labels: str) -> float | None:
         """One value of `/metrics`, or None where it is not shown."""
@@ -207,8 +207,8 @@ async def test_every_line_about_work_names_its_message_and_shows_no_secret(runni
         for line in lines
         if line["logger"] in {"llm", "vendor", "worker"} and line["event"] not in OF_NO_WORK
     ]
-    told = {line["event"] for line in work}
-    assert told >= {"asked", "sent from a thread", "in a task", "hop_failed"}
+    events = {line["event"] for line in work}
+    assert events >= {"asked", "sent from a thread", "in a task", "hop_failed"}
     assert {(line.get("conversation_id"), line.get("message_id")) for line in work} == {
         (f"test/talk-{name}", name) for name in names
     }

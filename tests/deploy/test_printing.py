@@ -85,9 +85,9 @@ def test_no_control_sequence_reaches_a_terminal(capsys: pytest.CaptureFixture[st
     for line in reply_lines({"text": hidden, "sources": [{**SOURCE, "title": hidden}]}):
         print_line(line)
 
-    told = capsys.readouterr().out
-    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", told)
-    assert "d\te\n" in told
+    output = capsys.readouterr().out
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", output)
+    assert "d\te\n" in output
 
 
 def test_a_nearest_page_is_listed_once_with_its_place() -> None:

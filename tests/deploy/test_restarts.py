@@ -299,12 +299,12 @@ async def test_two_questions_asked_at_once_share_the_index_and_are_both_answered
         )
         for question in (QUESTION, "What does error 4029 mean?")
     ]
-    told = await asyncio.gather(*(process.communicate() for process in asking))
+    outputs = await asyncio.gather(*(process.communicate() for process in asking))
     await until_stopped(own_library)
 
     assert [process.returncode for process in asking] == [0, 0]
-    assert [errors for _, errors in told] == [b"", b""]
-    assert [json.loads(out)["outcome"] for out, _ in told] == ["answered", "answered"]
+    assert [errors for _, errors in outputs] == [b"", b""]
+    assert [json.loads(out)["outcome"] for out, _ in outputs] == ["answered", "answered"]
 
 
 async def test_a_desk_killed_with_everything_leaves_nothing_behind_and_can_be_asked_again(

@@ -267,7 +267,7 @@ async def test_a_judge_that_needs_the_user_has_the_user_asked(open_app: OpenApp)
     assert reply["outcome"] == "answered"
 
 
-async def test_a_judge_is_told_what_no_source_says_and_it_is_not_sent(
+async def test_a_judge_is_shown_what_no_source_says_and_it_is_not_sent(
     open_app: OpenApp,
 ) -> None:
     def heeds(inputs: Any) -> judge.Output:

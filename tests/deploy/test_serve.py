@@ -1,4 +1,4 @@
-"""`refdesk serve` opens every part of the HTTP door."""
+"""`refdesk serve` opens every part of the HTTP server."""
 
 import re
 from pathlib import Path

@@ -48,7 +48,7 @@ async def test_a_vendor_that_always_fails_costs_a_question_two_requests_and_the_
     assert len(server.received) == 2
 
 
-async def test_without_a_last_resort_a_failing_vendor_is_told_at_once_and_not_asked_again(
+async def test_without_a_last_resort_a_failing_vendor_is_reported_at_once_and_not_asked_again(
     server: ModelServer, open_app: OpenApp
 ) -> None:
     server.will_send(*[VENDOR.failure(500)] * 40)
@@ -60,9 +60,9 @@ async def test_without_a_last_resort_a_failing_vendor_is_told_at_once_and_not_as
 
     assert reply["outcome"] == "failed"
     assert len(server.received) == 2
-    told = [str(entry.fields.get("error")) for entry in journal if entry.kind == "model_call"]
-    assert told
-    assert all("status 500" in error for error in told)
+    errors = [str(entry.fields.get("error")) for entry in journal if entry.kind == "model_call"]
+    assert errors
+    assert all("status 500" in error for error in errors)
 
 
 async def test_without_a_last_resort_no_agent_runs_again_for_the_error_of_a_model(
@@ -93,10 +93,10 @@ async def test_a_key_that_is_refused_later_is_named_in_the_journal_and_costs_one
 
     assert (reply["outcome"], reply["model"]) == ("answered", "offline")
     assert len(server.received) == 1
-    told = " ".join(str(entry.fields) for entry in journal if entry.kind == "model_call")
-    assert "MissingKey" in told
-    assert "OPENAI_API_KEY" in told
-    assert "sk-of-this-test" not in told
+    fields = " ".join(str(entry.fields) for entry in journal if entry.kind == "model_call")
+    assert "MissingKey" in fields
+    assert "OPENAI_API_KEY" in fields
+    assert "sk-of-this-test" not in fields
 
 
 async def test_a_vendor_that_hangs_costs_its_own_call_and_not_the_question(
@@ -111,7 +111,7 @@ async def test_a_vendor_that_hangs_costs_its_own_call_and_not_the_question(
     assert len(server.received) == 1
 
 
-async def test_a_reply_tells_what_the_models_took_for_it(
+async def test_a_reply_reports_the_usage_of_its_models(
     server: ModelServer, open_app: OpenApp
 ) -> None:
     # The translation is answered by the vendor; everything after it by the rules.

@@ -1,4 +1,4 @@
-"""A worker process tells that it lives, and that Redis is away hurts it not."""
+"""A worker process announces that it lives, and a Redis that is away does not harm it."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ class Board:
     """Where a process is announced, which refuses while it is `away`."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.announcements: list[str] = []
         self.refused = 0
         self.away = False
 
@@ -27,10 +27,10 @@ class Board:
         if self.away:
             self.refused += 1
             raise MemoryUnavailableError("Redis does not answer")
-        self.told.append(what)
+        self.announcements.append(what)
 
     async def announced(self) -> bool:
-        return len(self.told) >= 2
+        return len(self.announcements) >= 2
 
     async def was_refused(self) -> bool:
         return self.refused >= 2
@@ -42,7 +42,7 @@ async def test_it_is_announced_again_and_again_and_ends_with_its_leave() -> None
     async with announcing(board, every_seconds=0.001):
         await wait_until(board.announced)
 
-    assert (set(board.told[:-1]), board.told[-1]) == ({"lives"}, "left")
+    assert (set(board.announcements[:-1]), board.announcements[-1]) == ({"lives"}, "left")
 
 
 async def test_redis_away_ends_nothing_and_the_next_announcement_comes() -> None:
@@ -75,4 +75,4 @@ async def test_who_is_cancelled_or_fails_leaves_too() -> None:
         await wait_until(cancelled.announced)
         task.cancel()
 
-    assert (failed.told[-1], cancelled.told[-1]) == ("left", "left")
+    assert (failed.announcements[-1], cancelled.announcements[-1]) == ("left", "left")

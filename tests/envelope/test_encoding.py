@@ -46,7 +46,7 @@ def test_whatever_text_can_be_said(text: str) -> None:
 
 @QUICK
 @given(st.text(st.characters(exclude_categories=[])), st.integers(1, 1000))
-def test_what_is_told_of_an_error_is_short_and_can_be_said(text: str, times: int) -> None:
+def test_what_is_reported_of_an_error_is_short_and_can_be_encoded(text: str, times: int) -> None:
     said = brief(text * times)
 
     assert said.encode().decode() == said

@@ -71,7 +71,7 @@ def test_a_frame_is_made_whole_of_an_earlier_one_and_what_changed(
     assert decode(apply_delta(base.encode(), b"{}")) == decode(base.encode())
 
 
-def test_what_has_lost_an_attribute_cannot_be_told_as_a_part() -> None:
+def test_what_has_lost_an_attribute_cannot_be_encoded_as_a_delta() -> None:
     assert envelope(payload={"a": 1}).delta_from(envelope(payload={"a": 1, "b": 2})) is None
 
 

@@ -1,4 +1,4 @@
-"""How conversations of several channels are told apart."""
+"""How conversations of several channels are distinguished."""
 
 from itertools import product
 

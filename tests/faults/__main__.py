@@ -61,9 +61,9 @@ async def _patient(goals: Goals) -> int:
         async with open_deployment(Path(folder)) as harness:
             for _ in range(2):
                 await harness.workers.hire(takes_seconds=seconds, limit_seconds=2 * seconds)
-            door = harness.door(deadline_seconds=3 * seconds)
-            await door.ask("long 1", conversation="c1")
-            await door.close()
+            client = harness.make_client(deadline_seconds=3 * seconds)
+            await client.ask("long 1", conversation="c1")
+            await client.close()
             lines = list(read_notes(harness.ledger.path))
     return sum(line.kind == "started" and line["role"] == "search" for line in lines)
 
@@ -130,11 +130,15 @@ def _read_arguments() -> tuple[Goals, Progress]:
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--progress", type=Path, default=ROOT / ".faults" / "progress.jsonl")
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "measurements" / "faults.md")
-    told = parser.parse_args()
+    arguments = parser.parse_args()
     goals = Goals.scale(
-        told.scale, seed=told.seed, rounds=told.rounds, workers=told.workers, page=told.page
+        arguments.scale,
+        seed=arguments.seed,
+        rounds=arguments.rounds,
+        workers=arguments.workers,
+        page=arguments.page,
     )
-    return goals, Progress.read(told.progress, goals)
+    return goals, Progress.read(arguments.progress, goals)
 
 
 def _say(line: str) -> None:

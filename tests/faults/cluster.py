@@ -103,7 +103,7 @@ class Cluster:
 
     @property
     def url(self) -> str:
-        """Where clients find the cluster: any of its nodes tells about all."""
+        """Where clients find the cluster: any of its nodes lists all."""
         return "redis+cluster://" + ",".join(f"127.0.0.1:{node.port}" for node in self.nodes)
 
     async def master_of(self, key: str) -> Node:
@@ -163,9 +163,9 @@ class Cluster:
 
         async def look() -> bool:
             with suppress(RedisError, OSError):
-                told = [await node.ask("INFO", "replication") for node in self.nodes]
-                masters = [info for info in told if info["role"] == "master"]
-                linked = [info for info in told if info.get("master_link_status") == "up"]
+                answers = [await node.ask("INFO", "replication") for node in self.nodes]
+                masters = [info for info in answers if info["role"] == "master"]
+                linked = [info for info in answers if info.get("master_link_status") == "up"]
                 return len(masters) == len(linked) == MASTERS and await self._has_agreed()
             return False
 
@@ -181,9 +181,9 @@ class Cluster:
             await node.ask("CLUSTER", "MEET", "127.0.0.1", self.nodes[0].port)
 
         async def all_met() -> bool:
-            told = [_lines(await node.ask("CLUSTER", "NODES")) for node in self.nodes]
-            return all(len(rows) == len(self.nodes) for rows in told) and not any(
-                "handshake" in row for rows in told for row in rows
+            views = [_lines(await node.ask("CLUSTER", "NODES")) for node in self.nodes]
+            return all(len(rows) == len(self.nodes) for rows in views) and not any(
+                "handshake" in row for rows in views for row in rows
             )
 
         await wait_until(all_met)
@@ -194,10 +194,10 @@ class Cluster:
         await self.healthy()
 
     async def _has_agreed(self) -> bool:
-        told = [await node.ask("CLUSTER", "INFO") for node in self.nodes if node.lives]
+        answers = [await node.ask("CLUSTER", "INFO") for node in self.nodes if node.lives]
         return all(
             "cluster_state:ok" in _text(info) and f"cluster_slots_ok:{SLOTS}" in _text(info)
-            for info in told
+            for info in answers
         )
 
     def _owner(self, rows: Any, slot: int) -> Node | None:
@@ -219,12 +219,12 @@ def _free_ports() -> Iterator[int]:
         yield port
 
 
-def _text(told: Any) -> str:
-    return told.decode() if isinstance(told, bytes) else str(told)
+def _text(response: Any) -> str:
+    return response.decode() if isinstance(response, bytes) else str(response)
 
 
-def _lines(told: Any) -> list[str]:
-    return [line for line in _text(told).splitlines() if line]
+def _lines(response: Any) -> list[str]:
+    return [line for line in _text(response).splitlines() if line]
 
 
 def _words(row: Any) -> list[str]:

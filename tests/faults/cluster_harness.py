@@ -47,19 +47,19 @@ class Relay:
 
 @dataclass
 class Ledger:
-    """What was told at the door, by message; kept beside Redis, which may forget."""
+    """The replies that clients got, by message; kept outside Redis, which may lose them."""
 
-    told: dict[str, list[Fields]] = field(default_factory=dict)
+    reported: dict[str, list[Fields]] = field(default_factory=dict)
     answered: int = 0
 
     def note(self, name: str, reply: Fields) -> None:
-        self.told.setdefault(name, []).append(reply)
+        self.reported.setdefault(name, []).append(reply)
         self.answered += reply["outcome"] == "answered"
 
     def reasons(self) -> Counter[str]:
         return Counter(
             str(reply.get("termination_reason", reply["outcome"]))
-            for replies in self.told.values()
+            for replies in self.reported.values()
             for reply in replies
         )
 
@@ -70,7 +70,7 @@ class ClusterHarness:
     def __init__(self, cluster: Cluster) -> None:
         self._url = cluster.url
         self.ledger = Ledger()
-        # The door is in the first worker's process, as with `refdesk up`.
+        # The client is in the first worker's process, as with `refdesk up`.
         self._lines = [ServerLinks(), ServerLinks()]
         self.client: Any = connect(self._url, self._lines[0])
         self.broker = RedisBroker(self.client, shards=SHARDS)
@@ -78,7 +78,7 @@ class ClusterHarness:
             self.broker.producer, self.broker.replies,
             tenant="acme", assistant="desk", channel="test",
             deadline_seconds=DEADLINE_SECONDS, apology=lambda _language: "sorry",
-            result_list="told",
+            result_list="reported",
         )  # fmt: skip
 
     @asynccontextmanager
@@ -94,7 +94,7 @@ class ClusterHarness:
 
     @asynccontextmanager
     async def asking(self) -> AsyncIterator[None]:
-        """Ask without rest while inside; on the way out every asker hears the last answer."""
+        """Ask without rest while inside; at the end every asker gets the last answer."""
         resting = asyncio.Event()
         async with asyncio.TaskGroup() as tasks:
             for number in range(ASKERS):
@@ -145,17 +145,17 @@ class ClusterHarness:
 
 
 async def judge(harness: ClusterHarness) -> Counter[str]:
-    """Compare what was told with what Redis knows; return what was told, counted by kind."""
-    told = harness.ledger.told
-    assert all(len(replies) == 1 for replies in told.values())
+    """Compare the replies with what Redis knows; return the replies, counted by kind."""
+    reported = harness.ledger.reported
+    assert all(len(replies) == 1 for replies in reported.values())
     reasons = harness.ledger.reasons()
     assert set(reasons) <= {"answered", "lost"}, reasons
     sent: Counter[str] = Counter()
     for shard in range(SHARDS):
-        for _, fields in await harness.client.xrange(f"rd:{{{shard}}}:results:told"):
+        for _, fields in await harness.client.xrange(f"rd:{{{shard}}}:results:reported"):
             sent[fields[b"q"].decode().rsplit("/", 1)[1]] += 1
     assert max(sent.values()) == 1
-    for name, [reply] in told.items():
+    for name, [reply] in reported.items():
         asked = harness.desk.question(Message("?", name.replace("m", "c"), name))
         kinds = [
             (entry.kind, entry.fields.get("number"))

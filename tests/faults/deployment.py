@@ -1,4 +1,4 @@
-"""What a fault run takes place in: a Redis of its own, a nursery of workers, a door, a ledger."""
+"""The setting of a fault run: a separate Redis, a server that forks workers, a client, a ledger."""
 
 import asyncio
 import os
@@ -71,7 +71,7 @@ class DurableRedis:
 
 
 class Workers:
-    """Worker processes, born in a nursery; `died` and `stopped` are kept up by what it tells."""
+    """Worker processes of a fork server, whose events keep `died` and `stopped` current."""
 
     def __init__(self, staff: WorkerSettings, process: "asyncio.subprocess.Process") -> None:
         self.staff = staff
@@ -100,7 +100,7 @@ class Workers:
         return pid
 
     def front(self, chance: random.Random) -> Path | None:
-        """Return the door of one of them, or None as often."""
+        """Return the client of one of them, or None as often."""
         pids = [*self.alive, *(None for _ in self.alive)]
         pid = chance.choice(pids) if pids else None
         return None if pid is None else front_of(self.staff.ledger, pid)
@@ -136,7 +136,7 @@ class Workers:
         await self.until(lambda: not self.alive)
 
     async def listen(self) -> None:
-        """Hear what the nursery tells, until it ends."""
+        """Read the events of the fork server, until it ends."""
         assert self._process.stdout is not None
         async for line in self._process.stdout:
             what, pid, *more = from_json(line)
@@ -196,8 +196,8 @@ class Deployment:
         """Return the processor time so far, once nobody works: then all workers are counted."""
         return Ticks.now((os.getpid(), self.workers.nursery), (self.server.pid,))
 
-    def door(self, *, fronts: bool = False, **options: Any) -> DeskClient:
-        """Return a door; `deadline_seconds`, `not_before_seconds`, `result_list`.
+    def make_client(self, *, fronts: bool = False, **options: Any) -> DeskClient:
+        """Return a client; `deadline_seconds`, `not_before_seconds`, `result_list`.
 
         With `fronts` about half of what it lets in is let in by a worker's process.
         """

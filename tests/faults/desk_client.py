@@ -1,4 +1,4 @@
-"""The door of the fault suite: the real desk, and a ledger of what it accepted and what it told."""
+"""The client of the fault suite: the real desk, and a ledger of its messages and replies."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class NotingProducer:
-    """Notes each message that is in, also when that was told only to a second try."""
+    """Notes each accepted message, also when only a second try reported that."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class NotingProducer:
 
 
 class DeskClient:
-    """Asks as a user does, and notes the one answer that the user is told."""
+    """Asks as a user does, and notes the one reply that the user gets."""
 
     def __init__(
         self,
@@ -71,10 +71,10 @@ class DeskClient:
         *,
         deadline_seconds: float = DEADLINE_SECONDS,
         not_before_seconds: float = 0.0,
-        result_list: str = "told",
+        result_list: str = "reported",
         front: Callable[[], Path | None] = lambda: None,
     ) -> None:
-        """Make a door; where `front` names a worker's own door, a message is let in there."""
+        """Make a client; where `front` names the socket of a worker, messages go there."""
         self._ledger = ledger
         self._broker = broker = RedisBroker(connect(url))
         producer: Any = NotingProducer(broker.producer, ledger, front, not_before_seconds)
@@ -97,8 +97,8 @@ class DeskClient:
         """
         message = self._message(text, conversation)
         reply = await retry_until_answered(lambda: self._desk.ask(message))
-        told = {key: reply.get(key) for key in ("outcome", "text", "merged_into")}
-        self._ledger.note("told", name=message.message_id, **told)
+        reported = {key: reply.get(key) for key in ("outcome", "text", "merged_into")}
+        self._ledger.note("reported", name=message.message_id, **reported)
         return reply
 
     async def cancel(self, text: str, *, conversation: str, forget: bool = False) -> bool:
@@ -108,7 +108,7 @@ class DeskClient:
             lambda: self._broker.producer.cancel(question, forget=forget)
         )
         self._ledger.note(
-            "cancelled_at_the_door",
+            "cancelled_by_client",
             name=question.message_id,
             conversation=question.conversation_id,
             ended=ended,

@@ -82,7 +82,7 @@ class _Reader:
             for question, entries in zip(asked, found, strict=True)
         }
 
-    async def results(self, name: str = "told") -> Counter[str]:
+    async def results(self, name: str = "reported") -> Counter[str]:
         counts: Counter[str] = Counter()
         for shard in range(self._shards):
             entries: list[Entry] = await self._client.xrange(results_key(name, shard))
@@ -131,15 +131,15 @@ class _Reader:
 
     async def waiting(self) -> dict[str, str]:
         """Return, for each stream of a role that is not empty, what stands first on it."""
-        told: dict[str, str] = {}
+        states: dict[str, str] = {}
         for shard in range(self._shards):
             for role in ALL_ROLES:
                 stream = stream_key(role.value, shard)
                 entries: list[Entry] = await self._client.xrange(stream, count=FIRST)
                 lines = [await self._describe(stream, entry) for entry in entries]
                 if lines:
-                    told[stream] = told[f"{stream} pending"] = "; ".join(lines)
-        return told
+                    states[stream] = states[f"{stream} pending"] = "; ".join(lines)
+        return states
 
     async def _describe(self, stream: str, entry: Entry) -> str:
         entry_id, fields = entry[0].decode(), fields_of(entry[1])

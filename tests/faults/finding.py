@@ -7,7 +7,7 @@ from typing import Literal
 from broker.values import JournalEntry
 from tests.faults.ledger import Noted
 
-Part = Literal["told", "ends", "steps", "late", "starts", "bills", "memory", "left"]
+Part = Literal["reported", "ends", "steps", "late", "starts", "bills", "memory", "left"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,11 @@ class Evidence:
         return (line for line in self.ledger if line.kind == kind)
 
     def forgotten(self) -> set[str]:
-        """Return the messages whose words were forgotten: they told their outcome, and are gone."""
+        """Return the messages whose words were forgotten: these have an outcome."""
         accepted = list(self.lines("accepted"))
         conversations = {
             line["conversation"] for line in accepted if line["text"].startswith("forget")
         }
         names = {line["name"] for line in accepted if line["conversation"] in conversations}
-        names |= {line["name"] for line in self.lines("cancelled_at_the_door") if line["forget"]}
+        names |= {line["name"] for line in self.lines("cancelled_by_client") if line["forget"]}
         return {name for name in names if not self.journals.get(name)}

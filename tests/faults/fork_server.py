@@ -30,23 +30,23 @@ def main() -> None:
     answers = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
-    def tell(*words: object) -> None:
+    def report(*words: object) -> None:
         os.write(answers, to_json(words) + b"\n")
 
     def look_after(_number: int, _frame: FrameType | None) -> None:
-        _tell_of_ends(born, tell)
+        _report_ends(born, report)
 
     signal.signal(signal.SIGCHLD, look_after)
     _stay_warm()
     for line in sys.stdin:
         asked = STAFF.validate_json(line)
-        # Else a child could have died, and be told of, before it is told of as born.
+        # Else a child could have died, and be reported, before it is reported as born.
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
         pid = os.fork()
         if pid == 0:
             _live(asked)
         born.add(pid)
-        tell("born", pid)
+        report("born", pid)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for pid in born:
@@ -75,7 +75,7 @@ def _live(asked: WorkerSettings) -> None:
         os._exit(code)
 
 
-def _tell_of_ends(born: set[int], tell: Callable[..., None]) -> None:
+def _report_ends(born: set[int], report: Callable[..., None]) -> None:
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
@@ -84,10 +84,10 @@ def _tell_of_ends(born: set[int], tell: Callable[..., None]) -> None:
         if pid == 0:
             return
         if os.WIFSTOPPED(status):
-            tell("stopped", pid)
+            report("stopped", pid)
         else:
             born.discard(pid)
-            tell("died", pid, -os.waitstatus_to_exitcode(status))
+            report("died", pid, -os.waitstatus_to_exitcode(status))
 
 
 if __name__ == "__main__":

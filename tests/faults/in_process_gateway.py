@@ -1,4 +1,4 @@
-"""A door in a worker's own process, where what is let in is handed to the manager beside it.
+"""A client in a worker's process, where submissions are handed to the manager there.
 
 Whoever asks here writes a submission to the process's socket, and reads what came of it. When the
 process dies, stands still or loses Redis meanwhile, the same message is asked again elsewhere.
@@ -15,7 +15,7 @@ from broker.ports import Broker
 from broker.values import Accepted, Busy, Duplicate, Submission
 
 ANSWER_SECONDS = 1.0
-"""A process that was stopped is waited for so long; what it was told it submits when it goes on."""
+"""How long a stopped process is waited for; it submits its requests when it goes on."""
 
 
 def front_of(ledger: str | Path, pid: int) -> Path:
@@ -33,7 +33,7 @@ async def front(broker: Broker, path: Path) -> AsyncIterator[None]:
             # Without an answer it is asked again, as where the process had died.
             with suppress(BrokerUnavailableError):
                 if asked:
-                    submission: Submission = pickle.loads(asked)  # noqa: S301 - of our own door
+                    submission: Submission = pickle.loads(asked)  # noqa: S301 - from our own socket
                     writer.write(pickle.dumps(await broker.producer.submit(submission)))
 
     async with asyncio.TaskGroup() as under_way:
@@ -58,8 +58,8 @@ async def through(path: Path, submission: Submission) -> Accepted | Duplicate | 
             finally:
                 writer.close()
     except (OSError, TimeoutError) as error:
-        raise BrokerUnavailableError(f"the door at {path.name} does not answer") from error
+        raise BrokerUnavailableError(f"the client of {path.name} does not answer") from error
     if not answer:
-        raise BrokerUnavailableError(f"the door at {path.name} ended")
-    found: Accepted | Duplicate | Busy = pickle.loads(answer)  # noqa: S301 - of our own door
+        raise BrokerUnavailableError(f"the client of {path.name} ended")
+    found: Accepted | Duplicate | Busy = pickle.loads(answer)  # noqa: S301 - from our own socket
     return found

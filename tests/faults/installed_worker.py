@@ -30,7 +30,7 @@ class InstalledWorker:
     ) -> None:
         folder.mkdir(exist_ok=True)
         self._log = folder / "log.jsonl"
-        self._told = folder / "told.txt"
+        self._output = folder / "output.txt"
         self._port = free_port()
         self._words = command("worker", "--role", *roles, "--port", str(self._port))
         self._environment = environment(
@@ -39,9 +39,9 @@ class InstalledWorker:
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "InstalledWorker":
-        with self._log.open("wb") as errors, self._told.open("wb") as told:
+        with self._log.open("wb") as errors, self._output.open("wb") as output:
             self._process = subprocess.Popen(
-                self._words, env=self._environment, stdout=told, stderr=errors
+                self._words, env=self._environment, stdout=output, stderr=errors
             )
         block_until(self._has_started, patience_seconds=START_SECONDS)
         return self
@@ -59,7 +59,7 @@ class InstalledWorker:
     def _has_started(self) -> bool:
         assert self._process is not None
         assert self._process.poll() is None, self._log.read_text()
-        return b"serving" in self._told.read_bytes()
+        return b"serving" in self._output.read_bytes()
 
     @property
     def lives(self) -> bool:

@@ -1,4 +1,4 @@
-"""Walks a journal along the flow table, and tells every step that the table does not have."""
+"""Walks a journal along the flow table, and reports every step that the table does not have."""
 
 from collections.abc import Iterator, Sequence
 
@@ -25,7 +25,7 @@ def reply_of(entries: Sequence[JournalEntry]) -> Fields:
 
 
 def is_closed_by_manager(entries: Sequence[JournalEntry]) -> bool:
-    """Whether the end was decided, and not given by the deadline or the door."""
+    """Whether the end was decided, and not given by the deadline or the client."""
     return any(entry.kind == "routed" and entry.fields["target"] == FINAL for entry in entries)
 
 

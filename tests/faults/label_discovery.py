@@ -49,14 +49,17 @@ def find_unpassed(labels: Iterable[str]) -> list[AwaitPoint]:
 
 async def _one_is_sent_home(harness: Deployment) -> None:
     """Let a process end with work in hand that will not end in time."""
-    door, pid = harness.door(), await harness.workers.hire(discovers=True, grace_seconds=0.05)
+    client, pid = (
+        harness.make_client(),
+        await harness.workers.hire(discovers=True, grace_seconds=0.05),
+    )
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(door.ask("slow 1000", conversation="c1000"))
+        tasks.create_task(client.ask("slow 1000", conversation="c1000"))
         await harness.wait_for_note("started", pid=pid, role="search")
         harness.workers.end(pid)
         await harness.workers.until(lambda: pid in harness.workers.died)
-        await door.cancel("slow 1000", conversation="c1000")
-    await door.close()
+        await client.cancel("slow 1000", conversation="c1000")
+    await client.close()
     # What it handed back was cancelled, but would keep the next one busy for a minute.
     await harness.client.flushall()
     await harness.broker.prepare([role.value for role in ALL_ROLES])

@@ -1,7 +1,7 @@
 """Names every place where worker and manager wait, and dies or stops there when a plan says so.
 
 No line of production code knows of this. A task factory drives each task of the process by hand;
-whenever a task really waits, the chain of what it awaits tells which line of `worker/` or
+whenever a task really waits, the chain of what it awaits shows which line of `worker/` or
 `manager/` that is. A label is `file:function:line`, and `goes` when the task begins to wait there
 or `returns` when it is about to go on.
 """
@@ -25,7 +25,7 @@ OUTER = (f"{ROOT / 'broker' / 'maintenance' / 'lease_renewer.py'}",)
 
 Phase = Literal["goes", "returns"]
 Watch = Callable[[Sequence[str], Phase], None]
-"""Is told the labels of a chain, the innermost last, and whether its task goes or returns."""
+"""Receives the labels of a chain, the innermost last, and whether its task goes or returns."""
 Awaited = object
 
 

@@ -33,7 +33,7 @@ HURRY_SECONDS = 1.5
 
 @dataclass
 class DeskClients:
-    """An ordinary door, one that waits for more before it starts, one that is in a hurry."""
+    """An ordinary client, one that waits for more before it starts, one that is in a hurry."""
 
     plain: DeskClient
     patient: DeskClient
@@ -41,22 +41,22 @@ class DeskClients:
 
     async def close(self) -> None:
         """Close them."""
-        for door in (self.plain, self.patient, self.hurried):
-            await door.close()
+        for client in (self.plain, self.patient, self.hurried):
+            await client.close()
 
 
 @asynccontextmanager
-async def doors_of(harness: Deployment, deadline_seconds: float) -> AsyncIterator[DeskClients]:
-    """Open the doors of an app while inside."""
-    doors = DeskClients(
-        harness.door(fronts=True, deadline_seconds=deadline_seconds),
-        harness.door(deadline_seconds=deadline_seconds, not_before_seconds=DELAY_SECONDS),
-        harness.door(fronts=True, deadline_seconds=HURRY_SECONDS),
+async def open_clients(harness: Deployment, deadline_seconds: float) -> AsyncIterator[DeskClients]:
+    """Open the clients of an app while inside."""
+    clients = DeskClients(
+        harness.make_client(fronts=True, deadline_seconds=deadline_seconds),
+        harness.make_client(deadline_seconds=deadline_seconds, not_before_seconds=DELAY_SECONDS),
+        harness.make_client(fronts=True, deadline_seconds=HURRY_SECONDS),
     )
     try:
-        yield doors
+        yield clients
     finally:
-        await doors.close()
+        await clients.close()
 
 
 class Load:
@@ -64,7 +64,7 @@ class Load:
 
     def __init__(
         self,
-        doors: DeskClients,
+        clients: DeskClients,
         seed: int,
         *,
         questions: int,
@@ -73,7 +73,7 @@ class Load:
         merge_share: float = MERGE_SHARE,
         kinds: Mapping[str, int] = KINDS,
     ) -> None:
-        self._doors = doors
+        self._clients = clients
         self._random = random.Random(seed)
         self._left = questions
         self._at_once = at_once
@@ -81,60 +81,60 @@ class Load:
         self._merge_share = merge_share
         self._kinds = kinds
         self._number = 0
-        self.told = 0
+        self.reported = 0
 
     async def live(
-        self, on_told: Callable[[], None], more: Callable[[], bool] = lambda: False
+        self, on_reply: Callable[[], None], more: Callable[[], bool] = lambda: False
     ) -> None:
-        """Have every conversation; `on_told` hears of each message that was answered.
+        """Have every conversation; `on_reply` is called for each answered message.
 
         Afterwards they go on as long as `more` says so.
         """
-        await self._live(on_told)
+        await self._live(on_reply)
         while more():
             self._left = self._at_once
-            await self._live(on_told)
+            await self._live(on_reply)
 
-    async def _live(self, on_told: Callable[[], None]) -> None:
+    async def _live(self, on_reply: Callable[[], None]) -> None:
         conversations = self._conversations()
         async with asyncio.TaskGroup() as tasks:
             for _ in range(self._at_once):
-                tasks.create_task(self._talk(conversations, on_told))
+                tasks.create_task(self._talk(conversations, on_reply))
 
     async def _talk(
-        self, conversations: Iterator[tuple[str, list[str]]], on_told: Callable[[], None]
+        self, conversations: Iterator[tuple[str, list[str]]], on_reply: Callable[[], None]
     ) -> None:
         for conversation, texts in conversations:
             if texts[0].startswith("merge") or self._random.random() < 0.5:
-                await self._all_at_once(conversation, texts, on_told)
+                await self._all_at_once(conversation, texts, on_reply)
             else:
                 for text in texts:
-                    await self._say(conversation, text, on_told)
+                    await self._say(conversation, text, on_reply)
 
     async def _all_at_once(
-        self, conversation: str, texts: list[str], on_told: Callable[[], None]
+        self, conversation: str, texts: list[str], on_reply: Callable[[], None]
     ) -> None:
         async with asyncio.TaskGroup() as tasks:
             for text in texts:
-                tasks.create_task(self._say(conversation, text, on_told))
+                tasks.create_task(self._say(conversation, text, on_reply))
 
-    async def _say(self, conversation: str, text: str, on_told: Callable[[], None]) -> None:
+    async def _say(self, conversation: str, text: str, on_reply: Callable[[], None]) -> None:
         what = text.split()[0]
-        door = {"merge": self._doors.patient, "slow": self._doors.hurried}.get(
-            what, self._doors.plain
+        client = {"merge": self._clients.patient, "slow": self._clients.hurried}.get(
+            what, self._clients.plain
         )
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(door.ask(text, conversation=conversation))
+            tasks.create_task(client.ask(text, conversation=conversation))
             if what == "cancel":
                 tasks.create_task(self._regret(conversation, text))
-        self.told += 1
-        on_told()
+        self.reported += 1
+        on_reply()
 
     async def _regret(self, conversation: str, text: str) -> None:
         """Cancel a moment later; sometimes every word of it shall be forgotten."""
         await asyncio.sleep(self._random.uniform(0.0, LONGEST_CANCEL_SECONDS))
         forget = self._random.random() < 0.3
-        await self._doors.plain.cancel(text, conversation=conversation, forget=forget)
+        await self._clients.plain.cancel(text, conversation=conversation, forget=forget)
 
     def _conversations(self) -> Iterator[tuple[str, list[str]]]:
         while self._left > 0:

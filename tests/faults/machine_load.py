@@ -1,4 +1,4 @@
-"""Tells how much of the machine other programs used: a deadline that is late may be theirs."""
+"""Reports how much of the machine other programs used: a deadline that is late may be theirs."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Ticks:
     def now(cls, parents: Iterable[int], others: Iterable[int] = ()) -> "Ticks":
         """Look; the run's own are these processes, and the dead children of the `parents`.
 
-        All 0 where the system does not tell.
+        All 0 where it is not known.
         """
         try:
             line = Path("/proc/stat").read_text("ascii").splitlines()[0]
@@ -43,8 +43,8 @@ class Ticks:
 
 def _of(pid: int, which: slice) -> int:
     try:
-        told = Path(f"/proc/{pid}/stat").read_text("ascii")
+        stat = Path(f"/proc/{pid}/stat").read_text("ascii")
     except OSError:
         return 0
     # The name in brackets may hold spaces; what follows it does not.
-    return sum(int(value) for value in told.rpartition(")")[2].split()[which])
+    return sum(int(value) for value in stat.rpartition(")")[2].split()[which])

@@ -16,7 +16,7 @@ def memory_findings(evidence: Evidence) -> Iterator[Finding]:
     # Whoever forgets a message that has its outcome takes away what the journal said of it.
     unknown = {
         line["conversation"]
-        for line in evidence.lines("cancelled_at_the_door")
+        for line in evidence.lines("cancelled_by_client")
         if line["forget"] and not line["ended"]
     } | _forgotten_meanwhile(evidence)
     expected, questions = _expect_histories(evidence), _questions(evidence)
@@ -27,12 +27,12 @@ def memory_findings(evidence: Evidence) -> Iterator[Finding]:
         found = [(who, _sort_lines(text)) for who, text in evidence.histories.get(conversation, ())]
         if found != turns:
             kind = "doubled" if len(found) > len(turns) else "lost"
-            told = f"remembers {found}, where {turns} were said"
-            yield Finding(kind, "memory", conversation, told)
+            problem = f"remembers {found}, where {turns} were said"
+            yield Finding(kind, "memory", conversation, problem)
         counted = evidence.statistics.get(conversation, 0)
         if counted != questions[conversation]:
-            told = f"counts {counted} questions, where {questions[conversation]} ended"
-            yield Finding("illegal", "memory", conversation, told)
+            problem = f"counts {counted} questions, where {questions[conversation]} ended"
+            yield Finding("illegal", "memory", conversation, problem)
 
 
 def _expect_histories(evidence: Evidence) -> dict[str, list[tuple[str, str]]]:
@@ -89,7 +89,7 @@ def _in_order_of_their_ends(evidence: Evidence) -> Iterable[tuple[str, str]]:
 def _forgotten_meanwhile(evidence: Evidence) -> set[str]:
     """Return conversations that something came into in the millisecond in which all was forgotten.
 
-    Journals tell no finer: nobody can say which was first.
+    Journals are no finer: nobody can say which was first.
     """
     starts, forgot = set[tuple[str, float]](), set[tuple[str, float]]()
     for end, start, conversation, name in _ends(evidence):

@@ -45,16 +45,18 @@ def lateness(entries: Sequence[JournalEntry], deadline_seconds: float) -> float:
 
 def _outcomes(evidence: Evidence) -> Iterator[Finding]:
     """Every accepted message has one outcome: in its journal, on its list, and for its user."""
-    told: dict[str, list[Noted]] = defaultdict(list)
-    for line in evidence.lines("told"):
-        told[line["name"]].append(line)
+    reported: dict[str, list[Noted]] = defaultdict(list)
+    for line in evidence.lines("reported"):
+        reported[line["name"]].append(line)
     forgotten = evidence.forgotten()
     for line in evidence.lines("accepted"):
         name = line["name"]
-        answers = told.get(name, [])
+        answers = reported.get(name, [])
         if len(answers) != 1:
             kind = "doubled" if answers else "lost"
-            yield Finding(kind, "told", name, f"was told {len(answers)} outcomes at the door")
+            yield Finding(
+                kind, "reported", name, f"was reported {len(answers)} outcomes to its client"
+            )
         if name in forgotten:
             continue
         finished = [entry for entry in evidence.journals.get(name, ()) if entry.kind == "finished"]
@@ -64,7 +66,9 @@ def _outcomes(evidence: Evidence) -> Iterator[Finding]:
                 kind = "doubled" if count else "lost"
                 yield Finding(kind, "ends", name, f"ended {count} times in {where}")
         if finished and answers and answers[0]["outcome"] != finished[0].fields.get("outcome"):
-            yield Finding("illegal", "ends", name, "was told another outcome than its journal has")
+            yield Finding(
+                "illegal", "ends", name, "was reported another outcome than its journal has"
+            )
 
 
 def _transitions(evidence: Evidence) -> Iterator[Finding]:
@@ -81,8 +85,8 @@ def _lateness(evidence: Evidence) -> Iterator[Finding]:
             continue
         late = lateness(entries, line["deadline_seconds"])
         if late > LATE_SECONDS:
-            told = f"ended {late:.3f} s after its deadline"
-            yield Finding("late", "late", line["name"], told)
+            problem = f"ended {late:.3f} s after its deadline"
+            yield Finding("late", "late", line["name"], problem)
 
 
 def _starts(evidence: Evidence) -> Iterator[Finding]:
@@ -94,14 +98,14 @@ def _starts(evidence: Evidence) -> Iterator[Finding]:
             hops[line["name"], line["role"], line["hop"]] += sign
     for (name, role, entry, count), starts in deliveries.items():
         if starts > 1:
-            told = f"was started {starts} times in delivery {count} of {role} {entry}"
-            yield Finding("doubled", "starts", name, told)
+            problem = f"was started {starts} times in delivery {count} of {role} {entry}"
+            yield Finding("doubled", "starts", name, problem)
     # Of the ledger, not of the journal: that one may be forgotten.
     waits = Counter((line["name"], line["role"]) for line in evidence.lines("put off"))
     for (name, role, hop), starts in hops.items():
         if starts > STARTS * (1 + waits[name, role]):
-            told = f"was started {starts} times at hop {hop}, {role}"
-            yield Finding("overspent", "starts", name, told)
+            problem = f"was started {starts} times at hop {hop}, {role}"
+            yield Finding("overspent", "starts", name, problem)
 
 
 def _describe_left(evidence: Evidence, key: str, count: int) -> str:
@@ -123,13 +127,13 @@ def _bills(evidence: Evidence) -> Iterator[Finding]:
             call = line["call"]
             billed[call].append(line.pid)
             if looked.get((line.pid, call), place) > stored.get(call, place):
-                told = f"was billed for {call} after its answer was stored"
-                yield Finding("overspent", "bills", call.split("/")[0], told)
-    # A machine may be too busy to renew a lease in time: whoever lost one hears of it.
+                problem = f"was billed for {call} after its answer was stored"
+                yield Finding("overspent", "bills", call.split("/")[0], problem)
+    # A machine may be too busy to renew a lease in time: whoever lost one is notified.
     lost = chain(evidence.lines("cancelled"), evidence.lines("refused"))
     excused = evidence.faulty | {line.pid for line in lost}
     for call, pids in billed.items():
         healthy = [pid for pid in pids if pid not in excused]
         if len(healthy) > 1:
-            told = f"was billed {len(healthy)} times for {call} without a fault"
-            yield Finding("overspent", "bills", call.split("/")[0], told)
+            problem = f"was billed {len(healthy)} times for {call} without a fault"
+            yield Finding("overspent", "bills", call.split("/")[0], problem)

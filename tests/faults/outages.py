@@ -1,9 +1,9 @@
 """Says what a dead Redis may take with it: what `appendfsync everysec` had not written yet.
 
 Redis comes back as it was a moment before. A message whose acceptance is gone gets its one answer
-from the door, at its deadline: lost, and reported. What was done in that moment is done again. A
+from the client, at its deadline: lost, and reported. What was done in that moment is done again. A
 message that was open, or ended, in that moment is *exposed*; to all others every promise holds, and
-to these too: one answer at the door, no step that the table does not have, no memory twice.
+to these too: one reply to the client, no step that the table does not have, no memory twice.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ def excusing(
     lost = {name for name in exposed if not evidence.journals.get(name)} - evidence.forgotten()
     counts: Counter[str] = Counter()
     counts["exposed to an outage"] = len(exposed)
-    counts["lost by an outage and reported at the door"] = len(lost)
+    counts["lost by an outage and reported to its client"] = len(lost)
     left: list[Finding] = []
     for finding in found:
         if finding.about in exposed and finding.part in EXCUSED:
@@ -37,11 +37,12 @@ def excusing(
 
 
 def _find_exposed(evidence: Evidence, outages: Sequence[float]) -> set[str]:
-    told = {line["name"]: line.at for line in evidence.lines("told")}
+    reported = {line["name"]: line.at for line in evidence.lines("reported")}
     return {
         line["name"]
         for line in evidence.lines("accepted")
         if any(
-            line.at <= at and told.get(line["name"], at) >= at - UNWRITTEN_SECONDS for at in outages
+            line.at <= at and reported.get(line["name"], at) >= at - UNWRITTEN_SECONDS
+            for at in outages
         )
     }

@@ -27,7 +27,7 @@ DONE = (
 FIGURES = {
     "transitions": "transitions walked along the flow table",
     "started": "handlers started",
-    "handed over": "questions handed to a manager by the door of its own process",
+    "handed over": "questions handed to a manager by the client of its process",
     "redelivered": "starts of what somebody else had held before",
     "refused": "results refused, because the entry was no longer theirs or had ended",
     "cancelled": "handlers cancelled, because their entry was lost",
@@ -51,8 +51,8 @@ def _lines(goals: Goals, progress: Progress) -> list[str]:
         *_state(goals, progress),
         "",
         "Workers, managers and agents are real processes on a real Redis; agents and models follow",
-        "a script. About half of the messages are let in by doors in these very processes, which",
-        "hand them to the manager beside them; the others by a door that lives on. An oracle walks",
+        "a script. About half of the messages are submitted by clients in these processes, which",
+        "hand them to the manager there; the others by a client that lives on. An oracle walks",
         "the journal of every message along the flow table, and compares it with a ledger that",
         "outlives whoever wrote it. How it works: `tests/faults/`.",
         "",
@@ -109,12 +109,12 @@ def _broken(kinds: Counter[str]) -> list[tuple[str, ...]]:
 
 
 def _findings(progress: Progress) -> list[str]:
-    told = [
+    findings = [
         f"- seed {report.seed}: {str(finding)[:200]}{_meanwhile(report, finding)}"
         for report in progress.reports
         for finding in report.findings
     ]
-    return [*told[:50], ""] if told else []
+    return [*findings[:50], ""] if findings else []
 
 
 def _meanwhile(report: Report, finding: Finding) -> str:
@@ -125,10 +125,14 @@ def _meanwhile(report: Report, finding: Finding) -> str:
 
 
 def _figures(counts: Counter[str], progress: Progress) -> list[tuple[str, ...]]:
-    told = {name: f"told at the door: {name[5:]}" for name in counts if name.startswith("told ")}
+    labels = {
+        name: f"reported to a client: {name.removeprefix('reported ')}"
+        for name in counts
+        if name.startswith("reported ")
+    }
     buried = {name: f"entries {name}" for name in counts if name.startswith("buried")}
     rows = [
-        (meaning, f"{counts[name]:,}") for name, meaning in {**told, **FIGURES, **buried}.items()
+        (meaning, f"{counts[name]:,}") for name, meaning in {**labels, **FIGURES, **buried}.items()
     ]
     latest = max((report.latest_seconds for report in progress.reports), default=0.0)
     quiet = max((report.quiet_after for report in progress.reports), default=0.0)
@@ -142,8 +146,10 @@ def _figures(counts: Counter[str], progress: Progress) -> list[tuple[str, ...]]:
 def _long(goals: Goals, progress: Progress) -> list[str]:
     if not progress.long_starts:
         return []
-    told = f"A handler of {goals.long_seconds:.0f} s, {goals.long_seconds / 1.5:.0f} leases long,"
-    return [f"{told} was started {progress.long_starts} times.", ""]
+    promise = (
+        f"A handler of {goals.long_seconds:.0f} s, {goals.long_seconds / 1.5:.0f} leases long,"
+    )
+    return [f"{promise} was started {progress.long_starts} times.", ""]
 
 
 def _outages(counts: Counter[str]) -> list[tuple[str, ...]]:
@@ -151,7 +157,7 @@ def _outages(counts: Counter[str]) -> list[tuple[str, ...]]:
         "Redis killed",
         "Redis killed and its last second cut",
         "exposed to an outage",
-        "lost by an outage and reported at the door",
+        "lost by an outage and reported to its client",
         *sorted(name for name in counts if name.startswith("excused")),
     ]
     return [(name, f"{counts[name]:,}") for name in names]

@@ -13,7 +13,7 @@ from tests.faults.evidence import gather_evidence, leftovers
 from tests.faults.fault_injector import FaultCounts, FaultInjector
 from tests.faults.finding import Evidence, Finding
 from tests.faults.labels import Plan
-from tests.faults.load import KINDS, MERGE_SHARE, Load, doors_of
+from tests.faults.load import KINDS, MERGE_SHARE, Load, open_clients
 from tests.faults.oracle import findings, lateness
 from tests.faults.outages import excusing
 from tests.support.waiting import poll
@@ -115,19 +115,22 @@ async def hold_round(harness: Deployment, size: Round, seed: int, labels: Sequen
 async def _live_through(
     harness: Deployment, size: Round, seed: int, trouble: FaultInjector, after: int
 ) -> float:
-    """Let people ask and trouble come, until everybody was told and nothing is left.
+    """Let people ask and faults come, until everybody has a reply and nothing is left.
 
     Return how long that took after both had ended.
     """
     progress = asyncio.Queue[int]()
-    async with doors_of(harness, size.deadline_seconds) as doors, asyncio.TaskGroup() as tasks:
+    async with (
+        open_clients(harness, size.deadline_seconds) as clients,
+        asyncio.TaskGroup() as tasks,
+    ):
         people = Load(
-            doors,
+            clients,
             seed,
             questions=size.questions,
             at_once=size.at_once,
             poison=size.poison,
-            # Whoever hands a message in again does not hear what it was merged into.
+            # Whoever submits a message again does not learn what it was merged into.
             merge_share=0.0 if size.cuts + size.outages + size.power_cuts else size.merge_share,
             kinds=size.kinds,
         )
@@ -167,8 +170,8 @@ def _counts(evidence: Evidence, trouble: FaultInjector, killed: dict[int, int]) 
         counts[what] = trouble.caused[do]
     for kind in COUNTED:
         counts[kind] = sum(1 for _ in evidence.lines(kind))
-    for line in evidence.lines("told"):
-        counts[f"told {line['outcome']}"] += 1
+    for line in evidence.lines("reported"):
+        counts[f"reported {line['outcome']}"] += 1
     for entries in evidence.journals.values():
         for entry in entries:
             if entry.kind == "routed":

@@ -30,7 +30,7 @@ class Move:
         return bool(keys)
 
     async def end(self) -> None:
-        """Tell all masters who holds it now."""
+        """Inform all masters who holds it now."""
         for node in (self.after, self.before, *(self.masters - {self.before, self.after})):
             await node.ask("CLUSTER", "SETSLOT", self.slot, "NODE", self.name)
 

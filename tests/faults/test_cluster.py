@@ -149,11 +149,11 @@ async def take_entry(harness: BrokerHarness) -> Any:
 
 
 async def is_blocked(harness: BrokerHarness) -> bool:
-    told = [await node.info("clients") for node in await harness.client.nodes()]
-    return sum(int(info["blocked_clients"]) for info in told) >= SHARDS
+    answers = [await node.info("clients") for node in await harness.client.nodes()]
+    return sum(int(info["blocked_clients"]) for info in answers) >= SHARDS
 
 
-async def test_who_never_prepared_the_server_hears_alarms_of_all_its_slots(
+async def test_who_never_prepared_the_server_receives_wakeups_of_all_its_slots(
     harness: BrokerHarness,
 ) -> None:
     scheduler = RedisBroker(harness.client, shards=SHARDS).maintenance.scheduler
@@ -241,7 +241,7 @@ async def test_another_number_of_shards_is_refused(harness: BrokerHarness) -> No
         await RedisBroker(harness.client, shards=SHARDS + 1).prepare(ROLES)
 
 
-async def test_a_cluster_that_is_away_is_told_by_one_error() -> None:
+async def test_a_cluster_that_is_away_is_reported_by_one_error() -> None:
     broker = RedisBroker(connect("redis+cluster://127.0.0.1:1"), shards=3)
 
     for attempt in (
@@ -254,7 +254,7 @@ async def test_a_cluster_that_is_away_is_told_by_one_error() -> None:
     await broker.close()
 
 
-async def test_waiting_for_a_cluster_that_is_away_is_told_by_that_error_too() -> None:
+async def test_waiting_for_a_cluster_that_is_away_is_reported_by_that_error_too() -> None:
     client = connect("redis+cluster://127.0.0.1:1")
     limits = BrokerLimits(ttl_ms=1, dead_letters=1, attempts=1, backoff_ms=1, longest_backoff_ms=1)
     space = BrokerContext(client, 2, limits, 1000, slots_apart=True)

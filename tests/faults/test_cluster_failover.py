@@ -1,4 +1,4 @@
-"""Masters die and hand over while questions travel: some may be lost and are told, none twice."""
+"""Masters die and hand over while questions travel: lost ones are reported, none is twice."""
 
 import asyncio
 import random

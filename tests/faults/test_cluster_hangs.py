@@ -118,5 +118,5 @@ async def test_nobody_keeps_lines_to_a_node_that_holds_nothing_any_more(cluster:
 
 
 async def _lines(node: Node) -> int:
-    told = str(await node.ask("CLIENT", "LIST", "TYPE", "normal"))
-    return told.count("cmd=get ")
+    clients = str(await node.ask("CLIENT", "LIST", "TYPE", "normal"))
+    return clients.count("cmd=get ")

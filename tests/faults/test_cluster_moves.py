@@ -66,15 +66,15 @@ async def test_a_script_waits_for_its_keys_while_they_are_on_two_nodes(
     await move.carry(1)
 
     async with asyncio.TaskGroup() as tasks:
-        told = tasks.create_task(client.eval(BOTH, 2, "{s}a", "{s}b"))
+        script_result = tasks.create_task(client.eval(BOTH, 2, "{s}a", "{s}b"))
         await wait_until(lambda: is_refused(move))
         await move.carry(1)
 
-    assert told.result() == b"12"
+    assert script_result.result() == b"12"
     await move.end()
 
 
-async def test_a_script_is_told_when_its_keys_do_not_come_together(
+async def test_a_script_is_notified_when_its_keys_do_not_come_together(
     cluster: Cluster, client: Any
 ) -> None:
     await client.set("{u}a", "1")
@@ -119,5 +119,5 @@ async def test_slots_that_move_again_and_again_lose_and_double_nothing(cluster: 
 async def is_refused(move: Move) -> bool:
     # Redis 7 says so at the node that the slot leaves, Redis 6.2 at the one that imports it.
     nodes = (move.before, move.after)
-    told = [str(await node.ask("INFO", "errorstats")) for node in nodes]
-    return any("TRYAGAIN" in stats for stats in told)
+    info = [str(await node.ask("INFO", "errorstats")) for node in nodes]
+    return any("TRYAGAIN" in stats for stats in info)

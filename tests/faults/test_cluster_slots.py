@@ -24,7 +24,7 @@ SHARDS = 64
 SHARED = ("rd:shards", "rd:cache:", "rd:limit:", "rd:thread:", "rd:keys", "rd:rate:{owner}:")
 """Keys of no conversation; each is used by commands of its own."""
 PUSHED = ("rd:push:{channel/<conversation>}:", "rd:push:<channel>:")
-"""What a door keeps: what belongs to a conversation shares a tag, the rest stands alone."""
+"""The keys of a channel: those of a conversation share a tag, the rest stands alone."""
 ROW = re.compile(r"^\| (rd:[^|]+?) +\|", re.MULTILINE)
 
 

@@ -21,5 +21,5 @@ async def test_cancel_supersede_merge_and_forget_hold_while_processes_are_killed
         report = await hold_round(harness, size, seed, labels=())
 
     assert report.broken == []
-    assert report.counts["told superseded"] > 20
+    assert report.counts["reported superseded"] > 20
     assert report.counts["processes killed"] >= 20

@@ -41,7 +41,7 @@ ACCEPTED = line(
     deadline_seconds=30.0,
     merged_into=None,
 )
-TOLD = line("told", name=NAME, outcome="answered", text="ask 1")
+REPORTED = line("reported", name=NAME, outcome="answered", text="ask 1")
 STARTED = line("started", name=NAME, role="lang", hop="1.0", entry="5-0", count=1)
 FINISHED = entry("finished", at=2.0, outcome="answered", text="ask 1", termination_reason="")
 JOURNAL = [
@@ -56,7 +56,7 @@ JOURNAL = [
     FINISHED,
 ]
 GOOD = Evidence(
-    ledger=[ACCEPTED, STARTED, TOLD],
+    ledger=[ACCEPTED, STARTED, REPORTED],
     journals={NAME: JOURNAL},
     results={NAME: 1},
     histories={"c1": [("user", "ask 1"), ("assistant", "ask 1")]},
@@ -70,7 +70,7 @@ def make_journal_evidence(*entries: JournalEntry) -> Evidence:
 
 
 def make_noted_evidence(*lines: Noted) -> Evidence:
-    return replace(GOOD, ledger=[ACCEPTED, *lines, TOLD])
+    return replace(GOOD, ledger=[ACCEPTED, *lines, REPORTED])
 
 
 def kinds(evidence: Evidence) -> set[str]:
@@ -85,22 +85,22 @@ def test_a_question_without_an_outcome_is_lost() -> None:
     silent = replace(GOOD, ledger=[ACCEPTED, STARTED])
 
     assert [str(finding) for finding in findings(silent)] == [
-        "lost: ask-1 was told 0 outcomes at the door"
+        "lost: ask-1 was reported 0 outcomes to its client"
     ]
     assert "lost" in kinds(make_journal_evidence(*JOURNAL[:-1]))
     assert "lost" in kinds(replace(GOOD, results={}))
 
 
 def test_a_second_outcome_is_found_wherever_it_is() -> None:
-    assert kinds(replace(GOOD, ledger=[*GOOD.ledger, TOLD])) == {"doubled"}
+    assert kinds(replace(GOOD, ledger=[*GOOD.ledger, REPORTED])) == {"doubled"}
     assert kinds(replace(GOOD, results={NAME: 2})) == {"doubled"}
     assert "doubled" in kinds(make_journal_evidence(*JOURNAL, FINISHED))
 
 
-def test_another_outcome_at_the_door_than_in_the_journal_is_illegal() -> None:
-    told = line("told", name=NAME, outcome="failed", text="sorry")
+def test_another_reported_outcome_than_in_the_journal_is_illegal() -> None:
+    reported = line("reported", name=NAME, outcome="failed", text="sorry")
 
-    assert kinds(replace(GOOD, ledger=[ACCEPTED, STARTED, told])) == {"illegal"}
+    assert kinds(replace(GOOD, ledger=[ACCEPTED, STARTED, reported])) == {"illegal"}
 
 
 @pytest.mark.parametrize("place", range(1, 8))
@@ -204,7 +204,7 @@ def test_a_memory_that_is_missing_or_there_twice_is_found() -> None:
 def test_what_came_in_after_all_was_forgotten_is_remembered(
     forgotten_at: float, found: set[str]
 ) -> None:
-    # The question came at 1.0, by a journal that tells milliseconds.
+    # The question came at 1.0, by a journal of milliseconds.
     name = "forget-2"
     asked = line(
         "accepted", name=name, conversation="c1", text="forget 2", deadline_seconds=30.0,
@@ -219,7 +219,7 @@ def test_what_came_in_after_all_was_forgotten_is_remembered(
     ]
     evidence = replace(
         GOOD,
-        ledger=[asked, *GOOD.ledger, replace(TOLD, fields={**TOLD.fields, "name": name})],
+        ledger=[asked, *GOOD.ledger, replace(REPORTED, fields={**REPORTED.fields, "name": name})],
         journals={NAME: JOURNAL, name: journal},
         results={NAME: 1, name: 1},
         histories={},
@@ -239,7 +239,7 @@ def test_whatever_is_left_over_is_found() -> None:
 
 def test_an_outage_excuses_what_it_may_lose_and_nothing_else() -> None:
     gone = replace(GOOD, journals={NAME: []}, results={}, histories={}, statistics={})
-    twice = replace(GOOD, ledger=[*GOOD.ledger, TOLD])
+    twice = replace(GOOD, ledger=[*GOOD.ledger, REPORTED])
 
     assert excusing(findings(gone), gone, outages=[1.5])[0] == []
     assert excusing(findings(gone), gone, outages=[0.5])[0] != []

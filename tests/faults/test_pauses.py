@@ -26,32 +26,32 @@ async def test_the_result_of_a_worker_stopped_past_its_lease_is_refused_and_coun
     folder: Path,
 ) -> None:
     async with open_deployment(folder, lease_seconds=LEASE_SECONDS) as harness:
-        workers, door = harness.workers, harness.door()
+        workers, client = harness.workers, harness.make_client()
         stopped = await workers.hire(takes_seconds=LEASE_SECONDS)
         async with asyncio.TaskGroup() as tasks:
-            asked = tasks.create_task(door.ask("block 1", conversation="c1"))
+            asked = tasks.create_task(client.ask("block 1", conversation="c1"))
             await harness.wait_for_note("started", pid=stopped, role="search")
             workers.stop(stopped)
             await workers.hire()
             reply = await asked
             workers.go_on(stopped)
-            # Its loop was blocked: it hands in what it made before it can hear of the loss.
+            # Its loop was blocked: it hands in its result before it can learn of the loss.
             await harness.wait_for_note("refused", pid=stopped, role="search")
             await harness.wait_for_note("lost", pid=stopped, role="search")
 
         assert reply["outcome"] == "answered"
         assert await broken(harness, stopped) == []
-        await door.close()
+        await client.close()
 
 
 async def test_the_handler_of_an_entry_lost_in_a_pause_is_cancelled_and_counted(
     folder: Path,
 ) -> None:
     async with open_deployment(folder, lease_seconds=LEASE_SECONDS) as harness:
-        workers, door = harness.workers, harness.door()
+        workers, client = harness.workers, harness.make_client()
         stopped = await workers.hire()
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(door.ask("slow 1", conversation="c1"))
+            tasks.create_task(client.ask("slow 1", conversation="c1"))
             run: dict[str, Any] = {"role": "search", "name": "slow-1"}
             await harness.wait_for_note("started", pid=stopped, **run)
             workers.stop(stopped)
@@ -60,19 +60,19 @@ async def test_the_handler_of_an_entry_lost_in_a_pause_is_cancelled_and_counted(
             workers.go_on(stopped)
             await harness.wait_for_note("cancelled", pid=stopped, **run)
             await harness.wait_for_note("lost", pid=stopped, role="search")
-            await door.cancel("slow 1", conversation="c1")
+            await client.cancel("slow 1", conversation="c1")
 
         assert await broken(harness, stopped) == []
-        await door.close()
+        await client.close()
 
 
 async def test_a_handler_that_blocks_its_loop_for_ten_leases_is_started_once(folder: Path) -> None:
     async with open_deployment(folder, lease_seconds=LEASE_SECONDS) as harness:
-        door = harness.door()
+        client = harness.make_client()
         for _ in range(2):
             await harness.workers.hire(takes_seconds=10 * LEASE_SECONDS)
 
-        reply = await door.ask("block 1", conversation="c1")
+        reply = await client.ask("block 1", conversation="c1")
 
         starts = [
             line
@@ -81,4 +81,4 @@ async def test_a_handler_that_blocks_its_loop_for_ten_leases_is_started_once(fol
         ]
         assert reply["outcome"] == "answered"
         assert len(starts) == 1
-        await door.close()
+        await client.close()

@@ -163,7 +163,7 @@ async def test_a_partition_turns_readiness_red_and_work_goes_on_after_it(
 
 @pytest.mark.faults
 @pytest.mark.timeout(180)
-async def test_a_partition_of_a_minute_is_told_calmly_and_ends(
+async def test_a_partition_of_a_minute_is_logged_calmly_and_ends(
     proxy: Proxy, employee: InstalledWorker, client: Any
 ) -> None:
     await time_answer(client)

@@ -1,4 +1,4 @@
-"""What Redis had not written down when it died is gone: whoever asked for it hears so, once."""
+"""What Redis had not written down when it died is gone: whoever asked for it is notified, once."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -57,8 +57,8 @@ async def measure_written(server: Server, harness: BrokerHarness) -> int:
     """
 
     async def all_is() -> bool:
-        told = await harness.client.info("persistence")
-        return int(told["aof_buffer_length"]) == 0
+        info = await harness.client.info("persistence")
+        return int(info["aof_buffer_length"]) == 0
 
     await wait_until(all_is)
     return server.written()
@@ -72,7 +72,9 @@ async def kill_and_truncate(server: Server, harness: BrokerHarness, size: int) -
     await wait_until(harness.client.ping)
 
 
-async def test_a_flush_is_told_to_everybody_who_waits(harness: BrokerHarness, desk: Desk) -> None:
+async def test_a_flush_is_reported_to_everybody_who_waits(
+    harness: BrokerHarness, desk: Desk
+) -> None:
     async with asyncio.timeout(SOON_SECONDS), asyncio.TaskGroup() as tasks:
         asking = [tasks.create_task(desk.ask(message(f"m{number}"))) for number in range(20)]
         await wait_until(lambda: _open(harness, 20))

@@ -109,7 +109,7 @@ async def test_a_message_that_joins_another_joins_once(harness: BrokerHarness, l
     assert len(await harness.results()) == 1
 
 
-async def test_the_asker_who_tries_again_is_told_that_it_was_accepted(
+async def test_the_asker_who_tries_again_learns_that_it_was_accepted(
     proxy: Proxy, redis_url: str
 ) -> None:
     client: Any = connect(redis_url)
@@ -139,7 +139,7 @@ async def test_the_asker_who_tries_again_is_told_that_it_was_accepted(
 async def test_an_entry_is_sent_on_once(harness: BrokerHarness, losing: Any) -> None:
     await harness.submit()
 
-    # It is told to have been lost: what it had to change was changed the first time.
+    # It is reported as lost: what it had to change was changed the first time.
     assert not await losing(harness.settle(await harness.take(), forward()))
 
     assert len(await harness.take_all("search")) == 1
@@ -179,9 +179,9 @@ async def test_an_entry_is_retried_once(harness: BrokerHarness, losing: Any) -> 
 
 async def test_an_entry_is_buried_once(harness: BrokerHarness, losing: Any) -> None:
     await harness.submit()
-    tell = FrameSend("search", b"it was buried")
+    notice = FrameSend("search", b"it was buried")
 
-    await losing(harness.settle(await harness.take(), Bury("failed", "no", tell)))
+    await losing(harness.settle(await harness.take(), Bury("failed", "no", notice)))
 
     assert len(await harness.broker.admin.list_dead_letters()) == 1
     assert len(await harness.take_all("search")) == 1
@@ -206,7 +206,7 @@ async def test_an_entry_is_given_back_once(harness: BrokerHarness, losing: Any) 
     assert await harness.take_all(consumer="w3") == []
 
 
-async def test_a_lease_is_kept_though_its_renewal_is_told_twice(
+async def test_a_lease_is_kept_though_its_renewal_is_sent_twice(
     harness: BrokerHarness, losing: Any
 ) -> None:
     await harness.submit()

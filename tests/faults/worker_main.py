@@ -65,7 +65,7 @@ class WorkerSettings:
 
 
 def main(staff: WorkerSettings) -> None:
-    """Work until killed, or until told to stop."""
+    """Work until killed or stopped."""
     ledger = Ledger(Path(staff.ledger))
     if staff.discovers:
         asyncio.set_event_loop_policy(WatchedPolicy(_noting_labels(ledger)))

@@ -96,7 +96,7 @@ def test_pointing_words_of_other_languages_are_seen(question: str) -> None:
     assert weigh_words(question)["these"] == 1.0
 
 
-def test_names_are_told_from_ordinary_words() -> None:
+def test_names_are_distinguished_from_ordinary_words() -> None:
     assert weigh_words("How old is the Eiffel Tower?")["named"] == 1.0
     assert weigh_words("How old is the tower?")["named"] == 0.0
 
@@ -145,7 +145,7 @@ def test_a_question_that_could_not_be_embedded_is_judged_by_its_words() -> None:
     assert assess(words) == assess_by_words(FOUND)
 
 
-def test_words_alone_tell_what_is_covered_from_what_is_not() -> None:
+def test_words_alone_separate_what_is_covered_from_what_is_not() -> None:
     words = {"match": 1.0, "best_page": 1.0, "subject_best": 1.0, "known": 1.0, "first": 1.0}
     covered = assess_by_words({**FOUND, **words})
 

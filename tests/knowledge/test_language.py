@@ -36,7 +36,7 @@ QUESTIONS = {
 
 @pytest.mark.parametrize("detector", [DETECTOR, FENCED], ids=["own", "langdetect"])
 @pytest.mark.parametrize("language", QUESTIONS)
-def test_a_whole_question_is_told_without_context(detector: Detector, language: str) -> None:
+def test_a_whole_question_is_classified_without_context(detector: Detector, language: str) -> None:
     found = detector.detect(QUESTIONS[language])
 
     assert found.language == language
@@ -44,7 +44,7 @@ def test_a_whole_question_is_told_without_context(detector: Detector, language: 
 
 
 @pytest.mark.parametrize("detector", [DETECTOR, FENCED], ids=["own", "langdetect"])
-def test_the_same_text_is_always_told_alike(detector: Detector) -> None:
+def test_the_same_text_is_always_classified_alike(detector: Detector) -> None:
     texts = ["status", "limit per hour", "rate plan", "Import", "ok"]
 
     assert [[detector.detect(text) for text in texts] for _ in range(3)] == [
@@ -80,7 +80,7 @@ def test_a_change_of_language_in_a_conversation_is_seen(language: str) -> None:
         "...",
     ],
 )
-def test_a_text_without_words_tells_nothing(text: str) -> None:
+def test_a_text_without_words_has_no_language(text: str) -> None:
     assert DETECTOR.detect(text, prior={"fr": 1.0, "de": 0.5}) == ("fr", 0.0)
     assert DETECTOR.detect(text) == ("en", 0.0)
 
@@ -106,13 +106,13 @@ def test_chinese_characters_in_japanese_forms_are_japanese() -> None:
     assert DETECTOR.detect("发送设置更改").language == "zh"
 
 
-def test_only_candidates_are_told() -> None:
+def test_only_candidates_are_returned() -> None:
     found = DETECTOR.detect("Como altero o plano de tarifas?", candidates=["es", "en"])
 
     assert found.language == "es"
 
 
-def test_a_megabyte_is_told_like_its_beginning() -> None:
+def test_a_megabyte_is_classified_like_its_beginning() -> None:
     text = "Wie ändere ich den Tarif eines Benutzers? " * 25_000
 
     assert DETECTOR.detect(text).language == "de"

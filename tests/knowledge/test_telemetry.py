@@ -1,4 +1,4 @@
-"""What runs the model on this machine tells nobody about it."""
+"""What runs the model on this machine sends no telemetry."""
 
 import os
 import subprocess
@@ -13,12 +13,14 @@ assert asyncio.run(local_embedder().embed(["a question"]))
 
 
 def test_embedding_leaves_no_trace_of_telemetry_in_the_home_folder(tmp_path: Path) -> None:
-    told = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    environment = {
+        name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"
+    }
     root = str(Path(__file__).parent.parent.parent)
 
     subprocess.run(
         [sys.executable, "-c", EMBED],
-        env={**told, "HOME": str(tmp_path), "PYTHONPATH": root},
+        env={**environment, "HOME": str(tmp_path), "PYTHONPATH": root},
         check=True,
         timeout=50,
     )

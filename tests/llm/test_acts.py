@@ -92,8 +92,8 @@ def test_a_request_for_another_form_repeats_the_last_question(
 ) -> None:
     found = read_act(inputs(text, *ANSWERED))
 
-    told = (None, "") if found is None else (found.act, found.style)
-    assert told == ((Act.REPHRASE, style) if style else (None, ""))
+    recognised = (None, "") if found is None else (found.act, found.style)
+    assert recognised == ((Act.REPHRASE, style) if style else (None, ""))
     assert found is None or found.canonical_question == QUESTION
 
 

@@ -18,8 +18,8 @@ from tests.support.model_server import ModelServer, Response
 VENDOR = OpenAI()
 TEXT = BLUE.model_dump_json()
 ANSWER = VENDOR.answer(TEXT)
-TOLD_IN_WORDS = "You do json_object."
-"""How the sample prompts tell the schema."""
+SCHEMA_IN_PROMPT = "You do json_object."
+"""How the sample prompts describe the schema."""
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ async def test_a_model_without_schemas_and_json_mode_is_asked_in_words_from_then
     assert (first.output, second.output) == (BLUE, BLUE)
     assert [form(body) for body in bodies] == ["json_schema", "json_object", "none", "none"]
     systems = [VENDOR.said(received)[0][1] for received in server.received]
-    assert [TOLD_IN_WORDS in system for system in systems] == [False, True, True, True]
+    assert [SCHEMA_IN_PROMPT in system for system in systems] == [False, True, True, True]
 
 
 async def test_what_one_model_cannot_do_is_not_held_against_another(
@@ -102,7 +102,7 @@ async def test_servers_reject_schemas_in_many_words(
     assert [form(received.body) for received in server.received] == ["json_schema", "json_object"]
 
 
-async def test_a_server_that_ignores_schemas_is_told_them_in_words(
+async def test_a_server_that_ignores_schemas_gets_them_in_words(
     server: ModelServer, registry: Registry
 ) -> None:
     server.will_send(VENDOR.answer("The sky is blue."), ANSWER, ANSWER)
@@ -113,7 +113,7 @@ async def test_a_server_that_ignores_schemas_is_told_them_in_words(
 
     assert (first.output, second.output) == (BLUE, BLUE)
     systems = [VENDOR.said(received)[0][1] for received in server.received]
-    assert [TOLD_IN_WORDS in system for system in systems] == [False, True, True]
+    assert [SCHEMA_IN_PROMPT in system for system in systems] == [False, True, True]
     assert [call.error is None for call in calls] == [False, True]
 
 
@@ -234,7 +234,7 @@ async def test_a_request_that_is_too_long_is_not_asked_in_other_words(
     assert len(server.received) == 1
 
 
-async def test_a_server_that_rejects_everything_is_told_by_its_first_reason(
+async def test_a_server_that_rejects_everything_is_reported_by_its_first_reason(
     server: ModelServer, registry: Registry
 ) -> None:
     server.will_send(NO_SCHEMA, *[rejection("still no")] * 10)

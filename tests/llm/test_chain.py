@@ -75,7 +75,7 @@ async def test_skip_starts_further_down_and_at_the_last_model_at_most(
     assert answer.model == asked
 
 
-async def test_an_exhausted_chain_tells_what_each_model_said() -> None:
+async def test_an_exhausted_chain_reports_the_error_of_each_model() -> None:
     chain = make_chain(
         [
             ScriptedModel([ModelUnavailable("down")], name="a"),

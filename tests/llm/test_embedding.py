@@ -63,7 +63,7 @@ async def test_a_failure_that_passes_is_asked_again(
     assert len(await embedder.embed(["one"])) == 1
 
 
-async def test_failures_that_stay_are_told_as_what_they_are(
+async def test_failures_that_stay_are_reported_as_what_they_are(
     server: ModelServer, dialect: Dialect, embedder: VectorModel
 ) -> None:
     server.will_send(*[dialect.failure(500)] * 3, dialect.failure(404))

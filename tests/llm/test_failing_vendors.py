@@ -217,7 +217,7 @@ async def test_without_another_vendor_a_failing_one_is_asked_twice_and_then_left
     assert vendors.counts() == (2, 0)
 
 
-async def test_without_any_other_model_the_failure_is_told_at_once_with_its_reason(
+async def test_without_any_other_model_the_failure_is_reported_at_once_with_its_reason(
     vendors: Vendors,
 ) -> None:
     vendors.first.will_send(*[VENDOR.failure(500)] * 18)
@@ -268,7 +268,7 @@ async def test_what_one_model_refuses_the_next_is_asked(
     assert next_question.model == "small@first"
 
 
-async def test_a_wrong_key_is_told_once_and_costs_later_questions_nothing(
+async def test_a_wrong_key_is_reported_once_and_costs_later_questions_nothing(
     vendors: Vendors,
 ) -> None:
     vendors.first.will_send(*[VENDOR.failure(401)] * 5)
@@ -282,13 +282,13 @@ async def test_a_wrong_key_is_told_once_and_costs_later_questions_nothing(
     [line] = [log for log in logs if log["event"] == "model_left_alone"]
     assert "COMPATIBLE_SERVERS" in line["reason"]
     assert line["model"] == "small@first"
-    told = [call.error for call in calls if call.model == "small@first"]
-    assert len(told) == 3
-    assert all("MissingKey" in str(error) and "401" in str(error) for error in told)
+    errors = [call.error for call in calls if call.model == "small@first"]
+    assert len(errors) == 3
+    assert all("MissingKey" in str(error) and "401" in str(error) for error in errors)
     assert "key-of-first" not in str(logs) + str(calls)
 
 
-async def test_a_wrong_key_without_another_model_is_told_at_once(vendors: Vendors) -> None:
+async def test_a_wrong_key_without_another_model_is_reported_at_once(vendors: Vendors) -> None:
     vendors.first.will_send(*[VENDOR.failure(401)] * 5)
 
     for _ in range(3):

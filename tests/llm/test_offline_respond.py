@@ -209,7 +209,7 @@ def test_a_schedule_is_quoted_whole_and_not_by_its_first_rows() -> None:
     assert all(f"| {number} | {number} hours |" in found.answer for number in range(1, 9))
 
 
-def test_what_the_first_column_of_a_table_lists_is_told_by_the_table() -> None:
+def test_what_the_first_column_of_a_table_lists_is_described_by_the_table() -> None:
     file = PromptSource(
         number=1,
         chunk_id="import#1",

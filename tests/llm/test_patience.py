@@ -58,7 +58,7 @@ async def registry(server: ModelServer) -> AsyncIterator[Registry]:
 
 @pytest.fixture
 def waits() -> Iterator[list[float]]:
-    """Tell how long was waited before each further attempt."""
+    """Return how long was waited before each further attempt."""
     seen: list[float] = []
 
     def note(details: RetryDetails) -> None:
@@ -148,7 +148,7 @@ async def test_a_place_within_the_limits_is_waited_for(server: ModelServer) -> N
     await registry.close()
 
 
-async def test_a_place_that_is_too_far_away_is_told_as_a_limit(server: ModelServer) -> None:
+async def test_a_place_that_is_too_far_away_is_reported_as_a_limit(server: ModelServer) -> None:
     registry, _ = make_registry_at_places(server, *[120.0] * 3)
 
     with pytest.raises(RateLimited, match="limits of 'gpt-4@openai'") as caught:

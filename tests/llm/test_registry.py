@@ -51,7 +51,7 @@ def test_a_model_twice_in_a_chain_is_an_error() -> None:
     ("setting", "variable"),
     [("gpt-4@openai", "OPENAI_API_KEY"), ("offline,gemini-2.5-flash@google", "GOOGLE_API_KEY")],
 )
-def test_a_missing_key_is_told_before_anything_is_asked(setting: str, variable: str) -> None:
+def test_a_missing_key_is_reported_before_anything_is_asked(setting: str, variable: str) -> None:
     with pytest.raises(MissingKey, match=variable):
         Registry(prompts=PlainPrompts()).model(setting)
 

@@ -82,7 +82,7 @@ async def test_a_stream_that_never_ends_well_fails_like_any_other_answer(
     assert followed.calls[0].error is not None
 
 
-async def test_a_stream_that_is_refused_at_the_door_is_told_as_such(
+async def test_a_stream_that_is_refused_on_submission_is_reported_as_such(
     server: ModelServer, dialect: Dialect, followed: Followed
 ) -> None:
     server.will_send(dialect.failure(429, retry_after="70"))

@@ -57,7 +57,7 @@ def failure(http_status: int, **error: object) -> Response:
     ],
     ids=["quota", "model", "filter"],
 )
-async def test_openai_tells_in_a_code_what_its_status_does_not(
+async def test_openai_reports_in_a_code_what_its_status_does_not(
     server: ModelServer, registry: Registry, response: Response, expected: type[ModelError]
 ) -> None:
     server.will_send(response)
@@ -68,7 +68,7 @@ async def test_openai_tells_in_a_code_what_its_status_does_not(
     assert len(server.received) == 1
 
 
-async def test_google_tells_a_wrong_key_as_a_bad_request(
+async def test_google_reports_a_wrong_key_as_a_bad_request(
     server: ModelServer, registry: Registry
 ) -> None:
     details = [{"@type": "ErrorInfo", "reason": "API_KEY_INVALID"}]
@@ -78,7 +78,7 @@ async def test_google_tells_a_wrong_key_as_a_bad_request(
         await registry.model("gemini-2.5-flash").ask(COLOUR, SKY)
 
 
-async def test_google_tells_when_to_come_back_in_the_body(
+async def test_google_states_when_to_retry_in_the_body(
     server: ModelServer, registry: Registry
 ) -> None:
     details = [{"@type": "Help"}, {"@type": "RetryInfo", "retryDelay": "34.5s"}]
@@ -116,9 +116,9 @@ async def test_the_thoughts_of_google_are_paid_but_not_part_of_the_answer(
     [("gemini-2.5-pro", True), ("gemini-3-pro-preview", True), ("gemini-2.0-flash", False)],
 )
 def test_models_of_google_that_think_get_room_for_it(model: str, *, thinks: bool) -> None:
-    told, room = thoughts(model)
+    budget, room = thoughts(model)
 
-    assert (told is not None) is thinks
+    assert (budget is not None) is thinks
     assert (room > 0) is thinks
 
 
@@ -132,7 +132,7 @@ async def test_openai_may_stop_an_answer_by_its_content_filter(
         await registry.model("gpt-4@openai").ask(COLOUR, SKY)
 
 
-async def test_a_server_without_json_schema_is_told_the_schema_in_the_prompt(
+async def test_a_server_without_json_schema_gets_the_schema_in_the_prompt(
     server: ModelServer, registry: Registry
 ) -> None:
     server.will_send(OpenAI().answer(BLUE.model_dump_json()))
@@ -174,7 +174,7 @@ def test_reasoning_models_get_room_for_thoughts_and_no_temperature(
 ) -> None:
     request = Request("", (), "colour", {}, 0.0, 100, 1.0)
 
-    told = sampling(model, request, compatible=False)
+    parameters = sampling(model, request, compatible=False)
 
-    assert ("temperature" in told) is not reasons
-    assert (told["max_completion_tokens"] > 100) is reasons
+    assert ("temperature" in parameters) is not reasons
+    assert (parameters["max_completion_tokens"] > 100) is reasons

@@ -30,7 +30,7 @@ async def ask(registry: Registry, dialect: Dialect) -> ModelAnswer[Colour]:
     return await registry.model(f"{dialect.model}@{dialect.provider}").ask(COLOUR, SKY)
 
 
-async def test_an_answer_is_typed_and_tells_what_it_took(
+async def test_an_answer_is_typed_and_reports_its_usage(
     server: ModelServer, dialect: Dialect, registry: Registry
 ) -> None:
     server.will_send(dialect.answer(ANSWER))
@@ -81,7 +81,7 @@ async def test_a_failure_that_passes_is_asked_again(
         (404, UnknownModel, 1),
     ],
 )
-async def test_a_failure_that_stays_is_told_as_what_it_is(
+async def test_a_failure_that_stays_is_reported_as_what_it_is(
     server: ModelServer,
     dialect: Dialect,
     registry: Registry,
@@ -158,7 +158,7 @@ async def test_a_response_that_is_no_json_is_the_servers_failure(
         await ask(registry, dialect)
 
 
-async def test_nobody_at_the_address_is_told_as_unavailable(dialect: Dialect) -> None:
+async def test_nobody_at_the_address_is_reported_as_unavailable(dialect: Dialect) -> None:
     nobody = VendorAccess(api_key="k", base_url="http://127.0.0.1:1")
     registry = Registry(
         prompts=PlainPrompts(),
@@ -188,10 +188,10 @@ async def test_an_answer_that_cannot_be_read_is_repaired_once(
     with record_calls() as calls:
         answer = await ask(registry, dialect)
 
-    (_, _, (speaker, said), (_, told)) = dialect.said(server.received[1])
+    (_, _, (speaker, said), (_, repair)) = dialect.said(server.received[1])
     assert (answer.output, answer.usage) == (BLUE, Usage(200, 40, 80))
     assert (speaker, said) == ("model", broken)
-    assert problem in told
+    assert problem in repair
     assert [call.error is None for call in calls] == [False, True]
 
 
@@ -230,7 +230,7 @@ async def test_an_answer_inside_a_markdown_fence_is_read(
     assert (await ask(registry, dialect)).output == BLUE
 
 
-async def test_a_refusal_is_told_as_one_and_not_asked_again(
+async def test_a_refusal_is_reported_as_one_and_not_asked_again(
     server: ModelServer, dialect: Dialect, registry: Registry
 ) -> None:
     server.will_send(dialect.refusal())

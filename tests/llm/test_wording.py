@@ -56,7 +56,7 @@ def test_an_honest_question_passes(text: str) -> None:
         ("which " * LONGEST_CHARACTERS + "?", "characters"),
     ],
 )
-def test_what_leads_tells_or_asks_for_more_is_turned_down(text: str, fault: str) -> None:
+def test_what_leads_instructs_or_asks_for_more_is_turned_down(text: str, fault: str) -> None:
     assert fault in fault_of(text, INPUTS, asks=True)
 
 

@@ -92,7 +92,7 @@ class OpenAI:
             for number, vector in enumerate(vectors)
         ]
         usage = {"prompt_tokens": 12, "total_tokens": 12}
-        # The order is told by the index, not by the place.
+        # The index gives the order, not the position.
         return _json({"object": "list", "model": "m", "data": data[::-1], "usage": usage})
 
     def key(self, received: Received) -> str:

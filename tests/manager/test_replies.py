@@ -70,7 +70,7 @@ def test_the_last_resort_is_an_apology_in_the_users_language() -> None:
     assert guessed["text"] == "apology/uk\n\nreference/uk"
 
 
-def test_the_doors_apology_stays_the_last_resort_until_the_users_language_is_known() -> None:
+def test_the_channels_apology_stays_the_last_resort_until_the_users_language_is_known() -> None:
     assert replies.last_resort(envelope(), Words()) is None
     assert replies.last_resort(envelope(preferences={"language": None}), Words()) is None
 
@@ -132,12 +132,12 @@ def test_a_failure_leaves_the_pause_and_the_history_as_they_were() -> None:
         ({"language": "de"}, 0.95, None),
     ],
 )
-def test_a_language_heard_clearly_is_remembered_unless_one_was_chosen(
+def test_a_language_detected_clearly_is_remembered_unless_one_was_chosen(
     preferences: Payload, confidence: float, remembered: Preferences | None
 ) -> None:
-    heard = envelope(language="de", confidence=confidence, preferences=preferences)
+    ending = envelope(language="de", confidence=confidence, preferences=preferences)
 
-    assert replies.remember(heard, reply("answered")).preferences == remembered
+    assert replies.remember(ending, reply("answered")).preferences == remembered
 
 
 def reply(outcome: str) -> replies.Reply:
@@ -168,7 +168,7 @@ def test_what_a_turn_that_goes_on_stood_for_is_remembered(
         ("", "sorry"),
     ],
 )
-def test_a_refusal_at_a_limit_tells_which_limit_it_was(reason: str, text: str) -> None:
+def test_a_refusal_at_a_limit_names_the_limit(reason: str, text: str) -> None:
     decision = Decision(
         "row", (), {}, ClarificationReason.INSUFFICIENT_CONTEXT, termination_reason=reason
     )
@@ -183,7 +183,9 @@ def test_a_refusal_at_a_limit_tells_which_limit_it_was(reason: str, text: str) -
     ("reason", "key"),
     [("deadline", "deadline"), ("total_time_limit", "deadline"), ("search_failed", "apology")],
 )
-def test_an_end_without_an_answer_tells_a_lack_of_time_from_a_fault(reason: str, key: str) -> None:
+def test_an_end_without_an_answer_distinguishes_a_lack_of_time_from_a_fault(
+    reason: str, key: str
+) -> None:
     decision = Decision("row", (), {}, None, termination_reason=reason)
 
     reply = replies.end_reply(envelope(language="de"), decision, End(Ending.BEST, None), Words())

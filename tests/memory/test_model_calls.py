@@ -51,7 +51,7 @@ async def test_a_paid_answer_is_stored_through_a_short_absence_of_redis() -> Non
 
 
 @pytest.mark.slow
-async def test_a_redis_that_stays_away_is_told() -> None:
+async def test_a_redis_that_stays_away_is_reported() -> None:
     client: Any = Away(times=len(WAITS_SECONDS) + 1)
 
     with pytest.raises(MemoryUnavailableError):
@@ -68,7 +68,7 @@ async def test_what_is_answered_after_its_question_ended_is_not_stored() -> None
     assert await client.keys("*:calls") == []
 
 
-async def test_whoever_asks_for_a_question_that_has_ended_is_told_so_before_it_pays() -> None:
+async def test_whoever_asks_for_a_question_that_has_ended_is_notified_before_it_pays() -> None:
     client = FakeAsyncRedis(protocol=2)
     calls = RedisCallStore(client, shards=1, record_of=record_of)
     await calls.put(Key(), b"paid")

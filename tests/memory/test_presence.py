@@ -30,7 +30,7 @@ async def test_a_process_that_announced_itself_lives_with_its_roles(client: Any)
     assert own.started_at == before.started_at
 
 
-async def test_processes_of_one_name_are_told_apart(client: Any) -> None:
+async def test_processes_of_one_name_are_distinguished(client: Any) -> None:
     presence = RedisPresence(client)
     one, other = (presence.of_process("pod", 1, ROLES) for _ in range(2))
     await one.announce()

@@ -11,7 +11,7 @@ class Limit:
     tokens_per_minute: float | None = None
 
 
-async def test_requests_over_the_limit_are_told_to_wait(client: Any) -> None:
+async def test_requests_over_the_limit_are_asked_to_wait(client: Any) -> None:
     limiter = RedisLimiter(client, {"m": Limit(requests_per_minute=2)})
 
     waits = [await limiter.acquire("m", 10) for _ in range(3)]

@@ -11,9 +11,9 @@ async def waits(turns: RedisTurns, count: int, patience_seconds: float = 1e6) ->
     ]
 
 
-def about(told: list[float | None]) -> list[int | None]:
+def about(waits: list[float | None]) -> list[int | None]:
     """Waits in whole minutes: the test itself takes some time."""
-    return [None if wait is None else round(wait / 60) for wait in told]
+    return [None if wait is None else round(wait / 60) for wait in waits]
 
 
 async def test_the_first_turns_come_at_once_and_the_others_one_by_one(client: Any) -> None:
@@ -23,17 +23,17 @@ async def test_the_first_turns_come_at_once_and_the_others_one_by_one(client: An
 async def test_turns_are_given_over_all_processes(client: Any) -> None:
     one, other = RedisTurns(client, "slack"), RedisTurns(client, "slack")
 
-    told = [*await waits(one, 2), *await waits(other, 1), *await waits(one, 1)]
+    waited = [*await waits(one, 2), *await waits(other, 1), *await waits(one, 1)]
 
-    assert about(told) == [0, 0, 1, 2]
+    assert about(waited) == [0, 0, 1, 2]
 
 
 async def test_who_has_no_patience_gets_no_turn_and_takes_none_from_others(client: Any) -> None:
     turns = RedisTurns(client, "slack")
 
-    told = [*await waits(turns, 4, patience_seconds=1.0), *await waits(turns, 1)]
+    waited = [*await waits(turns, 4, patience_seconds=1.0), *await waits(turns, 1)]
 
-    assert about(told) == [0, 0, None, None, 1]
+    assert about(waited) == [0, 0, None, None, 1]
 
 
 async def test_nobody_gets_a_turn_while_they_are_held(client: Any) -> None:

@@ -59,17 +59,17 @@ def find_superlinear(patterns: Sequence[Pattern], silence_seconds: float = 40) -
 def _lines(process: subprocess.Popen[str], silence_seconds: float) -> list[str]:
     assert process.stdout is not None
     lines: list[str] = []
-    heard = perf_counter()
+    answered_at = perf_counter()
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
-        while perf_counter() - heard < silence_seconds:
+        while perf_counter() - answered_at < silence_seconds:
             if not selector.select(timeout=1):
                 continue
             line = process.stdout.readline()
             if not line:
                 return lines
             lines.append(line.rstrip("\n"))
-            heard = perf_counter()
+            answered_at = perf_counter()
     process.kill()
     return lines
 
@@ -96,8 +96,8 @@ def measure(patterns: Iterable[dict[str, Any]], write: Callable[[str], None]) ->
         attacks = attacks_on(source, flags)
         for method in _methods_to_run(row["methods"]):
             run = _runner(compiled, method)
-            told = _beats(f"{row['place']}: {method} of {source!r}", attacks, write)
-            if finding := _first_finding(run, told):
+            results = _beats(f"{row['place']}: {method} of {source!r}", attacks, write)
+            if finding := _first_finding(run, results):
                 write(f"! {row['place']}: {method} {finding}; the pattern is {source!r}")
                 break
     write("done")

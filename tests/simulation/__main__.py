@@ -26,12 +26,12 @@ def main() -> int:
     try:
         for part in _explore(options.seed, options.interleavings, options.processes):
             tally.add(part)
-            _tell(f"{tally.interleavings} interleavings, {tally.moves} moves", began)
+            _print_progress(f"{tally.interleavings} interleavings, {tally.moves} moves", began)
         graphs = {name: _visit(name) for name in SMALL} if options.graphs else {}
     except BrokenPromiseError as broken:
-        _tell(f"BROKEN: {broken}", began)
+        _print_progress(f"BROKEN: {broken}", began)
         return 1
-    _tell(f"all promises held; {dict(tally.seen)}", began)
+    _print_progress(f"all promises held; {dict(tally.seen)}", began)
     if options.write:
         text = page(tally, graphs, options.seed, options.processes, time.monotonic() - began)
         options.write.write_text(text, "utf-8")
@@ -79,7 +79,7 @@ def _visit(name: str) -> Visited:
         return visit(Play(SMALL[name], clock))
 
 
-def _tell(what: str, began: float) -> None:
+def _print_progress(what: str, began: float) -> None:
     sys.stdout.write(f"{time.monotonic() - began:8.0f} s  {what}\n")
     sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""Gives the played Redis a clock that only moves when it is told."""
+"""Gives the fake Redis a clock that only moves when the test moves it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ class SimulatedClock:
 
     @property
     def now_us(self) -> int:
-        """What TIME tells scripts, in microseconds."""
+        """What TIME returns to scripts, in microseconds."""
         return self.now_ms * 1000 + 250
 
 

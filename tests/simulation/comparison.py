@@ -55,7 +55,7 @@ class Half:
 
 
 def make_notice(delivery: Delivery, _error: str) -> FrameSend | None:
-    """Tell the manager of poison; of its own, nobody can be told."""
+    """Notify the manager of poison; of its own poison, nobody can be notified."""
     return None if delivery.role == MANAGER else FrameSend(MANAGER, b"poison")
 
 
@@ -107,9 +107,9 @@ class Trial:
         if taker is not None:
             starts = owed == Accepted() and not submission.not_before_seconds
             entries = self.model.take(taker.role, taker.consumer, 1) if starts else []
-            self.model.keep_at_the_door(submission, entries)
+            self.model.keep_submitted(submission, entries)
             self._compare_deliveries(taker.role, taker.held, entries)
-            self.seen["handed over at the door"] += len(entries)
+            self.seen["handed over on submission"] += len(entries)
         answer = self._same("submit", found, owed)
         merged = isinstance(answer, Accepted) and answer.merged_into is not None
         self.seen["merged" if merged else type(answer).__name__.lower()] += 1
@@ -171,7 +171,7 @@ class Trial:
         self._same("recover", found, self.model.recover(role, consumer, ids))
 
     def cancel(self, question: Question, *, forget: bool) -> bool:
-        """Cancel, and forget when told."""
+        """Cancel, and forget if asked."""
         found = self._whole(lambda broker: broker.producer.cancel(question, forget=forget))
         done: bool = self._same("cancel", found, self.model.cancel(question, forget=forget))
         return done
@@ -193,13 +193,13 @@ class Trial:
         ids = [(role.decode(), entry[0].decode()) for role, entry, *_ in spent]
         owed = [(role, entry.id) for role, entry in poison]
         assert sorted(ids) == sorted(owed), f"poison: expected {owed}, found {ids}"
-        poison.sort(key=lambda told: ids.index((told[0], told[1].id)))
+        poison.sort(key=lambda notice: ids.index((notice[0], notice[1].id)))
         self.seen["taken back"] += len(back)
         self.seen["poison buried"] += len(poison)
         self.check()
-        told = tuple(self._make_delivery(role, entry) for role, entry in poison)
-        assert standing.ended is not bool(told), f"expected {told} to be buried"
-        return None if standing.ended else Half("sweep", sweeper, standing, told)
+        notices = tuple(self._make_delivery(role, entry) for role, entry in poison)
+        assert standing.ended is not bool(notices), f"expected {notices} to be buried"
+        return None if standing.ended else Half("sweep", sweeper, standing, notices)
 
     def bury_poison(self, half: Half) -> Half | None:
         """Carry a sweep on by one burial."""
@@ -301,8 +301,8 @@ class Trial:
         """Compare what was delivered; new entries get the ids that Redis gave them."""
         for delivery, entry in zip(found, entries, strict=False):
             entry.id = entry.id or delivery.entry_id
-        told = [_fields(self._make_delivery(role, entry)) for entry in entries]
-        assert [*map(_fields, found)] == told, f"delivered: expected {told}, found {found}"
+        expected = [_fields(self._make_delivery(role, entry)) for entry in entries]
+        assert [*map(_fields, found)] == expected, f"delivered: expected {expected}, found {found}"
 
     def _make_delivery(self, role: str, entry: Entry) -> Delivery:
         message = self.model.messages[entry.name]

@@ -23,7 +23,7 @@ DRAINED = 0.02
 
 
 class BrokenPromiseError(AssertionError):
-    """A promise did not hold: tells the seed and the moves that led there."""
+    """A promise did not hold: names the seed and the moves that led there."""
 
 
 @dataclass(slots=True)

@@ -20,8 +20,8 @@ def check_promises(facts: Facts) -> None:
         finished = kinds.count("finished")
         assert finished == (name not in opened), f"{name} has {finished} outcomes"
         assert "finished" not in kinds[:-1], f"{name} went on after its outcome"
-    for told in facts["results"].values():
-        twice = [name for (name, _), count in Counter(told).items() if count > 1]
+    for replies in facts["results"].values():
+        twice = [name for (name, _), count in Counter(replies).items() if count > 1]
         assert not twice, f"delivered twice: {twice}"
     _check_order(facts, opened)
 

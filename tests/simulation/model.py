@@ -100,7 +100,7 @@ class Model:
             self._remove(role, entry)
         return [entry for entry in fresh if entry not in stale]
 
-    def keep_at_the_door(self, submission: Submission, taken: Sequence[Entry]) -> None:
+    def keep_submitted(self, submission: Submission, taken: Sequence[Entry]) -> None:
         """Keep a long frame that its own submission took."""
         name, is_long = name_of(submission.question), len(submission.frame) >= LONG_FRAME
         for entry in taken:
@@ -206,7 +206,7 @@ class Model:
                 self._unpark(token, role=parts[2], failures=int(parts[3]), name=parts[4])
 
     def cancel(self, question: Question, *, forget: bool) -> bool:
-        """End a message as superseded; forget it when told."""
+        """End a message as superseded; forget it if asked."""
         name = name_of(question)
         message = self.messages.get(name)
         if message is None:
@@ -237,7 +237,7 @@ class Model:
         return [other for other in self.messages if conversation_of(other) == conversation]
 
     def recover(self, role: str, consumer: str, known: Collection[str]) -> bool:
-        """Hand back what a consumer owns without knowing; False while some is too new to tell."""
+        """Hand back what a consumer owns without knowing; False while some is too new to decide."""
         unknown = self.unknown(role, consumer, known)
         for entry in unknown:
             if self._is_lost(entry):
@@ -374,8 +374,8 @@ class Model:
         message.outcome, message.reply = str(reply["outcome"]), reply
         message.journal.append("finished")
         if message.result_list:
-            told = self.results.setdefault(message.result_list, [])
-            told.append((name, message.outcome))
+            replies = self.results.setdefault(message.result_list, [])
+            replies.append((name, message.outcome))
         self.waiting.pop(name, None)
         self.delayed.pop(f"s {name}", None)
         order = self.order[conversation_of(name)]
@@ -390,6 +390,6 @@ class Model:
         message = self.messages[name]
         message.forgotten, message.journal = True, []
         if message.result_list:
-            told = self.results.get(message.result_list, [])
-            told[:] = [row for row in told if row[0] != name]
+            replies = self.results.get(message.result_list, [])
+            replies[:] = [row for row in replies if row[0] != name]
         self.dead = [letter for letter in self.dead if letter.name != name]

@@ -9,12 +9,12 @@ HEAD = """# The broker under a simulated clock
 
 Written by `python -m tests.simulation --seed {seed} --interleavings {asked} --graphs --write`;
 every figure is of that run. The scripts are the broker's own, on fakeredis, whose clock moves only
-when the simulation says so. Two workers, one or two managers, sweepers, timers and the door take
+when the simulation says so. Two workers, one or two managers, sweepers, timers and the client take
 their turns in any order, between any two round trips; workers crash, sleep past their leases and
-wake late. In half of the scenarios the door hands what it lets in to a manager, who may not hear of
-it; in two of five frames are long and travel in part. After every single move the answer and all
-that stands in Redis are compared with a reference model in plain Python, and held to the promises
-(one place for each open question, one outcome, order in a conversation, counts at the door). The
+wake late. In half of the scenarios the client hands what it submits to a manager, which may not be
+notified; in two of five frames are long and travel in part. After every single move the answer and
+all that Redis holds are compared with a reference model in plain Python, and held to the promises
+(one place for each open question, one outcome, order in a conversation, counts on submission). The
 first difference, or the first promise that does not hold, ends the run: then no page is written.
 
 ## Made for real
@@ -46,7 +46,10 @@ def page(
         "longest interleaving, in moves": tally.longest,
         "scenarios, each drawn by its seed": tally.scenarios,
         "ends after which every deadline passed and nothing was left over": tally.drained,
-        **{f"messages {what}" if what in _DOOR else what: tally.seen[what] for what in _EVENTS},
+        **{
+            f"messages {what}" if what in _SUBMISSIONS else what: tally.seen[what]
+            for what in _EVENTS
+        },
         f"seconds, with {processes} processes": round(seconds),
     }
     text = HEAD.format(seed=seed, asked=tally.interleavings)
@@ -57,10 +60,10 @@ def page(
     return text
 
 
-_DOOR = ("accepted", "duplicate", "merged", "busy")
+_SUBMISSIONS = ("accepted", "duplicate", "merged", "busy")
 _EVENTS = (
-    *_DOOR, "handed over at the door", "settled", "late, refused", "taken back", "poison buried",
-    "ended at the deadline", "compared with the model", "held to every promise",
+    *_SUBMISSIONS, "handed over on submission", "settled", "late, refused", "taken back",
+    "poison buried", "ended at the deadline", "compared with the model", "held to every promise",
 )  # fmt: skip
 
 

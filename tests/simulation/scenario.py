@@ -1,4 +1,4 @@
-"""Lets workers, managers, a sweeper, the timer, the door and the clock move in any order.
+"""Lets workers, managers, a sweeper, the timer, the client and the clock move in any order.
 
 A move is a tuple of words and numbers; what may move next depends on what stands. Every move of an
 actor is one round trip to Redis, or a thing that happens to it without one (a crash, time passing).
@@ -48,7 +48,7 @@ class Scenario:
     """What may happen. `actors`: consumer to role; `times`: how often each rare thing may.
 
     `fused`: who settles takes on the way; `long`: whoever has room for what is sent takes it so,
-    and frames are long enough to be kept. `handed`: the door hands what it lets in to a manager.
+    and frames are long enough to be kept. `handed`: the client hands what it submits to a manager.
     """
 
     submissions: tuple[Submission, ...]
@@ -131,8 +131,8 @@ class Play:
         found: list[Move] = []
         if self.asked < len(self.scenario.submissions):
             found.append(("ask",))
-            if self.left.get("ask_unheard") and self._taker() is not None:
-                found.append(("ask_unheard",))
+            if self.left.get("ask_unnotified") and self._taker() is not None:
+                found.append(("ask_unnotified",))
         reached = {known.question for known in self.trial.model.messages.values()}
         for number, (asked, _) in enumerate(self.scenario.cancels):
             if number not in self.cancelled and asked in reached:
@@ -154,9 +154,9 @@ class Play:
         if taker is not None:
             self.hands[taker.consumer] += taker.held
 
-    def make_ask_unheard(self) -> None:
+    def make_ask_unnotified(self) -> None:
         """Lose the answer: who was handed something owns it without knowing."""
-        self._spend("ask_unheard")
+        self._spend("ask_unnotified")
         self._submit_next()
 
     def make_recover(self, actor: str) -> None:
@@ -288,7 +288,7 @@ class Play:
         return taker
 
     def _taker(self) -> RecordingConsumer | None:
-        """Return the first manager with room, where the door hands over."""
+        """Return the first manager with room, where the client hands over."""
         rooms = (
             RecordingConsumer(role, actor, free_slots=self.scenario.slots - len(self.hands[actor]))
             for actor, role in self.scenario.actors.items()
@@ -373,12 +373,14 @@ class Play:
 
     def _finish(self, delivery: Delivery) -> Finish:
         outcome = Outcome.FAILED if word_of(delivery) == "poison" else Outcome.ANSWERED
-        told = delivery.question
-        history = f"rd:{{0}}:memory:{told.conversation_id}"
+        question = delivery.question
+        history = f"rd:{{0}}:memory:{question.conversation_id}"
         return Finish(
             outcome,
-            {"outcome": outcome.value, "text": told.message_id},
-            remember=[Append(key=history, values=(told.message_id,), keep=10, ttl_seconds=3600)],
+            {"outcome": outcome.value, "text": question.message_id},
+            remember=[
+                Append(key=history, values=(question.message_id,), keep=10, ttl_seconds=3600)
+            ],
             forget="all" if self.scenario.forgets else "",
         )
 

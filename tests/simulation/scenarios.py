@@ -52,10 +52,10 @@ LONG = Scenario(
 HANDED = Scenario(
     submissions=(ask(question("m1"), seconds=45.0), ask(question("m1", "c2"), seconds=45.0)),
     actors={"A": SEARCH, "M": MANAGER},
-    times={"crash": 1, "lapse": 1, "doze": 1, "ask_unheard": 1, "recover": 1},
+    times={"crash": 1, "lapse": 1, "doze": 1, "ask_unnotified": 1, "recover": 1},
     handed=True,
 )
-"""The door hands over to the manager of its process; an answer gets lost, or the manager dies."""
+"""The client hands over to the manager of its process; an answer gets lost, or the manager dies."""
 
 FORGOTTEN = Scenario(
     submissions=(
@@ -118,5 +118,5 @@ def drawn(seed: str) -> Scenario:
     )
     if rng.random() < 0.5:
         return scenario
-    unheard = {"ask_unheard": rng.randrange(3), "recover": rng.randrange(1, 3)}
-    return replace(scenario, handed=True, times={**scenario.times, **unheard})
+    unnotified = {"ask_unnotified": rng.randrange(3), "recover": rng.randrange(1, 3)}
+    return replace(scenario, handed=True, times={**scenario.times, **unnotified})

@@ -1,4 +1,4 @@
-"""Plays Redis for one broker, trip by trip, and puts every state back when told.
+"""Plays Redis for one broker, trip by trip, and restores every state on request.
 
 The broker's own coroutines run here, without an event loop: each awaits a `Trip`, and whoever steps
 an operation sends the replies. So two operations can be interleaved between any two round trips,

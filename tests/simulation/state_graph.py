@@ -1,7 +1,7 @@
 """Visits every state that a small scenario can reach, and counts the ways through it.
 
-Two states are the same when nothing that may follow can tell them apart: ids are renamed in their
-order, times are told from now, and what is only remembered (journals, dead letters) is left out.
+Two states are the same when nothing that may follow can distinguish them: ids are renamed in their
+order, times are relative to now, and what is only remembered (journals, dead letters) is left out.
 Every move out of every state is made once, for real, on both sides.
 """
 

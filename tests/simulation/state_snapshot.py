@@ -1,4 +1,4 @@
-"""Tells what a played Redis holds and what the model says it should hold, in one shape.
+"""Returns what a fake Redis holds and what the model says it should hold, in one shape.
 
 A key that no promise accounts for, or one that should die and cannot, is an error here.
 """
@@ -67,7 +67,7 @@ def read_expected(model: Model) -> Facts:
             (letter.name, letter.frame, letter.role, letter.reason)
             for letter in model.dead
         ],
-        "results": {name: told for name, told in model.results.items() if told},
+        "results": {name: replies for name, replies in model.results.items() if replies},
         "memory": {key.rpartition(":")[2]: values for key, values in model.memory.items()},
         "tombstone": {
             conversation: us for conversation, (us, until) in model.tombstones.items()
@@ -79,7 +79,7 @@ def read_expected(model: Model) -> Facts:
 
 
 def read_observed(database: Any, names: Mapping[str, str]) -> Facts:
-    """Return what stands in Redis; `names` tells which of our processes a sweeper is."""
+    """Return what stands in Redis; `names` maps a sweeper to one of our processes."""
     facts: Facts = {kind: {} for kind in _READERS}
     facts["dead"], facts["alarms"], facts["names"] = [], 0, names
     found = [
@@ -110,10 +110,10 @@ def _record(message: Message) -> tuple[Any, ...]:
 
 
 def _by_conversation(model: Model) -> dict[str, list[str]]:
-    told: dict[str, list[str]] = {}
+    grouped: dict[str, list[str]] = {}
     for name in model.messages:
-        told.setdefault(conversation_of(name), []).append(name)
-    return {conversation: sorted(names) for conversation, names in told.items()}
+        grouped.setdefault(conversation_of(name), []).append(name)
+    return {conversation: sorted(names) for conversation, names in grouped.items()}
 
 
 def _entries(stream: XStream) -> list[tuple[StreamEntryKey, dict[str, bytes]]]:
@@ -129,10 +129,10 @@ def _read_stream(facts: Facts, role: str, stream: XStream) -> None:
     group = stream.group_get(GROUP.encode())
     assert group is not None
     pending = dict(group.pel)
-    told = []
+    entries = []
     for key, fields in _entries(stream):
         held = pending.pop(key, None)
-        told.append(
+        entries.append(
             (
                 fields["q"].decode(), _whole(facts, fields), int(fields["n"]), _merge(fields),
                 int(fields["d"]), fields["l"].decode(),
@@ -142,7 +142,7 @@ def _read_stream(facts: Facts, role: str, stream: XStream) -> None:
         )  # fmt: skip
     assert not pending, f"pending without an entry: {pending}"
     if role in ROLES:
-        facts["stream"][role] = told
+        facts["stream"][role] = entries
 
 
 def _frame(model: Model, entry: Entry) -> bytes | None:
@@ -169,10 +169,10 @@ def _owner(facts: Facts, held: Any) -> str:
 
 
 def _deaths(facts: Facts, fields: dict[str, bytes]) -> tuple[tuple[str, int], ...]:
-    """Return who died holding an entry, and when each was last heard of (ms)."""
-    told = [death.rpartition("@") for death in fields.get("h", b"").decode().split()]
-    assert int(fields.get("c", 0)) == len(told), "as many starts as deaths"
-    return tuple((facts["names"].get(worker, worker), int(at)) for worker, _, at in told)
+    """Return who died holding an entry, and when each was last seen (ms)."""
+    deaths = [death.rpartition("@") for death in fields.get("h", b"").decode().split()]
+    assert int(fields.get("c", 0)) == len(deaths), "as many starts as deaths"
+    return tuple((facts["names"].get(worker, worker), int(at)) for worker, _, at in deaths)
 
 
 def _read_record(facts: Facts, name: str, value: Any) -> None:
@@ -185,9 +185,9 @@ def _read_record(facts: Facts, name: str, value: Any) -> None:
 
 
 def _read_journal(facts: Facts, name: str, stream: XStream) -> None:
-    told = [value for _, fields in _entries(stream) for value in fields.values()]
-    kinds = tuple(kind.decode() for kind in told[::2])
-    reply = from_json(told[-1]) if kinds[-1] == "finished" else None
+    values = [value for _, fields in _entries(stream) for value in fields.values()]
+    kinds = tuple(kind.decode() for kind in values[::2])
+    reply = from_json(values[-1]) if kinds[-1] == "finished" else None
     facts["journal"][name] = (kinds, reply)
 
 
@@ -222,9 +222,9 @@ def _read_dead(facts: Facts, _name: str, stream: XStream) -> None:
 
 
 def _read_results(facts: Facts, name: str, stream: XStream) -> None:
-    told = [(fields["q"].decode(), fields["o"].decode()) for _, fields in _entries(stream)]
-    if told:
-        facts["results"][name] = told
+    replies = [(fields["q"].decode(), fields["o"].decode()) for _, fields in _entries(stream)]
+    if replies:
+        facts["results"][name] = replies
 
 
 def _read_scores(kind: str) -> Any:

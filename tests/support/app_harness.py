@@ -51,7 +51,7 @@ def command(*words: str) -> list[str]:
 
 
 def environment(data: Path, **settings: str) -> dict[str, str]:
-    """What such a process is told: the machine's variables, our code, these settings."""
+    """The environment of such a process: the machine's variables, our code, these settings."""
     named = {name.upper(): value for name, value in settings.items()}
     return {**os.environ, "PYTHONPATH": str(ROOT), "REFDESK_DATA": str(data), **named}
 
@@ -69,8 +69,8 @@ def refdesk(
         timeout=PATIENCE_SECONDS,
         check=False,
     )
-    told = (ended.stdout.decode(), ended.stderr.decode())
-    return subprocess.CompletedProcess(ended.args, ended.returncode, *told)
+    output = (ended.stdout.decode(), ended.stderr.decode())
+    return subprocess.CompletedProcess(ended.args, ended.returncode, *output)
 
 
 class PartlyScriptedModel:

@@ -35,7 +35,7 @@ FLAGS = [
 ]
 WIDGET = "refdesk-widget"
 POLICY = (
-    "default-src 'none'; script-src {door}; connect-src {door}; base-uri 'none'; "
+    "default-src 'none'; script-src {url}; connect-src {url}; base-uri 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 PAGE = """\
@@ -43,12 +43,12 @@ PAGE = """\
 <html {html}>
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <meta name="color-scheme" content="{scheme}"><title>A shop</title>
-<script src="{door}/widget/refdesk.js" defer {script}></script></head>
+<script src="{url}/widget/refdesk.js" defer {script}></script></head>
 <body><main><h1>A shop</h1><button>Before</button>{widget}</main></body></html>
 """
 LISTENING = """\
 window.said = [];
-const heard = (status) => new MutationObserver(() => {
+const observe = (status) => new MutationObserver(() => {
   if (status.textContent) window.said.push(status.textContent);
 }).observe(status, { childList: true, characterData: true, subtree: true });
 const sought = setInterval(() => {
@@ -56,11 +56,11 @@ const sought = setInterval(() => {
     ?.querySelector("[role=status]");
   if (!status) return;
   clearInterval(sought);
-  heard(status);
+  observe(status);
 }, 5);
 """
 AXE = {"resultTypes": ["violations"], "rules": {"target-size": {"enabled": True}}}
-"""What WCAG 2.2 added at level AA, and a machine can see, axe-core leaves out unless told."""
+"""What WCAG 2.2 added at level AA, and a machine can see, axe-core leaves out unless asked."""
 BROKEN_NETWORK = ("Failed to load resource", "net::ERR_")
 WHOLE = "root => [...root.shadowRoot.querySelectorAll('.answer')].map(it => it.ariaBusy)"
 
@@ -87,10 +87,10 @@ async def chromium() -> AsyncIterator[Browser]:
 
 @dataclass
 class BrowserVisitor:
-    """A person with a browser of their own before a door."""
+    """A person with a separate browser before a server."""
 
     context: BrowserContext
-    door: str
+    url: str
     errors: list[str] = field(default_factory=list)
 
     async def opens(
@@ -103,19 +103,19 @@ class BrowserVisitor:
         **attributes: str,
     ) -> "DisplayedMessage":
         """Open a page with the widget; with `script`, the script tag makes the launcher."""
-        told = {"mode": "inline", **attributes}
+        given = {"mode": "inline", **attributes}
         names = " ".join(
-            f'{name.replace("_", "-")}="{escape(value)}"' for name, value in told.items()
+            f'{name.replace("_", "-")}="{escape(value)}"' for name, value in given.items()
         )
         page = PAGE.format(
-            door=self.door,
+            url=self.url,
             html=html,
             scheme=scheme,
             script=" ".join(f'data-{name}="{value}"' for name, value in (script or {}).items()),
             widget="" if script is not None else f"<{WIDGET} {names}></{WIDGET}>",
         )
-        address = f"{site or self.door}/shop"
-        policy = {"Content-Security-Policy": POLICY.format(door=self.door)}
+        address = f"{site or self.url}/shop"
+        policy = {"Content-Security-Policy": POLICY.format(url=self.url)}
         await self.context.unroute("**/shop")
         await self.context.route("**/shop", _fulfilling(page, policy))
         return await self.goes(address)
@@ -129,10 +129,10 @@ class BrowserVisitor:
         await page.goto(address)
         return DisplayedMessage(page)
 
-    def told(self) -> list[str]:
-        """Return what the console was told, which is expected then."""
-        told, self.errors[:] = list(self.errors), []
-        return told
+    def take_console_errors(self) -> list[str]:
+        """Return the errors of the console, and expect them."""
+        messages, self.errors[:] = list(self.errors), []
+        return messages
 
     def _note(self, message: ConsoleMessage) -> None:
         expected = any(words in message.text for words in BROKEN_NETWORK)
@@ -177,20 +177,20 @@ class DisplayedMessage:
         await self.page.wait_for_function(condition, arg=argument, timeout=milliseconds)
 
     async def said(self) -> list[str]:
-        """What a screen reader was told."""
-        told: list[str] = await self.page.evaluate("window.said")
-        return told
+        """What a screen reader announced."""
+        announcements: list[str] = await self.page.evaluate("window.said")
+        return announcements
 
     async def focused(self) -> str:
         """Return the class, or the tag, of what has focus within the widget."""
-        told: str = await self.page.evaluate(
+        element: str = await self.page.evaluate(
             """() => {
               let at = document.activeElement;
               while (at?.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
               return at.className || at.localName;
             }"""
         )
-        return told
+        return element
 
 
 async def violations(page: Page) -> list[str]:

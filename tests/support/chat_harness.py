@@ -1,4 +1,4 @@
-"""A push door before a desk whose staff follows a script."""
+"""A push channel before a desk whose agents follow a script."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -29,7 +29,7 @@ WITH_DRAFTS = ChatPolicy(burst_seconds=0.0, draft_seconds=0.01)
 
 
 @asynccontextmanager
-async def push_door_of(
+async def open_connector(
     harness: WorkerHarness,
     channel: Channel,
     *,
@@ -52,7 +52,7 @@ async def push_door_of(
         apology=lambda language: TEXTS.text("apology", language),
         result_list=channel.name,
     )
-    door = ChatChannel(
+    connector = ChatChannel(
         channel,
         desk=desk,
         broker=broker,
@@ -70,8 +70,8 @@ async def push_door_of(
         unavailable=(MemoryUnavailableError,),
     )
     try:
-        async with door.running():
-            yield door
+        async with connector.running():
+            yield connector
     finally:
         await broker.close()
 
@@ -99,7 +99,7 @@ class FlakyProducer:
 
 
 class Holding:
-    """A producer or a memory that holds the first call of a method until it is told to go on."""
+    """A producer or a memory that holds the first call of a method until the test lets it go on."""
 
     def __init__(self, held: Any, method: str) -> None:
         self._held = held

@@ -25,12 +25,12 @@ class CommandResult:
         return json.loads(self.out)
 
 
-def one_line(told: CommandResult) -> str:
+def one_line(result: CommandResult) -> str:
     """The one line of an error, which is all that is said, without its beginning."""
-    assert told.out == ""
-    assert told.status == 1
-    assert re.fullmatch(r"refdesk: [^\n]+\n", told.err), told.err
-    return told.err.removeprefix("refdesk: ").rstrip()
+    assert result.out == ""
+    assert result.status == 1
+    assert re.fullmatch(r"refdesk: [^\n]+\n", result.err), result.err
+    return result.err.removeprefix("refdesk: ").rstrip()
 
 
 def environment_of(data: Path) -> dict[str, str]:

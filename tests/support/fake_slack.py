@@ -45,7 +45,7 @@ class RefusedError(Exception):
 
 @dataclass
 class Said:
-    """One message as people see it; `versions` tells what it said before."""
+    """One message as people see it; `versions` holds what it said before."""
 
     channel: str
     thread: str | None
@@ -76,7 +76,7 @@ class SlackApi:
     speed: float = 20.0
     limited: list[str] = field(default_factory=list)
     impatient: list[str] = field(default_factory=list)
-    told_to_wait: dict[str, float] = field(default_factory=dict)
+    waits_until: dict[str, float] = field(default_factory=dict)
     times: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     tokens: dict[str, tuple[float, float]] = field(default_factory=dict)
     posts: dict[str, Said] = field(default_factory=dict)
@@ -94,15 +94,15 @@ class SlackApi:
     next_ts: int = 0
 
     def called(self, method: str) -> list[dict[str, Any]]:
-        return [told for name, told in self.calls if name == method]
+        return [fields for name, fields in self.calls if name == method]
 
     def shown(self) -> list[str]:
         return [said.shown for said in self.posts.values()]
 
     async def answer(self, request: web.Request) -> web.Response:
         method = request.match_info["method"]
-        told = await _read(request)
-        self.calls.append((method, told))
+        fields = await _read(request)
+        self.calls.append((method, fields))
         try:
             if request.headers.get("Authorization") not in {
                 f"Bearer {TOKEN}", f"Bearer {APP_TOKEN}",
@@ -111,12 +111,12 @@ class SlackApi:
             if method in self.walls:
                 await self.walls[method].wait()
                 raise RefusedError("internal_error")
-            self._count(method, told)
+            self._count(method, fields)
             if self.refusals.get(method):
                 refusal = self.refusals[method].pop(0)
-                self.told_to_wait[method] = time.monotonic() + refusal.retry_after
+                self.waits_until[method] = time.monotonic() + refusal.retry_after
                 raise refusal
-            result = self._do(method, told)
+            result = self._do(method, fields)
         except RefusedError as refusal:
             answer = {"ok": False, "error": refusal.code}
             return web.json_response(answer, status=refusal.status, headers=refusal.headers)
@@ -135,16 +135,16 @@ class SlackApi:
                 self.acknowledged.append(json.loads(message.data)["envelope_id"])
         return socket
 
-    def _count(self, method: str, told: dict[str, Any]) -> None:
-        """Refuse what comes faster than Slack allows; note what does not wait as it was told."""
-        if time.monotonic() < self.told_to_wait.get(method, 0.0):
+    def _count(self, method: str, fields: dict[str, Any]) -> None:
+        """Refuse what comes faster than Slack allows; note what does not wait as asked."""
+        if time.monotonic() < self.waits_until.get(method, 0.0):
             self.impatient.append(method)
         now = time.monotonic() * self.speed
         if method == "chat.postMessage":
-            at, tokens = self.tokens.get(told["channel"], (now, POSTS_IN_A_ROW))
+            at, tokens = self.tokens.get(fields["channel"], (now, POSTS_IN_A_ROW))
             tokens = min(tokens + now - at, POSTS_IN_A_ROW)
             allowed = tokens >= 1
-            self.tokens[told["channel"]] = now, tokens - allowed
+            self.tokens[fields["channel"]] = now, tokens - allowed
         else:
             self.times[method] = [at for at in self.times[method] if now - at < 60]
             allowed = len(self.times[method]) < ALLOWED.get(method, 1_000)
@@ -153,46 +153,46 @@ class SlackApi:
             self.limited.append(method)
             raise RefusedError("ratelimited", status=429, retry_after=1)
 
-    def _do(self, method: str, told: dict[str, Any]) -> dict[str, Any]:
+    def _do(self, method: str, fields: dict[str, Any]) -> dict[str, Any]:
         acts: dict[str, Callable[[dict[str, Any]], dict[str, Any] | None]] = {
             "auth.test": lambda _: {"team_id": TEAM, "user_id": BOT, "bot_id": "B1"},
-            "users.info": lambda told: {"user": {"id": told["user"], "locale": self.locale}},
+            "users.info": lambda fields: {"user": {"id": fields["user"], "locale": self.locale}},
             "apps.connections.open": lambda _: {"url": f"{self.url.replace('http', 'ws')}socket"},
             "chat.postMessage": self._post,
             "chat.update": self._update,
             "chat.delete": self._delete,
             "chat.postEphemeral": self.whispers.append,
-            "reactions.add": lambda told: self._react(method, told),
-            "reactions.remove": lambda told: self._react(method, told),
+            "reactions.add": lambda fields: self._react(method, fields),
+            "reactions.remove": lambda fields: self._react(method, fields),
         }
         if method not in acts:
             raise RefusedError("unknown_method")
-        return acts[method](told) or {}
+        return acts[method](fields) or {}
 
-    def _delete(self, told: dict[str, Any]) -> None:
-        if self.posts.pop(told["ts"], None) is None:
+    def _delete(self, fields: dict[str, Any]) -> None:
+        if self.posts.pop(fields["ts"], None) is None:
             raise RefusedError("message_not_found")
 
-    def _post(self, told: dict[str, Any]) -> dict[str, Any]:
-        blocks = told.get("blocks") or []
-        _check(told.get("text", ""), blocks)
+    def _post(self, fields: dict[str, Any]) -> dict[str, Any]:
+        blocks = fields.get("blocks") or []
+        _check(fields.get("text", ""), blocks)
         self.next_ts += 1
         ts = f"1800000000.{self.next_ts:06d}"
-        self.posts[ts] = Said(told["channel"], told.get("thread_ts"), told["text"], blocks)
-        return {"ts": ts, "channel": told["channel"]}
+        self.posts[ts] = Said(fields["channel"], fields.get("thread_ts"), fields["text"], blocks)
+        return {"ts": ts, "channel": fields["channel"]}
 
-    def _update(self, told: dict[str, Any]) -> dict[str, Any]:
-        blocks = told.get("blocks") or []
-        _check(told.get("text", ""), blocks)
-        if told["ts"] not in self.posts:
+    def _update(self, fields: dict[str, Any]) -> dict[str, Any]:
+        blocks = fields.get("blocks") or []
+        _check(fields.get("text", ""), blocks)
+        if fields["ts"] not in self.posts:
             raise RefusedError("message_not_found")
-        said = self.posts[told["ts"]]
+        said = self.posts[fields["ts"]]
         said.versions.append(said.shown)
-        said.text, said.blocks = told["text"], blocks
-        return {"ts": told["ts"], "channel": told["channel"]}
+        said.text, said.blocks = fields["text"], blocks
+        return {"ts": fields["ts"], "channel": fields["channel"]}
 
-    def _react(self, method: str, told: dict[str, Any]) -> None:
-        reaction = (told["channel"], told["timestamp"], told["name"])
+    def _react(self, method: str, fields: dict[str, Any]) -> None:
+        reaction = (fields["channel"], fields["timestamp"], fields["name"])
         if method == "reactions.add":
             if reaction in self.reactions:
                 raise RefusedError("already_reacted")
@@ -241,8 +241,8 @@ def _is_valid(block: dict[str, Any]) -> bool:
 
 async def _read(request: web.Request) -> dict[str, Any]:
     if request.content_type == "application/json":
-        told: dict[str, Any] = await request.json()
-        return told
+        fields: dict[str, Any] = await request.json()
+        return fields
     form = await request.post()
     read = {name: str(value) for name, value in (*request.query.items(), *form.items())}
     return {name: json.loads(value) if name == "blocks" else value for name, value in read.items()}

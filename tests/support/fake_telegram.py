@@ -41,7 +41,7 @@ class RefusedError(Exception):
 
 @dataclass
 class Said:
-    """One message in a chat as people see it; `versions` tells what it said before."""
+    """One message in a chat as people see it; `versions` holds what it said before."""
 
     chat: str
     text: str
@@ -66,7 +66,7 @@ class BotApi:
     speed: float = 20.0
     limited: list[tuple[str, str]] = field(default_factory=list)
     impatient: list[tuple[str, str]] = field(default_factory=list)
-    told_to_wait: dict[str, float] = field(default_factory=dict)
+    waits_until: dict[str, float] = field(default_factory=dict)
     times: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     tokens: dict[str, tuple[float, float]] = field(default_factory=dict)
     moved: dict[str, int] = field(default_factory=dict)
@@ -89,25 +89,25 @@ class BotApi:
         return [said.text for said in self.chats.values() if said.chat == str(chat)]
 
     def called(self, method: str) -> list[dict[str, Any]]:
-        return [told for name, told in self.calls if name == method]
+        return [fields for name, fields in self.calls if name == method]
 
-    def tell(self, update: dict[str, Any]) -> None:
+    def queue_update(self, update: dict[str, Any]) -> None:
         """Have an update fetched by whoever polls."""
         self.updates.append(update)
         self.news.set()
 
     async def answer(self, request: web.Request) -> web.Response:
         method = request.match_info["method"]
-        told = await _read(request)
-        self.calls.append((method, told))
+        fields = await _read(request)
+        self.calls.append((method, fields))
         try:
-            self._count(method, told)
-            self._refuse(method, str(told.get("chat_id", "")))
-            if told.get("message_thread_id") in self.gone_topics:
+            self._count(method, fields)
+            self._refuse(method, str(fields.get("chat_id", "")))
+            if fields.get("message_thread_id") in self.gone_topics:
                 raise RefusedError(400, "Bad Request: message thread not found")
             if method in self.malformed:
                 return web.json_response({"ok": True, "result": {"nothing": "of use"}})
-            result = await self._do(method, told, request)
+            result = await self._do(method, fields, request)
         except RefusedError as refusal:
             return web.json_response(refusal.answer, status=refusal.code)
         if method in self.gates:
@@ -119,7 +119,7 @@ class BotApi:
             if self.refusals.get(name):
                 refusal = self.refusals[name].pop(0)
                 seconds = refusal.answer.get("parameters", {}).get("retry_after", 0)
-                self.told_to_wait[chat] = time.monotonic() + seconds
+                self.waits_until[chat] = time.monotonic() + seconds
                 raise refusal
         if chat in self.closed:
             raise self.closed[chat]
@@ -130,13 +130,13 @@ class BotApi:
                 migrate_to_chat_id=self.moved[chat],
             )
 
-    def _count(self, method: str, told: dict[str, Any]) -> None:
-        """Refuse what comes faster than Telegram allows; note what does not wait as it was told."""
-        chat = str(told.get("chat_id", ""))
+    def _count(self, method: str, fields: dict[str, Any]) -> None:
+        """Refuse what comes faster than Telegram allows; note what does not wait as asked."""
+        chat = str(fields.get("chat_id", ""))
         now = time.monotonic() * self.speed
         if method not in SHOWING:
             return
-        if method in MESSAGES and time.monotonic() < self.told_to_wait.get(chat, 0.0):
+        if method in MESSAGES and time.monotonic() < self.waits_until.get(chat, 0.0):
             self.impatient.append((method, chat))
         allowed = self._in_window("all", now, 1.0, IN_A_SECOND)
         if method in MESSAGES and allowed:
@@ -158,7 +158,7 @@ class BotApi:
         self.tokens[chat] = now, tokens - (tokens >= 1)
         return tokens >= 1
 
-    async def _do(self, method: str, told: dict[str, Any], request: web.Request) -> Any:
+    async def _do(self, method: str, fields: dict[str, Any], request: web.Request) -> Any:
         acts: dict[str, Callable[[dict[str, Any]], Any]] = {
             "getMe": lambda _: BOT,
             "sendMessage": self._send,
@@ -169,52 +169,52 @@ class BotApi:
             "deleteWebhook": lambda _: True,
         }
         if method == "getUpdates":
-            return await self._updates(told, request)
-        return acts[method](told) if method in acts else True
+            return await self._updates(fields, request)
+        return acts[method](fields) if method in acts else True
 
-    def _send(self, told: dict[str, Any]) -> dict[str, Any]:
-        _check(told)
+    def _send(self, fields: dict[str, Any]) -> dict[str, Any]:
+        _check(fields)
         self.next_id += 1
-        self.chats[self.next_id] = Said(str(told["chat_id"]), told["text"], told)
+        self.chats[self.next_id] = Said(str(fields["chat_id"]), fields["text"], fields)
         return self._message(self.next_id)
 
-    def _edit(self, told: dict[str, Any]) -> dict[str, Any]:
-        _check(told)
-        id_ = int(told["message_id"])
+    def _edit(self, fields: dict[str, Any]) -> dict[str, Any]:
+        _check(fields)
+        id_ = int(fields["message_id"])
         if id_ not in self.chats:
             raise RefusedError(400, "Bad Request: message to edit not found")
         said = self.chats[id_]
-        same = said.text == told["text"] and (
-            said.fields.get("reply_markup") == told.get("reply_markup")
+        same = said.text == fields["text"] and (
+            said.fields.get("reply_markup") == fields.get("reply_markup")
         )
         if same:
             raise RefusedError(400, "Bad Request: message is not modified: same content")
         said.versions.append(said.text)
-        said.text, said.fields = told["text"], told
+        said.text, said.fields = fields["text"], fields
         return self._message(id_)
 
-    def _mark(self, told: dict[str, Any]) -> dict[str, Any]:
-        id_ = int(told["message_id"])
+    def _mark(self, fields: dict[str, Any]) -> dict[str, Any]:
+        id_ = int(fields["message_id"])
         self.chats[id_].fields = {
             **self.chats[id_].fields,
-            "reply_markup": told.get("reply_markup"),
+            "reply_markup": fields.get("reply_markup"),
         }
         return self._message(id_)
 
-    def _delete(self, told: dict[str, Any]) -> bool:
-        if self.chats.pop(int(told["message_id"]), None) is None:
+    def _delete(self, fields: dict[str, Any]) -> bool:
+        if self.chats.pop(int(fields["message_id"]), None) is None:
             raise RefusedError(400, "Bad Request: message to delete not found")
         return True
 
-    def _hook(self, told: dict[str, Any]) -> bool:
-        self.webhook = told
+    def _hook(self, fields: dict[str, Any]) -> bool:
+        self.webhook = fields
         return True
 
-    async def _updates(self, told: dict[str, Any], request: web.Request) -> list[dict[str, Any]]:
+    async def _updates(self, fields: dict[str, Any], request: web.Request) -> list[dict[str, Any]]:
         """Answer a poll; the newest one ends those before it, as the real one does."""
         self.polls += 1
         mine = self.polls
-        offset = int(told.get("offset", 0))
+        offset = int(fields.get("offset", 0))
         self.updates = [update for update in self.updates if update["update_id"] >= offset]
         self.news.set()
         if not self.updates:
@@ -244,44 +244,44 @@ class BotApi:
 
 def flood(seconds: int) -> RefusedError:
     """What the server answers when it is asked too often."""
-    told = f"Too Many Requests: retry after {seconds}"
-    return RefusedError(429, told, retry_after=seconds)
+    description = f"Too Many Requests: retry after {seconds}"
+    return RefusedError(429, description, retry_after=seconds)
 
 
 async def _read(request: web.Request) -> dict[str, Any]:
     form = await request.post()
-    told: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, value in form.items():
         text = str(value)
         structured = text[:1] in "[{" and name in {
             "entities", "reply_markup", "reply_parameters", "allowed_updates", "commands",
             "link_preview_options",
         }  # fmt: skip
-        told[name] = json.loads(text) if structured else text
-    return told
+        fields[name] = json.loads(text) if structured else text
+    return fields
 
 
 def units(text: str) -> int:
     return len(text.encode("utf-16-le")) // 2
 
 
-def _check(told: dict[str, Any]) -> None:
-    text = told.get("text", "")
+def _check(fields: dict[str, Any]) -> None:
+    text = fields.get("text", "")
     if not text.strip():
         raise RefusedError(400, "Bad Request: message text is empty")
     if units(text) > LONGEST_UNITS:
         raise RefusedError(400, "Bad Request: message is too long")
-    entities = told.get("entities") or []
+    entities = fields.get("entities") or []
     if len(entities) > MOST_ENTITIES:
         raise RefusedError(400, "Bad Request: too many entities")
     for entity in entities:
         if entity["offset"] + entity["length"] > units(text) or entity["length"] < 1:
             raise RefusedError(400, "Bad Request: can't parse entities: out of the text")
-    _check_buttons(told)
+    _check_buttons(fields)
 
 
-def _check_buttons(told: dict[str, Any]) -> None:
-    for row in (told.get("reply_markup") or {}).get("inline_keyboard", []):
+def _check_buttons(fields: dict[str, Any]) -> None:
+    for row in (fields.get("reply_markup") or {}).get("inline_keyboard", []):
         for button in row:
             if len(button.get("callback_data", "x").encode()) not in range(1, 65):
                 raise RefusedError(400, "Bad Request: BUTTON_DATA_INVALID")

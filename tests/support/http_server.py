@@ -1,4 +1,4 @@
-"""The HTTP door on a real socket, before a desk whose staff follows a script."""
+"""The HTTP server on a real socket, before a desk whose agents follow a script."""
 
 import asyncio
 import json
@@ -68,22 +68,22 @@ class RecordedRequests:
 
 @dataclass
 class HttpServerFixture:
-    """An open door: `url`, its keys, and what made it."""
+    """An open server: `url`, its keys, and its parts."""
 
     harness: WorkerHarness
     url: str
     keys: StoredKeys
     stopping: asyncio.Event
     meter: PrometheusHttpMeter
-    door: HttpChannel
+    channel: HttpChannel
     routes: Sequence[BaseRoute]
     clients: list[httpx.AsyncClient] = field(default_factory=list)
 
     def client(self, token: str = "", **headers: str) -> httpx.AsyncClient:
         """A client with this key."""
-        told = {"Authorization": f"Bearer {token}"} if token else {}
+        authorization = {"Authorization": f"Bearer {token}"} if token else {}
         made = httpx.AsyncClient(
-            base_url=self.url, headers={**told, **headers}, timeout=PATIENCE_SECONDS
+            base_url=self.url, headers={**authorization, **headers}, timeout=PATIENCE_SECONDS
         )
         self.clients.append(made)
         return made
@@ -110,9 +110,9 @@ class HttpServerFixture:
         client = self.client(token, Origin=WEBSITE)
         opened = await client.post("/v1/conversations")
         assert opened.status_code == 201, opened.text
-        told = opened.json()
-        client.headers["X-Conversation-Token"] = told["token"]
-        return VisitorClient(client, told["conversation_id"])
+        body = opened.json()
+        client.headers["X-Conversation-Token"] = body["token"]
+        return VisitorClient(client, body["conversation_id"])
 
 
 @dataclass
@@ -145,10 +145,10 @@ async def open_http_server(
     release: Release | None = None,
     **broker_options: Any,
 ) -> AsyncIterator[HttpServerFixture]:
-    """Open a door while inside; several may stand before one system."""
+    """Open a server while inside; several may share one system."""
     keys, stopping, meter = StoredKeys(harness.client), asyncio.Event(), PrometheusHttpMeter()
     broker = harness.make_broker(**broker_options)
-    door = HttpChannel(
+    channel = HttpChannel(
         replies=broker.replies,
         eraser=broker.eraser,
         desks={
@@ -179,9 +179,9 @@ async def open_http_server(
         release=release,
     )
     if documents is not None:
-        others = (*others, reader_router(door, documents, unavailable=STORES))
+        others = (*others, reader_router(channel, documents, unavailable=STORES))
     made = make_app(
-        door,
+        channel,
         registry=meter.registry,
         patience_seconds=patience_seconds,
         stopping=stopping,
@@ -190,7 +190,7 @@ async def open_http_server(
     )
     listener = listening("127.0.0.1", port)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    http_server = HttpServerFixture(harness, url, keys, stopping, meter, door, made.routes)
+    http_server = HttpServerFixture(harness, url, keys, stopping, meter, channel, made.routes)
     try:
         async with serving(made.app, listener, stopping, trusted_proxies=trusted_proxies):
             yield http_server

@@ -1,4 +1,4 @@
-"""The Slack door before a scripted desk and a Slack of the test's own."""
+"""The Slack channel before a scripted desk and a fake Slack."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ from gateway.slack.channel import SlackChannel
 from gateway.slack.transport import PATH, make_client, slack_webhook
 from gateway.slack.web_api import RATES, SlackCalls
 from memory.turn_pacing import RedisTurns
-from tests.support.chat_harness import AT_ONCE, TEXTS, all_shown, push_door_of
+from tests.support.chat_harness import AT_ONCE, TEXTS, all_shown, open_connector
 from tests.support.fake_slack import BOT, TEAM, TOKEN, SlackApi
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
@@ -34,7 +34,7 @@ ASKED = frozenset({"CASK"})
 
 @dataclass
 class People:
-    """Who writes and presses, and the Slack that tells the door at `url` of it."""
+    """Who writes and presses, and the Slack that notifies the channel at `url` of it."""
 
     api: SlackApi
     url: str
@@ -42,7 +42,7 @@ class People:
     count: int = field(default=0, kw_only=True)
 
     def message(self, text: str, **fields: Any) -> dict[str, Any]:
-        """What Slack tells of a message in a channel."""
+        """The event that Slack sends of a message in a channel."""
         self.count += 1
         ts = f"1700000000.{self.count:06d}"
         event = {"type": "message", "channel": "C1", "user": "U1", "text": text, "ts": ts}
@@ -121,9 +121,9 @@ class People:
 
 @dataclass
 class SlackHarness(People):
-    """An open door, and the people before it."""
+    """An open channel, and the people before it."""
 
-    door: ChatChannel
+    connector: ChatChannel
     harness: WorkerHarness
 
 
@@ -154,15 +154,17 @@ async def slack_desk(
     channel = SlackChannel(calls, TEXTS)
     try:
         async with (
-            push_door_of(harness, channel, policy=policy, **options) as door,
+            open_connector(harness, channel, policy=policy, **options) as connector,
             httpx.AsyncClient() as caller,
         ):
             app = make_app(
-                client, SlackEvents(calls, me, door, audience), signing_secret=SIGNING_SECRET
+                client, SlackEvents(calls, me, connector, audience), signing_secret=SIGNING_SECRET
             )
-            web = slack_webhook(app, signing_secret=SIGNING_SECRET, unavailable=door.unavailable)
+            web = slack_webhook(
+                app, signing_secret=SIGNING_SECRET, unavailable=connector.unavailable
+            )
             async with serving(web, listener, asyncio.Event()):
-                yield SlackHarness(api, url, caller, door, harness)
+                yield SlackHarness(api, url, caller, connector, harness)
     finally:
         listener.close()
 

@@ -1,4 +1,4 @@
-"""The Telegram door before a scripted desk and a Bot API of the test's own."""
+"""The Telegram channel before a scripted desk and a fake Bot API."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,10 +15,10 @@ from gateway.http.uvicorn_server import listening, serving
 from gateway.telegram.audience import TelegramAudience
 from gateway.telegram.bot_api import RATES, TelegramCalls
 from gateway.telegram.channel import TYPING_SECONDS, TelegramChannel
-from gateway.telegram.connection import Webhook, connect_bot, hearing, make_bot
+from gateway.telegram.connection import Webhook, connect_bot, make_bot, receive_updates
 from gateway.telegram.webhook import HEADER, PATH
 from memory.turn_pacing import RedisTurns
-from tests.support.chat_harness import AT_ONCE, TEXTS, all_shown, push_door_of
+from tests.support.chat_harness import AT_ONCE, TEXTS, all_shown, open_connector
 from tests.support.fake_telegram import BOT, TOKEN, BotApi
 from tests.support.worker_harness import WorkerHarness
 
@@ -28,17 +28,17 @@ PERSON: dict[str, Any] = {"id": 7, "is_bot": False, "first_name": "Ann", "langua
 
 @dataclass
 class TelegramHarness:
-    """An open door, and what people do before it."""
+    """An open channel, and what people do before it."""
 
     api: BotApi
-    door: ChatChannel
+    connector: ChatChannel
     url: str
     client: httpx.AsyncClient
     harness: WorkerHarness
     count: int = field(default=0)
 
     def message(self, text: str, *, id_: int | None = None, **fields: Any) -> dict[str, Any]:
-        """What Telegram tells of a message in a private chat, unless `fields` say otherwise."""
+        """Telegram's update of a message in a private chat, unless `fields` say otherwise."""
         self.count += 1
         message = {
             "message_id": self.count if id_ is None else id_,
@@ -55,7 +55,7 @@ class TelegramHarness:
         return {"update_id": 9000 + self.count, kind: message}
 
     def group(self, text: str, **fields: Any) -> dict[str, Any]:
-        """What Telegram tells of a message in a group."""
+        """Telegram's update of a message in a group."""
         at = text.find("@desk_bot")
         entities = [{"type": "mention", "offset": at, "length": 9}] if at >= 0 else []
         chat = {"id": -100, "type": "supergroup", "title": "Team"}
@@ -64,7 +64,7 @@ class TelegramHarness:
     def press(
         self, message_id: int, data: str, *, person: Any = None, **message: Any
     ) -> dict[str, Any]:
-        """What Telegram tells of a pressed button; `message` says more of what it is under."""
+        """Telegram's update of a pressed button; `message` says more of what it is under."""
         self.count += 1
         query = {
             "id": f"q{self.count}",
@@ -125,13 +125,15 @@ async def telegram_desk(
     try:
         async with (
             connect_bot(calls.bot) as me,
-            push_door_of(harness, channel, policy=policy, **options) as door,
-            hearing(calls, me, door, TEXTS, how=Webhook(url, SECRET), audience=audience) as app,
+            open_connector(harness, channel, policy=policy, **options) as connector,
+            receive_updates(
+                calls, me, connector, TEXTS, how=Webhook(url, SECRET), audience=audience
+            ) as app,
             httpx.AsyncClient(timeout=30.0) as client,
         ):
             assert app is not None
             async with serving(app, listener, asyncio.Event()):
-                yield TelegramHarness(api, door, url, client, harness)
+                yield TelegramHarness(api, connector, url, client, harness)
     finally:
         listener.close()
 

@@ -146,7 +146,7 @@ def test_the_manager_learns_that_an_entry_killed_its_workers() -> None:
 
 
 @pytest.mark.parametrize("changes", [{"role": "manager"}, {"frame": b"no frame"}])
-def test_an_entry_of_the_manager_or_without_a_readable_frame_is_told_to_nobody(
+def test_an_entry_of_the_manager_or_without_a_readable_frame_is_reported_to_nobody(
     changes: dict[str, Any],
 ) -> None:
     assert make_poison_notice(replace(DELIVERY, **changes), "3 workers died") is None

@@ -101,7 +101,7 @@ async def test_many_who_scrape_at_once_cost_one_read() -> None:
     assert broker.asked == 1
 
 
-async def test_what_redis_does_not_tell_is_left_out_and_said() -> None:
+async def test_what_redis_does_not_report_is_left_out_and_named() -> None:
     broker = ScriptedAdmin()
     broker.error = BrokerUnavailableError("Redis does not answer")
 

@@ -26,7 +26,7 @@ class Held:
 
 
 class Stage:
-    """Works on each run as told: until its gate opens, or at once where it has none."""
+    """Works on each run as scripted: until its gate opens, or at once where it has none."""
 
     def __init__(self, slots: int = 4) -> None:
         self.leases = Held()
@@ -112,7 +112,7 @@ async def test_handlers_that_wait_run_beside_each_other_up_to_the_slots() -> Non
     assert sorted(stage.ended) == names
 
 
-async def test_a_place_that_becomes_free_is_told() -> None:
+async def test_a_slot_that_becomes_free_is_announced() -> None:
     stage = Stage(slots=1)
     stage.wait_at_gates("0")
     async with stage.open(), asyncio.TaskGroup() as others:
@@ -131,7 +131,7 @@ async def test_a_run_that_is_called_off_takes_nobody_with_it() -> None:
         await stage.has_begun("lost")
 
         assert stage.runs.cancel_lost(LeaseLost("search", 0, "lost", 1))
-        # It has not heard of it yet when the next comes.
+        # It is not notified yet when the next comes.
         stage.runs.start(delivery("next"))
         await stage.runs.empty()
 

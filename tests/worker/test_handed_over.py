@@ -1,4 +1,4 @@
-"""What the door of a process submits is worked on by the process itself."""
+"""What the client of a process submits is worked on by the process itself."""
 
 import asyncio
 from contextvars import ContextVar
@@ -27,7 +27,7 @@ async def test_a_conversation_goes_on_where_it_was(harness: WorkerHarness) -> No
     ]
 
 
-async def test_a_worker_works_in_no_context_of_the_door_that_calls_it(
+async def test_a_worker_works_in_no_context_of_the_channel_that_calls_it(
     harness: WorkerHarness,
 ) -> None:
     seen: list[str] = []

@@ -56,7 +56,7 @@ def test_readiness_names_what_is_missing(reason: str, status: int, said: str) ->
     assert (code, json.loads(body)) == (status, {"status": said})
 
 
-def test_metrics_tell_what_was_handled_and_what_runs() -> None:
+def test_metrics_count_what_was_handled_and_what_runs() -> None:
     meter = PrometheusMeter()
     meter.register_role("lang", slots=16, running=lambda: 2)
     meter.count_hop("lang", "forward", 0.01)

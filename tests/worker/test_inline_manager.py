@@ -68,11 +68,11 @@ async def test_the_same_is_journaled_whether_the_manager_decides_here_or_over_it
     meter = CountingMeter()
     journal = await journal_of(harness, harness.process(on_the_spot=on_the_spot, meter=meter))
 
-    told = [(e.kind, e.fields.get("stage") or e.fields.get("role")) for e in journal[1:-1]]
+    recorded = [(e.kind, e.fields.get("stage") or e.fields.get("role")) for e in journal[1:-1]]
     wrote = [("agent_run", stage) for stage in STAGES[1:]]
     routed = [("routed", stage) for stage in STAGES]
     pairs = zip(wrote, routed[1:], strict=True)
-    assert told == [routed[0], *(each for pair in pairs for each in pair)]
+    assert recorded == [routed[0], *(each for pair in pairs for each in pair)]
     decided = meter.counted.count((Role.MANAGER.value, "inline"))
     entries = meter.counted.count((Role.MANAGER.value, "forward"))
     assert (decided, entries) == ((HOPS, 1) if on_the_spot else (0, HOPS))

@@ -165,10 +165,10 @@ async def test_a_suspect_that_waited_for_its_turn_has_less_time_left(desk: Desk)
         for _ in range(CHILDREN):
             tasks.create_task(_hang(desk, HANGING_SECONDS))
         await wait_until(partial(_begun, desk, CHILDREN + 1))
-        told = await desk.run("time", seconds=60.0)
+        result = await desk.run("time", seconds=60.0)
 
-    assert isinstance(told, Finish)
-    assert float(str(told.reply["seconds"])) < 60.0 - WAITED_SECONDS
+    assert isinstance(result, Finish)
+    assert float(str(result.reply["seconds"])) < 60.0 - WAITED_SECONDS
 
 
 async def test_a_suspect_whose_lease_is_lost_is_ended(desk: Desk) -> None:

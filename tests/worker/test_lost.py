@@ -69,7 +69,7 @@ async def test_an_agent_whose_memory_is_away_runs_again_without_spending_an_atte
     assert "retried" not in kinds
 
 
-async def test_an_agent_that_hears_of_its_questions_end_has_not_failed(
+async def test_an_agent_that_is_notified_of_its_questions_end_has_not_failed(
     harness: WorkerHarness,
 ) -> None:
     message = Message("How?", "c1", "m1")
@@ -88,17 +88,17 @@ async def test_an_agent_that_hears_of_its_questions_end_has_not_failed(
 
     assert reply["outcome"] == "superseded"
     assert len(harness.script.seen[Role.SEARCH]) == 1
-    assert meter.told == []
+    assert meter.reported == []
 
 
 class Failures(SilentMeter):
     """Notes failures."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, str]] = []
+        self.reported: list[tuple[str, str]] = []
 
     def count_failure(self, role: str, error: str) -> None:
-        self.told.append((role, error))
+        self.reported.append((role, error))
 
 
 async def test_what_its_worker_left_is_not_run_again_once_the_question_has_ended(

@@ -46,5 +46,5 @@ def test_one_unknown_price_makes_the_sum_unknown() -> None:
 
 
 @pytest.mark.parametrize("calls", [[], [call(model="offline")], [JournalEntry("wrote", {})]])
-def test_where_no_vendor_was_asked_nothing_is_told(calls: list[JournalEntry]) -> None:
+def test_where_no_vendor_was_asked_nothing_is_reported(calls: list[JournalEntry]) -> None:
     assert add_model_usage({}, calls) == {}

@@ -36,17 +36,17 @@ async def test_half_a_surrogate_from_an_agent_harms_nobody(
     journals = [
         await harness.broker.replies.read_journal(desk.question(message)) for message in messages
     ]
-    told = [
+    kinds = [
         entry.kind
         for entry in (*journals[0], *journals[1])
         if "ud83d" in str(entry.fields.get("reason"))
     ]
     assert [reply["outcome"] for reply in replies] == ["answered", "answered"]
-    assert set(told) - {"agent_run"} == {kind}
+    assert set(kinds) - {"agent_run"} == {kind}
     assert await harness.broker.admin.list_dead_letters() == []
 
 
-async def test_half_a_surrogate_in_the_argument_of_a_command_is_told_with_escapes(
+async def test_half_a_surrogate_in_the_argument_of_a_command_is_reported_with_escapes(
     harness: WorkerHarness,
 ) -> None:
     asked = Message("/language x", "c1", "m1", command="language", arguments=(HALF,))

@@ -36,7 +36,7 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         from gateway.telegram.audience import TelegramAudience
         from gateway.telegram.bot_api import RATES, TelegramCalls
         from gateway.telegram.channel import TelegramChannel
-        from gateway.telegram.connection import Webhook, connect_bot, hearing, make_bot
+        from gateway.telegram.connection import Webhook, connect_bot, make_bot, receive_updates
     except ImportError as error:
         raise CommandError("Telegram needs: pip install '.[telegram]' in the checkout") from error
     from deploy.assembly.gateways.chat_gateways import duty_of, run_chat_channel, turns_of
@@ -66,7 +66,9 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         )
         budget = budget_of(settings)
         app = await stack.enter_async_context(
-            hearing(calls, me, channel, channel.texts, how=how, audience=audience, budget=budget)
+            receive_updates(
+                calls, me, channel, channel.texts, how=how, audience=audience, budget=budget
+            )
         )
         if app is not None:
             await stack.enter_async_context(serve_app(app, chosen.host, chosen.port, settings))

@@ -10,7 +10,7 @@ from decimal import Decimal
 from pydantic import JsonValue
 
 from broker.journal_events import JOURNAL_SCHEMA_VERSION, read_schema_version
-from broker.maintenance.forgetting_scope import FORGOTTEN
+from broker.maintenance.erasure import FORGOTTEN
 from broker.values import Fields, JournalEntry
 from config.settings import load_settings
 from deploy.assembly.runtime import connect_broker

@@ -35,13 +35,13 @@ def opening_router(channel: HttpChannel) -> APIRouter:
     ) -> Opened:
         """Return a new id. With a secret key you may also choose the ids yourself; with a public
         key this is the only way, and the conversation gets a separate token."""
-        place = channel.enter(caller, assistant, f"c-{uuid4().hex}")
+        access = channel.enter(caller, assistant, f"c-{uuid4().hex}")
         await channel.guard.admit_opening(caller)
-        token = await open_session(channel, place) if caller.public else None
-        response.headers["Location"] = f"/v1/conversations/{place.conversation_id}"
+        token = await open_session(channel, access) if caller.public else None
+        response.headers["Location"] = f"/v1/conversations/{access.conversation_id}"
         return Opened(
-            conversation_id=place.conversation_id,
-            assistant=place.question().assistant,
+            conversation_id=access.conversation_id,
+            assistant=access.question().assistant,
             token=token,
         )
 

@@ -92,14 +92,14 @@ class Messages:
 
         @router.post(base, response_model=Answer, responses=_STREAMED, summary="Send a message")
         async def send_message(
-            place: Annotated[ConversationAccess, ask],
+            access: Annotated[ConversationAccess, ask],
             request: Request,
             sent: NewMessage,
             idempotency_key: IdempotencyKey = None,
         ) -> Response:
             """Answer with the message's one outcome, or with `Accept: text/event-stream` with
             everything that happens until then."""
-            return await self._send(place, request, sent, idempotency_key)
+            return await self._send(access, request, sent, idempotency_key)
 
         @router.get(
             f"{base}/{{message_id}}/events",
@@ -108,72 +108,72 @@ class Messages:
             summary="Follow a message",
         )
         async def follow_message(
-            place: Annotated[ConversationAccess, ask],
+            access: Annotated[ConversationAccess, ask],
             request: Request,
             message_id: MessageId,
             last_event_id: LastEventId = None,
         ) -> Response:
             """Stream what happened after `Last-Event-ID`, else from the beginning."""
             language = choose_language(request)
-            return await self._follow(place, message_id, last_event_id, language)
+            return await self._follow(access, message_id, last_event_id, language)
 
         @router.post(
             f"{base}/{{message_id}}/cancel", response_model=Answer, summary="Cancel a message"
         )
         async def cancel_message(
-            place: Annotated[ConversationAccess, ask], request: Request, message_id: MessageId
+            access: Annotated[ConversationAccess, ask], request: Request, message_id: MessageId
         ) -> Response:
             """End a message that is being answered, and return its one outcome: `superseded`, or
             the outcome that it already had. Clients that follow the message receive the same."""
-            return await self._cancel(place, message_id, choose_language(request))
+            return await self._cancel(access, message_id, choose_language(request))
 
         return router
 
     async def _send(
         self,
-        place: ConversationAccess,
+        access: ConversationAccess,
         request: Request,
         sent: NewMessage,
         idempotency_key: str | None,
     ) -> Response:
         is_streamed = EVENT_STREAM in request.headers.get("accept", "")
-        message = _message(place, request, sent, idempotency_key)
+        message = _message(access, request, sent, idempotency_key)
         if is_streamed and self._channel.release != APPROVED:
             message = replace(message, shows_drafts=True)
-        question = place.desk.question(message)
-        await self._sender.admit(place.caller, question)
+        question = access.desk.question(message)
+        await self._sender.admit(access.caller, question)
         if is_streamed:
-            return await self._stream(place, question, message)
+            return await self._stream(access, question, message)
         reply = await self._sender.ask(
-            place.caller,
-            place.desk,
+            access.caller,
+            access.desk,
             message,
-            on_accepted=partial(use_session, self._channel, place),
+            on_accepted=partial(use_session, self._channel, access),
         )
-        answer = place.shows(reply, message.language)
+        answer = access.shows(reply, message.language)
         self._channel.meter.count_outcome(answer.outcome.value)
         return _make_response(answer, question.message_id)
 
-    async def _cancel(self, place: ConversationAccess, message_id: str, language: str) -> Response:
-        question = place.question(message_id)
-        if Scope.READ not in place.caller.scopes:
+    async def _cancel(self, access: ConversationAccess, message_id: str, language: str) -> Response:
+        question = access.question(message_id)
+        if Scope.READ not in access.caller.scopes:
             journal = await self._channel.replies.read_journal(question)
-            if not journal or not may_follow(place.caller, journal[0]):
+            if not journal or not may_follow(access.caller, journal[0]):
                 raise unknown("message")
-        if await place.desk.cancel(question, reason=STOPPED):
+        if await access.desk.cancel(question, reason=STOPPED):
             log.info("message_stopped", message_id=message_id)
         reply = await self._channel.replies.read_reply(question)
         if reply is None:
             raise unknown("message")
-        return _make_response(place.shows(reply, language), message_id)
+        return _make_response(access.shows(reply, language), message_id)
 
     async def _follow(
-        self, place: ConversationAccess, message_id: str, last_event_id: str | None, language: str
+        self, access: ConversationAccess, message_id: str, last_event_id: str | None, language: str
     ) -> Response:
         after = place_of(last_event_id) if last_event_id else EventCursor()
-        question = place.question(message_id)
+        question = access.question(message_id)
         journal = await self._channel.replies.read_journal(question)
-        if not journal or not may_follow(place.caller, journal[0]):
+        if not journal or not may_follow(access.caller, journal[0]):
             raise unknown("message")
         if after.is_past(journal[-1].id):
             raise InvalidRequestError(
@@ -182,33 +182,33 @@ class Messages:
                 param="Last-Event-ID",
             )
         if journal[-1].kind == "finished":
-            seen = self._events(place, question, after, language)
+            seen = self._events(access, question, after, language)
             if not seen.select_new_events(journal):
                 return Response(status_code=204)
-        stream = self._events(place, question, after, language)
+        stream = self._events(access, question, after, language)
         stream.resume(journal)
         return stream.response(message_id=message_id)
 
     async def _stream(
-        self, place: ConversationAccess, question: Question, message: Message
+        self, access: ConversationAccess, question: Question, message: Message
     ) -> Response:
-        admission = await self._sender.start_stream(place.caller, place.desk, message)
-        await use_session(self._channel, place)
-        stream = self._events(place, question, EventCursor(), message.language, admission)
+        admission = await self._sender.start_stream(access.caller, access.desk, message)
+        await use_session(self._channel, access)
+        stream = self._events(access, question, EventCursor(), message.language, admission)
         return stream.response(message_id=question.message_id)
 
     def _events(
         self,
-        place: ConversationAccess,
+        access: ConversationAccess,
         question: Question,
         after: EventCursor,
         language: str,
         admission: Admission | None = None,
     ) -> EventStream:
         return EventStream(
-            place.desk,
+            access.desk,
             question,
-            shows=place.shows,
+            shows=access.shows,
             stopping=self._stopping,
             meter=self._channel.meter,
             after=after,
@@ -238,7 +238,7 @@ def _make_response(answer: Answer, message_id: str) -> Response:
 
 
 def _message(
-    place: ConversationAccess, request: Request, sent: NewMessage, idempotency_key: str | None
+    access: ConversationAccess, request: Request, sent: NewMessage, idempotency_key: str | None
 ) -> Message:
     if sent.message_id is not None and idempotency_key is not None:
         raise InvalidRequestError(
@@ -253,11 +253,11 @@ def _message(
     command, arguments = parse_command(text, ())
     return Message(
         text=text,
-        conversation_id=place.conversation_id,
+        conversation_id=access.conversation_id,
         message_id=message_id if message_id is not None else uuid4().hex,
         command=command,
         arguments=arguments,
         language=choose_language(request, sent.language),
         request_id=str(request.state.request_id),
-        key_id=place.caller.key_id,
+        key_id=access.caller.key_id,
     )

@@ -66,64 +66,64 @@ class Reading:
 
         @router.get(base, response_model_exclude_none=True, summary="Read a conversation")
         async def read_conversation(
-            place: Annotated[
+            access: Annotated[
                 ConversationAccess, Depends(require_conversation(self._channel, Scope.READ))
             ],
             request: Request,
         ) -> Conversation:
             """Return the turns and messages of the conversation."""
-            return await self._read(place, choose_language(request))
+            return await self._read(access, choose_language(request))
 
         @router.delete(base, status_code=204, summary="Erase a conversation")
         async def forget_conversation(
-            place: Annotated[
+            access: Annotated[
                 ConversationAccess, Depends(require_conversation(self._channel, Scope.FORGET))
             ],
         ) -> Response:
             """End the open messages, and erase the conversation."""
-            await self._forget(place)
+            await self._forget(access)
             return Response(status_code=204)
 
         @router.post(
             f"{base}/messages/{{message_id}}/feedback", status_code=204, summary="Rate an answer"
         )
         async def rate_answer(
-            place: Annotated[
+            access: Annotated[
                 ConversationAccess, Depends(require_conversation(self._channel, Scope.FEEDBACK))
             ],
             message_id: MessageId,
             given: NewFeedback,
         ) -> Response:
             """Store a rating and a reason; the last one given counts."""
-            await self._rate(place, message_id, given)
+            await self._rate(access, message_id, given)
             return Response(status_code=204)
 
         return router
 
-    async def _read(self, place: ConversationAccess, language: str) -> Conversation:
-        question = place.question()
+    async def _read(self, access: ConversationAccess, language: str) -> Conversation:
+        question = access.question()
         recent = await self._channel.conversations.recent_messages(question, limit=MOST_MESSAGES)
         turns = await self._channel.conversations.turns(question)
-        if not recent and not turns and not place.caller.public:
+        if not recent and not turns and not access.caller.public:
             raise unknown("conversation")
         feedback = await self._channel.conversations.feedback(question)
         return Conversation(
-            conversation_id=place.conversation_id,
+            conversation_id=access.conversation_id,
             earlier=[
                 HistoryTurn(speaker=turn.speaker, text=turn.text)
                 for turn in _earlier(turns, recent)
             ],
-            messages=[_message(place, one, feedback, language) for one in recent],
+            messages=[_message(access, one, feedback, language) for one in recent],
         )
 
-    async def _forget(self, place: ConversationAccess) -> None:
+    async def _forget(self, access: ConversationAccess) -> None:
         """Erase the conversation, and with it the visitor's access to it."""
-        question = place.question()
+        question = access.question()
         await erase(self._channel.eraser, self._channel.conversations, question)
         await self._channel.conversations.end_session(question)
 
-    async def _rate(self, place: ConversationAccess, message_id: str, given: NewFeedback) -> None:
-        question = place.question(message_id)
+    async def _rate(self, access: ConversationAccess, message_id: str, given: NewFeedback) -> None:
+        question = access.question(message_id)
         reply = await self._channel.replies.read_reply(question)
         if reply is None:
             if await self._channel.replies.read_journal(question):
@@ -138,7 +138,7 @@ class Reading:
 
 
 def _message(
-    place: ConversationAccess, message: RecentMessage, feedback: dict[str, Feedback], language: str
+    access: ConversationAccess, message: RecentMessage, feedback: dict[str, Feedback], language: str
 ) -> ConversationMessage:
     ended = message.last.kind == "finished"
     message_id = message.question.message_id
@@ -147,7 +147,7 @@ def _message(
         text=str(message.first.fields.get("text") or ""),
         at=message.first.at,
         status="ended" if ended else "running",
-        answer=place.shows(message.last.fields, language) if ended else None,
+        answer=access.shows(message.last.fields, language) if ended else None,
         feedback=feedback.get(message_id),
     )
 

@@ -5,7 +5,7 @@ import { newId } from "./keeping.js";
 
 const FIRST_WAIT_MS = 400;
 const LONGEST_WAIT_MS = 10_000;
-const LONGEST_TOLD_WAIT_MS = 60_000;
+const LONGEST_RETRY_AFTER_MS = 60_000;
 
 /** Tells `turns` (the list changed), `turn` (one changed), `ended` (one got its answer while
  * somebody waited), `connection`, and `forgotten`. A turn is
@@ -48,35 +48,35 @@ export class Conversation extends EventTarget {
     turn.problem = null;
     turn.id = newId();
     turn.taken = turn.lastEvent = turn.stage = turn.waiting = turn.draft = turn.retracted = null;
-    this.#tell("turn", turn);
+    this.#notify("turn", turn);
     this.#carry(turn);
   }
 
   /** Stop what is being answered; its stream tells the end. */
   async stop(turn) {
     turn.stopping = true;
-    this.#tell("turn", turn);
+    this.#notify("turn", turn);
     try {
       await this.desk.stop(await this.#place(), turn.id);
     } catch (error) {
       if (!(error instanceof DeskError)) throw error;
       turn.stopping = false;
-      this.#tell("turn", turn);
+      this.#notify("turn", turn);
     }
   }
 
   async rate(turn, rating, reason) {
     const before = turn.feedback;
     turn.feedback = { rating, reason };
-    this.#tell("turn", turn);
+    this.#notify("turn", turn);
     try {
       await this.desk.rate(await this.#place(), turn.id, rating, reason);
-      this.keeping.tell("said");
+      this.keeping.notify("said");
       return true;
     } catch (error) {
       if (!(error instanceof DeskError)) throw error;
       turn.feedback = before;
-      this.#tell("turn", turn);
+      this.#notify("turn", turn);
       return false;
     }
   }
@@ -91,14 +91,14 @@ export class Conversation extends EventTarget {
       if (![401, 403, 404].includes(error.status)) return false;
     }
     this.keeping.clear();
-    this.keeping.tell("reset");
+    this.keeping.notify("reset");
     this.#begin();
     return true;
   }
 
   /** Do not wait any longer before the next attempt. */
   hurry() {
-    this.#tell("hurry");
+    this.#notify("hurry");
   }
 
   /** Read what was said, here or in another tab. */
@@ -106,17 +106,17 @@ export class Conversation extends EventTarget {
     const { place } = this.keeping.load();
     if (!place) return;
     const ended = new Set(this.turns.filter((turn) => turn.answer));
-    let told;
+    let stored;
     try {
-      told = await this.desk.read(place);
+      stored = await this.desk.read(place);
     } catch (error) {
       if (!(error instanceof DeskError)) throw error;
       if (error.status === 404 || error.code === "missing_conversation_token") this.#lost(place);
       else if (error.passes) this.#later(() => this.refresh());
       return;
     }
-    this.#told("refresh", true);
-    if (this.keeping.load().place?.id === place.id) this.#merge(told, ended);
+    this.#recordConnection("refresh", true);
+    if (this.keeping.load().place?.id === place.id) this.#merge(stored, ended);
   }
 
   get connection() {
@@ -129,11 +129,11 @@ export class Conversation extends EventTarget {
     this.keeping.close();
   }
 
-  /** Show what the desk told; what had `ended` before it was asked and is not told is past. */
-  #merge(told, ended) {
-    this.earlier = told.earlier ?? [];
+  /** Show the turns of the desk; those that `ended` before the request and are missing are past. */
+  #merge(stored, ended) {
+    this.earlier = stored.earlier ?? [];
     const known = new Map(this.turns.map((turn) => [turn.id, turn]));
-    const said = told.messages.map((message) => {
+    const said = stored.messages.map((message) => {
       const turn = known.get(message.message_id) ?? { id: message.message_id, text: message.text };
       known.delete(turn.id);
       turn.taken = true;
@@ -141,14 +141,14 @@ export class Conversation extends EventTarget {
       turn.answer ??= message.answer;
       return turn;
     });
-    const unheard = [...known.values()].filter((turn) => !ended.has(turn));
-    this.turns = [...said, ...unheard];
+    const unconfirmed = [...known.values()].filter((turn) => !ended.has(turn));
+    this.turns = [...said, ...unconfirmed];
     this.#keepWaiting();
-    this.#tell("turns");
+    this.#notify("turns");
     for (const turn of said) if (!turn.answer) this.#carry(turn);
   }
 
-  /** Carry one message until it has its outcome, whatever breaks on the way. */
+  /** Carry one message until it has its outcome, whatever breaks. */
   async #carry(turn) {
     if (this.carried.has(turn)) return;
     this.carried.add(turn);
@@ -169,23 +169,23 @@ export class Conversation extends EventTarget {
     }
     this.carried.delete(turn);
     if (signal.aborted) return;
-    this.#told(turn, true);
+    this.#recordConnection(turn, true);
     this.#keepWaiting();
-    this.#tell("turn", turn);
+    this.#notify("turn", turn);
     if (!turn.answer) return;
-    this.#tell("ended", turn);
-    this.keeping.tell("said");
+    this.#notify("ended", turn);
+    this.keeping.notify("said");
   }
 
-  async #listen(turn, signal, heard) {
+  async #listen(turn, signal, onEvent) {
     const place = await this.#place();
     const events = turn.taken
       ? this.desk.follow(place, turn.id, turn.lastEvent, signal)
       : this.desk.send(place, turn, signal);
     for await (const event of events) {
       if (signal.aborted) return;
-      heard();
-      this.#told(turn, true);
+      onEvent();
+      this.#recordConnection(turn, true);
       this.#take(turn, event);
     }
   }
@@ -197,7 +197,7 @@ export class Conversation extends EventTarget {
     } else if (name === "accepted") {
       turn.taken = true;
       this.#keepWaiting();
-      this.keeping.tell("said");
+      this.keeping.notify("said");
     } else if (name === "stage") {
       turn.stage = data.stage;
       turn.attempt = data.attempt;
@@ -211,20 +211,20 @@ export class Conversation extends EventTarget {
     } else if (name === "done") {
       turn.answer = data;
     }
-    this.#tell("turn", turn);
+    this.#notify("turn", turn);
   }
 
   /** Decide what an error means for a message; returns how long to wait at least. */
   async #judge(turn, error) {
     if (error.passes || error.status === 204) {
-      if (error.passes) this.#told(turn, false);
+      if (error.passes) this.#recordConnection(turn, false);
       if (error.status === 204) await this.refresh();
-      return told(error);
+      return retryAfterMs(error);
     }
-    if (error.status === 429 && told(error) <= LONGEST_TOLD_WAIT_MS) {
+    if (error.status === 429 && retryAfterMs(error) <= LONGEST_RETRY_AFTER_MS) {
       turn.waiting = true; // in line, and no connection was lost
-      this.#tell("turn", turn);
-      return Math.max(told(error), 1000);
+      this.#notify("turn", turn);
+      return Math.max(retryAfterMs(error), 1000);
     }
     if (error.status === 404 && turn.taken) {
       turn.taken = turn.lastEvent = turn.waiting = null; // the desk knows nothing of it: send it again
@@ -260,7 +260,7 @@ export class Conversation extends EventTarget {
 
   #add(turn) {
     this.turns.push(turn);
-    this.#tell("turns");
+    this.#notify("turns");
     return turn;
   }
 
@@ -269,7 +269,7 @@ export class Conversation extends EventTarget {
     if (this.keeping.load().place?.id !== place.id) return;
     this.keeping.clear();
     this.turns = this.turns.filter((turn) => !turn.answer);
-    this.#tell("turns");
+    this.#notify("turns");
   }
 
   #begin() {
@@ -279,20 +279,20 @@ export class Conversation extends EventTarget {
     this.earlier = [];
     this.troubled.clear();
     this.carried.clear();
-    this.#tell("turns");
-    this.#tell("connection");
-    this.#tell("forgotten");
+    this.#notify("turns");
+    this.#notify("connection");
+    this.#notify("forgotten");
   }
 
-  #told(who, good) {
+  #recordConnection(who, good) {
     const before = this.troubled.size;
     if (good) this.troubled.delete(who);
     else this.troubled.add(who);
-    if (before !== this.troubled.size) this.#tell("connection");
+    if (before !== this.troubled.size) this.#notify("connection");
   }
 
   async #later(act) {
-    this.#told("refresh", false);
+    this.#recordConnection("refresh", false);
     const { signal } = this.life;
     await this.#pause(2 * FIRST_WAIT_MS + 2000 * Math.random(), signal);
     if (!signal.aborted) await act();
@@ -315,7 +315,7 @@ export class Conversation extends EventTarget {
     });
   }
 
-  #tell(name, detail = null) {
+  #notify(name, detail = null) {
     this.dispatchEvent(new CustomEvent(name, { detail }));
   }
 }
@@ -325,7 +325,7 @@ function joined(before, { offset, text }) {
   return [...(before?.text ?? "")].slice(0, offset).join("") + text;
 }
 
-function told(error) {
+function retryAfterMs(error) {
   return error.retryAfterMs ?? 0;
 }
 

@@ -1,6 +1,6 @@
 // Speaks with the desk over HTTP, as docs/http.md tells.
 
-import { mending } from "./mending.js";
+import { recoveryHint } from "./recovery.js";
 
 const SILENCE_MS = 30_000; // the desk says something every 10 seconds
 const WATCH_MS = 5_000;
@@ -38,8 +38,8 @@ export class Desk {
   }
 
   async open() {
-    const told = await this.#json("POST", "/v1/conversations");
-    return { id: told.conversation_id, token: told.token ?? null };
+    const opened = await this.#json("POST", "/v1/conversations");
+    return { id: opened.conversation_id, token: opened.token ?? null };
   }
 
   read(place) {
@@ -55,7 +55,7 @@ export class Desk {
     await this.#json("POST", `${path(place)}/messages/${messageId}/feedback`, { place, body });
   }
 
-  /** Stop a message; who follows it hears of its end. */
+  /** Stop a message; its followers get its end. */
   async stop(place, id) {
     await this.#json("POST", `${path(place)}/messages/${id}/cancel`, { place });
   }
@@ -85,9 +85,9 @@ export class Desk {
   async *#events(method, address, { signal, headers = {}, ...options }) {
     const silence = new AbortController();
     const either = AbortSignal.any([signal, silence.signal]);
-    let heard = Date.now();
+    let receivedAt = Date.now();
     const watch = setInterval(() => {
-      if (Date.now() - heard > SILENCE_MS) silence.abort();
+      if (Date.now() - receivedAt > SILENCE_MS) silence.abort();
     }, WATCH_MS);
     try {
       const wanted = { ...options, headers: { Accept: "text/event-stream", ...headers } };
@@ -95,7 +95,7 @@ export class Desk {
       if (answer.status === 204) throw new DeskError(204);
       const parse = eventParser();
       for await (const text of pieces(answer.body)) {
-        heard = Date.now();
+        receivedAt = Date.now();
         yield* parse(text);
       }
     } finally {
@@ -113,15 +113,15 @@ export class Desk {
     const options = { method, headers: sent, body: body && JSON.stringify(body), signal, ...ALONE };
     const answer = await this.#fetch(`${this.url}${address}${assistant}`, options);
     if (answer.ok) return answer;
-    const told = await answer.json().catch(() => null);
-    const code = told?.error?.code ?? "";
+    const body = await answer.json().catch(() => null);
+    const code = body?.error?.code ?? "";
     this.#hint(code);
     const seconds = Number.parseFloat(answer.headers.get("Retry-After"));
     const wait = Number.isFinite(seconds) ? seconds * 1000 : null;
     throw new DeskError(answer.status, code, wait);
   }
 
-  /** Fetch; what a page may not read looks like a lost connection, and is told apart from it. */
+  /** Fetch; what a page may not read looks like a lost connection, and is separated from it here. */
   async #fetch(address, options) {
     for (let probed = false; ; probed = true) {
       try {
@@ -156,9 +156,9 @@ export class Desk {
     throw new DeskError(403, code);
   }
 
-  /** Tell who runs the desk, once, what to mend. */
+  /** Show the operator of the desk, once, how to fix it. */
   #hint(code) {
-    const words = mending(code, this);
+    const words = recoveryHint(code, this);
     if (!words || this.hints.has(code)) return;
     this.hints.add(code);
     console[code === "unreachable" ? "info" : "error"](`Refdesk: ${words}`);

@@ -6,17 +6,17 @@ import { limited } from "./limits.js";
 const LONGEST_REASON = 1000;
 const SHOWN_MS = 2500;
 
-/** Return the row; `rate(thumb, reason)` keeps a rating, `say(text)` announces. */
+/** Return the row; `rate(rating, reason)` stores a rating, `say(text)` announces. */
 export function answerTools(turn, { words, rate, say }) {
   const copy = iconButton("copy", words.copy, () => copied(turn.answer).then(flash));
-  const told = make("span", { class: "told" });
+  const confirmation = make("span", { class: "confirmation" });
   const row = make("div", { class: "tools" }, copy);
-  const thumbs = { up: words.helpful, down: words.unhelpful };
-  const buttons = Object.entries(thumbs).map(([thumb, label]) =>
-    iconButton(thumb, label, () => press(thumb), { "data-thumb": thumb, "aria-pressed": "false" }),
+  const ratings = { up: words.helpful, down: words.unhelpful };
+  const buttons = Object.entries(ratings).map(([rating, label]) =>
+    iconButton(rating, label, () => press(rating), { "data-rating": rating, "aria-pressed": "false" }),
   );
   const box = make("div", {}, row);
-  row.append(...buttons, told);
+  row.append(...buttons, confirmation);
 
   function flash(done) {
     if (!done) return;
@@ -24,26 +24,26 @@ export function answerTools(turn, { words, rate, say }) {
   }
 
   function show(text) {
-    told.textContent = text;
+    confirmation.textContent = text;
     say(text);
-    setTimeout(() => (told.textContent = ""), SHOWN_MS);
+    setTimeout(() => (confirmation.textContent = ""), SHOWN_MS);
   }
 
-  async function press(thumb) {
+  async function press(rating) {
     box.querySelector(".reason")?.remove();
-    const kept = rate(thumb, "");
-    if (thumb === "down") ask(thumb);
+    const kept = rate(rating, "");
+    if (rating === "down") ask(rating);
     if (!(await kept)) show(words.unsent);
-    else if (thumb === "up") show(words.thanks);
+    else if (rating === "up") show(words.thanks);
   }
 
-  function ask(thumb) {
+  function ask(rating) {
     const field = make("textarea", { id: "reason", dir: "auto" });
     const limit = limited(field, LONGEST_REASON, { words, say });
     field.addEventListener("input", limit.fits);
     const done = () => {
       form.remove();
-      row.querySelector(`[data-thumb="${thumb}"]`).focus();
+      row.querySelector(`[data-rating="${rating}"]`).focus();
     };
     const submit = async (event) => {
       event.preventDefault();
@@ -52,7 +52,7 @@ export function answerTools(turn, { words, rate, say }) {
         return;
       }
       done();
-      show((await rate(thumb, field.value.trim())) ? words.thanks : words.unsent);
+      show((await rate(rating, field.value.trim())) ? words.thanks : words.unsent);
     };
     const form = make(
       "form",
@@ -84,7 +84,7 @@ export function answerTools(turn, { words, rate, say }) {
     node: box,
     update() {
       for (const button of buttons) {
-        const pressed = turn.feedback?.rating === button.dataset.thumb;
+        const pressed = turn.feedback?.rating === button.dataset.rating;
         button.setAttribute("aria-pressed", String(pressed));
       }
     },

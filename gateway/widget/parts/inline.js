@@ -132,8 +132,8 @@ class Line {
     if (close === undefined || this.text[close + 1] !== "(" || this.reading.linked) return false;
     const end = this.#addressEnd(close + 2);
     if (end < 0) return false;
-    const told = this.text.slice(close + 2, end).trim().split(/\s/, 1)[0];
-    const place = mark ? null : this.reading.follows(told.replace(/^<|>$/g, ""));
+    const address = this.text.slice(close + 2, end).trim().split(/\s/, 1)[0];
+    const place = mark ? null : this.reading.follows(address.replace(/^<|>$/g, ""));
     const inner = this.text.slice(open + 1, close);
     const node = place ? anchor(place) : make("span");
     readInline(node, inner, { ...this.reading, linked: true }, this.depth + 1);
@@ -157,10 +157,10 @@ class Line {
 
   #angle() {
     const end = this.text.slice(this.at, this.at + 2000).indexOf(">");
-    const told = end > 0 ? this.text.slice(this.at + 1, this.at + end) : "";
-    const place = /^https?:\S+$/.test(told) ? this.reading.follows(told) : null;
+    const address = end > 0 ? this.text.slice(this.at + 1, this.at + end) : "";
+    const place = /^https?:\S+$/.test(address) ? this.reading.follows(address) : null;
     return place && !this.reading.linked
-      ? this.#put(anchor(place, told), this.at + end + 1)
+      ? this.#put(anchor(place, address), this.at + end + 1)
       : false;
   }
 
@@ -168,10 +168,10 @@ class Line {
     BARE_ADDRESS.lastIndex = this.at;
     const found = this.reading.linked ? null : BARE_ADDRESS.exec(this.text);
     if (!found || WORD.test(this.text[this.at - 1] ?? "")) return false;
-    let told = withoutEnd(found[0]);
-    if (told.endsWith(")") && !told.includes("(")) told = told.slice(0, -1);
-    const place = this.reading.follows(told);
-    return place ? this.#put(anchor(place, told), this.at + told.length) : false;
+    let address = withoutEnd(found[0]);
+    if (address.endsWith(")") && !address.includes("(")) address = address.slice(0, -1);
+    const place = this.reading.follows(address);
+    return place ? this.#put(anchor(place, address), this.at + address.length) : false;
   }
 
   #emphasis() {
@@ -233,8 +233,8 @@ function matched(text) {
   return ends;
 }
 
-/** Return a link that tells nobody where it was followed. */
+/** Return a link without a referrer. */
 export function anchor(place, text = "") {
-  const told = { href: place, target: "_blank", rel: "noopener noreferrer nofollow", title: place };
-  return make("a", told, text);
+  const attributes = { href: place, target: "_blank", rel: "noopener noreferrer nofollow", title: place };
+  return make("a", attributes, text);
 }

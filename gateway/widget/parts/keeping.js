@@ -16,13 +16,13 @@ export class Keeping extends EventTarget {
 
   /** Return `{ place, waiting }`: the conversation, and messages that no desk has taken yet. */
   load() {
-    let told = this.held;
+    let stored = this.held;
     try {
-      told = this.#storage().getItem(this.name) ?? told;
+      stored = this.#storage().getItem(this.name) ?? stored;
     } catch {
       // A browser that keeps nothing: what is held lasts as long as the page.
     }
-    return read(told);
+    return read(stored);
   }
 
   save(kept) {
@@ -43,8 +43,8 @@ export class Keeping extends EventTarget {
     }
   }
 
-  /** Tell the other tabs: `said` or `reset`. */
-  tell(what) {
+  /** Notify the other tabs: `said` or `reset`. */
+  notify(what) {
     this.channel?.postMessage(what);
   }
 
@@ -57,10 +57,10 @@ export class Keeping extends EventTarget {
   }
 }
 
-function read(told) {
+function read(stored) {
   const nothing = { place: null, waiting: [] };
   try {
-    const kept = JSON.parse(told);
+    const kept = JSON.parse(stored);
     if (typeof kept?.place?.id !== "string") return nothing;
     const waiting = Array.isArray(kept.waiting) ? kept.waiting : [];
     const whole = ({ id, text }) => typeof id === "string" && typeof text === "string";

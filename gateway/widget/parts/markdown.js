@@ -64,12 +64,12 @@ function closes(line, mark) {
 function readHeading(parent, lines, at, reading) {
   const marks = HEADING.exec(lines[at])?.[1];
   if (!marks) return at;
-  let told = lines[at].trim().slice(marks.length).trim();
-  if (/\s#+$/.test(told.slice(-8))) told = told.replace(/#{1,6}$/, "").trim();
+  let title = lines[at].trim().slice(marks.length).trim();
+  if (/\s#+$/.test(title.slice(-8))) title = title.replace(/#{1,6}$/, "").trim();
   // No level is left out below the panel's own heading, whatever the text says.
   reading.level = Math.min(6, Math.max(3, marks.length + 2), reading.level + 1);
   const node = make(`h${reading.level}`, { dir: "auto" });
-  readInline(node, told, reading);
+  readInline(node, title, reading);
   parent.append(node);
   return at + 1;
 }
@@ -113,7 +113,7 @@ function readList(parent, lines, at, reading, depth) {
 
 function sameKind(line, mark) {
   const found = line === undefined || RULE.test(line) ? null : ITEM.exec(line);
-  const kind = (told) => told.at(-1);
+  const kind = (marker) => marker.at(-1);
   return found && kind(found[2]) === kind(mark) ? found : null;
 }
 
@@ -157,8 +157,8 @@ function readTable(parent, lines, at, reading) {
   while (end < lines.length && lines[end].includes("|")) end += 1;
   const head = make("tr", {}, ...columns.map((cell) => cellNode("th", cell, reading)));
   const rows = lines.slice(at + 2, end).map((line) => {
-    const told = cells(line).slice(0, columns.length);
-    return make("tr", {}, ...told.map((cell) => cellNode("td", cell, reading)));
+    const shown = cells(line).slice(0, columns.length);
+    return make("tr", {}, ...shown.map((cell) => cellNode("td", cell, reading)));
   });
   const table = make("table", { dir: "auto" }, make("thead", {}, head), make("tbody", {}, ...rows));
   const named = { class: "table", tabindex: "0", role: "region", "aria-label": reading.words.table };
@@ -167,10 +167,10 @@ function readTable(parent, lines, at, reading) {
 }
 
 function cells(line) {
-  let told = line.trim();
-  if (told.startsWith("|")) told = told.slice(1);
-  if (told.endsWith("|") && !told.endsWith("\\|")) told = told.slice(0, -1);
-  return told.split(/(?<!\\)\|/).map((cell) => cell.trim());
+  let row = line.trim();
+  if (row.startsWith("|")) row = row.slice(1);
+  if (row.endsWith("|") && !row.endsWith("\\|")) row = row.slice(0, -1);
+  return row.split(/(?<!\\)\|/).map((cell) => cell.trim());
 }
 
 function cellNode(tag, cell, reading) {
@@ -184,8 +184,8 @@ function readParagraph(parent, lines, at, reading, depth) {
   const deep = depth >= DEEPEST_BLOCK;
   while (end < lines.length && lines[end].trim() && (deep || !begins(lines[end]))) end += 1;
   const node = make("p", { dir: "auto" });
-  const told = lines.slice(at, end).map((line) => line.trimStart());
-  readInline(node, told.join("\n").trimEnd(), reading);
+  const trimmed = lines.slice(at, end).map((line) => line.trimStart());
+  readInline(node, trimmed.join("\n").trimEnd(), reading);
   parent.append(node);
   return end;
 }

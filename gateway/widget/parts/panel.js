@@ -7,15 +7,15 @@ import { TurnView } from "./turn.js";
 const ROOM_PX = 12;
 
 export class Panel {
-  /** `told`: what the page said (`heading`, `greeting`, `questions`, `placeholder`, `disclaimer`,
+  /** `options`: the attributes of the element (`heading`, `greeting`, `questions`, `placeholder`, `disclaimer`,
    * `template`); `close()` when it can be closed. */
-  constructor(conversation, { words, told, close }) {
+  constructor(conversation, { words, options, close }) {
     this.conversation = conversation;
     this.words = words;
-    this.told = told;
+    this.options = options;
     this.views = new Map();
     this.events = new AbortController();
-    this.title = make("h2", { id: "title", dir: "auto" }, told.heading || words.title);
+    this.title = make("h2", { id: "title", dir: "auto" }, options.heading || words.title);
     this.fresh = iconButton("fresh", words.fresh, () => this.#confirm());
     const shut = close ? iconButton("close", words.close, close) : null;
     const mark = make("span", { class: "mark" }, icon("book"));
@@ -27,7 +27,7 @@ export class Panel {
     this.notice = make("div", { class: "notice", hidden: true });
     this.asking = make("div", { class: "notice", hidden: true });
     this.status = make("div", { class: "unseen", role: "status", "aria-live": "polite" });
-    const { placeholder, disclaimer } = told;
+    const { placeholder, disclaimer } = options;
     const ask = (text) => this.ask(text);
     const say = (text) => this.say(text);
     this.composer = composer({ words, placeholder, disclaimer, ask, say });
@@ -118,13 +118,13 @@ export class Panel {
           conversation.stop(running);
         },
         again: (failed) => conversation.again(failed),
-        rate: (rated, thumb, reason) => {
+        rate: (rated, rating, reason) => {
           this.following = false; // whoever rates an answer reads there
-          return conversation.rate(rated, thumb, reason);
+          return conversation.rate(rated, rating, reason);
         },
         say: (text) => this.say(text),
       };
-      view = new TurnView(turn, { words: this.words, template: this.told.template, desk });
+      view = new TurnView(turn, { words: this.words, template: this.options.template, desk });
       this.views.set(turn, view);
     }
     return view;
@@ -151,14 +151,14 @@ export class Panel {
       this.start.replaceChildren(...said);
     } else if (empty) {
       this.start.className = "hello";
-      this.start.replaceChildren(make("p", { dir: "auto" }, this.told.greeting || this.words.hello));
-      if (this.told.questions.length) this.start.append(this.#examples());
+      this.start.replaceChildren(make("p", { dir: "auto" }, this.options.greeting || this.words.hello));
+      if (this.options.questions.length) this.start.append(this.#examples());
     } else this.start.replaceChildren();
     this.start.hidden = !this.start.hasChildNodes();
   }
 
   #examples() {
-    const choices = this.told.questions.map((text) => {
+    const choices = this.options.questions.map((text) => {
       const onclick = () => this.ask(text, { pressed: true });
       return make("button", { type: "button", class: "choice", dir: "auto", onclick }, text);
     });

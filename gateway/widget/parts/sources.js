@@ -28,8 +28,8 @@ export class Sources {
     const title = plainTitle(place.title);
     const label = `${this.words.source.replace("{n}", number)}: ${title}`;
     if (place.address) {
-      const told = { class: "cite", href: place.address, title, ...OPENS };
-      const node = make("a", told, String(number));
+      const attributes = { class: "cite", href: place.address, title, ...OPENS };
+      const node = make("a", attributes, String(number));
       node.setAttribute("aria-label", `${label} (${this.words.tab})`);
       return node;
     }
@@ -87,6 +87,6 @@ function described(source, template) {
   const title = headings.at(-1) || source.title || source.path || "";
   const above = [...new Set([...(source.crumbs ?? []), source.title, ...headings.slice(0, -1)])];
   const address = placeOf(source, template);
-  const told = above.filter((part) => part && part !== title);
-  return { numbers: [], title, above: told.join(" › ") || source.path || null, address };
+  const distinct = above.filter((part) => part && part !== title);
+  return { numbers: [], title, above: distinct.join(" › ") || source.path || null, address };
 }

@@ -166,7 +166,7 @@ export class TurnView {
   #tools() {
     return answerTools(this.turn, {
       words: this.words,
-      rate: (thumb, reason) => this.desk.rate(this.turn, thumb, reason),
+      rate: (rating, reason) => this.desk.rate(this.turn, rating, reason),
       say: this.desk.say,
     });
   }

@@ -88,14 +88,14 @@ class RefdeskWidget extends HTMLElement {
     this.life = new AbortController();
     this.conversation = this.#conversation(language);
     const close = this.inline ? null : () => this.close();
-    this.panel = new Panel(this.conversation, { words, told: this.#told(), close });
+    this.panel = new Panel(this.conversation, { words, options: this.#options(), close });
     this.box = this.inline ? this.#section() : this.#dialog();
     this.box.append(...this.panel.parts);
     const outer = { lang: language, dir: this.getAttribute("dir") || directionOf(language) };
     this.launcher = this.inline ? null : this.#launcher(words);
-    // What is clicked beside fields and buttons keeps focus here, so that Escape is heard.
-    const heard = { class: "outer", tabindex: "-1", onkeydown: (event) => this.#escape(event) };
-    this.root.replaceChildren(make("div", { ...outer, ...heard }, this.box, this.launcher));
+    // What is clicked outside of fields and buttons keeps focus here, so that Escape works.
+    const focusable = { class: "outer", tabindex: "-1", onkeydown: (event) => this.#escape(event) };
+    this.root.replaceChildren(make("div", { ...outer, ...focusable }, this.box, this.launcher));
     this.#listen();
     this.conversation.restore();
     if (!this.inline && this.hasAttribute("open")) this.#show({ focus: false });
@@ -109,25 +109,25 @@ class RefdeskWidget extends HTMLElement {
   }
 
   #conversation(language) {
-    const told = (name) => this.getAttribute(name) ?? "";
-    const url = told("desk") || (SCRIPT ? new URL(SCRIPT.src).origin : location.origin);
-    const key = told("key");
-    const assistant = told("assistant");
+    const attribute = (name) => this.getAttribute(name) ?? "";
+    const url = attribute("desk") || (SCRIPT ? new URL(SCRIPT.src).origin : location.origin);
+    const key = attribute("key");
+    const assistant = attribute("assistant");
     const desk = new Desk({ url, key, assistant, language });
     // A key's id, not its secret half, names what is kept.
     const name = [desk.url, key.split("_")[2] ?? "", assistant].join("|");
-    return new Conversation(desk, new Keeping(name, { lasting: told("remember") !== "tab" }));
+    return new Conversation(desk, new Keeping(name, { lasting: attribute("remember") !== "tab" }));
   }
 
-  #told() {
-    const told = (name) => this.getAttribute(name) ?? "";
-    const questions = told("questions").split("|").map((text) => text.trim()).filter(Boolean);
+  #options() {
+    const attribute = (name) => this.getAttribute(name) ?? "";
+    const questions = attribute("questions").split("|").map((text) => text.trim()).filter(Boolean);
     return {
-      heading: told("heading"),
-      greeting: told("greeting"),
-      placeholder: told("placeholder"),
-      disclaimer: told("disclaimer"),
-      template: told("source-url"),
+      heading: attribute("heading"),
+      greeting: attribute("greeting"),
+      placeholder: attribute("placeholder"),
+      disclaimer: attribute("disclaimer"),
+      template: attribute("source-url"),
       questions,
     };
   }
@@ -158,9 +158,9 @@ class RefdeskWidget extends HTMLElement {
 
   #launcher(words) {
     const label = this.getAttribute("label") || words.ask;
-    const told = { type: "button", class: "launcher", "aria-haspopup": "dialog", "aria-expanded": "false" };
+    const attributes = { type: "button", class: "launcher", "aria-haspopup": "dialog", "aria-expanded": "false" };
     const onclick = () => (this.box.open ? this.close() : this.open());
-    return make("button", { ...told, "aria-controls": "panel", onclick }, icon("ask"), make("span", {}, label));
+    return make("button", { ...attributes, "aria-controls": "panel", onclick }, icon("ask"), make("span", {}, label));
   }
 
   #listen() {

@@ -75,10 +75,10 @@ def delivery(**changes: object) -> Delivery:
 
 def examples() -> dict[str, list[tuple[Delivery, Settlement]]]:
     """Return batches by name; each is one call."""
-    notice = FrameSend("manager", b"told")
+    notice = FrameSend("manager", b"notice")
     deaths = (Death("w8", 1.5), Death("w9", 2.25))
     whole, changed = FixedFrame("a"), FixedFrame("b")
-    base = BaseFrame("door", whole, len(whole.encode()))
+    base = BaseFrame("submitted", whole, len(whole.encode()))
     return {
         "forward": [(delivery(), Forward((FrameSend("search", b"next"),), NOTES))],
         "forward with a last resort": [

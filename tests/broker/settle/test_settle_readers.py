@@ -137,13 +137,13 @@ def test_lua_reads_a_burial_and_its_notice_under_their_names() -> None:
 
     assert found["arguments"]["deaths"] == "w8@1500 w9@2250"
     assert found["arguments"]["worker"] == "w9"
-    assert found["sends"] == [{"role": "manager", "form": "whole", "frame": "told"}]
+    assert found["sends"] == [{"role": "manager", "form": "whole", "frame": "notice"}]
 
 
 @pytest.mark.parametrize(
     ("name", "form", "base"),
     [
-        ("forward of a part", "part", "door"),
+        ("forward of a part", "part", "submitted"),
         ("forward that keeps its frame", "kept", "manager:1700000000000-7"),
     ],
 )

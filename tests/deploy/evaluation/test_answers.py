@@ -153,7 +153,7 @@ def test_one_question_can_be_run_again_alone(
 
 @pytest.mark.usefixtures("_elsewhere")
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("--page", "page.pdf"), "expected a page .html or .md at --page, found 'page.pdf'"),
         (("--output", "."), "expected a new or an empty folder at --output, found '.'"),
@@ -166,13 +166,13 @@ def test_one_question_can_be_run_again_alone(
     ],
 )
 def test_a_run_that_cannot_end_well_is_refused_before_anything_is_asked(
-    words: tuple[str, ...], told: str, data: Path, capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...], message: str, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     status = main(("evaluate", "answers", "--data", str(data), *words))
 
     said = capsys.readouterr()
     assert status == 1
-    assert told in said.err
+    assert message in said.err
     assert "question 1" not in said.err
 
 

@@ -66,7 +66,7 @@ async def test_a_folder_of_something_else_is_named_with_what_was_expected(
 
 
 @pytest.mark.slow
-async def test_questions_inside_and_outside_are_told_apart_on_a_small_collection(
+async def test_questions_inside_and_outside_are_distinguished_on_a_small_collection(
     tmp_path: Path,
 ) -> None:
     passages(tmp_path)

@@ -118,7 +118,7 @@ def test_every_fault_names_its_file_and_line_and_what_was_expected(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "told"),
+    ("text", "name", "message"),
     [
         ("[[question]\n", "golden.toml", "golden.toml:1: expected TOML, found: "),
         ("title = 'x'\n", "golden.toml", "golden.toml: expected only [[question]] tables, found "),
@@ -129,11 +129,11 @@ def test_every_fault_names_its_file_and_line_and_what_was_expected(tmp_path: Pat
     ],
 )
 def test_a_file_that_holds_something_else_is_refused(
-    text: str, name: str, told: str, tmp_path: Path
+    text: str, name: str, message: str, tmp_path: Path
 ) -> None:
     write(tmp_path, text, name)
 
-    assert faults_of(tmp_path)[0].startswith(told)
+    assert faults_of(tmp_path)[0].startswith(message)
 
 
 def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
@@ -159,9 +159,9 @@ def test_many_faults_are_counted_after_the_first_twenty(tmp_path: Path) -> None:
 def test_a_folder_without_golden_questions_is_named_with_what_it_holds(tmp_path: Path) -> None:
     write(tmp_path, "", "other.toml")
 
-    [told] = faults_of(tmp_path)
-    assert told.startswith("expected golden*.toml or golden*.jsonl in ")
-    assert told.endswith("found other.toml")
+    [fault] = faults_of(tmp_path)
+    assert fault.startswith("expected golden*.toml or golden*.jsonl in ")
+    assert fault.endswith("found other.toml")
 
 
 def test_questions_are_selected_by_id(tmp_path: Path) -> None:

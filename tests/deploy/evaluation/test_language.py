@@ -27,7 +27,7 @@ def write(folder: Path, name: str, rows: list[dict[str, object]]) -> None:
     (folder / name).write_text("\n".join(lines), encoding="utf-8")
 
 
-async def test_accuracy_is_told_by_kind_length_and_language(tmp_path: Path) -> None:
+async def test_accuracy_is_reported_by_kind_length_and_language(tmp_path: Path) -> None:
     rows: list[dict[str, object]] = [
         {"text": "Wo?", "lang": "de", "kind": "question"},
         {"text": "Where is it?", "lang": "en", "kind": "question"},
@@ -39,15 +39,15 @@ async def test_accuracy_is_told_by_kind_length_and_language(tmp_path: Path) -> N
     figures = await evaluate(tmp_path, detector=AlwaysGerman())
 
     assert figures["texts"] == 4
-    told = figures["without_context"]
-    assert isinstance(told, dict)
-    assert told["all"] == {"texts": 4, "accuracy": 0.5}
-    assert told["by_kind"]["question (texts)"] == {"texts": 3, "accuracy": 0.3333}
-    assert told["by_words"]["1"] == {"texts": 1, "accuracy": 1.0}
-    assert set(told["by_language"]) == {"de", "en", "no"}
+    accuracy = figures["without_context"]
+    assert isinstance(accuracy, dict)
+    assert accuracy["all"] == {"texts": 4, "accuracy": 0.5}
+    assert accuracy["by_kind"]["question (texts)"] == {"texts": 3, "accuracy": 0.3333}
+    assert accuracy["by_words"]["1"] == {"texts": 1, "accuracy": 1.0}
+    assert set(accuracy["by_language"]) == {"de", "en", "no"}
 
 
-async def test_short_turns_are_heard_in_their_conversation(tmp_path: Path) -> None:
+async def test_short_turns_are_read_in_their_conversation(tmp_path: Path) -> None:
     history = [{"speaker": "user", "text": "Come posso creare un nuovo utente?"}]
     write(
         tmp_path,

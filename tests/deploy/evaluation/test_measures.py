@@ -127,11 +127,11 @@ def test_a_page_is_named_by_the_last_parts_of_its_path(place: str, page: str, fo
 
 async def test_a_believed_judge_finds_a_statement_in_other_words() -> None:
     case = GoldenCase("x", "How many?", must_say=(("fifty calls may be made",),))
-    told = make_asked_case(f"{LIMIT} [1]", case)
+    asked = make_asked_case(f"{LIMIT} [1]", case)
 
     doubted, believed = [
         await measure_answer(
-            told, ScriptedModel([judgement(True), judgement(True)]), believed=believed
+            asked, ScriptedModel([judgement(True), judgement(True)]), believed=believed
         )
         for believed in (False, True)
     ]
@@ -189,10 +189,10 @@ async def test_a_page_shows_what_others_wrote_as_text(name: str) -> None:
     hostile = "```\n</pre><script>alert(1)</script> ``` ![x](http://evil.example)\u202e"
     case = GoldenCase(id="x", question=hostile, must_say=((hostile,),), turns=(hostile,))
     evidence = {1: f"{hostile}\n{LIMIT}"}
-    told = AskedCase(
+    asked = AskedCase(
         case, make_asked_case(f"{hostile} [1]").reply, evidence, CallTotals(), seconds=0.1
     )
-    variant = MeasuredVariant(hostile, (await measure_answer(told),))
+    variant = MeasuredVariant(hostile, (await measure_answer(asked),))
 
     page = make_page(Path(name), [variant], (hostile,))
 

@@ -64,8 +64,8 @@ class GuardedRedis:
     async def refusals(self) -> list[tuple[str, str]]:
         """Who was refused what; naming the library at a connection is not ours to need."""
         rows = await self.operator.acl_log()
-        told = [(str(row["username"]), str(row["object"])) for row in rows]
-        return [(name, what) for name, what in told if not what.startswith("client")]
+        denied = [(str(row["username"]), str(row["object"])) for row in rows]
+        return [(name, what) for name, what in denied if not what.startswith("client")]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What the repository tells contributors calls what exists."""
+"""The commands that the repository shows to contributors exist."""
 
 import re
 import subprocess

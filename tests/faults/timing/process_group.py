@@ -23,7 +23,7 @@ PATIENCE_SECONDS = 30
 
 
 class ProcessGroup:
-    """Processes on one Redis; whoever dies is replaced only when told so."""
+    """Processes on one Redis; whoever dies is replaced only on request."""
 
     def __init__(self, url: str, lease_seconds: float) -> None:
         self.client: Any = connect(url)
@@ -63,7 +63,7 @@ class ProcessGroup:
     async def ask(
         self, text: str, *, deadline_seconds: float = 60.0, conversation: str = ""
     ) -> Question:
-        """Submit a question whose text tells the handler what to do."""
+        """Submit a question whose text instructs the handler."""
         name = f"m{next(self._names)}"
         envelope = Envelope(
             tenant="acme",
@@ -94,8 +94,8 @@ class ProcessGroup:
         """Return the next start of a handler: message, process and time."""
         found = await self._pop(scripted_process.STARTED)
         assert found, "no handler was started"
-        told: dict[str, Any] = json.loads(found)
-        return told
+        started: dict[str, Any] = json.loads(found)
+        return started
 
     async def _pop(self, name: str) -> bytes | None:
         """Return the next of a list; a long wait looks like a dead server."""

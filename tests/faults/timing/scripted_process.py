@@ -44,8 +44,8 @@ class Actor:
         act, _, seconds = text.partition(" ")
         now = await redis_time(self._client)
         if act != "work":
-            told = {"message": envelope.message_id, "pid": os.getpid(), "at": now}
-            await self._client.rpush(STARTED, json.dumps(told))
+            event = {"message": envelope.message_id, "pid": os.getpid(), "at": now}
+            await self._client.rpush(STARTED, json.dumps(event))
         match act:
             case "kill":
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -43,7 +43,7 @@ texts = st.one_of(markdown, hostile)
 
 
 def paint(piece: Marked) -> list[tuple[str, frozenset[tuple[str, str]]]]:
-    """Tell for each character of a piece what it is marked as."""
+    """Return for each character of a piece what it is marked as."""
     return [
         (
             character,

@@ -1,4 +1,4 @@
-"""A door ends when it is told to, also when a client loses the one cancellation of a loop."""
+"""A channel ends when it is cancelled, also when a client loses the one cancellation of a loop."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from gateway.chat.cancellation import raise_if_cancelled
-from tests.support.chat_harness import push_door_of
+from tests.support.chat_harness import open_connector
 from tests.support.fake_channel import FakeChannel
 from tests.support.worker_harness import WorkerHarness
 
@@ -49,11 +49,11 @@ class DeafBroker:
         return self.results
 
 
-async def test_a_door_ends_though_the_renewal_of_its_outcomes_did_not_hear_of_it(
+async def test_a_channel_ends_though_the_renewal_of_its_outcomes_missed_the_cancellation(
     harness: WorkerHarness,
 ) -> None:
     broker = DeafBroker(harness.make_broker())
-    async with asyncio.timeout(20), push_door_of(harness, FakeChannel(), broker=broker):
+    async with asyncio.timeout(20), open_connector(harness, FakeChannel(), broker=broker):
         await broker.results.renews.wait()
 
 

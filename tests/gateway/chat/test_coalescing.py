@@ -17,7 +17,7 @@ from tests.support.chat_harness import (
     FlakyProducer,
     Holding,
     memory_of,
-    push_door_of,
+    open_connector,
     wait_until_acknowledged,
 )
 from tests.support.fake_channel import FakeChannel, make_incoming
@@ -30,27 +30,31 @@ EACH = ChatPolicy(burst_seconds=0.0, supersedes=False)
 
 @dataclass
 class BurstDriver:
-    """A door before a wall, and what one person does there."""
+    """A channel of a fake platform, and what one person does there."""
 
     harness: WorkerHarness
-    door: ChatChannel
+    connector: ChatChannel
     fake_channel: FakeChannel
     order: float = field(default=0.0)
 
     async def say(self, id_: str, text: str, **fields: str) -> None:
         self.order += 1
-        await self.door.intake.accept(
-            make_incoming(self.door.name_question("c", id_), text, self.order, **fields)
+        await self.connector.intake.accept(
+            make_incoming(self.connector.name_question("c", id_), text, self.order, **fields)
         )
 
     async def edit(self, id_: str, text: str, *, at: float = 0.0, **fields: str) -> None:
         self.order += 1
         order = at or self.order
-        question = self.door.name_question("c", f"{id_}:{order:g}")
-        await self.door.intake.accept(make_incoming(question, text, order, edits=id_, **fields))
+        question = self.connector.name_question("c", f"{id_}:{order:g}")
+        await self.connector.intake.accept(
+            make_incoming(question, text, order, edits=id_, **fields)
+        )
 
     async def delete(self, id_: str) -> None:
-        await self.door.intake.withdraw(self.door.name_question("c", f"{id_}:deleted"), id_)
+        await self.connector.intake.withdraw(
+            self.connector.name_question("c", f"{id_}:deleted"), id_
+        )
 
     async def outcomes(self, *texts: str) -> None:
         """Wait until these are asked and answered, and nothing else is shown or left."""
@@ -65,8 +69,8 @@ async def driver(
     harness: WorkerHarness, policy: ChatPolicy = SHORT, **options: Any
 ) -> AsyncIterator[BurstDriver]:
     fake_channel = FakeChannel()
-    async with push_door_of(harness, fake_channel, policy=policy, **options) as door:
-        yield BurstDriver(harness, door, fake_channel)
+    async with open_connector(harness, fake_channel, policy=policy, **options) as connector:
+        yield BurstDriver(harness, connector, fake_channel)
 
 
 async def test_an_edit_of_a_message_that_joined_another_changes_the_question(
@@ -130,7 +134,9 @@ async def test_when_everything_is_taken_back_nothing_is_asked(harness: WorkerHar
 
         async with harness.open():
             await wait_until_acknowledged(harness, "wall")
-            assert await at.door.memory.open_messages(at.door.name_question("c", "-")) == {}
+            assert (
+                await at.connector.memory.open_messages(at.connector.name_question("c", "-")) == {}
+            )
             await at.outcomes()
 
 
@@ -193,7 +199,7 @@ async def test_an_edit_that_comes_late_or_twice_does_not_replace_a_newer_one(
             await at.outcomes("three")
 
 
-async def test_the_deletion_that_is_told_again_does_not_stop_a_newer_edit(
+async def test_the_deletion_that_is_sent_again_does_not_stop_a_newer_edit(
     harness: WorkerHarness,
 ) -> None:
     async with driver(harness) as at:
@@ -226,7 +232,7 @@ async def test_an_edit_that_died_on_its_way_is_taken_up_where_it_stopped(
 
 
 @pytest.mark.parametrize("pause", range(0, 60, 6))
-async def test_two_edits_at_once_through_two_doors_are_one_question(
+async def test_two_edits_at_once_through_two_processes_are_one_question(
     harness: WorkerHarness, pause: int
 ) -> None:
     async with driver(harness) as at, driver(harness) as other:

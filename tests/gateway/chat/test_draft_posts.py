@@ -14,7 +14,7 @@ from tests.support.chat_harness import (
     TEXTS,
     WITH_DRAFTS,
     memory_of,
-    push_door_of,
+    open_connector,
     wait_until_acknowledged,
 )
 from tests.support.drafting import FIRST, SECOND, DraftedAnswer
@@ -43,8 +43,8 @@ async def test_a_placeholder_shows_the_draft_and_then_the_answer(harness: Worker
     channel, drafted = FakeChannel(), DraftedAnswer(harness)
     drafted.script()
 
-    async with push_door_of(harness, channel, policy=WITH_DRAFTS) as door, harness.open():
-        await door.intake.accept(make_incoming(door.name_question("c", "1"), "How?", 1.0))
+    async with open_connector(harness, channel, policy=WITH_DRAFTS) as connector, harness.open():
+        await connector.intake.accept(make_incoming(connector.name_question("c", "1"), "How?", 1.0))
         await wait_until(lambda: shows(channel, FIRST))
         drafted.first.set()
         await wait_until(lambda: shows(channel, WHOLE))
@@ -61,9 +61,9 @@ async def test_a_question_says_whether_its_channel_shows_drafts(
     channel = FakeChannel()
     policy = ChatPolicy(burst_seconds=0.0, draft_seconds=draft_seconds)
 
-    async with push_door_of(harness, channel, policy=policy) as door, harness.open():
-        question = door.name_question("c", "1")
-        await door.intake.accept(make_incoming(question, "How?", 1.0))
+    async with open_connector(harness, channel, policy=policy) as connector, harness.open():
+        question = connector.name_question("c", "1")
+        await connector.intake.accept(make_incoming(question, "How?", 1.0))
         await wait_until_answered(harness, channel, ANSWER)
 
     [reads] = harness.script.seen[Role.RESPONSE]
@@ -79,10 +79,10 @@ async def test_a_channel_that_shows_no_drafts_edits_its_placeholder_once(
     drafted.whole.set()
 
     async with (
-        push_door_of(harness, channel, policy=ChatPolicy(burst_seconds=0.0)) as door,
+        open_connector(harness, channel, policy=ChatPolicy(burst_seconds=0.0)) as connector,
         harness.open(),
     ):
-        await door.intake.accept(make_incoming(door.name_question("c", "1"), "How?", 1.0))
+        await connector.intake.accept(make_incoming(connector.name_question("c", "1"), "How?", 1.0))
         await wait_until_answered(harness, channel)
 
     assert channel.versions == [WHOLE]
@@ -94,8 +94,8 @@ async def test_a_rejected_draft_disappears_with_the_next_edit(harness: WorkerHar
     going_on = asyncio.Event()
     harness.script.next(Role.RESPONSE, lambda _reads: _write_when(going_on))
 
-    async with push_door_of(harness, channel, policy=WITH_DRAFTS) as door, harness.open():
-        await door.intake.accept(make_incoming(door.name_question("c", "1"), "How?", 1.0))
+    async with open_connector(harness, channel, policy=WITH_DRAFTS) as connector, harness.open():
+        await connector.intake.accept(make_incoming(connector.name_question("c", "1"), "How?", 1.0))
         await wait_until(lambda: shows(channel, FIRST))
         rejected.first.set()
         rejected.whole.set()
@@ -115,13 +115,13 @@ async def test_the_outcome_waits_for_the_edit_of_a_draft(harness: WorkerHarness)
     channel, drafted = FakeChannel(draft_gate=asyncio.Event()), DraftedAnswer(harness)
     drafted.script()
 
-    async with push_door_of(harness, channel, policy=WITH_DRAFTS) as door, harness.open():
-        question = door.name_question("c", "1")
-        await door.intake.accept(make_incoming(question, "How?", 1.0))
+    async with open_connector(harness, channel, policy=WITH_DRAFTS) as connector, harness.open():
+        question = connector.name_question("c", "1")
+        await connector.intake.accept(make_incoming(question, "How?", 1.0))
         await channel.drafted.wait()
         drafted.first.set()
         drafted.whole.set()
-        await wait_until(lambda: _has_stopped_drafts(door, question))
+        await wait_until(lambda: _has_stopped_drafts(connector, question))
         before = list(channel.versions)
         assert channel.draft_gate is not None
         channel.draft_gate.set()
@@ -131,8 +131,8 @@ async def test_the_outcome_waits_for_the_edit_of_a_draft(harness: WorkerHarness)
     assert channel.versions == [f"{FIRST}\n\n{NOTICE}", WHOLE]
 
 
-async def _has_stopped_drafts(door: ChatChannel, question: Question) -> bool:
-    return "drafts_stopped" in await door.memory.fields(question)
+async def _has_stopped_drafts(connector: ChatChannel, question: Question) -> bool:
+    return "drafts_stopped" in await connector.memory.fields(question)
 
 
 async def test_no_draft_is_shown_after_an_outcome(harness: WorkerHarness) -> None:
@@ -162,8 +162,8 @@ async def test_a_draft_that_the_platform_refuses_costs_the_outcome_nothing(
     channel, drafted = FakeChannel(refusals={"draft": [refusal]}), DraftedAnswer(harness)
     drafted.script()
 
-    async with push_door_of(harness, channel, policy=WITH_DRAFTS) as door, harness.open():
-        await door.intake.accept(make_incoming(door.name_question("c", "1"), "How?", 1.0))
+    async with open_connector(harness, channel, policy=WITH_DRAFTS) as connector, harness.open():
+        await connector.intake.accept(make_incoming(connector.name_question("c", "1"), "How?", 1.0))
         await wait_until(lambda: "draft" in channel.calls)
         drafted.first.set()
         drafted.whole.set()

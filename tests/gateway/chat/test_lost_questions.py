@@ -4,7 +4,7 @@ from tests.support.chat_harness import (
     ANSWER,
     AT_ONCE,
     TEXTS,
-    push_door_of,
+    open_connector,
     wait_until_acknowledged,
 )
 from tests.support.fake_channel import FakeChannel, make_incoming
@@ -18,8 +18,8 @@ async def test_a_question_that_redis_lost_ends_with_an_apology_in_its_placeholde
     harness: WorkerHarness,
 ) -> None:
     fake_channel = FakeChannel()
-    async with push_door_of(harness, fake_channel, policy=AT_ONCE) as door:
-        await door.intake.accept(make_incoming(door.name_question("c", "1"), "How?", 1.0))
+    async with open_connector(harness, fake_channel, policy=AT_ONCE) as connector:
+        await connector.intake.accept(make_incoming(connector.name_question("c", "1"), "How?", 1.0))
         await wait_until(lambda: len(fake_channel.posts) == 1)
 
         await harness.client.flushall()
@@ -31,10 +31,10 @@ async def test_a_question_that_is_answered_gets_nothing_but_its_answer(
     harness: WorkerHarness,
 ) -> None:
     fake_channel = FakeChannel()
-    async with push_door_of(harness, fake_channel, policy=AT_ONCE) as door, harness.open():
-        await door.intake.accept(make_incoming(door.name_question("c", "1"), "How?", 1.0))
+    async with open_connector(harness, fake_channel, policy=AT_ONCE) as connector, harness.open():
+        await connector.intake.accept(make_incoming(connector.name_question("c", "1"), "How?", 1.0))
         await wait_until(lambda: ANSWER in fake_channel.posts.values())
         await wait_until_acknowledged(harness, "wall")
-        # What watches for losses hears of the end as well; a further question has its turn after.
-        await door.intake.accept(make_incoming(door.name_question("c", "2"), "How?", 2.0))
+        # What watches for losses sees the end as well; a further question has its turn after.
+        await connector.intake.accept(make_incoming(connector.name_question("c", "2"), "How?", 2.0))
         await wait_until(lambda: list(fake_channel.posts.values()) == [ANSWER, ANSWER])

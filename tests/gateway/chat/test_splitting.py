@@ -29,10 +29,10 @@ def test_the_pieces_give_back_the_text_and_its_marks_but_for_space_between_them(
     rest = paint(whole)
 
     for piece in split(whole, longest=longest, measure=units):
-        told = paint(piece)
-        while rest[: len(told)] != told:
+        painted = paint(piece)
+        while rest[: len(painted)] != painted:
             assert rest.pop(0)[0].isspace(), piece.text
-        rest = rest[len(told) :]
+        rest = rest[len(painted) :]
     assert all(character.isspace() for character, _ in rest)
 
 

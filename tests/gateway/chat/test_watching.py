@@ -1,4 +1,4 @@
-"""Push doors answer probes and scrapes on a port of their own."""
+"""Push channels answer probes and scrapes on a separate port."""
 
 import asyncio
 import socket
@@ -24,7 +24,7 @@ def free_port() -> int:
         return port
 
 
-async def test_a_push_door_tells_whether_it_can_take_anything_in(tmp_path: Path) -> None:
+async def test_a_push_channel_reports_whether_it_can_accept_messages(tmp_path: Path) -> None:
     played, port = FakeServer(), free_port()
     endpoint = Endpoint(url="", durable=False, played=played)
     settings = settings_of(tmp_path, health_port=port)
@@ -41,14 +41,14 @@ async def test_a_push_door_tells_whether_it_can_take_anything_in(tmp_path: Path)
             return (await client.get("/readyz")).status_code == status
 
         await wait_until(lambda: has_turned(200))
-        alive, told = await client.get("/healthz"), (await client.get("/metrics")).text
+        alive, metrics = await client.get("/healthz"), (await client.get("/metrics")).text
         played.connected = False
         await wait_until(lambda: has_turned(503))
         still_alive = await client.get("/healthz")
 
     assert (alive.status_code, still_alive.status_code) == (200, 200)
-    assert 'refdesk_chat_deliveries_total{channel="slack",result="answered"} 1.0' in told
-    assert 'refdesk_chat_declined_total{channel="slack",reason="limited_day"} 1.0' in told
+    assert 'refdesk_chat_deliveries_total{channel="slack",result="answered"} 1.0' in metrics
+    assert 'refdesk_chat_declined_total{channel="slack",reason="limited_day"} 1.0' in metrics
 
 
 async def test_nobody_is_answered_where_no_port_is_set(tmp_path: Path) -> None:
@@ -62,14 +62,14 @@ async def test_nobody_is_answered_where_no_port_is_set(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "results", [(), ("answered", "delivery_failed", "answered", "delivery_abandoned")]
 )
-def test_counts_are_told_as_they_are_when_asked(results: tuple[str, ...]) -> None:
+def test_counts_are_those_of_the_moment_of_the_scrape(results: tuple[str, ...]) -> None:
     tally = Tally()
     registry = push_metrics("telegram", tally, Tally())
     for result in results:
         tally.add(result)
 
-    told = generate_latest(registry).decode()
+    metrics = generate_latest(registry).decode()
 
     for result in set(results):
         line = f'refdesk_chat_deliveries_total{{channel="telegram",result="{result}"}}'
-        assert f"{line} {float(results.count(result))}" in told
+        assert f"{line} {float(results.count(result))}" in metrics

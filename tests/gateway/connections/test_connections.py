@@ -38,9 +38,9 @@ async def test_half_open_connections_end(sent: bytes) -> None:
         line = await server.line()
         await line.send(sent)
 
-        told = await line.rest()
+        response = await line.rest()
 
-        assert told.startswith(b"HTTP/1.1 408") if sent else told == b""
+        assert response.startswith(b"HTTP/1.1 408") if sent else response == b""
         await server.until(0)
 
 
@@ -124,10 +124,10 @@ async def test_an_answer_before_the_end_of_the_body_arrives() -> None:
         await line.send(b"POST / HTTP/1.1\r\nContent-Length: 2000000\r\n" + HOST + b"\r\n")
         await line.send(b"x" * 2_000_000)
 
-        told = await line.rest()
+        response = await line.rest()
 
-        assert told.startswith(b"HTTP/1.1 200")
-        assert b"connection: close" in told
+        assert response.startswith(b"HTTP/1.1 200")
+        assert b"connection: close" in response
 
 
 async def test_a_short_body_that_nobody_reads_costs_no_connection() -> None:
@@ -161,9 +161,9 @@ async def test_a_client_that_asks_first_sends_nothing_that_is_refused() -> None:
         await refused.send(b"POST / HTTP/1.1\r\n" + asked)
         await read.send(b"POST /read HTTP/1.1\r\n" + asked)
 
-        told = await refused.head()
-        assert told.startswith("HTTP/1.1 200")
-        assert "connection: close" in told
+        response = await refused.head()
+        assert response.startswith("HTTP/1.1 200")
+        assert "connection: close" in response
         assert await read.status() == 100
         await read.send(b"abcde")
         assert await read.status() == 200
@@ -210,9 +210,9 @@ async def test_an_address_whose_requests_are_all_at_work_gets_no_further_connect
             await elsewhere.send(GET)
             assert await elsewhere.status() == 200
 
-    [told] = [line for line in logged if line["event"] == "connections_refused"]
-    assert told["reason"] == "per_address"
-    assert told["setting"] == "HTTP_CONNECTIONS_PER_ADDRESS"
+    [refusal] = [line for line in logged if line["event"] == "connections_refused"]
+    assert refusal["reason"] == "per_address"
+    assert refusal["setting"] == "HTTP_CONNECTIONS_PER_ADDRESS"
 
 
 async def test_a_trusted_proxy_has_no_limit_of_its_own() -> None:

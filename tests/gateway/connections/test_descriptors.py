@@ -32,12 +32,12 @@ async def test_a_process_without_descriptors_logs_it_once_and_recovers(tmp_path:
         process.kill()
         await process.wait()
 
-    told = log.read_bytes()
+    logged = log.read_bytes()
     assert b" 200 " in taken
     assert all(b" 200 " in answer for answer in answers)
-    assert told.count(b"accept_failed") == 1
-    assert b"Traceback" not in told
-    assert len(told) < 2_000
+    assert logged.count(b"accept_failed") == 1
+    assert b"Traceback" not in logged
+    assert len(logged) < 2_000
 
 
 async def ask_and_wait(port: int, request: bytes) -> bytes:

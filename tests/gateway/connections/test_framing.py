@@ -82,8 +82,8 @@ async def test_chunks_may_not_carry_much_beside_the_body(name: str, body: bytes)
         await line.send(b"POST /read HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" + HOST + b"\r\n")
         await line.send(body)
 
-        told = await line.rest()
-        assert b" 200 " not in told, name
+        response = await line.rest()
+        assert b" 200 " not in response, name
 
 
 async def test_small_chunks_are_read() -> None:
@@ -144,9 +144,9 @@ async def test_what_is_no_request_is_refused_in_one_form_and_logged_in_one_line(
             assert set(answer) == {"message", "type", "param", "code", "request_id"}
             assert server.entered <= 1
 
-    [told] = logged
-    assert (told["event"], told["status"]) == ("request_refused", 400)
-    assert told["request_id"] == answer["request_id"]
+    [entry] = logged
+    assert (entry["event"], entry["status"]) == ("request_refused", 400)
+    assert entry["request_id"] == answer["request_id"]
 
 
 async def test_an_upgrade_is_answered_as_a_plain_request_and_ends_the_connection() -> None:
@@ -161,9 +161,9 @@ async def test_an_upgrade_is_answered_as_a_plain_request_and_ends_the_connection
                 + b"\r\n"
             )
 
-            told = (await line.rest()).decode()
-            assert told.startswith("HTTP/1.1 200")
-            assert "connection: close" in told
+            response = (await line.rest()).decode()
+            assert response.startswith("HTTP/1.1 200")
+            assert "connection: close" in response
 
 
 async def test_requests_that_wait_behind_another_are_few() -> None:
@@ -174,9 +174,9 @@ async def test_requests_that_wait_behind_another_are_few() -> None:
         assert (await few.reader.read(10)) is not None
 
         await many.send(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n" + GET * 500)
-        told = await many.rest()
+        response = await many.rest()
 
-        assert re.findall(rb"HTTP/1.1 (\d+)", told) in ([], [b"400"])
+        assert re.findall(rb"HTTP/1.1 (\d+)", response) in ([], [b"400"])
 
 
 async def test_what_is_no_request_never_stands_within_the_answer_to_an_earlier_one() -> None:

@@ -54,7 +54,7 @@ def server(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
 
 @pytest.fixture
 async def harness(server: object, folder: Path) -> AsyncIterator[RewritingHarness]:
-    """A desk on this server, whose log tells everything."""
+    """A desk on this server, whose log has every level."""
     configure_logging("debug")
     url = f"unix://{folder / 'r.sock'}"
     made = RewritingHarness(lambda: connect(url), played=False, lease_seconds=1.0)

@@ -20,7 +20,7 @@ from gateway.conversation_erasure import erase
 from memory.conversation import RedisMemory
 from tests.gateway.erasing.canary import files_with, keys_with, make_canary
 from tests.gateway.erasing.conftest import RewritingHarness
-from tests.support.chat_harness import ANSWER, TEXTS, push_door_of, wait_until_acknowledged
+from tests.support.chat_harness import ANSWER, TEXTS, open_connector, wait_until_acknowledged
 from tests.support.fake_channel import FakeChannel, make_incoming
 from tests.support.http_server import open_http_server
 from tests.support.waiting import wait_until
@@ -46,21 +46,21 @@ async def test_a_chat_that_is_cleared_leaves_no_word(
     name: str, harness: RewritingHarness, folder: Path
 ) -> None:
     fake_channel, word = FakeChannel(name=name), make_canary()
-    async with harness.open(), push_door_of(harness, fake_channel) as door:
-        asked = door.name_question("c", "1")
+    async with harness.open(), open_connector(harness, fake_channel) as connector:
+        asked = connector.name_question("c", "1")
         harness.script.next(Role.RESPONSE, {"response": f"Open {word} [1]."})
-        await door.intake.accept(make_incoming(asked, f"How do I add {word}?", 1.0))
+        await connector.intake.accept(make_incoming(asked, f"How do I add {word}?", 1.0))
         await wait_until_acknowledged(harness, name)
-        await door.buttons.store(Choice(question=asked, number="0", label=word, ask=word))
-        await door.intake.accept(
-            make_incoming(door.name_question("c", "1:2"), f"or {word}", 1.5, edits="1")
+        await connector.buttons.store(Choice(question=asked, number="0", label=word, ask=word))
+        await connector.intake.accept(
+            make_incoming(connector.name_question("c", "1:2"), f"or {word}", 1.5, edits="1")
         )
         await wait_until_acknowledged(harness, name)
         assert await keys_with(harness.client, word)
 
         harness.script.next(Role.COMMAND, {"forget": "all"})
-        await door.intake.accept(
-            make_incoming(door.name_question("c", "2"), "/clear_all", 2.0, command="clear_all")
+        await connector.intake.accept(
+            make_incoming(connector.name_question("c", "2"), "/clear_all", 2.0, command="clear_all")
         )
         await wait_until(lambda: "Done." in fake_channel.posts.values())
         await wait_until_acknowledged(harness, name)
@@ -68,21 +68,21 @@ async def test_a_chat_that_is_cleared_leaves_no_word(
         await is_gone(harness, folder, word)
 
 
-async def test_a_chat_is_cleared_also_when_nobody_can_be_told_so(
+async def test_a_chat_is_cleared_also_when_the_confirmation_cannot_be_sent(
     harness: RewritingHarness, folder: Path
 ) -> None:
     fake_channel, word = FakeChannel(name="slack"), make_canary()
-    async with harness.open(), push_door_of(harness, fake_channel) as door:
-        await door.intake.accept(
-            make_incoming(door.name_question("c", "1"), f"How do I add {word}?", 1.0)
+    async with harness.open(), open_connector(harness, fake_channel) as connector:
+        await connector.intake.accept(
+            make_incoming(connector.name_question("c", "1"), f"How do I add {word}?", 1.0)
         )
         await wait_until(lambda: ANSWER in fake_channel.posts.values())
         await wait_until_acknowledged(harness, "slack")
 
         fake_channel.refusals["edit"] = [PermanentError("the bot was removed")]
         harness.script.next(Role.COMMAND, {"forget": "all"})
-        await door.intake.accept(
-            make_incoming(door.name_question("c", "2"), "/clear_all", 2.0, command="clear_all")
+        await connector.intake.accept(
+            make_incoming(connector.name_question("c", "2"), "/clear_all", 2.0, command="clear_all")
         )
         await wait_until(lambda: not fake_channel.refusals["edit"])
         await wait_until_acknowledged(harness, "slack")
@@ -90,13 +90,13 @@ async def test_a_chat_is_cleared_also_when_nobody_can_be_told_so(
         await is_gone(harness, folder, word)
 
 
-async def test_an_operator_forgets_a_chat_with_all_that_its_door_keeps(
+async def test_an_operator_forgets_a_chat_with_all_that_its_channel_keeps(
     harness: RewritingHarness, folder: Path
 ) -> None:
     fake_channel, word = FakeChannel(name="slack"), make_canary()
-    async with harness.open(), push_door_of(harness, fake_channel) as door:
-        await door.intake.accept(
-            make_incoming(door.name_question("c", "1"), f"How do I add {word}?", 1.0)
+    async with harness.open(), open_connector(harness, fake_channel) as connector:
+        await connector.intake.accept(
+            make_incoming(connector.name_question("c", "1"), f"How do I add {word}?", 1.0)
         )
         await wait_until(lambda: ANSWER in fake_channel.posts.values())
         await wait_until_acknowledged(harness, "slack")
@@ -108,11 +108,13 @@ async def test_an_operator_forgets_a_chat_with_all_that_its_door_keeps(
             return {"canonical_question": word}
 
         harness.script.next(Role.ESSENCE, hold)
-        await door.intake.accept(make_incoming(door.name_question("c", "2"), f"And {word}?", 2.0))
+        await connector.intake.accept(
+            make_incoming(connector.name_question("c", "2"), f"And {word}?", 2.0)
+        )
         await reached.wait()
 
         stored = StoredConversations(harness.client, shards=1, ttl_seconds=60)
-        erased = await erase(harness.broker.eraser, stored, door.name_question("c", "-"))
+        erased = await erase(harness.broker.eraser, stored, connector.name_question("c", "-"))
         goes_on.set()
 
         assert (erased.messages, erased.ended) == (2, 1)
@@ -132,7 +134,7 @@ async def test_what_a_client_keeps_itself_is_kept_for_no_longer_than_it_is_neede
         ) as client:
             harness.script.next(Role.ESSENCE, {**ASKS_BACK, "canonical_question": word})
             harness.script.next(Role.CLARIFICATION, {"response": f"Which {word}?"})
-            told: Any = await client.chat.completions.create(
+            completion: Any = await client.chat.completions.create(
                 model="docs", messages=[{"role": "user", "content": f"How do I add {word}?"}]
             )
             again: Any = await client.chat.completions.create(
@@ -145,7 +147,7 @@ async def test_what_a_client_keeps_itself_is_kept_for_no_longer_than_it_is_neede
         [thread] = await harness.client.keys("rd:thread:*")
 
         forgets = http_server.client(token)
-        for one in (told, again):
+        for one in (completion, again):
             name = one.id.removeprefix("chatcmpl-")
             assert (
                 await forgets.delete(

@@ -113,8 +113,8 @@ async def by_operator(driver: ErasureDriver) -> None:
 async def by_command(driver: ErasureDriver) -> None:
     driver.goes_on.set()
     driver.harness.script.next(Role.COMMAND, {"forget": "all"})
-    told = await driver.ask("/clear_all", "m9")
-    assert told.json()["outcome"] == "answered"
+    reply = await driver.ask("/clear_all", "m9")
+    assert reply.json()["outcome"] == "answered"
 
 
 async def by_operator_of(harness: RewritingHarness) -> None:
@@ -186,7 +186,7 @@ async def test_what_waits_for_workers_that_are_gone_is_forgotten_too(
             await by_http(driver)
 
             await driver.is_gone()
-        assert [told.json()["outcome"] for told in (await parked, await other)] == [
+        assert [reply.json()["outcome"] for reply in (await parked, await other)] == [
             "superseded",
             "superseded",
         ]
@@ -205,10 +205,10 @@ async def test_two_who_forget_at_once_and_one_who_forgets_again_all_succeed(
             both = [tasks.create_task(driver.client.delete(PATH)) for _ in range(2)]
         again = await driver.client.delete(PATH)
 
-        assert [told.status_code for told in (*[await one for one in both], again)] == [204] * 3
+        assert [reply.status_code for reply in (*[await one for one in both], again)] == [204] * 3
         await driver.is_gone()
-        told = await driver.ask("And now?", "m6")
-        assert told.json()["outcome"] == "answered"
+        reply = await driver.ask("And now?", "m6")
+        assert reply.json()["outcome"] == "answered"
 
 
 async def test_a_conversation_of_thousands_of_messages_leaves_no_journal(

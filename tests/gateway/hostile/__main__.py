@@ -1,6 +1,6 @@
-"""Sends 20,000 hostile requests to a running HTTP door and judges every answer.
+"""Sends 20,000 hostile requests to a running HTTP server and judges every answer.
 
-`python -m tests.gateway.hostile` starts the door in a process of its own, with another tenant's
+`python -m tests.gateway.hostile` starts the server in a separate process, with another tenant's
 conversation behind it, and prints the statuses. It fails on any status from 500 on that is not
 documented, on a traceback, a path, a key or the other tenant's text in an answer or in the log, on
 an error that repeats what was sent, and when the process dies.
@@ -28,15 +28,15 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=SEED)
     chosen = parser.parse_args()
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder, serve_http(Path(folder)) as door:
-        port = urlsplit(door.url).port
+    with tempfile.TemporaryDirectory() as folder, serve_http(Path(folder)) as server:
+        port = urlsplit(server.url).port
         sending = send_all(
-            port or 0, chosen.requests, seed=chosen.seed, token=door.token, secrets=(WORD,)
+            port or 0, chosen.requests, seed=chosen.seed, token=server.token, secrets=(WORD,)
         )
         verdict = asyncio.run(sending)
-        lives = door.process.poll() is None
-        log = door.log.read_text(errors="replace")
-    forbidden = ("Traceback", "request_failed", WORD, door.token, CANARY)
+        lives = server.process.poll() is None
+        log = server.log.read_text(errors="replace")
+    forbidden = ("Traceback", "request_failed", WORD, server.token, CANARY)
     in_log = [word for word in forbidden if word in log]
     statuses = ", ".join(f"{status}: {count}" for status, count in sorted(verdict.statuses.items()))
     lines = [

@@ -196,8 +196,8 @@ def _judge(verdict: Verdict, data: bytes, answer: bytes, secrets: tuple[str, ...
     unforeseen = [one for one in statuses if one >= 500 and one not in FORESEEN]
     described = b"/openapi.json" in data
     leaks = [leak for leak in LEAKS if leak in answer and not described]
-    told = [word for word in secrets if word.encode() in answer]
+    leaked = [word for word in secrets if word.encode() in answer]
     repeated = CANARY.encode() in answer and not any(one < 400 for one in statuses)
-    if unforeseen or leaks or told or repeated:
-        found = f"{unforeseen} {leaks} {len(told)} secrets, repeated: {repeated}"
+    if unforeseen or leaks or leaked or repeated:
+        found = f"{unforeseen} {leaks} {len(leaked)} secrets, repeated: {repeated}"
         verdict.wrong.append(f"{found}: {data[:400]!r} -> {answer[:600]!r}")

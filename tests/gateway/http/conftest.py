@@ -42,6 +42,6 @@ async def any_harness(request: pytest.FixtureRequest) -> AsyncIterator[WorkerHar
 
 @pytest.fixture
 async def http_server(harness: WorkerHarness) -> AsyncIterator[HttpServerFixture]:
-    """An open door before a desk that works."""
+    """An open server before a desk that works."""
     async with harness.open(), open_http_server(harness, documents=SHELF) as opened:
         yield opened

@@ -1,4 +1,4 @@
-"""Processes for a door that is killed: `door URL PORT`, and `staff URL`, answering when told."""
+"""Processes around a server that is killed: `server URL PORT`, and `workers URL`."""
 
 import asyncio
 import sys
@@ -18,28 +18,28 @@ QUESTIONS = 200
 READY = "ready"
 
 
-async def door(url: str, port: int) -> None:
-    """Open a door until killed."""
+async def serve(url: str, port: int) -> None:
+    """Run a server until killed."""
     harness = WorkerHarness(lambda: connect(url), played=False)
     async with open_http_server(harness, port=port):
-        await tell_and_wait()
+        await report_and_wait()
 
 
-async def staff(url: str) -> None:
+async def work(url: str) -> None:
     """Work until killed; every answer waits for the word."""
     harness = WorkerHarness(lambda: connect(url), played=False)
 
-    async def answer_when_told() -> dict[str, Any]:
+    async def answer_when_released() -> dict[str, Any]:
         await wait_until(lambda: harness.client.exists(GO), patience_seconds=None)
         return {}
 
-    harness.script.next(Role.RESPONSE, *([lambda _reads: answer_when_told()] * QUESTIONS))
+    harness.script.next(Role.RESPONSE, *([lambda _reads: answer_when_released()] * QUESTIONS))
     async with harness.open(slots=QUESTIONS):
-        await tell_and_wait()
+        await report_and_wait()
 
 
-async def tell_and_wait() -> None:
-    """Tell who started this that it may go on."""
+async def report_and_wait() -> None:
+    """Report to the parent process that this one is ready."""
     sys.stdout.write(f"{READY}\n")
     sys.stdout.flush()
     await asyncio.Event().wait()
@@ -48,4 +48,4 @@ async def tell_and_wait() -> None:
 if __name__ == "__main__":
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     what, url, *more = sys.argv[1:]
-    asyncio.run(door(url, int(more[0])) if what == "door" else staff(url))
+    asyncio.run(serve(url, int(more[0])) if what == "server" else work(url))

@@ -1,4 +1,4 @@
-"""A door in a process of its own, with another tenant's conversation behind it."""
+"""A server in a separate process, with another tenant's conversation behind it."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ STOP_SECONDS = 15
 
 @dataclass(frozen=True, slots=True)
 class ServerProcess:
-    """Where the door is, a key of the tenant `acme`, and what the process logs."""
+    """Where the server is, a key of the tenant `acme`, and what the process logs."""
 
     url: str
     token: str
@@ -37,7 +37,7 @@ class ServerProcess:
 @contextmanager
 def serve_http(folder: Path, redis_url: str = "") -> Iterator[ServerProcess]:
     """Serve while inside; without a URL Redis is played in that process."""
-    log = folder / "door.log"
+    log = folder / "server.log"
     with log.open("wb") as errors:
         process = Popen(
             [sys.executable, "-m", __name__, redis_url],
@@ -48,8 +48,8 @@ def serve_http(folder: Path, redis_url: str = "") -> Iterator[ServerProcess]:
         )
         try:
             assert process.stdout is not None
-            told = json.loads(process.stdout.readline())
-            yield ServerProcess(told["url"], told["token"], log, process)
+            started = json.loads(process.stdout.readline())
+            yield ServerProcess(started["url"], started["token"], log, process)
         finally:
             process.terminate()
             process.communicate(timeout=STOP_SECONDS)
@@ -69,8 +69,8 @@ async def serve(redis_url: str) -> None:
         async with asyncio.timeout(PATIENCE_SECONDS):
             answer = await other.post("/v1/conversations/c1/messages", json=sent)
         assert answer.status_code == 200
-        told = {"url": http_server.url, "token": await http_server.key(scopes=frozenset(Scope))}
-        sys.stdout.write(f"{json.dumps(told)}\n")
+        started = {"url": http_server.url, "token": await http_server.key(scopes=frozenset(Scope))}
+        sys.stdout.write(f"{json.dumps(started)}\n")
         sys.stdout.flush()
         await asyncio.Event().wait()
 

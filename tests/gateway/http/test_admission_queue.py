@@ -23,11 +23,11 @@ class Front:
     desk: Desk
     patience: AdmissionQueue
     tasks: asyncio.TaskGroup
-    told: list[str] = field(default_factory=list)
+    admitted: list[str] = field(default_factory=list)
 
     async def ask(self, name: str, party: Party = ANYBODY) -> None:
         await self.patience.submit(self.desk, make_message(name), party)
-        self.told.append(name)
+        self.admitted.append(name)
 
     async def come(self, name: str, party: Party = ANYBODY) -> Callable[[], Awaitable[None]]:
         """Have somebody join the queue; return how they go away."""
@@ -46,8 +46,8 @@ class Front:
     async def end(self, name: str) -> None:
         assert await self.broker.producer.cancel(self.desk.question(make_message(name)))
 
-    def has_told_more_than(self, count: int) -> bool:
-        return len(self.told) > count
+    def has_admitted_more_than(self, count: int) -> bool:
+        return len(self.admitted) > count
 
 
 def make_message(name: str) -> Message:
@@ -83,11 +83,11 @@ async def test_before_a_full_desk_it_is_first_come_first_served(harness: WorkerH
             await front.come(name)
 
         for name in ("first", "a", "b"):
-            told = len(front.told)
+            admitted = len(front.admitted)
             await front.end(name)
-            await wait_until(partial(front.has_told_more_than, told))
+            await wait_until(partial(front.has_admitted_more_than, admitted))
 
-    assert front.told == ["first", "a", "b", "c"]
+    assert front.admitted == ["first", "a", "b", "c"]
     assert front.patience.waiting == 0
 
 
@@ -100,7 +100,7 @@ async def test_who_gives_up_lets_the_next_one_come_to_the_front(harness: WorkerH
         await first_goes()
         await last_goes()
         await front.end("first")
-        await wait_until(lambda: front.told == ["first", "b"])
+        await wait_until(lambda: front.admitted == ["first", "b"])
 
     assert front.patience.waiting == 0
 
@@ -134,11 +134,11 @@ async def test_keys_come_to_the_front_by_turns_whoever_has_a_crowd(harness: Work
             await front.come(name, party)
 
         for name in ("first", "s1", "s2", "o1"):
-            told = len(front.told)
+            admitted = len(front.admitted)
             await front.end(name)
-            await wait_until(partial(front.has_told_more_than, told))
+            await wait_until(partial(front.has_admitted_more_than, admitted))
 
-    assert front.told == ["first", "s1", "s2", "o1", "s3"]
+    assert front.admitted == ["first", "s1", "s2", "o1", "s3"]
 
 
 async def test_one_visitor_fills_no_queue(harness: WorkerHarness) -> None:

@@ -1,4 +1,4 @@
-"""Under which names the door answers, and that no answer leads to a name that a request forged."""
+"""Under which names the server answers; no answer leads to a name that a request forged."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from tests.support.worker_harness import WorkerHarness
 
 FORGED = "evil.test"
 PLACES = ("", "/", "//", "/%2e%2e/")
-"""What an attacker adds to an address so that it is almost one of the door's."""
+"""What an attacker adds to an address so that it is almost one of the server's."""
 
 
 async def test_no_answer_redirects_to_the_host_that_a_request_names(
@@ -75,7 +75,7 @@ async def test_streams_are_kept_in_no_cache(http_server: HttpServerFixture) -> N
     assert "no-store" in answer.headers["cache-control"]
 
 
-async def test_a_door_with_allowed_hosts_answers_under_no_other(harness: WorkerHarness) -> None:
+async def test_a_server_with_allowed_hosts_answers_under_no_other(harness: WorkerHarness) -> None:
     hosts = AllowedHosts(["desk.acme.test"])
     async with (
         harness.open(),

@@ -57,11 +57,11 @@ def test_serve_answers_without_a_key_until_there_is_one(tmp_path: Path) -> None:
         made = refdesk(data, "keys", "create", "--json", "--note", "shop")
         key = json.loads(made.stdout)
         without = client.post(path, json=question)
-        told = {"Authorization": f"Bearer {key['token']}"}
-        with_key = client.get("/v1/models", headers=told)
+        headers = {"Authorization": f"Bearer {key['token']}"}
+        with_key = client.get("/v1/models", headers=headers)
         listed = json.loads(refdesk(data, "keys", "list", "--json").stdout)
         revoked = refdesk(data, "keys", "revoke", "--json", key["id"])
-        after = client.get("/v1/models", headers=told)
+        after = client.get("/v1/models", headers=headers)
         with serving(data, "--gateway-only") as (other, _):
             elsewhere = httpx.get(f"{other}/readyz", timeout=60)
         closed = client.get(source["link"])
@@ -86,7 +86,7 @@ def test_serve_answers_without_a_key_until_there_is_one(tmp_path: Path) -> None:
     assert elsewhere.status_code == 200
 
 
-def test_a_door_that_ever_had_a_key_never_answers_without_one(tmp_path: Path) -> None:
+def test_a_server_that_ever_had_a_key_never_answers_without_one(tmp_path: Path) -> None:
     with serving(tmp_path, "--gateway-only") as (url, _):
         open_ = httpx.get(f"{url}/v1/models", timeout=60)
         assert refdesk(tmp_path, "keys", "create").returncode == 0
@@ -99,7 +99,7 @@ def test_a_door_that_ever_had_a_key_never_answers_without_one(tmp_path: Path) ->
     assert "Redis has lost all" in said[1]
 
 
-def test_a_door_that_found_keys_at_its_start_remembers_them(tmp_path: Path) -> None:
+def test_a_server_that_found_keys_at_its_start_remembers_them(tmp_path: Path) -> None:
     assert refdesk(tmp_path, "keys", "create").returncode == 0
     (tmp_path / "keys-made").unlink()
 
@@ -119,7 +119,7 @@ def test_a_door_that_found_keys_at_its_start_remembers_them(tmp_path: Path) -> N
         ({"trusted_proxies": '["127.0.0.1"]'}, "TRUSTED_PROXIES is set"),
     ],
 )
-def test_a_door_that_others_reach_answers_nobody_without_a_key(
+def test_a_server_that_others_reach_answers_nobody_without_a_key(
     tmp_path: Path, settings: dict[str, str], reason: str
 ) -> None:
     with serving(tmp_path, "--gateway-only", **settings) as (url, said):
@@ -138,7 +138,7 @@ def forget_everything(data: Path) -> None:
             client.delete(key)
 
 
-def test_a_door_alone_keeps_the_deadline_of_what_it_accepted(tmp_path: Path) -> None:
+def test_a_desk_alone_keeps_the_deadline_of_what_it_accepted(tmp_path: Path) -> None:
     settings = {"deadline_seconds": "2", "agent_timeout_seconds": "1"}
     with serving(tmp_path, "--gateway-only", **settings) as (url, _):
         client = httpx.Client(base_url=url, timeout=60)
@@ -154,7 +154,7 @@ def test_a_door_alone_keeps_the_deadline_of_what_it_accepted(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("create", "--public"), "a public key needs the origins"),
         (("create", "--public", "--origin", "acme.com/x"), "write https://acme.com"),
@@ -167,12 +167,12 @@ def test_a_door_alone_keeps_the_deadline_of_what_it_accepted(tmp_path: Path) -> 
     ],
 )
 def test_a_key_that_cannot_be_is_refused_in_one_line(
-    tmp_path: Path, words: tuple[str, ...], told: str
+    tmp_path: Path, words: tuple[str, ...], message: str
 ) -> None:
     ended = refdesk(tmp_path, "keys", *words)
 
     assert ended.returncode == 1
-    assert told in ended.stderr
+    assert message in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
 
 
@@ -192,7 +192,7 @@ def test_websites_of_a_key_add_up_however_they_are_given(tmp_path: Path) -> None
     assert key["scopes"] == ["ask", "read"]
 
 
-def test_a_port_that_is_taken_is_told_at_once(tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_reported_at_once(tmp_path: Path) -> None:
     with serving(tmp_path, "--gateway-only") as (url, _):
         port = url.rsplit(":", 1)[1]
 

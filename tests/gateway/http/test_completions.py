@@ -53,22 +53,22 @@ async def test_the_official_client_gets_an_answer_with_its_sources(
 ) -> None:
     http_server.harness.script.next(Role.RESPONSE, {"sources_used": [SOURCE]})
 
-    told: Any = await desk.chat.completions.create(model="docs", messages=[QUESTION])
+    completion: Any = await desk.chat.completions.create(model="docs", messages=[QUESTION])
 
-    [choice] = told.choices
+    [choice] = completion.choices
     assert choice.finish_reason == "stop"
     assert choice.message.role == "assistant"
     assert choice.message.content == "Open Routing [1]."
     [note] = choice.message.annotations
     cited = note.url_citation
     assert choice.message.content[cited.start_index : cited.end_index] == "[1]"
-    assert (cited.title, cited.url) == ("Rules", told.sources[0]["link"])
+    assert (cited.title, cited.url) == ("Rules", completion.sources[0]["link"])
     assert cited.url.startswith(f"{http_server.url}/v1/documents/")
     assert cited.url.endswith("#add")
-    assert told.sources[0]["title"] == "Rules"
-    assert told.refdesk["outcome"] == "answered"
-    assert told.usage.total_tokens == 0
-    assert told.id.startswith("chatcmpl-")
+    assert completion.sources[0]["title"] == "Rules"
+    assert completion.refdesk["outcome"] == "answered"
+    assert completion.usage.total_tokens == 0
+    assert completion.id.startswith("chatcmpl-")
 
 
 async def test_the_official_client_gets_a_stream(
@@ -238,9 +238,9 @@ async def test_an_apology_is_in_the_language_that_the_client_reads(
             default_headers={"Accept-Language": "de-AT, en;q=0.5"},
         ) as desk,
     ):
-        told = await _content(desk, [QUESTION], streams=streams)
+        content = await _content(desk, [QUESTION], streams=streams)
 
-    assert told == "apology/de"
+    assert content == "apology/de"
 
 
 async def test_a_public_key_completes_nothing(http_server: HttpServerFixture) -> None:
@@ -271,7 +271,7 @@ def test_usage_adds_up_every_model_call() -> None:
 
 async def _content(desk: openai.AsyncOpenAI, messages: Any, *, streams: bool) -> str:
     if not streams:
-        told = await desk.chat.completions.create(model="docs", messages=messages)
-        return told.choices[0].message.content or ""
+        completion = await desk.chat.completions.create(model="docs", messages=messages)
+        return completion.choices[0].message.content or ""
     stream = await desk.chat.completions.create(model="docs", messages=messages, stream=True)
     return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])

@@ -14,19 +14,19 @@ MESSAGES = f"{CONVERSATION}/messages"
 QUESTION = {"text": "How do I add a rule?"}
 
 
-async def test_a_conversation_tells_what_was_said_with_its_answers(
+async def test_a_conversation_lists_what_was_said_with_its_answers(
     http_server: HttpServerFixture,
 ) -> None:
     client = http_server.client()
     first = await client.post(MESSAGES, json={**QUESTION, "message_id": "m1"})
     second = await client.post(MESSAGES, json={"text": "And delete it?", "message_id": "m2"})
 
-    told = (await client.get(CONVERSATION)).json()
+    body = (await client.get(CONVERSATION)).json()
 
-    assert [message["message_id"] for message in told["messages"]] == ["m1", "m2"]
-    assert [message["text"] for message in told["messages"]] == [QUESTION["text"], "And delete it?"]
-    assert [message["answer"] for message in told["messages"]] == [first.json(), second.json()]
-    assert told["earlier"] == []
+    assert [message["message_id"] for message in body["messages"]] == ["m1", "m2"]
+    assert [message["text"] for message in body["messages"]] == [QUESTION["text"], "And delete it?"]
+    assert [message["answer"] for message in body["messages"]] == [first.json(), second.json()]
+    assert body["earlier"] == []
 
 
 async def test_turns_outlive_their_journals(http_server: HttpServerFixture) -> None:
@@ -36,13 +36,13 @@ async def test_turns_outlive_their_journals(http_server: HttpServerFixture) -> N
     journals = [key async for key in http_server.harness.client.scan_iter("rd:*:journal:*m1")]
     await http_server.harness.client.delete(*journals)
 
-    told = (await client.get(CONVERSATION)).json()
+    body = (await client.get(CONVERSATION)).json()
 
-    assert [turn["text"] for turn in told["earlier"]] == [QUESTION["text"], "Open Routing [1]."]
-    assert [message["message_id"] for message in told["messages"]] == ["m2"]
+    assert [turn["text"] for turn in body["earlier"]] == [QUESTION["text"], "Open Routing [1]."]
+    assert [message["message_id"] for message in body["messages"]] == ["m2"]
 
 
-async def test_a_message_under_way_is_told_as_running_and_can_be_followed(
+async def test_a_message_under_way_is_reported_as_running_and_can_be_followed(
     http_server: HttpServerFixture,
 ) -> None:
     gate = asyncio.Event()
@@ -165,8 +165,8 @@ async def _after(gate: asyncio.Event) -> dict[str, object]:
 
 async def _read(http_server: HttpServerFixture, client: Any, messages: int = 1) -> Any:
     answer = await client.get(CONVERSATION)
-    told = answer.json()
-    return told if len(told.get("messages", ())) == messages else None
+    body = answer.json()
+    return body if len(body.get("messages", ())) == messages else None
 
 
 async def _words(harness: WorkerHarness, word: str) -> list[str]:

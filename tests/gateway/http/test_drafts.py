@@ -125,8 +125,8 @@ async def test_approved_release_sends_no_draft(harness: WorkerHarness) -> None:
     drafted.first.set()
     drafted.whole.set()
 
-    door = open_http_server(harness, release="approved")
-    async with harness.open(), door as http_server:
+    server = open_http_server(harness, release="approved")
+    async with harness.open(), server as http_server:
         seen = await events(http_server.client(), "POST", MESSAGES, json=BODY)
 
     assert drafts_of(seen) == []

@@ -79,11 +79,11 @@ async def test_no_question_back_leads_elsewhere(http_server: HttpServerFixture) 
     for number, shape in enumerate(SHAPES):
         asks_back(http_server, shape.text)
 
-        told = await client.post(f"{PATH}{number}/messages", json={"text": "How?"})
+        response = await client.post(f"{PATH}{number}/messages", json={"text": "How?"})
 
-        assert told.json()["outcome"] == "clarification"
-        assert not leads_elsewhere(told.text), shape.name
-        assert [action["value"] for action in told.json()["suggested_actions"]]
+        assert response.json()["outcome"] == "clarification"
+        assert not leads_elsewhere(response.text), shape.name
+        assert [action["value"] for action in response.json()["suggested_actions"]]
 
 
 async def test_sources_name_only_addresses_of_the_web_and_plain_words(
@@ -106,12 +106,12 @@ async def test_sources_name_only_addresses_of_the_web_and_plain_words(
     client = await http_server.secret()
 
     for number in range(3):
-        told = await client.post(f"{PATH}{number}/messages", json={"text": "How?"})
+        response = await client.post(f"{PATH}{number}/messages", json={"text": "How?"})
 
-        assert not leads_elsewhere(told.text)
-        assert "\\u202e" not in ascii(told.text)
-        assert "\\u001b" not in told.text
-        [source] = told.json()["sources"]
+        assert not leads_elsewhere(response.text)
+        assert "\\u202e" not in ascii(response.text)
+        assert "\\u001b" not in response.text
+        [source] = response.json()["sources"]
         assert "url" not in source
         assert source["title"].startswith("Rules")
 
@@ -124,6 +124,6 @@ async def test_an_address_that_a_source_holds_is_shown_as_code_and_other_ones_ar
     answers(http_server, text, addresses=[held])
     client = await http_server.secret()
 
-    told = await client.post(f"{PATH}/messages", json={"text": "How?"})
+    response = await client.post(f"{PATH}/messages", json={"text": "How?"})
 
-    assert told.json()["text"] == f"Open `{held}`, not …; see [the page]({PAGE}#a). [1]"
+    assert response.json()["text"] == f"Open `{held}`, not …; see [the page]({PAGE}#a). [1]"

@@ -1,4 +1,4 @@
-"""Requests that mean no good: none breaks the door, and none shows what is another's.
+"""Hostile requests: none breaks the server, and none shows what is another's.
 
 `REFDESK_HOSTILE_REQUESTS` makes more of the generated ones; they are the same in every run. Twenty
 thousand on the wire are sent by `python -m tests.gateway.hostile`.
@@ -45,12 +45,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600 if REQUESTS > 1000 else
 
 
 @pytest.fixture(scope="module")
-def door(
+def server_process(
     tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[ServerProcess]:
-    """One door for all of them: it must live through everything."""
+    """One server for all of them: it must live through everything."""
     url = request.getfixturevalue("redis_url") if REQUESTS > 1000 else ""
-    with serve_http(tmp_path_factory.mktemp("door"), url) as opened:
+    with serve_http(tmp_path_factory.mktemp("server"), url) as opened:
         yield opened
         assert opened.process.poll() is None
         log = opened.log.read_text()
@@ -60,30 +60,30 @@ def door(
         assert WORD not in log
 
 
-def test_generated_requests_never_break_the_door_nor_show_what_is_anothers(
-    door: ServerProcess,
+def test_generated_requests_never_break_the_server_nor_show_what_is_anothers(
+    server_process: ServerProcess,
 ) -> None:
-    schema = schemathesis.openapi.from_url(f"{door.url}/openapi.json")
+    schema = schemathesis.openapi.from_url(f"{server_process.url}/openapi.json")
     operations = [cast("Any", result).ok() for result in schema.get_all_operations()]
     assert len(operations) >= 12
     share = 1 + REQUESTS // FERTILE
     sent: list[int] = []
     for operation in operations:
         for mode in GenerationMode:
-            _send(door, operation, mode, share, sent)
+            _send(server_process, operation, mode, share, sent)
     assert len(sent) >= REQUESTS
     print(f"{len(sent)} generated requests; statuses {sorted(set(sent))}")  # noqa: T201
 
 
 @pytest.mark.parametrize("seed_", [1, 2])
-def test_bent_requests_on_the_wire_never_break_the_door_nor_show_what_is_anothers(
-    door: ServerProcess, seed_: int
+def test_malformed_requests_on_the_wire_never_break_the_server_nor_show_what_is_anothers(
+    server_process: ServerProcess, seed_: int
 ) -> None:
-    port = urlsplit(door.url).port
+    port = urlsplit(server_process.url).port
     assert port is not None
 
     verdict = asyncio.run(
-        send_all(port, WIRE_REQUESTS, seed=seed_, token=door.token, secrets=(WORD,))
+        send_all(port, WIRE_REQUESTS, seed=seed_, token=server_process.token, secrets=(WORD,))
     )
 
     assert verdict.wrong == []
@@ -92,9 +92,9 @@ def test_bent_requests_on_the_wire_never_break_the_door_nor_show_what_is_another
 
 
 def _send(
-    door: ServerProcess, operation: Any, mode: GenerationMode, share: int, sent: list[int]
+    server_process: ServerProcess, operation: Any, mode: GenerationMode, share: int, sent: list[int]
 ) -> None:
-    headers = {"Authorization": f"Bearer {door.token}"}
+    headers = {"Authorization": f"Bearer {server_process.token}"}
     right = mode is GenerationMode.POSITIVE
     # Made-up names lead nowhere: right requests are about what is there.
     names = {name: KNOWN[name] for name in KNOWN if f"{{{name}}}" in operation.path}
@@ -110,7 +110,7 @@ def _send(
     )
     @given(case=operation.as_strategy(generation_mode=mode, **known))
     def send(case: Any) -> None:
-        answer = case.call(base_url=door.url, headers=headers, timeout=60)
+        answer = case.call(base_url=server_process.url, headers=headers, timeout=60)
         sent.append(answer.status_code)
         assert WORD not in answer.text, operation.label
         case.validate_response(answer, checks=CHECKS.get_by_names(CONFORMS))
@@ -196,13 +196,13 @@ HOSTILE: list[tuple[str, str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("method", "path", "options"), HOSTILE)
 def test_a_hostile_request_is_refused_or_answered_and_nothing_more(
-    door: ServerProcess, method: str, path: str, options: dict[str, Any]
+    server_process: ServerProcess, method: str, path: str, options: dict[str, Any]
 ) -> None:
-    headers = {"Authorization": f"Bearer {door.token}", **options.get("headers", {})}
+    headers = {"Authorization": f"Bearer {server_process.token}", **options.get("headers", {})}
     options = {name: value for name, value in options.items() if name != "headers"}
 
     with httpx.Client(timeout=60) as client:
-        target = httpx.URL(door.url).copy_with(raw_path=path.encode())
+        target = httpx.URL(server_process.url).copy_with(raw_path=path.encode())
         answer = client.request(method, target, headers=headers, **options)
 
     assert answer.status_code < 500

@@ -90,7 +90,7 @@ async def answer_message(harness: WorkerHarness, message_id: str) -> Question:
 
 
 def plain(answer: httpx.Response) -> tuple[int, str]:
-    """Return a status, and what an error tells, without the names of the request."""
+    """Return a status, and what an error says, without the names of the request."""
     if answer.status_code < 400 or not answer.content:
         return answer.status_code, ""
     error = {**answer.json()["error"], "request_id": ""}
@@ -100,7 +100,7 @@ def plain(answer: httpx.Response) -> tuple[int, str]:
 async def attack(
     client: httpx.AsyncClient, http_server: HttpServerFixture, name: str, message_id: str
 ) -> list[Any]:
-    """Return what every route tells of a conversation and a message; what changes it comes last."""
+    """Return what every route shows of a conversation and a message; what changes it comes last."""
     routes = sorted(
         every_route(http_server),
         key=lambda route: (route[0] == "DELETE", route[1].endswith("/messages")),
@@ -133,8 +133,8 @@ async def test_no_http_key_reaches_a_chat_of_another_channel(
         for spelled, none in zip(
             spellings(channel, name), spellings(channel, unknown), strict=True
         ):
-            told = await attack(client, http_server, spelled, message_id)
-            assert told == await attack(client, http_server, none, message_id), spelled
+            response = await attack(client, http_server, spelled, message_id)
+            assert response == await attack(client, http_server, none, message_id), spelled
 
         assert question.conversation_id == f"{channel}/{name}"
         assert (await harness.memory.recall(question)).history[0].text == SENT["text"]
@@ -148,7 +148,7 @@ async def test_a_chat_stored_before_ids_named_their_channel_is_out_of_reach(
 ) -> None:
     _, name, unknown, message_id = CHATS[channel]
     async with harness.open(), open_http_server(harness, documents=FakeDocuments()) as http_server:
-        # As doors of chat services stored it: the bare id, and what the channel knows of it.
+        # As channels of chat services stored it: the bare id, and what the channel knows of it.
         await harness.desk().ask(Message(str(SENT["text"]), name, message_id))
         question = await answer_message(harness, message_id)
         await memory_of(harness, channel).note_about(question, language="en")
@@ -156,9 +156,11 @@ async def test_a_chat_stored_before_ids_named_their_channel_is_out_of_reach(
 
         for method, path in every_route(http_server):
             if "{conversation_id}" in path:
-                told = await call(client, method, path, conversation_id=name, message_id=message_id)
-                assert told.status_code == 404, path
-                assert told.json()["error"]["message"] == "there is no such conversation"
+                response = await call(
+                    client, method, path, conversation_id=name, message_id=message_id
+                )
+                assert response.status_code == 404, path
+                assert response.json()["error"]["message"] == "there is no such conversation"
         asked = {"model": "docs", "messages": [{"role": "user", "content": "What did I ask?"}]}
         asked["conversation_id"] = name
         assert (await client.post(COMPLETIONS, json=asked)).status_code == 404
@@ -190,9 +192,9 @@ async def test_a_tenant_learns_nothing_of_anothers_conversations(
     )
     await owner.post(MESSAGES, json=SENT)
 
-    told = await attack(stranger, http_server, "c1", "m1")
+    response = await attack(stranger, http_server, "c1", "m1")
 
-    assert told == await attack(stranger, http_server, "c9", "m9")
+    assert response == await attack(stranger, http_server, "c9", "m9")
     [message] = (await owner.get("/v1/conversations/c1")).json()["messages"]
     assert message["text"] == SENT["text"]
 
@@ -265,7 +267,7 @@ async def test_who_may_ask_alone_follows_and_stops_no_message_of_another_key(
 ) -> None:
     owner, stranger = await http_server.secret(), await http_server.secret(scopes=ASK_ALONE)
     await owner.post(MESSAGES, json=SENT)
-    told = [
+    responses = [
         await stranger.get(f"{MESSAGES}/m1/events"),
         await stranger.post(f"{MESSAGES}/m1/cancel"),
     ]
@@ -274,8 +276,8 @@ async def test_who_may_ask_alone_follows_and_stops_no_message_of_another_key(
         await stranger.post(f"{MESSAGES}/m9/cancel"),
     ]
 
-    assert [answer.status_code for answer in told] == [404, 404]
-    assert [plain(answer) for answer in told] == [plain(answer) for answer in unknown]
+    assert [answer.status_code for answer in responses] == [404, 404]
+    assert [plain(answer) for answer in responses] == [plain(answer) for answer in unknown]
 
 
 async def test_who_may_ask_alone_stops_nothing_that_another_key_has_under_way(

@@ -270,7 +270,7 @@ async def test_one_visitor_cannot_use_up_a_widgets_questions(
 async def test_visitors_behind_a_trusted_proxy_have_limits_of_their_own(
     harness: WorkerHarness, proxies: tuple[str, ...], statuses: list[int]
 ) -> None:
-    told = ["203.0.113.1", "203.0.113.2", "203.0.113.1", "198.51.100.9, 203.0.113.2"]
+    addresses = ["203.0.113.1", "203.0.113.2", "203.0.113.1", "198.51.100.9, 203.0.113.2"]
     async with harness.open(), open_http_server(harness, trusted_proxies=proxies) as http_server:
         visitor = await http_server.visitor(await http_server.public(visitor_questions_per_day=1))
 
@@ -278,7 +278,7 @@ async def test_visitors_behind_a_trusted_proxy_have_limits_of_their_own(
             await visitor.client.post(
                 f"{visitor.path}/messages", json=QUESTION, headers={"X-Forwarded-For": address}
             )
-            for address in told
+            for address in addresses
         ]
 
     # What the last one's own client claimed, left of what the proxy saw, counts for nothing.
@@ -286,13 +286,13 @@ async def test_visitors_behind_a_trusted_proxy_have_limits_of_their_own(
 
 
 @pytest.mark.parametrize(("proxies", "scheme"), [((), "http"), (("127.0.0.1",), "https")])
-async def test_links_have_the_scheme_that_a_trusted_proxy_tells(
+async def test_links_have_the_scheme_that_a_trusted_proxy_names(
     harness: WorkerHarness, proxies: tuple[str, ...], scheme: str
 ) -> None:
     cited = {"number": 1, "chunk_id": "rules#1", "title": "Rules"}
     harness.script.next(Role.RESPONSE, {"sources_used": [cited]})
-    door = open_http_server(harness, trusted_proxies=proxies, documents=FakeDocuments())
-    async with harness.open(), door as http_server:
+    server = open_http_server(harness, trusted_proxies=proxies, documents=FakeDocuments())
+    async with harness.open(), server as http_server:
         client = await http_server.secret()
         forwarded = {"X-Forwarded-Proto": "https", "Host": "desk.acme.test"}
         answer = await client.post(MESSAGES, json=QUESTION, headers=forwarded)
@@ -317,7 +317,7 @@ async def test_without_keys_the_machine_itself_is_let_in_and_no_website(
     assert (await http_server.client().post(MESSAGES, json=QUESTION)).status_code == 200
 
 
-async def test_a_door_that_had_a_key_needs_one_after_redis_forgot_it(
+async def test_a_server_that_had_a_key_needs_one_after_redis_forgot_it(
     http_server: HttpServerFixture,
 ) -> None:
     await http_server.key()
@@ -330,7 +330,7 @@ async def test_a_door_that_had_a_key_needs_one_after_redis_forgot_it(
         assert answer.status_code == 401, (method, path)
 
 
-async def test_a_door_to_the_network_lets_nobody_in_without_a_key(harness: WorkerHarness) -> None:
+async def test_a_server_to_the_network_lets_nobody_in_without_a_key(harness: WorkerHarness) -> None:
     async with open_http_server(harness, open_tenant=None) as http_server:
         for method, path in every_route(http_server):
             answer = await call(http_server.client(), method, path)
@@ -384,8 +384,8 @@ async def test_a_body_that_is_too_large_is_not_even_read(http_server: HttpServer
         for _ in range(20):
             yield b" " * 100_000
 
-    told = await client.post(MESSAGES, content=b"{" + b" " * 600_000)
+    response = await client.post(MESSAGES, content=b"{" + b" " * 600_000)
     streamed = await client.post(MESSAGES, content=endless())
 
-    assert [told.status_code, streamed.status_code] == [413, 413]
-    assert json.loads(told.text)["error"]["code"] == "body_too_large"
+    assert [response.status_code, streamed.status_code] == [413, 413]
+    assert json.loads(response.text)["error"]["code"] == "body_too_large"

@@ -26,9 +26,9 @@ async def test_a_message_gets_its_answer_as_json(http_server: HttpServerFixture)
 
     assert answer.status_code == 200
     assert answer.headers["x-message-id"] == "m1"
-    told = answer.json()
-    assert (told["outcome"], told["text"]) == ("answered", "Open Routing [1].")
-    assert (told["conversation_id"], told["message_id"]) == ("c1", "m1")
+    body = answer.json()
+    assert (body["outcome"], body["text"]) == ("answered", "Open Routing [1].")
+    assert (body["conversation_id"], body["message_id"]) == ("c1", "m1")
 
 
 async def test_a_message_gets_its_stages_and_its_answer_as_events(
@@ -154,7 +154,7 @@ async def test_a_reader_goes_on_after_any_event_also_at_another_process(
         assert await events(other, "GET", f"{MESSAGES}/m1/events") == every
 
 
-async def test_a_reader_who_has_everything_is_told_to_stop(http_server: HttpServerFixture) -> None:
+async def test_a_reader_who_has_everything_is_asked_to_stop(http_server: HttpServerFixture) -> None:
     client = http_server.client()
     seen = await events(client, "POST", MESSAGES, json={**QUESTION, "message_id": "m1"})
 
@@ -322,9 +322,9 @@ async def test_a_message_that_is_stopped_ends_once_for_everybody(
     async with asyncio.TaskGroup() as tasks:
         reader = tasks.create_task(events(client, "POST", MESSAGES, json=sent))
         await wait_until(lambda: http_server.harness.broker.admin.find_questions("m1"))
-        told = {"Accept-Language": "de"}
-        first = await client.post(f"{MESSAGES}/m1/cancel", headers=told)
-        second = await client.post(f"{MESSAGES}/m1/cancel", headers=told)
+        headers = {"Accept-Language": "de"}
+        first = await client.post(f"{MESSAGES}/m1/cancel", headers=headers)
+        second = await client.post(f"{MESSAGES}/m1/cancel", headers=headers)
         gate.set()
     seen = reader.result()
     read = (await client.get("/v1/conversations/c1")).json()

@@ -1,4 +1,4 @@
-"""What those who run the door see of it."""
+"""What those who run the server see of it."""
 
 from fakeredis import FakeAsyncRedis, FakeServer
 from structlog.testing import capture_logs
@@ -11,7 +11,7 @@ from tests.support.worker_harness import WorkerHarness
 MESSAGES = "/v1/conversations/c1/messages"
 
 
-async def test_a_door_tells_that_it_lives_and_can_take_messages(
+async def test_a_server_reports_that_it_lives_and_can_accept_messages(
     http_server: HttpServerFixture,
 ) -> None:
     await http_server.key()
@@ -23,7 +23,7 @@ async def test_a_door_tells_that_it_lives_and_can_take_messages(
     assert (ready.status_code, ready.json()) == (200, {"status": "ready"})
 
 
-async def test_a_door_that_stops_is_not_ready_any_more(harness: WorkerHarness) -> None:
+async def test_a_server_that_stops_is_not_ready_any_more(harness: WorkerHarness) -> None:
     async with open_http_server(harness) as http_server:
         http_server.stopping.set()
 
@@ -32,7 +32,7 @@ async def test_a_door_that_stops_is_not_ready_any_more(harness: WorkerHarness) -
     assert (ready.status_code, ready.json()) == (503, {"status": "shutting_down"})
 
 
-async def test_a_door_without_its_redis_is_alive_and_not_ready() -> None:
+async def test_a_server_without_its_redis_is_alive_and_not_ready() -> None:
     server = FakeServer()
     harness = WorkerHarness(lambda: FakeAsyncRedis(server=server, protocol=2), played=True)
     async with open_http_server(harness) as http_server:
@@ -57,14 +57,14 @@ async def test_metrics_count_what_was_shown_for_keys_that_may_see_it(
     await client.post(MESSAGES, json={"text": "How do I add a rule?", "message_id": "m1"})
     await client.post(f"{MESSAGES}/m1/feedback", json={"rating": "down"})
 
-    told = (await client.get("/metrics")).text
+    response = (await client.get("/metrics")).text
     refused = await (await http_server.secret()).get("/metrics")
 
-    assert 'refdesk_http_outcomes_total{outcome="answered"} 1.0' in told
-    assert 'refdesk_feedback_total{rating="down"} 1.0' in told
+    assert 'refdesk_http_outcomes_total{outcome="answered"} 1.0' in response
+    assert 'refdesk_feedback_total{rating="down"} 1.0' in response
     assert (
         'refdesk_http_requests_total{route="/v1/conversations/{conversation_id}/messages",'
-        'status="200"} 1.0' in told
+        'status="200"} 1.0' in response
     )
     assert refused.status_code == 403
 
@@ -72,21 +72,21 @@ async def test_metrics_count_what_was_shown_for_keys_that_may_see_it(
 async def test_the_description_shows_every_route_with_an_example(
     http_server: HttpServerFixture,
 ) -> None:
-    told = (await http_server.client().get("/openapi.json")).json()
+    body = (await http_server.client().get("/openapi.json")).json()
 
-    paths = set(told["paths"])
+    paths = set(body["paths"])
     assert paths == {route.path for route in http_server.routes if hasattr(route, "path")}
-    for path, operations in told["paths"].items():
+    for path, operations in body["paths"].items():
         for operation in operations.values():
             assert "422" not in operation["responses"], path
             assert operation["summary"]
-    schemas = told["components"]["schemas"]
+    schemas = body["components"]["schemas"]
     assert schemas["NewMessage"]["properties"]["text"]["examples"]
     assert schemas["Answer"]["properties"]["text"]["examples"]
     assert "HTTPValidationError" not in schemas
 
 
-async def test_a_failure_of_ours_tells_the_caller_nothing_of_it(harness: WorkerHarness) -> None:
+async def test_a_failure_of_ours_shows_the_caller_nothing_of_it(harness: WorkerHarness) -> None:
     with capture_logs() as logged:
         async with open_http_server(harness) as http_server:
             await harness.client.set("rd:{0}:asked:acme/docs/c1", b"not a list")
@@ -99,17 +99,17 @@ async def test_a_failure_of_ours_tells_the_caller_nothing_of_it(harness: WorkerH
     assert "WRONGTYPE" not in answer.text
 
 
-async def test_every_answer_tells_browsers_not_to_guess_keep_or_pass_on(
+async def test_every_answer_asks_browsers_not_to_guess_keep_or_pass_on(
     http_server: HttpServerFixture,
 ) -> None:
-    told = await http_server.secret()
+    client = await http_server.secret()
     stranger = http_server.client()
 
     answers = [
-        await told.post(MESSAGES, json={"text": "How do I add a rule?"}),
-        await told.get("/v1/conversations/c1"),
-        await told.get("/v1/nowhere"),
-        await told.request("TRACE", MESSAGES),
+        await client.post(MESSAGES, json={"text": "How do I add a rule?"}),
+        await client.get("/v1/conversations/c1"),
+        await client.get("/v1/nowhere"),
+        await client.request("TRACE", MESSAGES),
         await stranger.post(MESSAGES, json={"text": "How do I add a rule?"}),
         await stranger.get("/openapi.json"),
         await stranger.get("/healthz"),

@@ -34,7 +34,7 @@ async def test_the_reply_to_a_new_question_is_not_looked_up(
 ) -> None:
     broker = http_server.harness.broker
     replies: Any = CountingReplies(broker.replies)
-    desks = cast("MutableMapping[tuple[str, str], Desk]", http_server.door.desks)
+    desks = cast("MutableMapping[tuple[str, str], Desk]", http_server.channel.desks)
     desks["acme", "docs"] = Desk(
         broker.producer,
         replies,

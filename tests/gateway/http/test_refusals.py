@@ -209,7 +209,7 @@ async def test_json_that_can_be_read_in_two_ways_is_refused_in_one_line(
         MESSAGES, content=body, headers={"Content-Type": "application/json"}
     )
 
-    told = capsys.readouterr()
+    output = capsys.readouterr()
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_json")
-    assert len((told.out + told.err).strip().splitlines()) == 1
-    assert json.loads(answer.text)["error"]["request_id"] in told.out + told.err
+    assert len((output.out + output.err).strip().splitlines()) == 1
+    assert json.loads(answer.text)["error"]["request_id"] in output.out + output.err

@@ -1,4 +1,4 @@
-"""A door that is killed among its conversations loses none of them, and doubles none."""
+"""A server that is killed among its conversations loses none of them, and doubles none."""
 
 import asyncio
 import socket
@@ -47,40 +47,42 @@ def free_port() -> int:
         return port
 
 
-async def test_a_killed_door_loses_and_doubles_nothing(redis_url: str) -> None:
+async def test_a_killed_server_loses_and_doubles_nothing(redis_url: str) -> None:
     redis, port = connect(redis_url), free_port()
     await redis.flushall()
     client = ResumingClient(port, patience_seconds=90)
     every = [ResumedAnswer(f"m{number}") for number in range(CONVERSATIONS)]
 
     async def all_wait_for_their_answer() -> bool:
-        return all("response" in told.stages for told in every)
+        return all("response" in conversation.stages for conversation in every)
 
     with ExitStack() as processes:
-        processes.enter_context(process("staff", redis_url))
-        door = process("door", redis_url, str(port))
-        killed = processes.enter_context(door)
+        processes.enter_context(process("workers", redis_url))
+        server = process("server", redis_url, str(port))
+        killed = processes.enter_context(server)
         async with asyncio.TaskGroup() as tasks:
-            for number, told in enumerate(every):
+            for number, conversation in enumerate(every):
                 tasks.create_task(
-                    client.ask(f"c{number}", told.message_id, "How do I add a rule?", told)
+                    client.ask(
+                        f"c{number}", conversation.message_id, "How do I add a rule?", conversation
+                    )
                 )
             await wait_until(all_wait_for_their_answer)
             killed.kill()
             killed.wait()
             await redis.set(GO, 1)
-            door = process("door", redis_url, str(port))
-            await asyncio.to_thread(processes.enter_context, door)
+            server = process("server", redis_url, str(port))
+            await asyncio.to_thread(processes.enter_context, server)
 
     broker = RedisBroker(redis)
-    for told in every:
-        assert told.errors == []
-        assert told.resumed >= 1
-        [done] = told.done
+    for conversation in every:
+        assert conversation.errors == []
+        assert conversation.resumed >= 1
+        [done] = conversation.done
         assert (done["outcome"], done["text"]) == ("answered", "Open Routing [1].")
-        assert told.text == done["text"]
-        assert told.stages == list(dict.fromkeys(told.stages))
-        [question] = await broker.admin.find_questions(told.message_id)
+        assert conversation.text == done["text"]
+        assert conversation.stages == list(dict.fromkeys(conversation.stages))
+        [question] = await broker.admin.find_questions(conversation.message_id)
         ends = [
             entry
             for entry in await broker.replies.read_journal(question)

@@ -1,4 +1,4 @@
-"""Where sources open: at the page's address, in the documentation, else at the door itself."""
+"""Where sources open: at the page's address, in the documentation, else at the server itself."""
 
 import base64
 import json
@@ -42,8 +42,8 @@ async def ask_for_source(
     """Return the source of an answer that cites one."""
     http_server.harness.script.next(Role.RESPONSE, {"sources_used": [{**SOURCE, **changes}]})
     answer = (await client.post(MESSAGES, json=QUESTION)).json()
-    told: dict[str, Any] = answer["sources"][0]
-    return told
+    source: dict[str, Any] = answer["sources"][0]
+    return source
 
 
 async def script_refusal(http_server: HttpServerFixture) -> None:
@@ -106,7 +106,7 @@ def ticket_of(**changes: Any) -> str:
     }
     written = Citation.model_validate({**named, **changes}).model_dump_json()
     body = base64.urlsafe_b64encode(written.encode()).decode()
-    return f"{body}.{made._signature(body)}"  # noqa: SLF001 # what only the door can make
+    return f"{body}.{made._signature(body)}"  # noqa: SLF001 # what only the server can make
 
 
 async def test_a_source_opens_at_its_heading_in_a_tab_that_has_no_key(
@@ -128,16 +128,16 @@ async def test_a_source_opens_at_its_heading_in_a_tab_that_has_no_key(
     assert source["chunk_id"] == "rules#1"
 
 
-async def test_every_way_to_an_answer_tells_the_link(http_server: HttpServerFixture) -> None:
+async def test_every_way_to_an_answer_contains_the_link(http_server: HttpServerFixture) -> None:
     client = await http_server.secret()
     await ask_for_source(http_server, client)
 
     read = (await client.get("/v1/conversations/c1")).json()["messages"][0]["answer"]
     seen = await events(client, "GET", f"{MESSAGES}/m1/events")
-    told: list[Any] = [event.data["sources"] for event in seen if "sources" in event.data]
+    source_lists: list[Any] = [event.data["sources"] for event in seen if "sources" in event.data]
 
-    assert len(told) == 2
-    for sources in (read["sources"], *told):
+    assert len(source_lists) == 2
+    for sources in (read["sources"], *source_lists):
         page = await http_server.client().get(sources[0]["link"])
         assert page.status_code == 200
 
@@ -147,11 +147,11 @@ async def test_a_citation_of_openais_client_is_the_link(http_server: HttpServerF
     async with openai.AsyncOpenAI(
         base_url=f"{http_server.url}/v1", api_key=await http_server.key(), max_retries=0
     ) as desk:
-        told = await desk.chat.completions.create(
+        completion = await desk.chat.completions.create(
             model="docs", messages=[{"role": "user", "content": "How do I add a rule?"}]
         )
 
-    [annotation] = told.choices[0].message.annotations or []
+    [annotation] = completion.choices[0].message.annotations or []
     page = await http_server.client().get(annotation.url_citation.url)
     assert page.status_code == 200
 
@@ -190,7 +190,7 @@ async def test_a_source_opens_where_the_documents_are_published(
         assert (await ask_for_source(http_server, http_server.client(), **source))["link"] == link
 
 
-async def test_a_door_without_documents_names_its_sources(harness: WorkerHarness) -> None:
+async def test_a_server_without_documents_names_its_sources(harness: WorkerHarness) -> None:
     async with harness.open(), open_http_server(harness) as http_server:
         source = await ask_for_source(http_server, http_server.client())
 
@@ -283,7 +283,9 @@ class AwayShelf(FakeDocuments):
         raise MemoryUnavailableError("the index does not answer")
 
 
-async def test_what_hinders_a_reader_is_told_in_words_on_a_page(harness: WorkerHarness) -> None:
+async def test_what_hinders_a_reader_is_explained_in_words_on_a_page(
+    harness: WorkerHarness,
+) -> None:
     reads = {"Accept-Language": "de-CH, en;q=0.5"}
     async with harness.open(), open_http_server(harness, documents=AwayShelf()) as http_server:
         client = http_server.client(**reads)
@@ -363,9 +365,11 @@ def test_a_heading_without_text_of_its_own_is_shown_above_its_parts() -> None:
 
     page = document_page(ReadableDocument("Routing", (), "ar", sections), cited="").decode()
 
-    told = page.split("<body>")[1]
-    order = [told.index(words) for words in (">Rules<", ">Create<", "New", ">Delete<", ">Limits<")]
+    page_body = page.split("<body>")[1]
+    order = [
+        page_body.index(words) for words in (">Rules<", ">Create<", "New", ">Delete<", ">Limits<")
+    ]
     assert order == sorted(order)
-    assert told.count("Limits") == 1
-    assert told.count(">Rules<") == 1
+    assert page_body.count("Limits") == 1
+    assert page_body.count(">Rules<") == 1
     assert '<html lang="ar" dir="rtl">' in page

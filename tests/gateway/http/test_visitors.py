@@ -99,8 +99,8 @@ async def test_guesses_over_the_limit_ask_redis_nothing_and_good_tokens_still_pa
 
 async def lookups(harness: WorkerHarness) -> int:
     """How often Redis was asked for a key or for a limit."""
-    told = await harness.client.info("commandstats")
-    counted = [told.get(f"cmdstat_{name}", {}).get("calls", 0) for name in ("hget", "eval")]
+    info = await harness.client.info("commandstats")
+    counted = [info.get(f"cmdstat_{name}", {}).get("calls", 0) for name in ("hget", "eval")]
     return sum(counted)
 
 
@@ -134,7 +134,7 @@ async def test_a_visitor_has_a_share_of_the_keys_day_without_a_word_about_it(
         own = [await ask(one) for _ in range(3)]
         answer = await ask(other)
 
-    assert [told.status_code for told in own] == [200, 200, 429]
+    assert [response.status_code for response in own] == [200, 200, 429]
     assert own[-1].json()["error"]["code"] == "visitor_limit_exceeded"
     assert "visitor has used up the questions a day" in own[-1].json()["error"]["message"]
     assert int(own[-1].headers["retry-after"]) > 3600
@@ -284,7 +284,7 @@ async def test_addresses_of_one_line_are_one_visitor(
     assert opened == [201] * FEW.openings_per_minute + [status]
 
 
-async def test_two_doors_count_a_visitor_together(any_harness: WorkerHarness) -> None:
+async def test_two_servers_count_a_visitor_together(any_harness: WorkerHarness) -> None:
     async with any_harness.open():
         first, second = (
             open_http_server(any_harness, trusted_proxies=(PROXY,), limits=FEW) for _ in range(2)
@@ -292,8 +292,8 @@ async def test_two_doors_count_a_visitor_together(any_harness: WorkerHarness) ->
         async with first as one, second as other:
             token = await one.public()
             opened = [
-                (await at(door, token, ATTACKER).post("/v1/conversations")).status_code
-                for door in (one, other) * 4
+                (await at(server, token, ATTACKER).post("/v1/conversations")).status_code
+                for server in (one, other) * 4
             ]
 
     assert opened == [201] * 5 + [429] * 3
@@ -307,9 +307,9 @@ async def test_a_proxy_that_is_not_trusted_is_named_once(
         for address in (ATTACKER, NEIGHBOUR):
             await at(http_server, token, address).post("/v1/conversations")
 
-        told = capsys.readouterr()
+        output = capsys.readouterr()
 
-    assert (told.out + told.err).count("proxy_not_trusted") == 1
+    assert (output.out + output.err).count("proxy_not_trusted") == 1
 
 
 async def test_many_at_once_take_no_more_than_there_is(harness: WorkerHarness) -> None:

@@ -31,9 +31,9 @@ FEW = VisitorLimits(
 async def shop(
     harness: WorkerHarness, limits: VisitorLimits = FEW
 ) -> AsyncIterator[HttpServerFixture]:
-    """Open a door behind a proxy, so that addresses are what it says."""
-    door = open_http_server(harness, trusted_proxies=(PROXY,), limits=limits)
-    async with harness.open(), door as http_server:
+    """Open a server behind a proxy, so that addresses are what it says."""
+    server = open_http_server(harness, trusted_proxies=(PROXY,), limits=limits)
+    async with harness.open(), server as http_server:
         yield http_server
 
 
@@ -105,8 +105,8 @@ async def with_one_conversation(
 
 async def status_of(client: httpx.AsyncClient, path: str, address: str) -> int:
     """Ask from an address."""
-    told = {"X-Forwarded-For": address}
-    return (await client.post(path, json=QUESTION, headers=told)).status_code
+    headers = {"X-Forwarded-For": address}
+    return (await client.post(path, json=QUESTION, headers=headers)).status_code
 
 
 WAYS = [without_a_token, with_a_bad_token, with_fresh_conversations, with_one_conversation]

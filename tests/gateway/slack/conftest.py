@@ -18,6 +18,6 @@ async def api() -> AsyncIterator[SlackApi]:
 
 @pytest.fixture
 async def desk(harness: WorkerHarness, api: SlackApi) -> AsyncIterator[SlackHarness]:
-    """An open Slack door before a desk that works."""
+    """An open Slack channel before a desk that works."""
     async with harness.open(), slack_desk(harness, api) as opened:
         yield opened

@@ -1,4 +1,4 @@
-"""A Slack door in a process of its own, which can be killed."""
+"""A Slack channel in a separate process, which can be killed."""
 
 import asyncio
 import sys
@@ -20,16 +20,16 @@ from tests.support.worker_harness import WorkerHarness
 
 ROOT = Path(__file__).parent.parent.parent.parent
 LEASE_SECONDS = 1.0
-Hearing = Literal["http", "socket"]
+ConnectionMode = Literal["http", "socket"]
 
 
 @asynccontextmanager
 async def serve_slack(
-    redis_url: str, api_url: str, hearing: Hearing = "http"
+    redis_url: str, api_url: str, connection: ConnectionMode = "http"
 ) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
-    """Have a door while inside; return its process and the address of its events."""
+    """Run a channel while inside; return its process and the address of its events."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", __name__, redis_url, api_url, hearing,
+        sys.executable, "-m", __name__, redis_url, api_url, connection,
         cwd=ROOT, stdout=asyncio.subprocess.PIPE,
     )  # fmt: skip
     try:
@@ -41,16 +41,18 @@ async def serve_slack(
         await process.wait()
 
 
-async def serve(redis_url: str, api_url: str, hearing: str) -> None:
+async def serve(redis_url: str, api_url: str, connection: str) -> None:
     """Stand open until killed."""
     harness = WorkerHarness(lambda: connect(redis_url), played=False)
     async with AsyncExitStack() as stack:
         desk = await stack.enter_async_context(
             slack_desk(harness, SlackApi(api_url), lease_seconds=LEASE_SECONDS, policy=WITH_DRAFTS)
         )
-        if hearing == "socket":
+        if connection == "socket":
             client = make_client(TOKEN, url=api_url)
-            events = SlackEvents(calls_of(harness, desk.api), SlackIdentity(TEAM, BOT), desk.door)
+            events = SlackEvents(
+                calls_of(harness, desk.api), SlackIdentity(TEAM, BOT), desk.connector
+            )
             app = make_app(client, events, signing_secret="")
             await stack.enter_async_context(socket_mode(app, APP_TOKEN))
         sys.stdout.write(f"{desk.url}\n")

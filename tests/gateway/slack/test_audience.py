@@ -40,7 +40,7 @@ async def wait_until_said(desk: SlackHarness, options: Any = None, **fields: Any
         {},
     ],
 )
-async def test_people_of_other_organisations_hear_nothing_in_shared_channels(
+async def test_people_of_other_organisations_get_nothing_in_shared_channels(
     desk: SlackHarness, fields: dict[str, Any]
 ) -> None:
     await wait_until_said(desk, SHARED, **fields)
@@ -48,7 +48,7 @@ async def test_people_of_other_organisations_hear_nothing_in_shared_channels(
 
     await wait_until_answered(desk, 1)
     assert len(desk.api.posts) == 1
-    assert desk.door.refusals.counts == {"not_allowed": 1}
+    assert desk.connector.refusals.counts == {"not_allowed": 1}
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ async def test_only_listed_channels_and_people_are_answered(
 
         await wait_until_answered(desk, 2)
         assert {post.channel for post in api.posts.values()} == {"C1", "D1"}
-        assert desk.door.refusals.counts == {"not_allowed": 2}
+        assert desk.connector.refusals.counts == {"not_allowed": 2}
 
 
 async def test_a_list_of_channels_closes_direct_messages_unless_it_names_them(
@@ -103,8 +103,8 @@ async def test_a_list_of_channels_closes_direct_messages_unless_it_names_them(
         await wait_until_said(desk)
         await wait_until_answered(desk, 1)
         # One polite line, in the own language, and not with every message.
-        told = [post.text for post in api.posts.values() if post.channel == "D1"]
-        assert told == [TEXTS.text("push_not_allowed", "de")]
+        texts = [post.text for post in api.posts.values() if post.channel == "D1"]
+        assert texts == [TEXTS.text("push_not_allowed", "de")]
 
 
 async def test_a_stranger_presses_no_button(desk: SlackHarness) -> None:
@@ -121,11 +121,11 @@ async def test_a_stranger_presses_no_button(desk: SlackHarness) -> None:
     answer = await desk.press(ts, button, user="U9", team=OTHER)
 
     assert answer.status_code == 200
-    assert desk.door.refusals.counts == {"not_allowed": 1}
+    assert desk.connector.refusals.counts == {"not_allowed": 1}
     assert desk.api.called("chat.postEphemeral") == []
 
 
-async def test_one_person_cannot_ask_without_end_and_is_told_so_once(
+async def test_one_person_cannot_ask_without_end_and_is_notified_once(
     harness: WorkerHarness, api: SlackApi
 ) -> None:
     async with harness.open(), slack_desk(harness, api, limits=TWO) as desk:
@@ -135,13 +135,13 @@ async def test_one_person_cannot_ask_without_end_and_is_told_so_once(
 
         await wait_until_answered(desk, 3)
         notice = TEXTS.text("push_limited_minute", "en")
-        told = [post.text for post in api.posts.values() if post.text == notice]
+        notices = [post.text for post in api.posts.values() if post.text == notice]
         # Two, where the minute ended meanwhile.
-        assert len(told) in {1, 2}
-        assert desk.door.refusals.counts == {"limited_minute": 3}
+        assert len(notices) in {1, 2}
+        assert desk.connector.refusals.counts == {"limited_minute": 3}
 
 
-async def test_what_slack_tells_twice_counts_once(harness: WorkerHarness, api: SlackApi) -> None:
+async def test_what_slack_sends_twice_counts_once(harness: WorkerHarness, api: SlackApi) -> None:
     async with harness.open(), slack_desk(harness, api, limits=TWO) as desk:
         for _ in range(2):
             event = await desk.say(f"{MENTION} How?")
@@ -149,10 +149,10 @@ async def test_what_slack_tells_twice_counts_once(harness: WorkerHarness, api: S
             await desk.send(event, X_Slack_Retry_Num="1")
 
         await wait_until_answered(desk, 2)
-        assert desk.door.refusals.counts == {}
+        assert desk.connector.refusals.counts == {}
 
 
-async def test_two_doors_count_a_person_together_and_keep_no_name(
+async def test_two_processes_count_a_person_together_and_keep_no_name(
     any_harness: WorkerHarness, api: SlackApi
 ) -> None:
     async with (
@@ -161,8 +161,8 @@ async def test_two_doors_count_a_person_together_and_keep_no_name(
         slack_desk(any_harness, api, limits=TWO) as other,
     ):
         other.count = 100
-        for door in (desk, other) * 2:
-            await wait_until_said(door, user="USECRET")
+        for process in (desk, other) * 2:
+            await wait_until_said(process, user="USECRET")
 
         await wait_until_answered(desk, 2)
         keys = [key async for key in any_harness.client.scan_iter("rd:rate:*")]
@@ -182,5 +182,5 @@ async def test_who_has_asked_all_of_a_day_can_still_be_forgotten(
         await wait_until(lambda: TEXTS.text("push_limited_day", "en") in api.shown())
         await desk.say(f"{MENTION} /clear", thread_ts=event["ts"])
 
-        await wait_until(lambda: desk.door.tally.counts.get("answered") == 2)
-        assert desk.door.refusals.counts == {"limited_day": 1}
+        await wait_until(lambda: desk.connector.tally.counts.get("answered") == 2)
+        assert desk.connector.refusals.counts == {"limited_day": 1}

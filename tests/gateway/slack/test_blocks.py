@@ -83,7 +83,7 @@ def test_an_address_that_is_too_long_is_left_out_not_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("title", "told"),
+    ("title", "message"),
     [
         ("The `config` file", "The config file"),
         ("``a`` and `b`", "a and b"),
@@ -91,8 +91,8 @@ def test_an_address_that_is_too_long_is_left_out_not_cut() -> None:
         ("`" * 100_001, "`"),
     ],
 )
-def test_titles_show_no_backticks_around_code(title: str, told: str) -> None:
-    assert plain_title(title) == told
+def test_titles_show_no_backticks_around_code(title: str, message: str) -> None:
+    assert plain_title(title) == message
     one = Source(number=1, title=title[:200], url="https://x.test/a")
 
     ((_, line),) = contexts(render_blocks(PLAIN, [one], []))

@@ -42,7 +42,7 @@ async def test_old_buttons_are_closed_once_the_conversation_was_cleared(desk: Sl
         assert (await desk.press(ts, button)).status_code == 200
 
     await wait_until(lambda: len(desk.api.whispers) == 2)
-    assert {told["text"] for told in desk.api.whispers} == {TEXTS.text("push_expired", "en")}
+    assert {notice["text"] for notice in desk.api.whispers} == {TEXTS.text("push_expired", "en")}
     assert len(desk.api.posts) == 3
 
 
@@ -82,10 +82,10 @@ async def test_a_slash_asks_for_a_command_that_there_is_and_is_a_question_else(
 ) -> None:
     event = desk.message(f"{MENTION} {text}")
 
-    heard = read(event, SlackIdentity(TEAM, BOT), desk.door.name_question)
+    inbound = read(event, SlackIdentity(TEAM, BOT), desk.connector.name_question)
     await desk.send(event)
 
-    assert isinstance(heard, InboundMessage)
-    told = heard.incoming
-    assert (told.text, told.command, told.arguments) == (text, command, arguments)
+    assert isinstance(inbound, InboundMessage)
+    incoming = inbound.incoming
+    assert (incoming.text, incoming.command, incoming.arguments) == (text, command, arguments)
     await wait_until_shown(desk, ANSWER if command is None else "Done.")

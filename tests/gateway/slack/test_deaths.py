@@ -23,7 +23,7 @@ EDITING, RESTING = "chat.update", "reactions.remove"
 
 @pytest.fixture
 async def lasting(redis_url: str) -> AsyncIterator[WorkerHarness]:
-    """A desk on a Redis that outlives the doors."""
+    """A desk on a Redis that outlives the channels."""
     harness = WorkerHarness(lambda: connect(redis_url), played=False)
     await harness.client.flushall()
     yield harness
@@ -50,7 +50,7 @@ async def one_outcome(harness: WorkerHarness, api: SlackApi) -> None:
         pytest.param(RESTING, False, marks=pytest.mark.faults),
     ],
 )
-async def test_a_door_killed_while_it_speaks_to_slack_leaves_one_outcome(
+async def test_a_process_killed_while_it_speaks_to_slack_leaves_one_outcome(
     redis_url: str, lasting: WorkerHarness, api: SlackApi, method: str, was_done: bool
 ) -> None:
     held = api.gates if was_done else api.walls
@@ -80,11 +80,11 @@ async def test_a_door_killed_while_it_speaks_to_slack_leaves_one_outcome(
 
     assert sending.result() == (None if method == TAKING_IN else 200)
     left = [shown for shown in api.shown() if ANSWER not in shown]
-    # The window that docs/channels.md tells of: Slack took a placeholder whose id nobody kept.
+    # The window that docs/channels.md describes: Slack took a placeholder whose id nobody kept.
     assert left == ([WORKING] if method == PLACING else [])
 
 
-async def test_the_outcome_replaces_the_draft_that_a_killed_door_left(
+async def test_the_outcome_replaces_the_draft_that_a_killed_process_left(
     redis_url: str, lasting: WorkerHarness, api: SlackApi
 ) -> None:
     api.gates[EDITING] = asyncio.Event()
@@ -139,7 +139,7 @@ async def test_what_a_killed_socket_did_not_acknowledge_is_answered_once_over_an
 
 
 async def send_event(people: People, event: dict[str, Any], **headers: Any) -> int | None:
-    """Send an event; return the status, or None when the door died over it."""
+    """Send an event; return the status, or None when the process died over it."""
     try:
         return (await people.send(event, **headers)).status_code
     except httpx.TransportError:

@@ -27,7 +27,7 @@ async def test_a_thread_shows_the_draft_with_its_sources_and_then_the_answer(
         draft, blocks = said.shown, said.blocks
         drafted.first.set()
         drafted.whole.set()
-        await wait_until(lambda: desk.door.tally.counts)
+        await wait_until(lambda: desk.connector.tally.counts)
         await wait_until_settled(harness, api)
 
     assert FIRST_SHOWN in draft
@@ -50,7 +50,7 @@ async def test_a_draft_that_grows_fast_meets_no_limit_of_slack(
         drafted.first.set()
         await drafted.went_on.wait()
         drafted.whole.set()
-        await wait_until(lambda: desk.door.tally.counts)
+        await wait_until(lambda: desk.connector.tally.counts)
         await wait_until_settled(harness, api)
 
     (said,) = api.posts.values()
@@ -71,7 +71,7 @@ async def test_a_draft_that_slack_refuses_for_its_pace_is_not_repeated_before_sl
         await wait_until(lambda: api.called("chat.update"))
         drafted.first.set()
         drafted.whole.set()
-        await wait_until(lambda: desk.door.tally.counts)
+        await wait_until(lambda: desk.connector.tally.counts)
         await wait_until_settled(harness, api)
 
     (said,) = api.posts.values()
@@ -94,7 +94,7 @@ async def test_drafts_are_shown_only_where_the_settings_allow_it(
         drafted.first.set()
         await drafted.went_on.wait()
         drafted.whole.set()
-        await wait_until(lambda: desk.door.tally.counts)
+        await wait_until(lambda: desk.connector.tally.counts)
         await wait_until_settled(harness, api)
 
     (said,) = api.posts.values()

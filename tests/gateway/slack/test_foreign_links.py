@@ -23,7 +23,7 @@ def texts(part: Any) -> list[dict[str, Any]]:
 
 def has_answered(desk: SlackHarness, count: int) -> bool:
     """Whether so many outcomes were shown."""
-    return desk.door.tally.counts.get("answered", 0) >= count
+    return desk.connector.tally.counts.get("answered", 0) >= count
 
 
 async def test_no_shape_of_a_foreign_link_reaches_slack(desk: SlackHarness) -> None:
@@ -38,9 +38,9 @@ async def test_no_shape_of_a_foreign_link_reaches_slack(desk: SlackHarness) -> N
     assert len(shown) == len(SHAPES)
     for shape in SHAPES:
         assert any(shape.kept in text for text in shown), shape.name
-    calls = [told for name, told in desk.api.calls if name.startswith("chat.")]
+    calls = [call for name, call in desk.api.calls if name.startswith("chat.")]
     assert not leads_elsewhere(json.dumps(calls))
-    assert {told["parse"] for told in calls if "text" in told} == {"none"}
+    assert {call["parse"] for call in calls if "text" in call} == {"none"}
     written = [text for said in desk.api.posts.values() for text in texts(said.blocks)]
     assert written
     assert all(text["verbatim"] for text in written)
@@ -62,4 +62,4 @@ async def test_a_question_back_in_slack_leads_nowhere(desk: SlackHarness) -> Non
 
     await wait_until(lambda: any(said.buttons for said in desk.api.posts.values()))
     await wait_until_settled(desk.harness, desk.api)
-    assert not leads_elsewhere(json.dumps([told for _, told in desk.api.calls]))
+    assert not leads_elsewhere(json.dumps([call for _, call in desk.api.calls]))

@@ -39,8 +39,8 @@ async def call(desk: SlackHarness, body: bytes, headers: dict[str, Any]) -> tupl
 
 def sign_headers(body: bytes, kind: str = "application/json") -> dict[str, str]:
     at = str(int(time.time()))
-    told = {"X-Slack-Request-Timestamp": at, "X-Slack-Signature": signature_of(body, at)}
-    return {"Content-Type": kind, **told}
+    headers = {"X-Slack-Request-Timestamp": at, "X-Slack-Signature": signature_of(body, at)}
+    return {"Content-Type": kind, **headers}
 
 
 @pytest.mark.parametrize(

@@ -34,18 +34,18 @@ def test_no_minute_holds_more_calls_than_slack_allows() -> None:
     assert RATES["reactions.add"] == RATES["reactions.remove"]
 
 
-async def test_a_burst_at_two_doors_meets_no_limit_and_everybody_is_answered(
+async def test_a_burst_at_two_processes_meets_no_limit_and_everybody_is_answered(
     harness: WorkerHarness, api: SlackApi
 ) -> None:
     api.speed = 6.0
     async with harness.open(), slack_desk(harness, api) as desk, slack_desk(harness, api) as other:
         asked = [desk.message(f"{MENTION} How?", channel=f"C{number % 3}") for number in range(16)]
-        doors = [desk, other] * 8
-        told = await asyncio.gather(
-            *(door.send(event) for door, event in zip(doors, asked, strict=True))
+        processes = [desk, other] * 8
+        statuses = await asyncio.gather(
+            *(process.send(event) for process, event in zip(processes, asked, strict=True))
         )
 
-        assert {answer.status_code for answer in told} == {200}
+        assert {answer.status_code for answer in statuses} == {200}
         await all_answered(desk, asked)
 
     assert api.limited == []
@@ -63,7 +63,7 @@ async def test_a_limit_that_is_met_all_the_same_loses_and_doubles_nothing(
     await all_answered(desk, asked)
 
 
-async def test_what_slack_told_one_door_all_wait_for_and_nobody_takes_over(
+async def test_what_slack_asked_of_one_process_all_wait_for_and_nobody_takes_over(
     harness: WorkerHarness, api: SlackApi
 ) -> None:
     lease: dict[str, Any] = {"lease_seconds": 0.3}
@@ -123,9 +123,9 @@ async def wait_until_held(harness: WorkerHarness, call: str, milliseconds: int) 
 
 async def wait_until_left_out(desk: SlackHarness, event: dict[str, Any]) -> None:
     """Wait until it is kept that a message has no eyes."""
-    question = desk.door.name_question(f"T1:C1:{event['ts']}", event["ts"])
+    question = desk.connector.name_question(f"T1:C1:{event['ts']}", event["ts"])
 
     async def is_unsigned() -> bool:
-        return "unsigned" in await desk.door.memory.fields(question)
+        return "unsigned" in await desk.connector.memory.fields(question)
 
     await wait_until(is_unsigned)

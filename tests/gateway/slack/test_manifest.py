@@ -27,7 +27,7 @@ def find_called_methods() -> set[str]:
     return {name.replace("_", ".", 1) for name in names}
 
 
-def test_the_manifest_asks_for_the_scopes_of_what_is_called_and_heard() -> None:
+def test_the_manifest_asks_for_the_scopes_of_what_is_called_and_received() -> None:
     scopes = json.loads(json.dumps(manifest(None)))["oauth_config"]["scopes"]["bot"]
 
     assert find_called_methods() - FREE == set(SCOPES) == set(RATES)
@@ -45,7 +45,7 @@ def test_the_manifest_asks_for_the_events_that_the_app_listens_to() -> None:
     assert settings["interactivity"]["is_enabled"]
 
 
-def test_the_page_tells_what_each_scope_is_for() -> None:
+def test_the_page_explains_what_each_scope_is_for() -> None:
     page = (Path(__file__).parents[3] / "docs" / "channels.md").read_text("utf-8")
     table = page.partition("| scope | for |")[2].partition("\n\n")[0]
 
@@ -69,9 +69,9 @@ def test_the_command_prints_a_manifest_for_an_address(
 def test_the_command_prints_a_manifest_for_socket_mode(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(("slack", "--manifest")) == 0
 
-    told = capsys.readouterr().out
-    assert json.loads(told)["settings"]["socket_mode_enabled"]
-    assert "request_url" not in told
+    output = capsys.readouterr().out
+    assert json.loads(output)["settings"]["socket_mode_enabled"]
+    assert "request_url" not in output
 
 
 @pytest.mark.parametrize("url", ["http://desk.example.org", "desk.example.org", "https://x/y"])

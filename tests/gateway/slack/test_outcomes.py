@@ -25,7 +25,7 @@ OPTION = {"label": "One", "value": "Option one", "kind": "option"}
 def make_edit_event(
     event: dict[str, Any], text: str, *, at: str = "1700000009.000000"
 ) -> dict[str, Any]:
-    """What Slack tells of an edit."""
+    """The event that Slack sends of an edit."""
     edited = {**event, "text": text, "edited": {"ts": at}}
     return {"type": "message", "subtype": "message_changed", "channel": event["channel"],
             "message": edited, "previous_message": event, "ts": at}  # fmt: skip
@@ -46,10 +46,10 @@ async def test_eyes_go_with_a_question_back_a_refusal_and_an_apology(
 
     event = await desk.say(f"{MENTION} How?")
 
-    await wait_until(lambda: desk.door.tally.counts)
+    await wait_until(lambda: desk.connector.tally.counts)
     await wait_until_settled(desk.harness, desk.api)
     (said,) = desk.api.posts.values()
-    assert desk.door.tally.counts == {outcome: 1}
+    assert desk.connector.tally.counts == {outcome: 1}
     assert said.shown not in {TEXTS.text("push_working", "en"), "…"}
     assert said.thread == event["ts"]
     assert desk.api.reacted == [("C1", event["ts"], "eyes")]
@@ -99,7 +99,7 @@ async def test_eyes_stay_while_an_edited_question_is_worked_on(
             await wait_until_settled(desk.harness, desk.api)
 
 
-async def test_who_cannot_be_taken_in_is_told_so_once_in_the_own_language(
+async def test_whose_message_cannot_be_accepted_is_notified_once_in_the_own_language(
     harness: WorkerHarness, api: SlackApi
 ) -> None:
     api.locale = "de-DE"
@@ -109,8 +109,8 @@ async def test_who_cannot_be_taken_in_is_told_so_once_in_the_own_language(
         long = await desk.say(f"{MENTION} {'viel ' * 2_000}")
 
         await wait_until(lambda: len(api.posts) >= 2)
-        told = {said.thread: said.text for said in api.posts.values()}
-        assert told == {
+        notices = {said.thread: said.text for said in api.posts.values()}
+        assert notices == {
             event["ts"]: TEXTS.text("push_busy", "de"),
             long["ts"]: TEXTS.text("push_too_long", "de"),
         }
@@ -118,7 +118,7 @@ async def test_who_cannot_be_taken_in_is_told_so_once_in_the_own_language(
         assert api.reacted == []
 
 
-async def test_an_outcome_that_failed_twenty_times_is_given_up_and_no_door_ends(
+async def test_an_outcome_that_failed_twenty_times_is_abandoned_and_no_process_ends(
     harness: WorkerHarness, api: SlackApi
 ) -> None:
     stream = "rd:{0}:results:slack"
@@ -133,11 +133,11 @@ async def test_an_outcome_that_failed_twenty_times_is_given_up_and_no_door_ends(
     api.malformed.add("chat.postMessage")
     await harness.client.xclaim(stream, "workers", "lost", 0, [result.entry_id], retrycount=17)
     async with slack_desk(harness, api, lease_seconds=0.2) as desk:
-        await wait_until(lambda: desk.door.tally.counts.get("delivery_abandoned"))
+        await wait_until(lambda: desk.connector.tally.counts.get("delivery_abandoned"))
         await wait_until_acknowledged(harness, "slack")
 
-    assert desk.door.tally.counts["delivery_abandoned"] == 1
-    assert 0 < desk.door.tally.counts["delivery_failed"] <= 2
+    assert desk.connector.tally.counts["delivery_abandoned"] == 1
+    assert 0 < desk.connector.tally.counts["delivery_failed"] <= 2
 
 
 async def test_anybody_in_the_thread_may_press_an_option_also_after_a_restart_once(
@@ -163,7 +163,7 @@ async def test_anybody_in_the_thread_may_press_an_option_also_after_a_restart_on
     assert len(api.posts) == 2
 
 
-async def test_a_button_of_another_thread_or_none_of_ours_is_told_to_be_closed(
+async def test_a_button_of_another_thread_or_none_of_ours_is_reported_as_closed(
     desk: SlackHarness,
 ) -> None:
     await desk.say(f"{MENTION} How?")
@@ -176,7 +176,7 @@ async def test_a_button_of_another_thread_or_none_of_ours_is_told_to_be_closed(
     await desk.press(one, {**first.buttons[0], "value": "guessed"}, user="U2")
 
     await wait_until(lambda: len(desk.api.whispers) == 2)
-    assert {(told["user"], told["text"]) for told in desk.api.whispers} == {
+    assert {(notice["user"], notice["text"]) for notice in desk.api.whispers} == {
         ("U2", TEXTS.text("push_expired", "en"))
     }
     assert len(desk.api.posts) == 2

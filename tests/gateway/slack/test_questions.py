@@ -117,7 +117,7 @@ async def test_an_option_is_asked_as_a_question_and_only_once(desk: SlackHarness
     await wait_until(lambda: not desk.api.posts[ts].buttons)
 
 
-async def test_thumbs_are_kept_and_thanked_for(desk: SlackHarness) -> None:
+async def test_ratings_are_kept_and_thanked_for(desk: SlackHarness) -> None:
     event = await desk.say(f"{MENTION} How?")
     await wait_until_answered(desk)
     (ts,) = desk.api.posts
@@ -126,7 +126,7 @@ async def test_thumbs_are_kept_and_thanked_for(desk: SlackHarness) -> None:
     await desk.press(ts, up)
 
     await wait_until(lambda: desk.api.whispers)
-    question = desk.door.name_question(f"T1:C1:{event['ts']}", event["ts"])
+    question = desk.connector.name_question(f"T1:C1:{event['ts']}", event["ts"])
     kept = StoredConversations(desk.harness.client, shards=1, ttl_seconds=600)
     assert (await kept.feedback(question))[event["ts"]].rating == "up"
     assert desk.api.whispers[0]["text"] == TEXTS.text("push_thanks", "en")
@@ -202,8 +202,8 @@ async def test_a_newer_message_supersedes_or_waits_and_says_so(
         await desk.say("First?", channel="D1", channel_type="im")
         await wait_until(lambda: len(api.posts) == 1)
         await desk.say("Second?", channel="D1", channel_type="im")
-        told = TEXTS.text("superseded" if supersedes else "push_waiting", "de")
-        await wait_until(lambda: told in api.shown())
+        notice = TEXTS.text("superseded" if supersedes else "push_waiting", "de")
+        await wait_until(lambda: notice in api.shown())
         async with harness.open():
             await wait_until_answered(desk, answers)
 

@@ -2,7 +2,7 @@ from gateway.chat.ports import ChatPolicy
 from gateway.slack.app import SlackEvents, identify, make_app
 from gateway.slack.channel import SlackChannel
 from gateway.slack.transport import make_client, socket_mode
-from tests.support.chat_harness import ANSWER, TEXTS, push_door_of
+from tests.support.chat_harness import ANSWER, TEXTS, open_connector
 from tests.support.fake_slack import APP_TOKEN, BOT, TEAM, TOKEN, SlackApi
 from tests.support.slack_harness import calls_of
 from tests.support.waiting import wait_until
@@ -21,8 +21,8 @@ async def test_socket_mode_takes_events_and_acknowledges_them(
     policy = ChatPolicy(burst_seconds=0.0)
     calls = calls_of(harness, api)
     channel = SlackChannel(calls, TEXTS)
-    async with harness.open(), push_door_of(harness, channel, policy=policy) as door:
-        app = make_app(client, SlackEvents(calls, me, door), signing_secret="")
+    async with harness.open(), open_connector(harness, channel, policy=policy) as connector:
+        app = make_app(client, SlackEvents(calls, me, connector), signing_secret="")
         async with socket_mode(app, APP_TOKEN):
             await wait_until(lambda: api.sockets)
             for envelope in ("e1", "e2"):

@@ -18,6 +18,6 @@ async def api() -> AsyncIterator[BotApi]:
 
 @pytest.fixture
 async def desk(harness: WorkerHarness, api: BotApi) -> AsyncIterator[TelegramHarness]:
-    """An open Telegram door before a desk that works."""
+    """An open Telegram channel before a desk that works."""
     async with harness.open(), telegram_desk(harness, api) as opened:
         yield opened

@@ -1,4 +1,4 @@
-"""A Telegram door in a process of its own, which can be killed."""
+"""A Telegram channel in a separate process, which can be killed."""
 
 import asyncio
 import sys
@@ -22,7 +22,7 @@ LEASE_SECONDS = 1.0
 async def serve_telegram(
     redis_url: str, api_url: str
 ) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
-    """Have a door while inside; return its process and the address of its webhook."""
+    """Run a channel while inside; return its process and the address of its webhook."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", __name__, redis_url, api_url,
         cwd=ROOT, stdout=asyncio.subprocess.PIPE,

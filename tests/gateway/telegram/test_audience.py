@@ -26,9 +26,7 @@ async def wait_until_answered(desk: TelegramHarness, chat: int, count: int = 1) 
     await wait_until_settled(desk.harness, desk.api)
 
 
-async def test_a_group_that_is_not_listed_hears_nothing(
-    harness: WorkerHarness, api: BotApi
-) -> None:
+async def test_a_group_that_is_not_listed_gets_nothing(harness: WorkerHarness, api: BotApi) -> None:
     audience = TelegramAudience(chats=frozenset({GROUP, 7}))
     async with harness.open(), telegram_desk(harness, api, audience=audience) as desk:
         strange = desk.group("@desk_bot How?", chat={"id": -666, "type": "supergroup"})
@@ -39,14 +37,14 @@ async def test_a_group_that_is_not_listed_hears_nothing(
         await wait_until_answered(desk, GROUP)
         await wait_until_answered(desk, 7)
         assert api.texts(-666) == []
-        assert desk.door.refusals.counts == {"not_allowed": 1}
+        assert desk.connector.refusals.counts == {"not_allowed": 1}
 
 
 @pytest.mark.parametrize(
     "audience",
     [TelegramAudience(chats=frozenset({GROUP})), TelegramAudience(users=frozenset({7}))],
 )
-async def test_a_stranger_in_a_private_chat_is_told_so_once_in_the_own_language(
+async def test_a_stranger_in_a_private_chat_is_notified_once_in_the_own_language(
     harness: WorkerHarness, api: BotApi, audience: TelegramAudience
 ) -> None:
     async with harness.open(), telegram_desk(harness, api, audience=audience) as desk:
@@ -56,7 +54,7 @@ async def test_a_stranger_in_a_private_chat_is_told_so_once_in_the_own_language(
 
         await wait_until_answered(desk, GROUP)
         assert api.texts(9) == [TEXTS.text("push_not_allowed", "de")]
-        assert desk.door.refusals.counts == {"not_allowed": 3}
+        assert desk.connector.refusals.counts == {"not_allowed": 3}
 
 
 async def test_a_listed_group_answers_listed_people_alone(
@@ -69,7 +67,7 @@ async def test_a_listed_group_answers_listed_people_alone(
         await desk.send(desk.group("@desk_bot How?"))
 
         await wait_until_answered(desk, GROUP)
-        assert desk.door.refusals.counts == {"not_allowed": 1}
+        assert desk.connector.refusals.counts == {"not_allowed": 1}
 
 
 async def test_a_stranger_presses_no_button(harness: WorkerHarness, api: BotApi) -> None:
@@ -78,11 +76,11 @@ async def test_a_stranger_presses_no_button(harness: WorkerHarness, api: BotApi)
         press = desk.press(1, "0" * 30, person={"id": 9, "is_bot": False, "first_name": "Eve"})
         assert (await desk.send(press)).status_code == 200
 
-        assert desk.door.refusals.counts == {"not_allowed": 1}
+        assert desk.connector.refusals.counts == {"not_allowed": 1}
         assert api.called("answerCallbackQuery") == []
 
 
-async def test_one_person_cannot_ask_without_end_and_is_told_so_once(
+async def test_one_person_cannot_ask_without_end_and_is_notified_once(
     harness: WorkerHarness, api: BotApi
 ) -> None:
     limits = PersonLimits(per_minute=2, per_day=None)
@@ -95,10 +93,10 @@ async def test_one_person_cannot_ask_without_end_and_is_told_so_once(
         await wait_until_answered(desk, 7)
         await wait_until(lambda: len(api.texts(9)) >= 3)
         notice = TEXTS.text("push_limited_minute", "en")
-        told = [text for chat in (9, GROUP) for text in api.texts(chat) if text == notice]
+        notices = [text for chat in (9, GROUP) for text in api.texts(chat) if text == notice]
         # Two, where the minute ended meanwhile.
-        assert len(told) in {1, 2}
-        assert desk.door.refusals.counts == {"limited_minute": 4}
+        assert len(notices) in {1, 2}
+        assert desk.connector.refusals.counts == {"limited_minute": 4}
 
 
 async def test_an_update_that_comes_twice_counts_once_and_an_edit_counts_anew(
@@ -110,7 +108,7 @@ async def test_an_update_that_comes_twice_counts_once_and_an_edit_counts_anew(
         await desk.send(update)
         id_ = update["message"]["message_id"]
         await desk.say("How now?", id_=id_, edit_date=1)
-        assert desk.door.refusals.counts == {}
+        assert desk.connector.refusals.counts == {}
         await desk.say("And now?", id_=id_, edit_date=2)
 
-        assert desk.door.refusals.counts == {"limited_day": 1}
+        assert desk.connector.refusals.counts == {"limited_day": 1}

@@ -26,7 +26,7 @@ UPDATE = {
 
 
 @pytest.mark.parametrize("method", ["sendMessage", "editMessageText"])
-async def test_a_door_killed_while_it_speaks_to_telegram_leaves_one_outcome(
+async def test_a_process_killed_while_it_speaks_to_telegram_leaves_one_outcome(
     redis_url: str, api: BotApi, method: str
 ) -> None:
     harness = WorkerHarness(lambda: connect(redis_url), played=False)

@@ -32,7 +32,7 @@ async def test_a_draft_that_grows_fast_meets_no_limit_of_telegram(
         drafted.first.set()
         await drafted.went_on.wait()
         drafted.whole.set()
-        await wait_until(lambda: desk.door.tally.counts)
+        await wait_until(lambda: desk.connector.tally.counts)
         await wait_until_settled(harness, api)
 
     (said,) = api.chats.values()
@@ -53,7 +53,7 @@ async def test_a_draft_that_telegram_refuses_for_its_pace_waits_as_long_as_teleg
         await wait_until(lambda: api.called("editMessageText"))
         drafted.first.set()
         drafted.whole.set()
-        await wait_until(lambda: desk.door.tally.counts)
+        await wait_until(lambda: desk.connector.tally.counts)
         await wait_until_settled(harness, api)
 
     (said,) = api.chats.values()

@@ -27,7 +27,7 @@ def spans(said: Said, *kinds: str) -> list[str]:
 
 def has_answered(desk: TelegramHarness, count: int) -> bool:
     """Whether so many outcomes were shown."""
-    return desk.door.tally.counts.get("answered", 0) >= count
+    return desk.connector.tally.counts.get("answered", 0) >= count
 
 
 async def test_no_shape_of_a_foreign_link_reaches_telegram(desk: TelegramHarness) -> None:
@@ -42,7 +42,7 @@ async def test_no_shape_of_a_foreign_link_reaches_telegram(desk: TelegramHarness
     assert len(shown) == len(SHAPES)
     for shape in SHAPES:
         assert any(shape.kept in text for text in shown), shape.name
-    assert not leads_elsewhere(json.dumps([told for _, told in desk.api.calls]))
+    assert not leads_elsewhere(json.dumps([call for _, call in desk.api.calls]))
     linked = [
         entity["url"]
         for said in desk.api.chats.values()
@@ -59,11 +59,11 @@ async def test_what_telegram_would_make_a_link_is_code(desk: TelegramHarness) ->
 
     await desk.say("How?")
 
-    await wait_until(lambda: desk.door.tally.counts.get("answered"))
+    await wait_until(lambda: desk.connector.tally.counts.get("answered"))
     await wait_until_settled(desk.harness, desk.api)
     [said] = desk.api.chats.values()
     code = spans(said, "code")
     assert HELD in said.text
     assert {found.text for found in find_addresses(said.text, any_name=True)} == set(code)
     edits = desk.api.called("editMessageText")
-    assert all(told["link_preview_options"]["is_disabled"] for told in edits)
+    assert all(edit["link_preview_options"]["is_disabled"] for edit in edits)

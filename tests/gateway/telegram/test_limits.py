@@ -22,7 +22,7 @@ def of(id_: int) -> dict[str, Any]:
 
 
 def private(desk: TelegramHarness, id_: int) -> dict[str, Any]:
-    """What Telegram tells of somebody's question in a chat of their own."""
+    """The update that Telegram sends of somebody's question in a private chat."""
     return desk.message("How?", chat={"id": id_, "type": "private"}, **of(id_))
 
 
@@ -55,26 +55,26 @@ def test_no_minute_holds_more_calls_than_telegram_allows() -> None:
 
 
 async def burst(harness: WorkerHarness, api: BotApi, kinds: Any) -> None:
-    """Have as many ask at once, at two doors."""
+    """Have as many ask at once, at two processes."""
     async with (
         harness.open(),
         telegram_desk(harness, api) as desk,
         telegram_desk(harness, api) as other,
     ):
         asked = [kind(desk, 10 + number) for number, kind in enumerate(kinds)]
-        doors = [desk, other] * len(asked)
-        told = await asyncio.gather(
-            *(door.send(update) for door, update in zip(doors, asked, strict=False))
+        processes = [desk, other] * len(asked)
+        statuses = await asyncio.gather(
+            *(process.send(update) for process, update in zip(processes, asked, strict=False))
         )
 
-        assert {answer.status_code for answer in told} == {200}
+        assert {answer.status_code for answer in statuses} == {200}
         chats = Counter(update["message"]["chat"]["id"] for update in asked)
         await all_answered(harness, api, dict(chats))
 
     assert api.limited == []
 
 
-async def test_a_burst_in_a_group_at_two_doors_meets_no_limit_and_everybody_is_answered(
+async def test_a_burst_in_a_group_at_two_processes_meets_no_limit_and_everybody_is_answered(
     harness: WorkerHarness, api: BotApi
 ) -> None:
     api.speed = 15.0
@@ -82,10 +82,10 @@ async def test_a_burst_in_a_group_at_two_doors_meets_no_limit_and_everybody_is_a
     await burst(harness, api, [in_group] * 7 + [private] * 3)
 
     messages = [call for call in api.calls if call[0] in {"sendMessage", "editMessageText"}]
-    assert sum(told["chat_id"] == str(GROUP) for _, told in messages) == 14
+    assert sum(text["chat_id"] == str(GROUP) for _, text in messages) == 14
 
 
-async def test_a_burst_of_many_chats_at_two_doors_meets_no_limit_and_everybody_is_answered(
+async def test_a_burst_of_many_chats_at_two_processes_meets_no_limit_and_everybody_is_answered(
     harness: WorkerHarness, api: BotApi
 ) -> None:
     api.speed = 0.5
@@ -105,15 +105,15 @@ async def test_a_limit_that_is_met_all_the_same_loses_and_doubles_nothing(
         telegram_desk(harness, api) as desk,
         telegram_desk(harness, api) as other,
     ):
-        for number, door in enumerate((desk, other) * 3):
-            await door.send(private(desk, 10 + number))
+        for number, process in enumerate((desk, other) * 3):
+            await process.send(private(desk, 10 + number))
 
         await all_answered(harness, api, dict.fromkeys(range(10, 16), 1))
 
     assert len(api.called("editMessageText")) == 7
 
 
-async def test_a_limit_of_an_hour_is_kept_by_all_doors_and_holds_back_nobody_else(
+async def test_a_limit_of_an_hour_is_kept_by_all_processes_and_holds_back_nobody_else(
     harness: WorkerHarness, api: BotApi
 ) -> None:
     api.refusals[f"editMessageText {GROUP}"] = [flood(3600)]
@@ -125,10 +125,10 @@ async def test_a_limit_of_an_hour_is_kept_by_all_doors_and_holds_back_nobody_els
     ):
         await desk.send(in_group(desk, 7))
         await wait_until(lambda: not api.refusals[f"editMessageText {GROUP}"])
-        for number, door in enumerate((desk, other) * 2):
-            await door.send(private(desk, 10 + number))
+        for number, process in enumerate((desk, other) * 2):
+            await process.send(private(desk, 10 + number))
         await wait_until(lambda: sum(ANSWER in text for text in list_shown(api)) == 4)
-        counted = [door.door.tally.counts for door in (desk, other)]
+        counted = [process.connector.tally.counts for process in (desk, other)]
         await wait_until(lambda: failures(counted) >= 1)
         await harness.client.xclaim(
             STREAM, "workers", "lost", 0, await entries(harness), retrycount=25
@@ -144,7 +144,7 @@ async def test_a_limit_of_an_hour_is_kept_by_all_doors_and_holds_back_nobody_els
 
 
 def edits(api: BotApi, chat: int) -> int:
-    return sum(told["chat_id"] == str(chat) for told in api.called("editMessageText"))
+    return sum(call["chat_id"] == str(chat) for call in api.called("editMessageText"))
 
 
 def failures(counted: list[dict[str, int]]) -> int:
@@ -163,10 +163,10 @@ async def test_typing_and_placeholder_are_left_out_when_they_would_be_late_never
         await turns.hold(name, every_seconds=1.0, at_once=1, seconds=60.0)
     async with telegram_desk(harness, api) as desk:
         update = await desk.say("How?")
-        question = desk.door.name_question("7:0", str(update["message"]["message_id"]))
+        question = desk.connector.name_question("7:0", str(update["message"]["message_id"]))
 
         async def is_left_out() -> bool:
-            return "unsigned" in await desk.door.memory.fields(question)
+            return "unsigned" in await desk.connector.memory.fields(question)
 
         await wait_until(is_left_out)
         async with harness.open():
@@ -201,7 +201,9 @@ async def test_typing_goes_on_in_its_topic_until_the_outcome_is_shown(
         await wait_until(lambda: len(list_typing_calls(api, 10)) >= 4)
 
     assert len(list_typing_calls(api, GROUP)) <= before + 1  # one may have been under way
-    assert {told["message_thread_id"] for told in list_typing_calls(api, GROUP)} == {"5"}
+    assert {typing_call["message_thread_id"] for typing_call in list_typing_calls(api, GROUP)} == {
+        "5"
+    }
 
 
 async def test_those_who_wait_in_a_group_see_one_sign_of_typing(
@@ -210,8 +212,8 @@ async def test_those_who_wait_in_a_group_see_one_sign_of_typing(
     api.speed = 8.0
     async with telegram_desk(harness, api) as desk, telegram_desk(harness, api) as other:
         began = time.monotonic()
-        for number, door in enumerate((desk, other) * 2):
-            await door.send(in_group(desk, 10 + number))
+        for number, process in enumerate((desk, other) * 2):
+            await process.send(in_group(desk, 10 + number))
         await wait_until(lambda: len(list_typing_calls(api, GROUP)) >= 4)
 
         seconds = (time.monotonic() - began) * api.speed
@@ -219,4 +221,4 @@ async def test_those_who_wait_in_a_group_see_one_sign_of_typing(
 
 
 def list_typing_calls(api: BotApi, chat: int) -> list[dict[str, Any]]:
-    return [told for told in api.called("sendChatAction") if told["chat_id"] == str(chat)]
+    return [call for call in api.called("sendChatAction") if call["chat_id"] == str(chat)]

@@ -60,12 +60,12 @@ async def test_a_question_back_a_refusal_and_an_apology_take_the_placeholder_in_
     update = desk.group("@desk_bot\nHow?")
     await desk.send(update)
 
-    await wait_until(lambda: desk.door.tally.counts)
+    await wait_until(lambda: desk.connector.tally.counts)
     await wait_until_settled(desk.harness, desk.api)
     (said,) = desk.api.chats.values()
-    assert desk.door.tally.counts == {outcome: 1}
+    assert desk.connector.tally.counts == {outcome: 1}
     assert said.text not in {WORKING, "…"}
-    replied = [told["reply_parameters"]["message_id"] for told in desk.api.called("sendMessage")]
+    replied = [call["reply_parameters"]["message_id"] for call in desk.api.called("sendMessage")]
     assert set(replied) == {update["message"]["message_id"]}
     assert desk.harness.script.seen[Role.LANG][0]["text"] == "How?"
 
@@ -81,7 +81,7 @@ async def test_who_answers_the_bot_in_a_group_needs_no_mention(desk: TelegramHar
     assert [seen["text"] for seen in desk.harness.script.seen[Role.LANG]] == ["And then?"]
 
 
-async def test_who_cannot_be_taken_in_by_telegram_is_told_so_once_in_the_own_language(
+async def test_whose_message_telegram_cannot_accept_is_notified_once_in_the_own_language(
     harness: WorkerHarness, api: BotApi
 ) -> None:
     async with telegram_desk(harness, api, quota=0) as desk:
@@ -96,7 +96,7 @@ async def test_who_cannot_be_taken_in_by_telegram_is_told_so_once_in_the_own_lan
         assert api.called("sendChatAction") == []
 
 
-async def test_a_notice_that_waits_for_its_turn_keeps_nobody_from_being_heard(
+async def test_a_notice_that_waits_for_its_turn_delays_nobody_else(
     harness: WorkerHarness, api: BotApi
 ) -> None:
     api.speed = 0.05
@@ -105,11 +105,11 @@ async def test_a_notice_that_waits_for_its_turn_keeps_nobody_from_being_heard(
             update = desk.message(f"{number}")
             assert (await desk.send(update)).status_code == 200
 
-        # The ninth of one chat is heard while the notices of those before it still wait.
+        # The ninth of one chat is read while the notices of those before it still wait.
         assert len(api.chats) < 8
 
 
-async def test_what_telegram_could_not_show_twenty_times_is_given_up_and_no_door_ends(
+async def test_what_telegram_could_not_show_twenty_times_is_abandoned_and_no_process_ends(
     harness: WorkerHarness, api: BotApi
 ) -> None:
     async with telegram_desk(harness, api) as desk:
@@ -123,15 +123,15 @@ async def test_what_telegram_could_not_show_twenty_times_is_given_up_and_no_door
     api.malformed.add("editMessageText")
     await harness.client.xclaim(STREAM, "workers", "lost", 0, [result.entry_id], retrycount=17)
     async with telegram_desk(harness, api, lease_seconds=0.2) as desk:
-        await wait_until(lambda: desk.door.tally.counts.get("delivery_abandoned"))
+        await wait_until(lambda: desk.connector.tally.counts.get("delivery_abandoned"))
         await wait_until_acknowledged(harness, "telegram")
         api.malformed.clear()
         async with harness.open():
             await desk.say("And now?", id_=2)
             await wait_until(lambda: any(ANSWER in text for text in api.texts(7)))
 
-    assert desk.door.tally.counts["delivery_abandoned"] == 1
-    assert 0 < desk.door.tally.counts["delivery_failed"] <= 2
+    assert desk.connector.tally.counts["delivery_abandoned"] == 1
+    assert 0 < desk.connector.tally.counts["delivery_failed"] <= 2
 
 
 @pytest.mark.parametrize(
@@ -154,11 +154,11 @@ async def test_who_blocks_the_bot_is_given_up_at_once_and_nobody_else_waits(
             await desk.say("How?")
             await wait_until_answered(desk)
 
-        question = desk.door.name_question("8:0", str(lost["message"]["message_id"]))
-        assert desk.door.tally.counts == {"delivery_abandoned": 1, "answered": 1}
-        assert "done" in await desk.door.memory.fields(question)  # nobody types for it
-        assert await desk.door.memory.open_messages(question) == {}
-    tried = [told for told in api.called("editMessageText") if told["chat_id"] == "8"]
+        question = desk.connector.name_question("8:0", str(lost["message"]["message_id"]))
+        assert desk.connector.tally.counts == {"delivery_abandoned": 1, "answered": 1}
+        assert "done" in await desk.connector.memory.fields(question)  # nobody types for it
+        assert await desk.connector.memory.open_messages(question) == {}
+    tried = [call for call in api.called("editMessageText") if call["chat_id"] == "8"]
     assert len(tried) == 1
 
 
@@ -215,7 +215,7 @@ async def test_an_address_that_telegram_refuses_in_a_button_costs_no_other_butto
     assert [button["text"] for button in said.buttons] == ["One"]
 
 
-async def test_only_who_asked_may_press_in_a_group_and_others_are_told(
+async def test_only_who_asked_may_press_in_a_group_and_others_are_notified(
     harness: WorkerHarness, api: BotApi
 ) -> None:
     async with harness.open():
@@ -235,13 +235,15 @@ async def test_only_who_asked_may_press_in_a_group_and_others_are_told(
             await wait_until_answered(desk, chat=-100)
             await wait_until(lambda: not said.buttons)
 
-    told = [call.get("text") for call in api.called("answerCallbackQuery")]
-    assert told == [TEXTS.text("push_expired", "de"), TEXTS.text("push_expired", "en"), None]
+    notices = [call.get("text") for call in api.called("answerCallbackQuery")]
+    assert notices == [TEXTS.text("push_expired", "de"), TEXTS.text("push_expired", "en"), None]
     assert [seen["text"] for seen in harness.script.seen[Role.LANG]][1:] == ["Option one"]
     assert len(api.chats) == 2
 
 
-async def test_a_press_under_a_message_too_old_to_be_shown_is_heard(desk: TelegramHarness) -> None:
+async def test_a_press_under_a_message_too_old_to_be_shown_is_handled(
+    desk: TelegramHarness,
+) -> None:
     await desk.say("How?")
     await wait_until_answered(desk)
     ((id_, said),) = desk.api.chats.items()
@@ -271,7 +273,7 @@ async def test_no_link_of_an_answer_becomes_a_preview(desk: TelegramHarness) -> 
     await wait_until_answered(desk)
 
     shown = [*desk.api.called("sendMessage"), *desk.api.called("editMessageText")]
-    assert all(told["link_preview_options"] == {"is_disabled": True} for told in shown)
+    assert all(call["link_preview_options"] == {"is_disabled": True} for call in shown)
 
 
 @pytest.mark.parametrize(("supersedes", "answers"), [(True, 1), (False, 2)])
@@ -283,8 +285,8 @@ async def test_a_newer_message_to_the_bot_supersedes_or_waits_and_says_so(
         await desk.send(desk.message("First?", **FROM_EVE))
         await wait_until(lambda: len(api.chats) == 1)
         await desk.send(desk.message("Second?", **FROM_EVE))
-        told = TEXTS.text("superseded" if supersedes else "push_waiting", "de")
-        await wait_until(lambda: told in api.texts(8))
+        notice = TEXTS.text("superseded" if supersedes else "push_waiting", "de")
+        await wait_until(lambda: notice in api.texts(8))
         async with harness.open():
             await wait_until_answered(desk, answers, chat=8)
 
@@ -299,13 +301,13 @@ async def test_an_update_that_cannot_be_taken_in_is_to_be_sent_again(
     async with harness.open(), telegram_desk(harness, api, broker=faltering) as desk:
         update = desk.message("How?")
 
-        told = [(await desk.send(update)).status_code for _ in range(2)]
+        statuses = [(await desk.send(update)).status_code for _ in range(2)]
 
-        assert told == [503, 200]
+        assert statuses == [503, 200]
         await wait_until_answered(desk)
 
 
-async def test_commands_are_told_in_every_language_and_answered_by_name_in_a_group(
+async def test_commands_are_described_in_every_language_and_answered_by_name_in_a_group(
     desk: TelegramHarness,
 ) -> None:
     await desk.send(desk.group("/help@desk_bot", entities=None))
@@ -314,7 +316,7 @@ async def test_commands_are_told_in_every_language_and_answered_by_name_in_a_gro
         lambda: any(TEXTS.text("help_title", "en") in text for text in desk.api.texts(-100))
     )
     await wait_until(lambda: len(desk.api.called("setMyCommands")) > len(TEXTS.languages))
-    told = desk.api.called("setMyCommands")
-    assert [call.get("language_code") for call in told] == [None, *TEXTS.languages]
-    assert [each["command"] for each in told[-1]["commands"]] == ["language", "clear", "help"]
-    assert told[-1]["commands"][1]["description"] == TEXTS.text("help_clear_history", "zh")
+    commands = desk.api.called("setMyCommands")
+    assert [call.get("language_code") for call in commands] == [None, *TEXTS.languages]
+    assert [each["command"] for each in commands[-1]["commands"]] == ["language", "clear", "help"]
+    assert commands[-1]["commands"][1]["description"] == TEXTS.text("help_clear_history", "zh")

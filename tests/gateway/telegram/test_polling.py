@@ -12,7 +12,7 @@ from gateway.telegram.connection import connect_bot
 from gateway.telegram.inbound import Updates
 from gateway.telegram.polling import Duty, Polling
 from memory.leader_lock import RedisDuty
-from tests.support.chat_harness import ANSWER, push_door_of
+from tests.support.chat_harness import ANSWER, open_connector
 from tests.support.fake_telegram import BotApi, RefusedError, flood
 from tests.support.telegram_harness import PERSON, calls_of, channel_of, wait_until_settled
 from tests.support.waiting import wait_until
@@ -33,8 +33,8 @@ def make_update(number: int, text: str = "How?") -> dict[str, Any]:
 
 
 @dataclass
-class Told:
-    """A duty that is whose it is told to be."""
+class ScriptedDuty:
+    """A duty that is held when the test says so."""
 
     mine: bool = False
     asked: int = 0
@@ -49,7 +49,7 @@ class Told:
         self.left = True
 
 
-class UnresponsiveApi(Told):
+class UnresponsiveApi(ScriptedDuty):
     """A duty whose client loses a cancellation inside its first command."""
 
     def __init__(self) -> None:
@@ -74,17 +74,20 @@ async def polling(
 ) -> AsyncIterator[None]:
     """Have a process of its own poll while inside."""
     calls = calls_of(harness, api)
-    async with connect_bot(calls.bot) as me, push_door_of(harness, channel_of(calls, api)) as door:
-        updates = Updates(calls, me, door)
+    async with (
+        connect_bot(calls.bot) as me,
+        open_connector(harness, channel_of(calls, api)) as connector,
+    ):
+        updates = Updates(calls, me, connector)
         poll = Polling(
             calls.bot,
             updates,
-            duty=duty or Told(mine=True),
-            unavailable=door.unavailable,
+            duty=duty or ScriptedDuty(mine=True),
+            unavailable=connector.unavailable,
             conflict_seconds=CONFLICT_SECONDS,
             keep_seconds=KEEP_SECONDS,
         )
-        door.spawn(poll.run())
+        connector.spawn(poll.run())
         yield
 
 
@@ -102,10 +105,10 @@ async def test_of_two_processes_one_polls_and_the_other_goes_on_when_it_stops(
         await first.enter_async_context(polling(harness, api, on_duty(harness, "first")))
         await wait_until(lambda: api.polls > 0)
         async with polling(harness, api, on_duty(harness, "second")):
-            api.tell(make_update(1))
+            api.queue_update(make_update(1))
             await wait_until_answered(harness, api, 1)
             await first.aclose()
-            api.tell(make_update(2))
+            api.queue_update(make_update(2))
             await wait_until_answered(harness, api, 2)
 
     assert api.conflicts == []
@@ -114,12 +117,12 @@ async def test_of_two_processes_one_polls_and_the_other_goes_on_when_it_stops(
 async def test_who_died_on_duty_is_followed_by_another(harness: WorkerHarness, api: BotApi) -> None:
     await on_duty(harness, "dead").keep(0.3)
     async with harness.open(), polling(harness, api, on_duty(harness, "another")):
-        api.tell(make_update(1))
+        api.queue_update(make_update(1))
         await wait_until_answered(harness, api, 1)
 
 
 async def test_who_is_not_on_duty_does_not_poll(harness: WorkerHarness, api: BotApi) -> None:
-    duty = Told()
+    duty = ScriptedDuty()
     async with polling(harness, api, duty):
         await wait_until(lambda: duty.asked > 2)
         assert api.polls == 0
@@ -145,9 +148,9 @@ async def test_two_processes_that_both_poll_take_in_each_update_once_and_either_
             async with polling(harness, api):
                 async with polling(harness, api):
                     await wait_until(lambda: len(api.conflicts) > 3)
-                    api.tell(make_update(1))
+                    api.queue_update(make_update(1))
                     await wait_until_answered(harness, api, 1)
-                api.tell(make_update(2))
+                api.queue_update(make_update(2))
                 await wait_until_answered(harness, api, 2)
 
     said = [line["event"] for line in logged]
@@ -161,12 +164,12 @@ async def test_an_old_update_that_comes_again_after_a_restart_is_answered_once(
 ) -> None:
     async with harness.open():
         async with polling(harness, api):
-            api.tell(make_update(1))
+            api.queue_update(make_update(1))
             await wait_until_answered(harness, api, 1)
 
         async with polling(harness, api):
-            api.tell(make_update(1))
-            api.tell(make_update(2))
+            api.queue_update(make_update(1))
+            api.queue_update(make_update(2))
             await wait_until_answered(harness, api, 2)
 
 
@@ -178,7 +181,7 @@ async def test_polling_waits_while_telegram_gives_nothing_and_goes_on_then(
 ) -> None:
     api.refusals["getUpdates"] = [refusal]
     async with harness.open(), polling(harness, api):
-        api.tell(make_update(1))
+        api.queue_update(make_update(1))
         await wait_until_answered(harness, api, 1)
 
 
@@ -186,8 +189,8 @@ async def test_an_update_that_nobody_can_read_does_not_keep_those_after_it(
     harness: WorkerHarness, api: BotApi
 ) -> None:
     async with harness.open(), polling(harness, api):
-        api.tell(make_update(1, "half of a character \ud800"))
-        api.tell(make_update(2))
+        api.queue_update(make_update(1, "half of a character \ud800"))
+        api.queue_update(make_update(2))
 
         await wait_until_answered(harness, api, 1)
 
@@ -199,7 +202,7 @@ async def test_an_update_that_nobody_can_read_does_not_keep_those_after_it(
         (RefusedError(409, "Conflict: terminated by other getUpdates"), "polling_conflict"),
     ],
 )
-async def test_who_gets_the_updates_instead_is_told_in_one_line_of_a_terminal(
+async def test_who_gets_the_updates_instead_is_named_in_one_line_of_a_terminal(
     harness: WorkerHarness, api: BotApi, refusal: RefusedError, event: str
 ) -> None:
     api.refusals["getUpdates"] = [refusal]

@@ -5,14 +5,14 @@ import pytest
 
 from envelope.role import Role
 from gateway.chat.ports import ChatPolicy
-from gateway.telegram.connection import connect_bot, hearing
+from gateway.telegram.connection import connect_bot, receive_updates
 from memory.leader_lock import RedisDuty
 from tests.support.chat_harness import (
     ANSWER,
     AT_ONCE,
     TEXTS,
     WORKING,
-    push_door_of,
+    open_connector,
 )
 from tests.support.fake_telegram import BotApi, RefusedError, units
 from tests.support.telegram_harness import (
@@ -51,7 +51,7 @@ async def test_an_update_that_comes_twice_is_answered_once(desk: TelegramHarness
     assert len(desk.api.chats) == 1
 
 
-async def test_only_who_knows_the_secret_token_is_heard(desk: TelegramHarness) -> None:
+async def test_only_requests_with_the_secret_token_are_accepted(desk: TelegramHarness) -> None:
     answer = await desk.send(desk.message("How?"), secret="another")  # noqa: S106 - a wrong one
 
     assert answer.status_code == 401
@@ -134,8 +134,8 @@ async def test_an_option_is_asked_once_by_a_short_token(desk: TelegramHarness) -
     await desk.send(desk.press(id_, token))
 
     await wait_until_answered(desk)
-    told = [call.get("text") for call in desk.api.called("answerCallbackQuery")]
-    assert told == [TEXTS.text("push_expired", "en"), None, None]
+    notices = [call.get("text") for call in desk.api.called("answerCallbackQuery")]
+    assert notices == [TEXTS.text("push_expired", "en"), None, None]
     assert desk.harness.script.seen[Role.LANG][1]["text"] == action["value"].strip()
     assert len(desk.api.chats) == 2
 
@@ -199,18 +199,18 @@ async def test_long_polling_confirms_an_update_after_it_was_taken_in(
     async with (
         harness.open(),
         connect_bot(calls.bot) as me,
-        push_door_of(harness, channel_of(calls, api), policy=AT_ONCE) as door,
-        hearing(
-            calls, me, door, TEXTS, how=RedisDuty(harness.client, "telegram", "polling", "one")
+        open_connector(harness, channel_of(calls, api), policy=AT_ONCE) as connector,
+        receive_updates(
+            calls, me, connector, TEXTS, how=RedisDuty(harness.client, "telegram", "polling", "one")
         ),
     ):
-        api.tell({"update_id": 1, "message": message})
+        api.queue_update({"update_id": 1, "message": message})
 
         await wait_until(lambda: any(ANSWER in text for text in api.texts(7)))
         await wait_until(lambda: api.updates == [])
 
 
-async def test_a_door_that_stops_before_acknowledging_leaves_the_outcome_to_another(
+async def test_a_process_that_stops_before_acknowledging_leaves_the_outcome_to_another(
     harness: WorkerHarness, api: BotApi
 ) -> None:
     api.gates["editMessageText"] = asyncio.Event()

@@ -46,7 +46,7 @@ def test_every_message_is_within_the_limits_and_entities_lie_in_its_text(
 
 @given(texts)
 @QUICK
-def test_entities_are_told_as_telegram_takes_them(text: str) -> None:
+def test_entities_are_counted_as_telegram_takes_them(text: str) -> None:
     for message in messages(text, (), title="Sources"):
         entities: Any = message["entities"]
         spans = [
@@ -107,7 +107,7 @@ def test_too_many_entities_keep_code_and_links_before_styles() -> None:
     assert (kinds.count("code"), kinds.count("bold")) == (80, 20)
 
 
-def test_buttons_stand_in_a_row_each_and_thumbs_together() -> None:
+def test_buttons_stand_in_a_row_each_and_ratings_together() -> None:
     rows: Any = keyboard(
         [
             Button("x" * 90, "t1"),

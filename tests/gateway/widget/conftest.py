@@ -24,11 +24,11 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def http_server() -> AsyncIterator[HttpServerFixture]:
-    """An open door with the widget, before a desk that works, on a Redis that is played."""
+    """An open server with the widget, before a desk that works, on a fake Redis."""
     server = FakeServer()
     harness = WorkerHarness(lambda: FakeAsyncRedis(server=server, protocol=2), played=True)
-    door = open_http_server(harness, documents=SHELF, others=(widget_router(),))
-    async with harness.open(), door as opened:
+    opening = open_http_server(harness, documents=SHELF, others=(widget_router(),))
+    async with harness.open(), opening as opened:
         yield opened
     await harness.close()
 
@@ -38,9 +38,9 @@ async def come(browser: Browser, http_server: HttpServerFixture) -> AsyncIterato
     """Let people come; at the end no page may have had an error."""
     visitors = []
 
-    async def comes(door: str = "", **options: Any) -> BrowserVisitor:
+    async def comes(url: str = "", **options: Any) -> BrowserVisitor:
         context = await browser.new_context(**options)
-        visitors.append(BrowserVisitor(context, door or http_server.url))
+        visitors.append(BrowserVisitor(context, url or http_server.url))
         return visitors[-1]
 
     yield comes

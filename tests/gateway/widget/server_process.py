@@ -1,4 +1,4 @@
-"""A door with the widget in a process of its own, to be killed: `door URL PORT`."""
+"""A server with the widget in a separate process, to be killed: arguments `URL PORT`."""
 
 import asyncio
 import sys

@@ -213,22 +213,22 @@ async def test_a_second_tab_shows_the_same_conversation_as_it_goes_on(
     assert len(http_server.harness.script.seen[Role.RESPONSE]) == 2
 
 
-async def test_a_thumb_down_can_say_why(http_server: HttpServerFixture, come: Come) -> None:
+async def test_a_negative_rating_can_say_why(http_server: HttpServerFixture, come: Come) -> None:
     shown = await (await come()).opens()
     await shown.asks("How do I add a rule?")
     await shown.has_answers(1)
-    down = shown.part("[data-thumb=down]")
+    down = shown.part("[data-rating=down]")
 
     await down.click()
     await shown.part(".reason textarea").fill("It misses a step.")
     await shown.part(".reason .main").click()
-    await shown.part(".told", has_text="Thank you").wait_for()
+    await shown.part(".confirmation", has_text="Thank you").wait_for()
     await shown.page.reload()
     await shown.has_answers(1)
 
     assert await down.get_attribute("aria-pressed") == "true"
-    told = await _read(shown, http_server)
-    [message] = told["messages"]
+    stored = await _read(shown, http_server)
+    [message] = stored["messages"]
     assert message["feedback"]["rating"] == "down"
     assert message["feedback"]["reason"] == "It misses a step."
 
@@ -243,7 +243,7 @@ async def test_an_answer_is_copied_with_its_sources(
     await shown.has_answers(1)
 
     await shown.part("[aria-label='Copy the answer']").click()
-    await shown.part(".told", has_text="Copied").wait_for()
+    await shown.part(".confirmation", has_text="Copied").wait_for()
 
     copied = await shown.page.evaluate("navigator.clipboard.readText()")
     assert copied.startswith(ANSWER["response"])
@@ -291,7 +291,7 @@ async def test_visitors_of_a_website_come_with_its_public_key(
     assert key not in str(await pages[0].page.evaluate("Object.keys(localStorage)"))
 
 
-async def test_a_website_that_has_no_key_is_told_so(
+async def test_a_website_that_has_no_key_is_notified(
     http_server: HttpServerFixture, come: Come
 ) -> None:
     await http_server.key()
@@ -301,7 +301,7 @@ async def test_a_website_that_has_no_key_is_told_so(
     await shown.asks("How do I add a rule?")
 
     await shown.part(".problem", has_text="cannot be asked from this page").wait_for()
-    assert [line for line in visitor.told() if "the desk needs a key" in line]
+    assert [line for line in visitor.take_console_errors() if "the desk needs a key" in line]
 
 
 async def test_a_conversation_that_is_over_goes_on_as_a_new_one(
@@ -344,7 +344,7 @@ async def _read(shown: Any, http_server: HttpServerFixture) -> Any:
     return answer.json()
 
 
-async def test_who_waits_before_a_full_desk_is_told_so_in_the_own_language(
+async def test_who_waits_for_a_full_desk_is_notified_in_the_own_language(
     http_server: HttpServerFixture, come: Come
 ) -> None:
     gate = gate_role(http_server, Role.ESSENCE, {"canonical_question": "How?"})
@@ -356,8 +356,8 @@ async def test_who_waits_before_a_full_desk_is_told_so_in_the_own_language(
         shown = await (await come(full.url)).opens(html='lang="de"')
         await shown.asks("Wie lege ich eine Regel an?")
 
-        told = "Gerade kommen viele Fragen: Ihre ist in der Reihe…"
-        await shown.part(".progress", has_text=told).wait_for()
+        notice = "Gerade kommen viele Fragen: Ihre ist in der Reihe…"
+        await shown.part(".progress", has_text=notice).wait_for()
         gate.set()
         assert await shown.has_answers(1) == ["Open Routing [1]."]
     assert first.result().json()["outcome"] == "answered"

@@ -26,7 +26,7 @@ LONG = " ".join(f"Word {number} of a long answer." for number in range(40))
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def staff(redis_url: str) -> AsyncIterator[WorkerHarness]:
-    """A desk that works in this process, behind doors that may die."""
+    """A desk that works in this process, behind servers that may die."""
     harness = WorkerHarness(lambda: connect(redis_url), played=False)
     await harness.client.flushall()
     async with harness.open():
@@ -35,8 +35,8 @@ async def staff(redis_url: str) -> AsyncIterator[WorkerHarness]:
 
 
 @contextmanager
-def door(redis_url: str, port: int = 0) -> Iterator[tuple[str, "Popen[bytes]"]]:
-    """Have a door in a process of its own while inside."""
+def serve_widget(redis_url: str, port: int = 0) -> Iterator[tuple[str, "Popen[bytes]"]]:
+    """Run a server in a separate process while inside."""
     words = [sys.executable, "-m", "tests.gateway.widget.server_process", redis_url, str(port)]
     process = Popen(words, cwd=ROOT, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL)
     try:
@@ -48,7 +48,7 @@ def door(redis_url: str, port: int = 0) -> Iterator[tuple[str, "Popen[bytes]"]]:
 
 
 @pytest.mark.redis
-async def test_a_door_killed_in_mid_stream_and_opened_again_gives_one_answer(
+async def test_a_server_killed_in_mid_stream_and_started_again_gives_one_answer(
     redis_url: str, staff: WorkerHarness, come: Come
 ) -> None:
     gate = asyncio.Event()
@@ -58,8 +58,8 @@ async def test_a_door_killed_in_mid_stream_and_opened_again_gives_one_answer(
         return {"response": LONG}
 
     staff.script.next(Role.RESPONSE, lambda _reads: answer())
-    with door(redis_url) as (url, process):
-        shown = await (await come(door=url)).opens()
+    with serve_widget(redis_url) as (url, process):
+        shown = await (await come(url=url)).opens()
         await shown.asks("How do I add a rule?")
         await shown.part(".progress", has_text="Writing the answer").wait_for()
         process.kill()
@@ -67,7 +67,7 @@ async def test_a_door_killed_in_mid_stream_and_opened_again_gives_one_answer(
         await shown.part(".notice", has_text="The connection was lost").wait_for()
     gate.set()
 
-    with door(redis_url, int(url.rpartition(":")[2])):
+    with serve_widget(redis_url, int(url.rpartition(":")[2])):
         assert await shown.has_answers(1) == [LONG]
         assert await shown.part(".notice").first.is_hidden()
         assert len([words for words in await shown.said() if "Word 1 of" in words]) == 1

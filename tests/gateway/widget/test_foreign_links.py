@@ -38,7 +38,7 @@ async def test_no_shape_of_a_foreign_link_is_shown_or_loaded(
     assert not [where for where in pointing if HOST in where or "javascript" in where.lower()]
     links = await shown.part(".turn a").evaluate_all("links => links.map((it) => it.href)")
     assert {link.partition("#")[0] for link in links} == {PAGE}
-    assert all(url.startswith(visitor.door) for url in asked)
+    assert all(url.startswith(visitor.url) for url in asked)
 
 
 async def test_the_widget_alone_follows_only_pages_of_the_sources(
@@ -51,8 +51,10 @@ async def test_the_widget_alone_follows_only_pages_of_the_sources(
     stale = f"[Open](https://{HOST}/) https://{HOST}/ <https://{HOST}/> [rules]({PAGE}#top)"
 
     async def wait_until_answered(route: Route) -> None:
-        told = await route.fetch()
-        await route.fulfill(response=told, body=(await told.text()).replace("Open Routing.", stale))
+        response = await route.fetch()
+        await route.fulfill(
+            response=response, body=(await response.text()).replace("Open Routing.", stale)
+        )
 
     await shown.page.route("**/events", wait_until_answered)
     await shown.page.route("**/messages", wait_until_answered)

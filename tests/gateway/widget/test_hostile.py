@@ -103,7 +103,7 @@ async def test_hostile_answers_do_no_harm(http_server: HttpServerFixture, come: 
     tags = "script, iframe, img, style, base, form, object, embed, [onerror], [onclick], [style]"
     assert await shown.part(f".turn :is({tags})").count() == 0
     assert await shown.part(".turn a").count() == 0
-    assert all(url.startswith(visitor.door) for url in asked)
+    assert all(url.startswith(visitor.url) for url in asked)
     assert "<script>window.harmed = 1</script>" in answer
     assert "\u202e" not in answer
     assert await shown.part("button.cite").count() == 2

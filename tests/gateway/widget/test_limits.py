@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 # A character of two halves in a script is one for the desk.
 TOO_LONG = "How? " + "😀" * (LONGEST_CHARACTERS - 4)
-TOLD = f"Too long: {LONGEST_CHARACTERS + 1} characters of at most {LONGEST_CHARACTERS}."
+TOO_LONG = f"Too long: {LONGEST_CHARACTERS + 1} characters of at most {LONGEST_CHARACTERS}."
 
 
 async def test_a_question_that_is_too_long_is_said_to_be_and_stays_whole(
@@ -23,12 +23,12 @@ async def test_a_question_that_is_too_long_is_said_to_be_and_stays_whole(
     await shown.asks(TOO_LONG)
 
     note = shown.part(".composer .problem")
-    assert await note.inner_text() == TOLD
+    assert await note.inner_text() == TOO_LONG
     assert await shown.field.input_value() == TOO_LONG
     assert await shown.field.get_attribute("aria-invalid") == "true"
     assert await shown.part(".send").is_disabled()
     assert await shown.part(".turn").count() == 0
-    assert TOLD in await shown.said()
+    assert TOO_LONG in await shown.said()
     await shown.field.press("End")
     await shown.field.press("Backspace")
     await note.wait_for(state="hidden")
@@ -44,8 +44,8 @@ async def test_a_page_that_asks_something_too_long_leaves_it_to_the_person(
 
     await shown.page.evaluate(f"text => document.querySelector('{WIDGET}').ask(text)", TOO_LONG)
 
-    told = f"Zu lang: {LONGEST_CHARACTERS + 1} Zeichen von höchstens {LONGEST_CHARACTERS}."
-    assert await shown.part(".composer .problem").inner_text() == told
+    problem = f"Zu lang: {LONGEST_CHARACTERS + 1} Zeichen von höchstens {LONGEST_CHARACTERS}."
+    assert await shown.part(".composer .problem").inner_text() == problem
     assert await shown.field.input_value() == TOO_LONG
     assert await shown.part(".turn").count() == 0
 
@@ -56,14 +56,14 @@ async def test_a_reason_that_is_too_long_is_said_to_be(
     shown = await (await come()).opens()
     await shown.asks("How do I add a rule?")
     await shown.has_answers(1)
-    await shown.part("[data-thumb=down]").click()
+    await shown.part("[data-rating=down]").click()
     field = shown.part(".reason textarea")
 
     await field.fill("x" * (LONGEST_REASON + 1))
     await shown.part(".reason .main").click()
 
-    told = f"Too long: {LONGEST_REASON + 1} characters of at most {LONGEST_REASON}."
-    assert await shown.part(".reason .problem").inner_text() == told
+    problem = f"Too long: {LONGEST_REASON + 1} characters of at most {LONGEST_REASON}."
+    assert await shown.part(".reason .problem").inner_text() == problem
     await field.fill("It misses a step.")
     await shown.part(".reason .main").click()
-    await shown.part(".told", has_text="Thank you").wait_for()
+    await shown.part(".confirmation", has_text="Thank you").wait_for()

@@ -43,7 +43,7 @@ async def fill_conversation(shown: DisplayedMessage, http_server: HttpServerFixt
     asks_back(http_server)
     await shown.asks("How do I set it up?")
     await shown.has_answers(2)
-    await shown.part("[data-thumb=down]").first.click()
+    await shown.part("[data-rating=down]").first.click()
 
 
 @pytest.mark.parametrize(
@@ -67,10 +67,10 @@ async def test_axe_finds_nothing(
 
     empty = await violations(shown.page)
     await fill_conversation(shown, http_server)
-    told = await violations(shown.page)
+    found = await violations(shown.page)
     await answering(shown, http_server)
 
-    assert (begun, empty, told, await violations(shown.page)) == ([], [], [], [])
+    assert (begun, empty, found, await violations(shown.page)) == ([], [], [], [])
     assert await shown.part("a.place").count() == 2
     assert await shown.part("button.cite").count() == 1
     assert not await shown.page.evaluate(WIDE)
@@ -188,7 +188,7 @@ async def test_options_are_announced_with_the_question_back(
     assert "Set up a webhook; Set up an account; Answer anyway" in said
 
 
-async def test_it_is_as_dark_as_its_page_unless_told_otherwise(come: Come) -> None:
+async def test_it_is_as_dark_as_its_page_unless_set_otherwise(come: Come) -> None:
     visitor = await come(color_scheme="dark")
     shades = [
         await _shade(await visitor.opens(scheme=scheme, theme=theme))
@@ -279,7 +279,7 @@ async def test_the_demo_page_shows_it_under_its_own_strict_policy(
     http_server: HttpServerFixture, come: Come
 ) -> None:
     visitor = await come(viewport=DESKTOP)
-    shown = await visitor.goes(f"{visitor.door}/")
+    shown = await visitor.goes(f"{visitor.url}/")
 
     await shown.part(".hello .choice").first.click()
     await shown.has_answers(1)
@@ -302,5 +302,5 @@ async def _back_to(shown: DisplayedMessage, wanted: str) -> int:
 
 
 async def _shade(shown: DisplayedMessage) -> str:
-    told: str = await shown.part(".panel").evaluate("it => getComputedStyle(it).backgroundColor")
-    return told
+    colour: str = await shown.part(".panel").evaluate("it => getComputedStyle(it).backgroundColor")
+    return colour

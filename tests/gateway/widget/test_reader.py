@@ -18,7 +18,7 @@ SIDE = "it => getComputedStyle(it).textAlign"
 async def open_reader(come: Come, chunk: str, **options: Any) -> Any:
     """Open a document at its cited part; its own policy would keep axe out, too."""
     visitor = await come(bypass_csp=True, **options)
-    address = f"{visitor.door}/v1/documents/{ticket_of(chunk_id=chunk)}#create-a-rule"
+    address = f"{visitor.url}/v1/documents/{ticket_of(chunk_id=chunk)}#create-a-rule"
     return (await visitor.goes(address)).page
 
 

@@ -69,8 +69,8 @@ def test_no_part_makes_markup_of_text() -> None:
 async def test_a_browser_may_keep_a_version_for_ever_and_asks_for_the_newest(
     client: httpx.AsyncClient,
 ) -> None:
-    told = (await client.get("/widget")).json()
-    exact, newest = await client.get(told["src"]), await client.get("/widget/refdesk.js")
+    body = (await client.get("/widget")).json()
+    exact, newest = await client.get(body["src"]), await client.get("/widget/refdesk.js")
     again = await client.get(
         "/widget/refdesk.js", headers={"If-None-Match": newest.headers["etag"]}
     )
@@ -83,13 +83,13 @@ async def test_a_browser_may_keep_a_version_for_ever_and_asks_for_the_newest(
     assert (again.status_code, again.content) == (304, b"")
 
 
-async def test_the_hash_that_is_told_is_that_of_what_is_served(client: httpx.AsyncClient) -> None:
-    told = (await client.get("/widget")).json()
-    exact = await client.get(told["src"])
+async def test_the_published_hash_is_that_of_what_is_served(client: httpx.AsyncClient) -> None:
+    body = (await client.get("/widget")).json()
+    exact = await client.get(body["src"])
     digest = base64.b64encode(hashlib.sha256(exact.content).digest()).decode()
 
-    assert told["integrity"] == f"sha256-{digest}"
-    assert f'integrity="{told["integrity"]}"' in (await client.get("/")).text
+    assert body["integrity"] == f"sha256-{digest}"
+    assert f'integrity="{body["integrity"]}"' in (await client.get("/")).text
     assert exact.headers["access-control-allow-origin"] == "*"
 
 

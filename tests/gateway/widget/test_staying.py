@@ -35,8 +35,8 @@ SETTLED = "() => new Promise((done) => requestAnimationFrame(() => requestAnimat
 async def at(shown: DisplayedMessage) -> float:
     """Return how far the log is scrolled, once all that was asked for is drawn."""
     await shown.page.evaluate(SETTLED)
-    told: float = await shown.part(".log").evaluate("it => it.scrollTop")
-    return told
+    offset: float = await shown.part(".log").evaluate("it => it.scrollTop")
+    return offset
 
 
 async def to_the_end(shown: DisplayedMessage) -> None:
@@ -51,7 +51,7 @@ async def to_the_end(shown: DisplayedMessage) -> None:
     )
 
 
-async def test_a_thumb_down_on_a_long_answer_stays_where_one_reads(
+async def test_a_negative_rating_of_a_long_answer_stays_where_one_reads(
     http_server: HttpServerFixture, come: Come
 ) -> None:
     http_server.harness.script.next(Role.RESPONSE, LONG)
@@ -61,13 +61,13 @@ async def test_a_thumb_down_on_a_long_answer_stays_where_one_reads(
     await to_the_end(shown)
     before = await at(shown)
 
-    await shown.part("[data-thumb=down]").click()
+    await shown.part("[data-rating=down]").click()
     asked = await at(shown)
     focused = await shown.focused()
     seen = await shown.part(".reason").evaluate(VISIBLE)
     await shown.page.keyboard.type("It misses a step.")
     await shown.part(".reason .main").click()
-    await shown.part(".told", has_text="Thank you").wait_for()
+    await shown.part(".confirmation", has_text="Thank you").wait_for()
 
     assert asked >= before
     assert (focused, seen) == ("textarea", True)
@@ -86,11 +86,11 @@ async def test_a_rating_of_an_earlier_answer_does_not_go_to_the_last(
     await shown.asks("And then?")
     await shown.has_answers(2)
     # As a dragged scroll bar does it: without wheel and keys.
-    await shown.part("[data-thumb=up]").first.evaluate("it => it.scrollIntoView()")
+    await shown.part("[data-rating=up]").first.evaluate("it => it.scrollIntoView()")
     before = await at(shown)
 
-    await shown.part("[data-thumb=up]").first.click()
-    await shown.part(".told", has_text="Thank you").first.wait_for()
+    await shown.part("[data-rating=up]").first.click()
+    await shown.part(".confirmation", has_text="Thank you").first.wait_for()
 
     assert abs(await at(shown) - before) < 2
 
@@ -133,7 +133,7 @@ async def test_escape_closes_what_was_opened_last_wherever_focus_is(
     await shown.part(".launcher").click()
     await shown.asks("How do I add a rule?")
     await shown.has_answers(1)
-    await shown.part("[data-thumb=down]").click()
+    await shown.part("[data-rating=down]").click()
     await shown.part("[aria-label='New conversation']").click()
     await shown.part("h2").click()
 

@@ -24,12 +24,12 @@ def test_bytes_that_are_not_utf_8_are_read_as_latin_1_with_a_warning() -> None:
 @pytest.mark.parametrize(
     "data", [b"\x7fELF\x02\x01\x00", b"\xff\xfe\x00", b"\xff\xd8\xff\xe0" + b"\x01\x02\x10" * 99]
 )
-def test_bytes_that_are_no_text_are_told(data: bytes) -> None:
+def test_bytes_that_are_no_text_are_reported(data: bytes) -> None:
     with pytest.raises(NotTextError, match=r"expected text|UTF-16"):
         decode(data)
 
 
-def test_more_bytes_than_a_document_may_have_are_told() -> None:
+def test_more_bytes_than_a_document_may_have_are_reported() -> None:
     with pytest.raises(TooLargeError, match=f"{MAX_BYTES} bytes"):
         decode(b"a" * (MAX_BYTES + 1))
 
@@ -54,7 +54,7 @@ def test_right_to_left_marks_and_joined_emoji_stay() -> None:
         pytest.param("[" * 3000, "front matter was ignored", marks=pytest.mark.slow),
     ],
 )
-def test_front_matter_that_cannot_be_used_is_told_and_the_page_is_read(
+def test_front_matter_that_cannot_be_used_is_reported_and_the_page_is_read(
     front: str, reason: str
 ) -> None:
     page = markdown.read(f"---\n{front}\n---\n# Title\n\nText.\n".encode(), "a.md")
@@ -75,13 +75,13 @@ def test_front_matter_without_an_end_is_text() -> None:
 
 
 @given(st.text(alphabet="ab \n#*_`[](){}<>!|-+>~:/'\"&;\\=.1", max_size=300))
-def test_any_markup_is_read_or_told(text: str) -> None:
+def test_any_markup_is_read_or_reported(text: str) -> None:
     for reader in (markdown.read, mdx.read, html.read, plain_text.read):
         assert reader(text.encode(), "a").source == "a"
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes_are_read_or_told(data: bytes) -> None:
+def test_any_bytes_are_read_or_reported(data: bytes) -> None:
     for reader in (markdown.read, html.read, plain_text.read):
         try:
             content = reader(data, "a").content

@@ -1,4 +1,4 @@
-"""Documents made to cost much: each is read within its limits, or told; none by a surprise."""
+"""Documents made to cost much: each is read within its limits, or reported; none is a surprise."""
 
 import json
 import random
@@ -144,7 +144,7 @@ def test_a_document_made_to_cost_much_is_read_in_its_time(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", GOOD)
-def test_a_damaged_document_is_read_or_told(name: str) -> None:
+def test_a_damaged_document_is_read_or_reported(name: str) -> None:
     chance = random.Random(f"damage to {name}")
 
     with ReaderProcess(ReadingLimits(seconds=10)) as reader:

@@ -218,7 +218,7 @@ async def test_a_page_that_breaks_keeps_its_last_version(desk: Desk) -> None:
     assert desk.index.documents["docs/a"].title == "A"
 
 
-async def test_a_page_that_was_emptied_is_removed_and_told(desk: Desk) -> None:
+async def test_a_page_that_was_emptied_is_removed_and_reported(desk: Desk) -> None:
     desk.write("a.md", "# A\n\nOne.\n")
     await desk.ingest()
     desk.write("a.md", "\n")
@@ -241,7 +241,7 @@ async def test_a_broken_line_removes_nothing_because_its_id_is_unknown(desk: Des
     assert any("nothing was removed" in reason for _, reason in result.warned)
 
 
-async def test_a_file_that_vanishes_while_others_are_read_is_told(desk: Desk) -> None:
+async def test_a_file_that_vanishes_while_others_are_read_is_reported(desk: Desk) -> None:
     vanishing = desk.write("b.md", "# B\n\nTwo.\n")
     desk.index.before_put = lambda: vanishing.unlink(missing_ok=True)
     desk.write("a.md", "# A\n\n" + "A sentence of five words. " * 8000)
@@ -253,7 +253,7 @@ async def test_a_file_that_vanishes_while_others_are_read_is_told(desk: Desk) ->
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-async def test_what_may_not_be_read_is_told(desk: Desk) -> None:
+async def test_what_may_not_be_read_is_reported(desk: Desk) -> None:
     locked = desk.write("locked.md", "# L\n\nText.\n")
     locked.chmod(0)
 
@@ -262,7 +262,7 @@ async def test_what_may_not_be_read_is_told(desk: Desk) -> None:
     assert dict(result.failed) == {"locked.md": "the file cannot be read: Permission denied"}
 
 
-async def test_a_path_that_is_not_there_is_told_and_removes_nothing(desk: Desk) -> None:
+async def test_a_path_that_is_not_there_is_reported_and_removes_nothing(desk: Desk) -> None:
     desk.write("a.md", "# A\n\nOne.\n")
     await desk.ingest()
     (desk.folder / "a.md").unlink()
@@ -279,7 +279,7 @@ async def test_a_path_that_is_not_there_is_told_and_removes_nothing(desk: Desk) 
     assert set(desk.index.documents) == {"docs/a"}
 
 
-async def test_an_id_met_twice_is_told_again_at_every_ingestion(desk: Desk) -> None:
+async def test_an_id_met_twice_is_reported_again_at_every_ingestion(desk: Desk) -> None:
     desk.write("all.jsonl", line(passage_id="p", text="One.") * 2)
     desk.write("more.jsonl", line(passage_id="p", text="Two."))
 
@@ -291,7 +291,7 @@ async def test_an_id_met_twice_is_told_again_at_every_ingestion(desk: Desk) -> N
     assert desk.index.documents["p"].content == "One."
 
 
-async def test_an_id_met_in_two_folders_at_once_is_told(desk: Desk) -> None:
+async def test_an_id_met_in_two_folders_at_once_is_reported(desk: Desk) -> None:
     one = desk.write("one/all.jsonl", line(passage_id="p", text="One."))
     two = desk.write("two/all.jsonl", line(passage_id="p", text="Two."))
 
@@ -301,7 +301,7 @@ async def test_an_id_met_in_two_folders_at_once_is_told(desk: Desk) -> None:
     assert desk.index.documents["p"].content == "One."
 
 
-async def test_an_id_taken_over_from_another_folder_is_told(desk: Desk) -> None:
+async def test_an_id_taken_over_from_another_folder_is_reported(desk: Desk) -> None:
     one = desk.write("one/all.jsonl", line(passage_id="p", text="One."))
     two = desk.write("two/all.jsonl", line(passage_id="p", text="Two."))
     await desk.ingest(one.parent)
@@ -312,7 +312,7 @@ async def test_an_id_taken_over_from_another_folder_is_told(desk: Desk) -> None:
     assert "replaces 'p'" in result.warned[0][1]
 
 
-async def test_a_single_file_can_be_ingested_and_an_unknown_format_is_told(desk: Desk) -> None:
+async def test_a_single_file_can_be_ingested_and_an_unknown_format_is_reported(desk: Desk) -> None:
     known, unknown = desk.write("a.txt", "Some text."), desk.write("b.pages", "PK")
 
     result = await desk.ingest(known, unknown)
@@ -370,7 +370,7 @@ async def test_long_documents_are_embedded_in_bounded_batches(desk: Desk) -> Non
 
 
 @pytest.mark.slow
-async def test_a_line_of_ten_million_characters_is_told_and_cut(desk: Desk) -> None:
+async def test_a_line_of_ten_million_characters_is_reported_and_cut(desk: Desk) -> None:
     desk.write("long.md", "word " * 2_000_000)
     desk.write("good.md", "# Good\n\nText.\n")
 

@@ -1,7 +1,7 @@
 from tests.knowledge.documents.conftest import Desk
 
 
-async def test_progress_is_told_in_plain_lines(desk: Desk) -> None:
+async def test_progress_is_reported_in_plain_lines(desk: Desk) -> None:
     for number in range(150):
         desk.write(f"{number}.md", f"# Page {number}\n\nText.\n")
 

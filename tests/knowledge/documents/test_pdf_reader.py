@@ -45,18 +45,18 @@ def test_headings_come_from_the_outline() -> None:
         (b"%PDF-1.4\n" + b"\xff" * 500 + b"startxref\n5\n%%EOF", "a damaged one"),
     ],
 )
-def test_what_is_no_pdf_is_told(data: bytes, found: str) -> None:
+def test_what_is_no_pdf_is_reported(data: bytes, found: str) -> None:
     with pytest.raises(WrongFormatError, match=f"expected a PDF, found {found}"):
         pdf.read(data, "a.pdf")
 
 
-def test_pages_without_text_are_told() -> None:
+def test_pages_without_text_are_reported() -> None:
     with pytest.raises(NoTextError, match="pictures"):
         pdf.read(print_pdf([[]]), "a.pdf")
 
 
 @pytest.mark.parametrize("share", [0.2, 0.4, 0.6, 0.7, 0.8])
-def test_a_pdf_that_is_cut_off_is_told(share: float) -> None:
+def test_a_pdf_that_is_cut_off_is_reported(share: float) -> None:
     whole = print_pdf([["Rates are low."], ["Calls are free."]])
 
     with pytest.raises(ReadingError, match=r"expected (a PDF|text)"):
@@ -88,7 +88,7 @@ def test_pages_that_share_a_drawing_are_read_once() -> None:
     assert page.warnings == ("499 pages repeat an earlier one and were left out",)
 
 
-def test_more_pages_than_a_document_may_have_are_told() -> None:
+def test_more_pages_than_a_document_may_have_are_reported() -> None:
     kids = "3 0 R " * (pdf.MOST_PAGES + 1)
     data = file_of(
         [

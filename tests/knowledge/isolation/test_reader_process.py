@@ -30,7 +30,7 @@ def test_a_document_comes_back_with_its_passages_and_what_the_rules_say(
     assert made.by_rules.description == "We open at nine."
 
 
-def test_what_is_wrong_with_a_document_is_told_as_its_reader_tells_it(
+def test_what_is_wrong_with_a_document_is_reported_as_its_reader_words_it(
     reader: ReaderProcess,
 ) -> None:
     with pytest.raises(NoTextError, match="expected text, found none"):
@@ -82,7 +82,7 @@ def test_one_process_reads_document_after_document_however_large_its_parent_is()
 
 
 @pytest.mark.slow
-def test_the_end_of_reading_is_told_to_whoever_waits_for_its_start() -> None:
+def test_the_end_of_reading_is_reported_to_whoever_waits_for_its_start() -> None:
     failures: list[Exception] = []
 
     def read() -> None:
@@ -114,7 +114,7 @@ def test_the_reader_knows_no_secrets(
 
 
 @pytest.mark.slow
-def test_who_waits_is_told_when_reading_ends() -> None:
+def test_who_waits_is_notified_when_reading_ends() -> None:
     failures: list[Exception] = []
 
     def read() -> None:

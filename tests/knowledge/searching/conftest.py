@@ -21,7 +21,7 @@ DIMENSIONS = 64
 
 
 class WordEmbedder:
-    """Counts words in buckets: alike when the words are alike, and fails when told to."""
+    """Counts words in buckets: alike when the words are alike, and fails on request."""
 
     name = "words"
     dimensions = DIMENSIONS

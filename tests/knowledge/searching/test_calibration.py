@@ -66,7 +66,7 @@ async def test_each_search_with_an_unknown_embedding_model_says_so(tmp_path: Pat
     assert findings.fallbacks == (CALIBRATION,)
 
 
-async def test_words_tell_what_is_covered_with_an_unknown_embedding_model(tmp_path: Path) -> None:
+async def test_words_show_what_is_covered_with_an_unknown_embedding_model(tmp_path: Path) -> None:
     inside, _ = await search_with(tmp_path / "inside", 0.9, QUESTIONS[0])
     outside, _ = await search_with(tmp_path / "outside", 0.9, QUESTIONS[1])
 

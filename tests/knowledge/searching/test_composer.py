@@ -153,7 +153,7 @@ async def test_without_a_size_there_is_no_context(fake_documents: Index) -> None
         ("- Open Routing rules and press Add\n- Save", False),
     ],
 )
-def test_a_list_of_pages_is_told_from_a_list_of_facts(text: str, lists: bool) -> None:
+def test_a_list_of_pages_is_distinguished_from_a_list_of_facts(text: str, lists: bool) -> None:
     assert lists_pages(text, {"routing rules", "user accounts"}) is lists
 
 

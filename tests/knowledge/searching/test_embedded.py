@@ -50,7 +50,7 @@ async def test_documents_are_there_after_a_restart(tmp_path: Path) -> None:
     await again.close()
 
 
-async def test_a_second_owner_hears_who_the_first_is_and_of_the_server(
+async def test_a_second_owner_learns_who_the_first_is_and_of_the_server(
     tmp_path: Path, owner: subprocess.Popen[bytes]
 ) -> None:
     with pytest.raises(IndexOwned, match=f"owned by process {owner.pid}.*QDRANT_URL"):

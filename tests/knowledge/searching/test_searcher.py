@@ -107,7 +107,7 @@ async def test_words_that_are_known_are_left_alone(searcher: LevelSearcher) -> N
     assert (await ask(searcher, "Kubernetes 4711 äöü 😀")).corrected is None
 
 
-async def test_an_earlier_turn_tells_what_a_short_one_means(searcher: LevelSearcher) -> None:
+async def test_an_earlier_turn_shows_what_a_short_one_means(searcher: LevelSearcher) -> None:
     alone = await ask(searcher, "And how do I delete it?")
     leaning = await ask(
         searcher, "And the reports?", related=("How do webhooks tell me of delivery?",)
@@ -251,7 +251,7 @@ async def test_quality_is_the_assessment_against_the_threshold(
     assert seen == [findings.features]
 
 
-async def test_features_tell_what_is_covered_from_what_is_not(searcher: LevelSearcher) -> None:
+async def test_features_separate_what_is_covered_from_what_is_not(searcher: LevelSearcher) -> None:
     inside = (await ask(searcher, "Which messages overtake others?")).features
     outside = (await ask(searcher, "Recipe for lasagne with spinach")).features
 

@@ -27,12 +27,12 @@ pytestmark = pytest.mark.slow
 
 
 def test_without_a_verb_the_command_lists_its_verbs(run: Run) -> None:
-    told = run()
+    result = run()
 
-    assert told.status == 2
+    assert result.status == 2
     for verb, purpose in VERBS.items():
-        assert re.search(rf"^    {verb}\b", told.out, re.MULTILINE)
-        assert purpose.split()[-1] in told.out
+        assert re.search(rf"^    {verb}\b", result.out, re.MULTILINE)
+        assert purpose.split()[-1] in result.out
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -41,18 +41,18 @@ def test_every_verb_explains_itself_within_eighty_columns(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 
-    told = run(verb, "--help")
+    result = run(verb, "--help")
 
-    assert told.status == 0
-    assert f"usage: refdesk {verb}" in told.out
-    assert max(map(len, told.out.splitlines())) <= 80
+    assert result.status == 0
+    assert f"usage: refdesk {verb}" in result.out
+    assert max(map(len, result.out.splitlines())) <= 80
 
 
 def test_an_unknown_verb_is_a_wrong_use(run: Run) -> None:
-    told = run("aks", "hello")
+    result = run("aks", "hello")
 
-    assert told.status == 2
-    assert "invalid choice: 'aks'" in told.err
+    assert result.status == 2
+    assert "invalid choice: 'aks'" in result.err
 
 
 # Errors
@@ -129,7 +129,7 @@ def test_an_error_that_nobody_foresaw_is_one_line_and_its_place_a_debug_log(
     assert "ZeroDivisionError" in json.loads(log)["exception"]
 
 
-def test_an_unknown_role_is_told_the_known_ones(run: Run) -> None:
+def test_an_unknown_role_is_answered_with_the_known_ones(run: Run) -> None:
     error = one_line(run("worker", "--role", "lang", "porter"))
 
     assert "found porter" in error
@@ -188,25 +188,25 @@ def test_broken_files_are_named_and_the_others_read(run: Run, elsewhere: Path) -
 def test_a_folder_without_documents_is_said_to_be_one(run: Run, elsewhere: Path) -> None:
     (elsewhere / "documents").mkdir()
 
-    told = run("ingest", "documents")
+    result = run("ingest", "documents")
 
-    assert (told.status, told.out) == (0, "no documents found\n")
+    assert (result.status, result.out) == (0, "no documents found\n")
 
 
 # Asking
 
 
 def test_an_answer_shows_its_sources_and_can_be_traced(served: Run) -> None:
-    told = served("ask", CLEAR)
+    result = served("ask", CLEAR)
 
-    assert (told.status, told.err) == (0, "")
-    assert "[1]" in told.out
-    source = told.out.split("\nSources\n")[1].splitlines()
+    assert (result.status, result.err) == (0, "")
+    assert "[1]" in result.out
+    source = result.out.split("\nSources\n")[1].splitlines()
     assert re.fullmatch(r"  \[1\] \S.*", source[0])
     assert re.fullmatch(r"      routing/\S+\.md#\S+", source[1])
-    foot = re.search(r"\(answered, language en, offline rules; message (\w+)\)", told.out)
+    foot = re.search(r"\(answered, language en, offline rules; message (\w+)\)", result.out)
     assert foot is not None
-    assert max(map(len, told.out.splitlines())) <= 80
+    assert max(map(len, result.out.splitlines())) <= 80
 
     trace, entries = served("trace", foot[1]), served("trace", foot[1], "--json").json
 
@@ -224,13 +224,13 @@ def test_the_whole_reply_is_json_on_standard_output_alone(
     monkeypatch.setattr(sys, "stdin", io.StringIO("What does error 4029 mean?\n"))
     monkeypatch.setenv("LOG_LEVEL", "debug")
 
-    told = served("ask", "--json", "--conversation", "c-json", "--message", "m-json")
+    result = served("ask", "--json", "--conversation", "c-json", "--message", "m-json")
 
-    reply = told.json
-    assert (told.status, reply["outcome"], reply["model"]) == (0, "answered", "offline")
+    reply = result.json
+    assert (result.status, reply["outcome"], reply["model"]) == (0, "answered", "offline")
     assert (reply["conversation_id"], reply["message_id"]) == ("cli/c-json", "m-json")
     assert {"number", "title", "heading_path", "anchor", "path", "url"} <= set(reply["sources"][0])
-    assert all(json.loads(line)["event"] for line in told.err.splitlines())
+    assert all(json.loads(line)["event"] for line in result.err.splitlines())
 
 
 def test_a_message_asked_twice_under_one_id_is_answered_once(served: Run) -> None:
@@ -246,8 +246,8 @@ def test_a_message_id_of_two_conversations_needs_the_conversation(served: Run) -
     ambiguous = one_line(served("trace", "m-both"))
 
     assert "2 conversations have a message 'm-both' (cli/c-one, cli/c-two)" in ambiguous
-    told = served("trace", "m-both", "--conversation", "c-two")
-    assert told.out.startswith("cli/c-two / m-both\n")
+    result = served("trace", "m-both", "--conversation", "c-two")
+    assert result.out.startswith("cli/c-two / m-both\n")
 
 
 @pytest.mark.parametrize(
@@ -257,12 +257,12 @@ def test_a_message_id_of_two_conversations_needs_the_conversation(served: Run) -
         ("How do I change it?", 3, "clarification"),
     ],
 )
-def test_the_exit_status_tells_the_outcome(
+def test_the_exit_status_follows_the_outcome(
     question: str, status: int, outcome: str, served: Run
 ) -> None:
-    told = served("ask", question)
+    result = served("ask", question)
 
-    assert (told.status, f"({outcome}, language en" in told.out) == (status, True)
+    assert (result.status, f"({outcome}, language en" in result.out) == (status, True)
 
 
 def test_a_failed_question_says_where_to_look(served: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,10 +270,10 @@ def test_a_failed_question_says_where_to_look(served: Run, monkeypatch: pytest.M
     monkeypatch.setenv("AGENT_ATTEMPTS", "1")
     monkeypatch.setenv("SKIP_CERTAIN_CALLS", "false")
 
-    told = served("ask", CLEAR, "--message", "m-failed")
+    result = served("ask", CLEAR, "--message", "m-failed")
 
-    assert (told.status, "(failed, language en, ended early: " in told.out) == (5, True)
-    *logs, last = told.err.splitlines()
+    assert (result.status, "(failed, language en, ended early: " in result.out) == (5, True)
+    *logs, last = result.err.splitlines()
     assert last == "refdesk: for details run: refdesk trace m-failed"
     assert {json.loads(line)["message_id"] for line in logs} == {"m-failed"}
 
@@ -316,19 +316,21 @@ def test_a_dead_letter_is_shown_run_again_whole_and_dropped(served: Run, library
     assert _letters_of(original, served) == []
 
 
-def test_a_dead_letter_that_is_run_again_delivers_only_when_told(
+def test_a_dead_letter_that_is_run_again_delivers_only_on_request(
     served: Run, library: Path
 ) -> None:
     original = _bury(library, CLEAR, result_list="chat")
     (letter,) = _letters_of(original, served)
 
     quiet = served("dead", "retry", letter["id"]).out.split("message ")[1].split(";")[0]
-    told = served("dead", "retry", letter["id"], "--deliver").out.split("message ")[1].split(";")[0]
+    message_id = (
+        served("dead", "retry", letter["id"], "--deliver").out.split("message ")[1].split(";")[0]
+    )
     read_finished(quiet, served)
-    read_finished(told, served)
+    read_finished(message_id, served)
 
-    assert list_delivered(library, "chat") == [original, told]
-    assert _record_of(library, told)[b"of"].decode() == original
+    assert list_delivered(library, "chat") == [original, message_id]
+    assert _record_of(library, message_id)[b"of"].decode() == original
 
 
 def _letters_of(message_id: str, served: Run) -> list[Any]:

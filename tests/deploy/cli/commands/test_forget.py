@@ -25,20 +25,20 @@ def test_a_forgotten_conversation_stands_in_no_file_of_the_data_folder(
     message_id, _ = ask_about(served, word)
     assert files_with(library, word)
 
-    told = served("forget", "--message", message_id, "--json")
+    result = served("forget", "--message", message_id, "--json")
 
-    assert told.status == 0
-    assert told.json["found"] is True
-    assert (told.json["messages"], told.json["ended"]) == (1, 0)
+    assert result.status == 0
+    assert result.json["found"] is True
+    assert (result.json["messages"], result.json["ended"]) == (1, 0)
     assert files_with(library, word) == []
     assert word not in served("trace", message_id).out
 
 
-def test_what_is_not_known_is_told_with_a_status_of_its_own(served: Run) -> None:
-    told = served("forget", "nobody-ever-said")
+def test_what_is_not_known_is_reported_with_a_status_of_its_own(served: Run) -> None:
+    result = served("forget", "nobody-ever-said")
 
-    assert told.status == 3
-    assert "there is no data of the conversation 'nobody-ever-said'" in told.out
+    assert result.status == 3
+    assert "there is no data of the conversation 'nobody-ever-said'" in result.out
     assert served("forget", "nobody-ever-said", "--json").json["messages"] == 0
 
 
@@ -77,11 +77,11 @@ def test_the_trace_of_a_forgotten_message_says_that_it_was_forgotten(served: Run
     message_id, conversation = ask_about(served, make_canary())
     served("forget", conversation)
 
-    told = served("trace", message_id)
+    result = served("trace", message_id)
 
-    assert told.status == 0
-    assert f"{conversation} / {message_id}: it ended as " in told.out
-    assert "its text is erased" in told.out
-    assert "hops" not in told.out
+    assert result.status == 0
+    assert f"{conversation} / {message_id}: it ended as " in result.out
+    assert "its text is erased" in result.out
+    assert "hops" not in result.out
     assert served("trace", message_id, "--json").json == []
     assert served("trace", "nobody").status != 0

@@ -15,8 +15,8 @@ def test_a_file_that_takes_too_long_is_named_and_the_others_read(
     (folder / "endless.rst").write_text("`a " * 40_000)
     monkeypatch.setenv("INGESTION_FILE_SECONDS", "1")
 
-    told = run("ingest", str(folder))
+    result = run("ingest", str(folder))
 
-    assert told.status == 6
-    assert "could not read endless.rst: took longer than 1 s to read" in told.out
-    assert "documents: 1 added, 1 failed; " in told.out
+    assert result.status == 6
+    assert "could not read endless.rst: took longer than 1 s to read" in result.out
+    assert "documents: 1 added, 1 failed; " in result.out

@@ -92,16 +92,16 @@ def test_the_status_shows_an_idle_worker_while_it_lives(
     worker = started("worker", "--role", "lang", "command")
     assert worker.stdout.readline() == "working as lang, command; stop with Ctrl-C\n"
 
-    [told] = list_shown_workers(served, 1)
+    [shown_worker] = list_shown_workers(served, 1)
     again = list_shown_workers(served, 1)
     section = served("status").out.partition("\nWorkers\n")[2].splitlines()
     worker.send_signal(signal.SIGTERM)
     worker.communicate(timeout=30)
     left = served("status", "--json").json["workers"]
 
-    assert (told["host"], told["pid"]) == (socket.gethostname(), worker.pid)
-    assert (told["roles"], again[0]["roles"]) == (["lang", "command"],) * 2
-    assert again[0]["started_at"] == told["started_at"] <= told["seen_at"]
+    assert (shown_worker["host"], shown_worker["pid"]) == (socket.gethostname(), worker.pid)
+    assert (shown_worker["roles"], again[0]["roles"]) == (["lang", "command"],) * 2
+    assert again[0]["started_at"] == shown_worker["started_at"] <= shown_worker["seen_at"]
     assert section[0] == f"  {socket.gethostname()}, pid {worker.pid}"
     assert section[-1] == "    roles: lang, command"
     assert left == []
@@ -185,7 +185,7 @@ def test_a_light_worker_loads_no_heavy_library(
 ) -> None:
     program = LIGHT.format(roles=roles, heavy=HEAVY)
 
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program],
         cwd=elsewhere,
         env=environment_of(elsewhere / "light"),
@@ -194,4 +194,4 @@ def test_a_light_worker_loads_no_heavy_library(
         check=True,
     )
 
-    assert told.stdout == "\n"
+    assert result.stdout == "\n"

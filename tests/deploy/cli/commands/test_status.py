@@ -13,9 +13,9 @@ def living(host: str, *roles: str) -> LivingWorker:
 
 
 def test_where_nobody_lives_it_says_what_starts_a_worker(run: Run) -> None:
-    told = run("status")
+    result = run("status")
 
-    assert told.out.endswith(f"\n\nWorkers\n  {NOBODY}\n")
+    assert result.out.endswith(f"\n\nWorkers\n  {NOBODY}\n")
     assert "refdesk up" in NOBODY
     assert "refdesk worker --role" in NOBODY
     assert run("status", "--json").json["workers"] == []

@@ -1,4 +1,4 @@
-"""The command tells what runs: its own version, and that of Redis."""
+"""The command prints what runs: its own version, and that of Redis."""
 
 import re
 import tomllib
@@ -11,19 +11,19 @@ from tests.support.command_line import ROOT, Run
 pytestmark = pytest.mark.slow
 
 
-def test_the_command_tells_its_version(run: Run) -> None:
-    told = run("--version")
+def test_the_command_prints_its_version(run: Run) -> None:
+    result = run("--version")
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert (told.status, told.out) == (0, f"refdesk {project['version']}\n")
+    assert (result.status, result.out) == (0, f"refdesk {project['version']}\n")
 
 
 def test_names_keep_their_capitals_in_the_help(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
 
-    told = run("serve", "--help")
+    result = run("serve", "--help")
 
-    assert "Serve the HTTP API, the chat completions API" in told.out
+    assert "Serve the HTTP API, the chat completions API" in result.out
 
 
 @pytest.mark.redis
@@ -32,8 +32,8 @@ def test_status_says_which_redis_runs(run: Run) -> None:
     assert program is not None, "a test of a real redis-server needs one"
     major, minor = server_version(program)
 
-    told = run("status")
+    result = run("status")
 
-    first, head, *_ = told.out.splitlines()
+    first, head, *_ = result.out.splitlines()
     assert re.fullmatch(rf"Redis {major}\.{minor}\.\d+ of the data folder", first)
     assert head.startswith("role ")

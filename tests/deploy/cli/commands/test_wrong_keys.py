@@ -22,12 +22,12 @@ def test_a_wrong_key_is_one_line_at_the_start(
     vendor: VendorServer,
     tmp_path: Path,
 ) -> None:
-    told = refdesk(
+    result = refdesk(
         tmp_path, *words,
         gen_model="gpt-5-mini@openai", openai_api_key="sk-wrong", openai_base_url=vendor.url,
     )  # fmt: skip
 
-    assert told.returncode == 1
-    assert "expected a key that openai accepts in OPENAI_API_KEY" in told.stderr
-    assert len(told.stderr.splitlines()) == 1
-    assert "sk-wrong" not in told.stderr
+    assert result.returncode == 1
+    assert "expected a key that openai accepts in OPENAI_API_KEY" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert "sk-wrong" not in result.stderr

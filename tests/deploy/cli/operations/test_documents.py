@@ -70,9 +70,9 @@ def test_a_subfolder_that_is_ingested_again_doubles_nothing(run: Run, folder: Pa
     (folder / "hr" / "sick.md").unlink()
     (folder / "hr" / "travel.md").write_text("# Travel\n\nBook at the travel desk.\n")
 
-    told = run("ingest", str(folder / "hr"))
+    result = run("ingest", str(folder / "hr"))
 
-    assert "1 added, 1 unchanged, 1 removed" in told.out
+    assert "1 added, 1 unchanged, 1 removed" in result.out
     assert list_ids(run) == ["handbook/billing", "handbook/hr/leave", "handbook/hr/travel"]
 
 
@@ -89,7 +89,7 @@ def test_a_folder_takes_over_the_folder_in_it_that_was_ingested_before(
 
 
 def test_an_empty_desk_names_its_data_folder(run: Run, elsewhere: Path) -> None:
-    told = run("ask", "What is this?")
+    result = run("ask", "What is this?")
 
-    assert told.status == 1
-    assert f"there are no documents in {elsewhere / 'data'} yet" in told.err
+    assert result.status == 1
+    assert f"there are no documents in {elsewhere / 'data'} yet" in result.err

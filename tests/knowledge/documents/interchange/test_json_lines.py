@@ -73,17 +73,17 @@ def test_an_unknown_shape_names_the_keys_found_and_expected() -> None:
 
 
 @pytest.mark.parametrize("line", [b"{", b"[1]", b"\xff\xfe{}", b"[" * 100_000, b'"text"'])
-def test_a_line_that_is_no_object_is_told(line: bytes) -> None:
+def test_a_line_that_is_no_object_is_reported(line: bytes) -> None:
     with pytest.raises(WrongFormatError, match="expected a JSON object, found"):
         json_lines.read(line, "all.jsonl")
 
 
-def test_a_name_that_is_no_text_is_told() -> None:
+def test_a_name_that_is_no_text_is_reported() -> None:
     with pytest.raises(WrongFormatError, match="'page_id'"):
         read(page_id=["x"], markdown="y")
 
 
-def test_a_text_that_is_no_text_is_told() -> None:
+def test_a_text_that_is_no_text_is_reported() -> None:
     with pytest.raises(NoTextError, match="'text'"):
         read(passage_id="x", text={"deep": [1]})
 

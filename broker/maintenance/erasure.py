@@ -39,13 +39,13 @@ GONE = frozenset((b"superseded", b"failed"))
 class ConversationEraser:
     """Erases conversations and messages."""
 
-    def __init__(self, space: BrokerContext, files: Files) -> None:
-        self._space = space
+    def __init__(self, context: BrokerContext, files: Files) -> None:
+        self._context = context
         self._files = files
 
     async def forget(self, question: Question, memory: Sequence[str] = ()) -> Erased:
         """Erase a conversation and the `memory` keys of it; see the port."""
-        shard, names = self._space.locate(question)
+        shard, names = self._context.locate(question)
         # Before anything is deleted: if this process dies now, the file is still rewritten.
         await self._files.mark(shard)
         erased = Erased()
@@ -67,7 +67,7 @@ class ConversationEraser:
 
     async def mark(self, question: Question) -> None:
         """Set the mark that something of the question is being erased."""
-        shard, _ = self._space.locate(question)
+        shard, _ = self._context.locate(question)
         await self._files.mark(shard)
 
     async def before(self, question: Question) -> Sequence[Forgotten]:
@@ -75,13 +75,13 @@ class ConversationEraser:
 
         Messages beyond `MOST_SETTLED` are erased before this returns.
         """
-        shard, names = self._space.locate(question)
+        shard, names = self._context.locate(question)
         await self._files.mark(shard)
         messages = await self._messages(names)
         for chunk in _chunks(messages[MOST_SETTLED:]):
             await self._run(shard, names, chunk, (), ends=False)
         others = [question_keys(question_of(name), shard) for name in messages[:MOST_SETTLED]]
-        lists = await self._space.result_lists(shard, [other.record for other in others])
+        lists = await self._context.result_lists(shard, [other.record for other in others])
         return [
             (other.record, other.journal, results)
             for other, results in zip(others, lists, strict=True)
@@ -92,11 +92,11 @@ class ConversationEraser:
 
         These are the questions of the conversation, or with `alone` only this question.
         """
-        shard, names = self._space.locate(question)
+        shard, names = self._context.locate(question)
         messages = [names.name] if alone else await self._messages(names)
         records = [question_keys(question_of(name), shard).record for name in messages]
         with reachable():
-            pipeline: Any = self._space.client.pipeline(transaction=False)
+            pipeline: Any = self._context.client.pipeline(transaction=False)
             for record in records:
                 pipeline.execute_command("HMGET", record, "o", "at")
             states = await pipeline.execute() if records else []
@@ -111,7 +111,7 @@ class ConversationEraser:
     async def _messages(self, names: QuestionKeys) -> list[str]:
         """Return the names of a conversation's messages, newest first."""
         with reachable():
-            client: Any = self._space.client
+            client: Any = self._context.client
             found: list[bytes] = await client.execute_command("ZREVRANGE", names.messages, 0, -1)
         return [name.decode() for name in found]
 
@@ -129,8 +129,8 @@ class ConversationEraser:
         """
         erased, left = Erased(), 0
         chunks = _chunks(messages) or [()]
-        for place, chunk in enumerate(chunks, 1):
-            last = memory if place == len(chunks) else ()
+        for index, chunk in enumerate(chunks, 1):
+            last = memory if index == len(chunks) else ()
             answer = await self._run(shard, names, chunk, last, ends=True)
             with_text, ended, letters, memories, left, names_left, since = answer
             erased += Erased(with_text, ended, 0, letters, memories)
@@ -149,8 +149,8 @@ class ConversationEraser:
     ) -> Any:
         questions = [question_of(name) for name in messages]
         every = [question_keys(question, shard) for question in questions]
-        lists = await self._space.result_lists(shard, [keys.record for keys in every])
-        call = self._space.call(shard)
+        lists = await self._context.result_lists(shard, [keys.record for keys in every])
+        call = self._context.call(shard)
         call.keys.extend((names.order, names.conversation, names.tombstone, names.messages))
         call.args.extend((names.name.rpartition("/")[0], "1" if ends else "", len(every)))
         for question, keys, results in zip(questions, every, lists, strict=True):
@@ -158,7 +158,7 @@ class ConversationEraser:
             call.keys.extend((keys.record, keys.journal, keys.frames, results))
             call.args.extend((keys.name, to_json(reply)))
         call.keys.extend(memory)
-        return await self._space.run(FORGET, call.keys, call.args)
+        return await self._context.run(FORGET, call.keys, call.args)
 
     async def _take_off(self, shard: int, names: Collection[str], since_ms: int) -> int:
         """Delete the entries of ended questions from the streams, and return their number.
@@ -167,7 +167,7 @@ class ConversationEraser:
         """
         wanted = {name.encode() for name in names}
         taken = await self._unpark(shard, names)
-        for role in tuple(self._space.roles):
+        for role in tuple(self._context.roles):
             stream, after = stream_key(role, shard), str(since_ms)
             while entries := await self._page(stream, after):
                 ids = [entry_id for entry_id, raw in entries if fields_of(raw).get(b"q") in wanted]
@@ -180,7 +180,7 @@ class ConversationEraser:
         return taken
 
     async def _page(self, stream: str, after: str) -> list[Any]:
-        client: Any = self._space.client
+        client: Any = self._context.client
         with reachable():
             found: list[Any] = await client.execute_command(
                 "XRANGE", stream, after, "+", "COUNT", PAGE
@@ -188,7 +188,7 @@ class ConversationEraser:
         return found
 
     async def _delete(self, stream: str, ids: Sequence[bytes]) -> None:
-        pipeline: Any = self._space.client.pipeline(transaction=False)
+        pipeline: Any = self._context.client.pipeline(transaction=False)
         with reachable():
             pipeline.execute_command("XACK", stream, GROUP, *ids)
             pipeline.execute_command("XDEL", stream, *ids)
@@ -196,7 +196,7 @@ class ConversationEraser:
 
     async def _unpark(self, shard: int, names: Collection[str]) -> int:
         """Delete the frames that wait for a retry, and return their number."""
-        keys, client = shard_keys(shard), cast("Any", self._space.client)
+        keys, client = shard_keys(shard), cast("Any", self._context.client)
         with reachable():
             found = await client.execute_command("ZRANGE", keys.delayed, 0, -1)
             parked = [token for token in found if token.decode().rpartition(" ")[2] in names]

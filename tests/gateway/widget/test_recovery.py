@@ -1,4 +1,4 @@
-"""What keeps a page from its desk is told: to visitors politely, to the console with its remedy."""
+"""Why a page cannot reach its desk: a polite line for visitors, the remedy in the console."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -24,30 +24,30 @@ MADE = f"refdesk keys create --public --origin {SITE}"
 
 
 async def is_shut(visitor: BrowserVisitor, shown: DisplayedMessage) -> list[str]:
-    """Return what the console says of a page whose visitor is told that it cannot ask."""
+    """Return what the console says of a page whose visitor reads that it cannot ask."""
     await shown.asks("How do I add a rule?")
     await shown.part(".problem", has_text=SHUT).wait_for()
     assert await shown.part(".notice").first.is_hidden()
-    return visitor.told()
+    return visitor.take_console_errors()
 
 
-async def test_a_foreign_website_is_told_its_origin_and_the_command(
+async def test_a_foreign_website_is_shown_its_origin_and_the_command(
     http_server: HttpServerFixture, come: Come
 ) -> None:
     key = await http_server.public(origins=(OTHER,))
     visitor = await come(permissions=NEAR)
     shown = await visitor.opens(site=SITE, key=key)
 
-    (told,) = await is_shut(visitor, shown)
+    (message,) = await is_shut(visitor, shown)
 
-    assert f"this page's origin {SITE} is not among the websites" in told
-    assert MADE in told
-    assert key not in told
-    assert "_".join(key.split("_")[:3]) in told
-    assert OTHER not in told
+    assert f"this page's origin {SITE} is not among the websites" in message
+    assert MADE in message
+    assert key not in message
+    assert "_".join(key.split("_")[:3]) in message
+    assert OTHER not in message
 
 
-async def test_a_website_with_a_key_that_is_not_good_is_told_so(
+async def test_a_website_with_a_key_that_is_not_good_is_notified(
     http_server: HttpServerFixture, come: Come
 ) -> None:
     key = await http_server.public(origins=(SITE,))
@@ -56,22 +56,22 @@ async def test_a_website_with_a_key_that_is_not_good_is_told_so(
     visitor = await come(permissions=NEAR)
     shown = await visitor.opens(site=SITE, key=key)
 
-    (told,) = await is_shut(visitor, shown)
+    (message,) = await is_shut(visitor, shown)
 
-    assert "was revoked, or has expired" in told
-    assert MADE in told
+    assert "was revoked, or has expired" in message
+    assert MADE in message
 
 
-async def test_a_website_before_a_desk_without_keys_is_told_how_to_make_one(
+async def test_a_website_before_a_desk_without_keys_is_shown_how_to_make_one(
     http_server: HttpServerFixture, come: Come
 ) -> None:
     visitor = await come(permissions=NEAR)
     shown = await visitor.opens(site=SITE)
 
-    (told,) = await is_shut(visitor, shown)
+    (message,) = await is_shut(visitor, shown)
 
-    assert "without keys the desk answers only requests from its own machine" in told
-    assert MADE in told
+    assert "without keys the desk answers only requests from its own machine" in message
+    assert MADE in message
 
 
 async def test_an_assistant_that_a_key_does_not_have_is_named(
@@ -81,9 +81,9 @@ async def test_an_assistant_that_a_key_does_not_have_is_named(
     visitor = await come(permissions=NEAR)
     shown = await visitor.opens(site=SITE, key=key, assistant="nobody")
 
-    (told,) = await is_shut(visitor, shown)
+    (message,) = await is_shut(visitor, shown)
 
-    assert "has no assistant nobody" in told
+    assert "has no assistant nobody" in message
 
 
 async def test_a_policy_of_the_page_that_stops_the_widget_is_named(
@@ -94,9 +94,9 @@ async def test_a_policy_of_the_page_that_stops_the_widget_is_named(
     elsewhere = http_server.url.replace("127.0.0.1", "localhost")
     shown = await visitor.opens(site=SITE, key=key, desk=elsewhere)
 
-    told = await is_shut(visitor, shown)
+    messages = await is_shut(visitor, shown)
 
-    assert any(f"add {elsewhere} to connect-src" in line for line in told)
+    assert any(f"add {elsewhere} to connect-src" in line for line in messages)
 
 
 @asynccontextmanager
@@ -121,12 +121,12 @@ async def test_a_proxy_that_takes_headers_away_does_not_look_like_a_lost_connect
     come: Come,
 ) -> None:
     async with bare_proxy() as url:
-        visitor = await come(door=url, permissions=NEAR)
+        visitor = await come(url=url, permissions=NEAR)
         shown = await visitor.opens(site=SITE, key=f"refdesk_public_{'0' * 12}_{'x' * 43}")
 
-        told = await is_shut(visitor, shown)
+        messages = await is_shut(visitor, shown)
 
-    assert any("the page may not read it" in line for line in told)
+    assert any("the page may not read it" in line for line in messages)
 
 
 async def test_a_desk_that_is_away_still_is_a_lost_connection_and_comes_back(
@@ -149,7 +149,7 @@ async def test_a_desk_that_is_away_still_is_a_lost_connection_and_comes_back(
     await visitor.context.unroute("**/v1/**")
 
     assert await shown.has_answers(1) == ["Open Routing [1]."]
-    assert visitor.told() == []
+    assert visitor.take_console_errors() == []
 
 
 async def has_probed(tried: list[str]) -> bool:

@@ -1,7 +1,7 @@
 // Shows in the console why a page cannot use its desk, and the command that fixes it.
 
 /** Return the message for the operator of the desk, or undefined if the cause is another one. */
-export function mending(code, { key, url, assistant }) {
+export function recoveryHint(code, { key, url, assistant }) {
   const { origin } = location;
   const id = key.split("_").slice(0, 3).join("_");
   const make = `refdesk keys create --public --origin ${origin}`;
