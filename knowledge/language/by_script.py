@@ -22,7 +22,7 @@ class Undecided:
 def decide_by_script(
     text: str, prior: Mapping[str, float] | None, allowed: Sequence[str]
 ) -> Detection | Undecided:
-    """Return the language of `text` if its script decides it, else what is left to decide.
+    """Return the language of `text` if its script decides it, else its script and candidates.
 
     A text without letters has the likeliest language of `prior`, at confidence 0.
     """
