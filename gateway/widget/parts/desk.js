@@ -113,8 +113,8 @@ export class Desk {
     const options = { method, headers: sent, body: body && JSON.stringify(body), signal, ...ALONE };
     const answer = await this.#fetch(`${this.url}${address}${assistant}`, options);
     if (answer.ok) return answer;
-    const body = await answer.json().catch(() => null);
-    const code = body?.error?.code ?? "";
+    const refusal = await answer.json().catch(() => null);
+    const code = refusal?.error?.code ?? "";
     this.#hint(code);
     const seconds = Number.parseFloat(answer.headers.get("Retry-After"));
     const wait = Number.isFinite(seconds) ? seconds * 1000 : null;
