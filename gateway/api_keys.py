@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
-from envelope.question import NAME
+from envelope.question import NAME, parse_groups
 
 _TOKEN = re.compile(r"refdesk_(?:secret|public)_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 _ORIGIN = re.compile(r"https?://(?:[a-z0-9.-]{1,253}|\[[0-9a-f:]{2,39}\])(?::\d{1,5})?", re.ASCII)
@@ -53,9 +53,15 @@ class Key(BaseModel, frozen=True, extra="forbid"):
     requests_per_minute: int | None = Field(None, ge=1)
     questions_per_day: int | None = Field(None, ge=1)
     visitor_questions_per_day: int | None = Field(None, ge=1, description="of a public key")
+    groups: tuple[str, ...] = Field((), description="of everybody who asks with this key")
     created_at: float
     expires_at: float | None = None
     revoked_at: float | None = None
+
+    @field_validator("groups")
+    @classmethod
+    def _are_groups(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return parse_groups(value)
 
     @field_validator("origins")
     @classmethod
@@ -73,7 +79,13 @@ class Key(BaseModel, frozen=True, extra="forbid"):
             raise ValueError("a public key must not open metrics")
         if self.kind == "secret" and (self.origins or self.visitor_questions_per_day):
             raise ValueError("only public keys have origins and limits for a visitor")
+        if self.kind == "public" and self.groups:
+            raise ValueError("everybody can have a public key: it has no groups")
         return self
+
+    def encode(self) -> str:
+        """Return the key as JSON; without groups, as versions before 0.3 read it."""
+        return self.model_dump_json(exclude=set() if self.groups else {"groups"})
 
     def opens(self, token: str, *, now: float) -> bool:
         """Return whether this is the token of the key, and the key is valid."""

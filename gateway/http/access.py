@@ -59,11 +59,19 @@ class Principal:
     server_address: str = ""
     """The address of the server in the request; empty if the request names no usable one."""
     visitor: Visitor = NOBODY
+    person_groups: tuple[str, ...] = ()
+    """The groups that a signed token states for the person who asks."""
 
     @property
     def public(self) -> bool:
         """Whether everybody can have this key: each conversation then needs a token."""
         return self.key is not None and self.key.kind == "public"
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups of the person who asks."""
+        own = () if self.key is None else self.key.groups
+        return tuple(sorted({*own, *self.person_groups}))
 
     @property
     def key_id(self) -> str:

@@ -53,7 +53,9 @@ class FakeDocuments:
     def __init__(self, *kept: tuple[str, str, str, ReadableDocument]) -> None:
         self.kept = {(tenant, assistant, chunk): one for tenant, assistant, chunk, one in kept}
 
-    async def citing(self, tenant: str, assistant: str, chunk_id: str) -> ReadableDocument | None:
+    async def citing(
+        self, tenant: str, assistant: str, chunk_id: str, groups: tuple[str, ...]
+    ) -> ReadableDocument | None:
         return self.kept.get((tenant, assistant, chunk_id))
 
 

@@ -13,6 +13,7 @@ from config.settings import load_settings
 from deploy.assembly.data_folder import KeyHistory
 from deploy.assembly.gateways.http_gateway import StoredKeys
 from deploy.assembly.runtime import Runtime, connect_runtime
+from deploy.cli.group_arguments import add_groups_argument, read_groups
 from deploy.cli.help_text import format_sentence
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
@@ -68,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     create.add_argument(
         "--days", type=float, metavar="N", help="days until the key expires (default: never)"
     )
+    add_groups_argument(create, "groups of everybody who asks with this secret key")
     create.add_argument("--note", default="", help="a note that `keys list` shows")
     revoke = _add_action(actions, "revoke", "revoke a key immediately")
     revoke.add_argument("id", help="id of the key, as `keys list` shows it")
@@ -137,6 +139,7 @@ def _create_key(chosen: argparse.Namespace, tenant: str) -> tuple[Key, str]:
             note=chosen.note,
             requests_per_minute=per_minute,
             questions_per_day=chosen.per_day,
+            groups=read_groups(chosen),
             visitor_questions_per_day=chosen.visitor_per_day,
             expires_at=None if chosen.days is None else time.time() + chosen.days * DAY_SECONDS,
         )
@@ -206,4 +209,5 @@ def _line(key: Key) -> list[str]:
     made = time.strftime("%Y-%m-%d", time.gmtime(key.created_at))
     words = [key.id, key.kind, _state(key), made, f"{key.tenant} ({bound})"]
     words.append(",".join(sorted(key.scopes)))
+    words += [f"groups: {','.join(key.groups)}"] if key.groups else []
     return [*words, *key.origins, *([key.note] if key.note else [])]

@@ -85,7 +85,9 @@ async def _find_document(
     if caller.tenant != citation.tenant or not allowed:
         return None
     await channel.guard.admit(caller, entered=True)
-    return await documents.citing(citation.tenant, citation.assistant, citation.chunk_id)
+    return await documents.citing(
+        citation.tenant, citation.assistant, citation.chunk_id, caller.groups
+    )
 
 
 def _later(channel: HttpChannel, request: Request, error: HttpError) -> Response:
