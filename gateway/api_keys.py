@@ -36,6 +36,7 @@ class Scope(StrEnum):
     METRICS = "metrics"
 
 
+_GROUP_FIELDS = ("groups", "person_groups", "person_secret")
 DEFAULT_SCOPES = frozenset(Scope) - {Scope.METRICS}
 
 
@@ -54,11 +55,13 @@ class Key(BaseModel, frozen=True, extra="forbid"):
     questions_per_day: int | None = Field(None, ge=1)
     visitor_questions_per_day: int | None = Field(None, ge=1, description="of a public key")
     groups: tuple[str, ...] = Field((), description="of everybody who asks with this key")
+    person_groups: tuple[str, ...] = Field((), description="that signed tokens may state")
+    person_secret: str = Field("", repr=False, description="signs the tokens of persons")
     created_at: float
     expires_at: float | None = None
     revoked_at: float | None = None
 
-    @field_validator("groups")
+    @field_validator("groups", "person_groups")
     @classmethod
     def _are_groups(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         return parse_groups(value)
@@ -84,8 +87,9 @@ class Key(BaseModel, frozen=True, extra="forbid"):
         return self
 
     def encode(self) -> str:
-        """Return the key as JSON; without groups, as versions before 0.3 read it."""
-        return self.model_dump_json(exclude=set() if self.groups else {"groups"})
+        """Return the key as JSON; without groups, as earlier versions read it."""
+        unused = {name for name in _GROUP_FIELDS if not getattr(self, name)}
+        return self.model_dump_json(exclude=unused)
 
     def opens(self, token: str, *, now: float) -> bool:
         """Return whether this is the token of the key, and the key is valid."""
@@ -101,6 +105,8 @@ def make_key(kind: Literal["secret", "public"], **fields: object) -> tuple[Key, 
     """Return a new key and its token, which cannot be read again; raises `ValueError`."""
     id_ = secrets.token_hex(6)
     token = f"refdesk_{kind}_{id_}_{secrets.token_urlsafe(32)}"
+    if fields.get("person_groups"):
+        fields = {**fields, "person_secret": secrets.token_urlsafe(48)}
     made = {"id": id_, "kind": kind, "digest": digest_of(token), "created_at": time.time()}
     return Key.model_validate({**fields, **made}), token
 

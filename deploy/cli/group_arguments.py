@@ -1,6 +1,7 @@
 """The argument `--groups` of the commands that ask, and of those that create keys."""
 
 import argparse
+from collections.abc import Sequence
 
 from deploy.errors import CommandError
 from envelope.question import parse_groups
@@ -21,9 +22,9 @@ def add_groups_argument(
     )
 
 
-def read_groups(chosen: argparse.Namespace) -> tuple[str, ...]:
+def read_groups(given: Sequence[str]) -> tuple[str, ...]:
     """Return the given groups; raises `CommandError` for an invalid name."""
     try:
-        return parse_groups(part for text in chosen.groups for part in text.split(",") if part)
+        return parse_groups(part for text in given for part in text.split(",") if part)
     except ValueError as error:
         raise CommandError(str(error)) from error

@@ -101,7 +101,7 @@ class SourceLinks:
             assistant=question.assistant,
             chunk_id=chunk_id,
             key_id=caller.key_id,
-            expires_at=int(time.time()) + LIFE_SECONDS,
+            expires_at=_find_end(caller),
             groups=caller.person_groups,
         )
         # Without groups it is a link that earlier versions open, too.
@@ -117,3 +117,9 @@ class SourceLinks:
         secret = self._secret if self._secret is not None else b""
         made = hmac.new(secret, body.encode(), hashlib.sha256).digest()
         return base64.urlsafe_b64encode(made).decode().rstrip("=")
+
+
+def _find_end(caller: Principal) -> int:
+    """Return when a link ends: with the token of its person, or after its lifetime."""
+    end = int(time.time()) + LIFE_SECONDS
+    return end if caller.person_until is None else min(end, int(caller.person_until))

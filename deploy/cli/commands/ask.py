@@ -40,7 +40,7 @@ def run(chosen: argparse.Namespace) -> int:
         conversation_id=chosen.conversation or f"ask-{uuid4().hex[:12]}",
         message_id=chosen.message or uuid4().hex[:12],
         shows_drafts=not chosen.json and sys.stdout.isatty(),
-        groups=read_groups(chosen),
+        groups=read_groups(chosen.groups),
     )
     return asyncio.run(_ask(message, as_json=chosen.json))
 

@@ -39,7 +39,7 @@ def run(chosen: argparse.Namespace) -> int:
         # Gives `input` its editing keys and its history.
         importlib.import_module("readline")
     with _terminal_as_it_was():
-        asyncio.run(_chat(conversation, read_groups(chosen)))
+        asyncio.run(_chat(conversation, read_groups(chosen.groups)))
     return 0
 
 
