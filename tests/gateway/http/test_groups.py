@@ -24,7 +24,7 @@ async def read_accepted(server: HttpServerFixture, message_id: str = "m1") -> di
     question = Question(
         tenant="acme", assistant="docs", conversation_id="c1", message_id=message_id
     )
-    journal = await server.door.replies.read_journal(question)
+    journal = await server.channel.replies.read_journal(question)
     return dict(journal[0].fields)
 
 
@@ -171,7 +171,7 @@ async def test_a_request_with_a_forged_token_is_refused_and_not_asked_without_gr
 
     assert refused.status_code == 401
     assert refused.json()["error"]["code"] == "invalid_person_token"
-    assert not await http_server.door.replies.read_journal(
+    assert not await http_server.channel.replies.read_journal(
         Question(tenant="acme", assistant="docs", conversation_id="c1", message_id="m1")
     )
 
