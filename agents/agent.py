@@ -71,8 +71,9 @@ class AgentParts(Protocol[S]):
         ...
 
     @property
-    def read_languages(self) -> "Callable[[], Awaitable[Mapping[str, float]]]":
-        """Returns the number of documents in each language; empty where it is unknown."""
+    def read_languages(self) -> "Callable[[tuple[str, ...]], Awaitable[Mapping[str, float]]]":
+        """Returns the number of documents in each language that a person of these groups may read;
+        empty where it is unknown."""
         ...
 
     @property

@@ -34,6 +34,7 @@ class Reads(BaseModel, frozen=True):
     language: str = ""
     related_history: tuple[str, ...] = ()
     understanding: Understanding | None = None
+    groups: tuple[str, ...] = ()
 
 
 class Writes(BaseModel, frozen=True):
@@ -263,6 +264,7 @@ def _request(reads: Reads) -> SearchRequest:
         language=reads.language or None,
         related=reads.related_history,
         limit=_NEAREST,
+        groups=reads.groups,
     )
 
 

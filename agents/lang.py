@@ -30,6 +30,7 @@ class Reads(BaseModel, frozen=True):
     text: str = ""
     history: tuple[Turn, ...] = ()
     preferences: Preferences = Preferences()
+    groups: tuple[str, ...] = ()
 
 
 class Writes(BaseModel, frozen=True):
@@ -49,8 +50,9 @@ class LangSettings(Protocol):
     def default_language(self) -> str: ...
 
 
-ReadLanguages = Callable[[], Awaitable[Mapping[str, float]]]
-"""Returns the number of documents in each language; empty where it is unknown."""
+ReadLanguages = Callable[[tuple[str, ...]], Awaitable[Mapping[str, float]]]
+"""Returns the number of documents in each language that a person of these groups may read; empty
+where it is unknown."""
 
 
 class LangAgent(Agent[Reads, Writes]):
@@ -93,7 +95,7 @@ class LangAgent(Agent[Reads, Writes]):
         if prior:
             found = self._detector.detect(reads.text, prior=prior)
         else:
-            documents = await self._languages_for(reads.text)
+            documents = await self._languages_for(reads)
             found = self._detector.detect(reads.text, prior=documents, prior_share=DOCUMENTS_SHARE)
         if found.confidence > 0:
             return Wrote(Writes(language=found.language, confidence=found.confidence))
@@ -102,11 +104,11 @@ class LangAgent(Agent[Reads, Writes]):
             return Wrote(Writes(language=expected, confidence=_BY_CONTEXT))
         return Wrote(Writes(language=self._default_language, confidence=_BY_DEFAULT))
 
-    async def _languages_for(self, text: str) -> Mapping[str, float]:
+    async def _languages_for(self, reads: Reads) -> Mapping[str, float]:
         """Return the languages of the documents for a short text, and nothing for a longer one."""
-        if self._read_languages is None or len(text.split()) > SHORT_WORDS:
+        if self._read_languages is None or len(reads.text.split()) > SHORT_WORDS:
             return {}
-        return await self._read_languages()
+        return await self._read_languages(reads.groups)
 
     def _prior(self, reads: Reads) -> dict[str, float]:
         """Return the weights of the languages of the turns and of the stored preference.

@@ -50,6 +50,7 @@ class Reads(BaseModel, frozen=True):
     tried_chunks: tuple[str, ...] = ()
     assumption: str = ""
     conversation_act: ConversationAct | None = None
+    groups: tuple[str, ...] = ()
 
 
 class Writes(BaseModel, frozen=True):
@@ -137,6 +138,7 @@ class SearchAgent(Agent[Reads, Writes]):
             attempt=reads.attempt,
             exclude=_already_used(reads) if reads.attempt else (),
             context_tokens=self._count_room(kept),
+            groups=reads.groups,
         )
 
     def _count_room(self, kept: "_GivenContext") -> int:

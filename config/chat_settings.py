@@ -1,5 +1,6 @@
 """Settings of the chat channels: Slack and Telegram."""
 
+from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, Field, SecretStr, field_validator
@@ -17,6 +18,11 @@ class ChatSettings(BaseModel):
     newer_message: Literal["supersedes", "waits"] = Field(
         "supersedes",
         description="chats: effect of a message that arrives before the previous one is answered",
+    )
+    chat_groups_file: Path | None = Field(
+        None,
+        description="TOML file with the groups of people and of channels in Slack and Telegram; "
+        "unset: chats read public documents only",
     )
     slack_bot_token: SecretStr | None = Field(
         None, description="token of the Slack app, `xoxb-...`"
@@ -66,7 +72,13 @@ class ChatSettings(BaseModel):
     )
     telegram_api_url: str | None = Field(None, description="address of another Bot API server")
 
-    @field_validator("slack_api_url", "telegram_api_url", "telegram_webhook_url", mode="before")
+    @field_validator(
+        "slack_api_url",
+        "telegram_api_url",
+        "telegram_webhook_url",
+        "chat_groups_file",
+        mode="before",
+    )
     @classmethod
     def _empty_chat_address_is_unset(cls, value: object) -> object:
         return None if value == "" else value

@@ -10,7 +10,8 @@ class Turn(BaseModel, frozen=True, extra="forbid"):
     """One message or one answer of a conversation.
 
     `meant` is the complete question if the text is a short reply such as "2" or "And 7?".
-    `reason` is the `ClarificationReason` of an answer that asked back or refused.
+    `reason` is the `ClarificationReason` of an answer that asked back or refused. `groups` are
+    those of the person to whom it was said: nobody reads it without them.
     """
 
     speaker: Literal["user", "assistant"]
@@ -19,6 +20,7 @@ class Turn(BaseModel, frozen=True, extra="forbid"):
     language: str | None = None
     outcome: str | None = None
     reason: str | None = None
+    groups: tuple[str, ...] | None = None
 
 
 class Preferences(BaseModel, frozen=True, extra="forbid"):
@@ -99,7 +101,10 @@ class SuggestedAction(BaseModel, frozen=True, extra="forbid"):
 
 
 class Pause(BaseModel, frozen=True, extra="forbid"):
-    """A clarification that waits for the user's reply; the next message may answer it."""
+    """A clarification that waits for the user's reply; the next message may answer it.
+
+    `groups` as in a `Turn`.
+    """
 
     pause_id: str
     original_question: str
@@ -109,3 +114,4 @@ class Pause(BaseModel, frozen=True, extra="forbid"):
     options: tuple[str, ...] = ()
     round: int = Field(default=1, ge=1)
     best_answer: dict[str, object] | None = None
+    groups: tuple[str, ...] | None = None

@@ -12,7 +12,9 @@ from envelope.encoding import to_json
 from envelope.errors import DecodeError, NewerVersionError
 from envelope.question import NAME, Question
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""The newest version that this code reads: an envelope with `groups`."""
+_WITHOUT_GROUPS = 1
 
 
 Kind = TypeVar("Kind")
@@ -65,6 +67,7 @@ class EnvelopeChanges(TypedDict, total=False):
     target_list: str
     result_list: str
     trace_parent: str
+    groups: tuple[str, ...]
     hop: Hop | None
     payload: dict[str, JsonValue]
 
@@ -79,7 +82,7 @@ class Envelope:
     Times are Unix seconds, durations are seconds. `replace` returns a changed copy.
     """
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: int = _WITHOUT_GROUPS
     flow: str = "assistant"
     tenant: str = Field(pattern=NAME)
     assistant: str = Field(pattern=NAME)
@@ -97,6 +100,9 @@ class Envelope:
     target_list: str = ""
     result_list: str = ""
     trace_parent: str = ""
+    groups: tuple[str, ...] = Field(
+        default=(), description="groups of the person who asks; no role changes them"
+    )
     hop: Hop | None = None
     payload: dict[str, JsonValue] = Field(default_factory=dict)
 
@@ -120,9 +126,21 @@ class Envelope:
             raise TypeError(f"expected attributes of an envelope, found {unknown}")
         return _construct_unvalidated(Envelope, self.__dict__ | changes)
 
+    def with_groups(self, groups: tuple[str, ...]) -> "Envelope":
+        """Return a copy for a person of these groups.
+
+        The version of a copy with groups is newer, so that no worker ignores them.
+        """
+        version = SCHEMA_VERSION if groups else _WITHOUT_GROUPS
+        return self.replace(schema_version=version, groups=groups)
+
     def encode(self) -> bytes:
-        """Return the frame: JSON in UTF-8."""
-        return to_json(self.__dict__)
+        """Return the frame: JSON in UTF-8. Without groups it is a frame of version 1."""
+        values = self.__dict__
+        if not self.groups:
+            values = values.copy()
+            del values["groups"]
+        return to_json(values)
 
     def delta_from(self, base: "Envelope") -> bytes | None:
         """Return the changes since `base`, an earlier envelope of the same message, as a frame.
@@ -143,7 +161,7 @@ class Envelope:
 
 _FIXED = frozenset({
     "schema_version", "flow", "tenant", "assistant", "channel", "conversation_id", "message_id",
-    "create_ts", "deadline_ts", "result_list", "trace_parent",
+    "create_ts", "deadline_ts", "result_list", "trace_parent", "groups",
 })  # fmt: skip
 """Attributes that stay constant from the acceptance of a message to its end."""
 _MOVING = tuple(each.name for each in fields(Envelope) if each.name not in _FIXED)

@@ -50,13 +50,17 @@ Share = float
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One payload attribute; without writers, the gateway sets it at acceptance."""
+    """One payload attribute; without writers, the gateway sets it at acceptance.
+
+    A system attribute is one of the envelope itself: a payload cannot replace it.
+    """
 
     name: str
     type: object
     meaning: str
     written_by: tuple[Role, ...]
     read_by: tuple[Role, ...]
+    is_system: bool = False
 
 
 # fmt: off
@@ -66,6 +70,8 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("command", str | None, "the command's name, when the message is a command", NOBODY,
               (Role.COMMAND, Role.MANAGER)),
     Attribute("arguments", tuple[str, ...], "the command's arguments", NOBODY, (Role.COMMAND,)),
+    Attribute("groups", tuple[str, ...], "of the person who asks; a system attribute of the envelope, never of the payload", NOBODY,
+              (Role.LANG, Role.GUARDRAILS, Role.SEARCH), is_system=True),
     Attribute("history", tuple[Turn, ...], "the conversation's last turns, oldest first; from the request if the client stores the conversation", MANAGER,
               (Role.LANG, Role.TRANSLATION, Role.ESSENCE, Role.SEARCH, Role.CLARIFICATION, Role.RESPONSE, Role.MANAGER)),
     Attribute("client_keeps_history", bool, "whether the client stores the conversation; Refdesk then stores only its clarification, for a day",

@@ -1,7 +1,13 @@
-"""The identity of a message, its form in Redis keys, and the shard of its conversation."""
+"""The identity of a message, its form in Redis keys, the shard of its conversation, and groups.
+
+People belong to groups. A document without groups is public to its assistant; any other needs one
+of its groups.
+"""
 
 import hashlib
 import re
+import unicodedata
+from collections.abc import Iterable
 from urllib.parse import quote
 
 from pydantic import BaseModel, Field
@@ -12,6 +18,10 @@ HTTP = "http"
 """The channel whose conversation ids have no prefix; clients choose them, without a slash."""
 CHANNEL_MARK = "/"
 """Separates the channel from the rest of a conversation id; no channel name contains it."""
+
+LONGEST_GROUP = 64
+MOST_GROUPS = 64
+_GROUP_SEPARATOR = ","
 
 
 class Question(BaseModel, frozen=True, extra="forbid"):
@@ -70,3 +80,38 @@ def in_key(part: str) -> str:
     """Return a part of a key, percent-encoded (RFC 3986) including slashes."""
     # Most parts have only unreserved characters; the check is faster than the encoding.
     return part if _UNRESERVED.fullmatch(part) else quote(part, safe="")
+
+
+def parse_groups(names: Iterable[object]) -> tuple[str, ...]:
+    """Return the names of groups, each once and in order; raises `ValueError` for an invalid one.
+
+    Upper and lower case differ. Blanks around a name are removed.
+    """
+    found = {_parse_group(name) for name in names}
+    if len(found) > MOST_GROUPS:
+        raise ValueError(f"expected at most {MOST_GROUPS} groups, found {len(found)}")
+    return tuple(sorted(found))
+
+
+def may_read(required: Iterable[str], groups: Iterable[str]) -> bool:
+    """Return whether a person of these groups may read a document that `required` may read."""
+    needed = frozenset(required)
+    return not needed or not needed.isdisjoint(groups)
+
+
+def has_all(recorded: Iterable[str], groups: Iterable[str]) -> bool:
+    """Return whether a person of these groups may read an answer that `recorded` groups got."""
+    return frozenset(recorded).issubset(groups)
+
+
+def _parse_group(name: object) -> str:
+    text = unicodedata.normalize("NFC", name).strip() if isinstance(name, str) else ""
+    is_usable = (
+        0 < len(text) <= LONGEST_GROUP and text.isprintable() and _GROUP_SEPARATOR not in text
+    )
+    if not is_usable:
+        raise ValueError(
+            f"expected the name of a group, 1 to {LONGEST_GROUP} printable characters without a "
+            f"comma, found {name!r:.80}"
+        )
+    return text

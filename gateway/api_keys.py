@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
-from envelope.question import NAME
+from envelope.question import NAME, parse_groups
 
 _TOKEN = re.compile(r"refdesk_(?:secret|public)_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 _ORIGIN = re.compile(r"https?://(?:[a-z0-9.-]{1,253}|\[[0-9a-f:]{2,39}\])(?::\d{1,5})?", re.ASCII)
@@ -36,6 +36,7 @@ class Scope(StrEnum):
     METRICS = "metrics"
 
 
+_GROUP_FIELDS = ("groups", "person_groups", "person_secret")
 DEFAULT_SCOPES = frozenset(Scope) - {Scope.METRICS}
 
 
@@ -53,9 +54,17 @@ class Key(BaseModel, frozen=True, extra="forbid"):
     requests_per_minute: int | None = Field(None, ge=1)
     questions_per_day: int | None = Field(None, ge=1)
     visitor_questions_per_day: int | None = Field(None, ge=1, description="of a public key")
+    groups: tuple[str, ...] = Field((), description="of everybody who asks with this key")
+    person_groups: tuple[str, ...] = Field((), description="that signed tokens may state")
+    person_secret: str = Field("", repr=False, description="signs the tokens of persons")
     created_at: float
     expires_at: float | None = None
     revoked_at: float | None = None
+
+    @field_validator("groups", "person_groups")
+    @classmethod
+    def _are_groups(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return parse_groups(value)
 
     @field_validator("origins")
     @classmethod
@@ -73,7 +82,14 @@ class Key(BaseModel, frozen=True, extra="forbid"):
             raise ValueError("a public key must not open metrics")
         if self.kind == "secret" and (self.origins or self.visitor_questions_per_day):
             raise ValueError("only public keys have origins and limits for a visitor")
+        if self.kind == "public" and self.groups:
+            raise ValueError("everybody can have a public key: it has no groups")
         return self
+
+    def encode(self) -> str:
+        """Return the key as JSON; without groups, as earlier versions read it."""
+        unused = {name for name in _GROUP_FIELDS if not getattr(self, name)}
+        return self.model_dump_json(exclude=unused)
 
     def opens(self, token: str, *, now: float) -> bool:
         """Return whether this is the token of the key, and the key is valid."""
@@ -89,6 +105,8 @@ def make_key(kind: Literal["secret", "public"], **fields: object) -> tuple[Key, 
     """Return a new key and its token, which cannot be read again; raises `ValueError`."""
     id_ = secrets.token_hex(6)
     token = f"refdesk_{kind}_{id_}_{secrets.token_urlsafe(32)}"
+    if fields.get("person_groups"):
+        fields = {**fields, "person_secret": secrets.token_urlsafe(48)}
     made = {"id": id_, "kind": kind, "digest": digest_of(token), "created_at": time.time()}
     return Key.model_validate({**fields, **made}), token
 

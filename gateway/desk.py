@@ -48,6 +48,7 @@ class Message:
       empty without a key, None for a channel without keys
     - `not_before_seconds`: messages that arrive within this time join the one that waits
     - `shows_drafts`: whether the channel shows sentences before the answer is approved
+    - `groups`: those of the person, as the channel knows them; no field of a request names them
     - `history`, `pause`: set by clients that keep the conversation; None: the desk's memory
     """
 
@@ -63,6 +64,7 @@ class Message:
     shows_drafts: bool = False
     history: tuple[Turn, ...] | None = None
     pause: Pause | None = None
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,7 @@ class Desk:
         """Submit a message, for every channel; raises `MessageError` or `BusyError`."""
         question = self.question(message)
         payload = _payload(message)
-        envelope = self._envelope(question, payload)
+        envelope = self._envelope(question, payload).with_groups(message.groups)
         result = await self._producer.submit(
             Submission(
                 question=question,
@@ -311,6 +313,8 @@ class Desk:
             noted["request_id"] = message.request_id
         if message.key_id is not None:
             noted["key"] = message.key_id
+        if message.groups:
+            noted["groups"] = list(message.groups)
         return noted
 
     async def forgotten(self, question: Question) -> bool:
@@ -390,7 +394,6 @@ def _payload(message: Message) -> dict[str, JsonValue]:
         payload["history"] = [
             turn.model_dump(mode="json", exclude_none=True) for turn in message.history
         ]
-        payload["open_pause"] = (
-            None if message.pause is None else message.pause.model_dump(mode="json")
-        )
+        asked = message.pause
+        payload["open_pause"] = asked.model_dump(mode="json", exclude_none=True) if asked else None
     return payload

@@ -77,8 +77,13 @@ class ReadableDocument:
 class Documents(Protocol):
     """Provides the documents of the assistants."""
 
-    async def citing(self, tenant: str, assistant: str, chunk_id: str) -> ReadableDocument | None:
-        """Return the document of a cited chunk; None when this assistant does not have it now."""
+    async def citing(
+        self, tenant: str, assistant: str, chunk_id: str, groups: tuple[str, ...]
+    ) -> ReadableDocument | None:
+        """Return the document of a cited chunk; None when this assistant does not have it now.
+
+        None, too, when a person of these groups may not read it.
+        """
         ...
 
 

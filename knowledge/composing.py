@@ -46,6 +46,7 @@ def compose(
         url=_web_address(page.url),
         content_hash=content_hash,
         anchors=_anchors(page),
+        groups=page.groups,
     )
 
 

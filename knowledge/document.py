@@ -40,3 +40,6 @@ class Document(BaseModel, frozen=True, extra="forbid"):
     url: str | None = None
     content_hash: str = Field(description="of what was read and of how it was cut and described")
     anchors: tuple[str, ...] = ()
+    groups: tuple[str, ...] = Field(
+        default=(), description="groups that may read it; empty: everybody who uses the assistant"
+    )

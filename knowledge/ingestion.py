@@ -37,7 +37,7 @@ from knowledge.isolation.limits import ReadingLimits
 from knowledge.isolation.preparation import Preparation
 from knowledge.rule_descriptions import Description
 
-READING_VERSION = "5"
+READING_VERSION = "6"
 CHUNKS_PER_BATCH = 256
 MOST_FAILURES = 100
 """The most unreadable lines of one file that are reported; further ones are only counted."""
@@ -150,6 +150,9 @@ class _Ingestion:
         except OSError as error:
             reason = f"expected a file or a folder, found none: {error.strerror}"
             self._ledger.fail(str(path), reason)
+            return
+        except ReadingError as error:
+            self._ledger.fail(str(path), f"nothing of it was read: {error}")
             return
         root, locations = found.root, found.locations
         known = find_owned(listed, found)

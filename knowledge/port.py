@@ -15,7 +15,8 @@ class SearchRequest:
     `question` is the canonical question; `text` is the user's text, in `language`; `related` are
     the earlier user turns that it refers to, newest first; `exclude` has the ids of chunks that an
     earlier attempt used; `turns` counts the user's earlier turns. `context_tokens` is the size of
-    the context that the findings have; 0: they have none.
+    the context that the findings have; 0: they have none. `groups` are those of the person who
+    asks: only documents that they may read take part in the search.
     """
 
     question: str
@@ -29,6 +30,7 @@ class SearchRequest:
     attempt: int = 0
     exclude: tuple[str, ...] = ()
     context_tokens: int = 0
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

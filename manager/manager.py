@@ -14,7 +14,7 @@ from envelope.encoding import to_json
 from envelope.envelope import Envelope, decode
 from envelope.memory_read import MemoryRead
 from envelope.outcome import Outcome
-from envelope.question import Question
+from envelope.question import Question, has_all
 from envelope.role import Role
 from manager import replies
 from manager.classify import classify_result
@@ -103,19 +103,24 @@ class Manager:
         """Copy the conversation's memory into the payload, so that a redelivery reads the same.
 
         If the client stores the conversation, the request has history and pause; they are kept.
+        Turns for a person of other groups, and those before a person lost one, are left out.
         """
         found = delivery.prefetched
         if found is not None:
             remembered = self._memory.parse_recall(found)
         else:
             remembered = await self._memory.recall(delivery.question)
-        history = [_json(turn) for turn in remembered.history]
+        groups = envelope.groups
+        turns = (turn for turn in remembered.history if has_all(turn.groups or (), groups))
         pause = remembered.pause
         changes: dict[str, JsonValue] = {
-            "history": history,
+            "history": [_json(turn) for turn in turns],
             "open_pause": _json(pause) if pause is not None else None,
         }
         changes = {name: value for name, value in changes.items() if name not in envelope.payload}
+        asked = {**envelope.payload, **changes}.get("open_pause")
+        if not has_all(_groups_of(asked), groups):
+            changes["open_pause"] = None
         changes |= {
             "history_summary": remembered.summary,
             "history_kept": remembered.kept,
@@ -210,8 +215,16 @@ def _with_merged(envelope: Envelope, delivery: Delivery) -> Envelope:
     if not delivery.merged:
         return envelope
     joined = [envelope, *(decode(frame) for frame in delivery.merged)]
+    groups = set(envelope.groups).intersection(*(each.groups for each in joined))
     texts = [str(each.payload.get("text") or "") for each in joined]
-    return envelope.replace(payload=write_payload(envelope.payload, {"text": "\n".join(texts)}))
+    return envelope.with_groups(tuple(sorted(groups))).replace(
+        payload=write_payload(envelope.payload, {"text": "\n".join(texts)})
+    )
+
+
+def _groups_of(pause: JsonValue) -> list[str]:
+    found = pause.get("groups") if isinstance(pause, dict) else None
+    return [str(group) for group in found] if isinstance(found, list) else []
 
 
 def _record_progress(envelope: Envelope, stage: Stage, did: StageEvent) -> Envelope:

@@ -111,7 +111,7 @@ def remember(envelope: Envelope, reply: Reply) -> Ended:
     if payload.get("client_keeps_history"):
         return Ended(pause=pause, brief=True)
     return Ended(
-        turns=_turns(payload, reply) if outcome is not Outcome.FAILED else (),
+        turns=_turns(envelope, reply) if outcome is not Outcome.FAILED else (),
         summary=str(payload.get("history_summary") or ""),
         preferences=_make_preferences(payload),
         pause=pause,
@@ -165,6 +165,7 @@ def new_pause(envelope: Envelope, reply: Reply) -> Pause:
         options=tuple(options),
         round=(rounds if isinstance(rounds, int) else 0) + 1,
         best_answer=dict(best) if isinstance(best, dict) else None,
+        groups=envelope.groups or None,
     )
 
 
@@ -268,7 +269,8 @@ def _find_language(payload: "Mapping[str, JsonValue]") -> str | None:
     return known if isinstance(known, str) and known else None
 
 
-def _turns(payload: "Mapping[str, JsonValue]", reply: Reply) -> tuple[Turn, ...]:
+def _turns(envelope: Envelope, reply: Reply) -> tuple[Turn, ...]:
+    payload, groups = envelope.payload, envelope.groups or None
     language = _language(payload)
     return (
         Turn(
@@ -276,6 +278,7 @@ def _turns(payload: "Mapping[str, JsonValue]", reply: Reply) -> tuple[Turn, ...]
             text=str(payload.get("text") or ""),
             meant=_meant(payload),
             language=language,
+            groups=groups,
         ),
         Turn(
             speaker="assistant",
@@ -283,6 +286,7 @@ def _turns(payload: "Mapping[str, JsonValue]", reply: Reply) -> tuple[Turn, ...]
             language=language,
             outcome=str(reply["outcome"]),
             reason=_find_reason(reply),
+            groups=groups,
         ),
     )
 

@@ -33,6 +33,9 @@ LEAST_SECONDS = 0.01
 PLAIN_TYPES = frozenset({str, bool, int, float, type(None)})
 """Values of these types are the same in JSON: no `Writes` have custom serializers (tested)."""
 
+SYSTEM_ATTRIBUTES = frozenset(attribute.name for attribute in CATALOGUE if attribute.is_system)
+"""What agents read of the envelope itself: a value of this name in the payload has no effect."""
+
 AnyAgent = Agent[Any, Any]
 Assistant = tuple[str, str]
 """Tenant and assistant."""
@@ -93,7 +96,8 @@ class AgentHandler:
         self._limit_seconds = limit_seconds
         self._recorded = recorded
         self._on_written = on_written
-        self._reads = frozenset(agent.reads.model_fields)
+        self._system_reads = SYSTEM_ATTRIBUTES.intersection(agent.reads.model_fields)
+        self._reads = frozenset(agent.reads.model_fields) - self._system_reads
         self._may_write = frozenset(
             attribute.name for attribute in CATALOGUE if agent.role in attribute.written_by
         )
@@ -159,6 +163,7 @@ class AgentHandler:
     def _read(self, envelope: Envelope) -> BaseModel:
         payload = envelope.payload
         known = {name: payload[name] for name in self._reads if payload.get(name) is not None}
+        known |= {name: getattr(envelope, name) for name in self._system_reads}
         try:
             reads: BaseModel = self._agent.reads.model_validate(known)
         except ValidationError as error:

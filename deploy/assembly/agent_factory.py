@@ -51,7 +51,7 @@ class AgentFactory:
     knowledge: "Knowledge | None"
     model: Callable[[str], Model]
     detector: Detector
-    read_languages: Callable[[], Awaitable[Mapping[str, float]]]
+    read_languages: Callable[[tuple[str, ...]], Awaitable[Mapping[str, float]]]
     drafts: DraftPublisher | None = None
 
     def agent(self, role: str) -> AnyAgent:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,10 @@ def language_of(settings: Settings, detector: Detector) -> Callable[[str], str]:
     return lambda text: detector.detect(text).language or settings.default_language
 
 
+MOST_COUNTS = 64
+"""The most combinations of groups whose counts are kept."""
+
+
 class CorpusLanguages:
     """Counts the documents of an assistant by language, at most once a minute.
 
@@ -52,25 +56,29 @@ class CorpusLanguages:
         self._index: Index | None = knowledge.index if knowledge is not None else None
         self._stack = stack
         self._clock = clock
-        self._counts: Mapping[str, float] = {}
+        self._counts: dict[frozenset[str], Mapping[str, float]] = {}
+        self._known: frozenset[str] = frozenset()
         self._revision: str | None = None
         self._due = float("-inf")
         self._reading = asyncio.Lock()
 
-    async def read(self) -> Mapping[str, float]:
-        """Return the number of documents in each language; empty where it is unknown.
+    async def read(self, groups: Collection[str] = ()) -> Mapping[str, float]:
+        """Return the number of documents in each language that a person of these groups may read.
 
-        Without an answer of the index the last known numbers hold, and a warning is logged.
+        It is empty where it is unknown. Without an answer of the index the last known numbers hold,
+        and a warning is logged.
         """
         async with self._reading:
-            if self._clock() < self._due:
-                return self._counts
-            self._due = self._clock() + FRESH_SECONDS
+            is_due = self._clock() >= self._due
+            if is_due:
+                self._due = self._clock() + FRESH_SECONDS
             try:
-                await self._refresh()
+                if is_due:
+                    await self._refresh()
+                return await self._count(self._known.intersection(groups))
             except KnowledgeError as error:
                 log.warning("corpus_languages_not_read", error=str(error))
-            return self._counts
+            return self._counts.get(self._known.intersection(groups), {})
 
     async def _refresh(self) -> None:
         if self._index is None and self._settings.qdrant_url is not None:
@@ -82,5 +90,13 @@ class CorpusLanguages:
             return
         revision = await self._index.revision()
         if revision != self._revision:
-            self._counts = await self._index.languages()
+            self._known = await self._index.groups()
+            self._counts = {}
             self._revision = revision
+
+    async def _count(self, groups: frozenset[str]) -> Mapping[str, float]:
+        if groups not in self._counts and self._index is not None:
+            if len(self._counts) >= MOST_COUNTS:
+                self._counts.clear()
+            self._counts[groups] = await self._index.visible_to(groups).languages()
+        return self._counts.get(groups, {})

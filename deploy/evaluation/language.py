@@ -143,7 +143,9 @@ async def _detect_short(
     for one in spoken:
         languages = {one.language if documents is None else documents: 1.0}
 
-        async def read(found: Mapping[str, float] = languages) -> Mapping[str, float]:
+        async def read(
+            _groups: tuple[str, ...], found: Mapping[str, float] = languages
+        ) -> Mapping[str, float]:
             return found
 
         agent = LangAgent(detector=detector, read_languages=read)

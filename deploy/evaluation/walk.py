@@ -4,7 +4,7 @@ Envelopes pass between manager and agents in this process, until the manager fin
 Nothing is stored between two questions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agents.agent import Agent
@@ -41,10 +41,14 @@ class EvaluationDesk:
             return offline
 
         self._factory = AgentFactory(
-            settings, knowledge, model, ScriptAndNgramDetector(), knowledge.index.languages
+            settings, knowledge, model, ScriptAndNgramDetector(), self._read_languages
         )
+        self._index = knowledge.index
         self._settings = settings
         self._handlers: dict[str, AgentHandler] = {}
+
+    async def _read_languages(self, groups: tuple[str, ...]) -> Mapping[str, float]:
+        return await self._index.visible_to(groups).languages()
 
     async def ask(self, text: str, history: Sequence[Turn] = ()) -> tuple[Finish, Envelope]:
         """Return the end of the question, and its envelope at that time."""

@@ -8,6 +8,7 @@ from broker.replies.result_list import Result
 from broker.values import Fields
 from envelope.question import Question
 from gateway.answer import Answer
+from gateway.chat.intake.chat_groups import ChatGroups
 from gateway.port import Feedback
 
 CLAIM_SECONDS = 86_400
@@ -227,6 +228,7 @@ class ChatPolicy:
     """The shortest time between two edits of a post that show a draft; None: none are shown."""
     documentation: str = ""
     """The address of sources without a page address; see `gateway.source_urls`."""
+    groups: ChatGroups = field(default_factory=ChatGroups)
 
 
 @dataclass(slots=True)

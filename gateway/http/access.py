@@ -11,7 +11,7 @@ import math
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 from starlette.requests import Request
@@ -21,6 +21,7 @@ from gateway.http.allowed_hosts import AllowedHosts
 from gateway.http.errors import ForbiddenError, LimitedError, UnauthorizedError
 from gateway.limits.failures import Failures
 from gateway.limits.visitors import Visitor, Visitors
+from gateway.person_tokens import PersonTokenError, StatedPerson, read_person_token
 from gateway.port import Demand, KeyStore, Rates, Shortage
 
 log = structlog.get_logger("gateway")
@@ -34,6 +35,7 @@ FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 NO_KEY = "expected a key in the header 'Authorization: Bearer KEY'"
 MAKE_ONE = "create one with: refdesk keys create"
 LONGEST_ORIGIN = 300
+PERSON_HEADER = "x-person-token"
 WARN_SECONDS = 3600.0
 """The least time between two warnings about an untrusted proxy."""
 WHOSE = {
@@ -59,11 +61,21 @@ class Principal:
     server_address: str = ""
     """The address of the server in the request; empty if the request names no usable one."""
     visitor: Visitor = NOBODY
+    person_groups: tuple[str, ...] = ()
+    """The groups that a signed token states for the person who asks."""
+    person_until: float | None = None
+    """When the token of the person ends, in Unix seconds."""
 
     @property
     def public(self) -> bool:
         """Whether everybody can have this key: each conversation then needs a token."""
         return self.key is not None and self.key.kind == "public"
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups of the person who asks."""
+        own = () if self.key is None else self.key.groups
+        return tuple(sorted({*own, *self.person_groups}))
 
     @property
     def key_id(self) -> str:
@@ -125,6 +137,7 @@ class Guard:
             async with self._turn:
                 if not await self._keys.any():
                     return _local(request, self._open_tenant)
+        person = request.headers.get(PERSON_HEADER)
         token, visitor = _token(request), self._visitors.of(_address(request))
         credential = digest_of(f"{token} {request.headers.get('origin', '')}")
         _refuse(self._failures.block(visitor, credential))
@@ -135,11 +148,26 @@ class Guard:
         self._failures.trust(credential)
         if key.kind == "public":
             self._warn_of_proxy(request)
-        return _holder(request, key, visitor)
+        caller = _holder(request, key, visitor)
+        return caller if person is None else await self._with_person(caller, person)
 
-    async def link_holder(self, request: Request, key_id: str) -> Principal:
+    async def _with_person(self, caller: Principal, token: str) -> Principal:
+        """Return a caller with the groups of a token; an invalid one counts as a guess."""
+        key = caller.key
+        credential = digest_of(f"{caller.key_id} {token}")
+        self.check_token(caller, credential)
+        try:
+            person = read_person_token(token, key) if key is not None else StatedPerson()
+        except PersonTokenError as error:
+            await self.judge_token(caller, credential, good=False)
+            raise UnauthorizedError(str(error), code="invalid_person_token") from error
+        return replace(caller, person_groups=person.groups, person_until=person.expires_at)
+
+    async def link_holder(
+        self, request: Request, key_id: str, person_groups: Sequence[str] = ()
+    ) -> Principal:
         """Return the caller for whom a link was created, if it is still valid; raises like
-        `caller`.
+        `caller`. The groups of its person count as far as the key may still state them.
         """
         self._hosts.check(request)
         if not key_id:
@@ -154,7 +182,9 @@ class Guard:
             raise UnauthorizedError(
                 "this link was created for a key that is no longer valid", code=BAD_KEY
             )
-        return _holder(request, key, self._visitors.of(_address(request)))
+        caller = _holder(request, key, self._visitors.of(_address(request)))
+        stated = tuple(group for group in person_groups if group in key.person_groups)
+        return replace(caller, person_groups=stated)
 
     async def admit(self, caller: Principal, *, entered: bool = False) -> None:
         """Count one request; raises `LimitedError`.

@@ -13,7 +13,7 @@ from fastapi.security import HTTPBearer
 
 from broker.ports import Eraser, ReplyReader
 from broker.values import Fields, JournalEntry
-from envelope.question import Question
+from envelope.question import Question, has_all
 from gateway.answer import Answer, Shows, Words, answer_of
 from gateway.api_keys import Scope, digest_of
 from gateway.desk import Desk
@@ -162,12 +162,22 @@ class ConversationAccess:
 def may_follow(caller: Principal, accepted: JournalEntry) -> bool:
     """Return whether a caller may follow a message, by its first journal entry.
 
-    A caller with the scope `read` may, and a visitor, whose token opened the conversation. With
-    only `ask`, the key that sent the message may.
+    Nobody may who lacks a group for which it was answered. A caller with the scope `read` may, and
+    a visitor, whose token opened the conversation. With only `ask`, the key that sent the message
+    may.
     """
+    if not may_see(caller, accepted):
+        return False
     if caller.public or Scope.READ in caller.scopes:
         return True
     return accepted.fields.get("key") == caller.key_id
+
+
+def may_see(caller: Principal, accepted: JournalEntry) -> bool:
+    """Return whether a caller has every group for which a message was answered."""
+    recorded = accepted.fields.get("groups")
+    needed = [str(group) for group in recorded] if isinstance(recorded, list) else []
+    return has_all(needed, caller.groups)
 
 
 RequireCaller = Callable[..., Awaitable[Principal]]

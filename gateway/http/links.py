@@ -30,7 +30,10 @@ Name = tuple[str, str]
 
 
 class Citation(BaseModel):
-    """The content of a link; an empty `key_id`: a caller on the server's own machine."""
+    """The content of a link; an empty `key_id`: a caller on the server's own machine.
+
+    `groups` are those that a signed token stated for the person; those of the key are looked up.
+    """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
@@ -39,6 +42,7 @@ class Citation(BaseModel):
     chunk_id: str
     key_id: str
     expires_at: int
+    groups: tuple[str, ...] = ()
 
 
 class SourceLinks:
@@ -97,9 +101,12 @@ class SourceLinks:
             assistant=question.assistant,
             chunk_id=chunk_id,
             key_id=caller.key_id,
-            expires_at=int(time.time()) + LIFE_SECONDS,
+            expires_at=_find_end(caller),
+            groups=caller.person_groups,
         )
-        body = base64.urlsafe_b64encode(citation.model_dump_json().encode()).decode()
+        # Without groups it is a link that earlier versions open, too.
+        written = citation.model_dump_json(exclude_defaults=True)
+        body = base64.urlsafe_b64encode(written.encode()).decode()
         ticket = f"{body}.{self._signature(body)}"
         address = self._address or caller.server_address
         if len(ticket) > LONGEST_TICKET or not address:
@@ -110,3 +117,9 @@ class SourceLinks:
         secret = self._secret if self._secret is not None else b""
         made = hmac.new(secret, body.encode(), hashlib.sha256).digest()
         return base64.urlsafe_b64encode(made).decode().rstrip("=")
+
+
+def _find_end(caller: Principal) -> int:
+    """Return when a link ends: with the token of its person, or after its lifetime."""
+    end = int(time.time()) + LIFE_SECONDS
+    return end if caller.person_until is None else min(end, int(caller.person_until))

@@ -11,7 +11,7 @@ from gateway.desk import Desk, Message
 from gateway.errors import BusyError
 from gateway.http.access import Principal
 from gateway.http.admission_queue import AdmissionQueue, Party
-from gateway.http.context import HttpChannel, may_follow
+from gateway.http.context import HttpChannel, may_follow, may_see
 from gateway.http.errors import InvalidRequestError
 from gateway.http.sse import Admission
 
@@ -87,7 +87,11 @@ class QuestionSender:
                 status=410,
             )
         accepted = journal[0]
-        is_theirs = "key" not in accepted.fields or may_follow(caller, accepted)
+        is_theirs = (
+            may_see(caller, accepted)
+            if "key" not in accepted.fields
+            else may_follow(caller, accepted)
+        )
         if accepted.fields.get("text") != message.text or not is_theirs:
             raise InvalidRequestError(
                 "this message id was used before for another message: send it under another id",

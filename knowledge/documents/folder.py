@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from knowledge.documents.decoding import MAX_BYTES, clean_text
 from knowledge.documents.errors import TooLargeError, WrongFormatError
 from knowledge.documents.formats import SUFFIXES
+from knowledge.documents.metadata.folder_rules import RULES_FILE
 from knowledge.documents.skipping import list_skipped
 
 DEEPEST_FOLDER = 64
@@ -101,7 +102,7 @@ def walk(root: Path) -> FolderListing:
     met = {os.path.realpath(file.location) for file in found.files}
     found.files += [file for file in linked if os.path.realpath(file.location) not in met]
     found.files.sort(key=lambda file: file.path)
-    found.skipped += list_skipped(unknown)
+    found.skipped += list_skipped(place for place in unknown if place.name != RULES_FILE)
     return found
 
 

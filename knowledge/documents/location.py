@@ -22,13 +22,17 @@ _PROSE = frozenset({".md", ".mdx", ".markdown", ".rst", ".html", ".htm", ".txt"}
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """The location of a page; `language` is a tag such as `de` or `pt-br`, or None."""
+    """The location of a page; `language` is a tag such as `de` or `pt-br`, or None.
+
+    `groups` are what the folder's rules state: who may read its pages, unless a page states it.
+    """
 
     name: str
     folders: tuple[str, ...]
     file_title: str
     is_index: bool
     language: str | None
+    groups: tuple[str, ...] = ()
 
     def crumbs(self, title: str) -> tuple[str, ...]:
         """Return the humanised folders and the title; an index page stands for its folder."""

@@ -47,7 +47,7 @@ class Page:
 
     `name` names the page whatever its language; `language` is what the page or its folder claims
     (a tag such as `de` or `pt-BR`), None when neither does. `warnings` name problems that
-    did not keep it from being read.
+    did not keep it from being read. `groups` are those that may read it, none: everybody.
     """
 
     source: str
@@ -62,6 +62,7 @@ class Page:
     url: str | None = None
     prepared: Prepared | None = None
     warnings: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
 
     @property
     def content(self) -> str:

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from knowledge.documents import formats, front_matter, location
+from knowledge.documents import formats, location
 from knowledge.documents.decoding import decode
 from knowledge.documents.errors import ReadingError
 from knowledge.documents.folder import FolderListing, FoundFile, walk
 from knowledge.documents.formats import Item
 from knowledge.documents.location import Location
+from knowledge.documents.metadata import front_matter
+from knowledge.documents.metadata.folder_rules import FolderRules, StatedByFolder
 
 _LONGEST_CRUMB = 60
 
@@ -19,6 +21,7 @@ _VOTES = 7
 _SHORTEST_SAMPLE = 40
 _SAMPLE_CHARACTERS = 6000
 _TEXTS = frozenset({".md", ".mdx", ".markdown", ".rst", ".adoc", ".html", ".htm", ".txt"})
+_WITH_FRONT_MATTER = frozenset({".md", ".mdx", ".markdown"})
 _TAGS = re.compile(r"<[^<>]{0,2000}>")
 _CODE = re.compile(r"```[^`]*(?:```|\Z)|`[^`\n]*`")
 
@@ -54,7 +57,9 @@ def survey(path: Path, read_title: ReadTitle, language_of: LanguageOf) -> Survey
         for folder in location.language_folders(file.path for file in found.files)
         if _is_in_language(found.files, folder, folder.name, language_of)
     )
-    titles = dict(_titles(found.files, read_title)) if path.is_dir() else {}
+    stated = _find_stated(path, found)
+    public = [file for file in found.files if not stated[file.path].groups]
+    titles = dict(_titles(public, read_title)) if path.is_dir() else {}
     places = {file.path: location.locate(file.path, folders, titles) for file in found.files}
     if path.is_dir():
         name = Path(os.path.realpath(path)).name
@@ -63,7 +68,25 @@ def survey(path: Path, read_title: ReadTitle, language_of: LanguageOf) -> Survey
             file: _place_within(name, place, states_language=states_language)
             for file, place in places.items()
         }
+    places = {file: replace(place, groups=stated[file].groups) for file, place in places.items()}
     return Survey(os.path.realpath(path), found, places)
+
+
+def _find_stated(path: Path, found: FolderListing) -> dict[PurePosixPath, StatedByFolder]:
+    """Return what the folders of each file state; a rule without an effect is a warning."""
+    rules, top = FolderRules(), Path(os.path.realpath(path))
+    stated = {
+        file.path: rules.find(top / file.path if path.is_dir() else top) for file in found.files
+    }
+    if path.is_dir():
+        found.warnings += [
+            (
+                PurePosixPath(place.relative_to(top)),
+                f"its rule for {pattern!r:.100} matches no document",
+            )
+            for place, pattern in rules.find_unused(top)
+        ]
+    return stated
 
 
 def _titles(
@@ -75,13 +98,24 @@ def _titles(
         if not place.is_index or formats.holds_many(file.path):
             continue
         try:
-            (item,) = formats.items_of(file.path, file.read())
+            data = file.read()
+            if _states_groups(file.path, data):
+                continue
+            (item,) = formats.items_of(file.path, data)
             title = read_title(item, file.path, place)
         except (OSError, ReadingError):
             # The file is reported as broken when it is read as a document.
             continue
         if title != place.file_title and len(title) <= _LONGEST_CRUMB:
             yield file.path.parent, title
+
+
+def _states_groups(path: PurePosixPath, data: bytes) -> bool:
+    """Return whether a page names the groups that may read it: its title is not for everybody."""
+    if path.suffix.lower() not in _WITH_FRONT_MATTER:
+        return False
+    front, _ = front_matter.take(decode(data)[0])
+    return bool(front.groups or front.unclear_groups)
 
 
 def _is_in_language(

@@ -22,7 +22,7 @@ from knowledge.index.qdrant import Identity, QdrantIndex
 T = TypeVar("T")
 
 _PAGE = 1000
-_INDEXED = ("kind", "document", "root")
+_INDEXED = ("kind", "document", "root", layout.GROUPS)
 
 
 async def open_embedded(folder: Path, identity: Identity) -> QdrantIndex:
@@ -82,10 +82,12 @@ class EdgeEngine:
         self,
         match: Mapping[str, str | Sequence[str]],
         *,
+        groups: Collection[str] | None = None,
         fields: Sequence[str] | None = None,
         vectors: bool = False,
     ) -> list[Point]:
-        return await self._in_thread(lambda: self._scroll(match, fields, vectors))
+        chosen = _select(match, groups)
+        return await self._in_thread(lambda: self._scroll(chosen, fields, vectors))
 
     async def close(self) -> None:
         if not self._owner.closed:
@@ -96,12 +98,8 @@ class EdgeEngine:
         self._shard.update(edge.UpdateOperation.upsert_points(made))
 
     def _scroll(
-        self,
-        match: Mapping[str, str | Sequence[str]],
-        fields: Sequence[str] | None,
-        vectors: bool,
+        self, chosen: edge.Filter, fields: Sequence[str] | None, vectors: bool
     ) -> list[Point]:
-        chosen = edge.Filter(must=[_has(key, value) for key, value in match.items()])
         payload: Any = True if fields is None else list(fields)
         found: list[Point] = []
         offset: Any = None
@@ -173,6 +171,18 @@ def _configuration(dimensions: int) -> edge.EdgeConfig:
     return edge.EdgeConfig(
         vectors={layout.SEMANTIC: dense}, sparse_vectors=dict.fromkeys(layout.SPARSE, sparse)
     )
+
+
+def _select(
+    match: Mapping[str, str | Sequence[str]], groups: Collection[str] | None
+) -> edge.Filter:
+    """Return the filter for points with these values that a person of these groups may read."""
+    must: Any = [_has(key, value) for key, value in match.items()]
+    if groups is not None:
+        public = edge.IsEmptyCondition(layout.GROUPS)
+        own = [_has(layout.GROUPS, sorted(groups))] if groups else []
+        must.append(edge.Filter(should=[public, *own]))
+    return edge.Filter(must=must)
 
 
 def _has(key: str, value: str | Sequence[str]) -> edge.FieldCondition:

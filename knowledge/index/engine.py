@@ -33,10 +33,14 @@ class Engine(Protocol):
         self,
         match: Mapping[str, str | Sequence[str]],
         *,
+        groups: Collection[str] | None = None,
         fields: Sequence[str] | None = None,
         vectors: bool = False,
     ) -> Sequence[Point]:
-        """Return all points whose payload has these values, or one of several."""
+        """Return all points whose payload has these values, or one of several.
+
+        With `groups`, only the points without groups and those with one of these.
+        """
         ...
 
     async def close(self) -> None: ...

@@ -26,9 +26,12 @@ SEMANTIC = "semantic"
 KEYWORDS = "keywords"
 SUMMARY = "summary"
 LABELS = "labels"
+GROUPS = "groups"
+"""The field with the groups that may read a document; empty or absent: everybody."""
 SPARSE = (KEYWORDS, SUMMARY, LABELS)
 LISTED = (
     "document", "title", "source", "root", "language", "chunks", "hash", "kind_of_page", "url",
+    GROUPS,
 )  # fmt: skip
 """The fields of a document's point that a list needs."""
 
@@ -149,6 +152,7 @@ def list_document(point: Point) -> ListedDocument:
         content_hash=payload["hash"],
         kind=payload.get("kind_of_page", ""),
         url=payload.get("url"),
+        groups=tuple(payload.get(GROUPS, ())),
     )
 
 
@@ -254,6 +258,7 @@ def _place(document: Document) -> dict[str, Any]:
         "url": document.url,
         "source": document.source,
         "language": document.language,
+        **({GROUPS: list(document.groups)} if document.groups else {}),
     }
 
 

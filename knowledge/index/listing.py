@@ -20,6 +20,7 @@ class ListedDocument:
     content_hash: str = ""
     kind: str = ""
     url: str | None = None
+    groups: tuple[str, ...] = ()
 
     @property
     def file(self) -> str:

@@ -5,7 +5,7 @@ Every method raises `IndexUnavailable` if the index cannot be reached. A change 
 document: a reader gets the old version or the new one, never a mixture.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -93,8 +93,44 @@ class Passage:
     language: str
 
 
-class Index(Protocol):
-    """Stores the documents of one tenant and one assistant."""
+class ReadableIndex(Protocol):
+    """Reads the documents of an index, or those that a person may read."""
+
+    async def revision(self) -> str:
+        """Return a value that every change changes; cheap enough to read before each search."""
+        ...
+
+    async def groups(self) -> frozenset[str]:
+        """Return the groups that any of these documents names."""
+        ...
+
+    async def versions(self) -> Mapping[str, str]:
+        """Return a value that identifies the version of each document, by document id."""
+        ...
+
+    async def list_documents(self) -> Sequence[ListedDocument]:
+        """Return these documents, without their texts."""
+        ...
+
+    async def languages(self) -> Mapping[str, int]:
+        """Return the number of documents in each language, ISO 639-1."""
+        ...
+
+    async def load(self, document_ids: Sequence[str]) -> Sequence[StoredDocument]:
+        """Return the present versions; documents that are gone meanwhile are left out."""
+        ...
+
+    async def passages(self, points: Sequence[str]) -> Mapping[str, Passage]:
+        """Return the texts of chunks by point; chunks that are gone meanwhile are left out."""
+        ...
+
+
+class Index(ReadableIndex, Protocol):
+    """Stores the documents of one tenant and one assistant, and reads all of them."""
+
+    def visible_to(self, groups: Collection[str]) -> ReadableIndex:
+        """Return an index of the documents that a person of these groups may read."""
+        ...
 
     async def info(self) -> IndexInfo: ...
 
@@ -108,30 +144,6 @@ class Index(Protocol):
 
     async def remove(self, document_ids: Sequence[str]) -> None:
         """Remove documents; unknown ids are ignored."""
-        ...
-
-    async def revision(self) -> str:
-        """Return a value that every change changes; cheap enough to read before each search."""
-        ...
-
-    async def versions(self) -> Mapping[str, str]:
-        """Return a value that identifies the version of each document, by document id."""
-        ...
-
-    async def list_documents(self) -> Sequence[ListedDocument]:
-        """Return all documents, without their texts."""
-        ...
-
-    async def languages(self) -> Mapping[str, int]:
-        """Return the number of documents in each language, ISO 639-1."""
-        ...
-
-    async def load(self, document_ids: Sequence[str]) -> Sequence[StoredDocument]:
-        """Return the present versions; documents that are gone meanwhile are left out."""
-        ...
-
-    async def passages(self, points: Sequence[str]) -> Mapping[str, Passage]:
-        """Return the texts of chunks by point; chunks that are gone meanwhile are left out."""
         ...
 
     async def close(self) -> None:

@@ -2,21 +2,16 @@
 
 import asyncio
 import uuid
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from knowledge.document import Document
 from knowledge.errors import IndexMismatch
 from knowledge.index import layout
 from knowledge.index.engine import Engine
+from knowledge.index.index_reader import IndexReader
 from knowledge.index.layout import Layout, Point
-from knowledge.index.listing import ListedDocument
-from knowledge.index.port import IndexInfo, Passage, StoredDocument
-
-_DOCUMENTS_AT_ONCE = 256
-# A document that changes while it is read is read again.
-_READS = 5
+from knowledge.index.port import IndexInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +24,11 @@ class Identity:
     dimensions: int
 
 
-class QdrantIndex:
+class QdrantIndex(IndexReader):
     """An index over one collection of points; see `knowledge.index.port.Index`."""
 
     def __init__(self, engine: Engine, identity: Identity) -> None:
-        self._engine = engine
+        super().__init__(engine, self._count_changes)
         self._identity = identity
         self._layout = Layout()
         self._writing = asyncio.Lock()
@@ -74,32 +69,14 @@ class QdrantIndex:
             await self._engine.delete_chunks(document_ids)
             await self._write_manifest()
 
-    async def revision(self) -> str:
+    def visible_to(self, groups: Collection[str]) -> IndexReader:
+        return IndexReader(self._engine, self.revision, frozenset(groups))
+
+    async def _count_changes(self) -> str:
         if not self._engine.shared:
             return str(self._changes)
         found = await self._engine.retrieve([layout.manifest_identity()])
         return str(found[0].payload["revision"]) if found else ""
-
-    async def versions(self) -> Mapping[str, str]:
-        found = await self._documents(["document", "version"])
-        return {point.payload["document"]: point.payload["version"] for point in found}
-
-    async def list_documents(self) -> Sequence[ListedDocument]:
-        return [layout.list_document(point) for point in await self._documents(layout.LISTED)]
-
-    async def languages(self) -> Mapping[str, int]:
-        found = await self._documents(["language"])
-        return Counter(str(point.payload["language"]) for point in found)
-
-    async def load(self, document_ids: Sequence[str]) -> Sequence[StoredDocument]:
-        loaded: list[StoredDocument] = []
-        for start in range(0, len(document_ids), _DOCUMENTS_AT_ONCE):
-            loaded += await self._load(document_ids[start : start + _DOCUMENTS_AT_ONCE])
-        return loaded
-
-    async def passages(self, points: Sequence[str]) -> Mapping[str, Passage]:
-        found = await self._engine.retrieve(points) if points else []
-        return {point.id: layout.passage(point) for point in found}
 
     async def close(self) -> None:
         await self._engine.close()
@@ -126,40 +103,6 @@ class QdrantIndex:
                 f"{self._identity.embedding!r} ({self._identity.dimensions}): set EMBEDDING_MODEL "
                 "to that model, or ingest into another place"
             )
-
-    async def _load(self, document_ids: Sequence[str]) -> list[StoredDocument]:
-        whole: list[StoredDocument] = []
-        wanted = list(document_ids)
-        for _ in range(_READS):
-            if not wanted:
-                break
-            complete, wanted = await self._read(wanted)
-            whole += complete
-        return whole
-
-    async def _read(self, document_ids: list[str]) -> tuple[list[StoredDocument], list[str]]:
-        """Return the documents that were read completely, and those that changed meanwhile."""
-        own = await self._engine.scroll(
-            {"kind": "document", "document": document_ids}, vectors=True
-        )
-        chunks: dict[str, list[Point]] = defaultdict(list)
-        match = {"kind": "chunk", "document": document_ids}
-        fields = ["document", "version", "ordinal", "heading_path", "defined"]
-        for chunk in await self._engine.scroll(match, fields=fields, vectors=True):
-            chunks[chunk.payload["document"]].append(chunk)
-        whole: list[StoredDocument] = []
-        changed: list[str] = []
-        for point in own:
-            name = point.payload["document"]
-            document = layout.read_document(point, chunks[name])
-            if document is not None:
-                whole.append(document)
-            else:
-                changed.append(name)
-        return whole, changed
-
-    async def _documents(self, fields: Sequence[str]) -> Sequence[Point]:
-        return await self._engine.scroll({"kind": "document"}, fields=fields)
 
     async def _write_manifest(self) -> None:
         self._changes += 1

@@ -23,7 +23,7 @@ T = TypeVar("T")
 TIMEOUT_SECONDS = 10
 _PAGE = 1000
 _AT_ONCE = 200
-_INDEXED = ("kind", "document", "root")
+_INDEXED = ("kind", "document", "root", layout.GROUPS)
 _FAILURES = (ApiException, httpx.HTTPError, RpcError, OSError, RuntimeError, ValueError)
 
 
@@ -117,10 +117,11 @@ class ServerEngine:
         self,
         match: Mapping[str, str | Sequence[str]],
         *,
+        groups: Collection[str] | None = None,
         fields: Sequence[str] | None = None,
         vectors: bool = False,
     ) -> list[Point]:
-        chosen = models.Filter(must=[_has(key, value) for key, value in match.items()])
+        chosen = _select(match, groups)
         found: list[Point] = []
         offset: Any = None
         while True:
@@ -161,6 +162,18 @@ class ServerEngine:
             raise IndexUnavailable(
                 f"the Qdrant server at {self.location} does not answer: {reason}"
             ) from error
+
+
+def _select(
+    match: Mapping[str, str | Sequence[str]], groups: Collection[str] | None
+) -> models.Filter:
+    """Return the filter for points with these values that a person of these groups may read."""
+    must: list[models.Condition] = [_has(key, value) for key, value in match.items()]
+    if groups is not None:
+        public = models.IsEmptyCondition(is_empty=models.PayloadField(key=layout.GROUPS))
+        own = [_has(layout.GROUPS, sorted(groups))] if groups else []
+        must.append(models.Filter(should=[public, *own]))
+    return models.Filter(must=must)
 
 
 def _has(key: str, value: str | Sequence[str]) -> models.FieldCondition:

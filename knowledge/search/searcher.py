@@ -12,6 +12,7 @@ import numpy as np
 from knowledge.answerability import Assess, Assessment, find_assess, is_calibrated
 from knowledge.embedding import Embedder
 from knowledge.errors import EmbeddingFailed
+from knowledge.index.bm25 import TermNumbers
 from knowledge.index.port import Index, Passage
 from knowledge.index.terms import terms
 from knowledge.port import (
@@ -25,7 +26,7 @@ from knowledge.port import (
 )
 from knowledge.search import fusion, levels
 from knowledge.search.context import composer
-from knowledge.search.corpus import Corpus, is_known
+from knowledge.search.corpus import Corpora, Corpus, is_known
 from knowledge.search.evidence.conversation_features import conversation
 from knowledge.search.evidence.search_features import features
 from knowledge.search.evidence.word_evidence import make_no_evidence
@@ -68,46 +69,45 @@ class LevelSearcher:
         assess: Assess | None = None,
         weights: Weights | None = None,
     ) -> None:
-        self._index = index
         self._embedder = embedder
         self._threshold = threshold
         self._assess = find_assess(embedder.name) if assess is None else assess
         self._missing = () if is_calibrated(embedder.name) else (CALIBRATION,)
         self._weights = Weights() if weights is None else weights
-        self._corpus = Corpus(index)
+        self._corpora = Corpora(index)
 
     async def warm(self) -> None:
         """Read the index and load the embedding model now rather than at the first question."""
-        await self._corpus.current()
+        await self._corpora.read(())
         await self._embedder.embed(["warm"])
 
     async def search(self, request: SearchRequest) -> Findings:
         for last in (False, False, True):
-            mirror = await self._corpus.current()
-            if not len(mirror):
+            corpus = await self._corpora.read(request.groups)
+            if not len(corpus.mirror):
                 return replace(_NOTHING, documents=0)
-            findings = await self._search(mirror, request, last=last)
+            findings = await self._search(corpus, corpus.mirror, request, last=last)
             if findings is not None:
                 return findings
         return _NOTHING
 
     async def _search(
-        self, mirror: Mirror, request: SearchRequest, *, last: bool
+        self, corpus: Corpus, mirror: Mirror, request: SearchRequest, *, last: bool
     ) -> Findings | None:
         """Return None when a document was replaced before its text could be read."""
-        asked, correction = self._correct_spelling(mirror, request)
-        query, failed = await self._query(asked)
-        found = await asyncio.to_thread(self._look_up, mirror, query, asked, request)
+        asked, correction = _correct_spelling(corpus, mirror, request)
+        query, failed = await self._query(asked, corpus.numbers)
+        found = await asyncio.to_thread(self._look_up, corpus, mirror, query, asked, request)
         points = [mirror.points[hit.chunk] for hit in found.hits]
         points += [mirror.points[page.chunks[0].chunk] for page in found.pages[:_PLACES]]
-        passages = await self._index.passages(list(dict.fromkeys(points)))
+        passages = await corpus.index.passages(list(dict.fromkeys(points)))
         if not last and any(point not in passages for point in points):
             return None
         assessment = self._assess(found.features)
         hits = tuple(_hits(mirror, found, passages))
         return Findings(
             hits=hits,
-            context=await self._compose(mirror, found, hits, request),
+            context=await self._compose(corpus, mirror, found, hits, request),
             quality=self._quality(assessment),
             answerability=assessment.answerability,
             coverage=assessment.coverage,
@@ -121,7 +121,12 @@ class LevelSearcher:
         )
 
     async def _compose(
-        self, mirror: Mirror, found: _Found, hits: Sequence[Hit], request: SearchRequest
+        self,
+        corpus: Corpus,
+        mirror: Mirror,
+        found: _Found,
+        hits: Sequence[Hit],
+        request: SearchRequest,
     ) -> tuple[ContextSection, ...]:
         if not request.context_tokens:
             return ()
@@ -129,30 +134,13 @@ class LevelSearcher:
             mirror,
             fusion.candidates(found.pages, composer.MOST_CANDIDATES),
             hits,
-            self._index.passages,
+            corpus.index.passages,
             tokens=request.context_tokens,
             excluded=mirror.chunks_named(request.exclude),
         )
 
-    def _correct_spelling(
-        self, mirror: Mirror, request: SearchRequest
-    ) -> tuple[Wordings, str | None]:
-        asked = wordings(request)
-
-        def is_word_known(word: str) -> bool:
-            numbers = (self._corpus.numbers.of(term) for term in terms(word, asked.language))
-            return any(is_known(mirror, number) for number in numbers)
-
-        corrections = self._corpus.vocabulary.corrections(request.question, is_word_known)
-        if not corrections:
-            return asked, None
-        question = tuple(
-            (apply_corrections(text, corrections), spoken) for text, spoken in asked.question
-        )
-        return replace(asked, question=question), question[0][0]
-
-    async def _query(self, asked: Wordings) -> tuple[Query, bool]:
-        query = make_query(asked, self._corpus.numbers, self._weights)
+    async def _query(self, asked: Wordings, numbers: TermNumbers) -> tuple[Query, bool]:
+        query = make_query(asked, numbers, self._weights)
         try:
             vectors = await self._embedder.embed(asked.embedded)
         except EmbeddingFailed:
@@ -163,7 +151,12 @@ class LevelSearcher:
         return replace(query, vector=vector, alone=alone, earlier=earlier), False
 
     def _look_up(
-        self, mirror: Mirror, query: Query, asked: Wordings, request: SearchRequest
+        self,
+        corpus: Corpus,
+        mirror: Mirror,
+        query: Query,
+        asked: Wordings,
+        request: SearchRequest,
     ) -> _Found:
         scores = levels.score(mirror, query, self._weights)
         ranked = fusion.pages(
@@ -173,7 +166,7 @@ class LevelSearcher:
             language=asked.language,
             without=mirror.chunks_named(request.exclude),
         )
-        numbers = self._corpus.numbers
+        numbers = corpus.numbers
         shape = {
             **features(mirror, query, scores, ranked, numbers),
             **conversation(mirror, query, asked, scores, numbers),
@@ -189,6 +182,24 @@ class LevelSearcher:
             return "poor"
         excellent = (1 + self._threshold) / 2
         return "excellent" if assessment.answerability >= excellent else "good"
+
+
+def _correct_spelling(
+    corpus: Corpus, mirror: Mirror, request: SearchRequest
+) -> tuple[Wordings, str | None]:
+    asked = wordings(request)
+
+    def is_word_known(word: str) -> bool:
+        numbers = (corpus.numbers.of(term) for term in terms(word, asked.language))
+        return any(is_known(mirror, number) for number in numbers)
+
+    corrections = corpus.vocabulary.corrections(request.question, is_word_known)
+    if not corrections:
+        return asked, None
+    question = tuple(
+        (apply_corrections(text, corrections), spoken) for text, spoken in asked.question
+    )
+    return replace(asked, question=question), question[0][0]
 
 
 def _is_untranslated(mirror: Mirror, request: SearchRequest) -> bool:

@@ -73,7 +73,7 @@ async def test_a_text_without_words_and_context_is_in_the_default_language(text:
 
 
 async def detect_at_desk(text: str, documents: dict[str, float], **others: object) -> str:
-    async def read() -> dict[str, float]:
+    async def read(_groups: tuple[str, ...]) -> dict[str, float]:
         return documents
 
     agent = LangAgent(detector=DETECTOR, read_languages=read)
@@ -108,7 +108,7 @@ async def test_documents_in_german_make_a_bare_name_german() -> None:
 
 
 async def test_a_long_question_does_not_ask_for_the_languages_of_the_documents() -> None:
-    async def read() -> dict[str, float]:
+    async def read(_groups: tuple[str, ...]) -> dict[str, float]:
         raise AssertionError("a long question needs no documents")
 
     agent = LangAgent(detector=DETECTOR, read_languages=read)

@@ -1,6 +1,6 @@
 """The languages of the documents, as the agents of one process read them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import AsyncExitStack
 from types import SimpleNamespace
 from typing import Any, cast
@@ -24,6 +24,12 @@ class CountedIndex:
         if not self.answers:
             raise IndexUnavailable("the index does not answer")
         return str(self.changes)
+
+    async def groups(self) -> frozenset[str]:
+        return frozenset()
+
+    def visible_to(self, _groups: Collection[str]) -> "CountedIndex":
+        return self
 
     async def languages(self) -> Mapping[str, int]:
         self.reads += 1

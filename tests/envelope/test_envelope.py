@@ -81,6 +81,25 @@ def test_what_is_no_part_is_refused(part: bytes) -> None:
         apply_delta(envelope().encode(), part)
 
 
+def test_an_envelope_without_groups_is_a_frame_that_earlier_versions_read() -> None:
+    plain, grouped = envelope().with_groups(()), envelope().with_groups(("hr", "sales"))
+
+    assert json.loads(plain.encode())["schema_version"] == 1
+    assert "groups" not in json.loads(plain.encode())
+    assert json.loads(grouped.encode())["schema_version"] == SCHEMA_VERSION
+    assert decode(grouped.encode()).groups == ("hr", "sales")
+
+
+def test_a_delta_neither_holds_nor_changes_the_groups() -> None:
+    base = envelope(payload={"a": 1}).with_groups(("hr",))
+
+    part = base.replace(payload={"a": 1, "b": 2}).delta_from(base)
+
+    assert part is not None
+    assert "groups" not in json.loads(part)
+    assert decode(apply_delta(base.encode(), part)).groups == ("hr",)
+
+
 def test_change_is_a_copy() -> None:
     first = envelope()
 

@@ -48,12 +48,16 @@ DOCUMENT = ReadableDocument(
 
 
 class FakeDocuments:
-    """Documents by assistant and chunk."""
+    """Documents by assistant and chunk; remembers for whose groups they were read."""
 
     def __init__(self, *kept: tuple[str, str, str, ReadableDocument]) -> None:
         self.kept = {(tenant, assistant, chunk): one for tenant, assistant, chunk, one in kept}
+        self.readers: list[tuple[str, ...]] = []
 
-    async def citing(self, tenant: str, assistant: str, chunk_id: str) -> ReadableDocument | None:
+    async def citing(
+        self, tenant: str, assistant: str, chunk_id: str, groups: tuple[str, ...]
+    ) -> ReadableDocument | None:
+        self.readers.append(groups)
         return self.kept.get((tenant, assistant, chunk_id))
 
 

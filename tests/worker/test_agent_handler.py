@@ -150,3 +150,49 @@ def test_an_entry_of_the_manager_or_without_a_readable_frame_is_reported_to_nobo
     changes: dict[str, Any],
 ) -> None:
     assert make_poison_notice(replace(DELIVERY, **changes), "3 workers died") is None
+
+
+class GroupReads(BaseModel):
+    groups: tuple[str, ...] = ()
+
+
+class GroupAgent(Agent[GroupReads, SearchWrites]):
+    """An agent that writes the groups that it reads."""
+
+    role = Role.SEARCH
+    reads = GroupReads
+    writes = SearchWrites
+
+    async def work(self, reads: GroupReads) -> Wrote[SearchWrites]:
+        return Wrote(SearchWrites(search_error=",".join(reads.groups)))
+
+
+@pytest.mark.parametrize("given", [(), ("sales",)])
+async def test_groups_in_the_payload_are_no_groups_of_the_person(given: tuple[str, ...]) -> None:
+    envelope = ENVELOPE.with_groups(given).replace(payload={"text": "?", "groups": ["hr"]})
+
+    settlement = await AgentHandler(GroupAgent(), limit_seconds=5.0).handle(DELIVERY, envelope)
+
+    sent = read_envelope(settlement)
+    assert sent.payload["search_error"] == ",".join(given)
+    assert sent.groups == given
+
+
+class GroupWrites(BaseModel):
+    groups: tuple[str, ...] = ()
+
+
+class GreedyAgent(Agent[GroupReads, GroupWrites]):
+    """An agent that tries to give the person another group."""
+
+    role = Role.SEARCH
+    reads = GroupReads
+    writes = GroupWrites
+
+    async def work(self, reads: GroupReads) -> Wrote[GroupWrites]:
+        return Wrote(GroupWrites(groups=("hr",)))
+
+
+async def test_no_agent_changes_the_groups_of_the_person() -> None:
+    with pytest.raises(ContractError, match="attributes of other roles: groups"):
+        await AgentHandler(GreedyAgent(), limit_seconds=5.0).handle(DELIVERY, ENVELOPE)

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 from config.settings import Settings
 from config.texts import load_texts
+from deploy.assembly.gateways.chat_group_file import read_chat_groups
 from deploy.assembly.gateways.http_gateway import StoredConversations, StoredRates
 from deploy.assembly.gateways.listening import serve_probes
 from deploy.assembly.runtime import Runtime, desk
@@ -74,6 +75,7 @@ async def run_chat_channel(
                 deadline_seconds=settings.deadline_seconds,
                 draft_seconds=None if settings.release == "approved" else DRAFT_SECONDS,
                 documentation=settings.documentation_url or "",
+                groups=read_chat_groups(settings.chat_groups_file, channel.name),
             ),
             secret=secret,
             people=People(

@@ -23,12 +23,17 @@ class IndexedDocuments:
         self._opening = asyncio.Lock()
         self._own = AsyncExitStack()
 
-    async def citing(self, tenant: str, assistant: str, chunk_id: str) -> ReadableDocument | None:
-        """Return the document of a chunk, or None; raises `KnowledgeError` when the index is
-        unreachable.
+    async def citing(
+        self, tenant: str, assistant: str, chunk_id: str, groups: tuple[str, ...]
+    ) -> ReadableDocument | None:
+        """Return the document of a chunk, or None when these groups may not read it.
+
+        Raises `KnowledgeError` when the index is unreachable.
         """
         index = await self._index((tenant, assistant))
-        found = None if index is None else await read_document(index, document_of(chunk_id))
+        if index is None:
+            return None
+        found = await read_document(index.visible_to(groups), document_of(chunk_id))
         if found is None:
             return None
         return ReadableDocument(

@@ -60,7 +60,7 @@ class StoredKeys:
         return sorted(keys, key=lambda key: key.created_at)
 
     async def put(self, key: Key) -> None:
-        await self._keys.put(key.id, key.model_dump_json())
+        await self._keys.put(key.id, key.encode())
         self._note()
 
     async def any(self) -> bool:

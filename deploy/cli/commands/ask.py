@@ -8,6 +8,7 @@ from uuid import uuid4
 from config.settings import load_settings
 from deploy.assembly.runtime import open_desk
 from deploy.cli.draft_display import show_progress
+from deploy.cli.group_arguments import add_groups_argument, read_groups
 from deploy.cli.main import EXIT_STATUSES
 from deploy.cli.printing import print_line, reply_lines, say_json
 from gateway.answer import safe_reply
@@ -26,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ID",
         help="id of the message; a question sent twice under one id is answered once",
     )
+    add_groups_argument(parser)
     parser.add_argument("--json", action="store_true", help="print the complete reply as JSON")
     parser.epilog = "exit status: 0 answered, 3 clarification, 4 refused, 5 failed, 1 error"
 
@@ -38,6 +40,7 @@ def run(chosen: argparse.Namespace) -> int:
         conversation_id=chosen.conversation or f"ask-{uuid4().hex[:12]}",
         message_id=chosen.message or uuid4().hex[:12],
         shows_drafts=not chosen.json and sys.stdout.isatty(),
+        groups=read_groups(chosen.groups),
     )
     return asyncio.run(_ask(message, as_json=chosen.json))
 

@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from config.settings import load_settings
 from deploy.assembly.runtime import open_desk
 from deploy.cli.draft_display import show_progress
+from deploy.cli.group_arguments import add_groups_argument, read_groups
 from deploy.cli.printing import choices, print_line, reply_lines
 from gateway.desk import Desk, Message, parse_command
 from gateway.errors import GatewayError
@@ -28,6 +29,7 @@ CHOOSING = "Answer with a number or with text."
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk chat`."""
     parser.add_argument("--conversation", metavar="ID", help="continue this conversation")
+    add_groups_argument(parser)
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -37,7 +39,7 @@ def run(chosen: argparse.Namespace) -> int:
         # Gives `input` its editing keys and its history.
         importlib.import_module("readline")
     with _terminal_as_it_was():
-        asyncio.run(_chat(conversation))
+        asyncio.run(_chat(conversation, read_groups(chosen.groups)))
     return 0
 
 
@@ -54,7 +56,7 @@ def _terminal_as_it_was() -> Iterator[None]:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
-async def _chat(conversation_id: str) -> None:
+async def _chat(conversation_id: str, groups: tuple[str, ...]) -> None:
     async with open_desk(load_settings()) as desk:
         print_line(GREETING)
         options: list[str] = []
@@ -68,6 +70,7 @@ async def _chat(conversation_id: str) -> None:
                 command,
                 arguments,
                 shows_drafts=sys.stdout.isatty(),
+                groups=groups,
             )
             reply = await _ask_desk(desk, message)
             options = [str(choice.get("value")) for choice in choices(reply)]

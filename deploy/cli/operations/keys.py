@@ -13,6 +13,7 @@ from config.settings import load_settings
 from deploy.assembly.data_folder import KeyHistory
 from deploy.assembly.gateways.http_gateway import StoredKeys
 from deploy.assembly.runtime import Runtime, connect_runtime
+from deploy.cli.group_arguments import add_groups_argument, read_groups
 from deploy.cli.help_text import format_sentence
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
@@ -68,6 +69,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     create.add_argument(
         "--days", type=float, metavar="N", help="days until the key expires (default: never)"
     )
+    add_groups_argument(create, "groups of everybody who asks with this secret key")
+    create.add_argument(
+        "--person-groups",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="GROUP",
+        help="groups that tokens of persons may state, signed with a secret that is shown once; "
+        "separated by blanks or commas; repeatable",
+    )
     create.add_argument("--note", default="", help="a note that `keys list` shows")
     revoke = _add_action(actions, "revoke", "revoke a key immediately")
     revoke.add_argument("id", help="id of the key, as `keys list` shows it")
@@ -116,10 +127,13 @@ async def _create(chosen: argparse.Namespace) -> None:
         key, token = _create_key(chosen, tenant)
         await admin.keys.put(key)
     if chosen.json:
-        say_json({"token": token, **_describe_key(key)})
+        signing = {"person_secret": key.person_secret} if key.person_secret else {}
+        say_json({"token": token, **signing, **_describe_key(key)})
         return
     print_line(token)
     print_line(f"{key.kind} key {key.id} of tenant {key.tenant}. {SHOWN_ONCE}")
+    if key.person_secret:
+        print_line(f"secret for the tokens of persons, shown only now: {key.person_secret}")
 
 
 def _create_key(chosen: argparse.Namespace, tenant: str) -> tuple[Key, str]:
@@ -137,6 +151,8 @@ def _create_key(chosen: argparse.Namespace, tenant: str) -> tuple[Key, str]:
             note=chosen.note,
             requests_per_minute=per_minute,
             questions_per_day=chosen.per_day,
+            groups=read_groups(chosen.groups),
+            person_groups=read_groups(chosen.person_groups),
             visitor_questions_per_day=chosen.visitor_per_day,
             expires_at=None if chosen.days is None else time.time() + chosen.days * DAY_SECONDS,
         )
@@ -189,7 +205,7 @@ async def _revoke(chosen: argparse.Namespace) -> None:
 
 
 def _describe_key(key: Key) -> dict[str, JsonValue]:
-    shown: dict[str, JsonValue] = key.model_dump(mode="json", exclude={"digest"})
+    shown: dict[str, JsonValue] = key.model_dump(mode="json", exclude={"digest", "person_secret"})
     scopes: list[JsonValue] = [scope.value for scope in sorted(key.scopes)]
     return {**shown, "scopes": scopes, "state": _state(key)}
 
@@ -206,4 +222,6 @@ def _line(key: Key) -> list[str]:
     made = time.strftime("%Y-%m-%d", time.gmtime(key.created_at))
     words = [key.id, key.kind, _state(key), made, f"{key.tenant} ({bound})"]
     words.append(",".join(sorted(key.scopes)))
+    words += [f"groups: {','.join(key.groups)}"] if key.groups else []
+    words += [f"groups of persons: {','.join(key.person_groups)}"] if key.person_groups else []
     return [*words, *key.origins, *([key.note] if key.note else [])]

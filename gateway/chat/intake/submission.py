@@ -88,6 +88,7 @@ class MessageSubmitter:
             language=language,
             shows_drafts=incoming.command is None and self._policy.draft_seconds is not None,
             not_before_seconds=0.0 if alone else self._policy.burst_seconds,
+            groups=self._policy.groups.find(incoming.person, incoming.post),
         )
 
     async def _show_accepted(self, incoming: Incoming, language: str, accepted: Accepted) -> None:

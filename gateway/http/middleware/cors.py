@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 METHODS = "GET, POST, DELETE"
 SENT = (
     "Authorization, Content-Type, Accept, Accept-Language, Idempotency-Key, Last-Event-ID, "
-    "X-Conversation-Token, X-Request-Id"
+    "X-Conversation-Token, X-Person-Token, X-Request-Id"
 )
 SHOWN = "Location, Retry-After, X-Message-Id, X-Request-Id"
 MAX_AGE_SECONDS = "600"

@@ -152,6 +152,7 @@ class Completions:
             language=choose_language(request),
             request_id=str(request.state.request_id),
             key_id=key_id,
+            groups=caller.groups,
             history=history.turns if own else None,
             pause=await self._pause(desk, history, key_id) if own else None,
             shows_drafts=bool(wanted.stream) and self._channel.release == CHECKED,

@@ -77,7 +77,7 @@ async def _find_document(
 ) -> ReadableDocument | None:
     """Return the document if the link's caller may still read it; raises `LimitedError`."""
     try:
-        caller = await channel.guard.link_holder(request, citation.key_id)
+        caller = await channel.guard.link_holder(request, citation.key_id, citation.groups)
     except (UnauthorizedError, ForbiddenError):
         return None
     structlog.contextvars.bind_contextvars(tenant=citation.tenant, key=citation.key_id or None)
@@ -85,7 +85,9 @@ async def _find_document(
     if caller.tenant != citation.tenant or not allowed:
         return None
     await channel.guard.admit(caller, entered=True)
-    return await documents.citing(citation.tenant, citation.assistant, citation.chunk_id)
+    return await documents.citing(
+        citation.tenant, citation.assistant, citation.chunk_id, caller.groups
+    )
 
 
 def _later(channel: HttpChannel, request: Request, error: HttpError) -> Response:

@@ -156,10 +156,9 @@ class Messages:
 
     async def _cancel(self, access: ConversationAccess, message_id: str, language: str) -> Response:
         question = access.question(message_id)
-        if Scope.READ not in access.caller.scopes:
-            journal = await self._channel.replies.read_journal(question)
-            if not journal or not may_follow(access.caller, journal[0]):
-                raise unknown("message")
+        journal = await self._channel.replies.read_journal(question)
+        if not journal or not may_follow(access.caller, journal[0]):
+            raise unknown("message")
         if await access.desk.cancel(question, reason=STOPPED):
             log.info("message_stopped", message_id=message_id)
         reply = await self._channel.replies.read_reply(question)
@@ -260,4 +259,5 @@ def _message(
         language=choose_language(request, sent.language),
         request_id=str(request.state.request_id),
         key_id=access.caller.key_id,
+        groups=access.caller.groups,
     )

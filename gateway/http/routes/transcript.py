@@ -8,10 +8,17 @@ from pydantic import BaseModel, Field
 
 from broker.replies.transcripts import RecentMessage
 from envelope.conversation import Turn
+from envelope.question import has_all
 from gateway.answer import Answer
 from gateway.api_keys import Scope
 from gateway.conversation_erasure import erase
-from gateway.http.context import ConversationAccess, HttpChannel, MessageId, require_conversation
+from gateway.http.context import (
+    ConversationAccess,
+    HttpChannel,
+    MessageId,
+    may_see,
+    require_conversation,
+)
 from gateway.http.errors import InvalidRequestError, unknown
 from gateway.http.language import choose_language
 from gateway.port import Feedback
@@ -103,7 +110,12 @@ class Reading:
     async def _read(self, access: ConversationAccess, language: str) -> Conversation:
         question = access.question()
         recent = await self._channel.conversations.recent_messages(question, limit=MOST_MESSAGES)
-        turns = await self._channel.conversations.turns(question)
+        recent = [one for one in recent if may_see(access.caller, one.first)]
+        turns = [
+            turn
+            for turn in await self._channel.conversations.turns(question)
+            if has_all(turn.groups or (), access.caller.groups)
+        ]
         if not recent and not turns and not access.caller.public:
             raise unknown("conversation")
         feedback = await self._channel.conversations.feedback(question)

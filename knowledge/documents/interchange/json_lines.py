@@ -19,6 +19,7 @@ from knowledge.documents.errors import (
     WrongFormatError,
 )
 from knowledge.documents.markup import markdown
+from knowledge.documents.metadata.front_matter import parse_stated_groups
 from knowledge.documents.page import Block, BlockKind, Page, Prepared
 
 _MOST_ITEMS = 10_000
@@ -136,7 +137,17 @@ def _with_claims(page: Page, record: Record, key: str) -> Page:
         crumbs=crumbs,
         language=_text(record, "lang") or _text(record, "language") or page.language,
         url=_text(record, "url") or page.url,
+        groups=_groups(record) or page.groups,
     )
+
+
+def _groups(record: Record) -> tuple[str, ...]:
+    if "groups" not in record:
+        return ()
+    try:
+        return parse_stated_groups(record["groups"])
+    except ValueError as error:
+        raise WrongFormatError(f"who may read it is unclear: {error}") from error
 
 
 def _opening(page: Page) -> str:

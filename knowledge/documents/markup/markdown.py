@@ -10,12 +10,13 @@ from collections.abc import Iterator, Sequence
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from knowledge.documents import front_matter
 from knowledge.documents.anchors import Anchors
 from knowledge.documents.decoding import decode
+from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.markup import inline
 from knowledge.documents.markup.html import note_on_hidden, text_of
 from knowledge.documents.markup.site_marks import remove_site_marks
+from knowledge.documents.metadata import front_matter
 from knowledge.documents.page import DEEPEST_INDENT, Block, BlockKind, Page, first_heading
 from knowledge.documents.visibility.raw_markup import RawMarkup
 
@@ -45,6 +46,8 @@ def read(data: bytes, source: str) -> Page:
 def read_text(text: str, source: str, warnings: tuple[str, ...] = ()) -> Page:
     """Return the page of a text that is clean already."""
     front, body = front_matter.take(text)
+    if front.unclear_groups:
+        raise WrongFormatError(f"who may read it is unclear: {front.unclear_groups}")
     body = remove_site_marks(body)
     markup = RawMarkup(body)
     blocks = tuple(_Blocks(Anchors(), markup).of(body))
@@ -56,6 +59,7 @@ def read_text(text: str, source: str, warnings: tuple[str, ...] = ()) -> Page:
         keywords=front.keywords,
         language=front.language,
         url=front.url,
+        groups=front.groups,
         warnings=(*warnings, *front.warnings, *note_on_hidden(markup.hidden_words)),
     )
 

@@ -279,7 +279,9 @@ async def test_nobody_else_can_make_a_link(harness: WorkerHarness) -> None:
 class AwayShelf(FakeDocuments):
     """Documents whose index does not answer."""
 
-    async def citing(self, tenant: str, assistant: str, chunk_id: str) -> ReadableDocument | None:
+    async def citing(
+        self, tenant: str, assistant: str, chunk_id: str, groups: tuple[str, ...]
+    ) -> ReadableDocument | None:
         raise MemoryUnavailableError("the index does not answer")
 
 

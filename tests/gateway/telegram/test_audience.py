@@ -1,12 +1,15 @@
 """Who is answered on Telegram, and how much one person may ask."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from envelope.question import Question
+from gateway.chat.intake.chat_groups import ChatGroups
 from gateway.limits.people import PersonLimits
 from gateway.telegram.audience import TelegramAudience
-from tests.support.chat_harness import ANSWER, TEXTS
+from tests.support.chat_harness import ANSWER, AT_ONCE, TEXTS
 from tests.support.fake_telegram import BotApi
 from tests.support.telegram_harness import TelegramHarness, telegram_desk, wait_until_settled
 from tests.support.waiting import wait_until
@@ -112,3 +115,35 @@ async def test_an_update_that_comes_twice_counts_once_and_an_edit_counts_anew(
         await desk.say("And now?", id_=id_, edit_date=2)
 
         assert desk.connector.refusals.counts == {"limited_day": 1}
+
+
+async def test_a_person_has_their_groups_in_a_private_chat_and_those_of_the_group_elsewhere(
+    harness: WorkerHarness, api: BotApi
+) -> None:
+    groups = ChatGroups({"7": ("hr",)}, {str(GROUP): ("sales",)})
+    policy = replace(AT_ONCE, groups=groups)
+    async with harness.open(), telegram_desk(harness, api, policy=policy) as desk:
+        await desk.say("How?", id_=1)
+        await desk.send(desk.group("@desk_bot How?", message_id=2))
+        await desk.say("How?", **of(9), id_=3)
+        for chat in (7, GROUP, 9):
+            await wait_until_answered(desk, chat)
+
+        replies = harness.make_broker().replies
+        asked = [
+            (await replies.read_journal(question))[0].fields.get("groups")
+            for conversation, message_id in (
+                ("telegram/7:0", "1"),
+                (f"telegram/{GROUP}:0:7", "2"),
+                ("telegram/9:0", "3"),
+            )
+            for question in [
+                Question(
+                    tenant="acme",
+                    assistant="docs",
+                    conversation_id=conversation,
+                    message_id=message_id,
+                )
+            ]
+        ]
+        assert asked == [["hr"], ["sales"], None]

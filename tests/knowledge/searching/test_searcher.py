@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import pytest
 
@@ -277,6 +277,9 @@ class _Away:
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._index, name)
+
+    def visible_to(self, _groups: Collection[str]) -> "_Away":
+        return self
 
     async def revision(self) -> str:
         return await self._index.revision()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import yaml
 
+from envelope.question import parse_groups
 from knowledge.documents.decoding import clean_text
 
 MAX_CHARACTERS = 16_384
@@ -12,15 +13,24 @@ _FENCED = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOT
 _MOST_KEYWORDS = 64
 
 
+_MAY_STATE_GROUPS = re.compile(r"^[\"']?groups[\"']?[ \t]*:", re.IGNORECASE | re.MULTILINE)
+
+
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """The stated values; the others are empty or None."""
+    """The stated values; the others are empty or None.
+
+    `unclear_groups` is the reason for which the groups that may read the page are unknown: such a
+    page must not be read, because it would be public.
+    """
 
     title: str = ""
     description: str = ""
     keywords: tuple[str, ...] = ()
     language: str | None = None
     url: str | None = None
+    groups: tuple[str, ...] = ()
+    unclear_groups: str = ""
     warnings: tuple[str, ...] = ()
 
 
@@ -37,24 +47,56 @@ def take(text: str) -> tuple[FrontMatter, str]:
     """Return the front matter and the text after it; what cannot be used becomes a warning."""
     found = _FENCED.match(text[: MAX_CHARACTERS + 16])
     if found is None:
-        return FrontMatter(), text
+        return _without_front_matter(text), text
     rest = text[found.end() :]
     try:
         stated = yaml.load(found[1], _PlainLoader)  # noqa: S506 - a subclass of the safe loader
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = str(error).split("\n", 1)[0]
-        return FrontMatter(warnings=(f"front matter was ignored: {reason}",)), rest
+        return _ignore(found[1], f"front matter was ignored: {reason}"), rest
     if stated is None:
         return FrontMatter(), rest
     if not isinstance(stated, dict):
         kind = type(stated).__name__
         warning = f"front matter was ignored: expected a mapping, found {kind}"
-        return FrontMatter(warnings=(warning,)), rest
+        return _ignore(found[1], warning), rest
     return _from_mapping(stated), rest
 
 
+def _without_front_matter(text: str) -> FrontMatter:
+    """Return the front matter of a text without one; it may only lack its end."""
+    head = text[:MAX_CHARACTERS]
+    if head.startswith("---") and _MAY_STATE_GROUPS.search(head):
+        return FrontMatter(unclear_groups="its front matter has no end")
+    return FrontMatter()
+
+
+def _ignore(stated: str, warning: str) -> FrontMatter:
+    is_unclear = _MAY_STATE_GROUPS.search(stated) is not None
+    return FrontMatter(warnings=(warning,), unclear_groups=warning if is_unclear else "")
+
+
+def parse_stated_groups(value: object) -> tuple[str, ...]:
+    """Return the groups that a document states, as a list or a text; raises `ValueError`."""
+    names = value.split(",") if isinstance(value, str) else value
+    if not isinstance(names, list) or not names:
+        raise ValueError(
+            f"expected the names of its groups, found {value!r:.80}; a public document has none"
+        )
+    return parse_groups(names)
+
+
 def _from_mapping(stated: dict[object, object]) -> FrontMatter:
+    named = [value for key, value in stated.items() if _text(key).casefold() == "groups"]
+    groups: tuple[str, ...] = ()
+    unclear = ""
+    try:
+        groups = parse_groups(name for value in named for name in parse_stated_groups(value))
+    except ValueError as error:
+        unclear = str(error)
     return FrontMatter(
+        groups=groups,
+        unclear_groups=unclear,
         title=_text(stated.get("title")),
         description=_text(stated.get("description")),
         keywords=_texts(stated.get("keywords")) or _texts(stated.get("tags")),

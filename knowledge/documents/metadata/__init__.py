@@ -1,0 +1,1 @@
+"""Reads what pages and folders state about documents: titles, languages, groups, versions."""

@@ -1,0 +1,76 @@
+"""For whose groups a chat is answered."""
+
+from pathlib import Path
+
+import pytest
+
+from config.errors import SettingsError
+from deploy.assembly.gateways.chat_group_file import read_chat_groups
+from gateway.chat.intake.chat_groups import ChatGroups
+
+FILE = """
+[slack.people]
+U1 = ["hr", "board"]
+[slack.places]
+C1 = ["sales"]
+[telegram.people]
+"7" = ["hr"]
+[telegram.places]
+"-100" = ["sales"]
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    made = tmp_path / "groups.toml"
+    made.write_text(FILE)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("channel", "person", "post", "groups"),
+    [
+        ("slack", "U1", {"channel": "D1"}, ("board", "hr")),
+        ("slack", "U2", {"channel": "D1"}, ()),
+        ("slack", "U1", {"channel": "C1", "thread": "1.0"}, ("sales",)),
+        ("slack", "U1", {"channel": "C2"}, ()),
+        ("slack", "U1", {"channel": "G1"}, ()),
+        ("slack", "C1", {"channel": "D1"}, ()),
+        ("telegram", "7", {"chat": "7"}, ("hr",)),
+        ("telegram", "8", {"chat": "8"}, ()),
+        ("telegram", "7", {"chat": "-100"}, ("sales",)),
+        ("telegram", "7", {"chat": "-200"}, ()),
+        ("telegram", "", {"chat": "7"}, ()),
+        ("slack", "", {}, ()),
+    ],
+)
+def test_in_a_private_chat_the_person_counts_and_elsewhere_the_place(
+    file: Path, channel: str, person: str, post: dict[str, str], groups: tuple[str, ...]
+) -> None:
+    assert read_chat_groups(file, channel).find(person, post) == groups
+
+
+def test_without_a_file_chats_have_no_groups() -> None:
+    assert read_chat_groups(None, "slack") == ChatGroups()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[slak.people]\n",
+        "[slack.persons]\n",
+        "slack = 1",
+        "[slack.people]\nU1 = 'hr'",
+        "[slack.people]\nU1 = ['']",
+        "[[",
+        "\udcff",
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named_at_the_start(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "groups.toml"
+    file.write_bytes(text.encode(errors="surrogateescape"))
+
+    with pytest.raises(SettingsError, match="CHAT_GROUPS_FILE"):
+        read_chat_groups(file, "slack")
+    with pytest.raises(SettingsError, match="cannot be used"):
+        read_chat_groups(tmp_path / "missing.toml", "slack")
