@@ -171,6 +171,7 @@ class SearchAgent(Agent[Reads, Writes]):
                 answerability=findings.answerability,
                 milliseconds=_milliseconds(started),
                 fallbacks=fallbacks,
+                from_cache=findings.from_cache,
             ),
             search_quality=findings.quality,
             tried_chunks=tuple(dict.fromkeys((*_already_used(reads), *given))),

@@ -17,6 +17,12 @@ class AnswerSettings(BaseModel):
     search_confidence_threshold: float = Field(
         0.3, ge=0, le=1, description="search results with a lower answerability are poor"
     )
+    search_cache_seconds: int = Field(
+        600,
+        ge=0,
+        description="how long a process uses the results of an equal search again, while the "
+        "documents are the same; 0: not at all",
+    )
     max_context_length: int = Field(
         3500,
         ge=200,

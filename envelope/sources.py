@@ -46,6 +46,7 @@ class SearchStats(BaseModel, frozen=True, extra="forbid"):
     answerability: float = Field(ge=0, le=1)
     milliseconds: float = Field(ge=0)
     fallbacks: tuple[str, ...] = Field(default=(), description="levels that failed, `calibration`")
+    from_cache: bool = Field(default=False, description="whether an equal search found it before")
 
 
 class SourceReference(BaseModel, frozen=True, extra="forbid"):

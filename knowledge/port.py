@@ -95,7 +95,7 @@ class Findings:
     ambiguous. `fallbacks` names levels that failed, the search ran without them;
     and `CALIBRATION` when the likeness of texts could not be judged.
     `documents` is the number of documents in the index, `languages` their languages; None and empty
-    if they were not counted.
+    if they were not counted. `from_cache`: an equal search found them before.
     """
 
     hits: tuple[Hit, ...]
@@ -110,6 +110,7 @@ class Findings:
     documents: int | None = None
     languages: tuple[str, ...] = ()
     features: dict[str, float] = field(default_factory=dict)
+    from_cache: bool = False
 
 
 class Searcher(Protocol):

@@ -1,6 +1,6 @@
 """Decides where each envelope goes next, and ends messages. No other role does either."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from pydantic import JsonValue
@@ -42,6 +42,12 @@ _GIVES_A_REASON = frozenset(
     {StageEvent.ASKS, StageEvent.MANY, StageEvent.NOTHING, StageEvent.OUTSIDE}
 )
 _CHANGES_LAST_RESORT = frozenset({None, Stage.LANG, Stage.ESSENCE, Stage.QUALITY})
+OnRouted = Callable[[str, str], None]
+"""Receives the stage and the event of each decision."""
+
+
+def ignore_routing(_stage: str, _event: str) -> None:
+    """Count nothing."""
 
 
 class Manager:
@@ -58,6 +64,7 @@ class Manager:
         limits: Limits,
         quality_threshold: float,
         domain_names: Mapping[tuple[str, str], str] | None = None,
+        on_routed: OnRouted = ignore_routing,
     ) -> None:
         self._flow = flow
         self._memory = memory
@@ -65,6 +72,7 @@ class Manager:
         self._limits = limits
         self._quality_threshold = quality_threshold
         self._domain_names = domain_names if domain_names is not None else {}
+        self._on_routed = on_routed
 
     def prefetch_memory(self, question: Question) -> MemoryRead | None:
         """Return the memory read that the broker does in the round trip that starts a message."""
@@ -94,6 +102,7 @@ class Manager:
         counters = _counters(envelope)
         decision = decide(self._flow, stage, did, counters, self._limits, facts)
         events = (*journal, _encode_routing(envelope, stage, did, decision))
+        self._on_routed(str(stage), str(did))
         action = decision.actions[0]
         if isinstance(action, Send):
             return self._forward(delivery, envelope, decision, action, events)

@@ -18,11 +18,12 @@ from deploy.assembly.call_recording import HopCalls
 from deploy.assembly.languages import CorpusLanguages, language_of, make_detector
 from envelope.role import Role
 from knowledge.language.port import Detector
+from knowledge.search.findings_cache import CachedSearcher, FindingsCache
 from llm.offline.model import OfflineModel
 from llm.port import Model
 from manager.flow import ASSISTANT, Flow
 from manager.machine import Limits
-from manager.manager import Manager
+from manager.manager import Manager, OnRouted, ignore_routing
 from memory.conversation import RedisMemory
 from worker.agent_handler import AgentHandler, Assistant
 from worker.drafts import RunDrafts
@@ -53,6 +54,7 @@ class AgentFactory:
     detector: Detector
     read_languages: Callable[[tuple[str, ...]], Awaitable[Mapping[str, float]]]
     drafts: DraftPublisher | None = None
+    findings: FindingsCache | None = None
 
     def agent(self, role: str) -> AnyAgent:
         """Return the agent of a role; imports the agent's module."""
@@ -63,7 +65,14 @@ class AgentFactory:
         """The search in the assistant's documents; raises `LookupError` without an index."""
         if self.knowledge is None:
             raise LookupError("expected an open index for this role, found none")
-        return self.knowledge.searcher
+        if self.findings is None:
+            return self.knowledge.searcher
+        return CachedSearcher(
+            self.knowledge.searcher,
+            self.findings,
+            index=(self.settings.tenant, self.settings.assistant),
+            read_revision=self.knowledge.index.revision,
+        )
 
     @property
     def language_of(self) -> Callable[[str], str]:
@@ -140,12 +149,20 @@ async def make_worker_specs(
         return _models(own, client, stack) if models is None else models
 
     counted = SilentMeter() if meter is None else meter
+    calls = HopCalls(meter)
+    manager = None
+    if MANAGER in roles:
+        on_routed = ignore_routing if meter is None else meter.count_routing
+        manager = make_manager(settings, _memory(settings, client), on_routed)
+    findings = None
+    if settings.search_cache_seconds:
+        findings = FindingsCache(settings.search_cache_seconds, on_lookup=calls.count_search)
     publisher = None if drafts is None else RunDrafts(drafts, counted.count_fallback)
     pipeline = HandlerPipeline(
-        factories=_make_factories(settings, knowledge, find_models, publisher, stack),
-        manager=make_manager(settings, _memory(settings, client)) if MANAGER in roles else None,
+        factories=_make_factories(settings, knowledge, find_models, publisher, stack, findings),
+        manager=manager,
         limit_seconds=settings.agent_timeout_seconds,
-        calls=HopCalls(meter),
+        calls=calls,
         meter=counted,
         quarantine=quarantine,
     )
@@ -174,6 +191,7 @@ def _make_factories(
     find_models: Callable[[Settings], Callable[[str], Model]],
     publisher: DraftPublisher | None,
     stack: AsyncExitStack,
+    findings: FindingsCache | None,
 ) -> dict[Assistant, AgentFactory]:
     """Return a factory for each assistant, which has only the assistant's own documents.
 
@@ -197,6 +215,7 @@ def _make_factories(
             detector,
             CorpusLanguages(one, known, stack).read,
             None if one.release == "approved" else publisher,
+            findings,
         )
 
     return {(one.tenant, one.assistant): make(one) for one in every}
@@ -211,8 +230,8 @@ def _memory(settings: Settings, client: "Redis") -> RedisMemory:
     )
 
 
-def make_manager(settings: Settings, memory: RedisMemory) -> Manager:
-    """Return the manager of the assistant's flow."""
+def make_manager(settings: Settings, memory: RedisMemory, on_routed: OnRouted) -> Manager:
+    """Return the manager of the assistant's flow; `on_routed` counts its decisions."""
     return Manager(
         Flow(ASSISTANT),
         memory,
@@ -228,6 +247,7 @@ def make_manager(settings: Settings, memory: RedisMemory) -> Manager:
         domain_names={
             (one.tenant, one.assistant): one.domain_name for one in settings.of_assistants()
         },
+        on_routed=on_routed,
     )
 
 

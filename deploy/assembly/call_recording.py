@@ -12,7 +12,7 @@ from envelope.encoding import escape_surrogates
 from envelope.envelope import Envelope
 from knowledge.port import CALIBRATION
 from llm.call_log import record_calls
-from llm.call_scope import call_scope
+from llm.call_scope import call_scope, current_scope
 from llm.port import ModelCall
 from worker.agent_handler import Calls
 
@@ -48,6 +48,15 @@ class HopCalls:
             decided_by = writes.get("decided_by")
             if isinstance(decided_by, str):
                 self._meter.count_decision(role, decided_by)
+            score = writes.get("quality_score")
+            if isinstance(score, float):
+                self._meter.observe_score(role, score)
+
+    def count_search(self, is_hit: bool) -> None:
+        """Count a search of the running hop; `is_hit`: it was found in the cache."""
+        scope = current_scope()
+        if self._meter is not None and scope is not None:
+            self._meter.count_search(scope.stage, "cache" if is_hit else "index")
 
     def count_isolated_calls(self, role: str, settlement: Settlement) -> None:
         """Count the model calls in the journal of a hop that ran in another process."""

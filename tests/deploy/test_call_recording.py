@@ -120,3 +120,27 @@ async def test_a_hit_of_the_cache_is_journaled_and_counted_with_the_money_it_sav
         assert f"refdesk_model_cache_hits_total{{{labels}}} 1.0" in shown
         assert (f"refdesk_model_saved_usd_total{{{labels}}} 0.25" in shown) is (saved is not None)
         assert "refdesk_model_calls_total{" not in shown
+
+
+async def test_searches_are_counted_for_the_role_that_asked_and_by_where_they_were_found() -> None:
+    meter = PrometheusMeter()
+    recorder = HopCalls(meter)
+
+    with recorder(ENVELOPE, "guardrails", 0, 5.0):
+        recorder.count_search(is_hit=False)
+    with recorder(ENVELOPE, "search", 0, 5.0):
+        recorder.count_search(is_hit=True)
+
+    shown = generate_latest(meter.registry).decode()
+    assert 'refdesk_searches_total{role="guardrails",source="index"} 1.0' in shown
+    assert 'refdesk_searches_total{role="search",source="cache"} 1.0' in shown
+
+
+def test_the_score_of_a_judged_answer_is_counted() -> None:
+    meter = PrometheusMeter()
+
+    HopCalls(meter).count_fallbacks("quality", {"quality_score": 0.65})
+
+    shown = generate_latest(meter.registry).decode()
+    assert 'refdesk_quality_score_bucket{le="0.6",role="quality"} 0.0' in shown
+    assert 'refdesk_quality_score_bucket{le="0.7",role="quality"} 1.0' in shown

@@ -26,6 +26,11 @@ def list_shown_metrics() -> dict[str, set[str]]:
     meter.count_fallback("lang", "level")
     meter.count_model_call("lang", "model", failed=False, cost_usd=None)
     meter.count_model_call("lang", "model", failed=False, cost_usd=Decimal(1))
+    meter.count_cache_hit("lang", "model", saved_usd=Decimal(1))
+    meter.count_decision("lang", "rules")
+    meter.count_search("search", "cache")
+    meter.count_routing("lang", "completed")
+    meter.observe_score("quality", 0.9)
     found = {
         sample.name: set(sample.labels)
         for family in meter.registry.collect()
@@ -34,6 +39,14 @@ def list_shown_metrics() -> dict[str, set[str]]:
     }
     depths = {metric: {"role"} for metric, _ in SHOWN.values()}
     return {**found, **depths, "refdesk_broker_up": set()}
+
+
+def test_every_metric_of_a_worker_is_in_the_list_of_these_tests() -> None:
+    families = {family.name for family in PrometheusMeter().registry.collect()}
+    shown = list_shown_metrics()
+
+    for family in families:
+        assert any(name.startswith(family) for name in shown), family
 
 
 def test_every_query_asks_for_metrics_that_a_worker_shows() -> None:

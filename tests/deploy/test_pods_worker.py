@@ -129,6 +129,8 @@ async def test_work_that_goes_well_is_counted_by_role(running: Pods) -> None:
     await pod.reaches(1, "refdesk_handled_total", role="essence", outcome="forward")
 
     assert await pod.metric("refdesk_handling_seconds_count", role="essence") == 1
+    assert await pod.metric("refdesk_routed_total", role="essence", event="completed") == 1
+    assert await pod.metric("refdesk_routed_total", role="command", event="completed") == 1
     calls = {"role": "essence", "model": "gpt@test"}
     assert await pod.metric("refdesk_model_calls_total", outcome="answered", **calls) == 1
     assert await pod.metric("refdesk_model_cost_usd_total", **calls) == float(eventful_worker.COST)

@@ -16,6 +16,9 @@
 | refdesk_model_cache_hits_total | role, model        | answers that another question had paid |
 | refdesk_model_saved_usd_total | role, model         | what those had cost, where known      |
 | refdesk_decisions_total      | role, by             | by rules, a combined call, an own one |
+| refdesk_searches_total       | role, source         | in the index, or of the cache         |
+| refdesk_quality_score        | role                 | scores of judged answers, 0-1         |
+| refdesk_routed_total         | role, event          | rows of the flow that were taken      |
 """
 
 from collections.abc import Callable
@@ -23,6 +26,7 @@ from decimal import Decimal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 
+SCORE_BUCKETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
@@ -59,6 +63,15 @@ class PrometheusMeter:
         self._unpriced = counter("model_unpriced", "Calls of unknown price.", "model")
         self._cache_hits = counter("model_cache_hits", "Answers another question paid.", "model")
         self._decisions = counter("decisions", "What decided a stage.", "by")
+        self._searches = counter("searches", "Searches of the documents.", "source")
+        self._routed = counter("routed", "Decisions of the manager, by stage.", "event")
+        self._scores = Histogram(
+            "refdesk_quality_score",
+            "Scores of judged answers.",
+            ["role"],
+            registry=own,
+            buckets=SCORE_BUCKETS,
+        )
         self._saved = counter("model_saved_usd", "Cost in USD that hits saved.", "model")
 
     def register_role(self, role: str, *, slots: int, running: Callable[[], int]) -> None:
@@ -93,6 +106,18 @@ class PrometheusMeter:
     def count_decision(self, role: str, by: str) -> None:
         """Count what decided a stage: `rules`, `combined_call` or `own_call`."""
         self._decisions.labels(role, by).inc()
+
+    def count_search(self, role: str, source: str) -> None:
+        """Count a search; `source` is `index`, or `cache` if an equal search found it before."""
+        self._searches.labels(role, source).inc()
+
+    def count_routing(self, stage: str, event: str) -> None:
+        """Count a decision of the manager: after this stage, with this event."""
+        self._routed.labels(stage, event).inc()
+
+    def observe_score(self, role: str, score: float) -> None:
+        """Record the score of a judged answer, 0 to 1."""
+        self._scores.labels(role).observe(score)
 
     def count_model_call(
         self, role: str, model: str, *, failed: bool, cost_usd: Decimal | None
