@@ -13,6 +13,7 @@
 | rd:{shard}:mem:<conversation>:shared       | hash | agents  | agents  | ttl      |
 | rd:{shard}:mem:<conversation>:visit        | str  | gateway | gateway | ttl (1)  |
 | rd:{0}:workers                             | zset | workers | status  | silence  |
+| rd:{0}:controls                            | hash | operator| workers | never    |
 | rd:thread:<tenant>/<assistant>:<hash>      | str  | gateway | gateway | ttl      |
 | rd:keys                                    | hash | keys    | gateway | never    |
 | rd:keys:links                              | str  | gateway | gateway | never    |
@@ -37,7 +38,7 @@ answers that other conversations may reuse; they find it by `rd:cache`, which ha
 erased with the conversation that paid for the answers. `threads` has the digests of the keys
 `rd:thread` of the conversation. `visit` is the session; it survives `clear_all`, because the
 visitor continues the conversation. `workers` has the live processes by the time of their last
-announcement (ms); it is in the first shard.
+announcement (ms), `controls` the instructions of operators to them; both are in the first shard.
 """
 
 from functools import lru_cache
@@ -104,6 +105,11 @@ def _keys(conversation: tuple[str, str, str], shards: int) -> ConversationKeys:
 def workers_key() -> str:
     """Return the key of the live worker processes; it is in the first shard."""
     return f"rd:{shard_tag(0)}:workers"
+
+
+def controls_key() -> str:
+    """Return the key of the instructions to worker processes; it is in the first shard."""
+    return f"rd:{shard_tag(0)}:controls"
 
 
 def cache_key(tenant: str, assistant: str, content_hash: str) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from memory.key_names import workers_key
+from memory.key_names import controls_key, workers_key
 from memory.model_calls import await_answer
+from memory.worker_controls import WorkerControls, parse_controls
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -24,15 +25,19 @@ return string.format('%.0f', tonumber(time[1]) * 1000 + math.floor(tonumber(time
 """
 
 _ANNOUNCE = """
--- KEYS[1] the workers, by when they were last seen (ms). ARGV: the process, how long a silent one
--- counts as living (ms), how many there may be.
+-- KEYS: the workers, by when they were last seen (ms), and the instructions to them. ARGV: the
+-- process, how long a silent one counts as living (ms), how many there may be, what the process was
+-- announced as before. Returns the instructions.
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+if ARGV[4] ~= ARGV[1] then
+  redis.call('ZREM', KEYS[1], ARGV[4])
+end
 redis.call('ZADD', KEYS[1], string.format('%.0f', now), ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now - tonumber(ARGV[2])))
 redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -tonumber(ARGV[3]) - 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
-return 1
+return redis.call('HGETALL', KEYS[2])
 """
 
 _LIVING = """
@@ -46,13 +51,17 @@ return redis.call('ZRANGEBYSCORE', KEYS[1], since, '+inf', 'WITHSCORES')
 
 @dataclass(frozen=True, slots=True)
 class LivingWorker:
-    """A live worker process; times are Unix seconds of Redis' clock."""
+    """A live worker process; times are Unix seconds of Redis' clock.
+
+    `paused` are its roles that take no entries at present.
+    """
 
     host: str
     pid: int
     roles: tuple[str, ...]
     started_at: float
     seen_at: float
+    paused: tuple[str, ...] = ()
 
 
 class RedisPresence:
@@ -94,16 +103,21 @@ class ProcessPresence:
         self._most = most
         self._member: str | None = None
 
-    async def announce(self) -> None:
-        """Announce that the process is alive, and remove dead ones.
+    async def announce(self, paused: Sequence[str] = ()) -> WorkerControls:
+        """Announce that the process is alive, and remove dead ones; return the instructions to it.
 
-        Raises `MemoryUnavailableError`.
+        `paused` are its roles that take no entries. Raises `MemoryUnavailableError`.
         """
         if self._member is None:
             now_ms = await await_answer(self._client.eval(_NOW, 1, workers_key()))
-            self._member = json.dumps({**self._about, "started_at": float(now_ms) / 1000})
-        arguments = (self._member, self._alive_ms, self._most)
-        await await_answer(self._client.eval(_ANNOUNCE, 1, workers_key(), *arguments))
+            self._about["started_at"] = float(now_ms) / 1000
+        own = json.dumps({**self._about, "paused": list(paused)} if paused else self._about)
+        before, self._member = self._member or own, own
+        arguments = (own, self._alive_ms, self._most, before)
+        flat = await await_answer(
+            self._client.eval(_ANNOUNCE, 2, workers_key(), controls_key(), *arguments)
+        )
+        return parse_controls(dict(zip(flat[::2], flat[1::2], strict=True)))
 
     async def leave(self) -> None:
         """Remove the announcement of the process; raises `MemoryUnavailableError`."""
@@ -120,6 +134,7 @@ def _read(member: bytes, seen_at: float) -> LivingWorker | None:
             roles=tuple(str(role) for role in about["roles"]),
             started_at=float(about["started_at"]),
             seen_at=seen_at,
+            paused=tuple(str(role) for role in about.get("paused", ())),
         )
     except (ValueError, KeyError, TypeError, RecursionError):
         return None

@@ -5,7 +5,7 @@ import gc
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -87,6 +87,20 @@ class WorkerProcess:
     def roles(self) -> tuple[str, ...]:
         """The roles of this process."""
         return tuple(dict.fromkeys(worker.role for worker in self.workers))
+
+    @property
+    def paused_roles(self) -> tuple[str, ...]:
+        """The roles whose workers take no entries since `pause`, and have no read open."""
+        taking = {worker.role for worker in self.workers if not worker.is_paused}
+        return tuple(role for role in self.roles if role not in taking)
+
+    def pause(self, roles: Collection[str]) -> None:
+        """Let the workers of these roles take no more entries, and all others take them."""
+        for worker in self.workers:
+            if worker.role in roles:
+                worker.pause()
+            else:
+                worker.resume()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -72,12 +72,26 @@ class Worker:
         self._outage = Outage() if outage is None else outage
         self._recovered = 0
         self._takes = False
+        self._may_take = asyncio.Event()
+        self._may_take.set()
+        self.is_paused = False
         self.last_read = time.monotonic()
 
     @property
     def free_slots(self) -> int:
         """The number of further entries it can run; 0 when it does not take entries."""
-        return self.runs.free_slots if self._takes else 0
+        return self.runs.free_slots if self._takes and self._may_take.is_set() else 0
+
+    def pause(self) -> None:
+        """Take no more entries; a read that is open may still return some.
+
+        `is_paused` is true as soon as no read is open.
+        """
+        self._may_take.clear()
+
+    def resume(self) -> None:
+        """Take entries again; without a pause, nothing changes."""
+        self._may_take.set()
 
     def deliver(self, delivery: Delivery) -> None:
         """Run an entry that was taken in the round trip of a settlement or a submission."""
@@ -105,6 +119,7 @@ class Worker:
         backoff = Backoff("take", self._outage, role=self.role)
         while True:
             await self.runs.free()
+            await self._wait_while_paused()
             try:
                 await self._recover()
                 taken = await self._entries.take(
@@ -121,6 +136,15 @@ class Worker:
             self.last_read = time.monotonic()
             for delivery in taken:
                 self._start(delivery)
+
+    async def _wait_while_paused(self) -> None:
+        if self._may_take.is_set():
+            return
+        self.is_paused = True
+        await self._may_take.wait()
+        self.is_paused = False
+        # It read nothing meanwhile, and has not been silent since the pause.
+        self.last_read = time.monotonic()
 
     async def _recover(self) -> None:
         """Return entries of lost answers to their streams, so that they wait for no lease."""

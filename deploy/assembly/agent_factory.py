@@ -35,6 +35,7 @@ from worker.process import WorkerSpec
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
+    from deploy.assembly.assistant_prompts import PromptFolders
     from deploy.assembly.knowledge import Knowledge
     from knowledge.port import Searcher
     from worker.monitoring.metrics import PrometheusMeter
@@ -134,19 +135,21 @@ async def make_worker_specs(
     models: Callable[[str], Model] | None = None,
     quarantine: Quarantine | None = None,
     drafts: DraftWriter | None = None,
+    prompts: "PromptFolders | None" = None,
 ) -> list[WorkerSpec]:
     """Return the worker specifications of these roles, and of ingestion if there is an index.
 
     `models` returns the model of a task; by default the settings name the models, which are closed
     with `stack`. Suspects of the quarantine's roles run in `quarantine`.
-    Without `drafts` no part of an answer is shown before the whole answer is approved.
+    Without `drafts` no part of an answer is shown before the whole answer is approved. `prompts`
+    can be read again while the workers run.
     """
     _check_prompts(settings)
     if knowledge is not None:
         knowledge.share_vectors(settings, client)
 
     def find_models(own: Settings) -> Callable[[str], Model]:
-        return _models(own, client, stack) if models is None else models
+        return _models(own, client, stack, prompts) if models is None else models
 
     counted = SilentMeter() if meter is None else meter
     calls = HopCalls(meter)
@@ -251,7 +254,9 @@ def make_manager(settings: Settings, memory: RedisMemory, on_routed: OnRouted) -
     )
 
 
-def _models(settings: Settings, client: "Redis", stack: AsyncExitStack) -> Callable[[str], Model]:
+def _models(
+    settings: Settings, client: "Redis", stack: AsyncExitStack, prompts: "PromptFolders | None"
+) -> Callable[[str], Model]:
     """Return a function from a task to its model; `offline` alone loads no library of a vendor."""
     offline: Model = OfflineModel()
     made: list[Callable[[str], Model]] = []
@@ -262,7 +267,8 @@ def _models(settings: Settings, client: "Redis", stack: AsyncExitStack) -> Calla
         if not made:
             from deploy.assembly.models import make_registry, make_stored_models
 
-            registry = make_registry(settings, client)
+            own = None if prompts is None else prompts.of(settings.prompts_folder)
+            registry = make_registry(settings, client, prompts=own)
             stack.push_async_callback(registry.close)
             made.append(make_stored_models(settings, registry, client))
         return made[0](task)

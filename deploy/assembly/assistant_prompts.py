@@ -30,6 +30,37 @@ class OverridingPrompts:
         return self._own.get(task_name, self._others).render(task_name, inputs)
 
 
+class ReloadablePrompts:
+    """Renders the prompts of one folder as they were read last."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        self.current = load_overriding_prompts(folder)
+
+    def render(self, task_name: str, inputs: BaseModel) -> Rendered:
+        """Return the prompt of a task."""
+        return self.current.render(task_name, inputs)
+
+
+class PromptFolders:
+    """The prompts of the assistants of one process, which can be read again while they are used."""
+
+    def __init__(self) -> None:
+        self._prompts: dict[Path | None, ReloadablePrompts] = {}
+
+    def of(self, folder: Path | None) -> ReloadablePrompts:
+        """Return the prompts of a folder; raises `PromptError`."""
+        if folder not in self._prompts:
+            self._prompts[folder] = ReloadablePrompts(folder)
+        return self._prompts[folder]
+
+    def reload(self) -> None:
+        """Read all folders again; raises `PromptError`, and then nothing has changed."""
+        read = {folder: load_overriding_prompts(folder) for folder in self._prompts}
+        for folder, prompts in read.items():
+            self._prompts[folder].current = prompts
+
+
 def load_prompts() -> PromptFiles:
     """Return the prompts of the product, checked against their tasks; raises `PromptError`."""
     return PromptFiles(_find_variables())

@@ -2,12 +2,12 @@
 
 import asyncio
 import os
-import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from socket import gethostname
 from typing import TYPE_CHECKING
 
 from agents.roster import AGENTS
@@ -21,9 +21,10 @@ from broker.settle.admission import AdmissionPolicy
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.agent_factory import make_worker_specs
+from deploy.assembly.assistant_prompts import PromptFolders
 from deploy.assembly.data_folder import protect_data_folder
 from deploy.assembly.isolation import make_quarantine, warming
-from deploy.assembly.worker_announcements import announcing
+from deploy.assembly.worker_announcements import ProcessControls, announcing
 from deploy.errors import CommandError
 from envelope.role import Role
 from gateway.desk import Desk
@@ -261,7 +262,7 @@ async def run_workers(
     long-running command needs.
     """
     settings = runtime.settings
-    meter = _meter() if health_port else None
+    meter, prompts = _meter() if health_port else None, PromptFolders()
     async with AsyncExitStack() as stack:
         client = runtime.endpoint.client()
         stack.push_async_callback(client.aclose)
@@ -280,6 +281,7 @@ async def run_workers(
             models=models,
             quarantine=quarantine,
             drafts=runtime.broker.drafts,
+            prompts=prompts,
         )
         renewal = _renewal(runtime)
         process = _process(runtime, worker_specs, renewal, meter)
@@ -290,9 +292,9 @@ async def run_workers(
             )
         if process.roles and runtime.endpoint.played is None:
             # Removed last: a process that still finishes its work is alive.
-            presence = RedisPresence(client)
-            own = presence.of_process(socket.gethostname(), os.getpid(), process.roles)
-            await stack.enter_async_context(announcing(own))
+            own = RedisPresence(client).of_process(gethostname(), os.getpid(), process.roles)
+            controls = ProcessControls(process, prompts, settings)
+            await stack.enter_async_context(announcing(own, controls))
         await stack.enter_async_context(process.running())
         yield
 

@@ -21,13 +21,14 @@ VERBS: dict[str, str] = {
     **{spec.name: spec.purpose for spec in CHAT_CHANNELS},
     "keys": "create, list and revoke keys of the HTTP API",
     "worker": "run a worker process for the given roles",
+    "workers": "pause roles, drain, set the log level or reload prompts of workers",
     "trace": "show stages, decisions, model calls and cost of one message",
     "status": "show queue depths, dead letters and live workers",
     "forget": "erase a conversation from all stores",
     "dead": "list, show, retry or drop dead letters",
     "evaluate": "measure Refdesk on a folder of evaluation data",
 }
-OPERATIONS = frozenset({"documents", "keys", "trace", "status", "forget", "dead"})
+OPERATIONS = frozenset({"documents", "keys", "workers", "trace", "status", "forget", "dead"})
 """The verbs for operators."""
 EXIT_ERROR = 1
 EXIT_USAGE = 2

@@ -1,11 +1,19 @@
 """A worker process announces that it lives, and a Redis that is away does not harm it."""
 
 import asyncio
+from collections.abc import Collection, Sequence
+from pathlib import Path
 
 import pytest
+import structlog
+from structlog.testing import capture_logs
 
-from deploy.assembly.worker_announcements import announcing
+from deploy.assembly.assistant_prompts import PromptFolders
+from deploy.assembly.worker_announcements import ProcessControls, announcing
+from llm.tasks import scope
 from memory.errors import MemoryUnavailableError
+from memory.worker_controls import WorkerControls
+from tests.support.app_harness import settings_of
 from tests.support.waiting import wait_until
 
 
@@ -17,8 +25,9 @@ class Board:
         self.refused = 0
         self.away = False
 
-    async def announce(self) -> None:
+    async def announce(self, paused: Sequence[str]) -> WorkerControls:
         self._take("lives")
+        return WorkerControls()
 
     async def leave(self) -> None:
         self._take("left")
@@ -36,10 +45,29 @@ class Board:
         return self.refused >= 2
 
 
+class IgnoredControls:
+    """A process that operators cannot control."""
+
+    paused_roles: Sequence[str] = ()
+
+    def follow(self, controls: WorkerControls) -> None:
+        assert controls == WorkerControls()
+
+
+class PausedProcess:
+    """The part of a worker process that is paused."""
+
+    def __init__(self) -> None:
+        self.paused_roles: Sequence[str] = ()
+
+    def pause(self, roles: Collection[str]) -> None:
+        self.paused_roles = sorted(roles)
+
+
 async def test_it_is_announced_again_and_again_and_ends_with_its_leave() -> None:
     board = Board()
 
-    async with announcing(board, every_seconds=0.001):
+    async with announcing(board, IgnoredControls(), every_seconds=0.001):
         await wait_until(board.announced)
 
     assert (set(board.announcements[:-1]), board.announcements[-1]) == ({"lives"}, "left")
@@ -49,7 +77,7 @@ async def test_redis_away_ends_nothing_and_the_next_announcement_comes() -> None
     board = Board()
     board.away = True
 
-    async with announcing(board, every_seconds=0.001):
+    async with announcing(board, IgnoredControls(), every_seconds=0.001):
         await wait_until(board.was_refused)
         board.away = False
         await wait_until(board.announced)
@@ -60,11 +88,11 @@ async def test_who_is_cancelled_or_fails_leaves_too() -> None:
     failed, cancelled = Board(), Board()
 
     async def wait() -> None:
-        async with announcing(cancelled, every_seconds=0.001):
+        async with announcing(cancelled, IgnoredControls(), every_seconds=0.001):
             await asyncio.Event().wait()
 
     async def fail() -> None:
-        async with announcing(failed, every_seconds=0.001):
+        async with announcing(failed, IgnoredControls(), every_seconds=0.001):
             await wait_until(failed.announced)
             raise ValueError("broken")
 
@@ -76,3 +104,48 @@ async def test_who_is_cancelled_or_fails_leaves_too() -> None:
         task.cancel()
 
     assert (failed.announcements[-1], cancelled.announcements[-1]) == ("left", "left")
+
+
+OWN = "You greet like a {who}.\n---\n{{{{ question | data('question') }}}}\n"
+ASKED = scope.Inputs(question="How?", domain_name="Ships", coverage=0.5)
+
+
+def test_prompts_that_changed_are_used_when_operators_want_it_and_wrong_ones_never(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "scope.txt"
+    file.write_text(OWN.format(who="pirate"))
+    folders = PromptFolders()
+    prompts = folders.of(tmp_path)
+    controls = ProcessControls(PausedProcess(), folders, settings_of(tmp_path))
+    controls.follow(WorkerControls(reloads=3))
+
+    file.write_text(OWN.format(who="captain"))
+    controls.follow(WorkerControls(reloads=3))
+    before = prompts.render("scope", ASKED).system
+    controls.follow(WorkerControls(reloads=4))
+    after = prompts.render("scope", ASKED).system
+    file.write_text("no prompt")
+    with capture_logs() as logs:
+        controls.follow(WorkerControls(reloads=5))
+
+    assert (before, after) == ("You greet like a pirate.", "You greet like a captain.")
+    assert prompts.render("scope", ASKED).system == after
+    assert [line["event"] for line in logs] == ["prompts_not_reloaded"]
+
+
+def test_operators_pause_roles_and_set_the_level_of_a_process(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    process = PausedProcess()
+    controls = ProcessControls(process, PromptFolders(), settings_of(tmp_path))
+
+    controls.follow(WorkerControls(paused=frozenset({"search"}), level="debug"))
+    structlog.get_logger("worker").debug("shown")
+    paused = controls.paused_roles
+    controls.follow(WorkerControls())
+    structlog.get_logger("worker").debug("hidden")
+
+    assert (paused, controls.paused_roles) == (["search"], [])
+    shown = capsys.readouterr().err
+    assert ("shown" in shown, "hidden" in shown) == (True, False)

@@ -58,6 +58,8 @@ class Readiness:
         silent = [
             worker.role
             for worker in self._process.workers
-            if worker.runs.free_slots and now - worker.last_read > LONGEST_SILENCE_SECONDS
+            if worker.runs.free_slots
+            and not worker.is_paused
+            and now - worker.last_read > LONGEST_SILENCE_SECONDS
         ]
         return f"no answer from Redis for {', '.join(dict.fromkeys(silent))}" if silent else ""

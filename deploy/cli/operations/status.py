@@ -13,6 +13,7 @@ from config.settings import Settings, load_settings
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime
 from deploy.cli.printing import WIDTH, print_line, say_json
 from memory.presence import LivingWorker, RedisPresence
+from memory.worker_controls import RedisControls, WorkerControls
 
 NOBODY = "no worker is alive; start one with: refdesk up, or refdesk worker --role ROLE"
 INDENT = "    "
@@ -78,9 +79,10 @@ def _describe_worker(worker: LivingWorker) -> Iterator[str]:
         f"{worker.host}, pid {worker.pid}", WIDTH, initial_indent="  ", subsequent_indent=INDENT
     )
     yield f"{INDENT}since {_moment(worker.started_at)}, last seen {_moment(worker.seen_at)}"
-    yield from textwrap.wrap(
-        f"roles: {roles}", WIDTH, initial_indent=INDENT, subsequent_indent=INDENT
-    )
+    lines = [f"roles: {roles}"]
+    lines += [f"paused: {', '.join(worker.paused)}"] if worker.paused else []
+    for line in lines:
+        yield from textwrap.wrap(line, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT)
 
 
 def _moment(seconds: float) -> str:
@@ -95,9 +97,22 @@ async def _status() -> DeskStatus:
         client = runtime.endpoint.client()
         try:
             workers = await RedisPresence(client).living()
+            controls = await RedisControls(client).read()
         finally:
             await client.aclose()
-        return DeskStatus(server, list(roles), workers, list(find_notes(settings)))
+        notes = [*find_notes(settings), *describe_controls(controls)]
+        return DeskStatus(server, list(roles), workers, notes)
+
+
+def describe_controls(controls: WorkerControls) -> Iterator[str]:
+    """Yield what operators have changed in running workers."""
+    if controls.paused:
+        roles = (
+            "every role" if set(ROLES) <= controls.paused else ", ".join(sorted(controls.paused))
+        )
+        yield f"paused: {roles}; go on with: refdesk workers resume"
+    if controls.level:
+        yield f"log level {controls.level}, set by refdesk workers level"
 
 
 def find_notes(settings: Settings) -> Iterator[str]:
