@@ -61,6 +61,7 @@ class ChatChannel:
         self.policy = policy
         self.tally = Tally()
         self.refusals = Tally()
+        self.ratings = Tally()
         self.buttons = Buttons(memory, secret=secret)
         self._desk = desk
         self._feedback = feedback
@@ -136,6 +137,7 @@ class ChatChannel:
         """Submit the message of a pressed button, or store the rating that it means."""
         if choice.rating:
             await self._feedback.give_feedback(choice.question, Feedback(rating=choice.rating))
+            self.ratings.add(choice.rating)
             return
         asked = self.name_question(
             choice.question.conversation_id, f"{choice.question.message_id}.{choice.number}"

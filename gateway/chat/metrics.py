@@ -10,6 +10,7 @@
 | refdesk_chat_declined_total   | channel, reason | messages that were not accepted:             |
 |                               |                 | `limited_minute`, `limited_day`: of one      |
 |                               |                 | person; `not_allowed`: not on the lists      |
+| refdesk_chat_feedback_total   | channel, rating | ratings of answers: `up`, `down`             |
 """
 
 from collections.abc import Iterator
@@ -40,7 +41,7 @@ class _Counts(Collector):
         yield family
 
 
-def push_metrics(channel: str, tally: Tally, refusals: Tally) -> CollectorRegistry:
+def push_metrics(channel: str, tally: Tally, refusals: Tally, ratings: Tally) -> CollectorRegistry:
     """Return a registry that reads the counts of a channel at each scrape."""
     registry = CollectorRegistry()
     what = "Replies that were shown or tried."
@@ -48,4 +49,6 @@ def push_metrics(channel: str, tally: Tally, refusals: Tally) -> CollectorRegist
     registry.register(_Counts(channel, tally, name=name, what=what, label="result"))
     what, name = "Messages that were not accepted.", "refdesk_chat_declined"
     registry.register(_Counts(channel, refusals, name=name, what=what, label="reason"))
+    what, name = "Ratings of answers.", "refdesk_chat_feedback"
+    registry.register(_Counts(channel, ratings, name=name, what=what, label="rating"))
     return registry

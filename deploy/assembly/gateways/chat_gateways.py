@@ -84,7 +84,10 @@ async def run_chat_channel(
             unavailable=(MemoryUnavailableError,),
         )
         async with (
-            serve_probes(runtime, push_metrics(channel.name, connector.tally, connector.refusals)),
+            serve_probes(
+                runtime,
+                push_metrics(channel.name, connector.tally, connector.refusals, connector.ratings),
+            ),
             connector.running(),
         ):
             yield connector

@@ -28,12 +28,13 @@ async def test_a_push_channel_reports_whether_it_can_accept_messages(tmp_path: P
     played, port = FakeServer(), free_port()
     endpoint = Endpoint(url="", durable=False, played=played)
     settings = settings_of(tmp_path, health_port=port)
-    tally, refusals = Tally(), Tally()
+    tally, refusals, ratings = Tally(), Tally(), Tally()
     tally.add("answered")
     refusals.add("limited_day")
+    ratings.add("down")
     async with (
         connect_runtime(settings, endpoint=endpoint) as post,
-        serve_probes(post, push_metrics("slack", tally, refusals)),
+        serve_probes(post, push_metrics("slack", tally, refusals, ratings)),
         httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client,
     ):
 
@@ -49,6 +50,7 @@ async def test_a_push_channel_reports_whether_it_can_accept_messages(tmp_path: P
     assert (alive.status_code, still_alive.status_code) == (200, 200)
     assert 'refdesk_chat_deliveries_total{channel="slack",result="answered"} 1.0' in metrics
     assert 'refdesk_chat_declined_total{channel="slack",reason="limited_day"} 1.0' in metrics
+    assert 'refdesk_chat_feedback_total{channel="slack",rating="down"} 1.0' in metrics
 
 
 async def test_nobody_is_answered_where_no_port_is_set(tmp_path: Path) -> None:
@@ -64,7 +66,7 @@ async def test_nobody_is_answered_where_no_port_is_set(tmp_path: Path) -> None:
 )
 def test_counts_are_those_of_the_moment_of_the_scrape(results: tuple[str, ...]) -> None:
     tally = Tally()
-    registry = push_metrics("telegram", tally, Tally())
+    registry = push_metrics("telegram", tally, Tally(), Tally())
     for result in results:
         tally.add(result)
 

@@ -1,0 +1,101 @@
+"""The product has no domain of its own: settings and documents alone make an assistant of one."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from fakeredis import FakeServer
+
+from broker.embedded.endpoint import Endpoint
+from config.settings import Settings
+from deploy.assembly.knowledge import open_knowledge
+from deploy.assembly.runtime import ROLES, connect_runtime, desks, run_ingestion, run_workers
+from gateway.desk import Message
+from knowledge.ingestion_report import PlainReport
+from tests.support.app_harness import settings_of
+
+pytestmark = pytest.mark.slow
+
+
+@dataclass(frozen=True)
+class Domain:
+    """An example domain: its name and scope are settings, its page is a document."""
+
+    name: str
+    scope: str
+    page: str
+    question: str
+    answer: str
+
+
+DOMAINS = {
+    "sms": Domain(
+        "SMS Platform Assistant",
+        "SMS platform configuration, API documentation, and routing procedures",
+        "# Routing rules\n\nTo add a routing rule, open Routing and choose New rule.\n\n"
+        "## Limits\n\nA routing rule may have up to eight conditions.\n",
+        "How many conditions may a routing rule have?",
+        "eight conditions",
+    ),
+    "device": Domain(
+        "Medical Device Assistant",
+        "medical device operation procedures and safety guidelines",
+        "# Infusion pump\n\nTo silence the alarm of the infusion pump, hold the blue button.\n\n"
+        "## Battery\n\nThe battery of the infusion pump lasts nine hours.\n",
+        "How long does the battery of the infusion pump last?",
+        "nine hours",
+    ),
+    "finance": Domain(
+        "Financial Services Assistant",
+        "financial product documentation and compliance procedures",
+        "# Savings account\n\nA savings account can be opened by every resident.\n\n"
+        "## Interest\n\nThe interest of a savings account is paid out in January.\n",
+        "When is the interest of a savings account paid out?",
+        "January",
+    ),
+}
+
+
+@pytest.fixture
+async def ingested(tmp_path: Path) -> Settings:
+    """Settings of the three assistants, each with a page of its domain."""
+    further = [
+        {"assistant": key, "domain_name": one.name, "domain_scope": one.scope}
+        for key, one in DOMAINS.items()
+    ]
+    settings = settings_of(tmp_path / "data", assistants=further)
+    for key, domain in DOMAINS.items():
+        folder = tmp_path / key
+        folder.mkdir()
+        (folder / "page.md").write_text(domain.page)
+        own = settings.model_copy(update={"assistant": key})
+        quiet = PlainReport(lambda _line: None)
+        assert (await run_ingestion(own, [folder], quiet)).added == 1
+    return settings
+
+
+async def test_each_example_domain_is_answered_in_and_declined_out_of_by_settings_alone(
+    ingested: Settings,
+) -> None:
+    endpoint = Endpoint(url="", durable=False, played=FakeServer())
+    async with (
+        connect_runtime(ingested, endpoint=endpoint) as runtime,
+        open_knowledge(ingested) as knowledge,
+        run_workers(runtime, ROLES, knowledge),
+    ):
+        replies = {
+            (assistant, asked): await desk.ask(Message(domain.question, asked, f"m-{asked}"))
+            for (_, assistant), desk in desks(runtime, "test").items()
+            if assistant in DOMAINS
+            for asked, domain in DOMAINS.items()
+        }
+
+    for (assistant, asked), reply in replies.items():
+        text = str(reply["text"])
+        if assistant == asked:
+            assert reply["outcome"] == "answered", (assistant, text)
+            assert DOMAINS[asked].answer in text
+        else:
+            assert reply["outcome"] == "refused", (assistant, asked, text)
+            assert reply["clarification_reason"] == "out_of_scope"
+            assert DOMAINS[assistant].name in text
