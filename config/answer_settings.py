@@ -2,7 +2,9 @@
 
 from typing import Literal, Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
+
+CHARACTERS_PER_TOKEN = 4
 
 
 class AnswerSettings(BaseModel):
@@ -26,8 +28,8 @@ class AnswerSettings(BaseModel):
     max_context_length: int = Field(
         3500,
         ge=200,
-        description="maximum context of an answer in tokens (a token: 4 bytes of UTF-8); a "
-        "repeated search adds up to half of it",
+        description="maximum context of an answer in tokens (a token: 4 bytes of UTF-8), or in "
+        "characters with the suffix `c`: `14000c`; a repeated search adds up to half of it",
     )
     history_turns: int = Field(
         6, ge=0, le=50, description="number of previous turns that agents receive"
@@ -63,6 +65,15 @@ class AnswerSettings(BaseModel):
     agent_attempts: int = Field(
         3, ge=1, description="maximum number of runs of a failing agent, including the first"
     )
+
+    @field_validator("max_context_length", mode="before")
+    @classmethod
+    def _convert_characters(cls, value: object) -> object:
+        """Return a number of characters, `14000c`, in tokens; anything else is unchanged."""
+        text = value.strip() if isinstance(value, str) else ""
+        if not text.endswith("c") or not text[:-1].isdecimal():
+            return value
+        return int(text[:-1]) // CHARACTERS_PER_TOKEN
 
     @model_validator(mode="after")
     def _agents_end_before_the_deadline(self) -> Self:

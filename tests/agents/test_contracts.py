@@ -130,3 +130,15 @@ def test_every_attribute_that_names_an_agent_is_really_used_by_it() -> None:
     ]
 
     assert idle == []
+
+
+def test_agents_that_wait_for_models_or_the_index_have_several_instances_by_default() -> None:
+    single = {spec.role for spec in SPECS if spec.instances == 1}
+
+    assert single == {Role.LANG, Role.COMMAND, Role.AUGMENTATION}
+    for spec in SPECS:
+        waits = spec.model_task is not None or spec.needs_index
+        assert (spec.instances >= 2) == waits, spec.role
+        assert Settings().instances_of(spec.role.value) == spec.instances
+    assert Settings().instances_of(Role.MANAGER.value) == 1
+    assert Settings(instances={"quality": 5}).instances_of("quality") == 5
