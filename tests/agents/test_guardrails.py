@@ -109,16 +109,36 @@ async def test_a_question_the_documents_do_not_cover_is_declined_with_what_the_d
     assert "Example SMS" in writes.clarification_message
 
 
-async def test_strictness_decides_about_the_questions_in_between() -> None:
+@pytest.mark.parametrize(
+    ("coverage", "accepted"),
+    [
+        (0.1, set()),
+        (0.3, {"low"}),
+        (0.6, {"low", "medium"}),
+        (0.8, {"low", "medium", "high"}),
+    ],
+)
+async def test_strictness_decides_about_the_questions_in_between(
+    coverage: float, accepted: set[str]
+) -> None:
+    levels: tuple[Strictness, ...] = ("low", "medium", "high")
     verdicts = {
-        strictness: (
-            await guard("Does the roof leak?", searcher=Covering(0.45), strictness=strictness)
-        ).within_scope
-        for strictness in ("low", "medium", "high")
+        level: await guard("Does the roof leak?", searcher=Covering(coverage), strictness=level)
+        for level in levels
     }
 
-    assert verdicts["low"]
-    assert not verdicts["high"]
+    assert {level for level, writes in verdicts.items() if writes.within_scope} == accepted
+
+
+async def test_a_model_is_told_the_strictness_and_what_is_certain_is_asked_at_the_highest() -> None:
+    medium, high = Rule(), Rule()
+    certain = Covering(0.99)
+
+    await guard("A rule?", model=medium, searcher=certain, skips_certain=True)
+    await guard("A rule?", model=high, searcher=certain, skips_certain=True, strictness="high")
+
+    assert [inputs.strictness for inputs in high.asked] == ["high"]
+    assert medium.asked == []
 
 
 @pytest.mark.parametrize("text", ["Hello!", "Danke", "¿Cómo estás?", "Спасибо!", "你好", "नमस्ते"])
