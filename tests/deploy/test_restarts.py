@@ -263,9 +263,11 @@ def serving(data: Path, *words: str) -> Iterator["subprocess.Popen[bytes]"]:
         stdout=subprocess.PIPE,
     ) as process:
         assert process.stdout is not None
-        assert b"working as" in process.stdout.readline()
-        yield process
-        process.kill()
+        try:
+            assert b"working as" in process.stdout.readline()
+            yield process
+        finally:
+            process.kill()
 
 
 async def test_commands_at_once_share_one_server_and_the_last_one_stops_it(
