@@ -129,7 +129,7 @@ async def test_ratings_are_kept_and_thanked_for(desk: SlackHarness) -> None:
     question = desk.connector.name_question(f"T1:C1:{event['ts']}", event["ts"])
     kept = StoredConversations(desk.harness.client, shards=1, ttl_seconds=600)
     assert (await kept.feedback(question))[event["ts"]].rating == "up"
-    assert desk.door.ratings.counts == {"up": 1}
+    assert desk.connector.ratings.counts == {"up": 1}
     assert desk.api.whispers[0]["text"] == TEXTS.text("push_thanks", "en")
 
 
