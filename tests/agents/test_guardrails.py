@@ -130,7 +130,9 @@ async def test_strictness_decides_about_the_questions_in_between(
     assert {level for level, writes in verdicts.items() if writes.within_scope} == accepted
 
 
-async def test_a_model_is_told_the_strictness_and_what_is_certain_is_asked_at_the_highest() -> None:
+async def test_a_model_is_given_the_strictness_and_what_is_certain_is_asked_at_the_highest() -> (
+    None
+):
     medium, high = Rule(), Rule()
     certain = Covering(0.99)
 

@@ -28,7 +28,7 @@ async def server() -> AsyncIterator[ModelServer]:
 
 
 @pytest.mark.parametrize(("seconds", "from_cache"), [(600, True), (0, False)])
-async def test_the_journal_tells_whether_a_search_was_found_in_the_cache(
+async def test_the_journal_shows_whether_a_search_was_found_in_the_cache(
     open_app: OpenApp, seconds: int, from_cache: bool
 ) -> None:
     async with open_app(search_cache_seconds=seconds) as harness:

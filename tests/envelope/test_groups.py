@@ -3,7 +3,7 @@ import pytest
 from envelope.question import LONGEST_GROUP, MOST_GROUPS, has_all, may_read, parse_groups
 
 
-def test_names_of_groups_are_told_apart_by_case_and_stand_in_order() -> None:
+def test_names_of_groups_differ_by_case_and_are_in_order() -> None:
     assert parse_groups(["sales", " HR ", "hr", "sales"]) == ("HR", "hr", "sales")
 
 

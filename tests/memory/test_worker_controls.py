@@ -1,4 +1,4 @@
-"""What operators tell running worker processes, which read it when they announce themselves."""
+"""The instructions of operators, which running workers read when they announce themselves."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`refdesk workers`: what operators tell running workers."""
+"""`refdesk workers`: the controls of running workers."""
 
 import json
 from collections.abc import Iterator
@@ -53,12 +53,12 @@ def test_a_drained_desk_runs_nothing_until_it_is_resumed(elsewhere: Path, run: R
 
 def test_running_workers_log_from_another_level(elsewhere: Path, run: Run) -> None:
     with working(elsewhere, run) as worker:
-        told = run("workers", "level", "info")
+        changed = run("workers", "level", "info")
         run("workers", "reload-prompts")
         assert worker.stderr is not None
         first = json.loads(worker.stderr.readline())
 
-    assert (told.status, first["event"]) == (0, "prompts_reloaded")
+    assert (changed.status, first["event"]) == (0, "prompts_reloaded")
 
 
 @pytest.mark.parametrize(
