@@ -233,29 +233,47 @@ def _as_it_came(text: str, why: str) -> Writes:
 
 def _take_combined(reads: Reads, protected: Protected, found: understand.Output) -> Writes:
     """Return the results of a combined call; raise `UnusableTranslationError` without a text."""
-    try:
-        text_eng = protected.restore(found.text_eng) if found.text_eng.strip() else reads.text
-    except PlaceholderLost as lost:
-        raise UnusableTranslationError(str(lost)) from lost
-    if not found.text_eng.strip() and reads.language != ENGLISH:
-        raise UnusableTranslationError(
-            f"expected a text in English, found none for one in {reads.language!r}"
-        )
-    corrections = tuple(protected.restore_some(note) for note in found.corrections)
+    more = found.details or understand.RareDetails()
+    text_eng = _read_text_eng(reads, protected, found, more.text_eng)
+    corrections = tuple(protected.restore_some(note) for note in more.corrections)
+    leans_on_newest = found.context_type == "follow_up" and not more.related_turns
     return Writes(
         text_eng=text_eng,
-        translation_confidence=found.confidence,
+        translation_confidence=more.confidence,
         corrections_made=bool(corrections),
         corrections=corrections,
         understanding=Understanding(
             canonical_question=protected.restore_some(found.canonical_question).strip() or text_eng,
-            assumption=protected.restore_some(found.assumption),
-            questions=tuple(protected.restore_some(question) for question in found.questions),
-            **found.model_dump(include=_CARRIED),
+            context_type=found.context_type,
+            related_turns=(1,) if leans_on_newest else more.related_turns,
+            assumption=protected.restore_some(more.assumption),
+            questions=tuple(protected.restore_some(question) for question in more.questions),
+            verdict=found.verdict,
+            verdict_confidence=0.0 if found.verdict is None else more.verdict_confidence,
+            **more.model_dump(include=_CARRIED),
         ),
         decided_by="combined_call",
     )
 
 
-_RESTORED = {"canonical_question", "assumption", "questions"}
-_CARRIED = set(Understanding.model_fields) - _RESTORED
+_CARRIED = {"clarification_result", "act", "style", "answer_language", "analysis"}
+
+
+def _read_text_eng(reads: Reads, protected: Protected, found: understand.Output, given: str) -> str:
+    """Return the turn in English.
+
+    Unless the call gave it, that is an English turn that leans on another one, as it was typed;
+    any other turn means its canonical question.
+    """
+    stays = reads.language == ENGLISH and found.context_type != "new_topic"
+    text = given.strip() or ("" if stays else found.canonical_question.strip())
+    if not text:
+        if reads.language == ENGLISH:
+            return reads.text
+        raise UnusableTranslationError(
+            f"expected a text in English, found none for one in {reads.language!r}"
+        )
+    try:
+        return protected.restore(text)
+    except PlaceholderLost as lost:
+        raise UnusableTranslationError(str(lost)) from lost
