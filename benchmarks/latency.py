@@ -80,6 +80,8 @@ SETTINGS = (
     Setting("follow-up, English", tuple(FOLLOW_UPS), DOCUMENTS, before=FIRST),
     Setting("English, a scope narrower than the documents", FIRST),
     Setting("English, vendor's embeddings", FIRST, VENDOR_VECTORS),
+    Setting("German, vendor's embeddings", tuple(GERMAN), VENDOR_VECTORS),
+    Setting("follow-up, vendor's embeddings", tuple(FOLLOW_UPS), VENDOR_VECTORS, before=FIRST),
 )
 
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from deploy.assembly.knowledge import Knowledge
     from knowledge.port import Searcher
+    from knowledge.search.early_embedding import EarlyEmbedding
     from worker.monitoring.metrics import PrometheusMeter
 
 AnyAgent = Agent[Any, Any]
@@ -53,6 +54,7 @@ class AgentFactory:
     detector: Detector
     read_languages: Callable[[tuple[str, ...]], Awaitable[Mapping[str, float]]]
     drafts: DraftPublisher | None = None
+    early_embedding: "EarlyEmbedding | None" = None
 
     def agent(self, role: str) -> AnyAgent:
         """Return the agent of a role; imports the agent's module."""
@@ -142,7 +144,14 @@ async def make_worker_specs(
     counted = SilentMeter() if meter is None else meter
     publisher = None if drafts is None else RunDrafts(drafts, counted.count_fallback)
     pipeline = HandlerPipeline(
-        factories=_make_factories(settings, knowledge, find_models, publisher, stack),
+        factories=_make_factories(
+            settings,
+            knowledge,
+            find_models,
+            publisher,
+            stack,
+            _make_early_embedding(settings, knowledge, client),
+        ),
         manager=make_manager(settings, _memory(settings, client)) if MANAGER in roles else None,
         limit_seconds=settings.agent_timeout_seconds,
         calls=HopCalls(meter),
@@ -160,6 +169,28 @@ async def make_worker_specs(
     return specs
 
 
+def _make_early_embedding(
+    settings: Settings, knowledge: "Knowledge | None", client: "Redis"
+) -> "EarlyEmbedding | None":
+    """Return the early embedding by a vendor; None for a model on this machine.
+
+    A process without an index shares the vectors through Redis with those that search.
+    """
+    if not settings.embed_early or not settings.has_vendor_embedding:
+        return None
+    from deploy.assembly.knowledge import make_embedder
+    from deploy.assembly.models import share_vectors
+    from knowledge.search.early_embedding import EarlyEmbedding
+    from knowledge.search.question_vectors import QuestionVectors
+
+    embedder = make_embedder(settings) if knowledge is None else knowledge.embedder
+    if not isinstance(embedder, QuestionVectors):
+        return None
+    if knowledge is None:
+        share_vectors(embedder, settings, client)
+    return EarlyEmbedding(embedder)
+
+
 def _check_prompts(settings: Settings) -> None:
     """Load the prompts of every assistant's own folder; raises `PromptError` for a wrong one."""
     from deploy.assembly.assistant_prompts import load_overriding_prompts
@@ -174,6 +205,7 @@ def _make_factories(
     find_models: Callable[[Settings], Callable[[str], Model]],
     publisher: DraftPublisher | None,
     stack: AsyncExitStack,
+    early_embedding: "EarlyEmbedding | None",
 ) -> dict[Assistant, AgentFactory]:
     """Return a factory for each assistant, which has only the assistant's own documents.
 
@@ -197,6 +229,7 @@ def _make_factories(
             detector,
             CorpusLanguages(one, known, stack).read,
             None if one.release == "approved" else publisher,
+            early_embedding,
         )
 
     return {(one.tenant, one.assistant): make(one) for one in every}

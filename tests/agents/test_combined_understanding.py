@@ -15,7 +15,8 @@ from envelope.conversation import Pause, Turn
 from envelope.outcome import Wrote
 from envelope.understanding import Understanding
 from knowledge.language.detector import ScriptAndNgramDetector
-from knowledge.port import Findings, SearchRequest
+from knowledge.port import CALIBRATION, Findings, SearchRequest
+from knowledge.search.levels import SEMANTIC
 from llm.errors import UnreadableOutput
 from llm.scripted import Scripted, ScriptedModel
 from llm.tasks import essence, scope, translate
@@ -36,12 +37,18 @@ def make_found(question: str = ENGLISH, **parts: Any) -> Output:
 class Covering:
     """A searcher whose documents cover every question equally well."""
 
-    def __init__(self, coverage: float) -> None:
+    def __init__(self, coverage: float, *fallbacks: str) -> None:
         self._coverage = coverage
+        self._fallbacks = fallbacks
 
     async def search(self, request: SearchRequest) -> Findings:
         return Findings(
-            hits=(), quality="good", answerability=0.9, coverage=self._coverage, ambiguity=0.0
+            hits=(),
+            quality="good",
+            answerability=0.9,
+            coverage=self._coverage,
+            ambiguity=0.0,
+            fallbacks=self._fallbacks,
         )
 
 
@@ -293,16 +300,23 @@ async def test_a_combined_call_without_a_verdict_lets_nothing_through() -> None:
 
 
 @pytest.mark.parametrize(
-    ("coverage", "strictness", "calls"),
-    [(0.99, "medium", 0), (0.97, "medium", 1), (0.99, "high", 1)],
+    ("coverage", "strictness", "fallbacks", "calls"),
+    [
+        (0.99, "medium", (), 0),
+        (0.97, "medium", (), 1),
+        (0.99, "high", (), 1),
+        (0.99, "medium", (CALIBRATION,), 1),
+        (0.99, "medium", (SEMANTIC,), 1),
+    ],
+    ids=["certain", "not quite", "strict", "uncalibrated embedding model", "not embedded"],
 )
 async def test_a_question_that_the_documents_certainly_cover_needs_no_verdict_of_a_model(
-    coverage: float, strictness: scope.Strictness, calls: int
+    coverage: float, strictness: scope.Strictness, fallbacks: tuple[str, ...], calls: int
 ) -> None:
     model = ScriptedModel([scope.Output(verdict="within", confidence=0.9, analysis="")])
     agent = GuardrailsAgent(
         model=model,
-        searcher=Covering(coverage),
+        searcher=Covering(coverage, *fallbacks),
         domain_name="Example SMS",
         strictness=strictness,
         skips_certain=True,
