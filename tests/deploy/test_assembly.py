@@ -28,7 +28,12 @@ VENDOR_EMBEDDING = "text-embedding-3-small@openai"
 async def test_an_embedding_model_that_is_not_calibrated_is_named_at_the_start_and_in_the_status(
     tmp_path: Path, embedding: str, is_named: bool
 ) -> None:
-    settings = settings_of(tmp_path / "data", embedding_model=embedding, openai_api_key="none")
+    settings = settings_of(
+        tmp_path / "data",
+        embedding_model=embedding,
+        openai_api_key="none",
+        openai_base_url="http://127.0.0.1:9/v1",
+    )
 
     with capture_logs() as logged:
         async with open_knowledge(settings):
