@@ -13,6 +13,7 @@ from envelope.role import Role
 if TYPE_CHECKING:
     from knowledge.language.port import Detector
     from knowledge.port import Searcher
+    from knowledge.search.early_embedding import EarlyEmbedding
     from llm.port import Model
 
 R = TypeVar("R", bound=BaseModel)
@@ -60,6 +61,11 @@ class AgentParts(Protocol[S]):
     @property
     def searcher(self) -> "Searcher":
         """The search in the assistant's documents; raises `LookupError` without an index."""
+        ...
+
+    @property
+    def early_embedding(self) -> "EarlyEmbedding | None":
+        """Embeds a question before its search; None if no vendor embeds, or if it must wait."""
         ...
 
     @property

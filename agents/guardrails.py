@@ -1,6 +1,6 @@
 """Decides whether a question is within the scope of the desk."""
 
-from typing import Literal, Protocol, Self
+from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from pydantic import BaseModel, Field
 
@@ -17,6 +17,9 @@ from llm.offline.attacks.injection import BUDGET_SECONDS, inspect_within
 from llm.offline.scope_rules import ACCEPTED_COVERAGE, CERTAIN_COVERAGE, LEAST_COVERAGE
 from llm.port import Model
 from llm.tasks.scope import TASK, Inputs, Output, Strictness
+
+if TYPE_CHECKING:
+    from knowledge.search.early_embedding import EarlyEmbedding
 
 _NEAREST = 5
 _CERTAIN = 0.95
@@ -81,7 +84,11 @@ class GuardrailsAgent(Agent[Reads, Writes]):
 
     With `skips_certain`, a question that the documents almost certainly cover is within scope
     without a model call, unless the strictness is high. It requires that the documents define the
-    scope: coverage does not show whether a question is within a narrower one.
+    scope: coverage does not show whether a question is within a narrower one. And it requires a
+    calibrated embedding model: coverage by words alone is never certain.
+
+    With an `early_embedding` the documents are searched by words, and a vendor embeds the question
+    for the search stage while the scope model judges.
 
     The verdict of a combined call is given without the documents. It counts if the coverage agrees
     with it; otherwise a call with the findings decides, and `asked_again` states the reason.
@@ -101,9 +108,11 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         strictness: Strictness = "medium",
         inspection_seconds: float = BUDGET_SECONDS,
         skips_certain: bool = False,
+        early_embedding: "EarlyEmbedding | None" = None,
     ) -> None:
         self._model = model
         self._searcher = searcher
+        self._early = early_embedding
         self._domain_name = domain_name
         self._domain_scope = domain_scope
         self._strictness = strictness
@@ -121,18 +130,26 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             skips_certain=(
                 parts.settings.skip_certain_calls and parts.settings.has_scope_of_documents
             ),
+            early_embedding=parts.early_embedding,
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        # A combined call has had the question embedded while it ran.
+        if self._early is None or reads.understanding is not None:
+            return Wrote(await self._judge(reads))
+        async with self._early.during(self._request(reads)):
+            return Wrote(await self._judge(reads))
+
+    async def _judge(self, reads: Reads) -> Writes:
         inspection = await inspect_within(self._inspection_seconds, reads.text, reads.text_eng)
         writes = await self._verdict(reads, inspection.kinds)
         if not inspection.is_complete:
             writes = writes.model_copy(update=_note_unread_rest(writes, self._inspection_seconds))
-        return Wrote(writes)
+        return writes
 
     async def _verdict(self, reads: Reads, signs: tuple[str, ...]) -> Writes:
         try:
-            findings = await self._searcher.search(_request(reads))
+            findings = await self._searcher.search(self._request(reads))
         except KnowledgeError as error:
             return _unsearchable(error)
         reason = find_refusal_reason(
@@ -142,7 +159,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             return _refuse(reason, findings, "there are no documents")
         if signs:
             return await self._weigh_signs(reads, findings, signs)
-        if self._skips_certain and reason is None and findings.coverage >= CERTAIN_COVERAGE:
+        if self._skips_certain and reason is None and _is_certainly_covered(findings):
             return self._apply_verdict(_judge_covered(findings))
         part = reads.understanding
         why = "" if part is None else _find_doubt(part, findings, self._strictness)
@@ -195,6 +212,18 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             signs=signs,
         )
 
+    def _request(self, reads: Reads) -> SearchRequest:
+        return SearchRequest(
+            question=reads.canonical_question,
+            text=reads.text,
+            text_eng=reads.text_eng,
+            language=reads.language or None,
+            related=reads.related_history,
+            limit=_NEAREST,
+            groups=reads.groups,
+            by_words=self._early is not None,
+        )
+
     def _apply_verdict(self, found: Output) -> Writes:
         if found.verdict == "unclear":
             return self._ask_back(found.analysis, found.confidence)
@@ -232,6 +261,10 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         return f"{self._domain_name} ({scope})" if scope else self._domain_name
 
 
+def _is_certainly_covered(findings: Findings) -> bool:
+    return findings.are_calibrated and findings.coverage >= CERTAIN_COVERAGE
+
+
 def _judge_covered(findings: Findings) -> Output:
     covered = f"the documents cover it with {findings.coverage:.2f}"
     return Output(verdict="within", confidence=findings.coverage, analysis=covered)
@@ -254,18 +287,6 @@ def _note_decision(
 ) -> Writes:
     noted = {"decided_by": decided_by} | ({"asked_again": why} if why else {})
     return writes.model_copy(update=noted)
-
-
-def _request(reads: Reads) -> SearchRequest:
-    return SearchRequest(
-        question=reads.canonical_question,
-        text=reads.text,
-        text_eng=reads.text_eng,
-        language=reads.language or None,
-        related=reads.related_history,
-        limit=_NEAREST,
-        groups=reads.groups,
-    )
 
 
 def _unsearchable(error: KnowledgeError) -> Writes:

@@ -13,7 +13,7 @@ from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import FoundPart, SearchResult, SearchStats
 from knowledge.errors import KnowledgeError
-from knowledge.port import ContextSection, Findings, Searcher, SearchRequest
+from knowledge.port import ANSWER_CHARACTERS, ContextSection, Findings, Searcher, SearchRequest
 from knowledge.search.context.token_count import count_tokens
 from knowledge.search.refusals import find_refusal_reason
 from llm.offline.dialogue.subjects import names_no_subject
@@ -26,7 +26,6 @@ _BETWEEN = "\n\n"
 _REPEATED = "repeated_search"
 """The fallback that is counted when a repeated search fails."""
 _OPTIONS = 5
-_ANSWER_CHARACTERS = 500
 _MERE_REPLY = 3
 _MISSING = re.compile(r"[\"“«„]([^\"”»“]{3,60})[\"”»“]")
 
@@ -133,7 +132,7 @@ class SearchAgent(Agent[Reads, Writes]):
             language=reads.language or None,
             related=reads.related_history,
             turns=len(reads.history) - len(answers),
-            previous_answer=answers[-1][:_ANSWER_CHARACTERS] if answers and leans_back else "",
+            previous_answer=answers[-1][:ANSWER_CHARACTERS] if answers and leans_back else "",
             limit=self._limit * (1 + reads.attempt),
             attempt=reads.attempt,
             exclude=_already_used(reads) if reads.attempt else (),

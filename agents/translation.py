@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, Self
+from functools import partial
+from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from pydantic import BaseModel, Field
 
@@ -14,13 +15,22 @@ from envelope.understanding import Understanding
 from knowledge.language.certainty import ENGLISH, is_certainly_english
 from knowledge.language.port import Detector
 from knowledge.language.protecting import PlaceholderLost, Protected, protect
+from knowledge.port import ANSWER_CHARACTERS, SearchRequest
 from llm.errors import ModelError
 from llm.offline.essence_rules import stands_alone
 from llm.offline.replies import plain_reply
+from llm.partial_answers.following import ask_and_follow
+from llm.partial_answers.question_reader import QuestionReader
+from llm.partial_answers.text_listener import TextListener
 from llm.port import Model
 from llm.tasks import essence, understand
 from llm.tasks.scope import Strictness
 from llm.tasks.translate import TASK, Inputs, Output
+
+if TYPE_CHECKING:
+    from knowledge.search.early_embedding import EarlyEmbedding
+
+EarlyResult = Literal["", "kept", "discarded"]
 
 
 class Reads(BaseModel, frozen=True):
@@ -47,6 +57,7 @@ class Writes(BaseModel, frozen=True):
     understanding: Understanding | None = None
     decided_by: Literal["rules", "combined_call", "own_call"]
     asked_again: str = ""
+    early_embedding: EarlyResult = ""
 
 
 class TranslationSettings(Protocol):
@@ -93,6 +104,10 @@ class TranslationAgent(Agent[Reads, Writes]):
     configured, also returns essence and scope, and `understanding` carries these results. If it
     returns no usable translation, the agent makes a call for the translation alone, and
     `asked_again` states the reason.
+
+    With an `early_embedding`, a vendor embeds the question as soon as the combined call has written
+    it, while it writes the rest. `early_embedding` is "discarded" if the call ends with another
+    question.
     """
 
     role = Role.TRANSLATION
@@ -106,11 +121,13 @@ class TranslationAgent(Agent[Reads, Writes]):
         product_names: Sequence[str] = (),
         detector: Detector | None = None,
         combined: CombinedCall | None = None,
+        early_embedding: "EarlyEmbedding | None" = None,
     ) -> None:
         self._model = model
         self._product_names = tuple(product_names)
         self._detector = detector
         self._combined = combined
+        self._early = early_embedding
 
     @classmethod
     def make(cls, parts: AgentParts[TranslationSettings]) -> Self:
@@ -128,6 +145,7 @@ class TranslationAgent(Agent[Reads, Writes]):
             product_names=settings.product_names,
             detector=parts.detector if settings.skip_certain_calls else None,
             combined=combined,
+            early_embedding=parts.early_embedding,
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
@@ -139,20 +157,32 @@ class TranslationAgent(Agent[Reads, Writes]):
         )
         if is_english and _stands_alone(reads):
             return Wrote(_keep_unchanged(reads.text))
-        asked_again = ""
-        if self._combined is not None:
-            try:
-                return Wrote(await self._ask_combined(self._combined, reads, protected))
-            except (ModelError, UnusableTranslationError) as error:
-                asked_again = f"{type(error).__name__}: {error}"
-        if is_english:
-            return Wrote(_note_own_call(_keep_unchanged(reads.text), asked_again))
-        inputs = Inputs(text=protected.text, language=reads.language)
         try:
-            found = (await self._model.ask(TASK, inputs)).output
+            return Wrote(await self._ask(reads, protected, is_english=is_english))
         except ModelError as error:
             return GaveUp(f"{type(error).__name__}: {error}")
-        return Wrote(_note_own_call(_restore(reads.text, protected, found), asked_again))
+
+    async def _ask(self, reads: Reads, protected: Protected, *, is_english: bool) -> Writes:
+        """Return the results of the combined call, else those of a call for the translation."""
+        if self._combined is None:
+            return await self._ask_own(reads, protected, is_english=is_english)
+        reader = QuestionReader(partial(self._embed_early, reads, protected))
+        try:
+            return await self._ask_combined(self._combined, reads, protected, reader)
+        except (ModelError, UnusableTranslationError) as error:
+            noted: dict[str, str] = {"asked_again": f"{type(error).__name__}: {error}"}
+        if reader.question is not None:
+            noted["early_embedding"] = "discarded"
+        writes = await self._ask_own(reads, protected, is_english=is_english)
+        return writes.model_copy(update=noted)
+
+    async def _ask_own(self, reads: Reads, protected: Protected, *, is_english: bool) -> Writes:
+        """Return the translation of a call for it alone; certain English needs none."""
+        if is_english:
+            return _keep_unchanged(reads.text)
+        inputs = Inputs(text=protected.text, language=reads.language)
+        found = (await self._model.ask(TASK, inputs)).output
+        return _restore(reads.text, protected, found)
 
     def _is_plain_reply(self, reads: Reads) -> bool:
         """Return whether rules recognise the turn as a button, a number or a stop word."""
@@ -161,7 +191,7 @@ class TranslationAgent(Agent[Reads, Writes]):
         return plain_reply(reads.text, reads.open_pause) is not None
 
     async def _ask_combined(
-        self, combined: CombinedCall, reads: Reads, protected: Protected
+        self, combined: CombinedCall, reads: Reads, protected: Protected, reader: QuestionReader
     ) -> Writes:
         inputs = understand.Inputs(
             text=protected.text,
@@ -173,8 +203,21 @@ class TranslationAgent(Agent[Reads, Writes]):
             domain_scope=combined.domain_scope,
             strictness=combined.strictness,
         )
-        found = (await combined.model.ask(understand.TASK, inputs)).output
-        return _take_combined(reads, protected, found)
+        ask = partial(combined.model.ask, understand.TASK, inputs)
+        if self._early is None:
+            return _take_combined(reads, protected, (await ask()).output)
+        given = await ask_and_follow(TextListener(understand.TASK.name), ask, reader.read)
+        writes = _take_combined(reads, protected, given.output)
+        if reader.question is None:
+            return writes
+        is_kept = reader.question == given.output.canonical_question
+        early: EarlyResult = "kept" if is_kept else "discarded"
+        return writes.model_copy(update={"early_embedding": early})
+
+    async def _embed_early(self, reads: Reads, protected: Protected, question: str) -> None:
+        """Have the texts embedded that the search of a question is likely to need."""
+        if self._early is not None:
+            await self._early.embed(_predict_search(reads, protected, question))
 
 
 class UnusableTranslationError(ValueError):
@@ -200,9 +243,15 @@ def _keep_unchanged(text: str) -> Writes:
     return Writes(text_eng=text, translation_confidence=1.0, decided_by="rules")
 
 
-def _note_own_call(writes: Writes, why: str) -> Writes:
-    """Return `writes` with the reason for a call for the translation alone."""
-    return writes.model_copy(update={"asked_again": why}) if why else writes
+def _predict_search(reads: Reads, protected: Protected, question: str) -> SearchRequest:
+    """Return the search of a question that leans on the newest turn, if there is one."""
+    inputs = essence.Inputs(text=reads.text, history=reads.history)
+    answers = [turn.text for turn in reads.history if turn.speaker == "assistant"]
+    return SearchRequest(
+        question=(protected.restore_some(question).strip() or reads.text).strip(),
+        related=inputs.earlier[:1],
+        previous_answer=answers[-1][:ANSWER_CHARACTERS] if answers else "",
+    )
 
 
 def _restore(text: str, protected: Protected, found: Output) -> Writes:
@@ -233,29 +282,47 @@ def _as_it_came(text: str, why: str) -> Writes:
 
 def _take_combined(reads: Reads, protected: Protected, found: understand.Output) -> Writes:
     """Return the results of a combined call; raise `UnusableTranslationError` without a text."""
-    try:
-        text_eng = protected.restore(found.text_eng) if found.text_eng.strip() else reads.text
-    except PlaceholderLost as lost:
-        raise UnusableTranslationError(str(lost)) from lost
-    if not found.text_eng.strip() and reads.language != ENGLISH:
-        raise UnusableTranslationError(
-            f"expected a text in English, found none for one in {reads.language!r}"
-        )
-    corrections = tuple(protected.restore_some(note) for note in found.corrections)
+    more = found.details or understand.RareDetails()
+    text_eng = _read_text_eng(reads, protected, found, more.text_eng)
+    corrections = tuple(protected.restore_some(note) for note in more.corrections)
+    leans_on_newest = found.context_type == "follow_up" and not more.related_turns
     return Writes(
         text_eng=text_eng,
-        translation_confidence=found.confidence,
+        translation_confidence=more.confidence,
         corrections_made=bool(corrections),
         corrections=corrections,
         understanding=Understanding(
             canonical_question=protected.restore_some(found.canonical_question).strip() or text_eng,
-            assumption=protected.restore_some(found.assumption),
-            questions=tuple(protected.restore_some(question) for question in found.questions),
-            **found.model_dump(include=_CARRIED),
+            context_type=found.context_type,
+            related_turns=(1,) if leans_on_newest else more.related_turns,
+            assumption=protected.restore_some(more.assumption),
+            questions=tuple(protected.restore_some(question) for question in more.questions),
+            verdict=found.verdict,
+            verdict_confidence=0.0 if found.verdict is None else more.verdict_confidence,
+            **more.model_dump(include=_CARRIED),
         ),
         decided_by="combined_call",
     )
 
 
-_RESTORED = {"canonical_question", "assumption", "questions"}
-_CARRIED = set(Understanding.model_fields) - _RESTORED
+_CARRIED = {"clarification_result", "act", "style", "answer_language", "analysis"}
+
+
+def _read_text_eng(reads: Reads, protected: Protected, found: understand.Output, given: str) -> str:
+    """Return the turn in English.
+
+    Unless the call gave it, that is an English turn that leans on another one, as it was typed;
+    any other turn means its canonical question.
+    """
+    stays = reads.language == ENGLISH and found.context_type != "new_topic"
+    text = given.strip() or ("" if stays else found.canonical_question.strip())
+    if not text:
+        if reads.language == ENGLISH:
+            return reads.text
+        raise UnusableTranslationError(
+            f"expected a text in English, found none for one in {reads.language!r}"
+        )
+    try:
+        return protected.restore(text)
+    except PlaceholderLost as lost:
+        raise UnusableTranslationError(str(lost)) from lost

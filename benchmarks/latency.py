@@ -7,6 +7,8 @@ medians. `--sentences` is the length of the answers. A token is four characters.
 
 The first text is that of a draft, or of the approved answer. `models` is the part of the time
 during which at least one call was open; the rest is Refdesk's own, and depends on the machine.
+Round trips are those of the desk to Redis, and processor time is that of its process, from the
+question to its end; both include what an idle desk needs meanwhile.
 """
 
 import argparse
@@ -23,7 +25,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from benchmarks.gateway import EXAMPLES, Bench
-from benchmarks.harness.server import private_redis
+from benchmarks.harness.counting_proxy import Count, counting_proxy
+from benchmarks.harness.server import private_server
 from benchmarks.latency_server import EMBEDDINGS, LatencyServer, TimedCall, run_server
 from benchmarks.resuming_client import ResumedAnswer, ResumingClient
 
@@ -80,6 +83,8 @@ SETTINGS = (
     Setting("follow-up, English", tuple(FOLLOW_UPS), DOCUMENTS, before=FIRST),
     Setting("English, a scope narrower than the documents", FIRST),
     Setting("English, vendor's embeddings", FIRST, VENDOR_VECTORS),
+    Setting("German, vendor's embeddings", tuple(GERMAN), VENDOR_VECTORS),
+    Setting("follow-up, vendor's embeddings", tuple(FOLLOW_UPS), VENDOR_VECTORS, before=FIRST),
 )
 
 
@@ -93,6 +98,8 @@ class Waited:
     outcome: str
     retracted: int
     calls: tuple[TimedCall, ...]
+    round_trips: int
+    processor_seconds: float
 
     def count_model_seconds(self, until: float) -> float:
         """Return for how many of the first `until` seconds at least one call was open."""
@@ -132,6 +139,8 @@ COLUMNS: Mapping[str, Callable[[Waited], float]] = {
     "calls": lambda one: len(one.calls),
     "prompt tokens": lambda one: one.own_prompt_tokens,
     "and with the documents": lambda one: one.prompt_tokens,
+    "round trips": lambda one: one.round_trips,
+    "processor (ms)": lambda one: round(1000 * one.processor_seconds),
 }
 
 _SECONDS = frozenset([*COLUMNS][:4])
@@ -175,10 +184,11 @@ async def _measure_all(
 async def _measure(setting: Setting, sentences: int, more: Mapping[str, str]) -> list[Waited]:
     """Ask the questions of one setting, one after the other, each in its own conversation."""
     server = LatencyServer(dict(GERMAN), dict(FOLLOW_UPS), sentences)
-    with private_redis() as redis, tempfile.TemporaryDirectory() as folder:
+    with private_server() as redis, tempfile.TemporaryDirectory() as folder:
+        counted = redis.folder / "counted.sock"
         async with run_server(server):
             bench = Bench(
-                redis,
+                f"unix://{counted}",
                 Path(folder),
                 GEN_MODEL=MODEL,
                 OPENAI_API_KEY="none",
@@ -186,29 +196,52 @@ async def _measure(setting: Setting, sentences: int, more: Mapping[str, str]) ->
                 MODEL_CACHE_SECONDS="0",
                 **{**setting.settings, **more},
             )
-            await asyncio.to_thread(bench.refdesk, "ingest", str(EXAMPLES))
-            process, line = await asyncio.to_thread(
-                bench.start, "serve", "--port", "0", until="serving on"
-            )
-            try:
-                client = ResumingClient(int(_PORT.findall(line)[-1]))
-                before = setting.before or ("",) * len(setting.questions)
-                return [
-                    await _ask(client, server, earlier, question)
-                    for earlier, question in zip(before, setting.questions, strict=True)
-                ]
-            finally:
-                process.terminate()
-                await asyncio.to_thread(process.wait, 30)
+            with counting_proxy(str(counted), str(redis.socket)) as count:
+                await asyncio.to_thread(bench.refdesk, "ingest", str(EXAMPLES))
+                return await _ask_all(setting, server, bench, count)
 
 
-async def _ask(client: ResumingClient, server: LatencyServer, earlier: str, text: str) -> Waited:
+async def _ask_all(
+    setting: Setting, server: LatencyServer, bench: Bench, count: Count
+) -> list[Waited]:
+    process, line = await asyncio.to_thread(bench.start, "serve", "--port", "0", until="serving on")
+    try:
+        client = ResumingClient(int(_PORT.findall(line)[-1]))
+        before = setting.before or ("",) * len(setting.questions)
+        costs = _Costs(process.pid, count)
+        return [
+            await _ask(client, server, costs, earlier, question)
+            for earlier, question in zip(before, setting.questions, strict=True)
+        ]
+    finally:
+        process.terminate()
+        await asyncio.to_thread(process.wait, 30)
+
+
+@dataclass(frozen=True, slots=True)
+class _Costs:
+    """What a process has used so far."""
+
+    process_id: int
+    count: Count
+
+    def read(self) -> tuple[int, float]:
+        """Return its round trips to Redis and its processor seconds."""
+        fields = Path(f"/proc/{self.process_id}/stat").read_text().rpartition(")")[2].split()
+        return self.count.turns, (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def _ask(
+    client: ResumingClient, server: LatencyServer, costs: _Costs, earlier: str, text: str
+) -> Waited:
     conversation = f"latency-{uuid4().hex[:8]}"
     if earlier:
         await client.ask(conversation, uuid4().hex, earlier)
     server.calls.clear()
+    turns, seconds = costs.read()
     began = time.perf_counter()
     answer = await client.ask(conversation, uuid4().hex, text)
+    turns_after, seconds_after = costs.read()
     return Waited(
         began=began,
         first_text=answer.first_text_seconds,
@@ -216,6 +249,8 @@ async def _ask(client: ResumingClient, server: LatencyServer, earlier: str, text
         outcome=_outcome(answer),
         retracted=answer.retracted,
         calls=tuple(server.calls),
+        round_trips=turns_after - turns,
+        processor_seconds=seconds_after - seconds,
     )
 
 

@@ -152,19 +152,13 @@ class LatencyServer:
 
     def _understand(self, user: str) -> Fields:
         text = _read_block(user, "last turn")
-        english = self.translations.get(text, text)
         found = self._find_essence(user)
+        question = found["canonical_question"]
         return {
-            "text_eng": "" if english == text else english,
-            "confidence": 0.98,
-            "corrections": [],
-            **found,
-            "canonical_question": ""
-            if found["canonical_question"] == english
-            else found["canonical_question"],
+            "canonical_question": "" if question == text else question,
+            "context_type": found["context_type"],
             "verdict": "within",
-            "verdict_confidence": 0.95,
-            "analysis": "",
+            "details": None,
         }
 
     def _respond(self, user: str) -> Fields:

@@ -105,6 +105,11 @@ class Settings(
         return [named.pop(own, self), *named.values()]
 
     @property
+    def has_vendor_embedding(self) -> bool:
+        """Whether a vendor embeds documents and questions, and not a model on this machine."""
+        return self.embedding_model.rpartition("@")[2] in self.vendor_access()
+
+    @property
     def combines_understanding(self) -> bool:
         """Whether one call asks for translation, essence and scope: see `COMBINE_CALLS`.
 

@@ -108,6 +108,8 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("decided_by", Literal["rules", "combined_call", "own_call"], "what decided the stage: rules alone, a call for several stages, or a call of its own",
               UNDERSTANDING, NOBODY),
     Attribute("asked_again", str, "why a stage made a call of its own beside the combined call; empty: it did not", UNDERSTANDING, NOBODY),
+    Attribute("early_embedding", Literal["", "kept", "discarded"], "whether the question that a vendor embedded while a combined call was being written was that of the call; empty: nothing was embedded",
+              (Role.TRANSLATION,), NOBODY),
     Attribute("canonical_question", str, "the question in a form that needs no context", (Role.ESSENCE,),
               (Role.GUARDRAILS, Role.SEARCH, Role.AUGMENTATION, Role.RESPONSE, Role.QUALITY, Role.CLARIFICATION,
                Role.MANAGER)),

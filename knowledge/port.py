@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 Quality = Literal["excellent", "good", "poor"]
+ANSWER_CHARACTERS = 500
+"""How much of the last answer a search of a follow-up takes into account."""
 CALIBRATION = "calibration"
 """The fallback of a search whose embedding model nobody calibrated."""
 
@@ -17,6 +19,7 @@ class SearchRequest:
     earlier attempt used; `turns` counts the user's earlier turns. `context_tokens` is the size of
     the context that the findings have; 0: they have none. `groups` are those of the person who
     asks: only documents that they may read take part in the search.
+    `by_words` searches without a vector.
     """
 
     question: str
@@ -31,6 +34,7 @@ class SearchRequest:
     exclude: tuple[str, ...] = ()
     context_tokens: int = 0
     groups: tuple[str, ...] = ()
+    by_words: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,11 @@ class Findings:
     languages: tuple[str, ...] = ()
     features: dict[str, float] = field(default_factory=dict)
     from_cache: bool = False
+
+    @property
+    def are_calibrated(self) -> bool:
+        """Whether the likeness of texts was judged too: words alone are never certain."""
+        return not self.fallbacks
 
 
 class Searcher(Protocol):

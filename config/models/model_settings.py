@@ -43,6 +43,11 @@ class ModelSettings(BaseModel):
         description="ask for translation, essence and scope in one call where one model serves "
         "them all",
     )
+    embed_early: bool = Field(
+        True,
+        description="a vendor embeds a question while its combined call or the call for its scope "
+        "is under way; false: when the search needs it, which takes longer and wastes nothing",
+    )
     model_cache_seconds: int = Field(
         600, ge=0, description="how long questions share answers of models; 0: not at all"
     )

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from deploy.assembly.assistant_prompts import PromptFolders
     from deploy.assembly.knowledge import Knowledge
     from knowledge.port import Searcher
+    from knowledge.search.early_embedding import EarlyEmbedding
     from worker.monitoring.metrics import PrometheusMeter
 
 AnyAgent = Agent[Any, Any]
@@ -56,6 +57,7 @@ class AgentFactory:
     read_languages: Callable[[tuple[str, ...]], Awaitable[Mapping[str, float]]]
     drafts: DraftPublisher | None = None
     findings: FindingsCache | None = None
+    early_embedding: "EarlyEmbedding | None" = None
 
     def agent(self, role: str) -> AnyAgent:
         """Return the agent of a role; imports the agent's module."""
@@ -162,7 +164,15 @@ async def make_worker_specs(
         findings = FindingsCache(settings.search_cache_seconds, on_lookup=calls.count_search)
     publisher = None if drafts is None else RunDrafts(drafts, counted.count_fallback)
     pipeline = HandlerPipeline(
-        factories=_make_factories(settings, knowledge, find_models, publisher, stack, findings),
+        factories=_make_factories(
+            settings,
+            knowledge,
+            find_models,
+            publisher,
+            stack,
+            findings,
+            _make_early_embedding(settings, knowledge, client),
+        ),
         manager=manager,
         limit_seconds=settings.agent_timeout_seconds,
         calls=calls,
@@ -180,6 +190,28 @@ async def make_worker_specs(
     return specs
 
 
+def _make_early_embedding(
+    settings: Settings, knowledge: "Knowledge | None", client: "Redis"
+) -> "EarlyEmbedding | None":
+    """Return the early embedding by a vendor; None for a model on this machine.
+
+    A process without an index shares the vectors through Redis with those that search.
+    """
+    if not settings.embed_early or not settings.has_vendor_embedding:
+        return None
+    from deploy.assembly.knowledge import make_embedder
+    from deploy.assembly.models import share_vectors
+    from knowledge.search.early_embedding import EarlyEmbedding
+    from knowledge.search.question_vectors import QuestionVectors
+
+    embedder = make_embedder(settings) if knowledge is None else knowledge.embedder
+    if not isinstance(embedder, QuestionVectors):
+        return None
+    if knowledge is None:
+        share_vectors(embedder, settings, client)
+    return EarlyEmbedding(embedder)
+
+
 def _check_prompts(settings: Settings) -> None:
     """Load the prompts of every assistant's own folder; raises `PromptError` for a wrong one."""
     from deploy.assembly.assistant_prompts import load_overriding_prompts
@@ -195,6 +227,7 @@ def _make_factories(
     publisher: DraftPublisher | None,
     stack: AsyncExitStack,
     findings: FindingsCache | None,
+    early_embedding: "EarlyEmbedding | None",
 ) -> dict[Assistant, AgentFactory]:
     """Return a factory for each assistant, which has only the assistant's own documents.
 
@@ -219,6 +252,7 @@ def _make_factories(
             CorpusLanguages(one, known, stack).read,
             None if one.release == "approved" else publisher,
             findings,
+            early_embedding,
         )
 
     return {(one.tenant, one.assistant): make(one) for one in every}

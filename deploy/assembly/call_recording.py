@@ -104,6 +104,8 @@ def fallbacks_of(writes: Fields) -> list[str]:
     reasons = [_name_missing(str(one)) for one in levels] if isinstance(levels, list) else []
     reasons += ["links_removed"] if writes.get("removed_links") else []
     reasons += ["asked_again"] if writes.get("asked_again") else []
+    if writes.get("early_embedding") == "discarded":
+        reasons.append("early_embedding_discarded")
     reasons += ["not_streamed"] if writes.get("draft_fallback") else []
     return [*reasons, "fixed_text"] if writes.get("clarification_fallback") else reasons
 

@@ -103,7 +103,7 @@ async def _open_one(settings: Settings, embedder: Embedder, stack: AsyncExitStac
 def make_embedder(settings: Settings) -> Embedder:
     """Return the embedder of `EMBEDDING_MODEL`: shipped, of fastembed, or a vendor's."""
     name = settings.embedding_model
-    if name.rpartition("@")[2] in settings.vendor_access():
+    if settings.has_vendor_embedding:
         from deploy.assembly.models import VendorEmbedding, make_registry
 
         return QuestionVectors(VendorEmbedding(make_registry(settings).embedder(name)))

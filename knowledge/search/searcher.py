@@ -96,7 +96,7 @@ class LevelSearcher:
     ) -> Findings | None:
         """Return None when a document was replaced before its text could be read."""
         asked, correction = _correct_spelling(corpus, mirror, request)
-        query, failed = await self._query(asked, corpus.numbers)
+        query, failed = await self._query(asked, corpus.numbers, by_words=request.by_words)
         found = await asyncio.to_thread(self._look_up, corpus, mirror, query, asked, request)
         points = [mirror.points[hit.chunk] for hit in found.hits]
         points += [mirror.points[page.chunks[0].chunk] for page in found.pages[:_PLACES]]
@@ -114,7 +114,7 @@ class LevelSearcher:
             ambiguity=assessment.ambiguity,
             places=tuple(_places(mirror, found.pages[:_PLACES], passages)),
             corrected=correction,
-            fallbacks=(levels.SEMANTIC,) if failed else self._missing,
+            fallbacks=(levels.SEMANTIC,) if failed else self._find_missing(request),
             documents=len(mirror.entries),
             languages=mirror.languages,
             features=found.features,
@@ -139,8 +139,15 @@ class LevelSearcher:
             excluded=mirror.chunks_named(request.exclude),
         )
 
-    async def _query(self, asked: Wordings, numbers: TermNumbers) -> tuple[Query, bool]:
+    def _find_missing(self, request: SearchRequest) -> tuple[str, ...]:
+        return (CALIBRATION,) if request.by_words else self._missing
+
+    async def _query(
+        self, asked: Wordings, numbers: TermNumbers, *, by_words: bool
+    ) -> tuple[Query, bool]:
         query = make_query(asked, numbers, self._weights)
+        if by_words:
+            return query, False
         try:
             vectors = await self._embedder.embed(asked.embedded)
         except EmbeddingFailed:

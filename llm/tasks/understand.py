@@ -21,20 +21,18 @@ class Inputs(BaseModel, frozen=True):
     strictness: Strictness = "medium"
 
 
-class Output(BaseModel, frozen=True):
-    """The three parts; an empty text stands for the one before it, which saves tokens."""
+class RareDetails(BaseModel, frozen=True):
+    """What few turns need. A field that is left out has the value that most turns have."""
 
     text_eng: str = Field(
-        default="", description="the turn in clean English; empty: it is that already"
+        default="", description="the turn in English, if it says more than the question"
     )
-    confidence: float = Field(ge=0, le=1, description="how sure you are of the meaning")
+    confidence: float = Field(
+        default=0.9, ge=0, le=1, description="how sure you are of the meaning"
+    )
     corrections: tuple[str, ...] = Field(default=(), description="wrong -> right")
-    canonical_question: str = Field(
-        default="", description="empty: the same as the turn in English"
-    )
-    context_type: ContextType
     related_turns: tuple[int, ...] = Field(
-        default=(), description="earlier user turns it leans on; 1 is the newest"
+        default=(), description="earlier user turns it leans on, if not 1 alone, the newest"
     )
     clarification_result: ClarificationResult | None = Field(
         default=None, description="only when the desk has an open question"
@@ -50,9 +48,22 @@ class Output(BaseModel, frozen=True):
     questions: tuple[str, ...] = Field(
         default=(), description="only when the turn asks several unrelated questions: each of them"
     )
+    verdict_confidence: float = Field(default=0.9, ge=0, le=1)
+    analysis: str = Field(default="", description="why not within, in a few words")
+
+
+class Output(BaseModel, frozen=True):
+    """The three parts. The user waits for each token, so rare fields are in one optional object.
+
+    The question is first: it is known before the rest is written.
+    """
+
+    canonical_question: str = Field(
+        default="", description="in English; empty: an English turn as it is"
+    )
+    context_type: ContextType
     verdict: Verdict | None = None
-    verdict_confidence: float = Field(default=0.0, ge=0, le=1)
-    analysis: str = Field(default="", description="why, in a few words; empty when within")
+    details: RareDetails | None = None
 
 
 TASK = Task(name="understand", inputs=Inputs, output=Output, max_output_tokens=1024)

@@ -15,7 +15,8 @@ from envelope.conversation import Pause, Turn
 from envelope.outcome import Wrote
 from envelope.understanding import Understanding
 from knowledge.language.detector import ScriptAndNgramDetector
-from knowledge.port import Findings, SearchRequest
+from knowledge.port import CALIBRATION, Findings, SearchRequest
+from knowledge.search.levels import SEMANTIC
 from llm.errors import UnreadableOutput
 from llm.scripted import Scripted, ScriptedModel
 from llm.tasks import essence, scope, translate
@@ -23,32 +24,31 @@ from llm.tasks.understand import Output
 
 DETECTOR = ScriptAndNgramDetector()
 GERMAN = "Wie richte ich `send --now` für mein Konto ein?"
+ENGLISH = "How do I set up ⟦1⟧ for my account?"
 FIRST = Turn(speaker="user", text="How do I create a routing rule?")
 ANSWER = Turn(speaker="assistant", text="Open Routing > Rules.")
 
 
-def make_found(**parts: Any) -> Output:
-    return Output.model_validate(
-        {
-            "text_eng": "How do I set up ⟦1⟧ for my account?",
-            "confidence": 0.9,
-            "context_type": "new_topic",
-            "verdict": "within",
-            "verdict_confidence": 0.9,
-            **parts,
-        }
-    )
+def make_found(question: str = ENGLISH, **parts: Any) -> Output:
+    given = {"canonical_question": question, "context_type": "new_topic", "verdict": "within"}
+    return Output.model_validate(given | parts)
 
 
 class Covering:
     """A searcher whose documents cover every question equally well."""
 
-    def __init__(self, coverage: float) -> None:
+    def __init__(self, coverage: float, *fallbacks: str) -> None:
         self._coverage = coverage
+        self._fallbacks = fallbacks
 
     async def search(self, request: SearchRequest) -> Findings:
         return Findings(
-            hits=(), quality="good", answerability=0.9, coverage=self._coverage, ambiguity=0.0
+            hits=(),
+            quality="good",
+            answerability=0.9,
+            coverage=self._coverage,
+            ambiguity=0.0,
+            fallbacks=self._fallbacks,
         )
 
 
@@ -122,43 +122,91 @@ async def test_an_english_turn_that_stands_alone_asks_no_model() -> None:
     ],
 )
 async def test_what_rules_are_not_certain_of_is_asked(text: str, history: tuple[Turn, ...]) -> None:
-    _, both = await translate_turn(
-        text, combined=(make_found(text_eng="How do I do it?"),), history=history
-    )
+    _, both = await translate_turn(text, combined=(make_found("How do I do it?"),), history=history)
 
     assert [call.task for call in both.calls] == ["understand"]
 
 
 async def test_one_call_brings_the_translation_and_carries_the_other_parts() -> None:
-    writes, both = await translate_turn(
-        GERMAN,
-        language="de",
-        combined=(make_found(canonical_question="How is ⟦1⟧ set up?", related_turns=[]),),
-    )
+    writes, both = await translate_turn(GERMAN, language="de", combined=(make_found(),))
 
     assert len(both.calls) == 1
     assert writes.text_eng == "How do I set up `send --now` for my account?"
     assert writes.decided_by == "combined_call"
     assert writes.understanding == Understanding(
-        canonical_question="How is `send --now` set up?",
+        canonical_question="How do I set up `send --now` for my account?",
         context_type="new_topic",
         verdict="within",
         verdict_confidence=0.9,
     )
 
 
-async def test_an_empty_question_of_a_combined_call_is_the_turn_in_english() -> None:
-    writes, _ = await translate_turn(GERMAN, language="de", combined=(make_found(),))
+async def test_rare_parts_of_a_combined_call_are_carried_as_well() -> None:
+    details = {
+        "text_eng": "Shorter, with ⟦1⟧.",
+        "confidence": 0.7,
+        "related_turns": [2],
+        "act": "rephrase",
+        "style": "shorter",
+        "verdict_confidence": 0.4,
+    }
+
+    writes, _ = await translate_turn(
+        "Kürzer, mit `send --now`.",
+        language="de",
+        combined=(make_found(context_type="follow_up", details=details),),
+        history=(FIRST, ANSWER, FIRST, ANSWER),
+    )
+
+    assert (writes.text_eng, writes.translation_confidence) == ("Shorter, with `send --now`.", 0.7)
+    assert writes.understanding is not None
+    carried = writes.understanding.model_dump()
+    assert {name: carried[name] for name in ("related_turns", "act", "style")} == {
+        "related_turns": (2,),
+        "act": "rephrase",
+        "style": "shorter",
+    }
+    assert carried["verdict_confidence"] == 0.4
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+async def test_a_follow_up_leans_on_the_newest_turn_unless_the_call_names_others(
+    language: str,
+) -> None:
+    typed = {"en": "And how do I test it?", "de": "Und wie teste ich sie?"}[language]
+    question = "How do I test a routing rule?"
+
+    writes, _ = await translate_turn(
+        typed,
+        language=language,
+        combined=(make_found(question, context_type="follow_up"),),
+        history=(FIRST, ANSWER),
+    )
+
+    assert writes.text_eng == (typed if language == "en" else question)
+    assert writes.understanding is not None
+    assert writes.understanding.related_turns == (1,)
+    assert writes.understanding.canonical_question == question
+
+
+async def test_an_empty_question_of_a_combined_call_is_the_english_turn() -> None:
+    writes, _ = await translate_turn("API keys", combined=(make_found(""),))
 
     assert writes.understanding is not None
-    assert writes.understanding.canonical_question == writes.text_eng
+    assert writes.understanding.canonical_question == writes.text_eng == "API keys"
+
+
+async def test_a_corrected_question_of_a_combined_call_is_the_text_in_english() -> None:
+    writes, _ = await translate_turn("API kyes", combined=(make_found("API keys"),))
+
+    assert writes.text_eng == "API keys"
 
 
 @pytest.mark.parametrize(
     ("failure", "why"),
     [
-        (make_found(text_eng="How do I set up the command?"), "UnusableTranslationError"),
-        (make_found(text_eng=""), "UnusableTranslationError"),
+        (make_found("How do I set up the command?"), "UnusableTranslationError"),
+        (make_found(""), "UnusableTranslationError"),
         (UnreadableOutput("no JSON"), "UnreadableOutput"),
     ],
     ids=["a lost part", "no translation", "unreadable"],
@@ -252,16 +300,23 @@ async def test_a_combined_call_without_a_verdict_lets_nothing_through() -> None:
 
 
 @pytest.mark.parametrize(
-    ("coverage", "strictness", "calls"),
-    [(0.99, "medium", 0), (0.97, "medium", 1), (0.99, "high", 1)],
+    ("coverage", "strictness", "fallbacks", "calls"),
+    [
+        (0.99, "medium", (), 0),
+        (0.97, "medium", (), 1),
+        (0.99, "high", (), 1),
+        (0.99, "medium", (CALIBRATION,), 1),
+        (0.99, "medium", (SEMANTIC,), 1),
+    ],
+    ids=["certain", "not quite", "strict", "uncalibrated embedding model", "not embedded"],
 )
 async def test_a_question_that_the_documents_certainly_cover_needs_no_verdict_of_a_model(
-    coverage: float, strictness: scope.Strictness, calls: int
+    coverage: float, strictness: scope.Strictness, fallbacks: tuple[str, ...], calls: int
 ) -> None:
     model = ScriptedModel([scope.Output(verdict="within", confidence=0.9, analysis="")])
     agent = GuardrailsAgent(
         model=model,
-        searcher=Covering(coverage),
+        searcher=Covering(coverage, *fallbacks),
         domain_name="Example SMS",
         strictness=strictness,
         skips_certain=True,

@@ -5,16 +5,45 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from config.settings import Settings
 from deploy.assembly.knowledge import open_knowledge
 from deploy.assembly.runtime import INGESTION, connect_broker, open_desk, run_ingestion
+from deploy.cli.operations.status import find_notes
 from gateway.desk import Message
+from knowledge.answerability import UNCALIBRATED_NOTE
+from knowledge.embedding import DEFAULT
 from knowledge.ingestion_report import PlainReport
 from tests.support.app_harness import settings_of
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
+
+
+VENDOR_EMBEDDING = "text-embedding-3-small@openai"
+
+
+@pytest.mark.parametrize(("embedding", "is_named"), [(VENDOR_EMBEDDING, True), (DEFAULT, False)])
+async def test_an_embedding_model_that_is_not_calibrated_is_named_at_the_start_and_in_the_status(
+    tmp_path: Path, embedding: str, is_named: bool
+) -> None:
+    settings = settings_of(
+        tmp_path / "data",
+        embedding_model=embedding,
+        openai_api_key="none",
+        openai_base_url="http://127.0.0.1:9/v1",
+    )
+
+    with capture_logs() as logged:
+        async with open_knowledge(settings):
+            notes = list(find_notes(settings))
+
+    named = [line for line in logged if line["event"] == "embedding_model_not_calibrated"]
+    assert [(line["embedding"], line["log_level"]) for line in named] == (
+        [(embedding, "warning")] if is_named else []
+    )
+    assert notes == ([f"EMBEDDING_MODEL={embedding}: {UNCALIBRATED_NOTE}"] if is_named else [])
 
 
 @pytest.mark.redis

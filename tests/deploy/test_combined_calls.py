@@ -48,25 +48,9 @@ def says(**fields: Any) -> Response:
     return VENDOR.answer(json.dumps(fields))
 
 
-def understanding(**parts: Any) -> Response:
-    return says(
-        **{
-            "text_eng": ENGLISH,
-            "confidence": 0.9,
-            "corrections": [],
-            "canonical_question": "",
-            "context_type": "new_topic",
-            "related_turns": [],
-            "clarification_result": None,
-            "assumption": "",
-            "verdict": "within",
-            "verdict_confidence": 0.9,
-            "analysis": "",
-            **parts,
-        }
-    )
-
-
+UNDERSTOOD = says(
+    canonical_question=ENGLISH, context_type="new_topic", verdict="within", details=None
+)
 SCOPE = says(verdict="within", confidence=0.9, analysis="it asks about rules")
 WRITTEN = says(status="answered", answer=f"{SENTENCE} [1]", confidence=0.9, missing="")
 WRITTEN_IN_GERMAN = says(
@@ -174,7 +158,7 @@ async def test_what_the_documents_certainly_cover_needs_no_verdict_where_they_de
 async def test_a_question_in_another_language_is_answered_in_three_calls(
     open_app: OpenApp, server: ModelServer
 ) -> None:
-    server.will_send(understanding(), WRITTEN_IN_GERMAN, JUDGED)
+    server.will_send(UNDERSTOOD, WRITTEN_IN_GERMAN, JUDGED)
 
     async with open_app(**settings_for(server, guardrails_strictness="high")) as harness:
         driver = harness.driver()
@@ -196,7 +180,7 @@ async def test_the_signs_of_an_attack_are_a_hint_to_the_scope_model_which_decide
 ) -> None:
     written = WRITTEN if asked.startswith(ENGLISH) else WRITTEN_IN_GERMAN
     judged = says(verdict=verdict, confidence=0.9, analysis="weighed")
-    combined = [understanding()] if "understand" in calls else []
+    combined = [UNDERSTOOD] if "understand" in calls else []
     server.will_send(*combined, judged, written, JUDGED)
 
     async with open_app(**settings_for(server, clarification_model="offline")) as harness:

@@ -1,6 +1,6 @@
 import pytest
 
-from llm.partial_answers.partial_output import read_partial_answer
+from llm.partial_answers.partial_output import read_complete_fields, read_partial_answer
 
 ANSWERED = (
     '{"status": "answered", '
@@ -50,3 +50,12 @@ def test_an_answer_before_its_status_waits_until_the_status_is_known() -> None:
     written = '{"answer": "Open Rules.", "status": "answered"'
 
     assert read_partial_answer(written) == "Open Rules."
+
+
+def test_a_field_counts_when_it_is_complete() -> None:
+    written = '{"canonical_question": "How do I?", "context_type": "new_topic'
+
+    found = [read_complete_fields(written[:end]) for end in range(len(written) + 1)]
+
+    assert {one["canonical_question"] for one in found if one} == {"How do I?"}
+    assert all("context_type" not in one for one in found)

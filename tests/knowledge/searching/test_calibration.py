@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from knowledge.answerability import Assessment, assess
+from knowledge.embedding import DEFAULT
 from knowledge.index.embedded import open_embedded
 from knowledge.index.qdrant import Identity
 from knowledge.port import CALIBRATION, Findings, SearchRequest
@@ -72,3 +73,22 @@ async def test_words_show_what_is_covered_with_an_unknown_embedding_model(tmp_pa
 
     assert inside.coverage >= 0.5 > outside.coverage
     assert outside.quality == "poor"
+
+
+async def test_a_search_by_words_asks_no_embedding_model_and_is_not_calibrated(
+    tmp_path: Path,
+) -> None:
+    embedder = WordEmbedder()
+    index = await open_embedded(tmp_path, Identity("tenant", "desk", DEFAULT, DIMENSIONS))
+    embedder.name = DEFAULT
+    try:
+        for made in LIBRARY:
+            await index.put(made, [[0.1] * DIMENSIONS for _ in made.chunks], "root")
+        request = SearchRequest(question=QUESTIONS[0], by_words=True)
+        findings = await LevelSearcher(index, embedder).search(request)
+    finally:
+        await index.close()
+
+    assert embedder.asked == []
+    assert findings.coverage >= 0.5
+    assert (findings.fallbacks, findings.are_calibrated) == ((CALIBRATION,), False)
