@@ -87,8 +87,9 @@ class GuardrailsAgent(Agent[Reads, Writes]):
     scope: coverage does not show whether a question is within a narrower one. And it requires a
     calibrated embedding model: coverage by words alone is never certain.
 
-    With an `early_embedding` the documents are searched by words, and a vendor embeds the question
-    for the search stage while the scope model judges.
+    With an `early_embedding` a vendor embeds the question for the search stage while the scope
+    model judges, and the documents are searched by words meanwhile. After a combined call the
+    question has its vector, which both stages use.
 
     The verdict of a combined call is given without the documents. It counts if the coverage agrees
     with it; otherwise a call with the findings decides, and `asked_again` states the reason.
@@ -134,11 +135,15 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
-        # A combined call has had the question embedded while it ran.
-        if self._early is None or reads.understanding is not None:
+        early = self._early if self._is_still_to_embed(reads) else None
+        if early is None:
             return Wrote(await self._judge(reads))
-        async with self._early.during(self._request(reads)):
+        async with early.during(self._request(reads)):
             return Wrote(await self._judge(reads))
+
+    def _is_still_to_embed(self, reads: Reads) -> bool:
+        """Return whether a vendor embeds the question now; a combined call has had it embedded."""
+        return self._early is not None and reads.understanding is None
 
     async def _judge(self, reads: Reads) -> Writes:
         inspection = await inspect_within(self._inspection_seconds, reads.text, reads.text_eng)
@@ -221,7 +226,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             related=reads.related_history,
             limit=_NEAREST,
             groups=reads.groups,
-            by_words=self._early is not None,
+            by_words=self._is_still_to_embed(reads),
         )
 
     def _apply_verdict(self, found: Output) -> Writes:

@@ -10,6 +10,7 @@ from agents.guardrails import Reads as GuardrailsReads
 from agents.translation import CombinedCall, Reads, TranslationAgent, Writes
 from envelope.conversation import Turn
 from envelope.outcome import Wrote
+from envelope.understanding import Understanding
 from knowledge.errors import EmbeddingFailed
 from knowledge.language.detector import ScriptAndNgramDetector
 from knowledge.port import CALIBRATION, Findings, SearchRequest
@@ -186,3 +187,19 @@ async def test_an_error_of_the_scope_stage_is_raised_as_it_is() -> None:
 
     with pytest.raises(LookupError, match="unexpected"):
         await agent.work(GuardrailsReads(canonical_question=QUESTION))
+
+
+async def test_the_vector_of_a_combined_call_serves_the_search_before_the_scope_verdict() -> None:
+    vendor = Vendor()
+    agent, searcher = make_guardrails(vendor)
+    understanding = Understanding(
+        canonical_question=QUESTION,
+        context_type="new_topic",
+        verdict="within",
+        verdict_confidence=0.9,
+    )
+
+    await agent.work(GuardrailsReads(canonical_question=QUESTION, understanding=understanding))
+
+    assert [request.by_words for request in searcher.asked] == [False]
+    assert vendor.asked == []
