@@ -15,6 +15,7 @@ from knowledge.language.certainty import ENGLISH, is_certainly_english
 from knowledge.language.port import Detector
 from knowledge.language.protecting import PlaceholderLost, Protected, protect
 from llm.errors import ModelError
+from llm.offline.dialogue.open_questions import without_offer
 from llm.offline.essence_rules import stands_alone
 from llm.offline.replies import plain_reply
 from llm.port import Model
@@ -168,7 +169,7 @@ class TranslationAgent(Agent[Reads, Writes]):
             language=reads.language,
             history=reads.history,
             history_summary=reads.history_summary,
-            open_pause=reads.open_pause,
+            open_pause=without_offer(reads.open_pause),
             domain_name=combined.domain_name,
             domain_scope=combined.domain_scope,
             strictness=combined.strictness,
@@ -191,7 +192,7 @@ def _stands_alone(reads: Reads) -> bool:
             text=reads.text,
             history=reads.history,
             history_summary=reads.history_summary,
-            open_pause=reads.open_pause,
+            open_pause=without_offer(reads.open_pause),
         )
     )
 

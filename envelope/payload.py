@@ -119,6 +119,8 @@ CATALOGUE: tuple[Attribute, ...] = (
               "the action that the reply to an open pause requests", (Role.ESSENCE,), MANAGER),
     Attribute("assumption", str, "the assumption made because the user skipped a clarification", (Role.ESSENCE,),
               (Role.SEARCH, Role.AUGMENTATION, Role.RESPONSE, Role.QUALITY)),
+    Attribute("remaining_questions", tuple[str, ...], "the other questions of the same message or an earlier one, to be offered after the answer",
+              (Role.ESSENCE,), MANAGER),
     Attribute("conversation_act", ConversationAct | None, "what the message does if it asks nothing new of the documents",
               (Role.ESSENCE,), (Role.SEARCH, Role.MANAGER)),
     Attribute("answer_style", AnswerStyle, "the form in which the user wants the answer", (Role.ESSENCE,),

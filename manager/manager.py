@@ -21,6 +21,7 @@ from manager.classify import classify_result
 from manager.contract import write_payload
 from manager.flow import Counter, Flow, Stage, StageEvent
 from manager.machine import Context, Counters, Decision, End, Limits, Send, decide
+from manager.offers import add_offer
 from manager.port import ReplyTexts
 from memory.port import Ended, Memory
 
@@ -196,6 +197,8 @@ class Manager:
         names = self._domain_names.get((envelope.tenant, envelope.assistant), "")
         reply = replies.end_reply(envelope, decision, end, self._texts, names)
         ended = await self._with_dropped(delivery, envelope, replies.remember(envelope, reply))
+        language = replies.language_of(envelope.payload)
+        reply = add_offer(reply, envelope.payload, self._texts, language)
         forget = envelope.payload.get("forget")
         if forget in {"all", "history"}:
             # Channels that store text of the conversation have to erase it too.

@@ -10,6 +10,7 @@ from envelope.outcome import Outcome
 from manager.act_texts import COURTESIES, act_text, find_act
 from manager.flow import Counter, Ending
 from manager.machine import NO_BETTER, Decision, End
+from manager.offers import find_remaining, make_offer
 from manager.port import ReplyTexts
 from memory.port import Ended
 
@@ -59,10 +60,10 @@ def end_reply(
     elif end.ending is Ending.BEST:
         reply = _apology(envelope, texts, decision.termination_reason)
     elif end.ending is Ending.ACT:
-        text = act_text(payload, texts, _language(payload), domain_name)
+        text = act_text(payload, texts, language_of(payload), domain_name)
         reply = {"outcome": "answered", "text": text}
     elif end.ending is Ending.EXIT:
-        reply = {"outcome": "answered", "text": texts.text("exit", _language(payload))}
+        reply = {"outcome": "answered", "text": texts.text("exit", language_of(payload))}
     else:
         reply = _with_limit(_own_words(payload, decision, end, texts), payload, decision, texts)
     return _with_system(reply, envelope, decision.termination_reason)
@@ -107,7 +108,8 @@ def remember(envelope: Envelope, reply: Reply) -> Ended:
     outcome = Outcome(str(reply["outcome"]))
     if is_aside(payload):
         return _remember_aside(payload, outcome, envelope.total_processing_time)
-    pause = new_pause(envelope, reply) if outcome is Outcome.CLARIFICATION else None
+    asks = outcome is Outcome.CLARIFICATION
+    pause = new_pause(envelope, reply) if asks else make_offer(envelope, reply)
     if payload.get("client_keeps_history"):
         return Ended(pause=pause, brief=True)
     return Ended(
@@ -166,6 +168,7 @@ def new_pause(envelope: Envelope, reply: Reply) -> Pause:
         round=(rounds if isinstance(rounds, int) else 0) + 1,
         best_answer=dict(best) if isinstance(best, dict) else None,
         groups=envelope.groups or None,
+        remaining=find_remaining(payload),
     )
 
 
@@ -178,7 +181,7 @@ def _own_words(
     if end.ending is Ending.FIXED:
         reason = decision.reason
         key = "clarify_again" if reason is None else _REASON_TEXTS.get(reason, "clarify_again")
-        return {"outcome": outcome.value, "text": texts.text(key, _language(payload))}
+        return {"outcome": outcome.value, "text": texts.text(key, language_of(payload))}
     return {
         "outcome": outcome.value,
         "text": str(payload.get("response") or ""),
@@ -202,14 +205,14 @@ def _with_quotes_note(reply: Reply, payload: "Mapping[str, JsonValue]", texts: R
     """Return an answer below the note that rules can only quote, if other words were asked for."""
     if payload.get("answer_style") != "simpler" or reply.get("model") != OFFLINE:
         return reply
-    note = texts.text("quotes_only", _language(payload))
+    note = texts.text("quotes_only", language_of(payload))
     return {**reply, "text": f"{note}\n\n{reply['text']}"}
 
 
 def _best(best: Reply, envelope: Envelope, termination_reason: str, texts: ReplyTexts) -> Reply:
     """Return the best answer below the reason for which the work on it ended."""
     key = _EARLY_ENDS.get(termination_reason, _EARLY_END)
-    note = texts.text(key, _language(envelope.payload))
+    note = texts.text(key, language_of(envelope.payload))
     text = f"{note}\n\n{best.get('text') or ''}"
     return {**best, "outcome": Outcome.ANSWERED.value, "text": text}
 
@@ -221,12 +224,12 @@ def _with_limit(
     key = _LIMITS_OF_REFUSALS.get(decision.termination_reason)
     if key is None or reply["outcome"] != Outcome.REFUSED.value:
         return reply
-    return {**reply, "text": f"{texts.text(key, _language(payload))}\n\n{reply['text']}"}
+    return {**reply, "text": f"{texts.text(key, language_of(payload))}\n\n{reply['text']}"}
 
 
 def _apology(envelope: Envelope, texts: ReplyTexts, termination_reason: str = "") -> Reply:
     """Return an apology with the id by which the operator finds the question again."""
-    language = _language(envelope.payload)
+    language = language_of(envelope.payload)
     reference = texts.text("reference", language, reference=envelope.message_id)
     key = "deadline" if termination_reason in _OUT_OF_TIME else "apology"
     text = f"{texts.text(key, language)}\n\n{reference}"
@@ -235,7 +238,7 @@ def _apology(envelope: Envelope, texts: ReplyTexts, termination_reason: str = ""
 
 def _with_system(reply: Reply, envelope: Envelope, termination_reason: str) -> Reply:
     return {
-        "language": _language(envelope.payload),
+        "language": language_of(envelope.payload),
         "sources": [],
         "suggested_actions": [],
         **reply,
@@ -255,7 +258,8 @@ def _model_usage(payload: "Mapping[str, JsonValue]") -> Reply:
     return {"model_usage": usage} if isinstance(usage, dict) else {}
 
 
-def _language(payload: "Mapping[str, JsonValue]") -> str:
+def language_of(payload: "Mapping[str, JsonValue]") -> str:
+    """Return the language of the reply, English if none is known."""
     return _find_language(payload) or "en"
 
 
@@ -271,7 +275,7 @@ def _find_language(payload: "Mapping[str, JsonValue]") -> str | None:
 
 def _turns(envelope: Envelope, reply: Reply) -> tuple[Turn, ...]:
     payload, groups = envelope.payload, envelope.groups or None
-    language = _language(payload)
+    language = language_of(payload)
     return (
         Turn(
             speaker="user",

@@ -17,7 +17,15 @@ from envelope.conversation import (
     Turn,
 )
 from llm.offline.dialogue.subjects import split_subject
-from llm.offline.phrases import AROUND_A_CHOICE, EXIT, FUNCTION_WORDS, LAST, ORDINALS, POINTING
+from llm.offline.phrases import (
+    AROUND_A_CHOICE,
+    DETERMINERS,
+    EXIT,
+    FUNCTION_WORDS,
+    LAST,
+    ORDINALS,
+    POINTING,
+)
 from llm.offline.words import content_words, normalise, words
 from llm.tasks.essence import Inputs, Output
 
@@ -34,7 +42,6 @@ _LANGUAGES: dict[str, frozenset[str]] = {
     code: frozenset(names) for code, names in _LISTS["languages"].items()
 }
 _AROUND = frozenset[str](_LISTS["around"]["words"].split()) | FUNCTION_WORDS | POINTING
-_DETERMINERS = frozenset[str](_LISTS["around"]["determiners"].split())
 _CORRECTIONS = sorted(
     (phrase for phrases in _LISTS["correction"].values() for phrase in phrases),
     key=len,
@@ -278,10 +285,10 @@ def _replace_object(question: str, meant: str, language: str) -> str:
         return meant
     own, _ = split_subject(question)
     used = [(found.start(), found[0].casefold()) for found in _WORDS.finditer(own)]
-    starts = [start for start, word in used if word in _DETERMINERS]
+    starts = [start for start, word in used if word in DETERMINERS]
     end = "?" if own.endswith("?") else ""
     first = words(meant)[:1]
-    if starts and first and first[0] in _DETERMINERS:
+    if starts and first and first[0] in DETERMINERS:
         return f"{own[: starts[-1]]}{meant}{end}"
     if language in _OBJECT_LAST and not starts and len(content_words(own)) > 1:
         return f"{own[: used[-1][0]]}{meant}{end}"
