@@ -141,7 +141,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("message_reference", str, "the id by which the operator finds the question again", MANAGER,
               (Role.CLARIFICATION,)),
     Attribute("search_results", tuple[SearchResult, ...], "parts of sections that were found, best first", (Role.SEARCH,),
-              (Role.SEARCH, Role.CLARIFICATION, Role.AUGMENTATION)),
+              (Role.SEARCH, Role.CLARIFICATION, Role.AUGMENTATION, Role.MANAGER)),
     Attribute("search_context", str, "the text of the results, page by page, without repetition", (Role.SEARCH,),
               (Role.SEARCH, Role.AUGMENTATION, Role.RESPONSE, Role.QUALITY)),
     Attribute("search_stats", SearchStats, "statistics of the search", (Role.SEARCH,), NOBODY),

@@ -42,7 +42,7 @@ _STAGES: dict[str, Stage] = {stage.value: stage for stage in Stage}
 _GIVES_A_REASON = frozenset(
     {StageEvent.ASKS, StageEvent.MANY, StageEvent.NOTHING, StageEvent.OUTSIDE}
 )
-_CHANGES_LAST_RESORT = frozenset({None, Stage.LANG, Stage.ESSENCE, Stage.QUALITY})
+_CHANGES_LAST_RESORT = frozenset({None, Stage.LANG, Stage.ESSENCE, Stage.SEARCH, Stage.QUALITY})
 OnRouted = Callable[[str, str], None]
 """Receives the stage and the event of each decision."""
 
@@ -171,14 +171,18 @@ class Manager:
             target_role=role,
             target_list=stream_key(role, delivery.shard),
         )
+        resort = self._last_resort(envelope, target)
         return Forward(
             sends=(BrokerSend(role, decoded=target),),
             journal=events,
-            last_resort=self._last_resort(envelope, target),
+            last_resort=resort,
+            dead_letter_changes=(
+                {} if resort is None else replies.dead_letter_changes(target, self._texts)
+            ),
         )
 
     def _last_resort(self, before: Envelope, target: Envelope) -> Fields | None:
-        """Return a new last resort only after stages that may change language or best answer."""
+        """Return a new last resort only after stages that may change what it holds."""
         if before.payload.get("stage") not in _CHANGES_LAST_RESORT:
             return None
         return replies.last_resort(target, self._texts)

@@ -4,9 +4,11 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
+from citations.nearest_pages import MOST_PAGES, list_labels, list_nearest_pages
 from envelope.conversation import ClarificationReason, Pause, Preferences, Turn
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
+from envelope.sources import SearchResult
 from manager.act_texts import COURTESIES, act_text, find_act
 from manager.flow import Counter, Ending
 from manager.machine import NO_BETTER, Decision, End
@@ -45,6 +47,8 @@ _EARLY_ENDS = {
 _LIMITS_OF_REFUSALS = {"round_limit": "rounds_reached", "research_limit": "searches_reached"}
 """The text before a refusal at a limit, by the reason of the end."""
 _OUT_OF_TIME = frozenset({"deadline", "total_time_limit"})
+DEAD_LETTER = "dead_letter"
+"""The termination reason of a question that no process could work on."""
 _EARLY_END = "fault_reached"
 """The text about an answer that went out before it was approved, by the reason of the end."""
 
@@ -69,18 +73,29 @@ def end_reply(
     return _with_system(reply, envelope, decision.termination_reason)
 
 
-def last_resort(envelope: Envelope, texts: ReplyTexts) -> Reply | None:
-    """Return the reply for the deadline: the best answer so far, or an apology.
+def last_resort(
+    envelope: Envelope, texts: ReplyTexts, termination_reason: str = "deadline"
+) -> Reply | None:
+    """Return the reply where nobody ends the question: the best answer so far, or an apology.
 
-    Returns None while the language of the user is unknown: the gateway's apology then applies, in
-    the language of the request.
+    Both name the true reason: the deadline, or a fault if the question is a dead letter. Returns
+    None while the language of the user is unknown: the gateway's text then applies, in the language
+    of the request.
     """
     best = envelope.payload.get("best_answer")
     if isinstance(best, dict):
-        return _with_system(_best(best, envelope, "deadline", texts), envelope, "deadline")
+        reply = _best(best, envelope, termination_reason, texts)
+        return _with_system(reply, envelope, termination_reason)
     if _find_language(envelope.payload) is None:
         return None
-    return _with_system(_apology(envelope, texts), envelope, "deadline")
+    reply = _apology(envelope, texts, termination_reason)
+    return _with_system(reply, envelope, termination_reason)
+
+
+def dead_letter_changes(envelope: Envelope, texts: ReplyTexts) -> Reply:
+    """Return the fields in which the reply of a dead letter differs from that of the deadline."""
+    reply = last_resort(envelope, texts, DEAD_LETTER)
+    return {} if reply is None else {name: reply[name] for name in ("text", "termination_reason")}
 
 
 def best_answer(payload: "Mapping[str, JsonValue]") -> Reply | None:
@@ -228,12 +243,29 @@ def _with_limit(
 
 
 def _apology(envelope: Envelope, texts: ReplyTexts, termination_reason: str = "") -> Reply:
-    """Return an apology with the id by which the operator finds the question again."""
+    """Return an apology with the id by which the operator finds the question again.
+
+    It lists the pages that the search had found: they may hold the answer.
+    """
     language = language_of(envelope.payload)
     reference = texts.text("reference", language, reference=envelope.message_id)
     key = "deadline" if termination_reason in _OUT_OF_TIME else "apology"
+    pages = list_nearest_pages(_find_nearest(envelope.payload))
     text = f"{texts.text(key, language)}\n\n{reference}"
-    return {"outcome": Outcome.FAILED.value, "text": text}
+    if pages:
+        text = f"{text}\n\n{list_labels(texts.text('nearest_pages', language), pages)}"
+    actions: JsonValue = [page.model_dump(mode="json", exclude_none=True) for page in pages]
+    return {"outcome": Outcome.FAILED.value, "text": text, "suggested_actions": actions}
+
+
+def _find_nearest(payload: "Mapping[str, JsonValue]") -> tuple[SearchResult, ...]:
+    """Return the first result of each of the nearest pages; only these are parsed."""
+    results = payload.get("search_results")
+    nearest: dict[str, dict[str, JsonValue]] = {}
+    for result in results if isinstance(results, list) else ():
+        if isinstance(result, dict) and len(nearest) < MOST_PAGES:
+            nearest.setdefault(str(result.get("document_id")), result)
+    return tuple(SearchResult.model_validate(result) for result in nearest.values())
 
 
 def _with_system(reply: Reply, envelope: Envelope, termination_reason: str) -> Reply:

@@ -261,7 +261,7 @@ async def test_an_apology_is_in_the_language_that_the_client_reads(
     ):
         content = await _content(desk, [QUESTION], streams=streams)
 
-    assert content == "apology/de"
+    assert content == "deadline/de"
 
 
 async def test_a_public_key_completes_nothing(http_server: HttpServerFixture) -> None:
