@@ -97,7 +97,7 @@ def _split_steps(sentence: str) -> list[str]:
         bare = f"{_FRAME} {bare[: -len(tail[0])].rstrip(' ,;:')}"
     found = list(_WORD.finditer(bare))
     used = [word[0].casefold() for word in found]
-    frame = next((count for count in (_FRAME_WORDS, 2) if _is_frame(used[:count])), 0)
+    frame = next((count for count in (_FRAME_WORDS, 2) if is_frame(used[:count])), 0)
     if not frame:
         return []
     for position in _find_joints(used):
@@ -114,7 +114,7 @@ def _find_joints(used: list[str]) -> Iterator[int]:
     return (at for at, word in enumerate(used) if word in CONJUNCTIONS and 0 < at < last)
 
 
-def _is_frame(used: list[str]) -> bool:
+def is_frame(used: list[str]) -> bool:
     """Return whether these words ask how to do something: "how do I", "how to"."""
     if used[:1] != [_HOW]:
         return False
