@@ -129,9 +129,7 @@ def test_an_answer_in_another_language_than_was_asked_for_says_why(
 @pytest.mark.parametrize(
     ("best", "key"), [(None, "apology/de\n\nreference/de"), (BEST, "fault_reached/de\n\nthe best")]
 )
-def test_a_dead_letter_is_told_as_a_fault_and_not_as_a_lack_of_time(
-    best: Payload, key: str
-) -> None:
+def test_a_dead_letter_reports_a_fault_and_not_a_lack_of_time(best: Payload, key: str) -> None:
     asked = envelope(best_answer=best, language="de")
 
     changes = replies.dead_letter_changes(asked, Words())

@@ -9,7 +9,7 @@ MESSAGES = "/v1/conversations/c1/messages"
 QUESTION = {"text": "How do I add a rule?"}
 
 
-async def test_at_the_deadline_of_a_found_question_the_time_and_the_pages_are_told(
+async def test_at_the_deadline_of_a_found_question_the_time_and_the_pages_are_shown(
     harness: WorkerHarness,
 ) -> None:
     go_on = hold_answer(harness)
