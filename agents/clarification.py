@@ -5,8 +5,8 @@ from typing import Literal, Protocol, Self
 from pydantic import BaseModel
 
 from agents.agent import Agent, AgentParts, AgentTexts
-from citations.addresses import page_of
 from citations.links import Allowed, keep_links, plain_line
+from citations.nearest_pages import list_labels, list_nearest_pages
 from citations.places import choose_alternatives
 from envelope.conversation import (
     REFUSALS,
@@ -173,7 +173,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
         if reason in _WITHOUT_PAGES:
             return ()
         if reason in REFUSALS:
-            return _sources(reads.search_results)
+            return list_nearest_pages(reads.search_results)
         skip = self._texts.text("skip", reads.language)
         leave = self._texts.text("exit_action", reads.language)
         return (
@@ -190,16 +190,15 @@ class ClarificationAgent(Agent[Reads, Writes]):
         reason: ClarificationReason,
     ) -> str:
         options = [action.label for action in actions if action.kind == "option"]
-        sources = [action.label for action in actions if action.kind == "source"]
+        pages = [action for action in actions if action.kind == "source"]
         if options:
             listed = [f"{number}. {option}" for number, option in enumerate(options, 1)]
             # Several questions are not several meanings: the lead asks which one comes first.
             several = reason is _Reason.MULTIPLE_TOPICS
             asked = () if several else (self._texts.text("ask_choice", language),)
             return "\n".join((lead, *asked, *listed))
-        if sources:
-            listed = [f"- {source}" for source in sources]
-            return "\n".join((lead, self._texts.text("nearest_pages", language), *listed))
+        if pages:
+            return f"{lead}\n{list_labels(self._texts.text('nearest_pages', language), pages)}"
         return lead
 
 
@@ -224,28 +223,6 @@ def _options(reads: Reads) -> tuple[ClarificationOption, ...]:
 
 def _offer(option: ClarificationOption) -> SuggestedAction:
     return SuggestedAction(label=option.label, value=option.label, crumbs=option.crumbs)
-
-
-def _sources(results: tuple[SearchResult, ...]) -> tuple[SuggestedAction, ...]:
-    nearest = {result.document_id: result for result in reversed(results)}
-    first = [result for result in results if nearest[result.document_id] is result]
-    return tuple(_source(result) for result in first[:MOST_OPTIONS])
-
-
-def _source(result: SearchResult) -> SuggestedAction:
-    """Return a page to look at, with its address if that is a web address."""
-    title = plain_line(result.title)
-    url = result.url if result.url is not None and page_of(result.url) is not None else None
-    return SuggestedAction(
-        label=title,
-        value=title,
-        kind="source",
-        url=url,
-        crumbs=tuple(map(plain_line, result.crumbs)),
-        chunk_id=result.chunk_id,
-        path=result.path,
-        anchor=result.anchor,
-    )
 
 
 def _place(result: SearchResult) -> ClarificationOption:

@@ -19,6 +19,8 @@ from envelope.role import Role
 from envelope.understanding import Understanding
 from llm.errors import ModelError
 from llm.offline.dialogue.acts import find_last_answer, read_certain_act, rephrase
+from llm.offline.dialogue.open_questions import find_remaining, without_offer
+from llm.offline.dialogue.subjects import goes_on, points_back
 from llm.offline.essence_rules import resume, stands_alone
 from llm.offline.replies import plain_reply
 from llm.port import Model
@@ -58,6 +60,7 @@ class Writes(BaseModel, frozen=True):
     clarification_reason: ClarificationReason | None = None
     clarification_message: str = ""
     clarification_options: tuple[ClarificationOption, ...] = ()
+    remaining_questions: tuple[str, ...] = ()
     decided_by: Literal["rules", "combined_call", "own_call"]
     asked_again: str = ""
 
@@ -75,7 +78,8 @@ class EssenceAgent(Agent[Reads, Writes]):
     Rules recognise a pressed button, an option's number, a stop word and a mere "thanks"; no model
     can misread them. A request to word the last answer differently repeats the question of that
     answer unchanged, also when a model returns another one. Several questions about unrelated
-    topics are a reason for a clarification.
+    topics are a reason for a clarification; after the answer to one of them, `remaining_questions`
+    are those that are still open.
 
     With `skips_certain`, a first turn that can be understood alone and has an English text needs no
     model either. The result of a combined call is used if it is consistent with the conversation;
@@ -99,18 +103,39 @@ class EssenceAgent(Agent[Reads, Writes]):
         plain = _plainly(inputs)
         if plain is not None:
             return Wrote(_writes(inputs, plain, "rules"))
+        offer = inputs.open_pause
+        asked = inputs.model_copy(update={"open_pause": without_offer(offer)})
+        try:
+            writes = await self._understand(reads, asked)
+        except ModelError as error:
+            return GaveUp(f"{type(error).__name__}: {error}")
+        is_kept = offer is not None and offer.is_offer and _is_about_answer(reads, writes)
+        return Wrote(_keep_offer(writes, offer) if offer is not None and is_kept else writes)
+
+    async def _understand(self, reads: Reads, inputs: Inputs) -> Writes:
         if self._skips_certain and _is_certain(reads, inputs):
-            return Wrote(_writes(inputs, _keep_unchanged(inputs), "rules"))
+            return _writes(inputs, _keep_unchanged(inputs), "rules")
         part = reads.understanding
         why = "" if part is None else _find_fault(inputs, part)
         if part is not None and not why:
-            return Wrote(_writes(inputs, _take_part(part), "combined_call"))
-        try:
-            found = (await self._model.ask(TASK, inputs)).output
-        except ModelError as error:
-            return GaveUp(f"{type(error).__name__}: {error}")
+            return _writes(inputs, _take_part(part), "combined_call")
+        found = (await self._model.ask(TASK, inputs)).output
         writes = _writes(inputs, found, "own_call")
-        return Wrote(writes.model_copy(update={"asked_again": why}) if why else writes)
+        return writes.model_copy(update={"asked_again": why}) if why else writes
+
+
+def _is_about_answer(reads: Reads, found: Writes) -> bool:
+    """Return whether a turn stays with the last answer: its other questions remain offered."""
+    if found.conversation_act is not None:
+        return True
+    leans = points_back(reads.text) or goes_on(reads.text)
+    return leans and found.context_type == "follow_up"
+
+
+def _keep_offer(found: Writes, offer: Pause) -> Writes:
+    """Return `found` with the questions that a turn about the last answer leaves open."""
+    remaining = find_remaining(offer, found.canonical_question)
+    return found.model_copy(update={"remaining_questions": remaining}) if remaining else found
 
 
 def _plainly(inputs: Inputs) -> Output | None:
@@ -118,7 +143,8 @@ def _plainly(inputs: Inputs) -> Output | None:
         reply = plain_reply(inputs.text, inputs.open_pause)
         if reply is not None:
             return resume(inputs, reply)
-    return read_certain_act(inputs)
+    pause = without_offer(inputs.open_pause)
+    return read_certain_act(inputs.model_copy(update={"open_pause": pause}))
 
 
 def _is_certain(reads: Reads, inputs: Inputs) -> bool:
@@ -165,6 +191,9 @@ def _writes(
     if pause is not None and found.context_type != "new_topic":
         changes["clarification_result"] = found.clarification_result or "search_again"
         changes["assumption"] = found.assumption
+        if found.clarification_result != "exit":
+            remaining = find_remaining(pause, found.canonical_question)
+            changes |= {"remaining_questions": remaining} if remaining else {}
     elif len(found.questions) > 1 and found.act is None:
         changes |= _ask_which(found.questions)
     return Writes(

@@ -154,7 +154,7 @@ class ResponseAgent(Agent[Reads, Writes]):
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         inputs = self._inputs(reads)
         if not inputs.sources:
-            return Wrote(_asks("insufficient_context", ""))
+            return Wrote(_asks("insufficient_context", "", ""))
         try:
             written = await self._write(reads, inputs)
         except ModelError as error:
@@ -251,7 +251,7 @@ class ResponseAgent(Agent[Reads, Writes]):
     def _make_writes(self, written: _WrittenAnswer, reads: Reads) -> Writes:
         output, kept = written.given.output, written.kept.cited
         if output.status != "answered":
-            return _asks(output.status, output.missing)
+            return _asks(output.status, output.missing, written.given.model)
         if not kept.claims:
             return _report_no_claims(output.missing, written.given.model)
         answer = self._make_answer(written.kept, written.given.model, reads)
@@ -353,13 +353,14 @@ def _select_used(
 def _report_no_claims(missing: str, model: str) -> Writes:
     """Return the missing parts that the model reports, else its failure to cite sources."""
     if missing:
-        return _asks("insufficient_context", missing)
+        return _asks("insufficient_context", missing, model)
     return Writes(generation_error=f"{model}: {_UNCITED}", answer_model=model)
 
 
-def _asks(status: str, missing: str) -> Writes:
+def _asks(status: str, missing: str, model: str) -> Writes:
     return Writes(
         needs_clarification=True,
         clarification_reason=_REASONS[status],
         clarification_message=missing or "The documents do not say enough to answer this.",
+        answer_model=model,
     )

@@ -110,6 +110,11 @@ class SearchAgent(Agent[Reads, Writes]):
         kept = _GivenContext.of(reads) if reads.attempt else _GivenContext()
         try:
             findings = await self._searcher.search(self._request(reads, kept))
+            asked = _find_asked_language(reads)
+            if findings.quality == "poor" and asked != reads.language:
+                # Nothing in the wanted language: the question finds what it found in its own.
+                again = reads.model_copy(update={"language": asked})
+                findings = await self._searcher.search(self._request(again, kept))
         except KnowledgeError as error:
             if not kept.results:
                 return Wrote(_report_failure(str(error), started))
@@ -204,6 +209,14 @@ class _GivenContext:
             further.append(_make_result(section, (start, length), first))
         further.sort(key=lambda one: -one.score)
         return _GivenContext(_BETWEEN.join(blocks), (*self.results, *further))
+
+
+def _find_asked_language(reads: Reads) -> str:
+    """Return the language of the question; a rephrased answer may be wanted in another one."""
+    if reads.conversation_act is not ConversationAct.REPHRASE:
+        return reads.language
+    spoken = (turn.language for turn in reversed(reads.history) if turn.speaker == "user")
+    return next((language for language in spoken if language), reads.language)
 
 
 def _wording(reads: Reads) -> str:

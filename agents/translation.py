@@ -17,6 +17,7 @@ from knowledge.language.port import Detector
 from knowledge.language.protecting import PlaceholderLost, Protected, protect
 from knowledge.port import ANSWER_CHARACTERS, SearchRequest
 from llm.errors import ModelError
+from llm.offline.dialogue.open_questions import without_offer
 from llm.offline.essence_rules import stands_alone
 from llm.offline.replies import plain_reply
 from llm.partial_answers.following import ask_and_follow
@@ -198,7 +199,7 @@ class TranslationAgent(Agent[Reads, Writes]):
             language=reads.language,
             history=reads.history,
             history_summary=reads.history_summary,
-            open_pause=reads.open_pause,
+            open_pause=without_offer(reads.open_pause),
             domain_name=combined.domain_name,
             domain_scope=combined.domain_scope,
             strictness=combined.strictness,
@@ -234,7 +235,7 @@ def _stands_alone(reads: Reads) -> bool:
             text=reads.text,
             history=reads.history,
             history_summary=reads.history_summary,
-            open_pause=reads.open_pause,
+            open_pause=without_offer(reads.open_pause),
         )
     )
 

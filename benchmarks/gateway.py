@@ -211,7 +211,7 @@ async def latency(url: str, port: int, turns: int) -> None:
         assistant="default",
         channel="bench",
         deadline_seconds=60,
-        apology=lambda _language: "",
+        words=lambda _key, _language: "",
     )
     direct, http = [], []
     for turn in range(turns + 20):

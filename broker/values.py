@@ -44,8 +44,9 @@ class JournalEntry:
 class Submission:
     """A message to accept. `result_list` names a push channel; it is empty for channels that pull.
 
-    `last_resort`: the reply at the deadline if there is no better one. `retry_of`: the message that
-    this one repeats. `keep_seconds`: how long reply and journal are kept, else the default.
+    `last_resort`: the reply at the deadline if there is no better one; `dead_letter_changes` are
+    its fields where the question ends as a dead letter instead. `retry_of`: the message that this
+    one repeats. `keep_seconds`: how long reply and journal are kept, else the default.
     `decoded`: the object behind `frame`, for a worker of this process that takes it in the same
     round trip.
     """
@@ -60,6 +61,7 @@ class Submission:
     accepted: Fields = field(default_factory=dict)
     retry_of: str = ""
     keep_seconds: float | None = None
+    dead_letter_changes: Fields = field(default_factory=dict)
     decoded: Encodable | None = None
 
 
@@ -149,11 +151,15 @@ class FrameSend(FrameHolder):
 
 @dataclass(slots=True)
 class Forward:
-    """Acknowledge, and send frames on; `last_resort` replaces the reply that the deadline gives."""
+    """Acknowledge, and send frames on; `last_resort` replaces the reply that the deadline gives.
+
+    `dead_letter_changes` replace its fields where the question ends as a dead letter.
+    """
 
     sends: Sequence[FrameSend]
     journal: Sequence[JournalEvent] = ()
     last_resort: Fields | None = None
+    dead_letter_changes: Fields = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,6 +104,9 @@ class Pause(BaseModel, frozen=True, extra="forbid"):
     """A clarification that waits for the user's reply; the next message may answer it.
 
     `groups` as in a `Turn`.
+    `remaining` are the other questions of the same message, to be offered after the answer. With
+    `is_offer`, the message was answered and the pause only offers the questions that remain: a turn
+    that chooses none of them is about something else.
     """
 
     pause_id: str
@@ -115,3 +118,5 @@ class Pause(BaseModel, frozen=True, extra="forbid"):
     round: int = Field(default=1, ge=1)
     best_answer: dict[str, object] | None = None
     groups: tuple[str, ...] | None = None
+    remaining: tuple[str, ...] = ()
+    is_offer: bool = False

@@ -24,6 +24,10 @@ LOST = "lost"
 """The `termination_reason` of a message that Redis lost before it had saved it."""
 STOPPED = "stopped"
 """The `termination_reason` of a message whose sender cancelled it."""
+DEADLINE = "deadline"
+"""The `termination_reason` of a message whose time was up."""
+DEAD_LETTER = "dead_letter"
+"""The `termination_reason` of a message that no process could work on."""
 Words = Callable[[str, str], str]
 """Returns the fixed text of a key in a language."""
 Shows = Callable[[Fields, str], "Answer"]

@@ -19,11 +19,11 @@ from broker.values import Accepted, Busy, Duplicate, Fields, JournalEntry, Submi
 from envelope.conversation import Pause, Turn
 from envelope.encoding import escape_surrogates
 from envelope.envelope import Envelope
-from envelope.outcome import Outcome
 from envelope.question import Question, qualify_conversation, shard_of
 from envelope.role import Role
-from gateway.answer import FORGOTTEN, LOST
+from gateway.answer import FORGOTTEN, LOST, Words
 from gateway.errors import BusyError, MessageError, StoppingError
+from gateway.last_replies import make_dead_letter_changes, make_last_resort
 from gateway.text import check_name, clean_text
 
 log = structlog.get_logger("gateway")
@@ -43,7 +43,7 @@ GRACE_SECONDS = 5.0
 class Message:
     """The message of a person: a text, or a command with its arguments.
 
-    - `language` (ISO 639-1): for the apology, if the text's own language is never detected
+    - `language` (ISO 639-1): for a reply where the language of the text is never detected
     - `request_id`, `key_id`: recorded in the journal; `key_id` is the key that sent the message,
       empty without a key, None for a channel without keys
     - `not_before_seconds`: messages that arrive within this time join the one that waits
@@ -95,7 +95,7 @@ class Desk:
         assistant: str,
         channel: str,
         deadline_seconds: float,
-        apology: Callable[[str], str],
+        words: Words,
         result_list: str = "",
         grace_seconds: float = GRACE_SECONDS,
         keep_seconds: float | None = None,
@@ -106,7 +106,7 @@ class Desk:
         self._assistant = assistant
         self._channel = channel
         self._deadline_seconds = deadline_seconds
-        self._apology = apology
+        self._words = words
         self._outage = Outage()
         self._result_list = result_list
         self._keep_seconds = keep_seconds
@@ -164,6 +164,7 @@ class Desk:
                 accepted=self._make_accepted_fields(message, payload),
                 keep_seconds=self._keep_seconds,
                 decoded=envelope,
+                dead_letter_changes=make_dead_letter_changes(self._words, message.language),
             )
         )
         if isinstance(result, Busy):
@@ -329,20 +330,12 @@ class Desk:
             conversation_id=question.conversation_id,
             message_id=question.message_id,
         )
-        return {**self.last_resort(question, language), "termination_reason": LOST}
+        changes = {**make_dead_letter_changes(self._words, language), "termination_reason": LOST}
+        return {**self.last_resort(question, language), **changes}
 
     def last_resort(self, question: Question, language: str) -> Fields:
-        """Return the reply of a question without any other result."""
-        return {
-            "outcome": Outcome.FAILED.value,
-            "text": self._apology(language),
-            "language": language,
-            "sources": [],
-            "suggested_actions": [],
-            "termination_reason": "deadline",
-            "conversation_id": question.conversation_id,
-            "message_id": question.message_id,
-        }
+        """Return the reply of a question without any other result at its deadline."""
+        return make_last_resort(question, self._words, language)
 
 
 @lru_cache(NAMES)

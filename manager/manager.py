@@ -21,6 +21,7 @@ from manager.classify import classify_result
 from manager.contract import write_payload
 from manager.flow import Counter, Flow, Stage, StageEvent
 from manager.machine import Context, Counters, Decision, End, Limits, Send, decide
+from manager.offers import add_offer
 from manager.port import ReplyTexts
 from memory.port import Ended, Memory
 
@@ -41,7 +42,7 @@ _STAGES: dict[str, Stage] = {stage.value: stage for stage in Stage}
 _GIVES_A_REASON = frozenset(
     {StageEvent.ASKS, StageEvent.MANY, StageEvent.NOTHING, StageEvent.OUTSIDE}
 )
-_CHANGES_LAST_RESORT = frozenset({None, Stage.LANG, Stage.ESSENCE, Stage.QUALITY})
+_CHANGES_LAST_RESORT = frozenset({None, Stage.LANG, Stage.ESSENCE, Stage.SEARCH, Stage.QUALITY})
 OnRouted = Callable[[str, str], None]
 """Receives the stage and the event of each decision."""
 
@@ -170,14 +171,18 @@ class Manager:
             target_role=role,
             target_list=stream_key(role, delivery.shard),
         )
+        resort = self._last_resort(envelope, target)
         return Forward(
             sends=(BrokerSend(role, decoded=target),),
             journal=events,
-            last_resort=self._last_resort(envelope, target),
+            last_resort=resort,
+            dead_letter_changes=(
+                {} if resort is None else replies.dead_letter_changes(target, self._texts)
+            ),
         )
 
     def _last_resort(self, before: Envelope, target: Envelope) -> Fields | None:
-        """Return a new last resort only after stages that may change language or best answer."""
+        """Return a new last resort only after stages that may change what it holds."""
         if before.payload.get("stage") not in _CHANGES_LAST_RESORT:
             return None
         return replies.last_resort(target, self._texts)
@@ -196,6 +201,8 @@ class Manager:
         names = self._domain_names.get((envelope.tenant, envelope.assistant), "")
         reply = replies.end_reply(envelope, decision, end, self._texts, names)
         ended = await self._with_dropped(delivery, envelope, replies.remember(envelope, reply))
+        language = replies.language_of(envelope.payload)
+        reply = add_offer(reply, envelope.payload, self._texts, language)
         forget = envelope.payload.get("forget")
         if forget in {"all", "history"}:
             # Channels that store text of the conversation have to erase it too.

@@ -4,12 +4,16 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from envelope.conversation import ClarificationReason, Pause, Preferences, Turn
+from citations.claims import without_citations
+from citations.nearest_pages import MOST_PAGES, list_labels, list_nearest_pages
+from envelope.conversation import ClarificationReason, ConversationAct, Pause, Preferences, Turn
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
+from envelope.sources import SearchResult
 from manager.act_texts import COURTESIES, act_text, find_act
 from manager.flow import Counter, Ending
 from manager.machine import NO_BETTER, Decision, End
+from manager.offers import find_remaining, make_offer
 from manager.port import ReplyTexts
 from memory.port import Ended
 
@@ -44,6 +48,8 @@ _EARLY_ENDS = {
 _LIMITS_OF_REFUSALS = {"round_limit": "rounds_reached", "research_limit": "searches_reached"}
 """The text before a refusal at a limit, by the reason of the end."""
 _OUT_OF_TIME = frozenset({"deadline", "total_time_limit"})
+DEAD_LETTER = "dead_letter"
+"""The termination reason of a question that no process could work on."""
 _EARLY_END = "fault_reached"
 """The text about an answer that went out before it was approved, by the reason of the end."""
 
@@ -59,27 +65,40 @@ def end_reply(
     elif end.ending is Ending.BEST:
         reply = _apology(envelope, texts, decision.termination_reason)
     elif end.ending is Ending.ACT:
-        text = act_text(payload, texts, _language(payload), domain_name)
+        text = act_text(payload, texts, language_of(payload), domain_name)
         reply = {"outcome": "answered", "text": text}
     elif end.ending is Ending.EXIT:
-        reply = {"outcome": "answered", "text": texts.text("exit", _language(payload))}
+        reply = {"outcome": "answered", "text": texts.text("exit", language_of(payload))}
+    elif (repeated := _repeat_answer(payload, end, texts)) is not None:
+        reply = repeated
     else:
         reply = _with_limit(_own_words(payload, decision, end, texts), payload, decision, texts)
     return _with_system(reply, envelope, decision.termination_reason)
 
 
-def last_resort(envelope: Envelope, texts: ReplyTexts) -> Reply | None:
-    """Return the reply for the deadline: the best answer so far, or an apology.
+def last_resort(
+    envelope: Envelope, texts: ReplyTexts, termination_reason: str = "deadline"
+) -> Reply | None:
+    """Return the reply where nobody ends the question: the best answer so far, or an apology.
 
-    Returns None while the language of the user is unknown: the gateway's apology then applies, in
-    the language of the request.
+    Both name the true reason: the deadline, or a fault if the question is a dead letter. Returns
+    None while the language of the user is unknown: the gateway's text then applies, in the language
+    of the request.
     """
     best = envelope.payload.get("best_answer")
     if isinstance(best, dict):
-        return _with_system(_best(best, envelope, "deadline", texts), envelope, "deadline")
+        reply = _best(best, envelope, termination_reason, texts)
+        return _with_system(reply, envelope, termination_reason)
     if _find_language(envelope.payload) is None:
         return None
-    return _with_system(_apology(envelope, texts), envelope, "deadline")
+    reply = _apology(envelope, texts, termination_reason)
+    return _with_system(reply, envelope, termination_reason)
+
+
+def dead_letter_changes(envelope: Envelope, texts: ReplyTexts) -> Reply:
+    """Return the fields in which the reply of a dead letter differs from that of the deadline."""
+    reply = last_resort(envelope, texts, DEAD_LETTER)
+    return {} if reply is None else {name: reply[name] for name in ("text", "termination_reason")}
 
 
 def best_answer(payload: "Mapping[str, JsonValue]") -> Reply | None:
@@ -107,7 +126,8 @@ def remember(envelope: Envelope, reply: Reply) -> Ended:
     outcome = Outcome(str(reply["outcome"]))
     if is_aside(payload):
         return _remember_aside(payload, outcome, envelope.total_processing_time)
-    pause = new_pause(envelope, reply) if outcome is Outcome.CLARIFICATION else None
+    asks = outcome is Outcome.CLARIFICATION
+    pause = new_pause(envelope, reply) if asks else make_offer(envelope, reply)
     if payload.get("client_keeps_history"):
         return Ended(pause=pause, brief=True)
     return Ended(
@@ -166,6 +186,7 @@ def new_pause(envelope: Envelope, reply: Reply) -> Pause:
         round=(rounds if isinstance(rounds, int) else 0) + 1,
         best_answer=dict(best) if isinstance(best, dict) else None,
         groups=envelope.groups or None,
+        remaining=find_remaining(payload),
     )
 
 
@@ -178,7 +199,7 @@ def _own_words(
     if end.ending is Ending.FIXED:
         reason = decision.reason
         key = "clarify_again" if reason is None else _REASON_TEXTS.get(reason, "clarify_again")
-        return {"outcome": outcome.value, "text": texts.text(key, _language(payload))}
+        return {"outcome": outcome.value, "text": texts.text(key, language_of(payload))}
     return {
         "outcome": outcome.value,
         "text": str(payload.get("response") or ""),
@@ -199,17 +220,51 @@ def _answer(payload: "Mapping[str, JsonValue]") -> Reply:
 
 
 def _with_quotes_note(reply: Reply, payload: "Mapping[str, JsonValue]", texts: ReplyTexts) -> Reply:
-    """Return an answer below the note that rules can only quote, if other words were asked for."""
-    if payload.get("answer_style") != "simpler" or reply.get("model") != OFFLINE:
+    """Return an answer below the note that rules can only quote, if another form was asked for."""
+    if reply.get("model") != OFFLINE:
         return reply
-    note = texts.text("quotes_only", _language(payload))
-    return {**reply, "text": f"{note}\n\n{reply['text']}"}
+    if payload.get("answer_style") == "simpler":
+        key = "quotes_only"
+    elif _lacks_translation(payload):
+        key = "not_translated"
+    else:
+        return reply
+    return {**reply, "text": f"{texts.text(key, language_of(payload))}\n\n{reply['text']}"}
+
+
+def _repeat_answer(payload: "Mapping[str, JsonValue]", end: End, texts: ReplyTexts) -> Reply | None:
+    """Return the last answer as it stands, if rules find nothing in the wanted language.
+
+    Its sources stand below the answer itself, so that it is repeated without their numbers.
+    """
+    wants_language = find_act(payload) is ConversationAct.REPHRASE and not payload.get(
+        "answer_style"
+    )
+    if end.outcome is not Outcome.REFUSED or payload.get("answer_model") != OFFLINE:
+        return None
+    history = payload.get("history")
+    last = history[-1] if isinstance(history, list) and history else None
+    if not wants_language or not isinstance(last, dict):
+        return None
+    note = texts.text("not_translated", language_of(payload))
+    text = f"{note}\n\n{without_citations(str(last.get('text') or ''))}"
+    return {"outcome": Outcome.ANSWERED.value, "text": text, "model": OFFLINE}
+
+
+def _lacks_translation(payload: "Mapping[str, JsonValue]") -> bool:
+    """Return whether the user asked for a language, and no cited source is in it."""
+    if payload.get("answer_style") or find_act(payload) is not ConversationAct.REPHRASE:
+        return False
+    sources = payload.get("sources_used")
+    cited = [one for one in (sources if isinstance(sources, list) else ()) if isinstance(one, dict)]
+    wanted = language_of(payload)
+    return bool(cited) and all(source.get("language") not in {None, wanted} for source in cited)
 
 
 def _best(best: Reply, envelope: Envelope, termination_reason: str, texts: ReplyTexts) -> Reply:
     """Return the best answer below the reason for which the work on it ended."""
     key = _EARLY_ENDS.get(termination_reason, _EARLY_END)
-    note = texts.text(key, _language(envelope.payload))
+    note = texts.text(key, language_of(envelope.payload))
     text = f"{note}\n\n{best.get('text') or ''}"
     return {**best, "outcome": Outcome.ANSWERED.value, "text": text}
 
@@ -221,21 +276,38 @@ def _with_limit(
     key = _LIMITS_OF_REFUSALS.get(decision.termination_reason)
     if key is None or reply["outcome"] != Outcome.REFUSED.value:
         return reply
-    return {**reply, "text": f"{texts.text(key, _language(payload))}\n\n{reply['text']}"}
+    return {**reply, "text": f"{texts.text(key, language_of(payload))}\n\n{reply['text']}"}
 
 
 def _apology(envelope: Envelope, texts: ReplyTexts, termination_reason: str = "") -> Reply:
-    """Return an apology with the id by which the operator finds the question again."""
-    language = _language(envelope.payload)
+    """Return an apology with the id by which the operator finds the question again.
+
+    It lists the pages that the search had found: they may hold the answer.
+    """
+    language = language_of(envelope.payload)
     reference = texts.text("reference", language, reference=envelope.message_id)
     key = "deadline" if termination_reason in _OUT_OF_TIME else "apology"
+    pages = list_nearest_pages(_find_nearest(envelope.payload))
     text = f"{texts.text(key, language)}\n\n{reference}"
-    return {"outcome": Outcome.FAILED.value, "text": text}
+    if pages:
+        text = f"{text}\n\n{list_labels(texts.text('nearest_pages', language), pages)}"
+    actions: JsonValue = [page.model_dump(mode="json", exclude_none=True) for page in pages]
+    return {"outcome": Outcome.FAILED.value, "text": text, "suggested_actions": actions}
+
+
+def _find_nearest(payload: "Mapping[str, JsonValue]") -> tuple[SearchResult, ...]:
+    """Return the first result of each of the nearest pages; only these are parsed."""
+    results = payload.get("search_results")
+    nearest: dict[str, dict[str, JsonValue]] = {}
+    for result in results if isinstance(results, list) else ():
+        if isinstance(result, dict) and len(nearest) < MOST_PAGES:
+            nearest.setdefault(str(result.get("document_id")), result)
+    return tuple(SearchResult.model_validate(result) for result in nearest.values())
 
 
 def _with_system(reply: Reply, envelope: Envelope, termination_reason: str) -> Reply:
     return {
-        "language": _language(envelope.payload),
+        "language": language_of(envelope.payload),
         "sources": [],
         "suggested_actions": [],
         **reply,
@@ -255,7 +327,8 @@ def _model_usage(payload: "Mapping[str, JsonValue]") -> Reply:
     return {"model_usage": usage} if isinstance(usage, dict) else {}
 
 
-def _language(payload: "Mapping[str, JsonValue]") -> str:
+def language_of(payload: "Mapping[str, JsonValue]") -> str:
+    """Return the language of the reply, English if none is known."""
     return _find_language(payload) or "en"
 
 
@@ -271,7 +344,7 @@ def _find_language(payload: "Mapping[str, JsonValue]") -> str | None:
 
 def _turns(envelope: Envelope, reply: Reply) -> tuple[Turn, ...]:
     payload, groups = envelope.payload, envelope.groups or None
-    language = _language(payload)
+    language = language_of(payload)
     return (
         Turn(
             speaker="user",

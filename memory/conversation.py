@@ -129,7 +129,8 @@ def _fields(keys: ConversationKeys, ended: Ended, ttl_seconds: int) -> tuple[Mem
         }
         writes.append(SetFields(key=keys.preferences, fields=fields, ttl_seconds=ttl_seconds))
     if ended.pause is not None:
-        fields = {"pause": ended.pause.model_dump_json(exclude_none=True)}
+        # Without defaults, so that a process of an earlier version reads it during an upgrade.
+        fields = {"pause": ended.pause.model_dump_json(exclude_defaults=True)}
         writes.append(SetFields(key=keys.pause, fields=fields, ttl_seconds=ttl_seconds))
     elif ended.close_pause:
         writes.append(Delete(key=keys.pause))

@@ -27,7 +27,7 @@ def desk_of(broker: RedisBroker, tenant: str, deadline_seconds: float = DEADLINE
         assistant="endurance",
         channel="endurance",
         deadline_seconds=deadline_seconds,
-        apology=lambda language: language,
+        words=lambda _key, language: language,
     )
 
 

@@ -108,7 +108,7 @@ def _asking(client: RedisBroker, text: str, watch: Watch) -> Ask:
         assistant="bench",
         channel="bench",
         deadline_seconds=DEADLINE_SECONDS,
-        apology=lambda language: language,
+        words=lambda _key, language: language,
     )
 
     async def ask(name: str) -> None:

@@ -28,7 +28,8 @@ if name ~= '' then
   local record = redis.call('HMGET', question.record, 'o', 't', 'lr', 'lo', 'l', 'k')
   question.keep = record[6]
   if not record[1] and record[2] then
-    close(shard, question, record[2], record[5] ~= '' and results or nil, record[4], record[3], now_ms())
+    close(shard, question, record[2], record[5] ~= '' and results or nil, record[4],
+      last_resort(record[3], OF_DEAD_LETTER), now_ms())
   end
 end
 return 1

@@ -53,7 +53,7 @@ function due.deadline()
     return 0
   end
   results = known[3] ~= '' and results or nil
-  close(shard, question, known[2], results, known[5], known[4], now)
+  close(shard, question, known[2], results, known[5], last_resort(known[4], AT_DEADLINE), now)
   return 1
 end
 

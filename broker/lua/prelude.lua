@@ -226,6 +226,14 @@ local function close(shard, question, tenant, results, outcome, reply, now)
   leave_order(shard, question, now)
 end
 
+-- Return the reply of a question that no worker ended: 2 is the one at the deadline, 3 the one of a
+-- dead letter. A reply without line breaks is the same for both.
+local AT_DEADLINE, OF_DEAD_LETTER = 2, 3
+local function last_resort(stored, which)
+  local parts = { string.match(stored, '^([^\n]*)\n([^\n]*)\n([^\n]*)$') }
+  return parts[1] and parts[1] .. parts[which] or stored
+end
+
 local function drop_letter(shard, id)
   redis.call('HDEL', shard.letters, id, id .. ':error')
   return redis.call('XDEL', shard.dead, id)

@@ -133,7 +133,8 @@ function settle.bury(question, record, buried)
     return
   end
   close(shard, question, record[RECORD.tenant], result_key(question, record),
-    record[RECORD.last_resort_outcome], record[RECORD.last_resort], now_ms())
+    record[RECORD.last_resort_outcome], last_resort(record[RECORD.last_resort], OF_DEAD_LETTER),
+    now_ms())
 end
 
 -- Of an entry that is held: write its journal entry, and do what its kind says.

@@ -15,6 +15,7 @@ from broker.maintenance.scheduler import encode_superseded_reply, make_supersede
 from broker.ports import LocalConsumer
 from broker.settle.admission import NO_PACE, AdmissionPolicy
 from broker.settle.batch import ScriptCall, outcome_of
+from broker.settle.last_resort import encode_last_resort
 from broker.transport.scripts import CANCEL, SUBMIT
 from broker.values import Accepted, Busy, Duplicate, Submission
 from envelope.encoding import to_json
@@ -136,7 +137,7 @@ class RedisProducer:
             submission.role,
             submission.frame,
             int(submission.deadline_seconds * 1000),
-            to_json(submission.last_resort),
+            encode_last_resort(submission.last_resort, submission.dead_letter_changes),
             outcome_of(submission.last_resort),
             results,
             int(submission.not_before_seconds * 1000),

@@ -9,6 +9,7 @@ from broker.encodable import LONG_FRAME, BaseFrame
 from broker.errors import UnwritableError
 from broker.journal_events import JournalEvent, note_fields
 from broker.keys import CACHED, QuestionKeys, question_keys, results_key, shard_keys, stream_key
+from broker.settle.last_resort import encode_last_resort
 from broker.settle.layout import (
     KINDS,
     SendForm,
@@ -199,7 +200,7 @@ class SettleBatch:
         sends, resort = forward.sends, forward.last_resort
         packed: list[Argument] = [
             *pack_forward(
-                last_resort="" if resort is None else to_json(resort),
+                last_resort=_encode_resort(forward),
                 last_resort_outcome="" if resort is None else outcome_of(resort),
                 sends=len(sends),
             )
@@ -340,6 +341,11 @@ def _is_writable(entry: JournalEvent) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _encode_resort(forward: Forward) -> Argument:
+    resort = forward.last_resort
+    return "" if resort is None else encode_last_resort(resort, forward.dead_letter_changes)
 
 
 def outcome_of(reply: Fields) -> str:

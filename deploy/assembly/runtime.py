@@ -193,7 +193,7 @@ def desk(runtime: Runtime, channel: str, *, result_list: str = "") -> Desk:
         assistant=runtime.settings.assistant,
         channel=channel,
         deadline_seconds=runtime.settings.deadline_seconds,
-        apology=lambda language: texts.text("apology", language),
+        words=texts.text,
         result_list=result_list,
         keep_seconds=result_seconds(runtime.settings),
     )

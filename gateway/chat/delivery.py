@@ -13,7 +13,7 @@ from broker.replies.result_list import Result
 from broker.transport.outage import Outage
 from broker.values import Fields
 from envelope.outcome import Outcome
-from gateway.answer import Answer, answer_of
+from gateway.answer import DEADLINE, Answer, answer_of
 from gateway.chat.buttons import Buttons
 from gateway.chat.cancellation import raise_if_cancelled
 from gateway.chat.errors import PermanentError, PostNotFoundError, PushError, RetryableError
@@ -251,4 +251,4 @@ class ReplyDelivery:
 
 def _has_own_language(answer: Answer) -> bool:
     written = {Outcome.ANSWERED, Outcome.CLARIFICATION, Outcome.REFUSED}
-    return answer.outcome in written and answer.termination_reason != "deadline"
+    return answer.outcome in written and answer.termination_reason != DEADLINE

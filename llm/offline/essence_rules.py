@@ -4,6 +4,7 @@ import re
 
 from envelope.conversation import ClarificationReason
 from llm.offline.dialogue.acts import earlier_questions, read_act, strip_courtesies
+from llm.offline.dialogue.several_questions import may_ask_several, split_questions
 from llm.offline.dialogue.subjects import (
     add_subject,
     asks_completely,
@@ -12,23 +13,16 @@ from llm.offline.dialogue.subjects import (
     split_subject,
     subject_of,
 )
-from llm.offline.phrases import OPENERS
 from llm.offline.replies import ClarificationReply, read_reply
-from llm.offline.words import content_words, is_small_talk, normalise, stems
+from llm.offline.words import content_words, is_small_talk, stems
 from llm.tasks.essence import Inputs, Output
 
 _LEANS_ON = 2
 _SHORT_WORDS = 4
 _ELLIPTIC_WORDS = 2
 _POINTING_WORDS = 3
-_MOST_QUESTIONS = 4
-_ELLIPTIC_OPENINGS = frozenset(
-    ["by", "from", "no", "not", "only", "through", "until", "via", "with"]
-)
-"""Openings of what only adds to a question: "with what payment?"."""
 _RUN = re.compile(r"[\w.-]+")
 _NUMBERED = re.compile(r"[\w.-]*\d[\w-]*")
-_QUESTION = re.compile(r"[^?\uff1f\u061f]{1,500}[?\uff1f\u061f]")
 
 
 def answer(inputs: Inputs) -> Output:
@@ -48,11 +42,11 @@ def stands_alone(inputs: Inputs) -> bool:
     """Return whether the turn certainly needs nothing said before.
 
     It is the first of its conversation, answers no question of the desk, points at nothing and asks
-    one question.
+    one question, as far as `may_ask_several` can say.
     """
     is_first = not inputs.history and not inputs.history_summary and inputs.open_pause is None
     text = inputs.text_eng or inputs.text
-    return is_first and not points_back(text) and len(_QUESTION.findall(text)) <= 1
+    return is_first and not points_back(text) and not may_ask_several(text)
 
 
 def resume(inputs: Inputs, reply: ClarificationReply) -> Output:
@@ -92,30 +86,6 @@ def _in_conversation(inputs: Inputs) -> Output:
         related_turns=tuple(number for number, _ in numbered),
         questions=separate,
     )
-
-
-def split_questions(text: str) -> tuple[str, ...]:
-    """Return the questions of a text that have nothing to do with each other; none if it has one.
-
-    A question that goes on from another, points at it or shares a word with it belongs to it.
-    """
-    found = [one.strip() for one in _QUESTION.findall(text)]
-    if not 1 < len(found) <= _MOST_QUESTIONS:
-        return ()
-    seen: set[str] = set()
-    for question in found:
-        terms = stems(question)
-        if not terms or not seen.isdisjoint(terms) or (seen and _belongs_to_another(question)):
-            return ()
-        seen |= terms
-    return tuple(found)
-
-
-def _belongs_to_another(question: str) -> bool:
-    """Return whether a question is no whole one: "How about you?", "With which card?"."""
-    opening = normalise(question).split()[:2]
-    points = points_back(question) and len(content_words(question)) <= _ELLIPTIC_WORDS
-    return points or " ".join(opening) in OPENERS or opening[0] in _ELLIPTIC_OPENINGS
 
 
 def _complete(question: str, before: str) -> str:

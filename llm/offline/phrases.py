@@ -21,6 +21,9 @@ FUNCTION_WORDS = frozenset[str](_LISTS["function_words"].split())
 CONNECTING_WORDS = frozenset[str](_LISTS["connecting_words"].split())
 SECRET_WORDS = frozenset[str](_LISTS["secret_words"].split())
 QUESTION_WORDS = frozenset[str](_LISTS["question_words"].split())
+CONJUNCTIONS = frozenset[str](_LISTS["conjunctions"].split())
+AUXILIARIES = frozenset[str](_LISTS["auxiliaries"].split())
+DETERMINERS = frozenset[str](_LISTS["determiners"].split())
 ASKING_WORDS = frozenset[str](_LISTS["asking_words"].split())
 IRREGULAR_FORMS = {
     form: line.split()[0] for line in _LISTS["irregular_forms"] for form in line.split()[1:]

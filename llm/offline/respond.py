@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from citations.claims import UnitKind
-from llm.offline.dialogue.subjects import split_subject
+from llm.offline.dialogue.subjects import join_subject, split_subject
 from llm.offline.found_chunks import select_found
 from llm.offline.quoting.extracts import Extract, extracts, is_order_to_assistant
 from llm.offline.quoting.naming import find_compared
@@ -20,7 +20,7 @@ from llm.offline.quoting.relevance import Relevance
 from llm.offline.quoting.repeats import in_order, without_repeats
 from llm.offline.quoting.steps import MOST_STEPS, find_steps, put_together
 from llm.offline.support import numbers_of
-from llm.offline.words import content_words
+from llm.offline.words import content_words, stems
 from llm.tasks.respond import Inputs, Output
 
 _JOINT = re.compile(r"[,?;] (?:and|or|but) (?=how|what|when|who|where|why|which|can|is|are|do)")
@@ -66,9 +66,9 @@ class _Quotation:
 
 def answer(inputs: Inputs) -> Output:
     """Return the quotations that answer best, or that the sources do not answer."""
-    own, _ = split_subject(inputs.question)
+    own, subject = split_subject(inputs.question)
     # The search has used the subject; sentences that only repeat it answer nothing.
-    question = own if content_words(own) else inputs.question
+    question = own if content_words(own) else join_subject(own, subject)
     inputs = inputs.model_copy(
         update={"sources": select_found(inputs.sources), "question": question}
     )
@@ -77,7 +77,10 @@ def answer(inputs: Inputs) -> Output:
     if quotation is not None:
         relevance = Relevance(inputs.question, inputs.sources, found)
         if inputs.style == "shorter":
-            best = max(quotation.chosen, key=relevance.score)
+            best = max(
+                quotation.chosen,
+                key=lambda one: (len(stems(question) & stems(one.text)), relevance.score(one)),
+            )
             quotation = replace(quotation, chosen=[best])
         covered = relevance.coverage(quotation.chosen)
         return _make_output(quotation, min(0.9, 0.25 + 0.65 * covered))

@@ -6,7 +6,7 @@ import pytest
 
 from broker.redis_broker import RedisBroker
 from broker.transport.scripts import CANCEL
-from broker.values import Bury, Duplicate, FrameSend, Retry
+from broker.values import Bury, Duplicate, Fields, Forward, FrameSend, Retry
 from envelope.memory_write import Append
 from tests.support.broker_harness import (
     LAST_RESORT,
@@ -17,6 +17,7 @@ from tests.support.broker_harness import (
 )
 from tests.support.waiting import wait_until
 
+CHANGES: Fields = {"text": "a fault\nof ours", "termination_reason": "dead_letter"}
 HISTORY = "rd:{0}:mem:history"
 WRITE = Append(key=HISTORY, values=("said",), keep=10, ttl_seconds=60)
 
@@ -27,6 +28,36 @@ async def test_at_the_deadline_the_user_gets_the_last_resort(harness: BrokerHarn
     assert await harness.due_reply(question()) == LAST_RESORT
     assert await harness.kinds() == ["accepted", "finished"]
     assert len(await harness.results()) == 1
+
+
+@pytest.mark.parametrize("changes", [{}, CHANGES])
+async def test_a_question_ends_by_its_deadline_or_as_a_dead_letter_with_the_reply_of_each(
+    harness: BrokerHarness, changes: Fields
+) -> None:
+    late, dead = question("late"), question("dead", conversation="c2")
+    await harness.submit(late, deadline_seconds=0.03, dead_letter_changes=changes)
+    await harness.take()
+    await harness.due_reply(late)
+    await harness.submit(dead, dead_letter_changes=changes)
+
+    await harness.settle(await harness.take(), Bury("failed", "it broke"))
+
+    assert await harness.broker.replies.read_reply(late) == LAST_RESORT
+    assert await harness.broker.replies.read_reply(dead) == {**LAST_RESORT, **changes}
+
+
+@pytest.mark.parametrize("changes", [{}, CHANGES])
+async def test_the_reply_of_a_later_hop_replaces_both(
+    harness: BrokerHarness, changes: Fields
+) -> None:
+    await harness.submit(dead_letter_changes={"text": "an earlier fault"})
+    better: Fields = {"outcome": "answered", "text": "so far"}
+    sent = Forward((FrameSend("manager", b"x"),), (), better, changes)
+    await harness.settle(await harness.take(), sent)
+
+    await harness.settle(await harness.take(), Bury("failed", "it broke"))
+
+    assert await harness.broker.replies.read_reply(question()) == {**better, **changes}
 
 
 async def test_the_deadline_ends_a_question_that_a_worker_holds(harness: BrokerHarness) -> None:

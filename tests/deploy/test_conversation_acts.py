@@ -122,8 +122,55 @@ async def test_questions_about_different_topics_are_asked_back_and_each_can_be_c
         asked, chosen = await talk(harness.driver(), turn, "1")
 
     assert asked["clarification_reason"] == "multiple_topics"
-    assert options(asked) == ["How do I add a user?", "And what does one SMS to Germany cost?"]
+    assert options(asked) == ["How do I add a user?", "What does one SMS to Germany cost?"]
     assert chosen["question"] == "How do I add a user?"
+
+
+async def test_the_other_questions_of_a_message_are_offered_until_all_are_answered(
+    open_app: OpenApp,
+) -> None:
+    turn = "How do I test a routing rule and how do I create a webhook and what is error 4029?"
+    rule, webhook, error = (
+        "How do I test a routing rule?", "How do I create a webhook?", "What is error 4029?",
+    )  # fmt: skip
+    async with open_app() as harness:
+        asked, second, thanks, third, first = await talk(
+            harness.driver(), turn, "2", "thanks", "the second one", "1"
+        )
+
+    assert options(asked) == [rule, webhook, error]
+    assert (second["question"], options(second)) == (webhook, [rule, error])
+    assert second["text"].endswith(f"1. {rule}\n2. {error}")
+    assert thanks["outcome"] == "answered"
+    assert (third["question"], options(third)) == (error, [rule])
+    assert (first["question"], options(first)) == (rule, [])
+
+
+async def test_a_question_about_something_else_ends_the_offer_and_one_about_the_answer_does_not(
+    open_app: OpenApp,
+) -> None:
+    turn = "How do I create a webhook and how do I test a routing rule?"
+    rule = "How do I test a routing rule?"
+    async with open_app() as harness:
+        answers = await talk(
+            harness.driver(), turn, "1", "shorter please", "Who can do that?",
+            "How do I rent a number?", "1",
+        )  # fmt: skip
+
+    _, chosen, shorter, whose, other, number = answers
+    assert options(chosen) == options(shorter) == options(whose) == [rule]
+    assert shorter["question"] == "How do I create a webhook?"
+    assert options(other) == []
+    assert rule not in number["question"]
+
+
+async def test_leaving_ends_the_offer(open_app: OpenApp) -> None:
+    turn = "How do I create a webhook and how do I test a routing rule?"
+    async with open_app() as harness:
+        _, _, left, number = await talk(harness.driver(), turn, "1", "cancel", "1")
+
+    assert (options(left), "closed this question" in left["text"]) == ([], True)
+    assert "routing rule" not in number["question"]
 
 
 async def test_related_questions_in_one_message_are_both_answered_by_a_model(
@@ -208,13 +255,13 @@ async def test_a_model_separates_questions_and_the_user_chooses(
 ) -> None:
     both = ["How do I add a user?", "How do I create a webhook?"]
     server.will_send(
-        make_understanding(" ".join(both), questions=both),
+        make_understanding("How do I add a user, and a webhook?", questions=both),
         make_draft("Open Developers > Webhooks and choose New webhook. [1][2][3]"),
     )
 
     async with open_app(**asks_for_essence(server)) as harness:
-        asked, chosen = await talk(harness.driver(), " ".join(both), "2")
+        asked, chosen = await talk(harness.driver(), "add a user and create a webhook, how", "2")
 
     assert options(asked) == both
-    assert chosen["question"] == both[1]
+    assert (chosen["question"], options(chosen)) == (both[1], both[:1])
     assert len(server.received) == 2

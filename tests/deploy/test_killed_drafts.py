@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -54,14 +54,24 @@ async def empty_redis(redis_url: str) -> str:
     return redis_url
 
 
+def find_grandchildren(pid: int) -> list[int]:
+    """Return the processes that the fork server of a worker has started."""
+    parents: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            fields = stat.read_text().rpartition(")")[2].split()
+            parents[int(stat.parent.name)] = int(fields[1])
+    return [child for child, parent in parents.items() if parents.get(parent) == pid]
+
+
 async def test_a_worker_killed_in_a_draft_loses_and_doubles_nothing(
     library: Path, empty_redis: str, server: ModelServer
 ) -> None:
-    held = asyncio.Event()
+    held, held_again = asyncio.Event(), asyncio.Event()
     server.lists_models = True
     server.will_send(
         make_stream(f"{SECOND} [1] {FIRST} [1]", gate=("choose New", held)),
-        make_stream(f"{FIRST} [1] {SECOND} [1]"),
+        make_stream(f"{FIRST} [1] {SECOND} [1]", gate=(SECOND[:8], held_again)),
         make_judgement(True, True),
     )
     shared = {
@@ -82,10 +92,15 @@ async def test_a_worker_killed_in_a_draft_loses_and_doubles_nothing(
             await killed.wait()
         # Only the worker that was killed waited for it.
         held.set()
-        async with run_worker(library, **shared, **own):
+        async with run_worker(library, **shared, **own) as second_worker:
+            await wait_until(lambda: asked.drafts[-1] == f"{FIRST} [1]")
+            isolated = find_grandchildren(second_worker.pid)
+            held_again.set()
             text = await following
         await client.aclose()
 
+    # The second run was a suspect, so that its draft came from a separate process.
+    assert isolated
     assert [entry.kind for entry in asked.entries].count("finished") == 1
     assert text == f"{FIRST} [1] {SECOND} [1]"
     drafts = [event.data for event in asked.events if event.name == "draft"]

@@ -77,7 +77,7 @@ class ClusterHarness:
         self.desk = Desk(
             self.broker.producer, self.broker.replies,
             tenant="acme", assistant="desk", channel="test",
-            deadline_seconds=DEADLINE_SECONDS, apology=lambda _language: "sorry",
+            deadline_seconds=DEADLINE_SECONDS, words=lambda _key, _language: "sorry",
             result_list="reported",
         )  # fmt: skip
 

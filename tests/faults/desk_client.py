@@ -86,7 +86,7 @@ class DeskClient:
             assistant="desk",
             channel="test",
             deadline_seconds=deadline_seconds,
-            apology=lambda language: f"apology/{language}",
+            words=lambda key, language: f"{key}/{language}",
             result_list=result_list,
         )
 

@@ -70,7 +70,7 @@ async def time_answer(client: Any) -> float:
     broker = RedisBroker(client)
     desk = Desk(
         broker.producer, broker.replies, tenant="default", assistant="default", channel="test",
-        deadline_seconds=30.0, apology=lambda _language: "sorry",
+        deadline_seconds=30.0, words=lambda _key, _language: "sorry",
     )  # fmt: skip
     number = next(NUMBERS)
     started = time.monotonic()

@@ -42,7 +42,7 @@ def desk(harness: BrokerHarness) -> Desk:
     return Desk(
         harness.broker.producer, harness.broker.replies,
         tenant="acme", assistant="desk", channel="test",
-        deadline_seconds=DEADLINE_SECONDS, apology=lambda language: f"sorry/{language}",
+        deadline_seconds=DEADLINE_SECONDS, words=lambda key, language: f"{key}/{language}",
     )  # fmt: skip
 
 

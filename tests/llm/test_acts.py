@@ -155,7 +155,7 @@ def test_a_number_after_a_numbered_answer_may_mean_its_step() -> None:
     [
         ("no, I meant an API key", "How do I create an API key?"),
         ("No, I meant: who may create one?", "who may create one?"),
-        ("I meant webhooks", f"webhooks ({QUESTION})"),
+        ("I meant webhooks", "How do I create webhooks?"),
     ],
 )
 def test_a_correction_puts_what_was_meant_in_the_last_question(text: str, question: str) -> None:
@@ -163,6 +163,29 @@ def test_a_correction_puts_what_was_meant_in_the_last_question(text: str, questi
 
     assert found is not None
     assert (found.act, found.canonical_question) == (Act.CORRECTION, question)
+
+
+@pytest.mark.parametrize(
+    ("before", "text", "question"),
+    [
+        (
+            "Who can do that? (How do I create a webhook?)",
+            "no, I meant an API key",
+            "Who can do that? (How do I create an API key?)",
+        ),
+        ("How do I set up a webhook?", "I meant routing", "How do I set up routing?"),
+        ("How do I configure SMS routing rules?", "no, I meant it", "How do I configure it?"),
+    ],
+)
+def test_a_corrected_question_has_its_object_once_and_no_nested_subject(
+    before: str, text: str, question: str
+) -> None:
+    user = Turn(speaker="user", text="-", meant=before)
+
+    found = read_act(inputs(text, user, ANSWERED[1]))
+
+    assert found is not None
+    assert found.canonical_question == question
 
 
 def test_a_correction_leaves_nothing_of_what_was_not_meant() -> None:

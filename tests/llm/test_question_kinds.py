@@ -1,8 +1,5 @@
 """What a question asks for, and what of the documents therefore answers it without a model."""
 
-import pytest
-
-from llm.offline.essence_rules import split_questions
 from llm.offline.quoting.extracts import split_cells
 from llm.offline.quoting.key_terms import extract_asked_terms, extract_key_terms
 from llm.offline.quoting.question_kinds import classify_question
@@ -105,22 +102,6 @@ def test_a_letter_that_names_is_a_term_and_an_article_is_none() -> None:
 
 def test_to_turn_off_is_to_disable() -> None:
     assert extract_key_terms("turned off") == extract_key_terms("disable")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Where can I pay for my ride? With what payment, please?",
-        "Do Terraform and Ansible work together? How about containers?",
-        "What is a salary page? No fees at my end?",
-    ],
-)
-def test_a_question_that_only_adds_to_another_is_no_topic_of_its_own(text: str) -> None:
-    assert split_questions(text) == ()
-
-
-def test_two_whole_questions_are_two_topics() -> None:
-    assert len(split_questions("How do I add a user? And what does a stamp cost?")) == 2
 
 
 def test_a_message_of_several_sentences_is_answered_in_its_question() -> None:

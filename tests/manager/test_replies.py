@@ -6,6 +6,7 @@ from pydantic import JsonValue
 from envelope.conversation import ClarificationReason, Preferences
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
+from envelope.sources import SearchResult
 from manager import replies
 from manager.flow import Ending
 from manager.machine import Decision, End
@@ -37,6 +38,14 @@ def make_judged_payload(score: float, *, grounded: bool = True, **more: JsonValu
     }
 
 
+def make_result(number: int) -> Payload:
+    result = SearchResult(
+        chunk_id=f"c{number}", document_id=f"d{number}", title=f"Page {number}",
+        path=f"{number}.md", score=0.5, levels=(),
+    )  # fmt: skip
+    return result.model_dump(mode="json")
+
+
 def test_the_better_scored_answer_is_kept() -> None:
     worse, better = (
         replies.best_answer(make_judged_payload(0.5, best_answer=BEST)),
@@ -60,14 +69,87 @@ def test_the_last_resort_is_the_best_answer_so_far() -> None:
     assert reply["termination_reason"] == "deadline"
 
 
-def test_the_last_resort_is_an_apology_in_the_users_language() -> None:
+def test_the_last_resort_says_in_the_users_language_that_the_time_was_up() -> None:
     known = replies.last_resort(envelope(language="de"), Words())
     guessed = replies.last_resort(envelope(preferences={"language": "uk"}), Words())
 
     assert known is not None
     assert guessed is not None
-    assert (known["outcome"], known["text"]) == ("failed", "apology/de\n\nreference/de")
-    assert guessed["text"] == "apology/uk\n\nreference/uk"
+    assert (known["outcome"], known["text"]) == ("failed", "deadline/de\n\nreference/de")
+    assert guessed["text"] == "deadline/uk\n\nreference/uk"
+
+
+REPEATS: Payload = {
+    "conversation_act": "rephrase",
+    "answer_model": "offline",
+    "language": "de",
+    "history": [{"speaker": "assistant", "text": "Open it. [1]", "outcome": "answered"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({}, "not_translated/de\n\nOpen it."),
+        ({"answer_style": "shorter"}, "sorry"),
+        ({"answer_model": "gpt"}, "sorry"),
+        ({"conversation_act": None}, "sorry"),
+        ({"history": []}, "sorry"),
+    ],
+)
+def test_an_answer_that_rules_find_in_no_other_language_is_repeated_as_it_stands(
+    changes: Payload, text: str
+) -> None:
+    decision = Decision("row", (), {}, ClarificationReason.INSUFFICIENT_CONTEXT)
+    asked = envelope(**{**REPEATS, "response": "sorry", **changes})
+
+    reply = replies.end_reply(asked, decision, End(Ending.REPLY, Outcome.REFUSED), Words())
+
+    assert reply["text"] == text
+
+
+@pytest.mark.parametrize(
+    ("source", "model", "note"),
+    [("en", "offline", "not_translated/de\n\n"), ("de", "offline", ""), ("en", "gpt", "")],
+)
+def test_an_answer_in_another_language_than_was_asked_for_says_why(
+    source: str, model: str, note: str
+) -> None:
+    asked = envelope(
+        conversation_act="rephrase", language="de", response="Open it.", answer_model=model,
+        sources_used=[{"language": source}],
+    )  # fmt: skip
+    end = End(Ending.ANSWER, Outcome.ANSWERED)
+
+    reply = replies.end_reply(asked, Decision("row", (), {}, None), end, Words())
+
+    assert reply["text"] == f"{note}Open it."
+
+
+@pytest.mark.parametrize(
+    ("best", "key"), [(None, "apology/de\n\nreference/de"), (BEST, "fault_reached/de\n\nthe best")]
+)
+def test_a_dead_letter_reports_a_fault_and_not_a_lack_of_time(best: Payload, key: str) -> None:
+    asked = envelope(best_answer=best, language="de")
+
+    changes = replies.dead_letter_changes(asked, Words())
+
+    assert changes == {"text": key, "termination_reason": "dead_letter"}
+    assert replies.dead_letter_changes(envelope(), Words()) == {}
+
+
+def test_an_end_without_an_answer_lists_the_pages_that_were_found() -> None:
+    found: list[JsonValue] = [make_result(number) for number in (1, 1, 2)]
+    asked = envelope(language="de", search_results=found)
+
+    reply = replies.last_resort(asked, Words())
+
+    assert reply is not None
+    pages = "nearest_pages/de\n- Page 1\n- Page 2"
+    assert reply["text"] == f"deadline/de\n\nreference/de\n\n{pages}"
+    actions = reply["suggested_actions"]
+    assert isinstance(actions, list)
+    assert [action["path"] for action in actions if isinstance(action, dict)] == ["1.md", "2.md"]
 
 
 def test_the_channels_apology_stays_the_last_resort_until_the_users_language_is_known() -> None:

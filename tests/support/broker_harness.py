@@ -82,6 +82,7 @@ class BrokerHarness:
         result_list: str = "",
         not_before_seconds: float = 0.0,
         role: str = "manager",
+        dead_letter_changes: Fields | None = None,
     ) -> Accepted | Duplicate | Busy:
         return await self.broker.producer.submit(
             Submission(
@@ -90,6 +91,7 @@ class BrokerHarness:
                 role=role,
                 deadline_seconds=deadline_seconds,
                 last_resort=LAST_RESORT,
+                dead_letter_changes=dead_letter_changes or {},
                 result_list=result_list,
                 not_before_seconds=not_before_seconds,
             )

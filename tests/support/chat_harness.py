@@ -49,7 +49,7 @@ async def open_connector(
         assistant="docs",
         channel=channel.name,
         deadline_seconds=deadline_seconds,
-        apology=lambda language: TEXTS.text("apology", language),
+        words=TEXTS.text,
         result_list=channel.name,
     )
     connector = ChatChannel(

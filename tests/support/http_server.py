@@ -163,7 +163,7 @@ async def open_http_server(
                 assistant=assistant,
                 channel="http",
                 deadline_seconds=deadline_seconds,
-                apology=lambda language: f"apology/{language}",
+                words=lambda key, language: f"{key}/{language}",
                 grace_seconds=0.2,
             )
             for tenant, assistant in ASSISTANTS

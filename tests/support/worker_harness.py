@@ -141,7 +141,7 @@ class WorkerHarness:
             assistant="docs",
             channel="http",
             deadline_seconds=deadline_seconds,
-            apology=lambda language: f"apology/{language}",
+            words=lambda key, language: f"{key}/{language}",
             result_list=result_list,
         )
 

@@ -233,6 +233,7 @@ async def test_an_entry_that_nobody_can_decode_becomes_a_dead_letter_and_the_que
         reply = await desk.outcome(desk.question(MESSAGE))
 
     assert (reply["outcome"], reply["text"]) == ("failed", "apology/en")
+    assert reply["termination_reason"] == "dead_letter"
     assert [(each.role, each.reason) for each in await list_letters(harness)] == [
         ("manager", "undecodable")
     ]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 from broker.ports import Broker
-from broker.values import Busy, DeadLetter, Fields, Submission
+from broker.values import Busy, DeadLetter, Submission
 from config.settings import Settings, load_settings
 from config.texts import load_texts
 from deploy.assembly.runtime import connect_broker
@@ -16,9 +16,8 @@ from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
 from envelope.envelope import Envelope, decode
 from envelope.errors import DecodeError
-from envelope.outcome import Outcome
-from envelope.question import Question
 from envelope.role import Role
+from gateway.last_replies import make_dead_letter_changes, make_last_resort
 
 ACTIONS = ("list", "show", "retry", "drop")
 
@@ -114,25 +113,13 @@ def _again(envelope: Envelope, settings: Settings, *, deliver: bool) -> Submissi
         frame=fresh.encode(),
         role=Role.MANAGER.value,
         deadline_seconds=settings.deadline_seconds,
-        last_resort=_last_resort(fresh.question, language),
+        last_resort=make_last_resort(fresh.question, load_texts().text, language),
+        dead_letter_changes=make_dead_letter_changes(load_texts().text, language),
         result_list=results,
         accepted={"retry_of": envelope.message_id, "text": original.get("text")},
         retry_of=envelope.message_id,
         keep_seconds=settings.result_seconds_of(envelope.tenant, envelope.assistant),
     )
-
-
-def _last_resort(question: Question, language: str) -> Fields:
-    return {
-        "outcome": Outcome.FAILED.value,
-        "text": load_texts().text("apology", language),
-        "language": language,
-        "sources": [],
-        "suggested_actions": [],
-        "termination_reason": "deadline",
-        "conversation_id": question.conversation_id,
-        "message_id": question.message_id,
-    }
 
 
 _SUBMITTED = (

@@ -18,7 +18,8 @@ _LED = (UnitKind.ITEM, UnitKind.TABLE, UnitKind.CODE)
 _BARE_WORDS = 2
 _FIXED_KEYS = (
     "assumption", "answer_frame", "quoted_frame", "limit_reached", "nearest_pages", "missing_part",
-    "missing_something", "attempts_reached", "fault_reached", "quotes_only",
+    "missing_something", "attempts_reached", "fault_reached", "quotes_only", "not_translated",
+    "also_asked",
 )  # fmt: skip
 _FIXED_VALUES = ("assumption", "quoted_language", "missing")
 _VALUE = "\0"

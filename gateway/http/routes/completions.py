@@ -273,8 +273,9 @@ class Completions:
         return [*lines, "data: [DONE]\n\n"]
 
     async def _keep_thread(self, asked: AdmittedCompletion, answer: Answer) -> None:
-        """Store the digest of a history with a clarification, so that its reply is recognised."""
-        if answer.outcome is not Outcome.CLARIFICATION:
+        """Store the digest of a history with a choice, so that its reply is recognised."""
+        offers = any(action.kind == "option" for action in answer.suggested_actions)
+        if answer.outcome is not Outcome.CLARIFICATION and not offers:
             return
         turns = (("user", asked.history.text), ("assistant", clean_turn(content_of(answer))))
         digest = asked.history.digest(asked.caller.key_id, *turns)

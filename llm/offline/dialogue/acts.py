@@ -16,8 +16,17 @@ from envelope.conversation import (
     ConversationAct,
     Turn,
 )
-from llm.offline.dialogue.subjects import split_subject
-from llm.offline.phrases import AROUND_A_CHOICE, EXIT, FUNCTION_WORDS, LAST, ORDINALS, POINTING
+from llm.offline.dialogue.several_questions import is_frame
+from llm.offline.dialogue.subjects import BETWEEN_SUBJECTS, add_subject, split_subject
+from llm.offline.phrases import (
+    AROUND_A_CHOICE,
+    DETERMINERS,
+    EXIT,
+    FUNCTION_WORDS,
+    LAST,
+    ORDINALS,
+    POINTING,
+)
 from llm.offline.words import content_words, normalise, words
 from llm.tasks.essence import Inputs, Output
 
@@ -34,7 +43,6 @@ _LANGUAGES: dict[str, frozenset[str]] = {
     code: frozenset(names) for code, names in _LISTS["languages"].items()
 }
 _AROUND = frozenset[str](_LISTS["around"]["words"].split()) | FUNCTION_WORDS | POINTING
-_DETERMINERS = frozenset[str](_LISTS["around"]["determiners"].split())
 _CORRECTIONS = sorted(
     (phrase for phrases in _LISTS["correction"].values() for phrase in phrases),
     key=len,
@@ -44,6 +52,8 @@ _MOST_WORDS = 10
 _CHOICES = 9
 _COURTESY_WORDS = 5
 _LEANS_ON = 2
+_POINTING_WORDS = 1
+_PARTICLES = frozenset(["down", "in", "off", "on", "out", "over", "to", "up"])
 _OBJECT_LAST = frozenset(["en", "es", "fr", "it", "pt", "ru", "uk"])
 """Languages whose short questions end with what they are about."""
 _AFTER_COURTESY = " ,.!;:-\u2013\u2014\u3002\uff0c\uff01\u3001\u060c\u0964\n"
@@ -276,13 +286,23 @@ def _replace_object(question: str, meant: str, language: str) -> str:
     marks = ("?", "\uff1f", "\u061f")
     if meant.endswith(marks):
         return meant
-    own, _ = split_subject(question)
+    own, subject = split_subject(question)
+    if subject and len(content_words(own)) <= _POINTING_WORDS:
+        # "Who can do that? (How do I create a webhook?)" is about the object of its subject.
+        newest = subject.rpartition(BETWEEN_SUBJECTS)[2]
+        return f"{own} ({_replace_object(newest, meant, language)})"
     used = [(found.start(), found[0].casefold()) for found in _WORDS.finditer(own)]
-    starts = [start for start, word in used if word in _DETERMINERS]
+    frame = next((count for count in (3, 2) if is_frame([w for _, w in used[:count]])), 0)
+    starts = [start for start, word in used if word in DETERMINERS]
     end = "?" if own.endswith("?") else ""
     first = words(meant)[:1]
-    if starts and first and first[0] in _DETERMINERS:
+    if starts and first and first[0] in DETERMINERS:
         return f"{own[: starts[-1]]}{meant}{end}"
+    if frame and len(used) > frame + 1:
+        # "How do I" and a verb; what follows, after its particle, is the object.
+        particle = used[frame + 1][1] in _PARTICLES
+        at = frame + 1 + particle
+        return f"{own[: used[at][0]]}{meant}{end}" if len(used) > at else f"{own} {meant}"
     if language in _OBJECT_LAST and not starts and len(content_words(own)) > 1:
         return f"{own[: used[-1][0]]}{meant}{end}"
-    return f"{meant} ({question})"
+    return add_subject(meant, question)

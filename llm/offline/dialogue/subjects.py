@@ -8,6 +8,7 @@ import re
 
 from llm.offline.phrases import (
     ASKING_WORDS,
+    FUNCTION_WORDS,
     OPENERS,
     POINTING,
     POINTING_SIGNS,
@@ -16,7 +17,9 @@ from llm.offline.phrases import (
 from llm.offline.words import content_words, normalise, words
 
 _SUBJECT = re.compile(r"(?P<own>[^()]{1,2000}?)\s?\((?P<subject>[^()]{1,4000})\)\s{0,9}")
-_BETWEEN = " / "
+_WORD = re.compile(r"\w+")
+BETWEEN_SUBJECTS = " / "
+_MARKS = "?\uff1f\u061f. "
 _POINTING_WORDS = 2
 _SUBJECT_WORDS = 2
 
@@ -35,8 +38,21 @@ def add_subject(question: str, subject: str) -> str:
         return question.strip()
     if not own:
         return added
-    parts = [*filter(None, known.split(_BETWEEN)), added]
-    return f"{own} ({_BETWEEN.join(_shorten(parts))})"
+    parts = [*filter(None, known.split(BETWEEN_SUBJECTS)), added]
+    return f"{own} ({BETWEEN_SUBJECTS.join(_shorten(parts))})"
+
+
+def join_subject(own: str, subject: str) -> str:
+    """Return one question of a turn that only points, and of its subject.
+
+    "Who can do that?" about "How do I add a rule?" is "Who can do that: add a rule?": its own
+    question word decides what kind of answer it gets.
+    """
+    first = subject.split(BETWEEN_SUBJECTS)[0]
+    found = list(_WORD.finditer(first))
+    starts = (word.start() for word in found if word[0].casefold() not in FUNCTION_WORDS)
+    named = first[next(starts, 0) :]
+    return f"{own.rstrip(_MARKS)}: {named}" if own and named else own or subject
 
 
 def subject_of(question: str, *, is_replaced: bool = False) -> str:
@@ -46,12 +62,12 @@ def subject_of(question: str, *, is_replaced: bool = False) -> str:
     Owner?" after "And the Developer?" is about the question before both.
     """
     own, known = split_subject(question)
-    parts = [part for part in known.split(_BETWEEN) if part]
+    parts = [part for part in known.split(BETWEEN_SUBJECTS) if part]
     leans_back = points_back(own) or (is_replaced and goes_on(own))
     says_little = leans_back and len(content_words(own)) <= _POINTING_WORDS
     if not parts or not says_little:
         parts.append(_plain(own))
-    return _BETWEEN.join(_shorten(parts))
+    return BETWEEN_SUBJECTS.join(_shorten(parts))
 
 
 def goes_on(text: str) -> bool:

@@ -65,7 +65,7 @@ async def full_desk(harness: WorkerHarness, *, most: int = 100) -> AsyncIterator
         assistant="docs",
         channel="http",
         deadline_seconds=30.0,
-        apology=lambda language: language,
+        words=lambda _key, language: language,
     )
     patience = AdmissionQueue(asyncio.Event(), most=most, most_of_visitor=3, front=1)
     try:
@@ -166,7 +166,7 @@ async def test_a_tenant_with_a_thousand_waiters_leaves_room_for_another(
             assistant="docs",
             channel="http",
             deadline_seconds=30.0,
-            apology=lambda language: language,
+            words=lambda _key, language: language,
         )
         crowd = [
             front.tasks.create_task(attempt(front.patience, front.desk, f"s{number}"))

@@ -145,6 +145,27 @@ async def test_a_reply_to_a_question_back_is_recognised(
         assert seen["open_pause"]["options"] == ("Set up a webhook", "Set up an account")
 
 
+@pytest.mark.parametrize("streams", [False, True])
+async def test_the_open_questions_of_a_message_are_offered_after_an_answer(
+    http_server: HttpServerFixture, desk: openai.AsyncOpenAI, streams: bool
+) -> None:
+    both: Any = {"role": "user", "content": "2"}
+    http_server.harness.script.next(
+        Role.ESSENCE,
+        {"canonical_question": "How do I add a rule?", "remaining_questions": ["Who may?"]},
+    )
+
+    answered = await _content(desk, [both], streams=streams)
+
+    assert answered.endswith("1. Who may?")
+    reply: Any = [
+        both, {"role": "assistant", "content": answered}, {"role": "user", "content": "1"}
+    ]  # fmt: skip
+    await _content(desk, reply, streams=streams)
+    pause = http_server.harness.script.seen[Role.ESSENCE][-1]["open_pause"]
+    assert (pause["options"], pause["is_offer"]) == (("Who may?",), True)
+
+
 async def test_another_key_is_not_taken_for_who_was_asked_back(
     http_server: HttpServerFixture, desk: openai.AsyncOpenAI
 ) -> None:
@@ -240,7 +261,7 @@ async def test_an_apology_is_in_the_language_that_the_client_reads(
     ):
         content = await _content(desk, [QUESTION], streams=streams)
 
-    assert content == "apology/de"
+    assert content == "deadline/de"
 
 
 async def test_a_public_key_completes_nothing(http_server: HttpServerFixture) -> None:

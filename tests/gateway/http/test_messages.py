@@ -224,7 +224,7 @@ async def test_a_question_that_nobody_works_on_ends_with_an_apology(harness: Wor
 
     assert seen[-1].name == "done"
     assert seen[-1].data["outcome"] == answer.json()["outcome"] == "failed"
-    assert text_of(seen) == answer.json()["text"] == "apology/de"
+    assert text_of(seen) == answer.json()["text"] == "deadline/de"
 
 
 async def test_what_waits_ends_when_the_process_stops(any_harness: WorkerHarness) -> None:
@@ -291,7 +291,7 @@ async def test_a_desk_that_stays_full_says_so(harness: WorkerHarness) -> None:
     assert (answer.status_code, answer.json()["error"]["code"]) == (429, "busy")
     assert int(answer.headers["retry-after"]) >= 1
     assert [event.name for event in seen] == ["waiting", "text", "done"]
-    assert (seen[-1].data["outcome"], text_of(seen)) == ("failed", "apology/en")
+    assert (seen[-1].data["outcome"], text_of(seen)) == ("failed", "deadline/en")
 
 
 async def after(gate: asyncio.Event) -> dict[str, object]:

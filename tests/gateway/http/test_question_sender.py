@@ -42,7 +42,7 @@ async def test_the_reply_to_a_new_question_is_not_looked_up(
         assistant="docs",
         channel="http",
         deadline_seconds=20.0,
-        apology=lambda language: f"apology/{language}",
+        words=lambda key, language: f"{key}/{language}",
     )
 
     answer = await http_server.client().post(path, json=body)

@@ -8,6 +8,7 @@ import pytest
 from envelope.role import Role
 from tests.support.chat_harness import ANSWER, TEXTS, wait_until_acknowledged
 from tests.support.fake_slack import BOT, SlackApi
+from tests.support.held_answer import DEADLINE_SECONDS, PAGE, hold_answer
 from tests.support.slack_harness import SlackHarness, slack_desk, wait_until_settled
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
@@ -195,3 +196,20 @@ async def test_talk_to_somebody_else_in_a_joined_thread_stays_unanswered(
     await wait_until(lambda: len(desk.api.posts) == 2)
     await wait_until_settled(desk.harness, desk.api)
     assert len(desk.harness.script.seen[Role.LANG]) == 2
+
+
+async def test_at_the_deadline_the_lack_of_time_and_the_nearest_page_are_shown(
+    harness: WorkerHarness, api: SlackApi
+) -> None:
+    go_on = hold_answer(harness)
+    chat = slack_desk(harness, api, deadline_seconds=DEADLINE_SECONDS)
+    async with harness.open(), chat as desk:
+        await desk.say(f"{MENTION} How?")
+
+        await wait_until(lambda: desk.connector.tally.counts)
+        await wait_until_settled(harness, api)
+        go_on.set()
+
+    assert desk.connector.tally.counts == {"failed": 1}
+    assert "deadline/en" in api.shown()[0]
+    assert PAGE.title in api.shown()[0]

@@ -117,6 +117,23 @@ async def test_an_option_is_asked_as_a_question_and_only_once(desk: SlackHarness
     await wait_until(lambda: not desk.api.posts[ts].buttons)
 
 
+async def test_the_open_questions_of_a_message_are_buttons_below_the_answer(
+    desk: SlackHarness,
+) -> None:
+    desk.harness.script.next(
+        Role.ESSENCE, {"canonical_question": "How?", "remaining_questions": ["Who may?"]}
+    )
+    await desk.say(f"{MENTION} How, and who may?")
+    await wait_until(lambda: any(said.buttons for said in desk.api.posts.values()))
+    await quiet(desk)
+    (ts,) = desk.api.posts
+
+    await desk.press(ts, desk.api.posts[ts].buttons[0])
+
+    await wait_until(lambda: len(desk.harness.script.seen[Role.LANG]) > 1)
+    assert desk.harness.script.seen[Role.LANG][1]["text"] == "Who may?"
+
+
 async def test_ratings_are_kept_and_thanked_for(desk: SlackHarness) -> None:
     event = await desk.say(f"{MENTION} How?")
     await wait_until_answered(desk)

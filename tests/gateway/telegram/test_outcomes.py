@@ -14,6 +14,7 @@ from tests.support.chat_harness import (
     wait_until_acknowledged,
 )
 from tests.support.fake_telegram import BotApi, RefusedError
+from tests.support.held_answer import DEADLINE_SECONDS, PAGE, hold_answer
 from tests.support.telegram_harness import (
     PERSON,
     TelegramHarness,
@@ -320,3 +321,20 @@ async def test_commands_are_described_in_every_language_and_answered_by_name_in_
     assert [call.get("language_code") for call in commands] == [None, *TEXTS.languages]
     assert [each["command"] for each in commands[-1]["commands"]] == ["language", "clear", "help"]
     assert commands[-1]["commands"][1]["description"] == TEXTS.text("help_clear_history", "zh")
+
+
+async def test_at_the_deadline_the_lack_of_time_and_the_nearest_page_are_shown(
+    harness: WorkerHarness, api: BotApi
+) -> None:
+    go_on = hold_answer(harness)
+    chat = telegram_desk(harness, api, deadline_seconds=DEADLINE_SECONDS)
+    async with harness.open(), chat as desk:
+        await desk.say("How?")
+
+        await wait_until(lambda: desk.connector.tally.counts)
+        await wait_until_settled(harness, api)
+        go_on.set()
+
+    assert desk.connector.tally.counts == {"failed": 1}
+    assert "deadline/en" in next(iter(api.chats.values())).text
+    assert PAGE.title in next(iter(api.chats.values())).text

@@ -140,6 +140,22 @@ async def test_an_option_is_asked_once_by_a_short_token(desk: TelegramHarness) -
     assert len(desk.api.chats) == 2
 
 
+async def test_the_open_questions_of_a_message_are_buttons_below_the_answer(
+    desk: TelegramHarness,
+) -> None:
+    desk.harness.script.next(
+        Role.ESSENCE, {"canonical_question": "How?", "remaining_questions": ["Who may?"]}
+    )
+    await desk.say("How, and who may?")
+    await wait_until_answered(desk)
+    ((id_, said),) = desk.api.chats.items()
+
+    await desk.send(desk.press(id_, said.buttons[0]["callback_data"]))
+
+    await wait_until(lambda: len(desk.harness.script.seen[Role.LANG]) > 1)
+    assert desk.harness.script.seen[Role.LANG][1]["text"] == "Who may?"
+
+
 @pytest.mark.parametrize(
     ("command", "shown"),
     [("/start", "push_start"), ("/help", "help_title"), ("/language", "push_language")],

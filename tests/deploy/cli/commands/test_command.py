@@ -387,7 +387,7 @@ def _bury(data: Path, text: str, *, result_list: str = "") -> str:
                 assistant=settings.assistant,
                 channel="cli",
                 deadline_seconds=60.0,
-                apology=lambda _language: "sorry",
+                words=lambda _key, _language: "sorry",
                 result_list=result_list,
             )
             await desk.submit(Message(text, "c-dead", name))
