@@ -20,7 +20,7 @@ WHOLE = "".join(PIECES)
 
 
 class Followed:
-    """One question, and what came of it: the texts on the way, the answer, the recorded calls."""
+    """One question, and its result: the drafts, the answer, the recorded calls."""
 
     def __init__(self, registry: Registry, dialect: Dialect) -> None:
         self.listener = TextListener(COLOUR.name)
