@@ -103,7 +103,8 @@ class ServerEngine:
             excluded.append(_match("version", but_version))
         chosen = models.FilterSelector(
             filter=models.Filter(
-                must=[_match("kind", "chunk"), _match("document", list(documents))], must_not=excluded
+                must=[_match("kind", "chunk"), _match("document", list(documents))],
+                must_not=excluded,
             )
         )
         await self._await_answer(self._client.delete(self._collection, chosen, wait=True))
