@@ -82,7 +82,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
     """Asks the user to choose among places that the search found, or declines with nearby pages.
 
     When the model fails, or writes what `llm.answer_checks.wording` rejects, the fixed text in the
-    user's language is used, and `clarification_fallback` has the reason. It contains no link.
+    user's language is used, and `clarification_fallback` has the reason. The message has no link.
     """
 
     role = Role.CLARIFICATION
@@ -104,20 +104,20 @@ class ClarificationAgent(Agent[Reads, Writes]):
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         reason = reads.clarification_reason or ClarificationReason.MISSING_DETAILS
-        actions = self._actions(reason, reads)
-        lead, fallback = await self._lead(reason, reads, actions)
+        actions = self._make_actions(reason, reads)
+        lead, fallback = await self._word_lead(reason, reads, actions)
         writes = Writes(
             response=_without_links(self._with_list(lead, actions, reads.language, reason)),
             clarification_type=_WORDING[reason][0],
             suggested_actions=actions,
         )
-        return Wrote(_noting(writes, fallback) if fallback else writes)
+        return Wrote(_with_fallback(writes, fallback) if fallback else writes)
 
-    async def _lead(
+    async def _word_lead(
         self, reason: ClarificationReason, reads: Reads, actions: tuple[SuggestedAction, ...]
     ) -> tuple[str, str]:
         """Return the wording, and the reason if the fixed text replaces a model's wording."""
-        inputs = self._inputs(reason, reads, actions)
+        inputs = self._make_inputs(reason, reads, actions)
         if reason in _FIXED:
             return self._with_reference(inputs.fixed_text, reason, reads), ""
         try:
@@ -126,14 +126,14 @@ class ClarificationAgent(Agent[Reads, Writes]):
             return inputs.fixed_text, f"{type(error).__name__}: {error}"
         if not text:
             return inputs.fixed_text, "the model gave no text"
-        fault = "" if text == inputs.fixed_text else fault_of(text, inputs, asks=_asks(reason))
+        fault = "" if text == inputs.fixed_text else fault_of(text, inputs, asks=_must_ask(reason))
         if fault:
-            return inputs.fixed_text, f"the model's wording was turned down: {fault}"
+            return inputs.fixed_text, f"the model's wording was rejected: {fault}"
         if text == inputs.fixed_text and reads.language not in self._texts.languages:
             return text, f"there is no fixed text in {reads.language!r}, English was used"
         return text, ""
 
-    def _inputs(
+    def _make_inputs(
         self, reason: ClarificationReason, reads: Reads, actions: tuple[SuggestedAction, ...]
     ) -> Inputs:
         fixed_text = self._texts.text(
@@ -169,7 +169,9 @@ class ClarificationAgent(Agent[Reads, Writes]):
         shown = self._texts.text("reference", reads.language, reference=reference)
         return f"{text}\n\n{shown}"
 
-    def _actions(self, reason: ClarificationReason, reads: Reads) -> tuple[SuggestedAction, ...]:
+    def _make_actions(
+        self, reason: ClarificationReason, reads: Reads
+    ) -> tuple[SuggestedAction, ...]:
         if reason in _WITHOUT_PAGES:
             return ()
         if reason in REFUSALS:
@@ -177,7 +179,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
         skip = self._texts.text("skip", reads.language)
         leave = self._texts.text("exit_action", reads.language)
         return (
-            *(_offer(option) for option in _options(reads)),
+            *(_make_option_action(option) for option in _choose_options(reads)),
             SuggestedAction(label=skip, value=skip, kind="skip"),
             SuggestedAction(label=leave, value=leave, kind="exit"),
         )
@@ -202,11 +204,11 @@ class ClarificationAgent(Agent[Reads, Writes]):
         return lead
 
 
-def _noting(writes: Writes, fallback: str) -> Writes:
+def _with_fallback(writes: Writes, fallback: str) -> Writes:
     return Writes(**{**dict(writes), "clarification_fallback": fallback})
 
 
-def _asks(reason: ClarificationReason) -> bool:
+def _must_ask(reason: ClarificationReason) -> bool:
     """Return whether a model's wording must contain a question: a refusal contains none."""
     return reason not in REFUSALS
 
@@ -215,16 +217,16 @@ def _without_links(text: str) -> str:
     return keep_links(text, Allowed(any_host=True)).text
 
 
-def _options(reads: Reads) -> tuple[ClarificationOption, ...]:
+def _choose_options(reads: Reads) -> tuple[ClarificationOption, ...]:
     """Return the places to choose from: those that the search named, else those of its results."""
-    named = reads.clarification_options or tuple(map(_place, reads.search_results))
+    named = reads.clarification_options or tuple(map(_make_option, reads.search_results))
     return choose_alternatives(named, MOST_OPTIONS)
 
 
-def _offer(option: ClarificationOption) -> SuggestedAction:
+def _make_option_action(option: ClarificationOption) -> SuggestedAction:
     return SuggestedAction(label=option.label, value=option.label, crumbs=option.crumbs)
 
 
-def _place(result: SearchResult) -> ClarificationOption:
+def _make_option(result: SearchResult) -> ClarificationOption:
     path = tuple(dict.fromkeys((*result.crumbs, *result.heading_path)))
     return ClarificationOption(label=path[-1] if path else result.title, crumbs=path)

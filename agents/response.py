@@ -91,7 +91,7 @@ class _WrittenAnswer:
     given: ModelAnswer[Output]
     kept: _CitedText
     writing: int = 0
-    came_whole: bool = False
+    is_unstreamed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ class ResponseAgent(Agent[Reads, Writes]):
             )
         # In a thread: a very long answer must not block the event loop.
         kept = await asyncio.to_thread(keep, given.output.answer)
-        return _WrittenAnswer(given, kept, listener.attempts, listener.came_whole)
+        return _WrittenAnswer(given, kept, listener.attempts, listener.is_unstreamed)
 
     def _find_publisher(self, reads: Reads) -> DraftPublisher | None:
         return self._drafts if reads.within_scope and reads.shows_drafts else None
@@ -263,7 +263,7 @@ class ResponseAgent(Agent[Reads, Writes]):
             missing=output.missing,
             generation_confidence=output.confidence * share,
             answer_model=written.given.model,
-            draft_fallback="not_streamed" if written.came_whole else "",
+            draft_fallback="not_streamed" if written.is_unstreamed else "",
         )
 
     def _make_answer(self, kept: _CitedText, model: str, reads: Reads) -> _OutgoingAnswer:

@@ -126,7 +126,7 @@ class Bench:
 
 
 async def crowd(bench: Bench, conversations: int, messages: int, *, killed: bool) -> None:
-    """Let them all talk at once; print what came of it."""
+    """Let them all talk at once; print the result."""
     with ExitStack() as servers:
         process, line = bench.start("serve", "--gateway-only", "--port", "0", until="serving on")
         port = int(line.split(";")[0].rsplit(":", 1)[1])

@@ -1,14 +1,14 @@
-"""Measures whether visitors are answered beside thousands of connections that mean no good.
+"""Measures whether visitors are answered during thousands of hostile connections.
 
 `python -m benchmarks.open_connections` starts `refdesk serve` on the example documents, with a
-public key, in a process of its own on this machine, and holds open against it
+public key, in a separate process on this machine, and holds open against it
 
 - half-open connections, which send nothing or a part of their headers;
 - buffered ones, which have the key, send a long body and keep its last byte to themselves;
 - unread ones, which ask for a large page and never read it;
 
-ten from one address (of 127.0.0.0/8), and opens another a second after the server ended one. Beside
-them visitors of a website, each from another address, open a conversation and ask a question. It
+ten from one address (of 127.0.0.0/8), and opens another a second after the server ended one. Next
+to them visitors of a website, each from another address, open a conversation and ask a question. It
 prints how many were answered, how long that took, and the most memory that the server held. It ends
 after `--seconds` at the latest.
 """
@@ -39,7 +39,7 @@ PER_ADDRESS = 10
 STOP_SECONDS = 20
 AGAIN_SECONDS = 1.0
 HELD_SHARE = 0.8
-"""Visitors come once so many of the hostile connections are open; some are always opened anew."""
+"""Visitors come once that many hostile connections are open; some are always opened again."""
 SPARE_DESCRIPTORS = 200
 
 
@@ -61,7 +61,7 @@ class Served:
 
 @dataclass
 class Result:
-    """What came of it."""
+    """The result."""
 
     visitors: int
     answered: int = 0
@@ -123,7 +123,7 @@ async def attack(
     visitors: int,
     seconds: float = 60.0,
 ) -> Result:
-    """Hold connections open, let visitors ask beside them, and return what came of it."""
+    """Hold connections open, let visitors ask meanwhile, and return the results."""
     result = Result(visitors, before_mb=server.memory_mb("VmRSS"))
     kinds = [half_open, buffered, unread]
     async with asyncio.TaskGroup() as tasks, asyncio.timeout(seconds):
@@ -232,7 +232,7 @@ async def _connect(
 
 
 def raise_own_limit(count: int) -> None:
-    """Let this process open so many connections; raises SystemExit where it may not."""
+    """Let this process open that many connections; raises SystemExit where it may not."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = count + SPARE_DESCRIPTORS
     if hard != resource.RLIM_INFINITY and hard < wanted:
@@ -241,7 +241,7 @@ def raise_own_limit(count: int) -> None:
 
 
 def main() -> int:
-    """Measure, and print what came of it."""
+    """Measure, and print the result."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.open_connections")
     parser.add_argument("--half-open", type=int, default=2_000)
     parser.add_argument("--buffered", type=int, default=600)

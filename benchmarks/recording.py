@@ -1,6 +1,6 @@
 """Records the `conversation` payload: the real assistant, offline, late in a long conversation.
 
-`python -m benchmarks.recording` ingests the example documents into a folder of its own, asks the
+`python -m benchmarks.recording` ingests the example documents into a separate folder, asks the
 English example questions in one conversation, then the first of them again, and keeps of that last
 one what each role wrote and the history that the manager gave it.
 """
@@ -15,7 +15,7 @@ from benchmarks.payload import CONVERSATION, ROLES, Fields
 from broker.embedded.endpoint import run_embedded_redis
 from config.settings import load_settings
 from deploy.assembly.knowledge import open_knowledge
-from deploy.assembly.runtime import ROLES as STAFF
+from deploy.assembly.runtime import ROLES as WORKER_ROLES
 from deploy.assembly.runtime import connect_runtime, desk, run_ingestion, run_workers
 from gateway.desk import Message
 from knowledge.ingestion_report import PlainReport
@@ -34,7 +34,7 @@ async def record(folder: Path) -> Fields:
         run_embedded_redis(folder) as endpoint,
         connect_runtime(settings, endpoint=endpoint) as post,
         open_knowledge(settings) as knowledge,
-        run_workers(post, STAFF, knowledge),
+        run_workers(post, WORKER_ROLES, knowledge),
     ):
         asked_desk = desk(post, "bench")
         texts = _questions()

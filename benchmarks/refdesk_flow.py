@@ -39,10 +39,10 @@ def process(
     """Return a process of the manager and these agents; `own` makes the renewal's broker."""
     manager = Manager(Flow(ASSISTANT), memory, NoTexts(), limits=Limits(), quality_threshold=0.7)
     beside = InlineManager(manager, SilentMeter())
-    staff = [WorkerSpec(watched(manager), 4 * PLACES)]
+    specs = [WorkerSpec(watched(manager), 4 * PLACES)]
     for agent in agents:
         handler = AgentHandler(agent, limit_seconds=30, manager=beside)
-        staff.append(WorkerSpec(watched(handler), PLACES))
+        specs.append(WorkerSpec(watched(handler), PLACES))
     return WorkerProcess(
-        broker, staff, renewal=LeaseRenewal(own, lease_seconds=lease_seconds), meter=SilentMeter()
+        broker, specs, renewal=LeaseRenewal(own, lease_seconds=lease_seconds), meter=SilentMeter()
     )

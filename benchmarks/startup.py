@@ -2,7 +2,7 @@
 
 `python -m benchmarks.startup` prints
 
-- the time of `refdesk ask` on an ingested corpus, from starting the process to its end, beside the
+- the time of `refdesk ask` on an ingested corpus, from starting the process to its end, next to the
   time of importing `fastembed` and loading the same embedding model: medians, taken in turns;
 - the resident memory of workers without search or models, after they have worked on questions.
 """

@@ -1,4 +1,7 @@
-"""The commonest words of four letters or more per language; they do not describe a page."""
+"""Frequent words that do not describe a page, by language, and words that only ask.
+
+Words of fewer than four letters are left out: `knowledge.rule_descriptions` counts none.
+"""
 
 _BY_LANGUAGE = {
     "en": "about above after also because been before being below between both could does doing "

@@ -79,7 +79,7 @@ class Registry:
             CircuitBreaker   keeps questions off a model that fails
             VendorModel      renders the prompt, reads the answer, repairs it, records the cost
             Transport        quota, time limit, and the repetition of a failed request
-            Wire             the vendor's own client: one request
+            ChatClient       the client of the vendor: one request
 
         `last_resort` is a local model that answers when every model of the setting has failed.
         Raises `UnknownProvider` and `MissingKey`: at start, before anything is asked.

@@ -51,11 +51,17 @@ CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 OF_TESTS_AND_BENCHMARKS = frozenset(
     {
         "door", "doors", "hear", "heard", "hearing", "hears", "tell", "telling", "tells", "told",
-        "unheard",
+        "unheard", "staff",
     }
 )  # fmt: skip
 """Words that stand neither in names nor in prose of tests and benchmarks."""
 WORD = re.compile(r"[a-z]+", re.IGNORECASE)
+PHRASE_OF_TESTS = re.compile(
+    r"\b(?:of (?:its|their|his|our|your) own|so many|on (?:the|its|their) way|stands? in|at hand"
+    r"|beside|shall|for ever|staff|afresh|anew|nurser(?:y|ies)|understud(?:y|ies))\b",
+    re.IGNORECASE,
+)
+"""Phrases of `PHRASES`, and private words, that no prose of tests and benchmarks contains."""
 GENERATED = frozenset({"contracts.md", "flow.md", "settings.md"})
 PAGES = "pages"
 """The name under which the hand-written pages have their allowance."""
@@ -128,6 +134,8 @@ def check_test_module(name: str, source: str) -> Iterator[Violation]:
         found = {word.lower() for word in WORD.findall(CODE.sub("", text))}
         for word in sorted(OF_TESTS_AND_BENCHMARKS & found):
             yield Violation(name, line, word)
+        for phrase in PHRASE_OF_TESTS.findall(CODE.sub("", text)):
+            yield Violation(name, line, phrase.lower())
 
 
 def names_of(node: ast.AST) -> Iterator[tuple[int, str]]:

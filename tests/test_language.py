@@ -79,8 +79,10 @@ def test_private_words_are_found_in_names_and_prose_of_tests() -> None:
     found = sorted((one.line, one.found) for one in check_test_module("sample.py", SAMPLE))
 
     assert found == [
+        (1, "so many"),
         (1, "tells"),
         (3, "told in told"),
         (9, "door in door"),
         (9, "tell in tell_all"),
+        (10, "beside"),
     ]

@@ -61,7 +61,7 @@ def list_requirements() -> set[str]:
 
 
 def section(title: str) -> str:
-    """Return what stands below a heading of the second level."""
+    """Return the text below a heading of the second level."""
     found = re.search(
         rf"^## {re.escape(title)}$(.*?)(?=^## |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL
     )
@@ -70,7 +70,7 @@ def section(title: str) -> str:
 
 
 def rows(text: str, columns: int) -> Iterator[list[str]]:
-    """Yield the lines of all tables of so many columns, without their heads."""
+    """Yield the lines of all tables of that many columns, without their heads."""
     head = True
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]

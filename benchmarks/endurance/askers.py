@@ -33,7 +33,7 @@ def desk_of(broker: RedisBroker, tenant: str, deadline_seconds: float = DEADLINE
 
 @dataclass
 class Answers:
-    """What came of the questions of a time; seconds."""
+    """The results of the questions of a period; seconds."""
 
     seconds: float = 0.0
     asked: Counter[str] = field(default_factory=Counter)
@@ -59,7 +59,7 @@ class Answers:
 
 
 class Askers:
-    """Ask at random times at given rates, each question in a conversation of its own."""
+    """Ask at random times at given rates, each question in a new conversation."""
 
     def __init__(self, broker: RedisBroker, *, seed: int) -> None:
         self._broker = broker

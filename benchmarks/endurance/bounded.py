@@ -25,7 +25,7 @@ LEASE_SECONDS = 3.0
 SETTLED_SECONDS = 60.0
 CLOSE_TO = 1.05
 LONG_TEXT = " ".join([TEXT] * 60)
-"""Every second question is so long that Redis keeps its frame beside what travels."""
+"""Every second question is so long that Redis keeps its frame apart from what travels."""
 MORE_CONSUMERS = 10
 
 
@@ -70,7 +70,7 @@ class Progress:
             self.changed.notify_all()
 
     async def is_reached(self, answered: int) -> None:
-        """Wait until so many are answered."""
+        """Wait until that many are answered."""
         async with self.changed:
             await self.changed.wait_for(lambda: self.answered >= answered)
 
@@ -106,7 +106,7 @@ async def run(wanted: Bounded) -> RunResult:
 async def _run_workers(
     fleet: WorkerFleet, client: Any, wanted: Bounded, numbers: Iterator[int], progress: Progress
 ) -> None:
-    """Answer so many questions with so many restarts; at the end nobody is connected any more."""
+    """Answer that many questions with that many restarts; at the end nobody is connected."""
     await client.set(READY, 0)
     workers, broker = Workers(fleet), fleet.broker()
     try:
@@ -129,7 +129,7 @@ async def _run_workers(
 async def _answer_many(
     broker: RedisBroker, numbers: Iterator[int], wanted: Bounded, progress: Progress
 ) -> None:
-    """Ask so many questions, so many at once, and wait for each answer."""
+    """Ask that many questions, that many at once, and wait for each answer."""
     desk = desk_of(broker, "endurance", wanted.deadline_seconds)
     patience = wanted.deadline_seconds + PATIENCE_SECONDS
     left = iter(range(wanted.questions))

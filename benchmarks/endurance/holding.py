@@ -11,7 +11,7 @@ from envelope.role import Role
 STEP_SECONDS = 0.1
 LOOKS = 5
 MANY = 1000
-"""So many keys are not looked at one by one: most of them still have a time to live."""
+"""That many keys are not looked at one by one: most of them still have a time to live."""
 CLOSE_BYTES = 20_000
 """Two looks that differ by less saw the same; buffers of clients come and go."""
 FEW = 2

@@ -28,7 +28,7 @@ P99_RATIO, GOODPUT, MEMORY, PROCESSORS = 1.3, 0.95, 1.05, 0.6
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """How long, how much, and with which seed; `quiet` is a small tenant beside a noisy one.
+    """How long, how much, and with which seed; `quiet` is a small tenant next to a noisy one.
 
     `slower`: how many times longer handlers wait, for a machine that has more to do than this.
     """

@@ -21,7 +21,7 @@ DEADLINE_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Poison:
-    """`seconds` without poison first, then as long with some of it `every` so many seconds."""
+    """`seconds` without poison first, then as long with some of it `every` that many seconds."""
 
     seconds: float = 120.0
     every: float = 30.0

@@ -67,7 +67,7 @@ async def _restart(workers: Workers, rounds: int, done: asyncio.Event) -> None:
 
 
 async def _steps(broker: RedisBroker, numbers: range) -> Counter[str]:
-    """Count what stands in the journals: how often a role wrote, and what was tried again."""
+    """Count the entries of the journals: how often a role wrote, and what was tried again."""
     desk = desk_of(broker, "half")
     found: Counter[str] = Counter()
     for number in numbers:

@@ -49,7 +49,7 @@ class WorkerFleet:
 
     `waits`: how long each role's handler waits, give or take a tenth; `places`: on how many each
     role works at once in a process, `tight` those of single roles. With `quarantines` suspects run
-    in processes of their own.
+    in separate processes.
     """
 
     url: str
@@ -109,18 +109,18 @@ def process_of(fleet: WorkerFleet) -> WorkerProcess:
     memory = RedisMemory(connect(fleet.url), shards=1, ttl_seconds=int(fleet.ttl_seconds))
     manager = Manager(Flow(ASSISTANT), memory, NoTexts(), limits=Limits(), quality_threshold=0.7)
     here = InlineManager(manager, SilentMeter())
-    staff = [
+    specs = [
         WorkerSpec(_agent(fleet, role, here), fleet.tight.get(role.value, fleet.places))
         for role in WRITES
     ]
     if fleet.quarantines:
         make, roles = partial(make_handler, fleet), [role.value for role in WRITES]
         quarantine = Quarantine(make, roles, make_poison_notice, preload=[__name__])
-        staff = [replace(one, handler=IsolatedHandler(one.handler, quarantine)) for one in staff]
-    staff.insert(0, WorkerSpec(manager, 4 * fleet.places))
+        specs = [replace(one, handler=IsolatedHandler(one.handler, quarantine)) for one in specs]
+    specs.insert(0, WorkerSpec(manager, 4 * fleet.places))
     return WorkerProcess(
         fleet.broker(),
-        [replace(one, handler=Watched(one.handler, fleet.url)) for one in staff],
+        [replace(one, handler=Watched(one.handler, fleet.url)) for one in specs],
         renewal=LeaseRenewal(fleet.broker, lease_seconds=fleet.lease_seconds),
         meter=SilentMeter(),
         grace_seconds=fleet.grace_seconds,
@@ -165,7 +165,7 @@ class Workers:
 
     async def start(self) -> ForkServerProcess:
         """Start one more, and return it once it works."""
-        # Only who is no daemon may have children of its own.
+        # Only a process that is no daemon may have children.
         daemon = not self._fleet.quarantines
         process = self._context.Process(target=work, args=(self._fleet,), daemon=daemon)
         self._started += 1

@@ -81,7 +81,7 @@ class _Client(_Side):
 
 @contextmanager
 def counting_proxy(listen: str, target: str) -> Iterator[Count]:
-    """Pass on between two Unix sockets, from a thread of its own, and count."""
+    """Pass on between two Unix sockets, from a separate thread, and count."""
     count = Count()
     loop = asyncio.new_event_loop()
     stop = asyncio.Event()

@@ -69,7 +69,7 @@ class Questions:
         return Watch(self._record_started, self._record_worked, self._record_finished)
 
     async def alone(self, questions: int, seconds: float) -> Alone:
-        """Ask one after the other until so many were answered or so much time has passed."""
+        """Ask one after the other until that many were answered or so much time has passed."""
         until = time.perf_counter() + seconds
         answered: list[float] = []
         self._picked_up.clear()
@@ -100,7 +100,7 @@ class Questions:
         return Crowd(self._worked - worked)
 
     async def window(self, seconds: float) -> Many:
-        """Count the work that is done here in so many seconds."""
+        """Count the work that is done here in that many seconds."""
         worked, began, used = self._worked, time.perf_counter(), time.process_time()
         waited = _read_waited_seconds()
         await asyncio.sleep(seconds)

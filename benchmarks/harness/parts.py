@@ -55,7 +55,7 @@ def _reason(error_output: str) -> str:
 
 
 def measure_speed(row: Row, system: System, payload: Payload, number: int, spans: Spans) -> None:
-    """Measure many at once on so many processes; with one, a question alone before that."""
+    """Measure many at once on that many processes; with one, a question alone before that."""
     with private_server() as server:
         setting = Setting(server.url, server.url, payload, str(server.folder))
         with processes(system, setting, number) as started:

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Many questions at once, by so many processes; milliseconds of processor a question.
+    """Many questions at once, by that many processes; milliseconds of processor a question.
 
     `redis_share` is the part of one processor that Redis used, `waited_share` the part of the time
     that the clients had work and no processor: how much the machine was disturbed.
@@ -57,7 +57,7 @@ class Recovery:
 class Row:
     """A system with a payload. `error` says why figures are missing.
 
-    Of all turns that were measured with so many processes, the middle one stands in `speeds`.
+    Of all turns that were measured with that many processes, the median is in `speeds`.
     """
 
     system: str
@@ -81,12 +81,12 @@ class Row:
             self.alone = _middle(self.turns_alone, lambda turn: turn.p50)
 
     def turns_of(self, processes: int) -> list[Speed]:
-        """Return all turns with so many processes, in their order."""
+        """Return all turns with that many processes, in their order."""
         known = self.speeds.get(processes)
         return self.turns.get(processes) or ([] if known is None else [known])
 
     def rate(self, processes: int = 1) -> float | None:
-        """Return the questions a second of so many processes, if measured."""
+        """Return the questions a second of that many processes, if measured."""
         speed = self.speeds.get(processes)
         return None if speed is None else speed.questions_a_second
 

@@ -188,7 +188,7 @@ def _scaling(row: Row) -> float | None:
 def _ratio(
     one: Row | None, other: Row | None, figure: Callable[[Row], list[float]]
 ) -> tuple[str, str]:
-    """Return the middle of the ratios of turns that stood beside each other, least and most."""
+    """Return the median of the ratios of adjacent turns, the least and the greatest."""
     pairs = zip(figure(one), figure(other), strict=False) if one and other else ()
     ratios = [above / below for above, below in pairs if below]
     if not ratios:

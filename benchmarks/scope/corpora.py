@@ -1,6 +1,6 @@
 """Composes the nine collections of the report from a folder with public evaluation sets.
 
-Every collection has documents of its own and questions with a label: `in_scope`, `near` (a
+Every collection has its documents and questions with a label: `in_scope`, `near` (a
 neighbouring subject), `far` (another trade) or `chitchat`. Questions that lie outside are
 halved by a hash of their text: one half may be fitted on, the other half is reported. So no
 question outside is ever both, though it is asked of several collections.

@@ -28,7 +28,7 @@ Features = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A question and what was found; `then` is the decision when no search stands in the way."""
+    """A question and what was found; `then` is the decision without a search."""
 
     collection: str
     text: str

@@ -8,7 +8,7 @@ from typing import Protocol
 from benchmarks.payload import Payload
 
 Ask = Callable[[str], Awaitable[None]]
-"""Hands in a question of this name, or asks it to its end."""
+"""Submits a question of this name, or asks it to its end."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """The raw limit: redis-py takes and adds in batches, and does nothing else.
 
-Two loops, so that one prepares while the other waits, each take up to so many entries of all nine
+Two loops, so that one prepares while the other waits, each take up to that many entries of all nine
 streams in one `XREADGROUP`, then acknowledge, delete and add in one pipeline: two round trips for a
 batch. The question's bytes are passed on
-unread, beside its name and step.
+unread, next to its name and step.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ async def harness(setting: Setting, watch: Watch) -> AsyncIterator[Ask]:
 
 
 def _encode(setting: Setting) -> Callable[[int], bytes]:
-    """Return the bytes of the question after so many roles have written."""
+    """Return the bytes of the question after that many roles have written."""
     message = setting.payload.opening("-")
     frames = [json.dumps(message).encode()]
     for role in ROLES:

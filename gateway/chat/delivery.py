@@ -182,7 +182,7 @@ class ReplyDelivery:
         await self._stop_drafts(result)
         shown = await self._make_shown(result, known, post)
         # In a thread: a very long answer must not block the event loop.
-        parts = await asyncio.to_thread(self._channel.parts, shown)
+        parts = await asyncio.to_thread(self._channel.render, shown)
         ids = [await self._id(result, known, post, number) for number in range(len(parts))]
         for number, (id_, part) in enumerate(zip(ids, parts, strict=True)):
             await self._edit(result, post, number, id_, part)
@@ -220,13 +220,13 @@ class ReplyDelivery:
         if (id_ := known.get(str(number))) is not None:
             return id_
         made = await retry(
-            lambda: self._channel.placeholder(post, ELLIPSIS), call_name="post_placeholder"
+            lambda: self._channel.post_placeholder(post, ELLIPSIS), call_name="post_placeholder"
         )
         if made is None:
             raise PermanentError("the platform returned no id for a new post")
         stands = await self._memory.first(result.question, str(number), made)
         if stands != made:
-            await retry(lambda: self._channel.remove(post, made), call_name="delete_post")
+            await retry(lambda: self._channel.delete(post, made), call_name="delete_post")
         return stands
 
     async def _edit(
@@ -237,7 +237,7 @@ class ReplyDelivery:
         except PostNotFoundError:
             # Somebody deleted the post; the outcome must be shown all the same.
             again = await retry(
-                lambda: self._channel.placeholder(post, ELLIPSIS), call_name="post_placeholder"
+                lambda: self._channel.post_placeholder(post, ELLIPSIS), call_name="post_placeholder"
             )
             if again is None:
                 raise
@@ -246,7 +246,7 @@ class ReplyDelivery:
 
     async def _remove(self, known: Mapping[str, str], post: Mapping[str, str]) -> None:
         for id_ in [value for name, value in known.items() if name.isdecimal()]:
-            await retry(partial(self._channel.remove, post, id_), call_name="delete_post")
+            await retry(partial(self._channel.delete, post, id_), call_name="delete_post")
 
 
 def _has_own_language(answer: Answer) -> bool:

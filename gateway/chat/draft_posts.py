@@ -85,7 +85,7 @@ class DraftPosts:
 
     async def _show(self, post: Mapping[str, str], id_: str, shown: Shown) -> bool | None:
         """Return whether a draft was shown; None: no draft can be shown any more."""
-        part: Fields = (await asyncio.to_thread(self._channel.parts, shown))[0]
+        part: Fields = (await asyncio.to_thread(self._channel.render, shown))[0]
         if not await self._memory.begin_draft(shown.question, seconds=UNKNOWN_SECONDS):
             return None
         is_shown: bool | None = True

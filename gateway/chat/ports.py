@@ -176,28 +176,30 @@ class Button:
 class Channel(Protocol):
     """One platform. A failed call raises a `PushError`, and every call may be repeated.
 
-    A typing sign that fades is shown again every `sign_seconds`; None: it stays.
+    A typing sign that fades is shown again every `activity_seconds`; None: it stays.
     """
 
     name: str
-    sign_seconds: float | None
+    activity_seconds: float | None
 
-    async def working(self, question: Question, post: Mapping[str, str]) -> None:
+    async def show_activity(self, question: Question, post: Mapping[str, str]) -> None:
         """Show the typing sign at this message."""
         ...
 
-    async def remove_sign(self, question: Question, post: Mapping[str, str]) -> None:
+    async def hide_activity(self, question: Question, post: Mapping[str, str]) -> None:
         """Remove the typing sign."""
         ...
 
-    def parts(self, shown: Shown) -> Sequence[Fields]:
+    def render(self, shown: Shown) -> Sequence[Fields]:
         """Return the posts of an answer; at least one."""
         ...
 
-    async def placeholder(self, post: Mapping[str, str], text: str, *, soon: bool = False) -> str:
+    async def post_placeholder(
+        self, post: Mapping[str, str], text: str, *, soon: bool = False
+    ) -> str:
         """Post a text in the place of the answer; return its id.
 
-        `soon`: raises `CallSkippedError` rather than wait for long, like `working`.
+        `soon`: raises `CallSkippedError` rather than wait for long, like `show_activity`.
         """
         ...
 
@@ -210,7 +212,7 @@ class Channel(Protocol):
         """
         ...
 
-    async def remove(self, post: Mapping[str, str], id_: str) -> None:
+    async def delete(self, post: Mapping[str, str], id_: str) -> None:
         """Delete a post; a missing post is no error."""
         ...
 

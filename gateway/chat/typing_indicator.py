@@ -40,10 +40,10 @@ class TypingIndicator:
         posted = known.get("0")
         if posted is None and "done" not in known:
             posted = await self._try_call(
-                "post_placeholder", lambda: self._channel.placeholder(post, text, soon=True)
+                "post_placeholder", lambda: self._channel.post_placeholder(post, text, soon=True)
             )
             if posted is not None and await self._is_of_no_use(question, posted):
-                await self._try_call("delete_post", lambda: self._channel.remove(post, str(posted)))
+                await self._try_call("delete_post", lambda: self._channel.delete(post, str(posted)))
                 posted = None
         return posted
 
@@ -51,16 +51,16 @@ class TypingIndicator:
         """Renew a fading sign until the outcome is shown, by this or another process."""
         until = time.monotonic() + self._deadline_seconds
         while "done" not in await self._memory.fields(question):
-            if self._channel.sign_seconds is None or time.monotonic() > until:
+            if self._channel.activity_seconds is None or time.monotonic() > until:
                 return
-            await asyncio.sleep(self._channel.sign_seconds)
+            await asyncio.sleep(self._channel.activity_seconds)
             if "done" not in await self._memory.fields(question):
                 await self._try_call(
-                    "set_typing_sign", lambda: self._channel.working(question, post)
+                    "set_typing_sign", lambda: self._channel.show_activity(question, post)
                 )
         else:
             await self._try_call(
-                "remove_typing_sign", lambda: self._channel.remove_sign(question, post)
+                "remove_typing_sign", lambda: self._channel.hide_activity(question, post)
             )
 
     async def rest(self, question: Question, post: Post, *, was_set: bool = True) -> None:
@@ -74,7 +74,7 @@ class TypingIndicator:
             return
         try:
             await retry(
-                lambda: self._channel.remove_sign(question, post), call_name="remove_typing_sign"
+                lambda: self._channel.hide_activity(question, post), call_name="remove_typing_sign"
             )
         except PermanentError as error:
             self.log_refusal("remove_typing_sign", error)
@@ -114,7 +114,9 @@ class TypingIndicator:
     async def _set_sign(self, question: Question, post: Post) -> None:
         """Set the sign, or record that there is none to remove."""
         try:
-            await retry(lambda: self._channel.working(question, post), call_name="set_typing_sign")
+            await retry(
+                lambda: self._channel.show_activity(question, post), call_name="set_typing_sign"
+            )
         except CallSkippedError:
             await self._memory.note(question, **{UNSIGNED: "1"})
         except PushError as error:

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from gateway.api_keys import Key, Scope, digest_of, id_of
 from gateway.http.allowed_hosts import AllowedHosts
 from gateway.http.errors import ForbiddenError, LimitedError, UnauthorizedError
-from gateway.limits.failures import Failures
+from gateway.limits.failures import FailureLimiter
 from gateway.limits.visitors import Visitor, Visitors
 from gateway.person_tokens import PersonTokenError, StatedPerson, read_person_token
 from gateway.port import Demand, KeyStore, Rates, Shortage
@@ -109,7 +109,7 @@ class Guard:
         self._keys = keys
         self._rates = rates
         self._visitors = visitors
-        self._failures = Failures(rates, visitors)
+        self._failures = FailureLimiter(rates, visitors)
         self._open_tenant = open_tenant
         self._hosts = AllowedHosts() if hosts is None else hosts
         self._quiet_until = float("-inf")
@@ -140,7 +140,7 @@ class Guard:
         person = request.headers.get(PERSON_HEADER)
         token, visitor = _token(request), self._visitors.of(_address(request))
         credential = digest_of(f"{token} {request.headers.get('origin', '')}")
-        _refuse(self._failures.block(visitor, credential))
+        _refuse(self._failures.find_block(visitor, credential))
         async with self._turn:
             key = await self._find_key(token, visitor, credential)
             if key.kind == "public":
@@ -220,14 +220,14 @@ class Guard:
 
     def check_token(self, caller: Principal, credential: str) -> None:
         """Raise `LimitedError`, without checking the token, after too many invalid ones."""
-        _refuse(self._failures.block(caller.visitor, credential))
+        _refuse(self._failures.find_block(caller.visitor, credential))
 
     async def judge_token(self, caller: Principal, credential: str, *, good: bool) -> None:
         """Remember a valid token, or count an invalid one; raises `LimitedError`."""
         if good:
             self._failures.trust(credential)
         else:
-            _refuse(await self._failures.count(caller.visitor, credential))
+            _refuse(await self._failures.count_failure(caller.visitor, credential))
 
     async def _take(
         self, key: Key, demands: Sequence[Demand], what: str, *, once: str = ""
@@ -251,7 +251,7 @@ class Guard:
             raise _unknown_key()
         key = await self._keys.get(key_id)
         if key is None or not key.opens(token, now=time.time()):
-            _refuse(await self._failures.count(visitor, credential))
+            _refuse(await self._failures.count_failure(visitor, credential))
             raise _unknown_key()
         return key
 
@@ -264,7 +264,7 @@ class Guard:
             # Browsers send no origin when a page reads from its own server.
             origin = f"{request.url.scheme}://{request.headers.get('host', '')}"
         if origin not in key.origins:
-            _refuse(await self._failures.count(visitor, credential))
+            _refuse(await self._failures.count_failure(visitor, credential))
             raise ForbiddenError(
                 "this public key is not valid for this website; to see its websites: refdesk keys "
                 "list; to create another key: refdesk keys create --public --origin WEBSITE",

@@ -16,7 +16,7 @@ from gateway.http.error_responses import Failure, add_error_handlers
 from gateway.http.middleware.authentication import Authentication
 from gateway.http.middleware.body_limit import BodyLimit
 from gateway.http.middleware.cors import Origins
-from gateway.http.middleware.request_log import Reception
+from gateway.http.middleware.request_log import RequestLog
 from gateway.http.openapi import describe_api
 from gateway.http.question_sender import QuestionSender
 from gateway.http.routes.completions import Completions
@@ -86,4 +86,4 @@ def make_app(
     budget = BufferBudget() if budget is None else budget
     limited = BodyLimit(app, longest_bytes=BODY_BYTES, budget=budget)
     known = Authentication(limited, channel.guard, unavailable=unavailable)
-    return HttpApplication(Reception(Origins(known), meter=channel.meter), routes)
+    return HttpApplication(RequestLog(Origins(known), meter=channel.meter), routes)

@@ -42,7 +42,7 @@ class HttpMeter(Protocol):
         """Count one request; an unknown address is the route ``."""
         ...
 
-    def streaming(self, change: int) -> None:
+    def change_streams(self, change: int) -> None:
         """Count a stream that begins (1) or ends (-1)."""
         ...
 

@@ -1,4 +1,4 @@
-"""Counts the requests of the HTTP channel, in Prometheus' form.
+"""Counts the requests of the HTTP channel, as Prometheus metrics.
 
 | metric                       | labels        | meaning                             |
 |------------------------------|---------------|-------------------------------------|
@@ -19,27 +19,31 @@ class PrometheusHttpMeter:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        own = self.registry
+        registry = self.registry
         self._requests = Counter(
-            "refdesk_http_requests", "Answered requests.", ["route", "status"], registry=own
+            "refdesk_http_requests", "Answered requests.", ["route", "status"], registry=registry
         )
         self._seconds = Histogram(
-            "refdesk_http_seconds", "Seconds to answer.", ["route"], registry=own, buckets=BUCKETS
+            "refdesk_http_seconds",
+            "Seconds to answer.",
+            ["route"],
+            registry=registry,
+            buckets=BUCKETS,
         )
-        self._streams = Gauge("refdesk_http_streams", "Open event streams.", registry=own)
+        self._streams = Gauge("refdesk_http_streams", "Open event streams.", registry=registry)
         self._outcomes = Counter(
-            "refdesk_http_outcomes", "Outcomes that were shown.", ["outcome"], registry=own
+            "refdesk_http_outcomes", "Outcomes that were shown.", ["outcome"], registry=registry
         )
         self._feedback = Counter(
-            "refdesk_feedback", "Ratings of answers.", ["rating"], registry=own
+            "refdesk_feedback", "Ratings of answers.", ["rating"], registry=registry
         )
 
     def count_request(self, route: str, status: int, seconds: float) -> None:
-        """Count one request; an unknown address is the route ``."""
+        """Count one request; the route of an unknown address is the empty string."""
         self._requests.labels(route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
-    def streaming(self, change: int) -> None:
+    def change_streams(self, change: int) -> None:
         """Count a stream that opens (1) or ends (-1)."""
         self._streams.inc(change)
 

@@ -69,7 +69,7 @@ class EventStream:
 
     async def lines(self) -> AsyncIterator[str]:
         """Yield the lines of the stream; it ends early when the process stops."""
-        self._meter.streaming(1)
+        self._meter.change_streams(1)
         try:
             yield f"retry: {RETRY_MS}\n{PADDING}\n"
             sent_at = time.monotonic()
@@ -82,7 +82,7 @@ class EventStream:
                     yield ": still here\n\n"
                 sent_at = time.monotonic()
         finally:
-            self._meter.streaming(-1)
+            self._meter.change_streams(-1)
 
     async def events(self) -> AsyncIterator[Sequence[Event]]:
         """Yield events as they happen, and at least once a second a perhaps empty list.

@@ -11,23 +11,23 @@ from collections import OrderedDict
 from gateway.limits.visitors import Visitor, Visitors
 from gateway.port import Rates, Shortage
 
-KEPT = 4_096
-"""How many blocked visitors, and how many valid credentials, one process remembers."""
+MOST_REMEMBERED = 4_096
+"""The number of blocked visitors, and of valid credentials, that one process remembers."""
 
 
-class Failures:
-    """Counts failures by visitor."""
+class FailureLimiter:
+    """Counts failures by visitor, and by the site: the larger IPv6 network of the visitor."""
 
-    def __init__(self, rates: Rates, visitors: Visitors, *, kept: int = KEPT) -> None:
+    def __init__(self, rates: Rates, visitors: Visitors, *, kept: int = MOST_REMEMBERED) -> None:
         self._rates = rates
         self._visitors = visitors
         self._kept = kept
         self._blocked: OrderedDict[str, tuple[float, Shortage]] = OrderedDict()
-        self._good: OrderedDict[str, None] = OrderedDict()
+        self._valid: OrderedDict[str, None] = OrderedDict()
 
-    def block(self, visitor: Visitor, credential: str) -> Shortage | None:
+    def find_block(self, visitor: Visitor, credential: str) -> Shortage | None:
         """Return the limit that blocks this credential unchecked, or None."""
-        if credential in self._good:
+        if credential in self._valid:
             return None
         for name in filter(None, (visitor.id, visitor.site)):
             until, shortage = self._blocked.get(name, (0.0, None))
@@ -36,9 +36,9 @@ class Failures:
                 return Shortage(shortage.demand, shortage.period, seconds)
         return None
 
-    async def count(self, visitor: Visitor, credential: str) -> Shortage | None:
+    async def count_failure(self, visitor: Visitor, credential: str) -> Shortage | None:
         """Count one failure; return the limit that it exhausts, or None."""
-        self._good.pop(credential, None)
+        self._valid.pop(credential, None)
         shortage = await self._rates.admit(visitor.owner, self._visitors.failures(visitor))
         if shortage is not None:
             name = visitor.site if shortage.demand.of == "site" else visitor.id
@@ -50,7 +50,7 @@ class Failures:
 
     def trust(self, credential: str) -> None:
         """Remember that a credential was valid."""
-        self._good[credential] = None
-        self._good.move_to_end(credential)
-        if len(self._good) > self._kept:
-            self._good.popitem(last=False)
+        self._valid[credential] = None
+        self._valid.move_to_end(credential)
+        if len(self._valid) > self._kept:
+            self._valid.popitem(last=False)

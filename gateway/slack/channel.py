@@ -20,27 +20,29 @@ class SlackChannel:
     """Implements `gateway.chat.ports.Channel` for Slack."""
 
     name = "slack"
-    sign_seconds: float | None = None
+    activity_seconds: float | None = None
 
     def __init__(self, calls: SlackCalls, texts: ChannelTexts) -> None:
         self._calls = calls
         self._texts = texts
 
-    async def working(self, question: Question, post: Mapping[str, str]) -> None:
+    async def show_activity(self, question: Question, post: Mapping[str, str]) -> None:
         if "ts" in post:
             await self._calls.sign(post["channel"], post["ts"])
 
-    async def remove_sign(self, question: Question, post: Mapping[str, str]) -> None:
+    async def hide_activity(self, question: Question, post: Mapping[str, str]) -> None:
         if "ts" in post:
             await self._calls.unsign(post["channel"], post["ts"])
 
-    def parts(self, shown: Shown) -> Sequence[Fields]:
+    def render(self, shown: Shown) -> Sequence[Fields]:
         fixed = shown.fixed == "start"
         text = self._texts.text("push_start", shown.language) if fixed else shown.answer.text
         title = self._texts.text("push_sources", shown.language)
         return messages(text, shown.answer.sources, shown.buttons, title=title)
 
-    async def placeholder(self, post: Mapping[str, str], text: str, *, soon: bool = False) -> str:
+    async def post_placeholder(
+        self, post: Mapping[str, str], text: str, *, soon: bool = False
+    ) -> str:
         return await self._calls.post(post["channel"], post.get("thread"), text, soon=soon)
 
     async def edit(
@@ -54,7 +56,7 @@ class SlackChannel:
             log.warning("blocks_rejected", channel=self.name, error=str(error))
             await self._calls.update(channel, id_, _plain(blocks), [], is_draft=is_draft)
 
-    async def remove(self, post: Mapping[str, str], id_: str) -> None:
+    async def delete(self, post: Mapping[str, str], id_: str) -> None:
         await self._calls.delete(post["channel"], id_)
 
 

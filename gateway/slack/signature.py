@@ -11,6 +11,7 @@ from gateway.chat.webhook import WebhookRefusedError
 TIME_HEADER = "X-Slack-Request-Timestamp"
 SIGNATURE_HEADER = "X-Slack-Signature"
 FRESH_SECONDS = 300
+"""Slack's limit against replayed requests: an older timestamp is refused."""
 _TIME = re.compile(r"[0-9]{1,12}", re.ASCII)
 _SIGNATURE = re.compile(r"v0=[0-9a-f]{64}", re.ASCII)
 
@@ -34,7 +35,7 @@ class SlackSignature:
                 401, "signature_expired", "expected a request with a recent signature of Slack"
             )
 
-    def check(self, headers: Mapping[str, str], body: bytes) -> None:
+    def check_body(self, headers: Mapping[str, str], body: bytes) -> None:
         """Refuse a body that does not match the signature."""
         signed = f"v0:{headers[TIME_HEADER]}:".encode() + body
         digest = hmac.new(self._secret, signed, hashlib.sha256).hexdigest()

@@ -38,7 +38,7 @@ def slack_webhook(
     signature = SlackSignature(signing_secret)
 
     async def handle_request(request: Request, body: bytes) -> Response:
-        signature.check(request.headers, body)
+        signature.check_body(request.headers, body)
         check_form(body, request.headers.get("content-type", ""))
         with reads_foreign_form("an event of Slack"):
             event = to_async_bolt_request(request, body)

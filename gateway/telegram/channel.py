@@ -29,15 +29,15 @@ class TelegramChannel:
     ) -> None:
         self._calls = calls
         self._texts = texts
-        self.sign_seconds: float | None = typing_seconds
+        self.activity_seconds: float | None = typing_seconds
 
-    async def working(self, question: Question, post: Mapping[str, str]) -> None:
+    async def show_activity(self, question: Question, post: Mapping[str, str]) -> None:
         await self._calls.typing(post["chat"], _number(post, "thread"))
 
-    async def remove_sign(self, question: Question, post: Mapping[str, str]) -> None:
+    async def hide_activity(self, question: Question, post: Mapping[str, str]) -> None:
         """Do nothing: the typing action ends by itself."""
 
-    def parts(self, shown: Shown) -> Sequence[Fields]:
+    def render(self, shown: Shown) -> Sequence[Fields]:
         text = self._render_fixed(shown) or shown.answer.text
         sources = () if shown.fixed else shown.answer.sources
         title = self._texts.text("push_sources", shown.language)
@@ -47,7 +47,9 @@ class TelegramChannel:
             made[-1]["keyboard"] = rows  # type: ignore[assignment] # rows of JSON objects are JSON
         return made
 
-    async def placeholder(self, post: Mapping[str, str], text: str, *, soon: bool = False) -> str:
+    async def post_placeholder(
+        self, post: Mapping[str, str], text: str, *, soon: bool = False
+    ) -> str:
         thread, reply_to = _number(post, "thread"), _number(post, "reply_to")
         return await self._calls.send(post["chat"], thread, text, reply_to=reply_to, soon=soon)
 
@@ -64,7 +66,7 @@ class TelegramChannel:
             plain = _without_links(rows)
             await self._calls.edit(chat, id_, text, (), plain, is_draft=is_draft)
 
-    async def remove(self, post: Mapping[str, str], id_: str) -> None:
+    async def delete(self, post: Mapping[str, str], id_: str) -> None:
         await self._calls.delete(post["chat"], id_)
 
     def _render_fixed(self, shown: Shown) -> str:

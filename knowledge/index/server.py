@@ -22,9 +22,10 @@ T = TypeVar("T")
 
 TIMEOUT_SECONDS = 10
 _PAGE = 1000
-_AT_ONCE = 200
+_BATCH = 200
 _INDEXED = ("kind", "document", "root", layout.GROUPS)
-_FAILURES = (ApiException, httpx.HTTPError, RpcError, OSError, RuntimeError, ValueError)
+_CLIENT_ERRORS = (ApiException, httpx.HTTPError, RpcError, OSError, RuntimeError, ValueError)
+"""What `qdrant-client` raises: its local mode `ValueError` and `RuntimeError`."""
 
 
 async def open_server(url: str, identity: Identity, *, api_key: str | None = None) -> QdrantIndex:
@@ -66,16 +67,16 @@ class ServerEngine:
         self._dimensions = identity.dimensions
 
     async def prepare(self) -> None:
-        """Make the collection when it is not there; somebody else may be first."""
-        if await self._answer(self._client.collection_exists(self._collection)):
+        """Create the collection if it is missing; another process may create it first."""
+        if await self._await_answer(self._client.collection_exists(self._collection)):
             return
         try:
-            await self._answer(self._create())
+            await self._await_answer(self._create())
         except IndexUnavailable:
-            if not await self._answer(self._client.collection_exists(self._collection)):
+            if not await self._await_answer(self._client.collection_exists(self._collection)):
                 raise
         for name in _INDEXED:
-            await self._answer(
+            await self._await_answer(
                 self._client.create_payload_index(
                     self._collection, name, models.PayloadSchemaType.KEYWORD
                 )
@@ -83,35 +84,36 @@ class ServerEngine:
 
     async def upsert(self, points: Sequence[Point]) -> None:
         made = [
-            models.PointStruct(id=point.id, vector=_vectors(point), payload=point.payload)
+            models.PointStruct(id=point.id, vector=_make_vectors(point), payload=point.payload)
             for point in points
         ]
-        for start in range(0, len(made), _AT_ONCE):
-            batch = made[start : start + _AT_ONCE]
-            await self._answer(self._client.upsert(self._collection, batch, wait=True))
+        for start in range(0, len(made), _BATCH):
+            batch = made[start : start + _BATCH]
+            await self._await_answer(self._client.upsert(self._collection, batch, wait=True))
 
     async def delete(self, points: Sequence[str]) -> None:
         chosen = models.PointIdsList(points=list(points))
-        await self._answer(self._client.delete(self._collection, chosen, wait=True))
+        await self._await_answer(self._client.delete(self._collection, chosen, wait=True))
 
     async def delete_chunks(
         self, documents: Collection[str], *, but_version: str | None = None
     ) -> None:
-        spared: list[models.Condition] = []
+        excluded: list[models.Condition] = []
         if but_version is not None:
-            spared.append(_has("version", but_version))
+            excluded.append(_match("version", but_version))
         chosen = models.FilterSelector(
             filter=models.Filter(
-                must=[_has("kind", "chunk"), _has("document", list(documents))], must_not=spared
+                must=[_match("kind", "chunk"), _match("document", list(documents))],
+                must_not=excluded,
             )
         )
-        await self._answer(self._client.delete(self._collection, chosen, wait=True))
+        await self._await_answer(self._client.delete(self._collection, chosen, wait=True))
 
     async def retrieve(self, points: Sequence[str]) -> list[Point]:
-        found = await self._answer(
+        found = await self._await_answer(
             self._client.retrieve(self._collection, list(points), with_vectors=False)
         )
-        return [_point(record) for record in found]
+        return [_read_point(record) for record in found]
 
     async def scroll(
         self,
@@ -125,7 +127,7 @@ class ServerEngine:
         found: list[Point] = []
         offset: Any = None
         while True:
-            records, offset = await self._answer(
+            records, offset = await self._await_answer(
                 self._client.scroll(
                     self._collection,
                     scroll_filter=chosen,
@@ -135,7 +137,7 @@ class ServerEngine:
                     with_vectors=vectors,
                 )
             )
-            found += [_point(record) for record in records]
+            found += [_read_point(record) for record in records]
             if offset is None:
                 return found
 
@@ -154,10 +156,10 @@ class ServerEngine:
             sparse_vectors_config=dict.fromkeys(layout.SPARSE, sparse),
         )
 
-    async def _answer(self, asked: Awaitable[T]) -> T:
+    async def _await_answer(self, asked: Awaitable[T]) -> T:
         try:
             return await asked
-        except _FAILURES as error:
+        except _CLIENT_ERRORS as error:
             reason = " ".join(str(error).split())[:300] or type(error).__name__
             raise IndexUnavailable(
                 f"the Qdrant server at {self.location} does not answer: {reason}"
@@ -168,21 +170,21 @@ def _select(
     match: Mapping[str, str | Sequence[str]], groups: Collection[str] | None
 ) -> models.Filter:
     """Return the filter for points with these values that a person of these groups may read."""
-    must: list[models.Condition] = [_has(key, value) for key, value in match.items()]
+    must: list[models.Condition] = [_match(key, value) for key, value in match.items()]
     if groups is not None:
         public = models.IsEmptyCondition(is_empty=models.PayloadField(key=layout.GROUPS))
-        own = [_has(layout.GROUPS, sorted(groups))] if groups else []
+        own = [_match(layout.GROUPS, sorted(groups))] if groups else []
         must.append(models.Filter(should=[public, *own]))
     return models.Filter(must=must)
 
 
-def _has(key: str, value: str | Sequence[str]) -> models.FieldCondition:
+def _match(key: str, value: str | Sequence[str]) -> models.FieldCondition:
     if isinstance(value, str):
         return models.FieldCondition(key=key, match=models.MatchValue(value=value))
     return models.FieldCondition(key=key, match=models.MatchAny(any=list(value)))
 
 
-def _vectors(point: Point) -> dict[str, Any]:
+def _make_vectors(point: Point) -> dict[str, Any]:
     vectors: dict[str, Any] = {
         name: models.SparseVector(indices=text.terms.tolist(), values=text.weights.tolist())
         for name, text in point.sparse.items()
@@ -192,7 +194,7 @@ def _vectors(point: Point) -> dict[str, Any]:
     return vectors
 
 
-def _point(record: models.Record) -> Point:
+def _read_point(record: models.Record) -> Point:
     vectors: Any = record.vector or {}
     sparse = {
         name: SparseText(

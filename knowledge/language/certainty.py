@@ -8,7 +8,7 @@ from knowledge.language.port import Detector
 ENGLISH = "en"
 LEAST_CONFIDENCE = 0.9
 LEAST_WORDS, MOST_WORDS = 3, 60
-LEAST_SMALL_WORDS = 2
+LEAST_FUNCTION_WORDS = 2
 _WORD = re.compile(r"[a-z']+")
 
 
@@ -26,7 +26,7 @@ def is_certainly_english(text: str, detector: Detector) -> bool:
         return False
     counts = function_words(words)
     english = counts.pop(ENGLISH, 0)
-    if english < LEAST_SMALL_WORDS or english <= max(counts.values(), default=0):
+    if english < LEAST_FUNCTION_WORDS or english <= max(counts.values(), default=0):
         return False
     found = detector.detect(text)
     return found.language == ENGLISH and found.confidence >= LEAST_CONFIDENCE

@@ -27,7 +27,7 @@ class TextListener:
         self.task_name = task_name
         self.characters = 0
         """How much was received; grows as long as an answer is being written."""
-        self.came_whole = False
+        self.is_unstreamed = False
         """Whether a model answered that cannot pass its text on while it writes."""
         self.attempts = 0
         """How many attempts were listened to."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from llm.vendors.capabilities import Capabilities
 
 if TYPE_CHECKING:
-    from llm.vendors.wire import EmbeddingWire, Wire
+    from llm.vendors.wire import ChatClient, EmbeddingClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +109,11 @@ VENDORS = (
 class VendorClient(Protocol):
     """The module of a vendor's client."""
 
-    def make_chat(self, model: str, vendor: Vendor, access: VendorAccess) -> "Wire": ...
+    def make_chat(self, model: str, vendor: Vendor, access: VendorAccess) -> "ChatClient": ...
 
     def make_embeddings(
         self, model: str, vendor: Vendor, access: VendorAccess
-    ) -> "EmbeddingWire": ...
+    ) -> "EmbeddingClient": ...
 
 
 def load_client(vendor: Vendor) -> VendorClient:

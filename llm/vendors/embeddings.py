@@ -9,7 +9,7 @@ from llm.prices import PriceSource
 from llm.vendors.catalogue import VENDORS, embedding_dimensions
 from llm.vendors.model_transport import Transport
 from llm.vendors.vendor_model import CHARACTERS_PER_TOKEN
-from llm.vendors.wire import EmbeddingWire
+from llm.vendors.wire import EmbeddingClient
 
 TASK_NAME = "embed"
 DIMENSIONS = embedding_dimensions(VENDORS)
@@ -23,7 +23,7 @@ class VendorEmbedder:
         self,
         *,
         transport: Transport,
-        wire: EmbeddingWire,
+        wire: EmbeddingClient,
         dimensions: int,
         prices: PriceSource,
     ) -> None:

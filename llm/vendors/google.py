@@ -155,8 +155,8 @@ class _GoogleResponse:
         refusal = self._blocked
         if self._finish in REFUSALS:
             refusal = f"the answer was stopped ({self._finish.value})"
-        cut = self._finish == types.FinishReason.MAX_TOKENS
-        return ModelReply(self._text, _usage(self._usage), refusal, cut=cut)
+        truncated = self._finish == types.FinishReason.MAX_TOKENS
+        return ModelReply(self._text, _usage(self._usage), refusal, truncated=truncated)
 
 
 def make_chat(model: str, vendor: Vendor, access: VendorAccess) -> GoogleChat:

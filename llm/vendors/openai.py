@@ -78,7 +78,7 @@ class OpenAIChat:
         finally:
             await response.aclose()
         reply = _reply(self._model, completion)
-        return Delta(reply.text, reply, came_whole=True)
+        return Delta(reply.text, reply, is_unstreamed=True)
 
     async def close(self) -> None:
         await self._client.close()
@@ -171,7 +171,9 @@ class _OpenAiCompletion:
         if not self._finish:
             raise ModelUnavailable(f"expected the end of the stream of {model!r}, found it cut")
         refusal = _refusal(self._refusal, self._finish)
-        return ModelReply(self._text, _usage(self._usage), refusal, cut=self._finish == "length")
+        return ModelReply(
+            self._text, _usage(self._usage), refusal, truncated=self._finish == "length"
+        )
 
 
 def make_chat(model: str, vendor: Vendor, access: VendorAccess) -> OpenAIChat:
@@ -196,7 +198,7 @@ def _response_format(request: Request) -> dict[str, Any]:
         return {}
     if request.capabilities.structure == "object":
         return {"response_format": {"type": "json_object"}}
-    schema = {"name": request.form, "schema": request.schema, "strict": True}
+    schema = {"name": request.task, "schema": request.schema, "strict": True}
     return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
 
@@ -209,7 +211,7 @@ def _reply(model: str, completion: ChatCompletion) -> ModelReply:
         text=choice.message.content or "",
         usage=_usage(completion.usage),
         refusal=_refusal(choice.message.refusal, choice.finish_reason),
-        cut=choice.finish_reason == "length",
+        truncated=choice.finish_reason == "length",
     )
 
 

@@ -18,7 +18,7 @@ from llm.vendors.capabilities import Capabilities, reduce_capabilities
 from llm.vendors.http_status import MESSAGE_CHARACTERS
 from llm.vendors.model_transport import Transport
 from llm.vendors.strict_schema import strict_schema
-from llm.vendors.wire import ModelReply, ModelTurn, Request, Wire
+from llm.vendors.wire import ChatClient, ModelReply, ModelTurn, Request
 
 CHARACTERS_PER_TOKEN = 4
 """An estimate for reserving quota; the cost is computed from the vendor's counts."""
@@ -47,7 +47,7 @@ class VendorModel:
         self,
         *,
         transport: Transport,
-        wire: Wire,
+        wire: ChatClient,
         prompts: Prompts,
         prices: PriceSource,
         capabilities: Capabilities = Capabilities(),  # noqa: B008 - frozen
@@ -77,7 +77,7 @@ class VendorModel:
         first = await self._attempt(task, request, account)
         if first.output is not None:
             return first.output
-        if first.reply.cut:
+        if first.reply.truncated:
             return await self._ask_with_more_tokens(task, request, first, account)
         return await self._repair(task, request, first, account)
 
@@ -96,7 +96,7 @@ class VendorModel:
             try:
                 return _ReadReply(reply, read(reply.text, task.output))
             except NotReadable as error:
-                reason = "the answer was cut off" if reply.cut else str(error)
+                reason = "the answer was cut off" if reply.truncated else str(error)
                 entry.problem = f"{UnreadableOutput.__name__}: {reason}"
                 return _ReadReply(reply, problem=error)
 
@@ -166,11 +166,11 @@ class VendorModel:
 
     async def _exchange_once(self, request: Request) -> ModelReply:
         """Return the reply to one request; pass its text to the listener, if any, as it arrives."""
-        listener = find_listener(request.form)
+        listener = find_listener(request.task)
         if listener is None:
             return await self._wire.complete(request)
         if not request.capabilities.streams:
-            listener.came_whole = True
+            listener.is_unstreamed = True
             return await self._wire.complete(request)
         return await self._read_stream(request, listener)
 
@@ -180,7 +180,7 @@ class VendorModel:
             async with aclosing(self._wire.stream(request)) as deltas:
                 async for delta in deltas:
                     writing.add(delta.text)
-                    listener.came_whole = delta.came_whole
+                    listener.is_unstreamed = delta.is_unstreamed
                     reply = delta.reply or reply
             if reply is None:
                 raise ModelUnavailable(
@@ -226,7 +226,7 @@ class VendorModel:
         return Request(
             system=prompt.system,
             turns=(ModelTurn("user", prompt.user),),
-            form=task.name,
+            task=task.name,
             schema=strict_schema(task.output),
             temperature=task.temperature,
             max_output_tokens=task.max_output_tokens,

@@ -22,11 +22,14 @@ class ModelTurn:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request; `capabilities` are the parameters that the server accepts."""
+    """One request for an output of `schema`; `capabilities` are what the server accepts.
+
+    `task` is the name of the task, under which a vendor gets the schema.
+    """
 
     system: str
     turns: tuple[ModelTurn, ...]
-    form: str
+    task: str
     schema: Schema
     temperature: float
     max_output_tokens: int
@@ -38,29 +41,29 @@ class Request:
 class ModelReply:
     """The reply of a model.
 
-    `usage` is None if the vendor does not report it; `refusal` has the reason of a refusal; `cut`
-    is true if the reply reached the token limit.
+    `usage` is None if the vendor does not report it; `refusal` has the reason of a refusal;
+    `truncated` is true if the reply reached the token limit.
     """
 
     text: str
     usage: Usage | None
     refusal: str | None = None
-    cut: bool = False
+    truncated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
     """A piece of a streamed reply; the last one has `reply`, with the whole text and the usage.
 
-    `came_whole` marks the one piece of a server that sends no streams.
+    `is_unstreamed` marks the only piece of a server that does not stream.
     """
 
     text: str
     reply: ModelReply | None = None
-    came_whole: bool = False
+    is_unstreamed: bool = False
 
 
-class Wire(Protocol):
+class ChatClient(Protocol):
     """A vendor's client: one request, no retries; every failure is an error of `llm.errors`."""
 
     async def complete(self, request: Request) -> ModelReply: ...
@@ -70,7 +73,7 @@ class Wire(Protocol):
     async def close(self) -> None: ...
 
 
-class EmbeddingWire(Protocol):
+class EmbeddingClient(Protocol):
     """A vendor's client for embeddings; takes at most `batch` texts at once."""
 
     batch: int

@@ -231,7 +231,7 @@ async def test_no_wording_option_or_page_leads_elsewhere(reason: Reason, shape: 
 
     found = await word_question(what, ScriptedModel([Output(text=f"{shape.text} Which one?")]))
 
-    assert "was turned down" in found.clarification_fallback
+    assert "was rejected" in found.clarification_fallback
     assert not leads_elsewhere(found.model_dump_json(exclude={"clarification_fallback"}))
     assert found.suggested_actions
 

@@ -95,7 +95,7 @@ def test_an_agent_writes_only_what_the_catalogue_lets_it(agent: type[Agent[Any, 
 
 
 def serializers(schema: object) -> list[object]:
-    """Return every serialization of its own in the schema of a model, at any depth."""
+    """Return every custom serialization in the schema of a model, at any depth."""
     if isinstance(schema, dict):
         own = [value for key, value in schema.items() if str(key).startswith("serialization")]
         return own + [one for value in schema.values() for one in serializers(value)]

@@ -35,7 +35,7 @@ def test_the_raw_limit_takes_two_round_trips_a_hop_and_shares_them_in_a_crowd() 
 
     trips = row.trips
     assert trips is not None
-    # The last pipeline may still be on its way when the answer is already known.
+    # The last pipeline may still be in flight when the answer is already known.
     assert 2 * HOPS - 1 < trips.sparse < 3 * HOPS
     assert 0 < trips.saturated < HOPS
 

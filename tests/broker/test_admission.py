@@ -11,7 +11,7 @@ AT_LEAST = 2
 COLD = 4 * AT_LEAST
 """What a shard lets in that has not been measured yet."""
 SHORTEST_TURN = 4
-"""So many questions have to end before anything counts as measured."""
+"""That many questions have to end before anything counts as measured."""
 
 
 def record_pace(harness: BrokerHarness, *, quota: int = 1000, lanes: tuple[str, ...] = ()) -> None:

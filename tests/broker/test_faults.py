@@ -61,7 +61,7 @@ async def test_no_question_is_lost_or_worked_twice_while_workers_are_killed(
     await client.flushall()
     broker = killable_worker.broker_of(redis_url)
     await broker.prepare(["manager", "search"])
-    staff, asked = RestartedWorkers(redis_url), list[Question]()
+    workers, asked = RestartedWorkers(redis_url), list[Question]()
     kills, kill_at, until = 0, 10, time.monotonic() + PATIENCE_SECONDS
 
     try:
@@ -74,11 +74,11 @@ async def test_no_question_is_lost_or_worked_twice_while_workers_are_killed(
                 )
             progress = int(await client.get(killable_worker.PROGRESS) or 0)
             if kills < KILLS and progress >= kill_at:
-                await asyncio.to_thread(staff.kill_one)
+                await asyncio.to_thread(workers.kill_one)
                 kills += 1
-                kill_at = progress + staff.progress_until_the_next_kill()
+                kill_at = progress + workers.progress_until_the_next_kill()
     finally:
-        await asyncio.to_thread(staff.dismiss)
+        await asyncio.to_thread(workers.dismiss)
 
     replies = [await broker.replies.read_reply(each) for each in asked]
     answered = [

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.redis, pytest.mark.slow]
 
 
 class IdleHarness:
-    """Eight roles of one process, each of which reads for ever and keeps what it got."""
+    """Eight roles of one process, each of which reads until cancelled and keeps what it got."""
 
     def __init__(self, client: Any) -> None:
         limits = BrokerLimits(60_000, 10, 3, 10, 10)
@@ -81,7 +81,7 @@ async def test_idle_roles_share_one_read(desk: IdleHarness) -> None:
     before = await desk.commands()
     await after(desk, 4 * len(ROLES))
 
-    # Four rounds of eight roles; reads of their own would be 32 and more.
+    # Four rounds of eight roles; separate reads would be 32 and more.
     assert await desk.commands() - before <= 12
 
 

@@ -16,7 +16,7 @@ GROUP = "workers"
 
 
 async def pending(harness: BrokerHarness, number: int, consumer: str = "w1") -> None:
-    """Have so many entries delivered to a consumer."""
+    """Have that many entries delivered to a consumer."""
     pipeline = harness.client.pipeline(transaction=False)
     for place in range(number):
         fields = {"q": f"acme/desk/c{place}/m1", "f": "x", "d": "0", "l": "", "n": "0"}

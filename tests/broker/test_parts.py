@@ -22,7 +22,7 @@ from tests.support.waiting import wait_until
 async def send(
     harness: BrokerHarness, delivery: Delivery, carried: Envelope, *, slots: int = 1
 ) -> Any:
-    """Send on to `search`; return what was taken on the way, where there was a place."""
+    """Send on to `search`; return what was prefetched, where there was a slot."""
     forward = Forward((FrameSend("search", decoded=carried),), (JournalEntry("routed", {}),))
     settled = await harness.broker.settle_and_take(
         [(delivery, forward)], [ConsumerDemand("search", "w7", slots)]

@@ -44,7 +44,7 @@ class Stops:
         self._stopping = stopping
 
     async def at(self, message_id: str, *names: str) -> None:
-        """Wait for ever when the message is named so."""
+        """Wait until killed when the message is named so."""
         if self._stopping and message_id in names:
             await self._client.rpush(REACHED, message_id)
             await asyncio.Event().wait()

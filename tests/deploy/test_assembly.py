@@ -1,4 +1,4 @@
-"""How the desk is put together beside another that owns the index."""
+"""How the desk is assembled when another process owns the index."""
 
 import asyncio
 from contextlib import AsyncExitStack

@@ -23,7 +23,7 @@ WITHOUT_TRANSLATION = frozenset(
         "Wie richte ich das ein?",
     }
 )
-"""No word of theirs stands in a page, and offline nothing translates: declined, not guessed."""
+"""No word of theirs is in a page, and offline nothing translates: declined, not guessed."""
 
 
 async def test_the_example_questions_end_as_expected_offline(open_app: OpenApp) -> None:

@@ -1,4 +1,4 @@
-"""A worker that is killed while it drafts an answer: another one drafts and answers it anew."""
+"""A worker that is killed while it drafts an answer: another one drafts and answers it again."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -105,7 +105,7 @@ async def test_a_worker_killed_in_a_draft_loses_and_doubles_nothing(
     assert text == f"{FIRST} [1] {SECOND} [1]"
     drafts = [event.data for event in asked.events if event.name == "draft"]
     _, second = dict.fromkeys(data["draft"] for data in drafts)
-    # The draft of the second run has a name of its own, and begins at its first character.
+    # The draft of the second run has a new name, and begins at its first character.
     assert asked.drafts[0] == f"{SECOND} [1]"
     assert asked.drafts[-1] == text
     assert next(data["offset"] for data in drafts if data["draft"] == second) == 0

@@ -149,7 +149,7 @@ def test_libraries_that_log_what_they_send_are_silenced(
     before = {name: logging.getLogger(name).level for name in names}
     try:
         for name in names:
-            # Some set themselves up by variables of their own, such as OPENAI_LOG.
+            # Some read their own variables, such as OPENAI_LOG.
             logging.getLogger(name).setLevel(logging.DEBUG)
             logging.getLogger(name).debug("request: %s", {"text": CANARY})
             logging.getLogger(name).info("request: %s", {"text": CANARY})

@@ -83,7 +83,7 @@ def test_each_gets_settings_that_exist_and_hold(name: str, services: dict[str, S
 def test_every_setting_reaches_every_part(name: str, services: dict[str, Service]) -> None:
     fixed = {key for key, value in services[name]["environment"].items() if value is not None}
 
-    # Whatever stands in the file arrives, and nothing but what must be so here stands above it.
+    # Whatever the file contains arrives, and nothing but what must be so here stands above it.
     assert services[name]["env_file"] == [{"path": ".env", "required": False}]
     own = {"REQUIRE_KEYS"} if name == "gateway" else set()
     assert fixed == {"REDIS_URL", "QDRANT_URL", "REFDESK_DATA", "HEALTH_PORT", "LOG_LEVEL", *own}

@@ -1,4 +1,4 @@
-"""What dies on the way and what comes back: no answer is lost, doubled or paid twice."""
+"""Processes die during a question and come back: no answer is lost, doubled or paid twice."""
 
 import asyncio
 import json

@@ -110,7 +110,7 @@ class ClusterHarness:
         return not any([await self.client.zcard(f"rd:{{{shard}}}:deadlines") for shard in shards])
 
     async def until_answered(self, more: int) -> None:
-        """Wait until so many more questions were answered."""
+        """Wait until that many more questions were answered."""
         goal = self.ledger.answered + more
         async with asyncio.timeout(DEADLINE_SECONDS):
             await wait_until(

@@ -73,8 +73,8 @@ class DurableRedis:
 class Workers:
     """Worker processes of a fork server, whose events keep `died` and `stopped` current."""
 
-    def __init__(self, staff: WorkerSettings, process: "asyncio.subprocess.Process") -> None:
-        self.staff = staff
+    def __init__(self, settings: WorkerSettings, process: "asyncio.subprocess.Process") -> None:
+        self.settings = settings
         self.alive: dict[int, WorkerSettings] = {}
         self.stopped: set[int] = set()
         self.died: dict[int, int] = {}
@@ -90,20 +90,20 @@ class Workers:
 
     async def hire(self, **changes: Any) -> int:
         """Fork one more worker, and return its process id."""
-        staff = replace(self.staff, **changes)
+        settings = replace(self.settings, **changes)
         async with self._hiring:
             assert self._process.stdin is not None
-            self._process.stdin.write(to_json(staff) + b"\n")
+            self._process.stdin.write(to_json(settings) + b"\n")
             pid = await self._births.get()
         if pid not in self.died:
-            self.alive[pid] = staff
+            self.alive[pid] = settings
         return pid
 
     def front(self, chance: random.Random) -> Path | None:
         """Return the client of one of them, or None as often."""
         pids = [*self.alive, *(None for _ in self.alive)]
         pid = chance.choice(pids) if pids else None
-        return None if pid is None else front_of(self.staff.ledger, pid)
+        return None if pid is None else front_of(self.settings.ledger, pid)
 
     def kill(self, pid: int) -> bool:
         """SIGKILL a worker; False when it was dead already."""
@@ -161,7 +161,7 @@ class Workers:
         try:
             os.kill(pid, number)
         except ProcessLookupError:
-            # It died, and the nursery's word of it is still on the way.
+            # It died, and the event of the fork server has not arrived.
             return False
         return True
 
@@ -177,7 +177,7 @@ class Deployment:
         self.workers = workers
         self.ledger = ledger
         self.client = connect(server.url)
-        self.broker = broker_of(workers.staff)
+        self.broker = broker_of(workers.settings)
 
     async def wait_for_note(self, kind: str, *, after: int = 0, **fields: object) -> Noted:
         """Return the first line with these fields, once it stands behind byte `after`."""
@@ -213,10 +213,10 @@ async def open_deployment(
     """Open an app without workers, and leave nothing of it running."""
     server = await asyncio.to_thread(DurableRedis, folder, durable=durable)
     ledger = Ledger(folder / "ledger")
-    staff = WorkerSettings(url=server.url, ledger=str(ledger.path), lease_seconds=lease_seconds)
+    settings = WorkerSettings(url=server.url, ledger=str(ledger.path), lease_seconds=lease_seconds)
     try:
         async with _nursery(folder) as process, asyncio.TaskGroup() as tasks:
-            harness = Deployment(folder, server, Workers(staff, process), ledger)
+            harness = Deployment(folder, server, Workers(settings, process), ledger)
             listening = tasks.create_task(harness.workers.listen())
             await harness.broker.prepare([role.value for role in ALL_ROLES])
             try:

@@ -93,7 +93,7 @@ class DeskClient:
     async def ask(self, text: str, *, conversation: str) -> Fields:
         """Ask `<what> <number>`, which is also the message's name, and return the reply.
 
-        While Redis does not answer, the same message is handed in again and again.
+        While Redis does not answer, the same message is submitted again and again.
         """
         message = self._message(text, conversation)
         reply = await retry_until_answered(lambda: self._desk.ask(message))

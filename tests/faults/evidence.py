@@ -38,7 +38,7 @@ async def gather_evidence(
     after: int = 0,
     shards: int = 1,
 ) -> Evidence:
-    """Return the evidence of what stands in the ledger from byte `after` on."""
+    """Return the evidence of the ledger from byte `after` on."""
     lines = list(read_notes(ledger, after=after))
     asked = {line["name"]: _question(line) for line in lines if line.kind == "accepted"}
     reader = _Reader(client, shards)
@@ -130,7 +130,7 @@ class _Reader:
         return {key: count for key, count in counts.items() if count}
 
     async def waiting(self) -> dict[str, str]:
-        """Return, for each stream of a role that is not empty, what stands first on it."""
+        """Return, for each stream of a role that is not empty, its first entry."""
         states: dict[str, str] = {}
         for shard in range(self._shards):
             for role in ALL_ROLES:

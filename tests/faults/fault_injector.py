@@ -14,7 +14,7 @@ from tests.faults.ledger import read_notes
 from tests.support.waiting import poll
 
 PASSINGS = 30
-"""A process is to die at one of so many passings of its label."""
+"""A process is to die at one of that many passings of its label."""
 HIRED_AT_ONCE = 8
 PATIENCE_SECONDS = 3.0
 """A process that has not passed its label by then is killed or stopped where it stands."""
@@ -25,7 +25,7 @@ EASY = {"slots": 2, "grace_seconds": 0.05}
 TRIES = 12
 """Among others' cuts some do not even come to work, and some have nothing in hand to leave with."""
 PAUSES = (1.15, 1.6)
-"""A pause lasts between so many leases."""
+"""A pause lasts between that many leases."""
 LABELLED_SHARE = 0.5
 UNSYNCED_SECONDS = 1.0
 """What `appendfsync everysec` may lose when the power fails."""
@@ -85,16 +85,16 @@ class FaultInjector:
         self._tasks: asyncio.TaskGroup | None = None
         self._cutting = asyncio.Lock()
         self._hired_at_once = asyncio.Semaphore(HIRED_AT_ONCE)
-        self._staff: set[int] = set()
+        self._hired: set[int] = set()
 
     async def keep_staffed(self) -> None:
-        """Replace whoever died, for ever; cancel this to stop."""
+        """Replace each process that dies, until cancelled."""
         workers = self._app.workers
         while True:
-            self._staff &= set(workers.alive)
-            while len(self._staff) < self._workers:
-                self._staff.add(await workers.hire(**self._hiring))
-            await workers.until(lambda: not self._staff <= set(workers.alive), seconds=None)
+            self._hired &= set(workers.alive)
+            while len(self._hired) < self._workers:
+                self._hired.add(await workers.hire(**self._hiring))
+            await workers.until(lambda: not self._hired <= set(workers.alive), seconds=None)
 
     async def spread(self, progress: "asyncio.Queue[int]", questions: int) -> None:
         """Cause trouble as questions are answered; ends when all is caused and over."""
@@ -142,7 +142,7 @@ class FaultInjector:
         await self._app.workers.until(lambda: victim in self._app.workers.died)
 
     async def _cut(self) -> None:
-        """Let the server end every connection but ours, whatever is on the way."""
+        """Let the server end every connection but ours, whatever is in flight."""
         async with self._cutting:
             await self._app.client.client_kill_filter(_type="normal", skipme=True)
 
@@ -164,11 +164,11 @@ class FaultInjector:
         await self._pause(victim)
 
     async def _somebody(self) -> int:
-        """Return one of the staff whom nothing has happened to yet."""
+        """Return one of the workers that had no fault yet."""
         workers = self._app.workers
 
         def at_work() -> list[int]:
-            return sorted((self._staff & set(workers.alive)) - self.faulty)
+            return sorted((self._hired & set(workers.alive)) - self.faulty)
 
         await workers.until(lambda: bool(at_work()))
         victim = self._random.choice(at_work())
@@ -193,7 +193,7 @@ class FaultInjector:
             self.missed.append(plan)
 
     async def _carried_out(self, plan: Plan, *, leads: bool = False, **changes: object) -> bool:
-        """Hire one more, who is to die or stop at a place of its own; whether it came there.
+        """Hire one more, which dies or stops at its label; return whether it got there.
 
         With `leads` it is led there, if it does not come by itself.
         """
@@ -252,7 +252,7 @@ class FaultInjector:
 
     async def _pause(self, pid: int) -> None:
         """Wait until its leases are gone, let it go on, and send it home for the next."""
-        lease = self._app.workers.staff.lease_seconds
+        lease = self._app.workers.settings.lease_seconds
         await asyncio.sleep(lease * self._random.uniform(*PAUSES))
         self._app.workers.go_on(pid)
         # Long enough for what it had finished before to be refused.

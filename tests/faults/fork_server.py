@@ -21,7 +21,7 @@ from tests.faults import worker_main
 from tests.faults.worker_main import WorkerSettings
 
 PARENT_DEATH_SIGNAL = 1
-STAFF = TypeAdapter(WorkerSettings)
+SETTINGS = TypeAdapter(WorkerSettings)
 
 
 def main() -> None:
@@ -39,7 +39,7 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, look_after)
     _stay_warm()
     for line in sys.stdin:
-        asked = STAFF.validate_json(line)
+        asked = SETTINGS.validate_json(line)
         # Else a child could have died, and be reported, before it is reported as born.
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
         pid = os.fork()

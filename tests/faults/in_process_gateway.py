@@ -1,6 +1,6 @@
 """A client in a worker's process, where submissions are handed to the manager there.
 
-Whoever asks here writes a submission to the process's socket, and reads what came of it. When the
+Whoever asks here writes a submission to the process's socket, and reads the result. When the
 process dies, stands still or loses Redis meanwhile, the same message is asked again elsewhere.
 """
 

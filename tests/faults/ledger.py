@@ -1,4 +1,4 @@
-"""The append-only ledger beside Redis: what processes did, also those that were killed since.
+"""The append-only ledger outside Redis: what processes did, also those that were killed since.
 
 A line is written by one `write` on a file opened with O_APPEND, so lines of many processes never
 mix, their order is the order of the file, and what was written survives the writer's SIGKILL.
@@ -45,7 +45,7 @@ class Ledger:
 
 
 def read_notes(path: Path, *, after: int = 0) -> Iterator[Noted]:
-    """Yield the lines that stand in the ledger from byte `after` on.
+    """Yield the lines of the ledger from byte `after` on.
 
     Whoever reads while a line is written may see its first part alone: that line comes later.
     """

@@ -131,7 +131,7 @@ class Load:
         on_reply()
 
     async def _regret(self, conversation: str, text: str) -> None:
-        """Cancel a moment later; sometimes every word of it shall be forgotten."""
+        """Cancel a moment later; sometimes every word of it is to be forgotten."""
         await asyncio.sleep(self._random.uniform(0.0, LONGEST_CANCEL_SECONDS))
         forget = self._random.random() < 0.3
         await self._clients.plain.cancel(text, conversation=conversation, forget=forget)

@@ -66,7 +66,7 @@ class Progress:
 
     @classmethod
     def read(cls, path: Path, goals: Goals) -> "Progress":
-        """Go on with what a run of the same goals left, or begin anew."""
+        """Go on with what a run of the same goals left, or begin again."""
         path.parent.mkdir(parents=True, exist_ok=True)
         head = json.dumps({**asdict(goals), "page": ""})
         lines = path.read_text("utf-8").splitlines() if path.exists() else []

@@ -1,6 +1,6 @@
 """A bad line to Redis: it can lose replies, break, be slow, or swallow everything both ways.
 
-It runs in a thread with a loop of its own, so that a test whose loop is busy has a line all the
+It runs in a thread with a separate loop, so that a test whose loop is busy has a line all the
 same. Round trips are counted: a burst of requests, however many commands, and its first answer.
 """
 
@@ -65,7 +65,7 @@ class ProxiedConnection:
             await self.near.drain()
 
     def swallows(self) -> bool:
-        """Whether bytes vanish here; a line on which some vanished stays mute for ever."""
+        """Whether bytes vanish here; a connection that lost some stays mute."""
         self.mute = self.mute or self._proxy.parted
         return self.mute
 

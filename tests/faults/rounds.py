@@ -159,7 +159,7 @@ async def _quiet(harness: Deployment) -> None:
     async def is_quiet() -> bool:
         return not await leftovers(harness.client)
 
-    await poll(is_quiet, patience_seconds=QUIET_LEASES * harness.workers.staff.lease_seconds)
+    await poll(is_quiet, patience_seconds=QUIET_LEASES * harness.workers.settings.lease_seconds)
 
 
 def _counts(evidence: Evidence, trouble: FaultInjector, killed: dict[int, int]) -> dict[str, int]:

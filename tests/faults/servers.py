@@ -62,7 +62,7 @@ class Server:
         return self._log().stat().st_size
 
     def forget_after(self, size: int) -> None:
-        """Lose what was written after so many bytes, as with a machine that loses its power."""
+        """Lose what was written after that many bytes, as with a machine that loses its power."""
         assert self._process is None, "expected a server that was killed"
         os.truncate(self._log(), size)
 

@@ -13,7 +13,7 @@ SHARDS = range(64)
 
 @dataclass
 class Move:
-    """The slot of some key on its way from one master to another."""
+    """The slot of some key that moves from one master to another."""
 
     slot: int
     masters: frozenset[Node]
@@ -22,7 +22,7 @@ class Move:
     name: str
 
     async def carry(self, count: int) -> bool:
-        """Carry so many keys over; return whether there were any."""
+        """Carry that many keys over; return whether there were any."""
         keys = await self.before.ask("CLUSTER", "GETKEYSINSLOT", self.slot, count)
         if keys:
             target = ("127.0.0.1", self.after.port)
@@ -48,7 +48,7 @@ async def begun(cluster: Cluster, key: str) -> Move:
 
 
 async def move_slot(cluster: Cluster, key: str, *, keys: int, pause_seconds: float) -> Node:
-    """Move the slot of a key to another master, so many keys at a time; return that one.
+    """Move the slot of a key to another master, that many keys at a time; return that one.
 
     After each time both nodes have a part of the slot for `pause_seconds`.
     """

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
 
 SEED = 11
 SOME = 60
-"""So many have to be answered after each fault, for the system to count as well again."""
+"""That many have to be answered after each fault, for the system to count as well again."""
 FAULTS = 30
 
 

@@ -1,4 +1,4 @@
-"""One script may touch only one slot: whatever belongs to a conversation stands in its shard's."""
+"""One script may touch only one slot: all keys of a conversation are in its shard's."""
 
 import re
 from dataclasses import astuple
@@ -22,7 +22,7 @@ from tests.support.broker_harness import question
 
 SHARDS = 64
 SHARED = ("rd:shards", "rd:cache:", "rd:limit:", "rd:thread:", "rd:keys", "rd:rate:{owner}:")
-"""Keys of no conversation; each is used by commands of its own."""
+"""Keys of no conversation; each is used by separate commands."""
 PUSHED = ("rd:push:{channel/<conversation>}:", "rd:push:<channel>:")
 """The keys of a channel: those of a conversation share a tag, the rest stands alone."""
 ROW = re.compile(r"^\| (rd:[^|]+?) +\|", re.MULTILINE)

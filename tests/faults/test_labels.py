@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
 KINDS = {**load.KINDS, "slow": 80}
 """Enough that takes long for some of it to be in hand whenever a process is sent home."""
 FEW = 12
-"""So many places are chosen by the seed; `make faults` takes them all, many times."""
+"""That many places are chosen by the seed; `make faults` takes them all, many times."""
 
 
 async def test_a_process_may_die_wherever_worker_or_manager_waits(folder: Path, seed: int) -> None:

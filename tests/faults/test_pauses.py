@@ -35,7 +35,7 @@ async def test_the_result_of_a_worker_stopped_past_its_lease_is_refused_and_coun
             await workers.hire()
             reply = await asked
             workers.go_on(stopped)
-            # Its loop was blocked: it hands in its result before it can learn of the loss.
+            # Its loop was blocked: it submits its result before it can learn of the loss.
             await harness.wait_for_note("refused", pid=stopped, role="search")
             await harness.wait_for_note("lost", pid=stopped, role="search")
 

@@ -29,7 +29,7 @@ HALF_OPEN_SLACK_SECONDS = 10.0
 """A crowded machine once noticed only when the blocking read ended, after nine seconds."""
 RED_SECONDS = 15.0
 LINES = 5
-"""At most so many complaints a second."""
+"""At most that many complaints a second."""
 PARTITION_SECONDS = 60.0
 
 
@@ -56,7 +56,7 @@ def employee(proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture
 async def client(server: Server, employee: InstalledWorker) -> AsyncIterator[Any]:
-    """A line to Redis that no proxy stands in."""
+    """A connection to Redis without a proxy."""
     made: Any = connect(server.url)
     yield made
     await made.aclose()

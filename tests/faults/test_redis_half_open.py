@@ -35,7 +35,7 @@ def proxy(redis_url: str) -> Iterator[Proxy]:
 
 @pytest.fixture
 async def harness(proxy: Proxy, redis_url: str) -> AsyncIterator[BrokerHarness]:
-    """A broker behind the proxy; its rig's client has a line of its own."""
+    """A broker behind the proxy; the client of its harness has a separate connection."""
     direct: Any = connect(redis_url)
     await direct.flushall()
     ours = connect(proxy.url)
@@ -148,7 +148,7 @@ async def _seconds_until_noticed(act: Any) -> float:
 
 
 def _waits(client: Any, command: str) -> Callable[[], Awaitable[bool]]:
-    """Look whether such a read waits, beside the two of who keeps time."""
+    """Return whether such a read waits, besides the two of the maintenance loop."""
 
     async def look() -> bool:
         doing = [each["cmd"] for each in await client.client_list() if "b" in each["flags"]]

@@ -64,69 +64,69 @@ class WorkerSettings:
     plan: Plan | None = None
 
 
-def main(staff: WorkerSettings) -> None:
+def main(settings: WorkerSettings) -> None:
     """Work until killed or stopped."""
-    ledger = Ledger(Path(staff.ledger))
-    if staff.discovers:
+    ledger = Ledger(Path(settings.ledger))
+    if settings.discovers:
         asyncio.set_event_loop_policy(WatchedPolicy(_noting_labels(ledger)))
-    elif staff.plan is not None:
-        asyncio.set_event_loop_policy(WatchedPolicy(carry_out(staff.plan)))
+    elif settings.plan is not None:
+        asyncio.set_event_loop_policy(WatchedPolicy(carry_out(settings.plan)))
     collect_rarely()
-    asyncio.run(_work(staff, ledger))
+    asyncio.run(_work(settings, ledger))
 
 
-def broker_of(staff: WorkerSettings) -> RedisBroker:
-    """Return a broker with the leases of this staff."""
+def broker_of(settings: WorkerSettings) -> RedisBroker:
+    """Return a broker with the leases of these settings."""
     return RedisBroker(
-        connect(staff.url),
-        lease_seconds=staff.lease_seconds,
+        connect(settings.url),
+        lease_seconds=settings.lease_seconds,
         backoff_seconds=0.02,
         make_notice=make_poison_notice,
     )
 
 
-async def _work(staff: WorkerSettings, ledger: Ledger) -> None:
+async def _work(settings: WorkerSettings, ledger: Ledger) -> None:
     stop = asyncio.Event()
-    broker = broker_of(staff)
-    place = front_of(staff.ledger, os.getpid())
-    working = _process(staff, ledger, broker).running()
+    broker = broker_of(settings)
+    place = front_of(settings.ledger, os.getpid())
+    working = _process(settings, ledger, broker).running()
     async with stop_on_signals(stop), working, front(broker, place):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, UNTIL_IT_WORKS)
         ledger.note("working")
         await stop.wait()
 
 
-def _process(staff: WorkerSettings, ledger: Ledger, broker: RedisBroker) -> WorkerProcess:
-    renewal = LeaseRenewal(lambda: broker_of(staff), lease_seconds=staff.lease_seconds)
+def _process(settings: WorkerSettings, ledger: Ledger, broker: RedisBroker) -> WorkerProcess:
+    renewal = LeaseRenewal(lambda: broker_of(settings), lease_seconds=settings.lease_seconds)
     meter = NotingMeter(ledger)
     return WorkerProcess(
         broker,
-        [WorkerSpec(each, staff.slots) for each in _handlers(staff, ledger, meter)],
+        [WorkerSpec(each, settings.slots) for each in _handlers(settings, ledger, meter)],
         renewal=NotingRenewal(renewal, ledger),
         meter=meter,
-        grace_seconds=staff.grace_seconds,
+        grace_seconds=settings.grace_seconds,
     )
 
 
-def _handlers(staff: WorkerSettings, ledger: Ledger, meter: WorkerMeter) -> list[Handler]:
-    client = connect(staff.url)
+def _handlers(settings: WorkerSettings, ledger: Ledger, meter: WorkerMeter) -> list[Handler]:
+    client = connect(settings.url)
     flow, memory = Flow(ASSISTANT), RedisMemory(client, shards=1, keep=KEEPS_TURNS)
     manager = Manager(flow, memory, FixedTexts(), limits=Limits(), quality_threshold=0.7)
     calls = RedisCallStore(client, shards=1, record_of=record_of(1))
     model = StoredModel(Bill(ledger), NotingCalls(calls, ledger), prompts=None)
     recorded = HopCalls(None)
-    beside = InlineManager(manager, meter) if staff.on_the_spot else None
+    beside = InlineManager(manager, meter) if settings.on_the_spot else None
     agents = [
         AgentHandler(
-            FollowingAgent(role, model, takes_seconds=staff.takes_seconds),
-            limit_seconds=staff.limit_seconds,
+            FollowingAgent(role, model, takes_seconds=settings.takes_seconds),
+            limit_seconds=settings.limit_seconds,
             recorded=recorded,
-            manager=beside if Role.MANAGER.value in staff.roles else None,
+            manager=beside if Role.MANAGER.value in settings.roles else None,
         )
         for role in WRITES
     ]
     everybody: list[Handler] = [manager, *agents]
-    return [NotingHandler(each, ledger) for each in everybody if each.role.value in staff.roles]
+    return [NotingHandler(each, ledger) for each in everybody if each.role.value in settings.roles]
 
 
 def _noting_labels(ledger: Ledger) -> Watch:

@@ -175,7 +175,7 @@ async def test_the_rules_answer_when_every_vendor_has_failed(vendors: Vendors) -
     async with asyncio.TaskGroup() as group:
         asking = group.create_task(vendors.ask(f"{CHAIN},{third}"))
         await vendors.second.was_asked.wait()
-        # Both run beside each other; the rules wait until both have failed.
+        # Both run at the same time; the rules wait until both have failed.
         assert not asking.done()
         await vendors.first.close()
         await vendors.second.close()

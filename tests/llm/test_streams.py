@@ -20,7 +20,7 @@ WHOLE = "".join(PIECES)
 
 
 class Followed:
-    """One question, and what came of it: the texts on the way, the answer, the recorded calls."""
+    """One question, and its result: the drafts, the answer, the recorded calls."""
 
     def __init__(self, registry: Registry, dialect: Dialect) -> None:
         self.listener = TextListener(COLOUR.name)
@@ -54,7 +54,7 @@ async def test_an_answer_that_is_followed_is_read_and_paid_as_any_other(
     assert [(call.usage, call.error) for call in followed.calls] == [(Usage(100, 20, 40), None)]
     assert followed.listener.characters == len(WHOLE)
     assert all(WHOLE.startswith(partial.text) for partial in followed.texts)
-    assert not followed.listener.came_whole
+    assert not followed.listener.is_unstreamed
 
 
 async def test_a_stream_without_an_end_is_asked_for_again_and_its_text_begins_anew(
@@ -152,7 +152,7 @@ async def test_a_whole_answer_of_a_server_that_sends_no_streams_is_not_paid_twic
     followed = await ask_twice(server)
 
     assert len(server.received) == 2
-    assert followed.listener.came_whole
+    assert followed.listener.is_unstreamed
     assert followed.calls[0].usage == Usage(100, 20, 40)
 
 
@@ -165,7 +165,7 @@ async def test_a_server_that_rejects_streams_is_not_asked_for_one_again(
     followed = await ask_twice(server)
 
     assert ["stream" in one.body for one in server.received] == [True, False, False]
-    assert followed.listener.came_whole
+    assert followed.listener.is_unstreamed
 
 
 async def test_a_model_that_writes_slowly_is_not_replaced_by_the_next(

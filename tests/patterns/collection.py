@@ -2,7 +2,7 @@
 
 A call of `re` is found in the syntax tree; its pattern is evaluated in the module's own namespace,
 with local names looked up in their function. Patterns that a module builds at import, such as those
-of a table beside it, are found in its values.
+of a table in its folder, are found in its values.
 """
 
 import ast
@@ -228,7 +228,7 @@ def find_compiled(value: Any, deep: int) -> Iterator[re.Pattern[Any]]:
 
 
 def _line_in_table(path: Path, held: re.Pattern[Any]) -> str | None:
-    """Return the line of the table beside a module that a pattern was built from."""
+    """Return the line of the table of a module that a pattern was built from."""
     if not (ROOT / path).exists():
         return None
     text = (ROOT / path).read_text(encoding="utf-8")

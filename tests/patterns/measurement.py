@@ -37,7 +37,7 @@ _MOST_SECONDS = 1.5
 
 
 def find_superlinear(patterns: Sequence[Pattern], silence_seconds: float = 40) -> list[str]:
-    """Return what is wrong with which pattern, measured in a process of its own."""
+    """Return what is wrong with which pattern, measured in a separate process."""
     asked = json.dumps([_as_json(pattern) for pattern in patterns])
     with subprocess.Popen(
         [sys.executable, "-m", "tests.patterns.measurement"],

@@ -55,12 +55,12 @@ class Half:
 
 
 def make_notice(delivery: Delivery, _error: str) -> FrameSend | None:
-    """Notify the manager of poison; of its own poison, nobody can be notified."""
+    """Notify the manager of poison; for poison in its stream there is no one to notify."""
     return None if delivery.role == MANAGER else FrameSend(MANAGER, b"poison")
 
 
 class Trial:
-    """A broker on a played Redis beside the model of it, by one clock."""
+    """A broker on a fake Redis and the model of it, by one clock."""
 
     def __init__(self, clock: SimulatedClock, rules: Rules, edit: Edit | None = None) -> None:
         self.clock = clock
@@ -127,7 +127,7 @@ class Trial:
     def settle(
         self, batch: Sequence[tuple[Delivery, Settlement]], want: ConsumerDemand | None = None
     ) -> tuple[list[bool], list[Delivery]]:
-        """Settle, and take on the way."""
+        """Settle, and prefetch."""
         wants = () if want is None else (want,)
         done = self._whole(lambda broker: broker.settle_and_take(batch, wants))
         wanted = "" if want is None else want.role

@@ -28,7 +28,7 @@ class Rules:
 class Entry:
     """One entry of a role's stream; `owner` is empty until it is delivered.
 
-    `deaths`: who died holding it, and when each was last seen. `part`: what stands in it is
+    `deaths`: who died holding it, and when each was last seen. `part`: its content is
     based on a frame that the question keeps until it ends.
     """
 

@@ -17,7 +17,7 @@ PER_SCENARIO = 200
 PARTING = 0.4
 """How often a way parts early."""
 TOGETHER = 50
-"""So many interleavings, or fewer, are every way to go on from where they part."""
+"""That many interleavings, or fewer, are every way to go on from where they part."""
 DRAINED = 0.02
 """The share of ends after which every deadline passes and nothing may be left over."""
 
@@ -55,7 +55,7 @@ def interleave(
     *,
     per_scenario: int = PER_SCENARIO,
 ) -> Tally:
-    """Make so many interleavings of scenarios drawn from this seed; raises `BrokenPromiseError`."""
+    """Make that many interleavings of scenarios of this seed; raises `BrokenPromiseError`."""
     tally = Tally()
     while tally.interleavings < interleavings:
         left = min(per_scenario, interleavings - tally.interleavings)

@@ -1,4 +1,4 @@
-"""States the broker's promises on what stands in Redis, without the model.
+"""States the broker's promises on the content of Redis, without the model.
 
 Holds for flows that send one frame at a time: then a question is in one place, always.
 """

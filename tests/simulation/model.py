@@ -132,7 +132,7 @@ class Model:
         return True
 
     def renew(self, held: Sequence[Delivery]) -> list[str]:
-        """Start leases afresh; return the entries that were lost."""
+        """Start leases again; return the entries that were lost."""
         lost = []
         for delivery in held:
             entry = self.held(delivery)

@@ -2,7 +2,7 @@
 
 A rule of the Lua scripts is a comment `-- rule: <name>` at the end of each line that keeps it. A
 mutation names the rule and how it is broken. No mutation repeats the text of a script, so that a
-name can change and a line can be formatted anew; only the form of the line counts: a statement, a
+name can change and a line can be reformatted; only the form of the line counts: a statement, a
 condition, a comparison. A mutation changes the text that the simulated Redis receives; the files
 stay as they are.
 """

@@ -1,6 +1,6 @@
 """Lets workers, managers, a sweeper, the timer, the client and the clock move in any order.
 
-A move is a tuple of words and numbers; what may move next depends on what stands. Every move of an
+A move is a tuple of words and numbers; what may move next depends on the state. Every move of an
 actor is one round trip to Redis, or a thing that happens to it without one (a crash, time passing).
 """
 
@@ -47,7 +47,7 @@ PADDING = "-" * LONG_FRAME
 class Scenario:
     """What may happen. `actors`: consumer to role; `times`: how often each rare thing may.
 
-    `fused`: who settles takes on the way; `long`: whoever has room for what is sent takes it so,
+    `fused`: who settles prefetches; `long`: whoever has room for what is sent takes it so,
     and frames are long enough to be kept. `handed`: the client hands what it submits to a manager.
     """
 
@@ -360,7 +360,7 @@ class Play:
     def _want(
         self, delivery: Delivery, settlement: Settlement, actor: str
     ) -> ConsumerDemand | None:
-        """Return who takes on the way: who settles, or somebody with room for what is sent."""
+        """Return who prefetches: who settles, or somebody with room for what is sent."""
         if not self.scenario.long:
             return ConsumerDemand(delivery.role, actor, 1) if self.scenario.fused else None
         if not isinstance(settlement, Forward):

@@ -79,7 +79,7 @@ def read_expected(model: Model) -> Facts:
 
 
 def read_observed(database: Any, names: Mapping[str, str]) -> Facts:
-    """Return what stands in Redis; `names` maps a sweeper to one of our processes."""
+    """Return what Redis holds; `names` maps a sweeper to one of our processes."""
     facts: Facts = {kind: {} for kind in _READERS}
     facts["dead"], facts["alarms"], facts["names"] = [], 0, names
     found = [

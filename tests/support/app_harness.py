@@ -143,7 +143,7 @@ class ConversationDriver:
 
 @dataclass
 class AppHarness:
-    """An open desk with its whole staff."""
+    """An open desk with all of its workers."""
 
     settings: Settings
     broker: Any

@@ -77,7 +77,7 @@ def find_chromium() -> str:
 
 @asynccontextmanager
 async def chromium() -> AsyncIterator[Browser]:
-    """Have a browser while inside; it gets a new folder of its own."""
+    """Have a browser while inside; it gets a new folder."""
     path = find_chromium()
     async with async_playwright() as driver:
         browser = await driver.chromium.launch(executable_path=path, args=FLAGS)
@@ -161,7 +161,7 @@ class DisplayedMessage:
         await self.field.press("Enter")
 
     async def has_answers(self, number: int) -> list[str]:
-        """Return the answers once there are so many, and none is on its way."""
+        """Return the answers once there are that many, and none is pending."""
         await self.until(
             f"""number => {{
               const busy = ({WHOLE})(document.querySelector("{WIDGET}"));

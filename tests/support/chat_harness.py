@@ -126,6 +126,6 @@ async def wait_until_acknowledged(harness: WorkerHarness, name: str) -> None:
 
 
 async def all_shown(harness: WorkerHarness, name: str, texts: Callable[[], Iterable[str]]) -> None:
-    """Wait until every outcome is shown, and a placeholder that came beside one is gone again."""
+    """Wait until every outcome is shown, and a placeholder shown with one is gone again."""
     await wait_until_acknowledged(harness, name)
     await wait_until(lambda: PLACEHOLDERS.isdisjoint(texts()))

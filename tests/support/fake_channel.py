@@ -18,7 +18,7 @@ class FakeChannel:
     """
 
     name: str = "wall"
-    sign_seconds: float | None = None
+    activity_seconds: float | None = None
     posts: dict[str, str] = field(default_factory=dict)
     places: dict[str, Mapping[str, str]] = field(default_factory=dict)
     signs: list[str] = field(default_factory=list)
@@ -29,18 +29,20 @@ class FakeChannel:
     drafted: asyncio.Event = field(default_factory=asyncio.Event)
     draft_gate: asyncio.Event | None = None
 
-    async def working(self, question: Question, post: Mapping[str, str]) -> None:
+    async def show_activity(self, question: Question, post: Mapping[str, str]) -> None:
         self._call("working")
         self.signs.append(question.message_id)
         self.signed.set()
 
-    async def remove_sign(self, question: Question, post: Mapping[str, str]) -> None:
+    async def hide_activity(self, question: Question, post: Mapping[str, str]) -> None:
         self._call("rested")
 
-    def parts(self, shown: Shown) -> Sequence[Fields]:
+    def render(self, shown: Shown) -> Sequence[Fields]:
         return [{"text": shown.answer.text}]
 
-    async def placeholder(self, post: Mapping[str, str], text: str, *, soon: bool = False) -> str:
+    async def post_placeholder(
+        self, post: Mapping[str, str], text: str, *, soon: bool = False
+    ) -> str:
         self._call("placeholder")
         id_ = str(len(self.places))
         self.posts[id_], self.places[id_] = text, post
@@ -58,7 +60,7 @@ class FakeChannel:
             raise PostNotFoundError("it is no more")
         self.posts[id_] = str(part["text"])
 
-    async def remove(self, post: Mapping[str, str], id_: str) -> None:
+    async def delete(self, post: Mapping[str, str], id_: str) -> None:
         self._call("remove")
         self.posts.pop(id_, None)
 

@@ -1,4 +1,4 @@
-"""A worker to hand entries to, and what is submitted beside it."""
+"""A worker to hand entries to, and what is submitted in its process."""
 
 from dataclasses import dataclass, field
 from typing import Any

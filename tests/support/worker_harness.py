@@ -1,4 +1,4 @@
-"""The failures' own cast: agents that follow a script, and a desk they work at."""
+"""Agents that follow a script, and a desk at which they work."""
 
 import asyncio
 from collections import defaultdict
@@ -111,7 +111,7 @@ class FixedTexts:
 
 
 class WorkerHarness:
-    """A desk with its whole staff on one Redis."""
+    """A desk with all of its workers on one Redis."""
 
     def __init__(
         self, make_client: Callable[[], Any], *, played: bool, lease_seconds: float = 5.0
@@ -168,8 +168,8 @@ class WorkerHarness:
         manager = manager or self.manager()
         meter = meter or SilentMeter()
         beside = InlineManager(manager, meter) if on_the_spot else None
-        staff = [WorkerSpec(manager, slots)]
-        staff += [
+        specs = [WorkerSpec(manager, slots)]
+        specs += [
             WorkerSpec(
                 AgentHandler(
                     agent, limit_seconds=limit_seconds, recorded=HopCalls(None), manager=beside
@@ -180,7 +180,7 @@ class WorkerHarness:
         ]
         return WorkerProcess(
             self.broker,
-            staff,
+            specs,
             renewal=self._renewal(self.make_broker, lease_seconds=self.lease_seconds),
             meter=meter,
             grace_seconds=grace_seconds,

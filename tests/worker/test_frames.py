@@ -23,7 +23,7 @@ RUN = "worker/executor.py:_run"
 """Runs an agent, and submits its settlement."""
 SUBMIT = "broker/settle/pipeline.py:submit"
 SEND = "broker/settle/pipeline.py:_send"
-"""Sends a batch: in the task that submitted it, or first of a task of its own."""
+"""Sends a batch: in the task that submitted it, or in a separate task."""
 
 Stack = tuple[str, ...]
 

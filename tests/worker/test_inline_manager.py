@@ -1,4 +1,4 @@
-"""The manager beside the agents: it decides inside their settlements."""
+"""The inline manager: it decides inside the settlements of agents."""
 
 from collections.abc import Sequence
 from typing import Any

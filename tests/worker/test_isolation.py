@@ -1,4 +1,4 @@
-"""A suspect runs in a process of its own, and convicts itself alone."""
+"""A suspected entry runs in a separate process, and only it can fail there."""
 
 import asyncio
 import os

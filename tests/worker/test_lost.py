@@ -17,7 +17,7 @@ from worker.port import SilentMeter
 
 
 class LateAnswers(RedisBroker):
-    """A broker whose first answer to a settlement stays on the way until the gate opens."""
+    """A broker whose first answer to a settlement is held until the gate opens."""
 
     settled: "asyncio.Queue[Delivery]"
     gate: asyncio.Event
@@ -47,7 +47,7 @@ async def test_an_entry_that_is_gone_because_it_is_settled_is_not_lost(
         worker.cancel_lost(LeaseLost(entry.role, entry.shard, entry.entry_id, entry.count))
         broker.gate.set()
 
-        # What was taken on the way of that settlement goes on at once, not after its lease.
+        # What was prefetched by that settlement goes on at once, not after its lease.
         async with asyncio.timeout(20.0):
             assert (await reply)["outcome"] == "answered"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 REMOVAL_SECONDS = 20.0
 """How long to wait for the folder's server, which ends after the command that used it."""
-_LOOK_SECONDS = 0.05
+_RETRY_SECONDS = 0.05
 
 
 @asynccontextmanager
@@ -31,12 +31,12 @@ async def _remove(folder: Path) -> None:
         except OSError:
             if time.monotonic() > until:
                 raise
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_RETRY_SECONDS)
         else:
             return
 
 
 def _remove_now(folder: Path) -> None:
-    # A file that the server removes meanwhile is missing from the folder, not the folder itself.
+    # A server that still ends removes or writes files: `rmtree` raises then, and is repeated.
     if folder.exists():
         shutil.rmtree(folder)

@@ -57,7 +57,7 @@ class Declining:
 
     async def _say(self, post: Mapping[str, str], text: str, key: str) -> None:
         try:
-            await retry(lambda: self._channel.placeholder(post, text), call_name="post_notice")
+            await retry(lambda: self._channel.post_placeholder(post, text), call_name="post_notice")
         except PermanentError as never:
             log.warning(
                 "platform_call_rejected",

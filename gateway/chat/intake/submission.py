@@ -137,7 +137,7 @@ class MessageSubmitter:
     async def _notify(self, incoming: Incoming, key: str, text: str) -> None:
         try:
             await retry(
-                lambda: self._channel.placeholder(incoming.post, text), call_name="post_notice"
+                lambda: self._channel.post_placeholder(incoming.post, text), call_name="post_notice"
             )
         except PermanentError as never:
             self._signs.log_refusal("post_notice", never, notice=key)

@@ -1,4 +1,4 @@
-"""Gives every request an id, and writes its one log line.
+"""Gives every request an id and its answer the security headers, and writes its one log line.
 
 A log line contains the route, never the requested address; no text, no key and no token. Ids of
 keys are not secret.
@@ -19,16 +19,18 @@ from gateway.http.context import HttpMeter
 log = structlog.get_logger("gateway")
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
-QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
-SECURITY = {
+CLIENT_CLOSED = 499
+"""The status in the log of a request that ended before an answer began, as nginx has it."""
+UNLOGGED_ROUTES = frozenset({"/healthz", "/readyz", "/metrics"})
+SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
 
 
-class Reception:
-    """The outermost layer of the application."""
+class RequestLog:
+    """The outermost middleware: whatever the layers inside raise is logged here, and counted."""
 
     def __init__(self, app: ASGIApp, *, meter: HttpMeter) -> None:
         self._app = app
@@ -41,7 +43,7 @@ class Reception:
         request_id = _request_id(Headers(scope=scope))
         state: MutableMapping[str, Any] = scope.setdefault("state", {})
         state["request_id"] = request_id
-        began, status = time.perf_counter(), 499
+        began, status = time.perf_counter(), CLIENT_CLOSED
 
         async def answer(message: Message) -> None:
             nonlocal status
@@ -49,7 +51,7 @@ class Reception:
                 status = int(message["status"])
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-Id"] = request_id
-                for name, value in SECURITY.items():
+                for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
 
@@ -64,7 +66,7 @@ class Reception:
     def _log_request(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "")
         self._meter.count_request(route, status, seconds)
-        if route not in QUIET:
+        if route not in UNLOGGED_ROUTES:
             log.info(
                 "request",
                 method=scope["method"],

@@ -41,7 +41,7 @@ async def test_poison_is_started_thrice_ends_with_an_apology_and_costs_nobody_an
     result = await poison.run(Poison(seconds=2, every=2, lease_seconds=1.5))
 
     goals = make_findings(result)
-    # In so short a time everybody was beside it.
+    # In so short a time everybody ran next to it.
     del goals["others' p99 against before"]
     assert goals == {
         "poison buried after exactly three starts": 1,

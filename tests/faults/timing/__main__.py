@@ -1,7 +1,7 @@
 """Measures recovery, due times, deadlines and what poison does to others: one table.
 
 `python -m tests.faults.timing [recovery] [due] [deadlines] [poison] [sweep]`, with real processes
-on a redis-server of its own; without a name, everything (some minutes).
+on a separate redis-server; without a name, everything (some minutes).
 """
 
 import asyncio
@@ -97,7 +97,7 @@ async def deadlines(url: str) -> None:
 
 
 async def poison(url: str) -> None:
-    """What others wait for, beside poison and without, in turns, with processes replaced."""
+    """The waits of others, with poison and without, in turns, with processes replaced."""
     figures: dict[str, list[float]] = {"without": [], "beside": [], "beside a kill without": []}
     for _ in range(2):
         for kind, found in figures.items():
@@ -148,7 +148,7 @@ def _describe_letters(letters: Sequence[Any]) -> list[tuple[str, int]]:
 
 
 async def sweep(url: str) -> None:
-    """The time of Redis for one sweep beside a million entries that living workers hold."""
+    """The time of Redis for one sweep among a million entries that living workers hold."""
     system = ProcessGroup(url, 3600.0)
     await system.client.flushall()
     await system.broker.prepare([scripted_process.ROLE.value])

@@ -53,7 +53,7 @@ class ProcessGroup:
         await asyncio.to_thread(process.join)
 
     async def replace_the_dead(self) -> int:
-        """Hire anew for everybody who died; return how many they were."""
+        """Start a process for each that died; return their number."""
         dead = [pid for pid, process in self.members.items() if not process.is_alive()]
         for pid in dead:
             del self.members[pid]

@@ -84,7 +84,7 @@ class LineServer:
         return line
 
     async def until(self, count: int) -> None:
-        """Wait until so many connections are open."""
+        """Wait until that many connections are open."""
         await wait_until(lambda: len(self.registry) == count)
 
 

@@ -314,5 +314,5 @@ async def time_out(server: LineServer) -> None:
 
 
 async def busy(server: LineServer, count: int) -> None:
-    """Wait until so many requests have reached the application."""
+    """Wait until that many requests have reached the application."""
     await wait_until(lambda: server.entered >= count)

@@ -1,4 +1,4 @@
-"""What one request may cost in bytes, before and beside its body."""
+"""What one request may cost in bytes, before its body and around it."""
 
 import json
 import re

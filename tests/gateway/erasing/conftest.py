@@ -1,4 +1,4 @@
-"""A Redis with a file of its own, before which a desk works that writes it anew soon."""
+"""A Redis with a separate file, and a desk that rewrites it soon."""
 
 import subprocess
 from collections.abc import AsyncIterator, Iterator
@@ -19,7 +19,7 @@ SOON = Rewriting(after_seconds=0.2, every_seconds=0.0)
 
 
 class RewritingHarness(WorkerHarness):
-    """A desk on a server whose file is written anew a moment after something was erased."""
+    """A desk on a server whose file is rewritten a moment after an erasure."""
 
     def make_broker(self, **options: Any) -> RedisBroker:
         return super().make_broker(**{"rewriting": SOON, **options})

@@ -1,7 +1,7 @@
-"""Requests as bytes, right ones of every route and what becomes of them when they are bent; seeded.
+"""Requests as bytes, valid ones of every route and mutations of them; seeded.
 
 Nothing here knows HTTP well enough to be polite: lengths lie, lines end in the middle, two kinds of
-framing stand in one request, and bytes are flipped, cut, doubled and put in.
+framing occur in one request, and bytes are flipped, cut, doubled and put in.
 """
 
 import asyncio
@@ -75,7 +75,7 @@ class Verdict:
 
 
 def requests(count: int, *, seed: int, token: str) -> Iterator[bytes]:
-    """Yield so many requests, the same for the same seed."""
+    """Yield that many requests, the same for the same seed."""
     chance = random.Random(seed)
     for number in range(count):
         made = _right(chance, token)
@@ -150,7 +150,7 @@ MUTATIONS = (_flip, _cut, _end, _put_in, _put_in_line, _put_in_line, _double, _b
 async def send_all(
     port: int, count: int, *, seed: int, token: str, secrets: tuple[str, ...], at_once: int = 32
 ) -> Verdict:
-    """Send so many requests, each over a connection of its own, and judge every answer."""
+    """Send that many requests, each over a new connection, and judge every answer."""
     verdict = Verdict()
     waiting = requests(count, seed=seed, token=token)
 

@@ -1,4 +1,4 @@
-"""`refdesk serve` and `refdesk keys`, as processes of their own."""
+"""`refdesk serve` and `refdesk keys`, as separate processes."""
 
 import json
 import signal

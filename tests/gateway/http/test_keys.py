@@ -16,7 +16,7 @@ from tests.support.worker_harness import WorkerHarness
 MESSAGES = "/v1/conversations/c1/messages"
 QUESTION = {"text": "How do I add a rule?"}
 OPEN = {"/healthz", "/readyz", "/v1/documents/{ticket}"}
-"""Routes that say nothing of anybody, and the one whose links are keys of their own."""
+"""Routes that say nothing of anybody, and the one whose links are keys themselves."""
 BODIES: dict[str, object] = {
     "/v1/conversations/{conversation_id}/messages": QUESTION,
     "/v1/conversations/{conversation_id}/messages/{message_id}/feedback": {"rating": "up"},

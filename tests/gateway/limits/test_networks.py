@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from gateway.api_keys import make_key
-from gateway.limits.failures import Failures
+from gateway.limits.failures import FailureLimiter
 from gateway.limits.visitors import Visitors, networks_of
 from gateway.port import Demand, Shortage
 
@@ -65,23 +65,23 @@ def test_a_visitor_may_use_a_share_of_a_key_and_a_site_twice_that(
 
 async def test_a_process_remembers_a_bounded_number_of_who_guesses() -> None:
     visitors = Visitors(b"secret")
-    failures = Failures(UsedUp(), visitors, kept=2)
+    failures = FailureLimiter(UsedUp(), visitors, kept=2)
     guessers = [visitors.of(f"203.0.113.{number}") for number in range(4)]
     for guesser in guessers:
-        await failures.count(guesser, "guess")
+        await failures.count_failure(guesser, "guess")
 
-    blocked = [failures.block(guesser, "guess") is not None for guesser in guessers]
+    blocked = [failures.find_block(guesser, "guess") is not None for guesser in guessers]
 
     assert blocked == [False, False, True, True]
 
 
 async def test_a_credential_that_was_good_is_looked_at_until_it_fails() -> None:
     visitors = Visitors(b"secret")
-    failures, visitor = Failures(UsedUp(), visitors), visitors.of("203.0.113.1")
+    failures, visitor = FailureLimiter(UsedUp(), visitors), visitors.of("203.0.113.1")
     failures.trust("own")
-    await failures.count(visitor, "guess")
+    await failures.count_failure(visitor, "guess")
 
-    assert failures.block(visitor, "own") is None
-    assert failures.block(visitor, "guess") is not None
-    await failures.count(visitor, "own")
-    assert failures.block(visitor, "own") is not None
+    assert failures.find_block(visitor, "own") is None
+    assert failures.find_block(visitor, "guess") is not None
+    await failures.count_failure(visitor, "own")
+    assert failures.find_block(visitor, "own") is not None

@@ -22,7 +22,7 @@ def texts(part: Any) -> list[dict[str, Any]]:
 
 
 def has_answered(desk: SlackHarness, count: int) -> bool:
-    """Whether so many outcomes were shown."""
+    """Whether that many outcomes were shown."""
     return desk.connector.tally.counts.get("answered", 0) >= count
 
 

@@ -15,7 +15,7 @@ MENTION = f"<@{BOT}>"
 
 
 async def wait_until_answered(desk: SlackHarness, count: int = 1) -> None:
-    """Wait until so many answers are shown and nothing is left to do."""
+    """Wait until that many answers are shown and nothing is left to do."""
     await wait_until(lambda: sum(ANSWER in shown for shown in desk.api.shown()) == count)
     await quiet(desk)
 

@@ -26,7 +26,7 @@ def spans(said: Said, *kinds: str) -> list[str]:
 
 
 def has_answered(desk: TelegramHarness, count: int) -> bool:
-    """Whether so many outcomes were shown."""
+    """Whether that many outcomes were shown."""
     return desk.connector.tally.counts.get("answered", 0) >= count
 
 

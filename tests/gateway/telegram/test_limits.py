@@ -31,7 +31,7 @@ def in_group(desk: TelegramHarness, id_: int) -> dict[str, Any]:
 
 
 async def all_answered(harness: WorkerHarness, api: BotApi, asked: dict[int, int]) -> None:
-    """Wait until each chat has so many outcomes, and nothing is left to do."""
+    """Wait until each chat has that many outcomes, and nothing is left to do."""
     count = sum(asked.values())
     await wait_until(
         lambda: sum(ANSWER in text for text in list_shown(api)) == count, patience_seconds=60.0

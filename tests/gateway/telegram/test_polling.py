@@ -72,7 +72,7 @@ def on_duty(harness: WorkerHarness, holder: str) -> RedisDuty:
 async def polling(
     harness: WorkerHarness, api: BotApi, duty: Duty | None = None
 ) -> AsyncIterator[None]:
-    """Have a process of its own poll while inside."""
+    """Have a separate process poll while inside."""
     calls = calls_of(harness, api)
     async with (
         connect_bot(calls.bot) as me,

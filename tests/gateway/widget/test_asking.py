@@ -31,7 +31,7 @@ ANSWER = {
     ],
 }
 NAMED = {"number": 1, "title": "Rules", "path": "rules.md", "anchor": "create-a-rule"}
-"""A source that has no address of its own."""
+"""A source without an address."""
 QUESTION_BACK = {
     "response": "It can mean several things.\nWhich one?\n1. Set up a webhook\n"
     "2. Set up an account",

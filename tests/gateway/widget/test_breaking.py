@@ -25,7 +25,7 @@ LONG = " ".join(f"Word {number} of a long answer." for number in range(40))
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def staff(redis_url: str) -> AsyncIterator[WorkerHarness]:
+async def workers(redis_url: str) -> AsyncIterator[WorkerHarness]:
     """A desk that works in this process, behind servers that may die."""
     harness = WorkerHarness(lambda: connect(redis_url), played=False)
     await harness.client.flushall()
@@ -49,7 +49,7 @@ def serve_widget(redis_url: str, port: int = 0) -> Iterator[tuple[str, "Popen[by
 
 @pytest.mark.redis
 async def test_a_server_killed_in_mid_stream_and_started_again_gives_one_answer(
-    redis_url: str, staff: WorkerHarness, come: Come
+    redis_url: str, workers: WorkerHarness, come: Come
 ) -> None:
     gate = asyncio.Event()
 
@@ -57,7 +57,7 @@ async def test_a_server_killed_in_mid_stream_and_started_again_gives_one_answer(
         await gate.wait()
         return {"response": LONG}
 
-    staff.script.next(Role.RESPONSE, lambda _reads: answer())
+    workers.script.next(Role.RESPONSE, lambda _reads: answer())
     with serve_widget(redis_url) as (url, process):
         shown = await (await come(url=url)).opens()
         await shown.asks("How do I add a rule?")
@@ -71,7 +71,7 @@ async def test_a_server_killed_in_mid_stream_and_started_again_gives_one_answer(
         assert await shown.has_answers(1) == [LONG]
         assert await shown.part(".notice").first.is_hidden()
         assert len([words for words in await shown.said() if "Word 1 of" in words]) == 1
-    assert len(staff.script.seen[Role.RESPONSE]) == 1
+    assert len(workers.script.seen[Role.RESPONSE]) == 1
 
 
 async def test_an_answer_cut_off_among_its_pieces_is_shown_once(

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 # A character of two halves in a script is one for the desk.
 TOO_LONG = "How? " + "😀" * (LONGEST_CHARACTERS - 4)
-TOO_LONG = f"Too long: {LONGEST_CHARACTERS + 1} characters of at most {LONGEST_CHARACTERS}."
+NOTE = f"Too long: {LONGEST_CHARACTERS + 1} characters of at most {LONGEST_CHARACTERS}."
 
 
 async def test_a_question_that_is_too_long_is_said_to_be_and_stays_whole(
@@ -23,12 +23,12 @@ async def test_a_question_that_is_too_long_is_said_to_be_and_stays_whole(
     await shown.asks(TOO_LONG)
 
     note = shown.part(".composer .problem")
-    assert await note.inner_text() == TOO_LONG
+    assert await note.inner_text() == NOTE
     assert await shown.field.input_value() == TOO_LONG
     assert await shown.field.get_attribute("aria-invalid") == "true"
     assert await shown.part(".send").is_disabled()
     assert await shown.part(".turn").count() == 0
-    assert TOO_LONG in await shown.said()
+    assert NOTE in await shown.said()
     await shown.field.press("End")
     await shown.field.press("Backspace")
     await note.wait_for(state="hidden")

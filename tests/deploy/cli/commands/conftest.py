@@ -13,7 +13,7 @@ from tests.support.command_line import CommandResult, Run
 
 @pytest.fixture
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to stand in: neither settings nor data of the machine are there."""
+    """A working directory: neither settings nor data of the machine are there."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("REFDESK_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("DOMAIN_NAME", DOMAIN)

@@ -1,4 +1,4 @@
-"""The `refdesk` command as processes beside each other."""
+"""The `refdesk` command as several processes at once."""
 
 import asyncio
 import re
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def started(elsewhere: Path, library: Path, served: Run) -> Iterator[Callable[..., Any]]:
-    """Starts the command as a process of its own; ended with the test."""
+    """Starts the command as a separate process; ended with the test."""
     processes: list[subprocess.Popen[str]] = []
 
     def start(*words: str) -> "subprocess.Popen[str]":
@@ -131,7 +131,7 @@ async def let_pass(seconds: float) -> None:
 
 
 def list_shown_workers(served: Run, count: int) -> list[dict[str, Any]]:
-    """The workers that the status shows, as soon as they are so many."""
+    """The workers that the status shows, as soon as they are that many."""
     until = time.monotonic() + PATIENCE_SECONDS
     workers: list[dict[str, Any]] = served("status", "--json").json["workers"]
     while len(workers) != count:
