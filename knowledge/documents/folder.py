@@ -65,13 +65,17 @@ class FoundFile:
 class FolderListing:
     """The files of a walk; `failures` are folders that could not be listed, with the reason.
 
-    `skipped` are files without a reader, with the reason.
+    `skipped` are files without a reader, with the reason. `unreachable` are those of which only an
+    earlier version is among the files, by their names, with the reason. `is_partial`: nobody knows
+    which further files there are.
     """
 
     files: list[FoundFile] = field(default_factory=list)
-    failures: list[tuple[PurePosixPath, str]] = field(default_factory=list)
-    warnings: list[tuple[PurePosixPath, str]] = field(default_factory=list)
-    skipped: list[tuple[PurePosixPath, str]] = field(default_factory=list)
+    failures: list[tuple[PurePosixPath | str, str]] = field(default_factory=list)
+    warnings: list[tuple[PurePosixPath | str, str]] = field(default_factory=list)
+    skipped: list[tuple[PurePosixPath | str, str]] = field(default_factory=list)
+    unreachable: list[tuple[str, str]] = field(default_factory=list)
+    is_partial: bool = False
 
 
 def walk(root: Path) -> FolderListing:

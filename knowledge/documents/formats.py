@@ -142,4 +142,6 @@ def _set_place(page: Page, path: PurePosixPath, location: Location) -> Page:
         name=location.name,
         crumbs=location.crumbs(title),
         language=page.language if page.language is not None else location.language,
+        url=page.url if location.url is None else location.url,
+        id=None if location.is_foreign else page.id,
     )

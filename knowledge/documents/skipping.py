@@ -22,6 +22,7 @@ _REASONS: Mapping[str, str] = {
 _BY_SUFFIX = {
     f".{suffix}": reason for reason, suffixes in _REASONS.items() for suffix in suffixes.split()
 }
+_MEDIA = ("a picture", "an archive", "a recording", "part of a website")
 _UNKNOWN = "no reader knows this format"
 _NO_SUFFIX = "it has no suffix, by which formats are recognised"
 
@@ -30,6 +31,11 @@ def explain_skip(path: PurePosixPath) -> str:
     """Return why a file with a suffix that no reader knows is not read."""
     suffix = path.suffix.lower()
     return _BY_SUFFIX.get(suffix, _UNKNOWN if suffix else _NO_SUFFIX)
+
+
+def is_media(suffix: str) -> bool:
+    """Return whether a suffix is one of pictures, recordings, archives or parts of a website."""
+    return _BY_SUFFIX.get(suffix.lower(), "").startswith(_MEDIA)
 
 
 def list_skipped(paths: Iterable[PurePosixPath]) -> list[tuple[PurePosixPath, str]]:

@@ -52,15 +52,10 @@ def survey(path: Path, read_title: ReadTitle, language_of: LanguageOf) -> Survey
     """
     path.stat()
     found = walk(path)
-    folders = frozenset(
-        folder
-        for folder in location.language_folders(file.path for file in found.files)
-        if _is_in_language(found.files, folder, folder.name, language_of)
-    )
     stated = _find_stated(path, found)
     public = [file for file in found.files if not stated[file.path].groups]
-    titles = dict(_titles(public, read_title)) if path.is_dir() else {}
-    places = {file.path: location.locate(file.path, folders, titles) for file in found.files}
+    titling = public if path.is_dir() else []
+    places = place_files(found.files, titling, read_title, language_of)
     if path.is_dir():
         name = Path(os.path.realpath(path)).name
         states_language = _is_in_language(found.files, PurePosixPath(), name, language_of)
@@ -87,6 +82,25 @@ def _find_stated(path: Path, found: FolderListing) -> dict[PurePosixPath, Stated
             for place, pattern in rules.find_unused(top)
         ]
     return stated
+
+
+def place_files(
+    files: Sequence[FoundFile],
+    titling: Sequence[FoundFile],
+    read_title: ReadTitle,
+    language_of: LanguageOf,
+) -> dict[PurePosixPath, Location]:
+    """Return where files stand, from their paths and their texts.
+
+    The index pages among `titling` give their folders their titles, which all readers see.
+    """
+    folders = frozenset(
+        folder
+        for folder in location.language_folders(file.path for file in files)
+        if _is_in_language(files, folder, folder.name, language_of)
+    )
+    titles = dict(_titles(titling, read_title))
+    return {file.path: location.locate(file.path, folders, titles) for file in files}
 
 
 def _titles(

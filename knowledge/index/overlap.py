@@ -7,7 +7,7 @@ around ingested paths takes their documents over.
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from knowledge.documents.folder import FolderListing
 from knowledge.documents.survey import LanguageOf, ReadTitle, Survey, survey
@@ -42,7 +42,10 @@ def find_owned(listed: Sequence[ListedDocument], found: Survey) -> dict[str, str
     return {
         document.id: document.content_hash
         for document in listed
-        if (document.root == found.root and is_below(document.file, found.part or found.root))
+        if (
+            document.root == found.root
+            and (found.part is None or is_below(document.file, found.part))
+        )
         or (document.root != found.root and document.file in files)
     }
 
@@ -51,7 +54,19 @@ def _take_part(walk: FolderListing, part: Path) -> FolderListing:
     """Return what a walk has found at or below `part`, a path relative to its folder."""
     return FolderListing(
         [file for file in walk.files if file.path.is_relative_to(part)],
-        [(place, reason) for place, reason in walk.failures if place.is_relative_to(part)],
-        [(place, reason) for place, reason in walk.warnings if place.is_relative_to(part)],
-        [(place, reason) for place, reason in walk.skipped if place.is_relative_to(part)],
+        [
+            (place, reason)
+            for place, reason in walk.failures
+            if PurePosixPath(place).is_relative_to(part)
+        ],
+        [
+            (place, reason)
+            for place, reason in walk.warnings
+            if PurePosixPath(place).is_relative_to(part)
+        ],
+        [
+            (place, reason)
+            for place, reason in walk.skipped
+            if PurePosixPath(place).is_relative_to(part)
+        ],
     )
