@@ -28,6 +28,7 @@ from knowledge.documents.location import Location
 from knowledge.documents.page import BlockKind, Page
 from knowledge.documents.snippets import read_with_snippets
 from knowledge.documents.survey import LanguageOf, ReadTitle, Survey
+from knowledge.errors import ConnectorError
 from knowledge.index.listing import ListedDocument
 from knowledge.index.overlap import find_owned, survey_part
 from knowledge.index.page_kind import recognise_kind
@@ -161,6 +162,9 @@ class _Ingestion:
             return
         except ReadingError as error:
             self._ledger.fail(str(path), f"nothing of it was read: {error}")
+            return
+        except ConnectorError as error:
+            self._ledger.fail(error.source, str(error))
             return
         root, locations = found.root, found.locations
         known = find_owned(listed, found)

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,9 +56,9 @@ async def ingest_here(
     if not is_calibrated(knowledge.embedder.name):
         notes = ((f"EMBEDDING_MODEL={knowledge.embedder.name}", UNCALIBRATED_NOTE),)
         report.record_warning(*notes[0])
-    with ReaderProcess(reading_limits(settings)) as reader:
+    with ReaderProcess(reading_limits(settings)) as reader, ExitStack() as stack:
         result = await ingest(
-            [_open_source(settings, source) for source in sources],
+            [_open_source(settings, source, stack) for source in sources],
             knowledge.index,
             knowledge.embedder,
             make_describer(settings),
@@ -69,14 +70,18 @@ async def ingest_here(
     return replace(result, warned=(*notes, *result.warned))
 
 
-def _open_source(settings: Settings, source: Path | FetchedSource) -> "Path | SurveySource":
+def _open_source(
+    settings: Settings, source: Path | FetchedSource, stack: ExitStack
+) -> "Path | SurveySource":
     if isinstance(source, Path):
         return source
-    if source.outcome is None:
-        return Path(source.spec.place)
-    from deploy.assembly.sources.websites import survey_website
+    if source.outcome is not None:
+        from deploy.assembly.sources.websites import survey_website
 
-    return survey_website(settings, source.spec.place, source.outcome)
+        return survey_website(settings, source.spec.place, source.outcome)
+    from deploy.assembly.sources.local_sources import open_local
+
+    return open_local(settings, source.spec, stack)
 
 
 async def fetch(

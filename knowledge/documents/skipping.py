@@ -11,7 +11,8 @@ _REASONS: Mapping[str, str] = {
         "png jpg jpeg gif svg webp ico bmp tif tiff heic avif drawio",
     "an office format that is not read; save it as .docx, .xlsx, .pptx or .pdf":
         "doc dot xls xlsb ppt pps rtf odt ods odp pages numbers key vsd vsdx one msg pub wpd",
-    "an archive; unpack it first": "zip tar gz tgz bz2 xz 7z rar zst",
+    "an archive; unpack it first": "tar gz tgz bz2 xz 7z rar zst",
+    "an archive in an archive; unpack the outer one first": "zip",
     "a recording; speech is not read":
         "mp3 wav ogg flac m4a aac mp4 m4v mov avi mkv webm",
     "part of a website and no text": "css scss less js mjs cjs map woff woff2 ttf otf eot",

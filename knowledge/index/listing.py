@@ -28,8 +28,10 @@ class ListedDocument:
         if "://" in self.root:
             return self.url or f"{self.root.rstrip('/')}/{self.source}"
         root = Path(self.root)
-        is_file = root.name == self.source and not root.is_dir()
-        return self.root if is_file else str(root / self.source)
+        is_archive = root.suffix.lower() == ".zip" and self.source.startswith(f"{root.name}/")
+        if (is_archive or root.name == self.source) and not root.is_dir():
+            return str(root.parent / self.source)
+        return str(root / self.source)
 
 
 def select_documents(

@@ -15,7 +15,11 @@ from knowledge.index.listing import ListedDocument, find_enclosing_root, is_belo
 
 
 def survey_part(
-    path: Path, listed: Iterable[ListedDocument], read_title: ReadTitle, language_of: LanguageOf
+    path: Path,
+    listed: Iterable[ListedDocument],
+    read_title: ReadTitle,
+    language_of: LanguageOf,
+    web_address: str = "",
 ) -> Survey:
     """Return the files at a path, placed as in the ingested folder around it, if there is one.
 
@@ -25,11 +29,11 @@ def survey_part(
     own = os.path.realpath(path)
     root = find_enclosing_root(listed, own)
     if root is not None and Path(root).is_dir():
-        whole = survey(Path(root), read_title, language_of)
+        whole = survey(Path(root), read_title, language_of, web_address)
         part = _take_part(whole.walk, Path(own).relative_to(root))
         if part.files:
             return replace(whole, walk=part, part=own)
-    return survey(path, read_title, language_of)
+    return survey(path, read_title, language_of, web_address)
 
 
 def find_owned(listed: Sequence[ListedDocument], found: Survey) -> dict[str, str]:

@@ -23,8 +23,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "sources",
         nargs="+",
         metavar="SOURCE",
-        help="a folder, a file, or a web address such as https://docs.example.com/guide/, whose "
-        "pages below it are crawled",
+        help="a folder, a file, a zip archive, git:PATH of a local repository, or a web address "
+        "such as https://docs.example.com/guide/, whose pages below it are crawled",
+    )
+    parser.add_argument(
+        "--revision", default="", help="branch, tag or commit of a repository (default: HEAD)"
+    )
+    parser.add_argument("--folder", default="", help="folder of a repository, such as docs")
+    parser.add_argument(
+        "--web-address",
+        default="",
+        metavar="PATTERN",
+        help="address of each file on the web, with {path}, {page}, {id} and {revision}, such as "
+        "https://github.com/acme/docs/blob/{revision}/{path}",
     )
     add_result_arguments(parser)
 
@@ -39,11 +50,16 @@ def add_result_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk ingest`."""
-    specs = [parse_source(source) for source in chosen.sources]
+    options = {
+        "revision": chosen.revision,
+        "folder": chosen.folder,
+        "web_address": chosen.web_address,
+    }
+    specs = [parse_source(source, **options) for source in chosen.sources]
     missing = [
         source
         for source, spec in zip(chosen.sources, specs, strict=True)
-        if not spec.is_website and not Path(spec.place).exists()
+        if not spec.is_website and not spec.repository.exists()
     ]
     if missing:
         raise CommandError(

@@ -11,7 +11,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from knowledge.documents.anchors import Anchors
 from knowledge.documents.decoding import clean_text, decode
 from knowledge.documents.errors import WrongFormatError
-from knowledge.documents.markup.confluence import find_exported_page
+from knowledge.documents.markup.confluence import find_ancestors, find_exported_page
 from knowledge.documents.markup.html_blocks import BlockWriter
 from knowledge.documents.page import Block, Page
 from knowledge.documents.visibility.hidden_elements import remove_hidden
@@ -39,12 +39,14 @@ def read(data: bytes, source: str) -> Page:
     refuse_depth(text)
     tree = LexborHTMLParser(text)
     hidden_words = remove_hidden(tree)
+    ancestors = find_ancestors(tree)
     exported = find_exported_page(tree)
     blocks = tuple(_blocks(tree, exported[1] if exported is not None else None))
     return Page(
         source=source,
         title=exported[0] if exported is not None else _find_title(tree, blocks),
         blocks=blocks,
+        crumbs=ancestors,
         description=_attribute(tree, "meta[name=description]", "content"),
         keywords=_keywords(tree),
         language=_attribute(tree, "html", "lang") or None,
