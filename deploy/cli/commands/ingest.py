@@ -7,6 +7,7 @@ from pathlib import Path
 
 from config.settings import load_settings
 from deploy.assembly.runtime import run_ingestion
+from deploy.assembly.sources.source_registry import SourceRegistry
 from deploy.assembly.sources.source_spec import SourceSpec, parse_source
 from deploy.cli.printing import print_line, say_json
 from deploy.cli.progress import report_on_terminal
@@ -81,8 +82,11 @@ def ingest_and_report(specs: Sequence[SourceSpec], *, as_json: bool) -> int:
 
 
 async def _ingest(specs: Sequence[SourceSpec], *, quiet: bool) -> IngestionResult:
+    settings = load_settings()
     with report_on_terminal(quiet=quiet) as report:
-        return await run_ingestion(load_settings(), specs, report)
+        result = await run_ingestion(settings, specs, report)
+    SourceRegistry(settings).record(specs, result)
+    return result
 
 
 def result_lines(result: IngestionResult) -> list[str]:
@@ -98,7 +102,9 @@ def result_lines(result: IngestionResult) -> list[str]:
     }
     documents = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     if not documents:
-        return ["no documents found"]
+        settings = load_settings()
+        place = settings.qdrant_url or settings.refdesk_data.resolve()
+        return [f"no documents found; nothing was added to {place}"]
     return [*lines, f"documents: {documents}; {result.chunks} new chunks in {result.seconds:.1f} s"]
 
 
