@@ -54,7 +54,7 @@ async def serve(
         await stack.enter_async_context(stop_on_signals(stop))
         runtime = await stack.enter_async_context(working(settings, roles, health_port=port))
         if refresh_seconds is not None:
-            from deploy.assembly.sources.refreshing import refresh
+            from deploy.refreshing import refresh
 
             await stack.enter_async_context(refresh(runtime, refresh_seconds))
         every = set(ROLES) <= set(roles)

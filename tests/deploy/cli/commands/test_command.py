@@ -189,10 +189,8 @@ def test_a_folder_without_documents_is_said_to_be_one(run: Run, elsewhere: Path)
     (elsewhere / "documents").mkdir()
 
     result = run("ingest", "documents")
-
-    place = elsewhere / "data"
-    assert result.status == 0
-    assert result.out == f"no documents found; nothing was added to {place}\n"
+    expected = f"no documents found; nothing was added to {elsewhere / 'data'}\n"
+    assert (result.status, result.out) == (0, expected)
 
 
 # Asking

@@ -7,9 +7,9 @@ import pytest
 
 from config.settings import Settings
 from deploy.assembly.runtime import Runtime, run_desk, run_ingestion
-from deploy.assembly.sources.refreshing import refresh
 from deploy.assembly.sources.source_registry import RegisteredSource, SourceRegistry
 from deploy.assembly.sources.source_spec import SourceSpec, parse_source
+from deploy.refreshing import refresh
 from knowledge.ingestion_report import IngestionResult, PlainReport
 from tests.support.app_harness import settings_of
 from tests.support.waiting import wait_until
