@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -301,11 +301,9 @@ async def run_workers(
         yield
 
 
-@asynccontextmanager
-async def run_maintenance(runtime: Runtime) -> AsyncIterator[None]:
+def run_maintenance(runtime: Runtime) -> AbstractAsyncContextManager[None]:
     """Run the maintenance loop, even if no worker runs."""
-    async with _renewal(runtime).running(lambda _lost: None):
-        yield
+    return _renewal(runtime).running(lambda _lost: None)
 
 
 def _renewal(runtime: Runtime) -> LeaseRenewal:
