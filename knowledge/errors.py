@@ -4,6 +4,7 @@ KnowledgeError                  the root
 |-- IndexUnavailable            the index cannot be reached or opened: wait, or check its location
 |   `-- IndexOwned              another process owns the embedded index: use a Qdrant server
 |-- IndexMismatch               the index was written with another embedding model or format
+|-- ConnectorError              a source of documents cannot be opened: its documents stay
 `-- EmbeddingFailed             texts could not be embedded: search by keywords
 """
 
@@ -26,3 +27,11 @@ class IndexMismatch(KnowledgeError):  # noqa: N818 - as above
 
 class EmbeddingFailed(KnowledgeError):  # noqa: N818 - as above
     """Texts could not be embedded."""
+
+
+class ConnectorError(KnowledgeError):
+    """A source of documents cannot be opened; `source` names it, the message gives the reason."""
+
+    def __init__(self, source: str, reason: str) -> None:
+        super().__init__(reason)
+        self.source = source

@@ -27,7 +27,8 @@ from knowledge.documents.formats import Item
 from knowledge.documents.location import Location
 from knowledge.documents.page import BlockKind, Page
 from knowledge.documents.snippets import read_with_snippets
-from knowledge.documents.survey import Survey
+from knowledge.documents.survey import LanguageOf, ReadTitle, Survey
+from knowledge.errors import ConnectorError
 from knowledge.index.listing import ListedDocument
 from knowledge.index.overlap import find_owned, survey_part
 from knowledge.index.page_kind import recognise_kind
@@ -93,8 +94,16 @@ class DocumentReader(Protocol):
     def split(self, path: PurePosixPath, data: bytes, location: Location) -> Sequence[Item]: ...
 
 
+class SurveySource(Protocol):
+    """Surveys documents that are no local path; receives what the index lists."""
+
+    def __call__(
+        self, listed: Sequence[ListedDocument], read_title: ReadTitle, language_of: LanguageOf
+    ) -> Survey: ...
+
+
 async def ingest(
-    paths: Iterable[Path],
+    paths: Iterable[Path | SurveySource],
     index: WritableIndex,
     embedder: NamedEmbedder,
     describer: Describer,
@@ -104,7 +113,7 @@ async def ingest(
     language_of: Callable[[str], str],
     default_language: str = "en",
 ) -> IngestionResult:
-    """Bring files and folders into the index, and remove documents that have disappeared.
+    """Bring files, folders and other sources into the index; remove those that have disappeared.
 
     `language_of` returns the ISO 639-1 code of a text, for pages that do not state their language.
     Raises the errors of the index and the embedder; documents written before an error remain.
@@ -143,7 +152,7 @@ class _Ingestion:
         self._default_language = default_language
         self._waiting: list[Document] = []
 
-    async def bring(self, path: Path) -> None:
+    async def bring(self, path: Path | SurveySource) -> None:
         listed = await self._index.list_documents()
         try:
             found = await asyncio.to_thread(self._survey, path, listed)
@@ -153,6 +162,9 @@ class _Ingestion:
             return
         except ReadingError as error:
             self._ledger.fail(str(path), f"nothing of it was read: {error}")
+            return
+        except ConnectorError as error:
+            self._ledger.fail(error.source, str(error))
             return
         root, locations = found.root, found.locations
         known = find_owned(listed, found)
@@ -167,8 +179,10 @@ class _Ingestion:
             await self._index.remove(gone)
         self._ledger.close(gone)
 
-    def _survey(self, path: Path, listed: Sequence[ListedDocument]) -> Survey:
+    def _survey(self, path: Path | SurveySource, listed: Sequence[ListedDocument]) -> Survey:
         """Return the files at a path; a part of an ingested folder is surveyed as its part."""
+        if not isinstance(path, Path):
+            return path(listed, self._reader.title, self._language_of)
         return survey_part(path, listed, self._reader.title, self._language_of)
 
     def _note(self, found: FolderListing) -> None:
@@ -178,6 +192,11 @@ class _Ingestion:
             self._ledger.warn(str(place), reason)
         for place, reason in found.failures:
             self._ledger.fail(str(place), reason)
+            self._ledger.keep_all()
+        for name, reason in found.unreachable:
+            self._ledger.fail(name, reason)
+            self._ledger.keep(name)
+        if found.is_partial:
             self._ledger.keep_all()
 
     async def _file(self, file: FoundFile, place: Location, root: str) -> None:

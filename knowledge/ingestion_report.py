@@ -34,6 +34,10 @@ class Report(Protocol):
         """Report the files read, and the documents and chunks written, in this folder so far."""
         ...
 
+    def advance_crawl(self, start: str, visited: int, waiting: int) -> None:
+        """Report the pages of a website that were visited and that wait, after each page."""
+        ...
+
     def record_failure(self, source: str, reason: str) -> None:
         """Report a source that could not be read and was skipped."""
         ...
@@ -70,6 +74,11 @@ class PlainReport:
             self._write(
                 f"{files} of {self._total} files read, {_format_count(chunks, 'chunk')} written"
             )
+
+    def advance_crawl(self, start: str, visited: int, waiting: int) -> None:
+        if visited % self._files_per_line == 0:
+            visits = _format_count(visited, "page")
+            self._write(f"fetched {visits} of {start}, {waiting} more are known")
 
     def record_failure(self, source: str, reason: str) -> None:
         self._write(f"could not read {source}: {reason}")

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from config.settings import Settings
 from deploy.assembly.indexed_documents import DOCUMENTS, act_on_documents
 from deploy.assembly.knowledge import Knowledge
 from deploy.assembly.languages import language_of, make_detector
+from deploy.assembly.sources.source_spec import FetchedSource, SourceSpec, spec_of
 from deploy.errors import CommandError
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
@@ -26,10 +28,12 @@ from knowledge.ingestion_report import IngestionResult, PlainReport, Report
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from knowledge.ingestion import Describer
+    from knowledge.ingestion import Describer, SurveySource
     from knowledge.isolation.limits import ReadingLimits
 
 CHANNEL = "cli"
+SOURCES = "sources"
+"""The attribute of a request that names the sources to ingest."""
 CONVERSATION = "ingestion"
 LONGEST_SECONDS = 6 * 3600.0
 BLOCK_SECONDS = 1.0
@@ -38,9 +42,12 @@ MOST_NOTES = 1000
 
 
 async def ingest_here(
-    settings: Settings, knowledge: Knowledge, paths: Sequence[Path], report: Report
+    settings: Settings,
+    knowledge: Knowledge,
+    sources: Sequence[Path | FetchedSource],
+    report: Report,
 ) -> IngestionResult:
-    """Ingest paths into an index that this process owns."""
+    """Ingest sources into an index that this process owns."""
     # Imports every reader of documents, which most commands never need.
     from knowledge.ingestion import ingest
     from knowledge.isolation.reader_process import ReaderProcess
@@ -49,9 +56,9 @@ async def ingest_here(
     if not is_calibrated(knowledge.embedder.name):
         notes = ((f"EMBEDDING_MODEL={knowledge.embedder.name}", UNCALIBRATED_NOTE),)
         report.record_warning(*notes[0])
-    with ReaderProcess(reading_limits(settings)) as reader:
+    with ReaderProcess(reading_limits(settings)) as reader, ExitStack() as stack:
         result = await ingest(
-            paths,
+            [_open_source(settings, source, stack) for source in sources],
             knowledge.index,
             knowledge.embedder,
             make_describer(settings),
@@ -61,6 +68,30 @@ async def ingest_here(
             default_language=settings.default_language,
         )
     return replace(result, warned=(*notes, *result.warned))
+
+
+def _open_source(
+    settings: Settings, source: Path | FetchedSource, stack: ExitStack
+) -> "Path | SurveySource":
+    if isinstance(source, Path):
+        return source
+    if source.outcome is not None:
+        from deploy.assembly.sources.websites import survey_website
+
+        return survey_website(settings, source.spec.place, source.outcome)
+    from deploy.assembly.sources.local_sources import open_local
+
+    return open_local(settings, source.spec, stack)
+
+
+async def fetch(
+    settings: Settings, sources: Sequence[Path | SourceSpec], report: Report
+) -> list[FetchedSource]:
+    """Fetch the pages of websites before the index is opened: that may take hours."""
+    from deploy.assembly.sources.websites import fetch_sources
+
+    specs = [spec_of(source) for source in sources]
+    return await fetch_sources(settings, specs, reading_limits(settings), report)
 
 
 def reading_limits(settings: Settings) -> "ReadingLimits":
@@ -85,10 +116,10 @@ def make_describer(settings: Settings) -> "Describer":
 
 
 async def ingest_by_owner(
-    broker: Broker, settings: Settings, paths: Sequence[Path], report: Report
+    broker: Broker, settings: Settings, sources: Sequence[FetchedSource], report: Report
 ) -> IngestionResult:
     """Have the process that owns the index ingest, and wait for it; raises `CommandError`."""
-    payload: Fields = {"paths": [str(path.resolve()) for path in paths]}
+    payload: Fields = {SOURCES: [source.model_dump(mode="json") for source in sources]}
     result = _result(await ask_owner(broker, settings, payload))
     for source, reason in result.warned:
         report.record_warning(source, reason)
@@ -148,10 +179,11 @@ class IngestionHandler:
     async def _act(self, knowledge: Knowledge, payload: Fields) -> Fields:
         if DOCUMENTS in payload:
             return await act_on_documents(knowledge.index, payload)
-        named = payload.get("paths")
-        paths = [Path(str(path)) for path in named] if isinstance(named, list) else []
+        named = payload.get(SOURCES)
+        listed = named if isinstance(named, list) else []
+        sources = [FetchedSource.model_validate(source) for source in listed]
         quiet = PlainReport(lambda _line: None)
-        return _fields(await ingest_here(self._settings, knowledge, paths, quiet))
+        return _fields(await ingest_here(self._settings, knowledge, sources, quiet))
 
 
 def _submission(question: Question, payload: Fields) -> Submission:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -36,6 +36,7 @@ from worker.process import WorkerProcess, WorkerSpec
 
 if TYPE_CHECKING:
     from deploy.assembly.knowledge import Knowledge
+    from deploy.assembly.sources.source_spec import SourceSpec
     from knowledge.ingestion_report import IngestionResult, Report
     from worker.monitoring.metrics import PrometheusMeter
 
@@ -206,18 +207,19 @@ def result_seconds(settings: Settings) -> float | None:
 
 
 async def run_ingestion(
-    settings: Settings, paths: Sequence[Path], report: "Report"
+    settings: Settings, sources: "Sequence[Path | SourceSpec]", report: "Report"
 ) -> "IngestionResult":
-    """Ingest paths: in this process, or by the process that owns the index."""
-    from deploy.assembly.ingestion import ingest_by_owner, ingest_here
+    """Ingest sources: in this process, or by the process that owns the index."""
+    from deploy.assembly.ingestion import fetch, ingest_by_owner, ingest_here
     from deploy.assembly.knowledge import open_knowledge
 
+    fetched = await fetch(settings, sources, report)
     try:
         async with open_knowledge(settings, alone=True) as knowledge:
-            return await ingest_here(settings, knowledge, paths, report)
+            return await ingest_here(settings, knowledge, fetched, report)
     except IndexOwned:
         async with connect_runtime(settings) as runtime, ready_to_take_over(runtime, ()):
-            return await ingest_by_owner(runtime.broker, settings, paths, report)
+            return await ingest_by_owner(runtime.broker, settings, fetched, report)
 
 
 @asynccontextmanager
@@ -299,11 +301,9 @@ async def run_workers(
         yield
 
 
-@asynccontextmanager
-async def run_maintenance(runtime: Runtime) -> AsyncIterator[None]:
+def run_maintenance(runtime: Runtime) -> AbstractAsyncContextManager[None]:
     """Run the maintenance loop, even if no worker runs."""
-    async with _renewal(runtime).running(lambda _lost: None):
-        yield
+    return _renewal(runtime).running(lambda _lost: None)
 
 
 def _renewal(runtime: Runtime) -> LeaseRenewal:

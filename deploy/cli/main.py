@@ -15,6 +15,7 @@ VERBS: dict[str, str] = {
     "ask": "answer one question and print the sources",
     "chat": "start a conversation in the terminal",
     "ingest": "read documents into the index",
+    "crawl": "read the pages of a website into the index",
     "documents": "list, show or remove the documents of the index",
     "up": "run all roles in one worker process",
     "serve": "serve the HTTP API, the chat completions API and the widget",
@@ -42,7 +43,7 @@ exit status:
   3  ask: clarification; forget, documents: nothing was found
   4  ask: refused
   5  ask: failed or superseded
-  6  ingest: some files could not be read
+  6  ingest, crawl: some files could not be read
 
 refdesk VERB --help explains the arguments of a verb. Settings are environment
 variables or lines of a .env file; docs/settings.md lists them.

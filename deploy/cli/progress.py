@@ -48,12 +48,17 @@ class BarReport:
 
     def start(self, root: str, files: int) -> None:
         """Begin the bar of a folder."""
-        name = root if len(root) <= 32 else f"…{root[-31:]}"
-        self._progress.update(self._task, description=name, total=files, completed=0)
+        self._progress.update(self._task, description=shorten(root), total=files, completed=0)
 
     def advance(self, files: int, documents: int, chunks: int) -> None:
         """Move the bar."""
         self._progress.update(self._task, completed=files, documents=documents, chunks=chunks)
+
+    def advance_crawl(self, start: str, visited: int, waiting: int) -> None:
+        """Move the bar of a website, whose length grows with the links that are found."""
+        self._progress.update(
+            self._task, description=shorten(start), completed=visited, total=visited + waiting
+        )
 
     def record_failure(self, source: str, reason: str) -> None:
         """Print nothing: the result lists the failures."""
@@ -69,6 +74,11 @@ class BarReport:
     def finish(self, result: IngestionResult) -> None:
         """Fill the bar."""
         self._progress.refresh()
+
+
+def shorten(name: str) -> str:
+    """Return the end of a name that is too long to stand before a bar."""
+    return name if len(name) <= 32 else f"…{name[-31:]}"
 
 
 def _bar() -> "Progress":

@@ -18,6 +18,7 @@ from knowledge.documents.formats import SUFFIXES
 from knowledge.documents.metadata.folder_rules import RULES_FILE
 from knowledge.documents.skipping import list_skipped
 
+ARCHIVE = ".zip"
 DEEPEST_FOLDER = 64
 """Folders in folders that are walked; more is a trap rather than a library."""
 
@@ -28,7 +29,7 @@ _SPECIAL = (
     (stat.S_ISSOCK, "a socket"),
 )
 _PRIVATE = frozenset({".git", ".hg", ".svn", ".ssh"})
-_SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "CVS", "bower_components"})
+_SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "CVS", "bower_components", "__MACOSX"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +66,26 @@ class FoundFile:
 class FolderListing:
     """The files of a walk; `failures` are folders that could not be listed, with the reason.
 
-    `skipped` are files without a reader, with the reason.
+    `skipped` are files without a reader, with the reason; `archives` are zip archives.
+    `unreachable` are those of which only an earlier version is among the files, by their names,
+    with the reason. `is_partial`: nobody knows which further files there are.
     """
 
     files: list[FoundFile] = field(default_factory=list)
-    failures: list[tuple[PurePosixPath, str]] = field(default_factory=list)
-    warnings: list[tuple[PurePosixPath, str]] = field(default_factory=list)
-    skipped: list[tuple[PurePosixPath, str]] = field(default_factory=list)
+    failures: list[tuple[PurePosixPath | str, str]] = field(default_factory=list)
+    warnings: list[tuple[PurePosixPath | str, str]] = field(default_factory=list)
+    skipped: list[tuple[PurePosixPath | str, str]] = field(default_factory=list)
+    unreachable: list[tuple[str, str]] = field(default_factory=list)
+    is_partial: bool = False
+    archives: list[FoundFile] = field(default_factory=list)
 
 
 def walk(root: Path) -> FolderListing:
     """Return the readable files below a folder, or the one file that `root` is."""
     if not root.is_dir():
-        return FolderListing([FoundFile(PurePosixPath(display_name(root.name)), root)])
+        file = FoundFile(PurePosixPath(display_name(root.name)), root)
+        is_archive = root.suffix.lower() == ARCHIVE
+        return FolderListing(archives=[file]) if is_archive else FolderListing([file])
     found = FolderListing()
     top = Path(os.path.realpath(root))
     linked: list[FoundFile] = []
@@ -95,10 +103,8 @@ def walk(root: Path) -> FolderListing:
                     waiting.append((Path(entry.path), place))
             elif entry.is_symlink():
                 _note_link(file, top, linked, found)
-            elif place.suffix.lower() in SUFFIXES:
-                found.files.append(file)
             else:
-                unknown.append(place)
+                _sort_file(file, found, unknown)
     met = {os.path.realpath(file.location) for file in found.files}
     found.files += [file for file in linked if os.path.realpath(file.location) not in met]
     found.files.sort(key=lambda file: file.path)
@@ -106,10 +112,25 @@ def walk(root: Path) -> FolderListing:
     return found
 
 
+def _sort_file(file: FoundFile, found: FolderListing, unknown: list[PurePosixPath]) -> None:
+    suffix = file.path.suffix.lower()
+    if suffix in SUFFIXES:
+        found.files.append(file)
+    elif suffix == ARCHIVE:
+        found.archives.append(file)
+    else:
+        unknown.append(file.path)
+
+
 def display_name(name: str) -> str:
     """Return a file's name as text: without bytes that are not UTF-8, on one line."""
     text = os.fsencode(name).decode("utf-8", "replace")
     return " ".join(clean_text(text).split()) or "unnamed"
+
+
+def is_left_out(name: str) -> bool:
+    """Return whether a file or folder is left out by its name: hidden, or an installed package."""
+    return name.startswith(".") or name in _SKIPPED
 
 
 def _refuse_special(status: os.stat_result) -> None:
@@ -121,11 +142,11 @@ def _refuse_special(status: os.stat_result) -> None:
 def _entries(folder: Path, path: PurePosixPath, found: FolderListing) -> Iterator[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
-            names = [entry for entry in entries if not entry.name.startswith(".")]
+            names = [entry for entry in entries if not is_left_out(entry.name)]
     except OSError as error:
         found.failures.append((path, f"the folder cannot be listed: {error.strerror}"))
         return
-    yield from (entry for entry in names if entry.name not in _SKIPPED)
+    yield from names
 
 
 def _note_link(link: FoundFile, top: Path, linked: list[FoundFile], found: FolderListing) -> None:

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from knowledge.documents.clean_page import clean_page
 from knowledge.documents.errors import NoDocumentError, NoTextError, WrongFormatError
-from knowledge.documents.interchange import json_lines
+from knowledge.documents.interchange import json_lines, zendesk
 from knowledge.documents.location import Location
 from knowledge.documents.page import Page
 from knowledge.documents.skipping import explain_skip
@@ -81,17 +81,21 @@ def items_of(path: PurePosixPath, data: bytes) -> Iterator[Item]:
 
 
 def refuse_other_data(data: bytes) -> None:
-    """Raise `NoDocumentError` for JSON or YAML without a mark of an interface's description."""
-    if not any(mark in data for mark in _MARKS_OF_INTERFACES):
+    """Raise `NoDocumentError` for JSON or YAML without a mark of the documents that it may hold."""
+    if not any(mark in data for mark in (*_MARKS_OF_INTERFACES, zendesk.MARK)):
         raise NoDocumentError("it holds data and is no description of an interface (OpenAPI)")
 
 
 def split(path: PurePosixPath, data: bytes) -> Iterator[Item]:
     """Yield the documents of a file that must be parsed; raise a `ReadingError`."""
-    from knowledge.documents.interchange.openapi import split_operations
-
     is_json = path.suffix.lower() == ".json"
-    for page in split_operations(data, str(path), is_json=is_json):
+    if is_json and not any(mark in data for mark in _MARKS_OF_INTERFACES):
+        pages = zendesk.split_articles(data, str(path))
+    else:
+        from knowledge.documents.interchange.openapi import split_operations
+
+        pages = split_operations(data, str(path), is_json=is_json)
+    for page in pages:
         yield Item(str(path), orjson.dumps(page), f"{path}: {page.title}")
 
 
@@ -140,6 +144,8 @@ def _set_place(page: Page, path: PurePosixPath, location: Location) -> Page:
         page,
         title=title,
         name=location.name,
-        crumbs=location.crumbs(title),
+        crumbs=(*page.crumbs, title) if page.crumbs else location.crumbs(title),
         language=page.language if page.language is not None else location.language,
+        url=page.url if location.url is None else location.url,
+        id=None if location.is_foreign else page.id,
     )

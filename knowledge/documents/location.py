@@ -25,6 +25,8 @@ class Location:
     """The location of a page; `language` is a tag such as `de` or `pt-br`, or None.
 
     `groups` are what the folder's rules state: who may read its pages, unless a page states it.
+    `url` is the web address where its source puts it, which the page itself cannot change.
+    `is_foreign` says that others wrote the page: it may not choose its id.
     """
 
     name: str
@@ -33,11 +35,16 @@ class Location:
     is_index: bool
     language: str | None
     groups: tuple[str, ...] = ()
+    url: str | None = None
+    is_foreign: bool = False
 
     def crumbs(self, title: str) -> tuple[str, ...]:
         """Return the humanised folders and the title; an index page stands for its folder."""
         folders = self.folders[:-1] if self.is_index else self.folders
         return tuple(crumb for crumb in (*folders, title) if crumb)
+
+
+NOWHERE = Location(name="", folders=(), file_title="", is_index=False, language=None)
 
 
 def locate(

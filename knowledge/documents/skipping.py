@@ -11,7 +11,8 @@ _REASONS: Mapping[str, str] = {
         "png jpg jpeg gif svg webp ico bmp tif tiff heic avif drawio",
     "an office format that is not read; save it as .docx, .xlsx, .pptx or .pdf":
         "doc dot xls xlsb ppt pps rtf odt ods odp pages numbers key vsd vsdx one msg pub wpd",
-    "an archive; unpack it first": "zip tar gz tgz bz2 xz 7z rar zst",
+    "an archive; unpack it first": "tar gz tgz bz2 xz 7z rar zst",
+    "an archive in an archive; unpack the outer one first": "zip",
     "a recording; speech is not read":
         "mp3 wav ogg flac m4a aac mp4 m4v mov avi mkv webm",
     "part of a website and no text": "css scss less js mjs cjs map woff woff2 ttf otf eot",
@@ -22,6 +23,7 @@ _REASONS: Mapping[str, str] = {
 _BY_SUFFIX = {
     f".{suffix}": reason for reason, suffixes in _REASONS.items() for suffix in suffixes.split()
 }
+_MEDIA = ("a picture", "an archive", "a recording", "part of a website")
 _UNKNOWN = "no reader knows this format"
 _NO_SUFFIX = "it has no suffix, by which formats are recognised"
 
@@ -30,6 +32,11 @@ def explain_skip(path: PurePosixPath) -> str:
     """Return why a file with a suffix that no reader knows is not read."""
     suffix = path.suffix.lower()
     return _BY_SUFFIX.get(suffix, _UNKNOWN if suffix else _NO_SUFFIX)
+
+
+def is_media(suffix: str) -> bool:
+    """Return whether a suffix is one of pictures, recordings, archives or parts of a website."""
+    return _BY_SUFFIX.get(suffix.lower(), "").startswith(_MEDIA)
 
 
 def list_skipped(paths: Iterable[PurePosixPath]) -> list[tuple[PurePosixPath, str]]:

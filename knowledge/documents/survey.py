@@ -9,7 +9,9 @@ from pathlib import Path, PurePosixPath
 from knowledge.documents import formats, location
 from knowledge.documents.decoding import decode
 from knowledge.documents.errors import ReadingError
-from knowledge.documents.folder import FolderListing, FoundFile, walk
+from knowledge.documents.exports.restoring import restore_exports
+from knowledge.documents.exports.slack import DerivedFile
+from knowledge.documents.folder import ARCHIVE, FolderListing, FoundFile, walk
 from knowledge.documents.formats import Item
 from knowledge.documents.location import Location
 from knowledge.documents.metadata import front_matter
@@ -44,23 +46,28 @@ class Survey:
     part: str | None = None
 
 
-def survey(path: Path, read_title: ReadTitle, language_of: LanguageOf) -> Survey:
+def survey(
+    path: Path, read_title: ReadTitle, language_of: LanguageOf, web_address: str = ""
+) -> Survey:
     """Return the files at a path; raise `OSError` when there are none or access is denied.
 
     `read_title` reads the index pages of folders, which are named by their titles. A folder that is
     named like a language is one of that language when `language_of` finds it in its texts.
+    `web_address` gives files web addresses, see `knowledge.documents.exports.restoring`.
     """
     path.stat()
     found = walk(path)
-    folders = frozenset(
-        folder
-        for folder in location.language_folders(file.path for file in found.files)
-        if _is_in_language(found.files, folder, folder.name, language_of)
-    )
+    addresses = restore_exports(found, web_address)
     stated = _find_stated(path, found)
     public = [file for file in found.files if not stated[file.path].groups]
-    titles = dict(_titles(public, read_title)) if path.is_dir() else {}
-    places = {file.path: location.locate(file.path, folders, titles) for file in found.files}
+    titling = public if path.is_dir() or found.archives else []
+    places = place_files(found.files, titling, read_title, language_of)
+    for file in found.files:
+        if isinstance(file, DerivedFile):
+            place = replace(places[file.path], file_title=file.title, folders=file.folders)
+            places[file.path] = replace(place, is_index=False)
+        if url := addresses.get(file.path):
+            places[file.path] = replace(places[file.path], url=url)
     if path.is_dir():
         name = Path(os.path.realpath(path)).name
         states_language = _is_in_language(found.files, PurePosixPath(), name, language_of)
@@ -75,9 +82,11 @@ def survey(path: Path, read_title: ReadTitle, language_of: LanguageOf) -> Survey
 def _find_stated(path: Path, found: FolderListing) -> dict[PurePosixPath, StatedByFolder]:
     """Return what the folders of each file state; a rule without an effect is a warning."""
     rules, top = FolderRules(), Path(os.path.realpath(path))
-    stated = {
-        file.path: rules.find(top / file.path if path.is_dir() else top) for file in found.files
-    }
+    if path.is_dir() or found.archives:
+        base = top if path.is_dir() else top.parent
+        stated = {file.path: _find_rule(rules, base, file.path) for file in found.files}
+    else:
+        stated = {file.path: rules.find(top) for file in found.files}
     if path.is_dir():
         found.warnings += [
             (
@@ -87,6 +96,38 @@ def _find_stated(path: Path, found: FolderListing) -> dict[PurePosixPath, Stated
             for place, pattern in rules.find_unused(top)
         ]
     return stated
+
+
+def _find_rule(rules: FolderRules, base: Path, file: PurePosixPath) -> StatedByFolder:
+    """Return what folders state about a file; rules for an archive hold for its files, too."""
+    archives = [folder for folder in file.parents if folder.suffix.lower() == ARCHIVE]
+    found = (rules.find(base / place) for place in (file, *archives))
+    return next((stated for stated in found if stated.groups), rules.find(base / file))
+
+
+def place_files(
+    files: Sequence[FoundFile],
+    titling: Sequence[FoundFile],
+    read_title: ReadTitle,
+    language_of: LanguageOf,
+) -> dict[PurePosixPath, Location]:
+    """Return where files stand, from their paths and their texts.
+
+    The index pages among `titling` give their folders their titles, which all readers see.
+    """
+    folders = frozenset(
+        folder
+        for folder in location.language_folders(file.path for file in files)
+        if _is_in_language(files, folder, folder.name, language_of)
+    )
+    titles = {
+        folder: location.humanise(folder.stem)
+        for file in files
+        for folder in file.path.parents
+        if folder.suffix.lower() == ARCHIVE
+    }
+    titles |= dict(_titles(titling, read_title))
+    return {file.path: location.locate(file.path, folders, titles) for file in files}
 
 
 def _titles(

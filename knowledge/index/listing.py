@@ -24,10 +24,14 @@ class ListedDocument:
 
     @property
     def file(self) -> str:
-        """The absolute path of the file that the document was read from."""
+        """The absolute path or the web address that the document was read from."""
+        if "://" in self.root:
+            return self.url or f"{self.root.rstrip('/')}/{self.source}"
         root = Path(self.root)
-        is_file = root.name == self.source and not root.is_dir()
-        return self.root if is_file else str(root / self.source)
+        is_archive = root.suffix.lower() == ".zip" and self.source.startswith(f"{root.name}/")
+        if (is_archive or root.name == self.source) and not root.is_dir():
+            return str(root.parent / self.source)
+        return str(root / self.source)
 
 
 def select_documents(
@@ -63,6 +67,8 @@ def is_below(path: str, folder: str) -> bool:
 
 def _is_named(document: ListedDocument, pattern: str, path: str) -> bool:
     names = (document.id, document.source, document.file)
+    if "://" in pattern and (document.root == pattern or is_below(document.file, pattern)):
+        return True
     return is_below(document.file, path) or any(
         name == pattern or fnmatchcase(name, pattern) or fnmatchcase(name, path) for name in names
     )

@@ -7,7 +7,7 @@ around ingested paths takes their documents over.
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from knowledge.documents.folder import FolderListing
 from knowledge.documents.survey import LanguageOf, ReadTitle, Survey, survey
@@ -15,7 +15,11 @@ from knowledge.index.listing import ListedDocument, find_enclosing_root, is_belo
 
 
 def survey_part(
-    path: Path, listed: Iterable[ListedDocument], read_title: ReadTitle, language_of: LanguageOf
+    path: Path,
+    listed: Iterable[ListedDocument],
+    read_title: ReadTitle,
+    language_of: LanguageOf,
+    web_address: str = "",
 ) -> Survey:
     """Return the files at a path, placed as in the ingested folder around it, if there is one.
 
@@ -25,11 +29,11 @@ def survey_part(
     own = os.path.realpath(path)
     root = find_enclosing_root(listed, own)
     if root is not None and Path(root).is_dir():
-        whole = survey(Path(root), read_title, language_of)
+        whole = survey(Path(root), read_title, language_of, web_address)
         part = _take_part(whole.walk, Path(own).relative_to(root))
         if part.files:
             return replace(whole, walk=part, part=own)
-    return survey(path, read_title, language_of)
+    return survey(path, read_title, language_of, web_address)
 
 
 def find_owned(listed: Sequence[ListedDocument], found: Survey) -> dict[str, str]:
@@ -42,7 +46,10 @@ def find_owned(listed: Sequence[ListedDocument], found: Survey) -> dict[str, str
     return {
         document.id: document.content_hash
         for document in listed
-        if (document.root == found.root and is_below(document.file, found.part or found.root))
+        if (
+            document.root == found.root
+            and (found.part is None or is_below(document.file, found.part))
+        )
         or (document.root != found.root and document.file in files)
     }
 
@@ -51,7 +58,19 @@ def _take_part(walk: FolderListing, part: Path) -> FolderListing:
     """Return what a walk has found at or below `part`, a path relative to its folder."""
     return FolderListing(
         [file for file in walk.files if file.path.is_relative_to(part)],
-        [(place, reason) for place, reason in walk.failures if place.is_relative_to(part)],
-        [(place, reason) for place, reason in walk.warnings if place.is_relative_to(part)],
-        [(place, reason) for place, reason in walk.skipped if place.is_relative_to(part)],
+        [
+            (place, reason)
+            for place, reason in walk.failures
+            if PurePosixPath(place).is_relative_to(part)
+        ],
+        [
+            (place, reason)
+            for place, reason in walk.warnings
+            if PurePosixPath(place).is_relative_to(part)
+        ],
+        [
+            (place, reason)
+            for place, reason in walk.skipped
+            if PurePosixPath(place).is_relative_to(part)
+        ],
     )

@@ -12,6 +12,7 @@ import sys
 from typing import BinaryIO
 
 from knowledge.documents import formats
+from knowledge.documents.markup.page_links import read_links
 from knowledge.isolation.messages import (
     HEADER,
     REQUEST_HEADER,
@@ -20,6 +21,7 @@ from knowledge.isolation.messages import (
     decode_request,
     encode_error,
     encode_items,
+    encode_links,
     encode_preparation,
 )
 from knowledge.isolation.preparation import prepare
@@ -119,6 +121,8 @@ def _answer(requests: BinaryIO, size: int) -> tuple[Kind, bytes]:
 def _read(request: ReadRequest) -> tuple[Kind, bytes]:
     if request.wanted is Kind.ITEMS:
         return Kind.ITEMS, encode_items(formats.split(request.path, request.item.data))
+    if request.wanted is Kind.LINKS:
+        return Kind.LINKS, encode_links(read_links(request.item.data))
     if request.wanted is Kind.TITLE:
         title = formats.read(request.item, request.path, request.location).title
         return Kind.TITLE, title.encode()

@@ -18,6 +18,7 @@ from knowledge.documents import errors
 from knowledge.documents.errors import ReadingError
 from knowledge.documents.formats import Item
 from knowledge.documents.location import Location
+from knowledge.documents.markup.page_links import PageLinks
 from knowledge.isolation.preparation import Preparation
 
 HEADER = Struct("!Qc?")
@@ -26,6 +27,7 @@ REQUEST_HEADER = Struct("!Qd")
 """Of a request: how many bytes follow, and the seconds that it may take."""
 
 _PREPARATION: TypeAdapter[Preparation] = TypeAdapter(Preparation)
+_LINKS: TypeAdapter[PageLinks] = TypeAdapter(PageLinks)
 _ITEMS: TypeAdapter[list[tuple[str, str, str]]] = TypeAdapter(list[tuple[str, str, str]])
 _ERRORS: dict[str, type[ReadingError]] = {
     found.__name__: found
@@ -41,13 +43,14 @@ class Kind(bytes, Enum):
     PREPARATION = b"P"
     TITLE = b"T"
     ITEMS = b"I"
+    LINKS = b"L"
     ERROR = b"E"
     MEMORY = b"M"
 
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """A document to read; `wanted` is the kind of the answer: a preparation, a title or items."""
+    """A document to read; `wanted` is the kind of the answer, such as a preparation."""
 
     item: Item
     path: PurePosixPath
@@ -99,6 +102,16 @@ def decode_items(body: bytes) -> list[Item]:
     return [
         Item(source, data.encode(), place) for source, data, place in _ITEMS.validate_json(body)
     ]
+
+
+def encode_links(links: PageLinks) -> bytes:
+    """Return the links of a page as JSON."""
+    return orjson.dumps(links)
+
+
+def decode_links(body: bytes) -> PageLinks:
+    """Return the links of a page; raise `ValueError` for anything else."""
+    return _LINKS.validate_json(body)
 
 
 def encode_error(error: Exception) -> bytes:

@@ -26,7 +26,8 @@ from knowledge.documents.errors import (
     TooSlowError,
 )
 from knowledge.documents.formats import Item
-from knowledge.documents.location import Location
+from knowledge.documents.location import NOWHERE, Location
+from knowledge.documents.markup.page_links import PageLinks
 from knowledge.errors import KnowledgeError
 from knowledge.isolation.limits import CLOCK_FACTOR, ReadingLimits
 from knowledge.isolation.messages import (
@@ -36,6 +37,7 @@ from knowledge.isolation.messages import (
     ReadRequest,
     decode_error,
     decode_items,
+    decode_links,
     decode_preparation,
 )
 from knowledge.isolation.preparation import Preparation
@@ -124,6 +126,18 @@ class ReaderProcess:
         raise ReaderDiedError(
             f"expected documents from the process that read it, found {kind.name}"
         )
+
+    def links(self, data: bytes, url: str) -> PageLinks:
+        """Return where a page of HTML leads; raises as `prepare` does."""
+        item = Item(url, data, url)
+        request = ReadRequest(item, PurePosixPath("page.html"), NOWHERE, Kind.LINKS)
+        kind, body = self._ask(request, self.limits.seconds)
+        try:
+            if kind is Kind.LINKS:
+                return decode_links(body)
+        except ValueError as error:
+            raise _nonsense_error(error) from error
+        raise ReaderDiedError(f"expected links from the process that read it, found {kind.name}")
 
     def _ask(self, request: ReadRequest, seconds: float) -> tuple[Kind, bytes]:
         with self._lock:

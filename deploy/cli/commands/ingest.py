@@ -7,6 +7,8 @@ from pathlib import Path
 
 from config.settings import load_settings
 from deploy.assembly.runtime import run_ingestion
+from deploy.assembly.sources.source_registry import SourceRegistry
+from deploy.assembly.sources.source_spec import SourceSpec, parse_source
 from deploy.cli.printing import print_line, say_json
 from deploy.cli.progress import report_on_terminal
 from deploy.errors import CommandError
@@ -18,7 +20,29 @@ EXIT_SOME_FAILED = 6
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk ingest`."""
-    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a folder or a file")
+    parser.add_argument(
+        "sources",
+        nargs="+",
+        metavar="SOURCE",
+        help="a folder, a file, a zip archive, git:PATH of a local repository, or a web address "
+        "such as https://docs.example.com/guide/, whose pages below it are crawled",
+    )
+    parser.add_argument(
+        "--revision", default="", help="branch, tag or commit of a repository (default: HEAD)"
+    )
+    parser.add_argument("--folder", default="", help="folder of a repository, such as docs")
+    parser.add_argument(
+        "--web-address",
+        default="",
+        metavar="PATTERN",
+        help="address of each file on the web, with {path}, {page}, {id} and {revision}, such as "
+        "https://github.com/acme/docs/blob/{revision}/{path}",
+    )
+    add_result_arguments(parser)
+
+
+def add_result_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of commands that print the result of an ingestion."""
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.epilog = (
         f"exit status: 0 all files were read, {EXIT_SOME_FAILED} some could not be read, 1 error"
@@ -27,14 +51,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk ingest`."""
-    missing = [str(path) for path in chosen.paths if not path.exists()]
+    options = {
+        "revision": chosen.revision,
+        "folder": chosen.folder,
+        "web_address": chosen.web_address,
+    }
+    specs = [parse_source(source, **options) for source in chosen.sources]
+    missing = [
+        source
+        for source, spec in zip(chosen.sources, specs, strict=True)
+        if not spec.is_website and not spec.repository.exists()
+    ]
     if missing:
         raise CommandError(
             f"expected a file or a folder of documents ({' '.join(sorted(SUFFIXES))}), "
             f"found nothing at {', '.join(missing)}; paths start at {Path.cwd()}"
         )
-    result = asyncio.run(_ingest(chosen.paths, quiet=chosen.json))
-    if chosen.json:
+    return ingest_and_report(specs, as_json=chosen.json)
+
+
+def ingest_and_report(specs: Sequence[SourceSpec], *, as_json: bool) -> int:
+    """Ingest sources, print the result, and return the exit status."""
+    result = asyncio.run(_ingest(specs, quiet=as_json))
+    if as_json:
         say_json(result_fields(result))
     else:
         for line in result_lines(result):
@@ -42,9 +81,12 @@ def run(chosen: argparse.Namespace) -> int:
     return EXIT_SOME_FAILED if result.failed else 0
 
 
-async def _ingest(paths: list[Path], *, quiet: bool) -> IngestionResult:
+async def _ingest(specs: Sequence[SourceSpec], *, quiet: bool) -> IngestionResult:
+    settings = load_settings()
     with report_on_terminal(quiet=quiet) as report:
-        return await run_ingestion(load_settings(), paths, report)
+        result = await run_ingestion(settings, specs, report)
+    SourceRegistry(settings).record(specs, result)
+    return result
 
 
 def result_lines(result: IngestionResult) -> list[str]:
@@ -60,7 +102,9 @@ def result_lines(result: IngestionResult) -> list[str]:
     }
     documents = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     if not documents:
-        return ["no documents found"]
+        settings = load_settings()
+        place = settings.qdrant_url or settings.refdesk_data.resolve()
+        return [f"no documents found; nothing was added to {place}"]
     return [*lines, f"documents: {documents}; {result.chunks} new chunks in {result.seconds:.1f} s"]
 
 

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import sys
+from contextlib import AsyncExitStack
 
 from config.settings import Settings, load_settings
 from deploy.assembly.assistant_prompts import TASK_OF_ROLE
@@ -42,12 +43,20 @@ def run(chosen: argparse.Namespace) -> int:
     return 0
 
 
-async def serve(settings: Settings, roles: tuple[str, ...], port: int) -> None:
-    """Run workers of `roles` until SIGTERM or SIGINT."""
+async def serve(
+    settings: Settings, roles: tuple[str, ...], port: int, *, refresh_seconds: float | None = None
+) -> None:
+    """Run workers of `roles` until SIGTERM or SIGINT; `refresh_seconds`: ingest sources again."""
     stop = asyncio.Event()
     collect_rarely()
     await check_keys(settings, [TASK_OF_ROLE[role] for role in roles if role in TASK_OF_ROLE])
-    async with stop_on_signals(stop), working(settings, roles, health_port=port):
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(stop_on_signals(stop))
+        runtime = await stack.enter_async_context(working(settings, roles, health_port=port))
+        if refresh_seconds is not None:
+            from deploy.refreshing import refresh
+
+            await stack.enter_async_context(refresh(runtime, refresh_seconds))
         every = set(ROLES) <= set(roles)
         _print_now(f"working as {'every role' if every else ', '.join(roles)}; stop with Ctrl-C")
         if port:

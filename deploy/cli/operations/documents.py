@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from broker.values import Fields
 from config.settings import Settings, load_settings
 from deploy.assembly.indexed_documents import DOCUMENTS, FOLDER, PATTERNS, act_on_documents
 from deploy.assembly.runtime import connect_runtime, ready_to_take_over
+from deploy.assembly.sources.source_registry import SourceRegistry
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
 from knowledge.errors import IndexOwned
@@ -47,6 +49,8 @@ def run(chosen: argparse.Namespace) -> int:
     settings = load_settings()
     action = "remove" if chosen.action == "remove" else "list"
     result = asyncio.run(_act(settings, action, chosen.patterns))
+    if chosen.action == "remove":
+        _forget_sources(settings, chosen.patterns)
     listed = result.get("documents")
     documents = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
     if chosen.json:
@@ -70,6 +74,14 @@ async def _act(settings: Settings, action: str, patterns: Sequence[str]) -> Fiel
     except IndexOwned:
         async with connect_runtime(settings) as runtime, ready_to_take_over(runtime, ()):
             return await ask_owner(runtime.broker, settings, request)
+
+
+def _forget_sources(settings: Settings, patterns: Sequence[str]) -> None:
+    """Let no refresh bring back a source that was removed as a whole."""
+    registry = SourceRegistry(settings)
+    for pattern in patterns:
+        for root in dict.fromkeys((pattern, os.path.realpath(pattern), os.path.abspath(pattern))):
+            registry.forget(root)
 
 
 def _lines(

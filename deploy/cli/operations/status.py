@@ -11,6 +11,7 @@ from broker.transport.cluster import ClusterClient
 from broker.values import RoleStatus
 from config.settings import Settings, load_settings
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime
+from deploy.assembly.sources.source_registry import RegisteredSource, SourceRegistry
 from deploy.cli.printing import WIDTH, print_line, say_json
 from memory.presence import LivingWorker, RedisPresence
 from memory.worker_controls import RedisControls, WorkerControls
@@ -23,13 +24,15 @@ INDENT = "    "
 class DeskStatus:
     """The output of the command: the Redis server, the roles, and the live worker processes.
 
-    `notes` say what keeps the desk from answering as well as it could.
+    `notes` say what keeps the desk from answering as well as it could; `sources` are the ingested
+    sources of the data folder.
     """
 
     server: str
     roles: Sequence[RoleStatus]
     workers: Sequence[LivingWorker]
     notes: Sequence[str] = ()
+    sources: Sequence[RegisteredSource] = ()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +45,8 @@ def run(chosen: argparse.Namespace) -> int:
     status = asyncio.run(_status())
     if chosen.json:
         fields = asdict(status)
-        say_json({name: fields[name] for name in ("roles", "workers", "notes")})
+        shown = {name: fields[name] for name in ("roles", "workers", "notes")}
+        say_json({**shown, "sources": [one.model_dump(mode="json") for one in status.sources]})
         return 0
     print_line(status.server)
     for note in status.notes:
@@ -55,9 +59,21 @@ def run(chosen: argparse.Namespace) -> int:
             f"{role.role:<14}{role.depth:>8}{role.in_flight:>11}"
             f"{role.oldest_seconds:>9.1f}s{role.dead:>6}{role.consumers:>11}"
         )
-    for line in worker_lines(status.workers):
+    for line in (*worker_lines(status.workers), *source_lines(status.sources)):
         print_line(line)
     return 0
+
+
+def source_lines(sources: Sequence[RegisteredSource]) -> Iterator[str]:
+    """Yield the lines about the ingested sources, and why some documents could not be read."""
+    if sources:
+        yield from ("", "Sources")
+    for source in sorted(sources, key=lambda one: one.spec.root):
+        failed = f", {source.failed} failed" if source.failed else ""
+        yield f"  {source.spec.root}"
+        yield f"{INDENT}last read {_moment(source.read_at)}{failed}"
+        for reason in source.reasons:
+            yield from textwrap.wrap(reason, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT)
 
 
 def worker_lines(workers: Sequence[LivingWorker]) -> list[str]:
@@ -101,7 +117,8 @@ async def _status() -> DeskStatus:
         finally:
             await client.aclose()
         notes = [*find_notes(settings), *describe_controls(controls)]
-        return DeskStatus(server, list(roles), workers, notes)
+        sources = SourceRegistry(settings).read().sources
+        return DeskStatus(server, list(roles), workers, notes, sources)
 
 
 def describe_controls(controls: WorkerControls) -> Iterator[str]:

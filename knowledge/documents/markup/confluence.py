@@ -6,6 +6,7 @@ from knowledge.documents.decoding import clean_text
 
 _CONTENT = "#main-content"
 _TITLE = "#title-text"
+_BREADCRUMBS = "#breadcrumbs li a"
 _FURNITURE = (".toc-macro", ".hidden", ".expand-control-icon")
 
 
@@ -25,3 +26,11 @@ def find_exported_page(tree: LexborHTMLParser) -> tuple[str, LexborNode] | None:
     stated = " ".join(clean_text(title.text()).split())
     _, separator, name = stated.partition(" : ")
     return (name if separator and name else stated), content
+
+
+def find_ancestors(tree: LexborHTMLParser) -> tuple[str, ...]:
+    """Return the titles of the space and of the pages above an exported page."""
+    if tree.css_first(_CONTENT) is None:
+        return ()
+    texts = (" ".join(clean_text(node.text()).split()) for node in tree.css(_BREADCRUMBS))
+    return tuple(text for text in texts if text)

@@ -11,7 +11,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from knowledge.documents.anchors import Anchors
 from knowledge.documents.decoding import clean_text, decode
 from knowledge.documents.errors import WrongFormatError
-from knowledge.documents.markup.confluence import find_exported_page
+from knowledge.documents.markup.confluence import find_ancestors, find_exported_page
 from knowledge.documents.markup.html_blocks import BlockWriter
 from knowledge.documents.page import Block, Page
 from knowledge.documents.visibility.hidden_elements import remove_hidden
@@ -35,17 +35,18 @@ _CHARSET = re.compile(rb"<meta[^<>]{0,200}charset=[\"']?([\w-]{1,40})", re.IGNOR
 
 def read(data: bytes, source: str) -> Page:
     """Return the page; its title is its first heading, else what its head states."""
-    stated = _CHARSET.search(data[:2048])
-    text, warnings = decode(data, stated[1].decode("ascii") if stated else None)
-    _refuse_depth(text)
+    text, warnings = decode(data, find_charset(data))
+    refuse_depth(text)
     tree = LexborHTMLParser(text)
     hidden_words = remove_hidden(tree)
+    ancestors = find_ancestors(tree)
     exported = find_exported_page(tree)
     blocks = tuple(_blocks(tree, exported[1] if exported is not None else None))
     return Page(
         source=source,
         title=exported[0] if exported is not None else _find_title(tree, blocks),
         blocks=blocks,
+        crumbs=ancestors,
         description=_attribute(tree, "meta[name=description]", "content"),
         keywords=_keywords(tree),
         language=_attribute(tree, "html", "lang") or None,
@@ -68,13 +69,19 @@ def note_on_hidden(words: int) -> tuple[str, ...]:
 
 def text_of(fragment: str) -> str:
     """Return what a reader sees of a piece of HTML, on one line."""
-    _refuse_depth(fragment)
+    refuse_depth(fragment)
     tree = LexborHTMLParser(fragment)
     remove_hidden(tree)
     return " ".join(block.text for block in _blocks(tree))
 
 
-def _refuse_depth(text: str) -> None:
+def find_charset(data: bytes) -> str | None:
+    """Return the encoding that a page states in its head, or None."""
+    stated = _CHARSET.search(data[:2048])
+    return stated[1].decode("ascii") if stated else None
+
+
+def refuse_depth(text: str) -> None:
     """Raise `WrongFormatError` where the parser would take more than linear time."""
     depth = 0
     for tag in _TAG.finditer(text):

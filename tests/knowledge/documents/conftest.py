@@ -6,7 +6,7 @@ import pytest
 from knowledge.chunking import text_to_embed
 from knowledge.document import Document
 from knowledge.index.listing import ListedDocument
-from knowledge.ingestion import ingest
+from knowledge.ingestion import SurveySource, ingest
 from knowledge.ingestion_report import IngestionResult, PlainReport
 from knowledge.isolation.reader_process import ReaderProcess
 from knowledge.rule_descriptions import RuleDescriber
@@ -81,7 +81,7 @@ class Desk:
         file.write_bytes(content.encode() if isinstance(content, str) else content)
         return file
 
-    async def ingest(self, *paths: Path) -> IngestionResult:
+    async def ingest(self, *paths: Path | SurveySource) -> IngestionResult:
         return await ingest(
             paths or (self.folder,),
             self.index,

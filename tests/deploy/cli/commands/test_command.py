@@ -189,8 +189,8 @@ def test_a_folder_without_documents_is_said_to_be_one(run: Run, elsewhere: Path)
     (elsewhere / "documents").mkdir()
 
     result = run("ingest", "documents")
-
-    assert (result.status, result.out) == (0, "no documents found\n")
+    expected = f"no documents found; nothing was added to {elsewhere / 'data'}\n"
+    assert (result.status, result.out) == (0, expected)
 
 
 # Asking

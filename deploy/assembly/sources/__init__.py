@@ -1,0 +1,1 @@
+"""Opens the sources of documents: paths, websites, repositories."""

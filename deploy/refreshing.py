@@ -1,0 +1,110 @@
+"""Ingests the recorded sources again from time to time, while the desk serves."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from uuid import uuid4
+
+import structlog
+
+from broker.errors import BrokerError
+from config.settings import Settings
+from deploy.assembly.ingestion import fetch, ingest_by_owner
+from deploy.assembly.runtime import Runtime
+from deploy.assembly.sources.source_registry import RegisteredSource, SourceRegistry
+from deploy.errors import CommandError
+from knowledge.errors import KnowledgeError
+from knowledge.ingestion_report import PlainReport
+from memory.errors import MemoryUnavailableError
+from memory.leader_lock import RedisDuty
+
+log = structlog.get_logger("ingestion")
+
+LEASE_SECONDS = 60.0
+RENEWAL_SECONDS = 15.0
+CHECK_SECONDS = 10.0
+"""How often a process checks whether a source is due, or the process that refreshed is gone."""
+
+
+@asynccontextmanager
+async def refresh(runtime: Runtime, every_seconds: float) -> AsyncIterator[None]:
+    """Ingest each recorded source again when its last time is `every_seconds` ago.
+
+    Of several processes with this data folder, one does it at a time.
+    """
+    client = runtime.endpoint.client()
+    try:
+        listed = SourceRegistry(runtime.settings).read()
+        duty = RedisDuty(client, "ingestion", f"refresh-{listed.id}", uuid4().hex)
+        async with asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(_refresh_repeatedly(runtime, duty, every_seconds))
+            yield
+            task.cancel()
+    finally:
+        await client.aclose()
+
+
+async def _refresh_repeatedly(runtime: Runtime, duty: RedisDuty, every_seconds: float) -> None:
+    while True:
+        try:
+            if await duty.keep(LEASE_SECONDS):
+                async with asyncio.TaskGroup() as tasks:
+                    renewing = tasks.create_task(_renew(duty))
+                    await refresh_due_sources(runtime, every_seconds)
+                    renewing.cancel()
+        except* MemoryUnavailableError as group:
+            log.warning("refresh_lease_unavailable", error=str(group.exceptions[0]))
+        except* CommandError as group:
+            log.warning("source_list_unreadable", error=str(group.exceptions[0]))
+        await asyncio.sleep(min(every_seconds, CHECK_SECONDS))
+
+
+async def _renew(duty: RedisDuty) -> None:
+    while True:
+        await asyncio.sleep(RENEWAL_SECONDS)
+        await duty.keep(LEASE_SECONDS)
+
+
+async def refresh_due_sources(runtime: Runtime, every_seconds: float) -> None:
+    """Ingest the sources that are due, one after the other; log and record the failures."""
+    listed = SourceRegistry(runtime.settings).read()
+    for source in sorted(listed.sources, key=lambda one: one.read_at):
+        settings = _find_settings(runtime.settings, source)
+        if settings is not None and time.time() - source.read_at >= every_seconds:
+            await _refresh_source(runtime, settings, source)
+
+
+async def _refresh_source(runtime: Runtime, settings: Settings, source: RegisteredSource) -> None:
+    registry, spec = SourceRegistry(settings), source.spec
+    quiet = PlainReport(lambda _line: None)
+    try:
+        fetched = await fetch(settings, [spec], quiet)
+        result = await ingest_by_owner(runtime.broker, settings, fetched, quiet)
+    except (KnowledgeError, BrokerError, CommandError, OSError) as error:
+        log.warning("source_not_refreshed", source=spec.root, error=str(error))
+        await asyncio.to_thread(registry.record_error, spec, error)
+        return
+    await asyncio.to_thread(registry.record, [spec], result)
+    for place, reason in result.failed:
+        log.warning("document_not_refreshed", source=spec.root, document=place, reason=reason)
+    log.info(
+        "source_refreshed",
+        source=spec.root,
+        added=result.added,
+        changed=result.changed,
+        removed=result.removed,
+        failed=len(result.failed),
+    )
+
+
+def _find_settings(settings: Settings, source: RegisteredSource) -> Settings | None:
+    """Return the settings of the assistant of a source; None if this process has another one."""
+    return next(
+        (
+            one
+            for one in settings.of_assistants()
+            if (one.tenant, one.assistant) == (source.tenant, source.assistant)
+        ),
+        None,
+    )

@@ -1,0 +1,1 @@
+"""Brings documents here from places that are no folder."""

@@ -1,0 +1,40 @@
+"""The limits and the result of a crawl."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlLimits:
+    """What a crawl may take at most; `depth` counts links from the start, which has depth 0.
+
+    `delay` are the seconds between two requests, unless robots.txt states more;
+    `seconds_per_page` limit one request with its body.
+    """
+
+    pages: int = 2000
+    depth: int = 20
+    bytes_per_page: int = 20_000_000
+    bytes_in_all: int = 1_000_000_000
+    seconds: float = 3600.0
+    seconds_per_page: float = 30.0
+    delay: float = 0.5
+    concurrency: int = 2
+    longest_wait: float = 60.0
+    """The longest wait that a server may ask for, by `Retry-After` or `Crawl-delay`."""
+    attempts: int = 3
+
+
+@dataclass(slots=True)
+class CrawlOutcome:
+    """What a crawl did; `failures`, `skipped` and `warnings` are addresses with the reason.
+
+    `is_partial`: not all pages were visited, and no earlier crawl knows the others.
+    """
+
+    fetched: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    failures: list[tuple[str, str]] = field(default_factory=list)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    warnings: list[tuple[str, str]] = field(default_factory=list)
+    is_partial: bool = False

@@ -1,0 +1,219 @@
+"""Crawls a website: from its start and its sitemaps along its links, within its path and limits.
+
+Pages are asked for with what the last crawl knows of them, so that a page that has not changed is
+not sent again. A page that is gone (404, 410) is removed; one that cannot be fetched stays as it
+was and is listed with the reason.
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+
+from knowledge.crawling.crawl_values import CrawlLimits, CrawlOutcome
+from knowledge.crawling.errors import CrawlError
+from knowledge.crawling.fetcher import Fetcher, WebResponse
+from knowledge.crawling.frontier import Frontier, Visit
+from knowledge.crawling.media import HTML, find_suffix, may_be_page
+from knowledge.crawling.redirects import RedirectRefusedError, follow
+from knowledge.crawling.site_entry import SiteEntry
+from knowledge.crawling.web_scope import CrawlScope, normalise
+from knowledge.crawling.website_mirror import MirroredPage, WebsiteMirror
+from knowledge.documents.errors import ReadingError
+from knowledge.documents.markup.page_links import PageLinks
+
+_GONE = frozenset({404, 410})
+_UNCHANGED = 304
+_FOUND = 200
+_SECONDS_PER_SAVE = 5.0
+
+ReadLinks = Callable[[bytes, str], PageLinks]
+"""Returns where a page of HTML at an address leads; raises a `ReadingError`."""
+Progress = Callable[[int, int], None]
+"""Receives the number of visited and of waiting addresses after each visit."""
+
+
+class Crawler:
+    """Crawls one website into its mirror; `fetcher` is open, `entry` was read from the website."""
+
+    def __init__(
+        self,
+        mirror: WebsiteMirror,
+        scope: CrawlScope,
+        fetcher: Fetcher,
+        entry: SiteEntry,
+        read_links: ReadLinks,
+        limits: CrawlLimits,
+        progress: Progress,
+    ) -> None:
+        self._outcome = CrawlOutcome(warnings=list(entry.warnings))
+        self._mirror = mirror
+        self._scope = scope
+        self._fetcher = fetcher
+        self._entry = entry
+        self._read_links = read_links
+        self._limits = limits
+        self._progress = progress
+        self._frontier = Frontier(scope, limits)
+        self._moved: dict[str, str] = {}
+        self._until = time.monotonic() + limits.seconds
+        self._next_save = time.monotonic() + _SECONDS_PER_SAVE
+        self._left_over = 0
+        self._is_first = not mirror.pages
+
+    async def run(self) -> CrawlOutcome:
+        """Visit the start, the pages that the last crawl knew, those of sitemaps, and links."""
+        self._frontier.add(self._mirror.start, 0)
+        for url, page in self._mirror.pages.items():
+            self._frontier.add(url, page.depth)
+        for url in self._entry.pages:
+            self._frontier.add(url, 1)
+        async with asyncio.TaskGroup() as tasks:
+            workers = [tasks.create_task(self._work()) for _ in range(self._limits.concurrency)]
+            await self._frontier.wait_until_empty()
+            for worker in workers:
+                worker.cancel()
+        for old, new in self._moved.items():
+            if self._mirror.find(new) is not None:
+                self._outcome.removed += self._mirror.remove(old)
+        self._note_limits()
+        is_whole = not self._left_over and not self._outcome.failures
+        self._outcome.is_partial = self._is_first and not is_whole
+        await asyncio.to_thread(self._mirror.save)
+        return self._outcome
+
+    async def _work(self) -> None:
+        while True:
+            visit = await self._frontier.take()
+            try:
+                if self._find_limit():
+                    self._left_over += 1
+                    continue
+                await self._visit(visit)
+                self._progress(self._frontier.visited, self._frontier.waiting)
+                await self._save_from_time_to_time()
+            finally:
+                self._frontier.finish()
+
+    async def _save_from_time_to_time(self) -> None:
+        now = time.monotonic()
+        if now >= self._next_save:
+            # Moved before waiting, so that no other worker saves at the same time.
+            self._next_save = math.inf
+            await asyncio.to_thread(self._mirror.save)
+            self._next_save = time.monotonic() + _SECONDS_PER_SAVE
+
+    def _find_limit(self) -> str:
+        """Return the limit that ends the crawl, or an empty text."""
+        if self._frontier.visited >= self._limits.pages:
+            return f"{self._limits.pages} pages"
+        if time.monotonic() >= self._until:
+            return f"{self._limits.seconds:.3g} s"
+        return f"{self._limits.bytes_in_all} bytes" if self._fetcher.is_exhausted else ""
+
+    def _note_limits(self) -> None:
+        if self._left_over:
+            reason = f"the crawl ended after {self._find_limit()}"
+            left = f"{self._left_over} known addresses were not opened"
+            self._outcome.warnings.append((self._mirror.start, f"{reason}; {left}"))
+        if self._frontier.too_deep:
+            reason = f"more than {self._limits.depth} links away from the start"
+            left = f"{self._frontier.too_deep} links to addresses {reason} were not followed"
+            self._outcome.warnings.append((self._mirror.start, left))
+
+    async def _visit(self, visit: Visit) -> None:
+        self._frontier.visited += 1
+        if not self._entry.robots.allow(visit.url):
+            self._skip(visit, "robots.txt of its website excludes it")
+            return
+        try:
+            answer = await follow(self._fetcher, visit.url, self._may_open, self._mirror.find)
+            if answer.url != visit.url:
+                self._moved[visit.url] = answer.url
+                if not self._frontier.claim(answer.url):
+                    return
+            await self._receive(answer, visit)
+        except RedirectRefusedError as error:
+            self._skip(visit, str(error))
+        except (CrawlError, OSError) as error:
+            self._outcome.failures.append((visit.url, str(error)))
+
+    def _may_open(self, url: str) -> bool:
+        return self._scope.contains(url) and self._entry.robots.allow(url)
+
+    def _skip(self, visit: Visit, reason: str) -> None:
+        """List an address that is no document; that is a failure for the start of the crawl."""
+        is_start = visit.url == self._mirror.start
+        (self._outcome.failures if is_start else self._outcome.skipped).append((visit.url, reason))
+
+    async def _receive(self, answer: WebResponse, visit: Visit) -> None:
+        known = self._mirror.find(answer.url)
+        if answer.status in _GONE:
+            self._outcome.removed += self._mirror.remove(answer.url)
+            self._skip(visit, f"the page does not exist ({answer.status})")
+        elif answer.status == _UNCHANGED and known is not None:
+            self._outcome.unchanged += 1
+            if known.suffix == HTML:
+                body = await asyncio.to_thread(self._mirror.read, known)
+                self._follow_links(await self._find_links(body, answer.url), answer.url, visit)
+        elif answer.status == _FOUND:
+            await self._keep(answer, known, visit)
+        else:
+            reason = f"its server answered {answer.status}"
+            self._outcome.failures.append((visit.url, reason))
+
+    async def _keep(self, answer: WebResponse, known: MirroredPage | None, visit: Visit) -> None:
+        suffix = find_suffix(answer.media_type, answer.url)
+        if suffix is None:
+            self._skip(visit, f"no reader knows {answer.media_type or 'content without a type'}")
+            return
+        found = PageLinks()
+        if suffix == HTML:
+            found = await self._find_links(answer.body, answer.url)
+            self._follow_links(found, answer.url, visit)
+        wishes = {*found.robots, *_split_words(answer.header("x-robots-tag"))}
+        if wishes & {"noindex", "none"}:
+            self._mirror.remove(answer.url)
+            self._skip(visit, "it asks to be left out (noindex)")
+            return
+        await asyncio.to_thread(
+            self._mirror.put,
+            answer.url,
+            answer.body,
+            suffix=suffix,
+            etag=answer.header("etag"),
+            last_modified=answer.header("last-modified"),
+            depth=visit.depth,
+            canonical=self._find_canonical(found, answer.url),
+        )
+        self._outcome.fetched += 1
+
+    async def _find_links(self, body: bytes, url: str) -> PageLinks:
+        try:
+            return await asyncio.to_thread(self._read_links, body, url)
+        except ReadingError as error:
+            self._outcome.warnings.append((url, f"its links were not followed: {error}"))
+            return PageLinks()
+
+    def _follow_links(self, found: PageLinks, url: str, visit: Visit) -> None:
+        if {"nofollow", "none"} & set(found.robots):
+            return
+        base = normalise(found.base, url) or url
+        for link in (*found.links, found.canonical):
+            target = normalise(link, base) if link else None
+            if target is not None and may_be_page(target):
+                self._frontier.add(target, visit.depth + 1)
+
+    def _find_canonical(self, found: PageLinks, url: str) -> str:
+        """Return the other address that a page names as its own, if it belongs to the crawl."""
+        if not found.canonical:
+            return ""
+        base = normalise(found.base, url) or url
+        canonical = normalise(found.canonical, base)
+        if canonical is None or canonical == url or not self._may_open(canonical):
+            return ""
+        return canonical
+
+
+def _split_words(header: str) -> list[str]:
+    return [word.strip() for word in header.lower().split(",")]

@@ -1,0 +1,122 @@
+"""Reads what a website says to crawlers before its pages: robots.txt and sitemaps."""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from protego import Protego
+
+from knowledge.crawling.crawl_values import CrawlLimits
+from knowledge.crawling.errors import CrawlError, FetchError
+from knowledge.crawling.fetcher import Fetcher
+from knowledge.crawling.redirects import RedirectRefusedError, follow
+from knowledge.crawling.sitemaps import MOST_SITEMAPS, read_sitemap
+from knowledge.crawling.web_scope import CrawlScope, normalise
+
+_LARGEST_ROBOTS = 512_000
+"""Bytes of robots.txt that are read, as RFC 9309 asks for at least."""
+_MOST_SITEMAPS = 100
+_MISSING = range(400, 500)
+_BUSY = 429
+_FOUND = 200
+
+
+class RobotsRules:
+    """The rules of one robots.txt for one crawler; `agent` is the name that its rules use."""
+
+    def __init__(self, text: str, agent: str) -> None:
+        self._rules = Protego.parse(text)
+        self._agent = agent
+
+    def allow(self, url: str) -> bool:
+        """Return whether the crawler may open an address."""
+        return self._rules.can_fetch(url, self._agent)
+
+    @property
+    def delay(self) -> float:
+        """The seconds between two requests that the website asks for; 0 if it does not."""
+        rate = self._rules.request_rate(self._agent)
+        by_rate = rate.seconds / rate.requests if rate is not None and rate.requests else 0.0
+        return max(0.0, self._rules.crawl_delay(self._agent) or 0.0, by_rate)
+
+    def list_sitemaps(self) -> Iterator[str]:
+        """Yield the addresses of sitemaps as stated, which may be of any host."""
+        for number, address in enumerate(self._rules.sitemaps):
+            if number < _MOST_SITEMAPS:
+                yield address
+
+
+@dataclass(slots=True)
+class SiteEntry:
+    """The rules of a website and the pages of its sitemaps; `warnings` name unreadable sitemaps."""
+
+    robots: RobotsRules
+    pages: list[str] = field(default_factory=list)
+    warnings: list[tuple[str, str]] = field(default_factory=list)
+
+
+async def read_entry(
+    fetcher: Fetcher, scope: CrawlScope, limits: CrawlLimits, agent: str
+) -> SiteEntry:
+    """Read robots.txt and the sitemaps of a website.
+
+    Raises `CrawlError` if robots.txt cannot be fetched: then nobody knows what may be opened. A
+    website without one allows everything.
+    """
+    robots = RobotsRules(await _read_robots(fetcher, scope), agent)
+    fetcher.delay = max(limits.delay, min(robots.delay, limits.longest_wait))
+    entry = SiteEntry(robots)
+    stated = list(robots.list_sitemaps())
+    await _read_sitemaps(fetcher, scope, limits, entry, stated)
+    return entry
+
+
+async def _read_robots(fetcher: Fetcher, scope: CrawlScope) -> str:
+    address = scope.locate("/robots.txt")
+    try:
+        answer = await follow(fetcher, address, scope.has_host, most_bytes=_LARGEST_ROBOTS)
+    except RedirectRefusedError:
+        return ""
+    except FetchError as error:
+        raise FetchError(f"{address} cannot be read, so no page was opened: {error}") from error
+    if answer.status in _MISSING and answer.status != _BUSY:
+        return ""
+    if answer.status != _FOUND:
+        raise FetchError(
+            f"{address} cannot be read, so no page was opened: its server answered {answer.status}"
+        )
+    return answer.body.decode("utf-8", "replace")
+
+
+async def _read_sitemaps(
+    fetcher: Fetcher,
+    scope: CrawlScope,
+    limits: CrawlLimits,
+    entry: SiteEntry,
+    stated: list[str],
+) -> None:
+    waiting = deque(stated or [scope.locate("/sitemap.xml")])
+    known: set[str] = set()
+    pages: dict[str, None] = {}
+    while waiting and len(known) < MOST_SITEMAPS and len(pages) < limits.pages:
+        address = normalise(waiting.popleft())
+        if address is None or address in known or not scope.has_host(address):
+            continue
+        known.add(address)
+        try:
+            answer = await follow(fetcher, address, scope.has_host)
+            if answer.status != _FOUND:
+                if stated:
+                    reason = f"the sitemap was left out: its server answered {answer.status}"
+                    entry.warnings.append((address, reason))
+                continue
+            found = read_sitemap(answer.body, most_bytes=limits.bytes_per_page)
+        except CrawlError as error:
+            entry.warnings.append((address, f"the sitemap was left out: {error}"))
+            continue
+        waiting.extend(found.sitemaps)
+        for page in found.pages:
+            place = normalise(page)
+            if place is not None and scope.contains(place):
+                pages[place] = None
+    entry.pages = list(pages)

@@ -1,0 +1,130 @@
+"""Keeps the pages of a crawled website in a folder, with what the next crawl must know of them."""
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+from pydantic import BaseModel, Field, ValidationError
+
+from knowledge.crawling.errors import CrawlError
+
+_STATE = "crawl.json"
+_FORMAT = 1
+
+
+class MirroredPage(BaseModel, frozen=True, extra="forbid"):
+    """A page as it was fetched last; `file` is its name in the folder."""
+
+    file: str = Field(pattern=r"^[0-9a-f]{64}$")
+    suffix: str = Field(pattern=r"^\.[a-z0-9]{1,10}$", description="which reader reads it")
+    etag: str = ""
+    last_modified: str = ""
+    depth: int = Field(0, ge=0)
+    canonical: str = Field("", description="the address that the page names as its own, if other")
+
+
+class PageFields(TypedDict):
+    """What a crawl knows of a page besides its bytes; see `MirroredPage`."""
+
+    suffix: str
+    etag: str
+    last_modified: str
+    depth: int
+    canonical: str
+
+
+class MirrorState(BaseModel, extra="forbid"):
+    """The pages by their addresses."""
+
+    format: int = _FORMAT
+    start: str
+    pages: dict[str, MirroredPage] = {}
+
+
+class WebsiteMirror:
+    """The pages of one website in a folder; `save` makes the changes outlast the process."""
+
+    def __init__(self, folder: Path, start: str) -> None:
+        """Open the mirror in a folder, or an empty one; raise `CrawlError` if it is unreadable."""
+        self._folder = folder
+        self._path = folder / _STATE
+        self._state = MirrorState(start=start)
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if self._path.exists():
+                self._state = MirrorState.model_validate_json(self._path.read_bytes())
+        except (OSError, ValidationError) as error:
+            raise CrawlError(
+                f"the pages kept in {folder} cannot be read; remove that folder to fetch them again"
+            ) from error
+
+    @property
+    def start(self) -> str:
+        """The address at which the crawl starts."""
+        return self._state.start
+
+    @property
+    def pages(self) -> dict[str, MirroredPage]:
+        """The pages by their addresses."""
+        return dict(self._state.pages)
+
+    @contextmanager
+    def reserve(self) -> Iterator[None]:
+        """Keep other processes out while the block runs; raise `CrawlError` if one is inside."""
+        with (self._folder / "lock").open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise CrawlError(f"another process is crawling {self.start}") from error
+            yield
+
+    def find(self, url: str) -> MirroredPage | None:
+        """Return a page, or None; one whose file is gone is none."""
+        page = self._state.pages.get(url)
+        return page if page is not None and self.locate(page).exists() else None
+
+    def locate(self, page: MirroredPage) -> Path:
+        """Return the file of a page."""
+        return self._folder / page.file
+
+    def read(self, page: MirroredPage) -> bytes:
+        """Return the bytes of a page; raise `OSError`."""
+        return self.locate(page).read_bytes()
+
+    def list_documents(self) -> Iterator[tuple[str, MirroredPage]]:
+        """Yield the pages without those that are copies of another one by their own account."""
+        for url, page in sorted(self._state.pages.items()):
+            original = self._state.pages.get(page.canonical)
+            if original is None or original.canonical:
+                yield url, page
+
+    def put(self, url: str, body: bytes, **fields: Unpack[PageFields]) -> None:
+        """Keep a page in place of its last version; raise `OSError`."""
+        name = hashlib.sha256(url.encode()).hexdigest()
+        _replace(self._folder / name, body)
+        self._state.pages[url] = MirroredPage(file=name, **fields)
+
+    def remove(self, url: str) -> bool:
+        """Remove a page; return whether there was one."""
+        page = self._state.pages.pop(url, None)
+        if page is not None:
+            self.locate(page).unlink(missing_ok=True)
+        return page is not None
+
+    def save(self) -> None:
+        """Write the state, whole or not at all; raise `OSError`.
+
+        Pages may be added meanwhile by another thread, but only one thread saves at a time.
+        """
+        state = MirrorState(start=self._state.start, pages=dict(self._state.pages))
+        _replace(self._path, state.model_dump_json(indent=1).encode())
+
+
+def _replace(path: Path, data: bytes) -> None:
+    waiting = path.with_name(f"{path.name}.new")
+    waiting.write_bytes(data)
+    os.replace(waiting, path)

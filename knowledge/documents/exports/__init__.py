@@ -1,0 +1,1 @@
+"""Opens archives of documents, and restores the pages of exports of other products."""

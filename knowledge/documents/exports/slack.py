@@ -1,0 +1,201 @@
+"""Turns an export of Slack into documents: one for each thread, one for the other posts of a day.
+
+The export has `users.json`, `channels.json` and a folder for each channel with a file for each day.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import orjson
+
+from knowledge.documents.errors import ReadingError, WrongFormatError
+from knowledge.documents.folder import FolderListing, FoundFile
+
+_DAY = re.compile(r"\A\d{4}-\d{2}-\d{2}\.json\Z")
+_USER = re.compile(r"<@([A-Z0-9]{1,20})(?:\|[^<>|]{0,100})?>")
+_CHANNEL = re.compile(r"<#([A-Z0-9]{1,20})(?:\|([^<>|]{0,100}))?>")
+_LINK = re.compile(r"<((?:https?|mailto):[^<>|]{1,2000})(?:\|([^<>|]{0,500}))?>")
+_NOISE = frozenset({"channel_join", "channel_leave", "channel_topic", "channel_purpose", "bot_add"})
+_MOST_POSTS = 200_000
+_LONGEST_TITLE = 80
+_EPOCH = 10_000_000_000
+
+Post = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DerivedFile(FoundFile):
+    """A document that was made of others; `title` and `folders` say where it stands."""
+
+    data: bytes
+    title: str
+    folders: tuple[str, ...] = ()
+
+    def read(self) -> bytes:
+        """Return its bytes."""
+        return self.data
+
+
+@dataclass(slots=True)
+class _Workspace:
+    """The names of people and channels by id, and the ids of channels by name."""
+
+    people: dict[str, str] = field(default_factory=dict)
+    channels: dict[str, str] = field(default_factory=dict)
+
+    def write_text(self, text: str) -> str:
+        """Return a post with names instead of ids, and links as Markdown."""
+        text = _USER.sub(lambda found: f"@{self.people.get(found[1], found[1])}", text)
+        text = _CHANNEL.sub(lambda found: f"#{found[2] or self._name_channel(found[1])}", text)
+        text = _LINK.sub(lambda found: found[2] or found[1], text)
+        return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+
+    def name_author(self, post: Post) -> str:
+        """Return the name of the author of a post."""
+        stated = post.get("username") or post.get("bot_id") or "somebody"
+        return self.people.get(str(post.get("user")), str(stated))
+
+    def _name_channel(self, identity: str) -> str:
+        return next((name for name, one in self.channels.items() if one == identity), identity)
+
+
+def restore_conversations(
+    found: FolderListing, workspace_url: str = ""
+) -> dict[PurePosixPath, str]:
+    """Replace the files of exports of Slack by their conversations; return their addresses.
+
+    `workspace_url` is the address of the workspace, such as `https://acme.slack.com`; without it
+    no post has an address. A day that cannot be read is a failure of the listing.
+    """
+    addresses: dict[PurePosixPath, str] = {}
+    by_path = {file.path: file for file in found.files}
+    roots = [
+        path.parent
+        for path in sorted(by_path)
+        if path.name == "channels.json" and path.with_name("users.json") in by_path
+    ]
+    for root in roots:
+        inside = [file for file in found.files if file.path.is_relative_to(root)]
+        workspace = _read_workspace(root, by_path, found)
+        channels: dict[str, list[FoundFile]] = defaultdict(list)
+        for file in inside:
+            if _DAY.match(file.path.name) and file.path.parent.parent == root:
+                channels[file.path.parent.name].append(file)
+        used = {file.path for days in channels.values() for file in days}
+        used |= {file.path for file in inside if file.path.parent == root and _is_list(file.path)}
+        found.files[:] = [file for file in found.files if file.path not in used]
+        for name, days in sorted(channels.items()):
+            posts = [post for day in days for post in _read_posts(day, found)][:_MOST_POSTS]
+            for file, moment in _write_documents(root, name, posts, workspace):
+                found.files.append(file)
+                identity = workspace.channels.get(name)
+                if workspace_url and identity:
+                    place = f"{workspace_url.rstrip('/')}/archives/{identity}"
+                    addresses[file.path] = f"{place}/p{moment.replace('.', '')}"
+    found.files.sort(key=lambda file: file.path)
+    return addresses
+
+
+def _is_list(path: PurePosixPath) -> bool:
+    return path.suffix == ".json"
+
+
+def _read_workspace(
+    root: PurePosixPath, files: Mapping[PurePosixPath, FoundFile], found: FolderListing
+) -> _Workspace:
+    workspace = _Workspace()
+    for person in _read_list(files[root / "users.json"], found):
+        profile = person.get("profile")
+        shown = profile if isinstance(profile, dict) else {}
+        name = shown.get("real_name") or person.get("real_name") or person.get("name")
+        workspace.people[str(person.get("id"))] = str(name)
+    for channel in _read_list(files[root / "channels.json"], found):
+        workspace.channels[str(channel.get("name"))] = str(channel.get("id"))
+    return workspace
+
+
+def _read_posts(day: FoundFile, found: FolderListing) -> list[Post]:
+    posts = (
+        post
+        for post in _read_list(day, found)
+        if post.get("type") == "message"
+        and post.get("subtype") not in _NOISE
+        and isinstance(post.get("text"), str)
+        and post["text"].strip()
+        and 0 < _seconds(post.get("ts")) < _EPOCH
+    )
+    return sorted(posts, key=lambda post: _seconds(post["ts"]))
+
+
+def _read_list(file: FoundFile, found: FolderListing) -> list[Post]:
+    try:
+        data = orjson.loads(file.read())
+        if not isinstance(data, list):
+            raise WrongFormatError("expected a list")
+    except (OSError, ReadingError, orjson.JSONDecodeError) as error:
+        found.failures.append((file.path, f"expected a file of a Slack export: {error}"))
+        return []
+    return [entry for entry in data if isinstance(entry, dict)]
+
+
+def _write_documents(
+    root: PurePosixPath, channel: str, posts: Sequence[Post], workspace: _Workspace
+) -> Iterator[tuple[DerivedFile, str]]:
+    """Yield the documents of a channel, each with the time stamp of its first post."""
+    threads: dict[str, list[Post]] = defaultdict(list)
+    days: dict[str, list[Post]] = defaultdict(list)
+    answered = {
+        str(post["thread_ts"]) for post in posts if post.get("thread_ts") not in (None, post["ts"])
+    }
+    for post in posts:
+        thread = str(post.get("thread_ts") or post["ts"])
+        if thread in answered:
+            threads[thread].append(post)
+        else:
+            days[_moment(post).strftime("%Y-%m-%d")].append(post)
+    folder = root / channel
+    for day, chosen in days.items():
+        path = folder / f"{day}.md"
+        yield (
+            _make_document(path, f"#{channel}, {day}", channel, chosen, workspace),
+            str(chosen[0]["ts"]),
+        )
+    for thread, chosen in threads.items():
+        first = workspace.write_text(str(chosen[0]["text"])).split("\n")[0]
+        title = first if len(first) <= _LONGEST_TITLE else f"{first[:_LONGEST_TITLE].rstrip()}…"
+        path = folder / f"thread-{thread}.md"
+        document = _make_document(path, f"#{channel}, {day}", channel, chosen, workspace)
+        yield document, str(chosen[0]["ts"])
+    for thread, chosen in threads.items():
+        first = workspace.write_text(str(chosen[0]["text"])).split("\n")[0]
+        title = first if len(first) <= _LONGEST_TITLE else f"{first[:_LONGEST_TITLE].rstrip()}…"
+        path = folder / f"thread-{thread}.md"
+        yield _make_document(path, title, channel, chosen, workspace), thread
+
+
+def _make_document(
+    path: PurePosixPath, title: str, channel: str, posts: Sequence[Post], workspace: _Workspace
+) -> DerivedFile:
+    written = (
+        f"**{workspace.name_author(post)}, {_moment(post):%Y-%m-%d %H:%M}**\n\n"
+        f"{workspace.write_text(str(post['text']))}"
+        for post in posts
+    )
+    data = "\n\n".join(written).encode("utf-8", "replace")
+    return DerivedFile(path, Path(path), data=data, title=title, folders=(f"#{channel}",))
+
+
+def _moment(post: Post) -> datetime:
+    return datetime.fromtimestamp(_seconds(post["ts"]), UTC)
+
+
+def _seconds(stamp: object) -> float:
+    try:
+        return float(str(stamp))
+    except ValueError:
+        return 0.0

@@ -1,0 +1,56 @@
+"""Finds in a page of HTML where it leads: its links, its canonical address, its wishes."""
+
+from dataclasses import dataclass
+
+from selectolax.lexbor import LexborHTMLParser
+
+from knowledge.documents.decoding import decode
+from knowledge.documents.markup.html import find_charset, refuse_depth
+
+MOST_LINKS = 5000
+"""Links of one page that are followed."""
+_LONGEST_LINK = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class PageLinks:
+    """The links of a page as written, relative to `base` or to its address.
+
+    `robots` are the words of its `robots` elements in lower case, such as `noindex`.
+    """
+
+    links: tuple[str, ...] = ()
+    base: str = ""
+    canonical: str = ""
+    robots: tuple[str, ...] = ()
+
+
+def read_links(data: bytes) -> PageLinks:
+    """Return where a page leads; raise a `ReadingError` for data that is no text."""
+    text, _ = decode(data, find_charset(data))
+    refuse_depth(text)
+    tree = LexborHTMLParser(text)
+    links = (node.attributes for node in tree.css("a[href], area[href]")[:MOST_LINKS])
+    followed = dict.fromkeys(
+        href
+        for attributes in links
+        if (href := (attributes.get("href") or "").strip())
+        and len(href) <= _LONGEST_LINK
+        and "nofollow" not in (attributes.get("rel") or "").lower().split()
+    )
+    return PageLinks(
+        links=tuple(followed),
+        base=_attribute(tree, "base[href]", "href"),
+        canonical=_attribute(tree, "link[rel=canonical]", "href"),
+        robots=tuple(
+            word.strip()
+            for node in tree.css("meta[name=robots i], meta[name=refdesk i]")
+            for word in (node.attributes.get("content") or "").lower()[:500].split(",")
+        ),
+    )
+
+
+def _attribute(tree: LexborHTMLParser, selector: str, name: str) -> str:
+    node = tree.css_first(selector)
+    value = node.attributes.get(name) if node is not None else None
+    return value.strip() if value and len(value) <= _LONGEST_LINK else ""

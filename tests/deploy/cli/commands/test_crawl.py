@@ -1,0 +1,80 @@
+"""`refdesk crawl` and `refdesk ingest` of a web address."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.command_line import Run, one_line
+from tests.support.website import WebPage, Website, make_html, serve_website
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Website]:
+    """A website of four pages, which is fetched without a pause."""
+    monkeypatch.setenv("CRAWL_DELAY_SECONDS", "0")
+    with serve_website() as serving:
+        serving.pages = {
+            "/docs/": make_html("Guide", "Welcome to the guide.", "billing/", "setup"),
+            "/docs/setup": make_html("Setup", "Install the app with pip."),
+            "/docs/billing/": make_html("Billing", "Invoices are sent on Mondays.", "refunds"),
+            "/docs/billing/refunds": make_html("Refunds", "Refunds take nine days."),
+        }
+        yield serving
+
+
+def test_a_crawled_website_is_answered_from_with_links_to_its_pages(
+    run: Run, site: Website
+) -> None:
+    crawled = run("crawl", f"{site.url}/docs/")
+    answered = run("ask", "How many days do refunds take?", "--json")
+
+    assert "documents: 4 added; " in crawled.out
+    assert "nine days" in answered.json["text"]
+    (source,) = answered.json["sources"]
+    assert source["url"] == f"{site.url}/docs/billing/refunds"
+    assert source["crumbs"] == ["Billing", "Refunds"]
+
+
+def test_a_second_run_reads_what_changed_and_removes_what_is_gone(run: Run, site: Website) -> None:
+    run("crawl", f"{site.url}/docs/")
+    site.pages["/docs/billing/refunds"] = make_html("Refunds", "Refunds take ten days.")
+    site.pages["/docs/setup"] = WebPage(status=404)
+    site.pages["/docs/billing/"] = WebPage(status=500)
+
+    again = run("ingest", f"{site.url}/docs/")
+
+    assert again.status == 6
+    assert f"could not read {site.url}/docs/billing/: its server answered 500" in again.out
+    assert "documents: 1 changed, 2 unchanged, 1 removed, 1 failed, 1 skipped; " in again.out
+
+
+def test_a_website_that_is_away_loses_nothing(run: Run, site: Website) -> None:
+    run("crawl", f"{site.url}/docs/")
+    site.pages = {"/robots.txt": WebPage(status=503)}
+
+    again = run("crawl", f"{site.url}/docs/", "--json")
+
+    assert again.status == 6
+    assert again.json["unchanged"] == 4
+    assert again.json["removed"] == 0
+    assert "robots.txt cannot be read" in again.json["failed"][0]["reason"]
+
+
+def test_documents_of_a_website_are_listed_and_removed_by_address(run: Run, site: Website) -> None:
+    run("crawl", f"{site.url}/docs/")
+
+    listed = run("documents", "list", f"{site.url}/docs/billing", "--json")
+    removed = run("documents", "remove", f"{site.url}/docs/")
+
+    assert [one["id"] for one in listed.json["documents"]] == [
+        f"{site.url}/docs/billing/",
+        f"{site.url}/docs/billing/refunds",
+    ]
+    assert "removed 4 documents" in removed.out
+
+
+def test_a_wrong_address_or_limit_is_said(run: Run) -> None:
+    assert "expected a web address such as" in one_line(run("crawl", "docs/guide"))
+    assert run("crawl", "https://docs.test/", "--pages", "many").status == 2
