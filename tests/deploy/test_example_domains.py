@@ -1,4 +1,4 @@
-"""The product has no domain of its own: settings and documents alone make an assistant of one."""
+"""No domain is built in: settings and documents alone make an assistant for one."""
 
 from dataclasses import dataclass
 from pathlib import Path
