@@ -24,7 +24,8 @@ _PROSE = frozenset({".md", ".mdx", ".markdown", ".rst", ".html", ".htm", ".txt"}
 class Location:
     """The location of a page; `language` is a tag such as `de` or `pt-br`, or None.
 
-    `groups` are what the folder's rules state: who may read its pages, unless a page states it.
+    `groups` and `version` are what the folder's rules state, unless a page states it: who may read
+    its pages, and the version of what they describe.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Location:
     is_index: bool
     language: str | None
     groups: tuple[str, ...] = ()
+    version: str = ""
 
     def crumbs(self, title: str) -> tuple[str, ...]:
         """Return the humanised folders and the title; an index page stands for its folder."""
