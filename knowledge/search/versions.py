@@ -71,9 +71,9 @@ def _find_named(known: frozenset[Numbers], texts: Iterable[str]) -> set[Numbers]
             before = text[: match.start()].rsplit(maxsplit=1)[-1:][0] if match.start() else ""
             word = match[1] or before.strip(" :,.").casefold()
             numbers = find_numbers(match[2])
-            is_said = word.casefold() in _WORDS
-            if is_said or len(numbers) > 1 or (not match[1] and _YEAR.fullmatch(match[2])):
-                found |= _find_matching(known, numbers, is_prefix=is_said or len(numbers) == 1)
+            has_word = word.casefold() in _WORDS
+            if has_word or len(numbers) > 1 or (not match[1] and _YEAR.fullmatch(match[2])):
+                found |= _find_matching(known, numbers, is_prefix=has_word or len(numbers) == 1)
     return found
 
 

@@ -21,7 +21,7 @@ DOCUMENTS = [
 NEWEST = [0, 1]
 
 
-def left_out(question: str) -> list[int]:
+def find_left_out(question: str) -> list[int]:
     return sorted(PageVersions(DOCUMENTS).find_others([question]))
 
 
@@ -37,7 +37,7 @@ def left_out(question: str) -> list[int]:
     ],
 )
 def test_the_newest_version_of_each_page_answers_a_question_that_names_none(question: str) -> None:
-    assert left_out(question) == NEWEST
+    assert find_left_out(question) == NEWEST
 
 
 @pytest.mark.parametrize(
@@ -58,10 +58,10 @@ def test_the_newest_version_of_each_page_answers_a_question_that_names_none(ques
     ],
 )
 def test_a_question_gets_the_version_that_it_names(question: str, kept: set[int]) -> None:
-    assert set(range(len(DOCUMENTS))) - set(left_out(question)) == kept
+    assert set(range(len(DOCUMENTS))) - set(find_left_out(question)) == kept
 
 
-def test_without_stated_versions_nothing_is_left_out() -> None:
+def test_without_stated_versions_nothing_is_find_left_out() -> None:
     versions = PageVersions([PageVersion("v1/a", "en", ""), PageVersion("v2/a", "en", "")])
 
     assert versions.find_others(["a in v1"]) == []
