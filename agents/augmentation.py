@@ -82,6 +82,7 @@ def _number_references(results: tuple[SearchResult, ...]) -> tuple[SourceReferen
             url=result.url,
             path=result.path,
             language=result.language,
+            version=result.version,
             span=span,
             found=result.found,
         )
@@ -103,7 +104,8 @@ def _prompt(reads: Reads, references: tuple[SourceReference, ...]) -> str:
 
 def _source_line(reference: SourceReference) -> str:
     address = reference.url if reference.url is not None else reference.path
-    parts = (_place(reference), address or "", reference.language or "")
+    version = f"version {reference.version}" if reference.version else ""
+    parts = (_place(reference), version, address or "", reference.language or "")
     shown = " | ".join(_one_line(part) for part in parts if part)
     return f"[{reference.number}] " + _NUMBER.sub(r"(\1)", shown)
 

@@ -326,11 +326,15 @@ def _source(reads: Reads, reference: SourceReference) -> PromptSource:
     return PromptSource(
         number=reference.number,
         chunk_id=reference.chunk_id,
-        place=" > ".join(path) or reference.title,
+        place=_with_version(" > ".join(path) or reference.title, reference.version),
         language=reference.language,
         text=reads.search_context[start:end],
         found=reference.found,
     )
+
+
+def _with_version(place: str, version: str | None) -> str:
+    return f"{place} (version {version})" if version else place
 
 
 def _turn(turn: Turn) -> str:

@@ -255,6 +255,7 @@ def _make_result(section: ContextSection, span: tuple[int, int], first_rank: int
         url=best.url,
         path=best.path,
         language=best.language,
+        version=best.version or None,
         score=best.score,
         levels=best.levels,
         span=span,

@@ -26,6 +26,7 @@ class SearchResult(BaseModel, frozen=True, extra="forbid"):
     url: str | None = None
     path: str | None = None
     language: str | None = None
+    version: str | None = Field(default=None, description="that the document states")
     score: float
     levels: tuple[str, ...] = Field(description="the search levels that found it")
     span: tuple[int, int] | None = Field(
@@ -61,6 +62,7 @@ class SourceReference(BaseModel, frozen=True, extra="forbid"):
     url: str | None = None
     path: str | None = None
     language: str | None = None
+    version: str | None = Field(default=None, description="that the document states")
     span: tuple[int, int] = Field(description="its text in `search_context`, in characters")
     found: tuple[FoundPart, ...] = Field(default=(), description="best first")
 
@@ -77,6 +79,7 @@ class SourceUsed(BaseModel, frozen=True, extra="forbid"):
     url: str | None = None
     path: str | None = None
     language: str | None = None
+    version: str | None = Field(default=None, description="that the document states")
     addresses: tuple[str, ...] = Field(
         default=(), description="addresses in its text that the answer shows"
     )

@@ -50,6 +50,7 @@ class Source(BaseModel, frozen=True, extra="ignore"):
     language: str | None = Field(
         None, description="language of the page, ISO 639-1", examples=["en"]
     )
+    version: str | None = Field(None, description="version that the page states", examples=["1.4"])
     link: str | None = Field(
         None,
         description="opens the page at its heading: at its address, else in the documentation, "

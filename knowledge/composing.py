@@ -47,6 +47,7 @@ def compose(
         content_hash=content_hash,
         anchors=_anchors(page),
         groups=page.groups,
+        stated_version=page.version,
     )
 
 

@@ -40,6 +40,7 @@ class Document(BaseModel, frozen=True, extra="forbid"):
     url: str | None = None
     content_hash: str = Field(description="of what was read and of how it was cut and described")
     anchors: tuple[str, ...] = ()
+    stated_version: str = Field(default="", description="of what it describes, such as 1.4")
     groups: tuple[str, ...] = Field(
         default=(), description="groups that may read it; empty: everybody who uses the assistant"
     )

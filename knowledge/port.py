@@ -54,6 +54,7 @@ class Hit:
     language: str
     score: float
     levels: tuple[str, ...]
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)

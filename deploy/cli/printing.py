@@ -104,7 +104,9 @@ def heading(source: Fields) -> str:
     path = source.get("heading_path")
     headings = [str(part) for part in path] if isinstance(path, list) else []
     title = str(source.get("title") or "")
-    return " > ".join([title, *(part for part in headings if part != title)])
+    version = source.get("version")
+    shown = f"{title} ({version})" if version else title
+    return " > ".join([shown, *(part for part in headings if part != title)])
 
 
 def choices(reply: Fields) -> list[Fields]:

@@ -38,6 +38,7 @@ def clean_page(page: Page) -> Page:
         url=None if page.url is None else clean_text(page.url)[:_LONGEST_ADDRESS],
         prepared=None if page.prepared is None else _clean_prepared(page.prepared),
         warnings=_warnings(page.warnings),
+        version=clean_label(page.version),
     )
 
 

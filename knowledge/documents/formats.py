@@ -107,7 +107,11 @@ def read(item: Item, path: PurePosixPath, location: Location) -> Page:
         raise WrongFormatError("expected less nesting than found") from error
     if not page.blocks:
         raise NoTextError("expected text, found none")
-    return replace(_set_place(page, path, location), groups=page.groups or location.groups)
+    return replace(
+        _set_place(page, path, location),
+        groups=page.groups or location.groups,
+        version=page.version or location.version,
+    )
 
 
 def _read(item: Item, suffix: str) -> Page:

@@ -24,9 +24,10 @@ _PROSE = frozenset({".md", ".mdx", ".markdown", ".rst", ".html", ".htm", ".txt"}
 class Location:
     """The location of a page; `language` is a tag such as `de` or `pt-br`, or None.
 
-    `groups` are what the folder's rules state: who may read its pages, unless a page states it.
-    `url` is the web address where its source puts it, which the page itself cannot change.
-    `is_foreign` says that others wrote the page: it may not choose its id.
+    `groups` and `version` are what the folder's rules state, unless a page states it: who may read
+    its pages, and the version of what they describe. `url` is the web address where its source puts
+    it, which the page itself cannot change. `is_foreign` says that others wrote the page: it may
+    not choose its id.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Location:
     groups: tuple[str, ...] = ()
     url: str | None = None
     is_foreign: bool = False
+    version: str = ""
 
     def crumbs(self, title: str) -> tuple[str, ...]:
         """Return the humanised folders and the title; an index page stands for its folder."""

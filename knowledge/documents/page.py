@@ -63,6 +63,7 @@ class Page:
     prepared: Prepared | None = None
     warnings: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
+    version: str = ""
 
     @property
     def content(self) -> str:

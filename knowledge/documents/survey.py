@@ -75,7 +75,10 @@ def survey(
             file: _place_within(name, place, states_language=states_language)
             for file, place in places.items()
         }
-    places = {file: replace(place, groups=stated[file].groups) for file, place in places.items()}
+    places = {
+        file: replace(place, groups=stated[file].groups, version=stated[file].version)
+        for file, place in places.items()
+    }
     return Survey(os.path.realpath(path), found, places)
 
 

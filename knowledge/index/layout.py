@@ -28,10 +28,12 @@ SUMMARY = "summary"
 LABELS = "labels"
 GROUPS = "groups"
 """The field with the groups that may read a document; empty or absent: everybody."""
+VERSION = "stated_version"
+"""The field with the version that a document states."""
 SPARSE = (KEYWORDS, SUMMARY, LABELS)
 LISTED = (
     "document", "title", "source", "root", "language", "chunks", "hash", "kind_of_page", "url",
-    GROUPS,
+    GROUPS, VERSION,
 )  # fmt: skip
 """The fields of a document's point that a list needs."""
 
@@ -136,6 +138,7 @@ def read_document(point: Point, chunks: Sequence[Point]) -> StoredDocument | Non
         labels=point.sparse.get(LABELS, _EMPTY),
         chunks=tuple(_read_chunk(chunk) for chunk in present),
         kind=payload.get("kind_of_page", ""),
+        stated_version=payload.get(VERSION, ""),
     )
 
 
@@ -153,6 +156,7 @@ def list_document(point: Point) -> ListedDocument:
         kind=payload.get("kind_of_page", ""),
         url=payload.get("url"),
         groups=tuple(payload.get(GROUPS, ())),
+        stated_version=payload.get(VERSION, ""),
     )
 
 
@@ -175,6 +179,7 @@ def passage(point: Point) -> Passage:
         url=payload.get("url"),
         source=payload["source"],
         language=payload["language"],
+        stated_version=payload.get(VERSION, ""),
     )
 
 
@@ -259,6 +264,7 @@ def _place(document: Document) -> dict[str, Any]:
         "source": document.source,
         "language": document.language,
         **({GROUPS: list(document.groups)} if document.groups else {}),
+        **({VERSION: document.stated_version} if document.stated_version else {}),
     }
 
 

@@ -21,6 +21,7 @@ class ListedDocument:
     kind: str = ""
     url: str | None = None
     groups: tuple[str, ...] = ()
+    stated_version: str = ""
 
     @property
     def file(self) -> str:

@@ -62,6 +62,7 @@ class StoredDocument:
 
     `summary` is the text of its summary and key points, `labels` what its stated metadata
     adds to its text; `words` are the words of the document in lower case; `kind` is a `PageKind`.
+    `version` identifies this state of the document, `stated_version` is the one that it states.
     """
 
     document_id: str
@@ -76,6 +77,7 @@ class StoredDocument:
     labels: SparseText
     chunks: tuple[StoredChunk, ...]
     kind: str = ""
+    stated_version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,7 @@ class Passage:
     url: str | None
     source: str
     language: str
+    stated_version: str = ""
 
 
 class ReadableIndex(Protocol):

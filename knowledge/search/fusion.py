@@ -21,6 +21,8 @@ _CANDIDATES = 400
 _FOUND_BY = 30
 # Of one page, hits and candidates are this many chunks at most.
 _HITS = 5
+LEFT_OUT = -1e30
+"""The score of a chunk that takes no part in a search."""
 _KEPT = 20
 
 
@@ -58,6 +60,14 @@ def weigh_kinds(mirror: Mirror, total: Floats, query: Query, weights: Weights) -
     return weighed
 
 
+def leave_out(mirror: Mirror, total: Floats, documents: Sequence[int]) -> Floats:
+    """Return the scores; chunks of these documents have the least possible one."""
+    if not documents:
+        return total
+    chosen: Floats = np.where(np.isin(mirror.document_of, documents), np.float32(LEFT_OUT), total)
+    return chosen
+
+
 def pages(
     mirror: Mirror,
     total: Floats,
@@ -71,7 +81,7 @@ def pages(
     best = _best(total, _CANDIDATES + len(without))
     columns = (best.tolist(), total[best].tolist(), mirror.document_of[best].tolist())
     for chunk, score, document in zip(*columns, strict=True):
-        if chunk not in without:
+        if chunk not in without and score > LEFT_OUT:
             by_document.setdefault(document, []).append(RankedChunk(chunk, score))
     by_page: dict[int, list[int]] = {}
     for document in by_document:

@@ -15,6 +15,7 @@ from knowledge.index.bm25 import TermNumbers
 from knowledge.index.port import Floats, SparseText, StoredDocument
 from knowledge.index.terms import terms
 from knowledge.search.postings import Packed, Postings, Rows, pack
+from knowledge.search.versions import PageVersion, PageVersions
 
 _MOST_ROOTS = 50
 _NUMBERING = re.compile(r"^(?:[^\W\d]+\s+)?(?:\d+(?:\.\d+)*[a-z]?|[IVXLC]+)[.):]?\s+(?=\S)")
@@ -41,6 +42,7 @@ class MirrorEntry:
     summary: Packed
     labels: Packed
     kind: str = ""
+    stated_version: str = ""
 
 
 def entry(document: StoredDocument, numbers: TermNumbers) -> MirrorEntry:
@@ -51,7 +53,7 @@ def entry(document: StoredDocument, numbers: TermNumbers) -> MirrorEntry:
     names = list(_names(document, paths, sections))
     return MirrorEntry(
         document_id=document.document_id,
-        page=document.page,
+        page=f"{document.page}\n{document.stated_version}",
         language=document.language,
         title=document.title,
         crumbs=document.crumbs,
@@ -67,6 +69,7 @@ def entry(document: StoredDocument, numbers: TermNumbers) -> MirrorEntry:
         summary=pack([document.summary]),
         labels=pack([document.labels]),
         kind=document.kind,
+        stated_version=document.stated_version,
     )
 
 
@@ -110,6 +113,12 @@ class Mirror:
             for kind in sorted({entry.kind for entry in entries} - {""})
         }
         self._titles: frozenset[str] | None = None
+        self.versions = PageVersions(
+            [
+                PageVersion(entry.page.partition("\n")[0], entry.language, entry.stated_version)
+                for entry in entries
+            ]
+        )
 
     def __len__(self) -> int:
         return len(self.points)

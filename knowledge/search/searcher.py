@@ -166,9 +166,12 @@ class LevelSearcher:
         request: SearchRequest,
     ) -> _Found:
         scores = levels.score(mirror, query, self._weights)
+        total = fusion.weigh_kinds(mirror, fusion.fuse(scores), query, self._weights)
         ranked = fusion.pages(
             mirror,
-            fusion.weigh_kinds(mirror, fusion.fuse(scores), query, self._weights),
+            fusion.leave_out(
+                mirror, total, mirror.versions.find_others((request.question, request.text))
+            ),
             best_chunks=self._weights.best_chunks,
             language=asked.language,
             without=mirror.chunks_named(request.exclude),

@@ -17,7 +17,18 @@ from knowledge.errors import IndexOwned
 
 ACTIONS = ("list", "show", "remove")
 EXIT_NOTHING_FOUND = 3
-_SHOWN = ("id", "title", "file", "root", "url", "language", "kind", "chunks")
+_SHOWN = (
+    "id",
+    "title",
+    "file",
+    "root",
+    "url",
+    "language",
+    "kind",
+    "chunks",
+    "stated_version",
+    "groups",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

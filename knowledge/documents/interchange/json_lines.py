@@ -20,6 +20,7 @@ from knowledge.documents.errors import (
 )
 from knowledge.documents.markup import markdown
 from knowledge.documents.metadata.front_matter import parse_stated_groups
+from knowledge.documents.metadata.stated_version import parse_stated_version
 from knowledge.documents.page import Block, BlockKind, Page, Prepared
 
 _MOST_ITEMS = 10_000
@@ -129,9 +130,11 @@ def _with_claims(page: Page, record: Record, key: str) -> Page:
         raise WrongFormatError(f"expected a text under {key!r}, found {record[key]!r:.60}")
     crumbs = tuple(_label(crumb) for crumb in _texts(record, "crumbs"))
     title = _label(_text(record, "title")) or page.title
+    version = parse_stated_version(record.get("version")) or page.version
     return replace(
         page,
-        id=name if key == "id" else None,
+        id=_identify(name, version, record, key),
+        version=version,
         name=_label(_text(record, "page")) or name,
         title=title or (crumbs[-1] if crumbs else _opening(page)),
         crumbs=crumbs,
@@ -139,6 +142,13 @@ def _with_claims(page: Page, record: Record, key: str) -> Page:
         url=_text(record, "url") or page.url,
         groups=_groups(record) or page.groups,
     )
+
+
+def _identify(name: str, version: str, record: Record, key: str) -> str | None:
+    """Return the id that a line states; versions of one page differ in theirs."""
+    if key == "id":
+        return name
+    return f"{name}@{version}" if version else None
 
 
 def _groups(record: Record) -> tuple[str, ...]:

@@ -60,6 +60,7 @@ def read_text(text: str, source: str, warnings: tuple[str, ...] = ()) -> Page:
         language=front.language,
         url=front.url,
         groups=front.groups,
+        version=front.version,
         warnings=(*warnings, *front.warnings, *note_on_hidden(markup.hidden_words)),
     )
 

@@ -1,12 +1,13 @@
 """Reads what a page says of itself before it begins: a small mapping in YAML."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import yaml
 
 from envelope.question import parse_groups
 from knowledge.documents.decoding import clean_text
+from knowledge.documents.metadata.stated_version import parse_stated_version
 
 MAX_CHARACTERS = 16_384
 _FENCED = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -29,6 +30,7 @@ class FrontMatter:
     keywords: tuple[str, ...] = ()
     language: str | None = None
     url: str | None = None
+    version: str = ""
     groups: tuple[str, ...] = ()
     unclear_groups: str = ""
     warnings: tuple[str, ...] = ()
@@ -60,7 +62,21 @@ def take(text: str) -> tuple[FrontMatter, str]:
         kind = type(stated).__name__
         warning = f"front matter was ignored: expected a mapping, found {kind}"
         return _ignore(found[1], warning), rest
-    return _from_mapping(stated), rest
+    return replace(_from_mapping(stated), version=_find_version(found[1])), rest
+
+
+def _find_version(stated: str) -> str:
+    """Return the version as it is written: YAML would read `1.10` as the number 1.1."""
+    node = yaml.compose(stated, _PlainLoader)
+    pairs = node.value if isinstance(node, yaml.MappingNode) else []
+    values = (
+        value.value
+        for key, value in pairs
+        if isinstance(key, yaml.ScalarNode)
+        and key.value.casefold() == "version"
+        and isinstance(value, yaml.ScalarNode)
+    )
+    return parse_stated_version(clean_text(next(values, "")))
 
 
 def _without_front_matter(text: str) -> FrontMatter:

@@ -334,4 +334,5 @@ def make_hit(passage: Passage, score: float, levels: tuple[str, ...]) -> Hit:
         language=passage.language,
         score=round(score, 6),
         levels=levels,
+        version=passage.stated_version,
     )
