@@ -8,7 +8,7 @@ from broker.replies.result_list import Result
 from broker.values import Fields
 from envelope.question import Question
 from gateway.answer import Answer
-from gateway.chat.intake.chat_groups import ChatGroups
+from gateway.chat.chat_groups import ChatGroups
 from gateway.port import Feedback
 
 CLAIM_SECONDS = 86_400

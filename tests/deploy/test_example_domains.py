@@ -1,4 +1,4 @@
-"""The product has no domain of its own: settings and documents alone make an assistant of one."""
+"""The product has no domain built in: settings and documents alone make an assistant of one."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -7,7 +7,7 @@ from pathlib import Path
 from config.errors import SettingsError
 from deploy.chat_channels import CHAT_CHANNELS
 from envelope.question import parse_groups
-from gateway.chat.intake.chat_groups import ChatGroups
+from gateway.chat.chat_groups import ChatGroups
 
 _TABLES = frozenset({"people", "places"})
 

@@ -6,7 +6,7 @@ import pytest
 
 from config.errors import SettingsError
 from deploy.assembly.gateways.chat_group_file import read_chat_groups
-from gateway.chat.intake.chat_groups import ChatGroups
+from gateway.chat.chat_groups import ChatGroups
 
 FILE = """
 [slack.people]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from envelope.question import Question
-from gateway.chat.intake.chat_groups import ChatGroups
+from gateway.chat.chat_groups import ChatGroups
 from gateway.limits.people import PersonLimits
 from gateway.telegram.audience import TelegramAudience
 from tests.support.chat_harness import ANSWER, AT_ONCE, TEXTS
