@@ -1,4 +1,4 @@
-"""An end without an answer tells its true reason over HTTP, with the pages that were found."""
+"""An end without an answer reports its true reason over HTTP, with the pages that were found."""
 
 from envelope.role import Role
 from tests.support.held_answer import DEADLINE_SECONDS, PAGE, hold_answer
