@@ -47,7 +47,11 @@ _EARLY_ENDS = {
 }
 _LIMITS_OF_REFUSALS = {"round_limit": "rounds_reached", "research_limit": "searches_reached"}
 """The text before a refusal at a limit, by the reason of the end."""
-_OUT_OF_TIME = frozenset({"deadline", "total_time_limit"})
+_APOLOGIES = {
+    **dict.fromkeys(("deadline", "total_time_limit"), "deadline"),
+    "process_count_limit": "steps_reached",
+}
+"""The text of an end without an answer, by its reason; "apology" for any other."""
 DEAD_LETTER = "dead_letter"
 """The termination reason of a question that no process could work on."""
 _EARLY_END = "fault_reached"
@@ -286,7 +290,7 @@ def _apology(envelope: Envelope, texts: ReplyTexts, termination_reason: str = ""
     """
     language = language_of(envelope.payload)
     reference = texts.text("reference", language, reference=envelope.message_id)
-    key = "deadline" if termination_reason in _OUT_OF_TIME else "apology"
+    key = _APOLOGIES.get(termination_reason, "apology")
     pages = list_nearest_pages(_find_nearest(envelope.payload))
     text = f"{texts.text(key, language)}\n\n{reference}"
     if pages:

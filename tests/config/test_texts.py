@@ -38,6 +38,7 @@ def test_no_language_is_left_in_english(language: str, key: str) -> None:
         "exit",
         "apology",
         "deadline",
+        "steps_reached",
         "superseded",
         "clarify_again",
         "refused_out_of_scope",

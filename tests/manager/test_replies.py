@@ -263,9 +263,14 @@ def test_a_refusal_at_a_limit_names_the_limit(reason: str, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("reason", "key"),
-    [("deadline", "deadline"), ("total_time_limit", "deadline"), ("search_failed", "apology")],
+    [
+        ("deadline", "deadline"),
+        ("total_time_limit", "deadline"),
+        ("process_count_limit", "steps_reached"),
+        ("search_failed", "apology"),
+    ],
 )
-def test_an_end_without_an_answer_distinguishes_a_lack_of_time_from_a_fault(
+def test_an_end_without_an_answer_distinguishes_a_limit_from_a_fault(
     reason: str, key: str
 ) -> None:
     decision = Decision("row", (), {}, None, termination_reason=reason)
