@@ -17,7 +17,7 @@ Cosines mean something else in every embedding model: those of one that is not i
 nothing here, and neither do those that a failed model never gave. Then weights decide that were
 fitted without them, on words and places alone.
 
-The modules of `knowledge.search.evidence` and `knowledge.wording`
+The modules of `knowledge.search.evidence`
 define the features. One that is missing counts as 0.
 """
 

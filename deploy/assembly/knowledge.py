@@ -13,6 +13,7 @@ from config.settings import Settings
 from deploy.assembly.data_folder import protect_data_folder
 from knowledge.answerability import is_calibrated
 from knowledge.embedding import Embedder, LocalEmbedder, local_embedder
+from knowledge.embedding_forms import TextForms, find_forms
 from knowledge.errors import EmbeddingFailed
 from knowledge.index.port import Index
 from knowledge.search.question_vectors import QuestionVectors
@@ -106,8 +107,21 @@ def make_embedder(settings: Settings) -> Embedder:
     if settings.has_vendor_embedding:
         from deploy.assembly.models import VendorEmbedding, make_registry
 
-        return QuestionVectors(VendorEmbedding(make_registry(settings).embedder(name)))
-    return local_embedder(name)
+        model = make_registry(settings).embedder(name, settings.embedding_dimensions)
+        return QuestionVectors(VendorEmbedding(model, choose_forms(settings)))
+    return local_embedder(
+        name, dimensions=settings.embedding_dimensions, forms=choose_forms(settings)
+    )
+
+
+def choose_forms(settings: Settings) -> TextForms:
+    """Return the forms of questions and documents: of the settings, or by the model's name."""
+    known = find_forms(settings.embedding_model.rpartition("@")[0] or settings.embedding_model)
+    question, document = settings.embedding_question_prefix, settings.embedding_document_prefix
+    return TextForms(
+        known.question if question is None else question,
+        known.document if document is None else document,
+    )
 
 
 def make_searcher(settings: Settings, index: Index, embedder: Embedder) -> LevelSearcher:
@@ -124,6 +138,7 @@ async def open_index(settings: Settings, embedder: Embedder) -> Index:
         assistant=settings.assistant,
         embedding=embedder.name,
         dimensions=embedder.dimensions,
+        forms=embedder.forms,
     )
     if settings.qdrant_url is not None:
         from knowledge.index.server import open_server

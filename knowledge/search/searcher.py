@@ -30,13 +30,13 @@ from knowledge.search.corpus import Corpora, Corpus, is_known
 from knowledge.search.evidence.conversation_features import conversation
 from knowledge.search.evidence.search_features import features
 from knowledge.search.evidence.word_evidence import make_no_evidence
+from knowledge.search.evidence.wording import wording
 from knowledge.search.fusion import RankedChunk, RankedPage
 from knowledge.search.levels import Scores
 from knowledge.search.mirror import Mirror
 from knowledge.search.query import Query, Wordings, combine_vectors, make_query, wordings
 from knowledge.search.spelling import apply_corrections
 from knowledge.search.weights import Weights
-from knowledge.wording import wording
 
 _NOTHING = Findings(hits=(), quality="poor", answerability=0.0, coverage=0.0, ambiguity=0.0)
 _PLACES = 5
@@ -79,7 +79,7 @@ class LevelSearcher:
     async def warm(self) -> None:
         """Read the index and load the embedding model now rather than at the first question."""
         await self._corpora.read(())
-        await self._embedder.embed(["warm"])
+        await self._embedder.embed_questions(["warm"])
 
     async def search(self, request: SearchRequest) -> Findings:
         for last in (False, False, True):
@@ -149,7 +149,7 @@ class LevelSearcher:
         if by_words:
             return query, False
         try:
-            vectors = await self._embedder.embed(asked.embedded)
+            vectors = await self._embedder.embed_questions(asked.embedded)
         except EmbeddingFailed:
             return query, True
         alone = np.asarray(vectors[0], dtype=np.float32)

@@ -4,7 +4,7 @@ import pytest
 
 from knowledge.answerability import assess, assess_by_words, find_assess
 from knowledge.port import SearchRequest
-from knowledge.wording import wording
+from knowledge.search.evidence.wording import wording
 
 FOUND = {
     "dense1": 0.7,
