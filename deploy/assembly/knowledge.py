@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import structlog
 
 from config.settings import Settings
+from deploy.assembly.calibration import log_uncalibrated
 from deploy.assembly.data_folder import protect_data_folder
-from knowledge.answerability import is_calibrated
 from knowledge.embedding import Embedder, LocalEmbedder, local_embedder
 from knowledge.embedding_forms import TextForms, find_forms
 from knowledge.errors import EmbeddingFailed
@@ -83,8 +83,6 @@ async def open_knowledge(settings: Settings, *, alone: bool = False) -> AsyncIte
     Raises `IndexOwned` when another process owns one.
     """
     embedder = make_embedder(settings)
-    if not is_calibrated(embedder.name):
-        log.warning("embedding_model_not_calibrated", embedding=embedder.name)
     async with AsyncExitStack() as stack:
         first, *further = settings.of_assistants()
         others = {
@@ -98,6 +96,7 @@ async def open_knowledge(settings: Settings, *, alone: bool = False) -> AsyncIte
 async def _open_one(settings: Settings, embedder: Embedder, stack: AsyncExitStack) -> Knowledge:
     index = await open_index(settings, embedder)
     stack.push_async_callback(index.close)
+    await log_uncalibrated(index)
     return Knowledge(index, embedder, make_searcher(settings, index, embedder))
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from knowledge.document import Document
 from knowledge.errors import IndexMismatch
 from knowledge.index import layout
+from knowledge.index.calibration import Calibrations
 from knowledge.index.engine import Engine
 from knowledge.index.index_reader import IndexReader
 from knowledge.index.layout import Layout, Point
@@ -78,6 +79,11 @@ class QdrantIndex(IndexReader):
             return str(self._changes)
         found = await self._engine.retrieve([layout.manifest_identity()])
         return str(found[0].payload["revision"]) if found else ""
+
+    async def put_calibrations(self, calibrations: Calibrations) -> None:
+        async with self._writing:
+            await self._engine.upsert([layout.calibration_point(calibrations)])
+            await self._write_manifest()
 
     async def close(self) -> None:
         await self._engine.close()

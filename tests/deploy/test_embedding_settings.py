@@ -1,5 +1,6 @@
 """The embedder of the settings, before a server that is compatible with OpenAI's."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,9 +8,15 @@ from pydantic import SecretStr
 
 from config.models.vendor_settings import CompatibleServer
 from config.settings import Settings
+from deploy.assembly.calibration import calibrate
 from deploy.assembly.knowledge import choose_forms, make_embedder
 from deploy.assembly.models import VendorEmbedding, make_registry
+from knowledge.calibration.learning import LEAST_CHUNKS
 from knowledge.errors import EmbeddingFailed
+from knowledge.index.calibration import Calibration
+from knowledge.index.embedded import open_embedded
+from knowledge.index.qdrant import Identity
+from tests.knowledge.searching.conftest import WordEmbedder, document
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.model_server import ModelServer, running_server
 
@@ -65,3 +72,25 @@ async def test_an_empty_prefix_of_the_settings_replaces_that_of_the_table() -> N
 def test_the_shipped_model_has_one_length() -> None:
     with pytest.raises(EmbeddingFailed, match="expected EMBEDDING_DIMENSIONS=384"):
         make_embedder(Settings(_env_file=None, embedding_dimensions=64))
+
+
+async def test_a_calibration_that_fails_is_said_and_the_previous_one_stays(tmp_path: Path) -> None:
+    embedder = WordEmbedder()
+    index = await open_embedded(tmp_path, Identity("t", "desk", embedder.name, embedder.dimensions))
+    present = {"en": Calibration(slope=1.0, offset=0.0, separation=1.0, chunks=1)}
+    texts = [f"Rule {word} of the house is kept by all." for word in map(str, range(LEAST_CHUNKS))]
+    try:
+        await index.put(document("rules", *texts), await embedder.embed(texts), "root")
+        await index.put_calibrations(present)
+        embedder.fails = True
+        notes = await calibrate(index, embedder)
+        kept = dict(await index.calibrations())
+        embedder.fails = False
+        await calibrate(index, embedder)
+        learned = dict(await index.calibrations())
+    finally:
+        await index.close()
+
+    assert notes == (("EMBEDDING_MODEL=words", "it could not be calibrated: out of order"),)
+    assert kept == present
+    assert learned["en"].chunks == LEAST_CHUNKS
