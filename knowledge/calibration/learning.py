@@ -26,7 +26,7 @@ LEAST_CHUNKS = 20
 """With fewer chunks in a language nothing is learned: words alone decide there."""
 MOST_CHUNKS = 4_000
 PASSAGES = 400
-REFERENCES = (0.196, 0.415, 0.692)
+REFERENCES = (0.196, 0.402, 0.690)
 """The best cosines of foreign, shuffled and own queries with the shipped model."""
 WEIGHTS = (0.25, 1.0, 1.0)
 GROWTH = 1.2
