@@ -20,7 +20,7 @@ from knowledge.calibration.queries import GeneratedQueries, generate_queries, ha
 from knowledge.document import Chunk
 from knowledge.index.calibration import Calibration, Calibrations
 from knowledge.index.listing import ListedDocument
-from knowledge.index.port import Floats, Passage, StoredDocument
+from knowledge.index.port import Floats, Passage, ReadableIndex
 
 LEAST_CHUNKS = 20
 """With fewer chunks in a language nothing is learned: words alone decide there."""
@@ -33,16 +33,6 @@ GROWTH = 1.2
 """By which factor the chunks of a language may change before it is learned again."""
 
 _DOCUMENTS_AT_ONCE = 64
-
-
-class ReadableIndex(Protocol):
-    """The part of an index that is read; `knowledge.index.port` documents the methods."""
-
-    async def list_documents(self) -> Sequence[ListedDocument]: ...
-
-    async def load(self, document_ids: Sequence[str]) -> Sequence[StoredDocument]: ...
-
-    async def passages(self, points: Sequence[str]) -> Mapping[str, Passage]: ...
 
 
 class QuestionEmbedder(Protocol):
