@@ -98,7 +98,7 @@ async def test_embedding_is_recorded_with_the_usage_that_is_known(
     ]
 
 
-async def test_a_vendor_is_told_whether_it_embeds_questions_or_documents(
+async def test_a_request_states_whether_it_embeds_questions_or_documents(
     server: ModelServer, dialect: Dialect, embedder: VectorModel
 ) -> None:
     server.will_send(*[dialect.vectors([vector(dialect, 1)])] * 2)

@@ -14,7 +14,7 @@ def test_cosines_are_rescaled_and_everything_else_stays() -> None:
     assert features["dense1"] == 0.8
 
 
-def test_a_model_that_does_not_tell_foreign_questions_apart_is_not_used() -> None:
+def test_a_model_that_confuses_foreign_and_own_questions_is_not_used() -> None:
     assert LINE.is_usable
     assert not Calibration(slope=2.0, offset=-1.0, separation=0.89, chunks=50).is_usable
     assert not Calibration(slope=-0.1, offset=0.5, separation=0.95, chunks=50).is_usable
