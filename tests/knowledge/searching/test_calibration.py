@@ -10,7 +10,7 @@ from knowledge.index.qdrant import Identity
 from knowledge.port import CALIBRATION, Findings, SearchRequest
 from knowledge.search.searcher import LevelSearcher
 from tests.knowledge.calibration.test_learning import ScaledEmbedder
-from tests.knowledge.searching.conftest import DIMENSIONS, document
+from tests.knowledge.searching.conftest import DIMENSIONS, WordEmbedder, document
 
 LIBRARY = (
     document("priority", "Urgent messages overtake others in the queue."),
