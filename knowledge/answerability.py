@@ -13,19 +13,22 @@ separate the collections (their size, the length of their questions) were left o
   chunk, and not by chance: there likeness alone refuses short questions and codes ("error 4029").
   In large collections words of any question stand together somewhere, and likeness decides.
 
-Cosines mean something else in every embedding model: those of one that is not in `CALIBRATED` say
-nothing here, and neither do those that a failed model never gave. Then weights decide that were
-fitted without them, on words and places alone.
+Cosines mean something else in every embedding model and language. The weights were fitted on those
+of the shipped model on English documents, `CALIBRATED`. Those of another model are brought to its
+scale by a calibration that ingestion learns from the documents, see `knowledge.calibration`. Where
+there is none, they say nothing here, and neither do those that a failed model never gave. Then
+weights decide that were fitted without them, on words and places alone.
 
-The modules of `knowledge.search.evidence` and `knowledge.wording`
+The modules of `knowledge.search.evidence`
 define the features. One that is missing counts as 0.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from knowledge.embedding import DEFAULT
+from knowledge.index.calibration import Calibrations
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +46,11 @@ class Assessment:
 
 Assess = Callable[[Mapping[str, float]], Assessment]
 
-CALIBRATED = frozenset({DEFAULT})
-"""The embedding models, by the name of their embedder, on whose cosines the weights were fitted."""
+CALIBRATED = DEFAULT, "en"
+"""The embedding model, by the name of its embedder, and the language that the weights fit."""
 UNCALIBRATED_NOTE = (
     "it is not calibrated: how alike texts are for it decides nothing about what the documents "
-    "cover or answer; words alone decide, less well"
+    "cover or answer; words alone decide, less well; ingest the documents to calibrate it"
 )
 
 
@@ -123,14 +126,25 @@ _HARDLY_ANY = 20
 _ENOUGH_WORDS = 0.35
 
 
-def is_calibrated(embedding: str) -> bool:
-    """Return whether the cosines of an embedding model can be judged."""
-    return embedding in CALIBRATED
+def find_uncalibrated(
+    embedding: str, languages: Iterable[str], calibrations: Calibrations
+) -> tuple[str, ...]:
+    """Return the languages of the documents in which the cosines of a model decide nothing."""
+    return tuple(
+        language
+        for language in languages
+        if find_assess(embedding, language, calibrations) is assess_by_words
+    )
 
 
-def find_assess(embedding: str) -> Assess:
-    """Return what may judge the searches of an embedding model: its cosines, or words alone."""
-    return assess if is_calibrated(embedding) else assess_by_words
+def find_assess(embedding: str, language: str, calibrations: Calibrations) -> Assess:
+    """Return what may judge searches in a language of the documents: cosines, or words alone."""
+    if (embedding, language) == CALIBRATED:
+        return assess
+    calibration = calibrations.get(language)
+    if calibration is None or not calibration.is_usable:
+        return assess_by_words
+    return lambda features: assess(calibration.rescale(features))
 
 
 def assess(features: Mapping[str, float]) -> Assessment:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from knowledge.embedding_forms import NO_FORMS, TextForms, find_forms
 from knowledge.errors import EmbeddingFailed
 
 if TYPE_CHECKING:
@@ -44,26 +45,44 @@ _SUFFIX = "@fastembed"
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors of `dimensions` numbers, L2-normalised."""
+    """Turns texts into vectors of `dimensions` numbers, L2-normalised.
+
+    `forms` names how the model embeds questions and documents differently, see
+    `knowledge.embedding_forms`; empty: it does not. An index keeps it with the model's name.
+    """
 
     name: str
     dimensions: int
+    forms: str
 
-    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
+    async def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
+
+    async def embed_questions(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
 
 
 class LocalEmbedder:
     """A model on this machine, loaded when first used; raises `EmbeddingFailed`."""
 
-    def __init__(self, name: str, dimensions: int, load: Callable[[], "Encode"]) -> None:
+    def __init__(
+        self,
+        name: str,
+        dimensions: int,
+        load: Callable[[], "Encode"],
+        forms: TextForms = NO_FORMS,
+    ) -> None:
         self.name = name
         self.dimensions = dimensions
+        self.forms = forms.name
+        self._forms = forms
         self._load = load
         self._encode: Encode | None = None
         self._loading = threading.Lock()
 
-    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        return await asyncio.to_thread(self._embed, list(texts))
+    async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
+        return await asyncio.to_thread(self._embed, self._forms.make_documents(texts))
+
+    async def embed_questions(self, texts: Sequence[str]) -> list[list[float]]:
+        return await asyncio.to_thread(self._embed, self._forms.make_questions(texts))
 
     def warm(self) -> None:
         """Load the model now, in the calling thread."""
@@ -94,12 +113,25 @@ class LocalEmbedder:
 Encode = Callable[[list[str]], Matrix]
 
 
-def local_embedder(name: str = DEFAULT) -> LocalEmbedder:
-    """Return the embedder of that name: the shipped one, or `MODEL@fastembed`."""
+def local_embedder(
+    name: str = DEFAULT, *, dimensions: int | None = None, forms: TextForms | None = None
+) -> LocalEmbedder:
+    """Return the embedder of that name: the shipped one, or `MODEL@fastembed`.
+
+    `forms` replaces the forms of the table. Raises `EmbeddingFailed` when `dimensions` is not the
+    length of the model's vectors.
+    """
     model = name.removesuffix(_SUFFIX)
-    if model.removeprefix("sentence-transformers/") == DEFAULT:
-        return LocalEmbedder(DEFAULT, _DIMENSIONS, _load_shipped)
-    return LocalEmbedder(name, _dimensions_of(model), lambda: _load_fastembed(model))
+    is_shipped = model.removeprefix("sentence-transformers/") == DEFAULT
+    known = _DIMENSIONS if is_shipped else _dimensions_of(model)
+    if dimensions not in (None, known):
+        raise EmbeddingFailed(
+            f"expected EMBEDDING_DIMENSIONS={known} for {name!r}, or none, found {dimensions}"
+        )
+    chosen = find_forms(model) if forms is None else forms
+    if is_shipped:
+        return LocalEmbedder(DEFAULT, known, _load_shipped, chosen)
+    return LocalEmbedder(name, known, lambda: _load_fastembed(model), chosen)
 
 
 def _load_shipped() -> Encode:

@@ -61,11 +61,12 @@ class WritableIndex(Protocol):
 
 
 class NamedEmbedder(Protocol):
-    """Embeds texts; `name` is the name of the model."""
+    """Embeds texts; `name` is the name of the model, `forms` how it embeds documents."""
 
     name: str
+    forms: str
 
-    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
+    async def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
 
 
 class Describer(Protocol):
@@ -325,7 +326,8 @@ class _Ingestion:
         ]
         vectors: list[Sequence[float]] = []
         for start in range(0, len(texts), CHUNKS_PER_BATCH):
-            vectors.extend(await self._embedder.embed(texts[start : start + CHUNKS_PER_BATCH]))
+            part = texts[start : start + CHUNKS_PER_BATCH]
+            vectors.extend(await self._embedder.embed_documents(part))
         for document in documents:
             own, vectors = vectors[: len(document.chunks)], vectors[len(document.chunks) :]
             await self._index.put(document, own, root)

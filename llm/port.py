@@ -82,9 +82,15 @@ class Model(Protocol):
 
 
 class VectorModel(Protocol):
-    """Turns texts into vectors of `dimensions` numbers, L2-normalised."""
+    """Turns texts into vectors of `dimensions` numbers, L2-normalised.
+
+    `forms` names how it embeds questions and documents differently; empty: it does not.
+    """
 
     name: str
     dimensions: int
+    forms: str
 
-    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
+    async def embed(
+        self, texts: Sequence[str], *, are_questions: bool = False
+    ) -> Sequence[Sequence[float]]: ...

@@ -22,7 +22,7 @@ from llm.vendors.catalogue import (
     load_client,
     vendors_by_name,
 )
-from llm.vendors.embeddings import VendorEmbedder, dimensions_of
+from llm.vendors.embeddings import VendorEmbedder, choose_size
 from llm.vendors.model_names import ModelName, parse_models
 from llm.vendors.model_transport import EMBEDDING_RETRIES, RetryRules, Transport
 from llm.vendors.vendor_model import VendorModel
@@ -67,7 +67,7 @@ class Registry:
         self._clock = clock
         self._local: dict[str, Model | None] = {"offline": OfflineModel(), "scripted": scripted}
         self._links: dict[ModelName, ChainLink] = {}
-        self._embedders: dict[ModelName, VendorEmbedder] = {}
+        self._embedders: dict[tuple[ModelName, int | None], VendorEmbedder] = {}
 
     def model(
         self, setting: str, stores: AnswerStores | None = None, *, last_resort: str = ""
@@ -111,28 +111,32 @@ class Registry:
             return chain
         return StoredModel(chain, stores.calls, prompts=self._prompts, cache=stores.cache)
 
-    def embedder(self, setting: str) -> VectorModel:
-        """Return the embedder of a setting such as `text-embedding-3-small@openai`."""
+    def embedder(self, setting: str, dimensions: int | None = None) -> VectorModel:
+        """Return the embedder of a setting such as `text-embedding-3-small@openai`.
+
+        `dimensions` is the length of its vectors if it is not the model's usual one.
+        """
         [name, *_] = parse_models(setting, self._vendors)
         if name.is_local:
             known = sorted(embedding_dimensions(self._vendors.values()))
             raise UnknownProvider(
                 f"expected an embedding model such as {' or '.join(known)}, found {setting!r}"
             )
-        if name not in self._embedders:
+        key = name, dimensions
+        if key not in self._embedders:
             vendor, access = self._find_access(name)
-            dimensions = dimensions_of(name.model)
-            wire = load_client(vendor).make_embeddings(name.model, vendor, access)
+            size = choose_size(name.model, dimensions)
+            wire = load_client(vendor).make_embeddings(name.model, vendor, access, size.requested)
             transport = Transport(
                 str(name), self._timeout_seconds, self._embedding_retries, self._limiter
             )
-            self._embedders[name] = VendorEmbedder(
+            self._embedders[key] = VendorEmbedder(
                 transport=transport,
                 wire=wire,
-                dimensions=dimensions,
+                dimensions=size.dimensions,
                 prices=PriceSource(vendor.price_name, access.base_url),
             )
-        return self._embedders[name]
+        return self._embedders[key]
 
     async def close(self) -> None:
         """Close the connections of every vendor."""

@@ -30,6 +30,21 @@ class ModelSettings(BaseModel):
     embedding_model: str = Field(
         "all-MiniLM-L6-v2", description="embeds documents and questions; the default ships with us"
     )
+    embedding_dimensions: int | None = Field(
+        None,
+        ge=1,
+        le=65_536,
+        description="length of the vectors; unset: that of the model. Models that can return "
+        "fewer numbers are asked for this many; a model that is not in the table needs it",
+    )
+    embedding_question_prefix: str | None = Field(
+        None,
+        description="text before every question that is embedded; unset: by the model's name",
+    )
+    embedding_document_prefix: str | None = Field(
+        None,
+        description="text before every passage that is embedded; unset: by the model's name",
+    )
     model_limits: dict[str, ModelLimit] = Field(
         {}, description="requests and tokens a minute per `model@provider` (JSON)"
     )

@@ -12,6 +12,7 @@ from uuid import uuid4
 from broker.ports import Broker
 from broker.values import Delivery, Fields, Finish, Settlement, Submission
 from config.settings import Settings
+from deploy.assembly.calibration import calibrate
 from deploy.assembly.indexed_documents import DOCUMENTS, act_on_documents
 from deploy.assembly.knowledge import Knowledge
 from deploy.assembly.languages import language_of, make_detector
@@ -21,7 +22,6 @@ from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.question import Question, qualify_conversation
 from envelope.role import Role
-from knowledge.answerability import UNCALIBRATED_NOTE, is_calibrated
 from knowledge.errors import KnowledgeError
 from knowledge.ingestion_report import IngestionResult, PlainReport, Report
 
@@ -52,10 +52,6 @@ async def ingest_here(
     from knowledge.ingestion import ingest
     from knowledge.isolation.reader_process import ReaderProcess
 
-    notes: tuple[tuple[str, str], ...] = ()
-    if not is_calibrated(knowledge.embedder.name):
-        notes = ((f"EMBEDDING_MODEL={knowledge.embedder.name}", UNCALIBRATED_NOTE),)
-        report.record_warning(*notes[0])
     with ReaderProcess(reading_limits(settings)) as reader, ExitStack() as stack:
         result = await ingest(
             [_open_source(settings, source, stack) for source in sources],
@@ -67,6 +63,9 @@ async def ingest_here(
             language_of=language_of(settings, make_detector(settings)),
             default_language=settings.default_language,
         )
+    notes = await calibrate(knowledge.index, knowledge.embedder)
+    for source, reason in notes:
+        report.record_warning(source, reason)
     return replace(result, warned=(*notes, *result.warned))
 
 

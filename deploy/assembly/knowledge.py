@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import structlog
 
 from config.settings import Settings
+from deploy.assembly.calibration import log_uncalibrated
 from deploy.assembly.data_folder import protect_data_folder
-from knowledge.answerability import is_calibrated
 from knowledge.embedding import Embedder, LocalEmbedder, local_embedder
+from knowledge.embedding_forms import TextForms, find_forms
 from knowledge.errors import EmbeddingFailed
 from knowledge.index.port import Index
 from knowledge.search.question_vectors import QuestionVectors
@@ -82,8 +83,6 @@ async def open_knowledge(settings: Settings, *, alone: bool = False) -> AsyncIte
     Raises `IndexOwned` when another process owns one.
     """
     embedder = make_embedder(settings)
-    if not is_calibrated(embedder.name):
-        log.warning("embedding_model_not_calibrated", embedding=embedder.name)
     async with AsyncExitStack() as stack:
         first, *further = settings.of_assistants()
         others = {
@@ -97,6 +96,7 @@ async def open_knowledge(settings: Settings, *, alone: bool = False) -> AsyncIte
 async def _open_one(settings: Settings, embedder: Embedder, stack: AsyncExitStack) -> Knowledge:
     index = await open_index(settings, embedder)
     stack.push_async_callback(index.close)
+    await log_uncalibrated(index)
     return Knowledge(index, embedder, make_searcher(settings, index, embedder))
 
 
@@ -106,8 +106,21 @@ def make_embedder(settings: Settings) -> Embedder:
     if settings.has_vendor_embedding:
         from deploy.assembly.models import VendorEmbedding, make_registry
 
-        return QuestionVectors(VendorEmbedding(make_registry(settings).embedder(name)))
-    return local_embedder(name)
+        model = make_registry(settings).embedder(name, settings.embedding_dimensions)
+        return QuestionVectors(VendorEmbedding(model, choose_forms(settings)))
+    return local_embedder(
+        name, dimensions=settings.embedding_dimensions, forms=choose_forms(settings)
+    )
+
+
+def choose_forms(settings: Settings) -> TextForms:
+    """Return the forms of questions and documents: of the settings, or by the model's name."""
+    known = find_forms(settings.embedding_model.rpartition("@")[0] or settings.embedding_model)
+    question, document = settings.embedding_question_prefix, settings.embedding_document_prefix
+    return TextForms(
+        known.question if question is None else question,
+        known.document if document is None else document,
+    )
 
 
 def make_searcher(settings: Settings, index: Index, embedder: Embedder) -> LevelSearcher:
@@ -124,6 +137,7 @@ async def open_index(settings: Settings, embedder: Embedder) -> Index:
         assistant=settings.assistant,
         embedding=embedder.name,
         dimensions=embedder.dimensions,
+        forms=embedder.forms,
     )
     if settings.qdrant_url is not None:
         from knowledge.index.server import open_server

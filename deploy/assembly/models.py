@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from broker.keys import record_of
 from config.settings import Settings
 from deploy.assembly.assistant_prompts import load_overriding_prompts
+from knowledge.embedding_forms import TextForms
 from knowledge.errors import EmbeddingFailed
 from knowledge.search.question_vectors import QuestionVectors
 from llm.call_scope import current_scope
@@ -114,16 +115,30 @@ def share_vectors(embedder: QuestionVectors, settings: Settings, client: "Redis"
 
 
 class VendorEmbedding:
-    """A vendor's embedder behind the knowledge port: its errors become `EmbeddingFailed`."""
+    """A vendor's embedder behind the knowledge port: its errors become `EmbeddingFailed`.
 
-    def __init__(self, embedder: VectorModel) -> None:
+    `forms` are the texts before questions and documents; a vendor's own forms come in addition.
+    """
+
+    def __init__(self, embedder: VectorModel, forms: TextForms) -> None:
         self.name = embedder.name
         self.dimensions = embedder.dimensions
+        self.forms = "; ".join(filter(None, (embedder.forms, forms.name)))
         self._embedder = embedder
+        self._forms = forms
 
-    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """Return a vector for each text."""
+    async def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """Return a vector for each text of a document."""
+        return await self._embed(self._forms.make_documents(texts), are_questions=False)
+
+    async def embed_questions(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """Return a vector for each text of a question."""
+        return await self._embed(self._forms.make_questions(texts), are_questions=True)
+
+    async def _embed(
+        self, texts: Sequence[str], *, are_questions: bool
+    ) -> Sequence[Sequence[float]]:
         try:
-            return await self._embedder.embed(texts)
+            return await self._embedder.embed(texts, are_questions=are_questions)
         except ModelError as error:
             raise EmbeddingFailed(str(error)) from error

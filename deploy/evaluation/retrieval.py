@@ -57,16 +57,21 @@ class _Remembering:
     def __init__(self, embedder: Embedder) -> None:
         self.name = embedder.name
         self.dimensions = embedder.dimensions
+        self.forms = embedder.forms
         self._embedder = embedder
         self._known: dict[str, Sequence[float]] = {}
         self.remembers = False
 
-    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+    async def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        return await self._embedder.embed_documents(texts)
+
+    async def embed_questions(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         if not self.remembers:
-            return await self._embedder.embed(texts)
+            return await self._embedder.embed_questions(texts)
         missing = [text for text in texts if text not in self._known]
         if missing:
-            self._known.update(zip(missing, await self._embedder.embed(missing), strict=True))
+            vectors = await self._embedder.embed_questions(missing)
+            self._known.update(zip(missing, vectors, strict=True))
         return [self._known[text] for text in texts]
 
 

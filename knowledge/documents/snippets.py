@@ -1,7 +1,8 @@
 """Puts files into a page that its markup refers to, from inside the ingested folder only.
 
-Known are `--8<-- "file"` of MkDocs, in a line or as a block, and `{* file *}`. What cannot be found
-leaves no marker behind, and a warning.
+Known are `--8<-- "file"` of MkDocs, in a line or as a block, `{* file *}`, and `literalinclude` of
+Sphinx and MyST. Only files with a suffix of `TEXT_SUFFIXES` are read, none that is hidden. What
+cannot be found leaves no marker behind, and a warning.
 """
 
 import os
@@ -11,9 +12,20 @@ from pathlib import Path, PurePosixPath
 
 from knowledge.documents.errors import ReadingError
 from knowledge.documents.folder import FoundFile, is_private
+from knowledge.documents.markup import literal_includes
 
 _SUFFIXES = frozenset({".md", ".markdown", ".mdx"})
-_MARKS = (b"--8<--", b"{*")
+_SPHINX_SUFFIXES = frozenset({".rst", ".rest"})
+_MARKS = (b"--8<--", b"{*", literal_includes.MARK)
+_SUFFIX_NAMES = (
+    "md markdown mdx rst txt adoc html css scss csv tsv json json5 jsonl yaml yml toml xml sql "
+    "graphql proto py pyi ipynb js jsx mjs ts tsx vue java kt kts scala groovy gradle go rs c h cc "
+    "cpp hpp cs fs rb php swift dart lua pl r jl ex exs erl hs sh bash zsh fish ps1 bat tf hcl nix "
+    "tpl j2 diff patch"
+)
+TEXT_SUFFIXES = frozenset(f".{name}" for name in _SUFFIX_NAMES.split())
+"""Source code, markup and data that people write. Settings and keys (`.env`, `.ini`, `.conf`,
+`.properties`, `.pem`, `.key`) are not among them, and neither are files without a suffix."""
 _LINE = re.compile(
     r"([ \t]{0,80})-{1,20}8<-{1,20}[ \t]{1,20}[\"']([^\"'\n]{1,500})[\"'][ \t]{0,80}\Z"
 )
@@ -36,14 +48,19 @@ def read_with_snippets(file: FoundFile, warn: Warn) -> bytes:
     it refers to.
     """
     data = file.read()
-    is_page = file.path.suffix.lower() in _SUFFIXES
+    is_page = file.path.suffix.lower() in _SUFFIXES | _SPHINX_SUFFIXES
     if not is_page or not any(mark in data for mark in _MARKS):
         return data
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         return data
-    return "\n".join(_Snippets(file, warn).resolve(text.split("\n"))).encode()
+    snippets = _Snippets(file, warn)
+    lines = text.split("\n")
+    if file.path.suffix.lower() in _SUFFIXES:
+        lines = list(snippets.resolve(lines))
+    included = literal_includes.replace_literal_includes(lines, snippets.find_text)
+    return "\n".join(included).encode()
 
 
 class _Snippets:
@@ -73,16 +90,23 @@ class _Snippets:
     def _find(self, reference: str, indent: str) -> Iterator[str]:
         if reference.startswith(";"):
             return
+        name, _, part = reference.partition(":") if "://" not in reference else (reference, "", "")
+        text = self.find_text(name)
+        if text is None:
+            return
+        yield from (f"{indent}{line}" for line in _take_part(text.split("\n"), part))
+
+    def find_text(self, name: str) -> str | None:
+        """Return the text of a file to which the page refers, or None and warn."""
         self._left -= 1
         if self._left < 0:
             self._warn(f"only {_MOST_SNIPPETS} files are put into a page")
-            return
-        name, _, part = reference.partition(":") if "://" not in reference else (reference, "", "")
-        text = self._read(name)
+            return None
+        is_text = PurePosixPath(name).suffix.lower() in TEXT_SUFFIXES
+        text = self._read(name) if is_text else None
         if text is None:
-            self._warn(f"the file {reference!r}, to which it refers, is not in the folder")
-            return
-        yield from (f"{indent}{line}" for line in _take_part(text.split("\n"), part))
+            self._warn(f"the file {name!r}, to which it refers, is no text file in the folder")
+        return text
 
     def _read(self, name: str) -> str | None:
         for candidate in self._candidates(name):

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from envelope.question import may_read
 from knowledge.index import layout
+from knowledge.index.calibration import Calibrations
 from knowledge.index.engine import Engine
 from knowledge.index.layout import GROUPS, Point
 from knowledge.index.listing import ListedDocument
@@ -59,6 +60,10 @@ class IndexReader:
         found = await self._engine.retrieve(points) if points else []
         # Ids are looked up without a filter; a document may have got groups since it was found.
         return {point.id: layout.passage(point) for point in found if self._is_visible(point)}
+
+    async def calibrations(self) -> Calibrations:
+        found = await self._engine.retrieve([layout.calibration_identity()])
+        return layout.read_calibrations(found[0]) if found else {}
 
     def _is_visible(self, point: Point) -> bool:
         return self._groups is None or may_read(point.payload.get(GROUPS, ()), self._groups)

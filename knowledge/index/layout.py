@@ -9,13 +9,14 @@ import hashlib
 import re
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from knowledge.document import Chunk, Document
 from knowledge.index.bm25 import CHUNK_LENGTH, SUMMARY_LENGTH, Bm25, merge
+from knowledge.index.calibration import Calibration, Calibrations
 from knowledge.index.listing import ListedDocument
 from knowledge.index.port import Floats, Passage, SparseText, StoredChunk, StoredDocument
 from knowledge.index.terms import surface_words, terms
@@ -116,6 +117,24 @@ def document_identity(document_id: str) -> str:
 def manifest_identity() -> str:
     """Return the id of the point that describes the index."""
     return _identity("manifest")
+
+
+def calibration_identity() -> str:
+    """Return the id of the point that has the calibrations."""
+    return _identity("calibrations")
+
+
+def calibration_point(calibrations: Calibrations) -> Point:
+    """Return the point that has the calibrations."""
+    languages = {language: asdict(found) for language, found in calibrations.items()}
+    return Point(calibration_identity(), {"kind": "calibrations", "languages": languages})
+
+
+def read_calibrations(point: Point) -> Calibrations:
+    """Return the calibrations of their point."""
+    return {
+        language: Calibration(**fields) for language, fields in point.payload["languages"].items()
+    }
 
 
 def read_document(point: Point, chunks: Sequence[Point]) -> StoredDocument | None:

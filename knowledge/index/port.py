@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from knowledge.document import Chunk, Document
+from knowledge.index.calibration import Calibrations
 from knowledge.index.listing import ListedDocument
 
 Floats = npt.NDArray[np.float32]
@@ -127,6 +128,10 @@ class ReadableIndex(Protocol):
         """Return the texts of chunks by point; chunks that are gone meanwhile are left out."""
         ...
 
+    async def calibrations(self) -> Calibrations:
+        """Return the calibrations of the embedding model that were put last."""
+        ...
+
 
 class Index(ReadableIndex, Protocol):
     """Stores the documents of one tenant and one assistant, and reads all of them."""
@@ -147,6 +152,10 @@ class Index(ReadableIndex, Protocol):
 
     async def remove(self, document_ids: Sequence[str]) -> None:
         """Remove documents; unknown ids are ignored."""
+        ...
+
+    async def put_calibrations(self, calibrations: Calibrations) -> None:
+        """Replace all calibrations at once."""
         ...
 
     async def close(self) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from knowledge.document import Document
 from knowledge.errors import IndexMismatch
 from knowledge.index import layout
+from knowledge.index.calibration import Calibrations
 from knowledge.index.engine import Engine
 from knowledge.index.index_reader import IndexReader
 from knowledge.index.layout import Layout, Point
@@ -16,12 +17,13 @@ from knowledge.index.port import IndexInfo
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The tenant and assistant of an index, and the model that computes its vectors."""
+    """The tenant and assistant of an index, the model that computes its vectors, and its forms."""
 
     tenant: str
     assistant: str
     embedding: str
     dimensions: int
+    forms: str = ""
 
 
 class QdrantIndex(IndexReader):
@@ -78,6 +80,11 @@ class QdrantIndex(IndexReader):
         found = await self._engine.retrieve([layout.manifest_identity()])
         return str(found[0].payload["revision"]) if found else ""
 
+    async def put_calibrations(self, calibrations: Calibrations) -> None:
+        async with self._writing:
+            await self._engine.upsert([layout.calibration_point(calibrations)])
+            await self._write_manifest()
+
     async def close(self) -> None:
         await self._engine.close()
 
@@ -93,15 +100,13 @@ class QdrantIndex(IndexReader):
                 f"the index at {self._engine.location} has format {payload['format']}, "
                 f"this version reads format {layout.FORMAT}: ingest into another place"
             )
-        if (payload["embedding"], payload["dimensions"]) != (
-            self._identity.embedding,
-            self._identity.dimensions,
-        ):
+        written = payload["embedding"], payload["dimensions"], payload.get("forms", "")
+        own = self._identity.embedding, self._identity.dimensions, self._identity.forms
+        if written != own:
             raise IndexMismatch(
                 f"the index at {self._engine.location} was written with the embedding model "
-                f"{payload['embedding']!r} ({payload['dimensions']} numbers), not with "
-                f"{self._identity.embedding!r} ({self._identity.dimensions}): set EMBEDDING_MODEL "
-                "to that model, or ingest into another place"
+                f"{_describe_embedding(*written)}, not with {_describe_embedding(*own)}: set "
+                "EMBEDDING_MODEL and its settings as they were, or ingest into another place"
             )
 
     async def _write_manifest(self) -> None:
@@ -115,6 +120,7 @@ class QdrantIndex(IndexReader):
             "assistant": self._identity.assistant,
             "embedding": self._identity.embedding,
             "dimensions": self._identity.dimensions,
+            "forms": self._identity.forms,
             "revision": uuid.uuid4().hex,
         }
         await self._engine.upsert([Point(layout.manifest_identity(), payload)])
@@ -133,3 +139,8 @@ class QdrantIndex(IndexReader):
     ) -> tuple[list[Point], Point]:
         chunks = self._layout.chunk_points(document, vectors, version)
         return chunks, self._layout.document_point(document, version, root)
+
+
+def _describe_embedding(model: str, dimensions: int, forms: str) -> str:
+    apart = f"questions and documents as {forms}" if forms else "questions and documents alike"
+    return f"{model!r} ({dimensions} numbers, {apart})"

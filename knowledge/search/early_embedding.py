@@ -30,7 +30,7 @@ class EarlyEmbedding:
     async def embed(self, request: SearchRequest) -> None:
         """Embed the texts of a search; texts that were embedded for this question cost nothing."""
         try:
-            await self._vectors.embed(wordings(request).embedded)
+            await self._vectors.embed_questions(wordings(request).embedded)
         except EmbeddingFailed as error:
             log.warning("early_embedding_failed", error=str(error))
         except Exception:

@@ -10,8 +10,6 @@ import numpy as np
 
 from knowledge.embedding import Embedder
 
-MOST_TEXTS = 4
-"""The most texts of one question; ingestion embeds more per call, and none of those are kept."""
 MOST_KEPT = 512
 KEPT_SECONDS = 60.0
 
@@ -42,6 +40,7 @@ class QuestionVectors:
     def __init__(self, embedder: Embedder, *, clock: Callable[[], float] = monotonic) -> None:
         self.name = embedder.name
         self.dimensions = embedder.dimensions
+        self.forms = embedder.forms
         self._embedder = embedder
         self._clock = clock
         self._store: VectorStore | None = None
@@ -51,17 +50,19 @@ class QuestionVectors:
         """Share the vectors with other processes through this store."""
         self._store = store
 
-    async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
-        """Return a vector for each text; raises what the store raises."""
-        if len(texts) > MOST_TEXTS:
-            return await self._embedder.embed(texts)
+    async def embed_documents(self, texts: Sequence[str]) -> Sequence[Vector]:
+        """Return a vector for each text of a document; none is kept."""
+        return await self._embedder.embed_documents(texts)
+
+    async def embed_questions(self, texts: Sequence[str]) -> Sequence[Vector]:
+        """Return a vector for each text of a question; raises what the store raises."""
         self._drop_old()
         keys = [self._hash(text) for text in texts]
         found = {key: self._kept.pop(key)[1] for key in dict.fromkeys(keys) if key in self._kept}
         found |= await self._read_shared([key for key in dict.fromkeys(keys) if key not in found])
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
         if missing:
-            vectors = await self._embedder.embed([*missing.values()])
+            vectors = await self._embedder.embed_questions([*missing.values()])
             made = dict(zip(missing, vectors, strict=True))
             expires = self._clock() + KEPT_SECONDS
             self._kept.update({key: (expires, vector) for key, vector in made.items()})
@@ -70,7 +71,7 @@ class QuestionVectors:
         return [found[key] for key in keys]
 
     def _hash(self, text: str) -> str:
-        named = f"{self.name}/{self.dimensions}\n{text}"
+        named = f"{self.name}/{self.dimensions}/{self.forms}\n{text}"
         return hashlib.blake2b(named.encode("utf-8", "replace"), digest_size=32).hexdigest()
 
     async def _read_shared(self, keys: Sequence[str]) -> dict[str, Vector]:

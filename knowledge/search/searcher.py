@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from knowledge.answerability import Assess, Assessment, find_assess, is_calibrated
+from knowledge.answerability import Assess, Assessment, assess_by_words, find_assess
 from knowledge.embedding import Embedder
 from knowledge.errors import EmbeddingFailed
 from knowledge.index.bm25 import TermNumbers
+from knowledge.index.calibration import Calibrations, choose_language
 from knowledge.index.port import Index, Passage
 from knowledge.index.terms import terms
 from knowledge.port import (
@@ -30,13 +31,13 @@ from knowledge.search.corpus import Corpora, Corpus, is_known
 from knowledge.search.evidence.conversation_features import conversation
 from knowledge.search.evidence.search_features import features
 from knowledge.search.evidence.word_evidence import make_no_evidence
+from knowledge.search.evidence.wording import wording
 from knowledge.search.fusion import RankedChunk, RankedPage
 from knowledge.search.levels import Scores
 from knowledge.search.mirror import Mirror
 from knowledge.search.query import Query, Wordings, combine_vectors, make_query, wordings
 from knowledge.search.spelling import apply_corrections
 from knowledge.search.weights import Weights
-from knowledge.wording import wording
 
 _NOTHING = Findings(hits=(), quality="poor", answerability=0.0, coverage=0.0, ambiguity=0.0)
 _PLACES = 5
@@ -57,7 +58,7 @@ class LevelSearcher:
 
     `threshold` is the answerability below which a search is poor; halfway from there to 1 it is
     excellent. `assess` turns the features of a search into probabilities; by default, as far as the
-    embedding model is calibrated.
+    embedding model is calibrated for the language.
     """
 
     def __init__(
@@ -71,15 +72,16 @@ class LevelSearcher:
     ) -> None:
         self._embedder = embedder
         self._threshold = threshold
-        self._assess = find_assess(embedder.name) if assess is None else assess
-        self._missing = () if is_calibrated(embedder.name) else (CALIBRATION,)
+        self._assess = assess
+        self._calibrations: Calibrations = {}
+        self._calibrated_revision: str | None = None
         self._weights = Weights() if weights is None else weights
         self._corpora = Corpora(index)
 
     async def warm(self) -> None:
         """Read the index and load the embedding model now rather than at the first question."""
         await self._corpora.read(())
-        await self._embedder.embed(["warm"])
+        await self._embedder.embed_questions(["warm"])
 
     async def search(self, request: SearchRequest) -> Findings:
         for last in (False, False, True):
@@ -103,7 +105,10 @@ class LevelSearcher:
         passages = await corpus.index.passages(list(dict.fromkeys(points)))
         if not last and any(point not in passages for point in points):
             return None
-        assessment = self._assess(found.features)
+        assess = await self._choose_assess(corpus, request)
+        assessment = assess(found.features)
+        is_by_words = request.by_words or assess is assess_by_words
+        missing = (CALIBRATION,) if is_by_words else ()
         hits = tuple(_hits(mirror, found, passages))
         return Findings(
             hits=hits,
@@ -114,11 +119,22 @@ class LevelSearcher:
             ambiguity=assessment.ambiguity,
             places=tuple(_places(mirror, found.pages[:_PLACES], passages)),
             corrected=correction,
-            fallbacks=(levels.SEMANTIC,) if failed else self._find_missing(request),
+            fallbacks=(levels.SEMANTIC,) if failed else missing,
             documents=len(mirror.entries),
             languages=mirror.languages,
             features=found.features,
         )
+
+    async def _choose_assess(self, corpus: Corpus, request: SearchRequest) -> Assess:
+        """Return what judges this search; the calibrations are read again after each change."""
+        if self._assess is not None:
+            return self._assess
+        revision = await corpus.index.revision()
+        if revision != self._calibrated_revision:
+            self._calibrations = await corpus.index.calibrations()
+            self._calibrated_revision = revision
+        language = choose_language(request.language, corpus.mirror.languages)
+        return find_assess(self._embedder.name, language, self._calibrations)
 
     async def _compose(
         self,
@@ -139,9 +155,6 @@ class LevelSearcher:
             excluded=mirror.chunks_named(request.exclude),
         )
 
-    def _find_missing(self, request: SearchRequest) -> tuple[str, ...]:
-        return (CALIBRATION,) if request.by_words else self._missing
-
     async def _query(
         self, asked: Wordings, numbers: TermNumbers, *, by_words: bool
     ) -> tuple[Query, bool]:
@@ -149,7 +162,7 @@ class LevelSearcher:
         if by_words:
             return query, False
         try:
-            vectors = await self._embedder.embed(asked.embedded)
+            vectors = await self._embedder.embed_questions(asked.embedded)
         except EmbeddingFailed:
             return query, True
         alone = np.asarray(vectors[0], dtype=np.float32)

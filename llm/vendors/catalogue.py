@@ -34,7 +34,8 @@ class Vendor:
     `client` names the module with the vendor's `make_chat` and `make_embeddings`. Names of models
     that match `bare_names` need no `@vendor`. `base_url` is None where every customer has another
     address. `price_name` is the vendor's name in the price list, or empty if it is not listed: then
-    the cost is unknown. `key_headers` and `models_path` are those of the request that checks a key.
+    the cost is unknown. `shortenable_embeddings` are the embedding models that return fewer numbers
+    on request. `key_headers` and `models_path` are those of the request that checks a key.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Vendor:
     price_name: str = ""
     capabilities: Capabilities = field(default_factory=Capabilities)
     embedding_dimensions: Mapping[str, int] = field(default_factory=dict)
+    shortenable_embeddings: frozenset[str] = frozenset()
     key_headers: Mapping[str, str] = field(
         default_factory=lambda: {"Authorization": "Bearer {key}"}
     )
@@ -76,6 +78,7 @@ VENDORS = (
             "text-embedding-3-large": 3072,
             "text-embedding-ada-002": 1536,
         },
+        shortenable_embeddings=frozenset({"text-embedding-3-small", "text-embedding-3-large"}),
     ),
     Vendor(
         name="google",
@@ -84,6 +87,7 @@ VENDORS = (
         bare_names=re.compile(r"gemini"),
         price_name="google",
         embedding_dimensions={"gemini-embedding-001": 3072},
+        shortenable_embeddings=frozenset({"gemini-embedding-001"}),
         key_headers={"x-goog-api-key": "{key}"},
         models_path="/v1beta/models?pageSize=1",
     ),
@@ -112,8 +116,10 @@ class VendorClient(Protocol):
     def make_chat(self, model: str, vendor: Vendor, access: VendorAccess) -> "ChatClient": ...
 
     def make_embeddings(
-        self, model: str, vendor: Vendor, access: VendorAccess
-    ) -> "EmbeddingClient": ...
+        self, model: str, vendor: Vendor, access: VendorAccess, dimensions: int | None = None
+    ) -> "EmbeddingClient":
+        """Return the client of an embedding model; `dimensions` is the length to ask for."""
+        ...
 
 
 def load_client(vendor: Vendor) -> VendorClient:

@@ -1,6 +1,7 @@
 """Embeds texts with a vendor's model, in batches, and records usage and cost."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import sqrt
 
 from llm.errors import UnknownModel, UnreadableOutput
@@ -14,6 +15,8 @@ from llm.vendors.wire import EmbeddingClient
 TASK_NAME = "embed"
 DIMENSIONS = embedding_dimensions(VENDORS)
 """How many numbers the vendors' models return."""
+SHORTENABLE = frozenset[str]().union(*(vendor.shortenable_embeddings for vendor in VENDORS))
+"""The models that return fewer numbers on request."""
 
 
 class VendorEmbedder:
@@ -29,26 +32,31 @@ class VendorEmbedder:
     ) -> None:
         self.name = transport.name
         self.dimensions = dimensions
+        self.forms = wire.forms
         self._transport = transport
         self._wire = wire
         self._prices = prices
 
-    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+    async def embed(
+        self, texts: Sequence[str], *, are_questions: bool = False
+    ) -> Sequence[Sequence[float]]:
         vectors: list[Sequence[float]] = []
         for start in range(0, len(texts), self._wire.batch):
-            vectors.extend(await self._embed(texts[start : start + self._wire.batch]))
+            part = texts[start : start + self._wire.batch]
+            vectors.extend(await self._embed(part, are_questions))
         return vectors
 
     async def close(self) -> None:
         """Close the connections to the vendor."""
         await self._wire.close()
 
-    async def _embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+    async def _embed(self, texts: Sequence[str], are_questions: bool) -> Sequence[Sequence[float]]:
         account = UsageMeter(TASK_NAME, self.name, self._prices)
         tokens = sum(len(text) for text in texts) // CHARACTERS_PER_TOKEN
         with account.exchange() as entry:
             vectors, usage = await self._transport.call(
-                tokens, lambda seconds: self._wire.embed(texts, seconds)
+                tokens,
+                lambda seconds: self._wire.embed(texts, seconds, are_questions=are_questions),
             )
             entry.record_usage(usage)
             self._check(texts, vectors)
@@ -63,13 +71,36 @@ class VendorEmbedder:
             )
 
 
-def dimensions_of(model: str) -> int:
-    """Return how many numbers a vendor's embedding model gives; raises `UnknownModel`."""
-    if model not in DIMENSIONS:
+@dataclass(frozen=True, slots=True)
+class VectorSize:
+    """How many numbers a model gives; `requested` is what the vendor is asked for, or None."""
+
+    dimensions: int
+    requested: int | None
+
+
+def choose_size(model: str, wanted: int | None) -> VectorSize:
+    """Return the size of a model's vectors; `wanted` is the configured one, or None.
+
+    A known model is asked for another size than its own if it can shorten its vectors. A model
+    that is not in the table needs `wanted`, and is not asked for it. Raises `UnknownModel`.
+    """
+    known = DIMENSIONS.get(model)
+    if wanted is None:
+        if known is None:
+            raise UnknownModel(
+                f"expected an embedding model of {', '.join(DIMENSIONS)}, or EMBEDDING_DIMENSIONS "
+                f"with the length of the vectors of another one, found {model!r}"
+            )
+        return VectorSize(known, None)
+    if known is None or wanted == known:
+        return VectorSize(wanted, None)
+    if model not in SHORTENABLE or wanted > known:
+        fewer = ", or fewer" if model in SHORTENABLE else ""
         raise UnknownModel(
-            f"expected an embedding model of {', '.join(DIMENSIONS)}, found {model!r}"
+            f"expected EMBEDDING_DIMENSIONS={known}{fewer} for {model!r}, found {wanted}"
         )
-    return DIMENSIONS[model]
+    return VectorSize(wanted, wanted)
 
 
 def _normalise(vector: Sequence[float]) -> Sequence[float]:

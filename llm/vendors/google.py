@@ -36,6 +36,8 @@ REFUSALS = frozenset(
     }
 )
 EMBEDDING_BATCH = 100
+QUESTION_TASK = "RETRIEVAL_QUERY"
+DOCUMENT_TASK = "RETRIEVAL_DOCUMENT"
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 
 
@@ -90,21 +92,29 @@ class GoogleEmbeddings:
     """The embeddings of one model."""
 
     batch = EMBEDDING_BATCH
+    forms = f"{QUESTION_TASK} and {DOCUMENT_TASK}"
 
-    def __init__(self, model: str, vendor: Vendor, access: VendorAccess) -> None:
+    def __init__(
+        self, model: str, vendor: Vendor, access: VendorAccess, dimensions: int | None
+    ) -> None:
         self._model = model
+        self._dimensions = dimensions
         self._http = httpx2.AsyncClient(follow_redirects=True)
         self._client = _client(vendor, access, self._http)
         self._key_variable = vendor.key_variable
 
     async def embed(
-        self, texts: Sequence[str], timeout_seconds: float
+        self, texts: Sequence[str], timeout_seconds: float, *, are_questions: bool
     ) -> tuple[Sequence[Sequence[float]], Usage | None]:
         with _translate_errors(self._model, self._key_variable):
             answer = await self._client.aio.models.embed_content(
                 model=self._model,
                 contents=[types.Content(parts=[types.Part(text=text)]) for text in texts],
-                config=types.EmbedContentConfig(http_options=_timeout(timeout_seconds)),
+                config=types.EmbedContentConfig(
+                    task_type=QUESTION_TASK if are_questions else DOCUMENT_TASK,
+                    output_dimensionality=self._dimensions,
+                    http_options=_timeout(timeout_seconds),
+                ),
             )
         vectors = [item.values or [] for item in answer.embeddings or []]
         metadata = answer.usage_metadata
@@ -164,9 +174,11 @@ def make_chat(model: str, vendor: Vendor, access: VendorAccess) -> GoogleChat:
     return GoogleChat(model, vendor, access)
 
 
-def make_embeddings(model: str, vendor: Vendor, access: VendorAccess) -> GoogleEmbeddings:
-    """Return the client of an embedding model."""
-    return GoogleEmbeddings(model, vendor, access)
+def make_embeddings(
+    model: str, vendor: Vendor, access: VendorAccess, dimensions: int | None = None
+) -> GoogleEmbeddings:
+    """Return the client of an embedding model; `dimensions` is the length to ask for."""
+    return GoogleEmbeddings(model, vendor, access, dimensions)
 
 
 def _client(vendor: Vendor, access: VendorAccess, http: httpx2.AsyncClient) -> genai.Client:

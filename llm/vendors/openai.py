@@ -103,20 +103,25 @@ class OpenAIEmbeddings:
     """The embeddings of one model."""
 
     batch = EMBEDDING_BATCH
+    forms = ""
 
-    def __init__(self, model: str, vendor: Vendor, access: VendorAccess) -> None:
+    def __init__(
+        self, model: str, vendor: Vendor, access: VendorAccess, dimensions: int | None
+    ) -> None:
         self._model = model
+        self._dimensions = openai.omit if dimensions is None else dimensions
         self._client = _client(vendor, access)
         self._key_variable = vendor.key_variable
 
     async def embed(
-        self, texts: Sequence[str], timeout_seconds: float
+        self, texts: Sequence[str], timeout_seconds: float, *, are_questions: bool
     ) -> tuple[Sequence[Sequence[float]], Usage | None]:
         with _translate_errors(self._model, self._key_variable):
             answer = await self._client.embeddings.create(
                 model=self._model,
                 input=list(texts),
                 encoding_format="float",
+                dimensions=self._dimensions,
                 timeout=timeout_seconds,
             )
             ordered = sorted(answer.data, key=lambda item: item.index)
@@ -181,9 +186,11 @@ def make_chat(model: str, vendor: Vendor, access: VendorAccess) -> OpenAIChat:
     return OpenAIChat(model, vendor, access)
 
 
-def make_embeddings(model: str, vendor: Vendor, access: VendorAccess) -> OpenAIEmbeddings:
-    """Return the client of an embedding model."""
-    return OpenAIEmbeddings(model, vendor, access)
+def make_embeddings(
+    model: str, vendor: Vendor, access: VendorAccess, dimensions: int | None = None
+) -> OpenAIEmbeddings:
+    """Return the client of an embedding model; `dimensions` is the length to ask for."""
+    return OpenAIEmbeddings(model, vendor, access, dimensions)
 
 
 def _client(vendor: Vendor, access: VendorAccess) -> openai.AsyncOpenAI:

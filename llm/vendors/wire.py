@@ -74,12 +74,16 @@ class ChatClient(Protocol):
 
 
 class EmbeddingClient(Protocol):
-    """A vendor's client for embeddings; takes at most `batch` texts at once."""
+    """A vendor's client for embeddings; takes at most `batch` texts at once.
+
+    `forms` names how it embeds questions and documents differently; empty: it does not.
+    """
 
     batch: int
+    forms: str
 
     async def embed(
-        self, texts: Sequence[str], timeout_seconds: float
+        self, texts: Sequence[str], timeout_seconds: float, *, are_questions: bool
     ) -> tuple[Sequence[Sequence[float]], Usage | None]:
         """Return a vector for each text, and the usage if the vendor reports it."""
         ...

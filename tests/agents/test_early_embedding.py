@@ -22,6 +22,7 @@ from llm.partial_answers.text_listener import find_listener
 from llm.port import I, ModelAnswer, O, Task, Usage
 from llm.scripted import ScriptedModel
 from llm.tasks import scope, translate
+from tests.support.embedders import UniformEmbedder
 
 WAIT_SECONDS = 5.0
 DETECTOR = ScriptAndNgramDetector()
@@ -32,7 +33,7 @@ BEGINNING = f'{{"canonical_question": "{QUESTION}", "context_type"'
 REST = ': "follow_up", "verdict": "within", "details": null}'
 
 
-class Vendor:
+class Vendor(UniformEmbedder):
     """An embedder that reports when it is asked, and that may fail."""
 
     name = "vectors@vendor"
@@ -92,7 +93,7 @@ async def test_a_question_is_embedded_while_the_rest_of_the_combined_call_is_wri
 
     writes = await understand(vectors, WritingModel(vendor))
     search = SearchRequest(question=QUESTION, related=(FIRST.text,), previous_answer=ANSWER.text)
-    await vectors.embed(wordings(search).embedded)
+    await vectors.embed_questions(wordings(search).embedded)
 
     assert writes.early_embedding == "kept"
     assert vendor.asked == [[QUESTION, FIRST.text, ANSWER.text]]

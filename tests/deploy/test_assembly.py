@@ -8,13 +8,14 @@ import pytest
 from structlog.testing import capture_logs
 
 from config.settings import Settings
+from deploy.assembly.calibration import find_notes
 from deploy.assembly.knowledge import open_knowledge
 from deploy.assembly.runtime import INGESTION, connect_broker, open_desk, run_ingestion
-from deploy.cli.operations.status import find_notes
 from gateway.desk import Message
 from knowledge.answerability import UNCALIBRATED_NOTE
 from knowledge.embedding import DEFAULT
 from knowledge.ingestion_report import PlainReport
+from tests.knowledge.searching.conftest import document
 from tests.support.app_harness import settings_of
 from tests.support.waiting import wait_until
 
@@ -35,15 +36,19 @@ async def test_an_embedding_model_that_is_not_calibrated_is_named_at_the_start_a
         openai_base_url="http://127.0.0.1:9/v1",
     )
 
+    async with open_knowledge(settings) as knowledge:
+        vector = [1.0] + [0.0] * (knowledge.embedder.dimensions - 1)
+        await knowledge.index.put(document("page", "text"), [vector], "root")
     with capture_logs() as logged:
-        async with open_knowledge(settings):
-            notes = list(find_notes(settings))
+        async with open_knowledge(settings) as knowledge:
+            notes = list(await find_notes(knowledge.index))
 
     named = [line for line in logged if line["event"] == "embedding_model_not_calibrated"]
     assert [(line["embedding"], line["log_level"]) for line in named] == (
         [(embedding, "warning")] if is_named else []
     )
-    assert notes == ([f"EMBEDDING_MODEL={embedding}: {UNCALIBRATED_NOTE}"] if is_named else [])
+    source = f"EMBEDDING_MODEL={embedding}, documents in en"
+    assert notes == ([(source, UNCALIBRATED_NOTE)] if is_named else [])
 
 
 @pytest.mark.redis

@@ -11,12 +11,13 @@ from knowledge.search.question_vectors import QuestionVectors
 from llm.call_scope import call_scope
 from memory.errors import QuestionEndedError
 from memory.key_names import conversation_keys
+from tests.support.embedders import UniformEmbedder
 
 SETTINGS = Settings(_env_file=None)
 TEXT = "How do I rent a number?"
 
 
-class CountedEmbedder:
+class CountedEmbedder(UniformEmbedder):
     """A vendor's embedder that counts its calls."""
 
     name = "vectors@vendor"
@@ -49,9 +50,9 @@ async def test_two_processes_embed_a_question_once() -> None:
     both = Processes()
 
     with call_scope(question("one"), stage="guardrails", attempt=0):
-        made = await both.first.embed([TEXT])
+        made = await both.first.embed_questions([TEXT])
     with call_scope(question("one"), stage="search", attempt=1):
-        taken = await both.second.embed([TEXT])
+        taken = await both.second.embed_questions([TEXT])
 
     assert both.vendor.calls == 1
     assert [*taken[0]] == pytest.approx([*made[0]])
@@ -61,9 +62,9 @@ async def test_vectors_are_used_for_their_own_question_alone_and_end_with_its_ca
     both = Processes()
 
     with call_scope(question("one"), stage="guardrails", attempt=0):
-        await both.first.embed([TEXT])
+        await both.first.embed_questions([TEXT])
     with call_scope(question("two"), stage="search", attempt=0):
-        await both.second.embed([TEXT])
+        await both.second.embed_questions([TEXT])
 
     assert both.vendor.calls == 2
     calls = conversation_keys(question("one"), SETTINGS.shards).calls
@@ -78,7 +79,7 @@ async def test_nothing_is_stored_for_a_question_that_has_ended() -> None:
         call_scope(question("one"), stage="search", attempt=0),
         pytest.raises(QuestionEndedError),
     ):
-        await both.first.embed([TEXT])
+        await both.first.embed_questions([TEXT])
 
     assert both.vendor.calls == 0
 
@@ -86,6 +87,6 @@ async def test_nothing_is_stored_for_a_question_that_has_ended() -> None:
 async def test_without_a_question_nothing_is_stored() -> None:
     both = Processes()
 
-    await both.first.embed([TEXT])
+    await both.first.embed_questions([TEXT])
 
     assert await both.redis.keys("*") == []

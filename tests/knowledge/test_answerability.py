@@ -1,10 +1,12 @@
 import math
+from dataclasses import replace
 
 import pytest
 
-from knowledge.answerability import assess, assess_by_words, find_assess
+from knowledge.answerability import assess, assess_by_words, find_assess, find_uncalibrated
+from knowledge.index.calibration import SCALED, Calibration
 from knowledge.port import SearchRequest
-from knowledge.wording import wording
+from knowledge.search.evidence.wording import wording
 
 FOUND = {
     "dense1": 0.7,
@@ -124,9 +126,19 @@ def test_words_that_stand_together_by_chance_cover_nothing() -> None:
     assert assess(in_many).coverage < 0.3
 
 
-def test_only_the_shipped_embedding_model_is_judged_by_its_cosines() -> None:
-    assert find_assess("all-MiniLM-L6-v2") is assess
-    assert find_assess("another@fastembed") is assess_by_words
+def test_cosines_judge_where_they_were_fitted_or_calibrated_and_nowhere_else() -> None:
+    learned = {"de": Calibration(slope=2.0, offset=-1.2, separation=0.95, chunks=100)}
+    weak = {"de": replace(learned["de"], separation=0.8)}
+    cosines = {name: 0.5 * value + 0.6 for name, value in FOUND.items() if name in SCALED}
+
+    assert find_assess("all-MiniLM-L6-v2", "en", {}) is assess
+    assert find_assess("all-MiniLM-L6-v2", "de", {}) is assess_by_words
+    assert find_assess("another@fastembed", "en", learned) is assess_by_words
+    assert find_assess("another@fastembed", "de", weak) is assess_by_words
+    judged = find_assess("another@fastembed", "de", learned)(FOUND | cosines)
+    assert judged.coverage == pytest.approx(assess(FOUND).coverage)
+    assert judged.answerability == pytest.approx(assess(FOUND).answerability)
+    assert find_uncalibrated("another@fastembed", ["de", "fr"], learned) == ("fr",)
 
 
 @pytest.mark.parametrize("found", [FOUND, NOT_FOUND])

@@ -8,7 +8,7 @@ from pathlib import Path
 EMBED = """
 import asyncio
 from knowledge.embedding import local_embedder
-assert asyncio.run(local_embedder().embed(["a question"]))
+assert asyncio.run(local_embedder().embed_documents(["a question"]))
 """
 
 

@@ -96,3 +96,75 @@ async def test_embedding_is_recorded_with_the_usage_that_is_known(
     assert [(call.task, call.usage.input_tokens, call.cost_usd) for call in calls] == [
         ("embed", tokens, None)
     ]
+
+
+async def test_a_request_states_whether_it_embeds_questions_or_documents(
+    server: ModelServer, dialect: Dialect, embedder: VectorModel
+) -> None:
+    server.will_send(*[dialect.vectors([vector(dialect, 1)])] * 2)
+
+    await embedder.embed(["one"], are_questions=True)
+    await embedder.embed(["one"])
+
+    asked, stored = (request.body for request in server.received)
+    if isinstance(dialect, OpenAI):
+        assert asked == stored
+        assert embedder.forms == ""
+    else:
+        tasks = [body["requests"][0]["taskType"] for body in (asked, stored)]
+        assert tasks == ["RETRIEVAL_QUERY", "RETRIEVAL_DOCUMENT"]
+        assert embedder.forms == "RETRIEVAL_QUERY and RETRIEVAL_DOCUMENT"
+
+
+async def test_fewer_numbers_are_asked_for_and_checked(
+    server: ModelServer, dialect: Dialect, registry: Registry
+) -> None:
+    short = registry.embedder(f"{dialect.embedding_model}@{dialect.provider}", 3)
+    server.will_send(dialect.vectors([[3.0, 4.0, 0.0]]), dialect.vectors([vector(dialect, 1)]))
+
+    assert list(await short.embed(["one"])) == [[0.6, 0.8, 0.0]]
+    body = server.received[0].body
+    asked = (
+        body["dimensions"]
+        if isinstance(dialect, OpenAI)
+        else body["requests"][0]["outputDimensionality"]
+    )
+    assert asked == short.dimensions == 3
+    with pytest.raises(UnreadableOutput, match="1 vectors of 3 numbers"):
+        await short.embed(["one"])
+
+
+async def test_the_usual_length_is_not_asked_for(
+    server: ModelServer, dialect: Dialect, registry: Registry
+) -> None:
+    name = f"{dialect.embedding_model}@{dialect.provider}"
+    server.will_send(dialect.vectors([vector(dialect, 1)]))
+
+    await registry.embedder(name, dialect.dimensions).embed(["one"])
+
+    assert "dimension" not in str(server.received[0].body).lower()
+
+
+@pytest.mark.parametrize(
+    ("model", "dimensions", "expected"),
+    [
+        ("text-embedding-ada-002@openai", 512, "EMBEDDING_DIMENSIONS=1536 for"),
+        ("text-embedding-3-small@openai", 4000, "EMBEDDING_DIMENSIONS=1536, or fewer"),
+        ("own-model@openai", None, "or EMBEDDING_DIMENSIONS with the length"),
+    ],
+)
+async def test_an_impossible_length_is_refused_before_anything_is_asked(
+    server: ModelServer, registry: Registry, model: str, dimensions: int | None, expected: str
+) -> None:
+    with pytest.raises(UnknownModel, match=expected):
+        registry.embedder(model, dimensions)
+    assert server.received == []
+
+
+async def test_a_model_that_is_not_in_the_table_needs_its_length_and_is_not_asked_for_it(
+    server: ModelServer, registry: Registry
+) -> None:
+    server.will_send(OpenAI().vectors([[0.0, 2.0]]))
+
+    assert list(await registry.embedder("own-model@openai", 2).embed(["one"])) == [[0.0, 1.0]]
+    assert "dimensions" not in server.received[0].body

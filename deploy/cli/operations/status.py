@@ -7,17 +7,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
+from broker.ports import Broker
 from broker.transport.cluster import ClusterClient
 from broker.values import RoleStatus
 from config.settings import Settings, load_settings
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime
 from deploy.assembly.sources.source_registry import RegisteredSource, SourceRegistry
 from deploy.cli.printing import WIDTH, print_line, say_json
+from deploy.errors import CommandError
+from knowledge.errors import IndexOwned, KnowledgeError
 from memory.presence import LivingWorker, RedisPresence
 from memory.worker_controls import RedisControls, WorkerControls
 
 NOBODY = "no worker is alive; start one with: refdesk up, or refdesk worker --role ROLE"
 INDENT = "    "
+OWNER_SECONDS = 3.0
+"""How long the process that owns the index may take to describe it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +121,7 @@ async def _status() -> DeskStatus:
             controls = await RedisControls(client).read()
         finally:
             await client.aclose()
-        notes = [*find_notes(settings), *describe_controls(controls)]
+        notes = [*(await find_notes(settings, runtime.broker)), *describe_controls(controls)]
         sources = SourceRegistry(settings).read().sources
         return DeskStatus(server, list(roles), workers, notes, sources)
 
@@ -132,15 +137,37 @@ def describe_controls(controls: WorkerControls) -> Iterator[str]:
         yield f"log level {controls.level}, set by refdesk workers level"
 
 
-def find_notes(settings: Settings) -> Iterator[str]:
-    """Yield what the operator should know about the settings."""
+async def find_notes(settings: Settings, broker: Broker) -> list[str]:
+    """Return what the operator should know about the index, of its owner if that is another one."""
     # Imports the search, which most commands never need.
-    from deploy.assembly.knowledge import make_embedder
-    from knowledge.answerability import UNCALIBRATED_NOTE, is_calibrated
+    from deploy.assembly.calibration import find_notes as find_notes_on_index
+    from deploy.assembly.knowledge import make_embedder, open_index
 
-    embedding = make_embedder(settings).name
-    if not is_calibrated(embedding):
-        yield f"EMBEDDING_MODEL={embedding}: {UNCALIBRATED_NOTE}"
+    embedder = make_embedder(settings)
+    try:
+        index = await open_index(settings, embedder)
+    except IndexOwned:
+        return await _ask_owner_for_notes(broker, settings)
+    except KnowledgeError as error:
+        return [str(error)]
+    try:
+        return [f"{source}: {reason}" for source, reason in await find_notes_on_index(index)]
+    finally:
+        await index.close()
+
+
+async def _ask_owner_for_notes(broker: Broker, settings: Settings) -> list[str]:
+    """Return the notes of the process that owns the index, or that it is busy."""
+    from deploy.assembly.indexed_documents import CHECK, DOCUMENTS
+    from deploy.assembly.ingestion import ask_owner
+
+    try:
+        async with asyncio.timeout(OWNER_SECONDS):
+            found = (await ask_owner(broker, settings, {DOCUMENTS: CHECK})).get("notes")
+    except (CommandError, TimeoutError):
+        return ["the process that owns the index did not say how its embedding model is calibrated"]
+    pairs = found if isinstance(found, list) else []
+    return [": ".join(map(str, pair)) for pair in pairs if isinstance(pair, list)]
 
 
 async def _describe_server(runtime: Runtime) -> str:

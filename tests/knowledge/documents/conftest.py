@@ -10,6 +10,7 @@ from knowledge.ingestion import SurveySource, ingest
 from knowledge.ingestion_report import IngestionResult, PlainReport
 from knowledge.isolation.reader_process import ReaderProcess
 from knowledge.rule_descriptions import RuleDescriber
+from tests.support.embedders import UniformEmbedder
 
 
 class MemoryIndex:
@@ -52,7 +53,7 @@ class MemoryIndex:
         return {identity: document.content_hash for identity, document in self.documents.items()}
 
 
-class LengthEmbedder:
+class LengthEmbedder(UniformEmbedder):
     """Embeds a text as its length."""
 
     def __init__(self, name: str = "lengths") -> None:

@@ -41,7 +41,9 @@ def test_a_path_outside_the_folder_or_hidden_is_never_read(tmp_path: Path, refer
     text, warnings = read(folder)
 
     assert text == "Text.\n\n"
-    assert warnings == [f"the file {reference!r}, to which it refers, is not in the folder"]
+    assert warnings == [
+        f"the file {reference!r}, to which it refers, is no text file in the folder"
+    ]
 
 
 async def test_a_page_whose_snippet_changed_is_read_again(desk: Desk) -> None:
@@ -54,3 +56,65 @@ async def test_a_page_whose_snippet_changed_is_read_again(desk: Desk) -> None:
 
     assert result.changed == 2
     assert "New price." in desk.index.documents["docs/a"].content
+
+
+@pytest.mark.parametrize("name", ["secrets.ini", "id_rsa", "server.key", "app.conf", ".npmrc"])
+def test_a_file_that_is_no_text_of_a_documentation_is_never_read(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("secret")
+    (tmp_path / "a.md").write_text(f"{{* {name} *}}\n\n```{{literalinclude}} {name}\n```\nEnd.\n")
+
+    text, warnings = read(tmp_path)
+
+    assert text == "\nEnd.\n"
+    assert warnings == [f"the file {name!r}, to which it refers, is no text file in the folder"] * 2
+
+
+CODE = "import os\n\n# begin\ndef run():\n    return 1\n# end\nrun()\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("", CODE.rstrip()),
+        (":lines: 1,4-5\n", "import os\ndef run():\n    return 1"),
+        (":start-after: begin\n:end-before: end\n", "def run():\n    return 1"),
+        (":start-at: def\n:end-at: return\n:emphasize-lines: 1\n", "def run():\n    return 1"),
+    ],
+)
+def test_code_that_sphinx_includes_comes_byte_for_byte(
+    tmp_path: Path, options: str, expected: str
+) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "a.py").write_text(CODE)
+    (tmp_path / "a.md").write_text(
+        f"Before.\n\n```{{literalinclude}} /code/a.py\n:language: python\n{options}```\nAfter.\n"
+    )
+    indented = "".join(f"   {line}\n" for line in options.splitlines())
+    (tmp_path / "b.rst").write_text(
+        f"Before.\n\n.. literalinclude:: code/a.py\n{indented}\nAfter.\n"
+    )
+
+    assert read(tmp_path) == (f"Before.\n\n```python\n{expected}\n```\nAfter.\n", [])
+    code = "".join(f"   {line}\n" for line in expected.split("\n"))
+    text = f"Before.\n\n.. code-block:: text\n\n{code}\n\nAfter.\n"
+    assert read(tmp_path, "b.rst") == (text, [])
+
+
+async def test_included_code_is_quoted_as_code(desk: Desk) -> None:
+    desk.write("code/a.py", CODE)
+    desk.write("a.rst", "Running\n=======\n\nCall it.\n\n.. literalinclude:: code/a.py\n")
+    desk.write("b.md", "# Marks\n\n```{literalinclude} code/a.py\n```\n")
+
+    await desk.ingest()
+
+    texts = ["\n".join(chunk.text for chunk in one.chunks) for one in desk.index.documents.values()]
+    assert len(texts) == 2
+    assert all("def run():\n    return 1\n" in text for text in texts)
+
+
+def test_code_is_not_searched_for_further_snippets(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("{* b.txt *}\n```\n")
+    (tmp_path / "b.txt").write_text("other")
+    (tmp_path / "a.md").write_text("```{literalinclude} a.py\n```\n")
+
+    assert read(tmp_path) == ("``````\n{* b.txt *}\n```\n``````\n", [])

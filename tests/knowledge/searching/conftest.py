@@ -16,11 +16,12 @@ from knowledge.index.port import Index
 from knowledge.index.qdrant import Identity
 from knowledge.index.server import open_client
 from knowledge.index.terms import terms
+from tests.support.embedders import UniformEmbedder
 
 DIMENSIONS = 64
 
 
-class WordEmbedder:
+class WordEmbedder(UniformEmbedder):
     """Counts words in buckets: alike when the words are alike, and fails on request."""
 
     name = "words"

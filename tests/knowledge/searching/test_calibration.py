@@ -1,14 +1,15 @@
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from knowledge.answerability import Assessment, assess
 from knowledge.embedding import DEFAULT
+from knowledge.index.calibration import Calibration
 from knowledge.index.embedded import open_embedded
 from knowledge.index.qdrant import Identity
 from knowledge.port import CALIBRATION, Findings, SearchRequest
 from knowledge.search.searcher import LevelSearcher
+from tests.knowledge.calibration.test_learning import ScaledEmbedder
 from tests.knowledge.searching.conftest import DIMENSIONS, WordEmbedder, document
 
 LIBRARY = (
@@ -16,20 +17,6 @@ LIBRARY = (
     document("limits", "An account may send ten messages a minute."),
 )
 QUESTIONS = ("Which messages overtake others?", "Recipe for lasagne with spinach")
-
-
-class ScaledEmbedder(WordEmbedder):
-    """Embeds as `WordEmbedder`, with a common part that lifts every cosine by `lift`."""
-
-    def __init__(self, lift: float) -> None:
-        super().__init__()
-        self.dimensions = DIMENSIONS + 1
-        self._lift = lift
-
-    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        vectors = await super().embed(texts)
-        own = (1 - self._lift) ** 0.5
-        return [[*(own * value for value in vector), self._lift**0.5] for vector in vectors]
 
 
 async def search_with(folder: Path, lift: float, question: str) -> tuple[Findings, Assessment]:
@@ -92,3 +79,24 @@ async def test_a_search_by_words_asks_no_embedding_model_and_is_not_calibrated(
     assert embedder.asked == []
     assert findings.coverage >= 0.5
     assert (findings.fallbacks, findings.are_calibrated) == ((CALIBRATION,), False)
+
+
+async def test_a_calibration_lets_cosines_decide_again(tmp_path: Path) -> None:
+    embedder = ScaledEmbedder(0.9)
+    index = await open_embedded(tmp_path, Identity("t", "desk", embedder.name, DIMENSIONS + 1))
+    try:
+        for made in LIBRARY:
+            texts = [chunk.text for chunk in made.chunks]
+            await index.put(made, await embedder.embed_documents(texts), "root")
+        searcher = LevelSearcher(index, embedder)
+        before = await searcher.search(SearchRequest(question=QUESTIONS[0]))
+        line = Calibration(slope=10.0, offset=-9.0, separation=1.0, chunks=2)
+        await index.put_calibrations({"en": line})
+        after = await searcher.search(SearchRequest(question=QUESTIONS[0]))
+    finally:
+        await index.close()
+
+    assert before.fallbacks == (CALIBRATION,)
+    assert after.fallbacks == ()
+    assert after.coverage == pytest.approx(assess(line.rescale(after.features)).coverage)
+    assert after.coverage != pytest.approx(before.coverage)

@@ -20,7 +20,7 @@ async def test_the_shipped_model_gives_the_vectors_that_fastembed_gives() -> Non
     reference = TextEmbedding(
         "sentence-transformers/all-MiniLM-L6-v2", specific_model_path=str(folder)
     )
-    own = np.array(await local_embedder().embed(TEXTS[:4]))
+    own = np.array(await local_embedder().embed_documents(TEXTS[:4]))
     theirs = np.array(list(reference.embed(TEXTS[:4], batch_size=1)))
 
     assert np.allclose(own, theirs, atol=1e-4)
@@ -29,7 +29,7 @@ async def test_the_shipped_model_gives_the_vectors_that_fastembed_gives() -> Non
 async def test_vectors_are_of_length_one_and_alike_texts_are_near() -> None:
     model = local_embedder()
 
-    vectors = np.array(await model.embed([*TEXTS, "removing accounts"]))
+    vectors = np.array(await model.embed_documents([*TEXTS, "removing accounts"]))
 
     assert vectors.shape == (6, model.dimensions)
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
@@ -39,19 +39,19 @@ async def test_vectors_are_of_length_one_and_alike_texts_are_near() -> None:
 async def test_a_vector_does_not_depend_on_its_neighbours() -> None:
     model = local_embedder()
 
-    together = await model.embed(TEXTS)
-    alone = [(await model.embed([text]))[0] for text in TEXTS]
+    together = await model.embed_documents(TEXTS)
+    alone = [(await model.embed_documents([text]))[0] for text in TEXTS]
 
     assert together == alone
 
 
 async def test_nothing_is_asked_of_the_model_for_no_texts() -> None:
-    assert await local_embedder().embed([]) == []
+    assert await local_embedder().embed_documents([]) == []
 
 
 async def test_half_a_surrogate_is_a_failure_with_a_name() -> None:
     with pytest.raises(EmbeddingFailed, match="could not embed 1 texts"):
-        await local_embedder().embed(["\ud83d"])
+        await local_embedder().embed_documents(["\ud83d"])
 
 
 async def test_a_model_that_cannot_be_loaded_is_one_clear_line() -> None:
@@ -59,7 +59,7 @@ async def test_a_model_that_cannot_be_loaded_is_one_clear_line() -> None:
         raise OSError("no such file")
 
     with pytest.raises(EmbeddingFailed, match="'mine' could not be loaded: no such file"):
-        await LocalEmbedder("mine", 3, load).embed(["text"])
+        await LocalEmbedder("mine", 3, load).embed_documents(["text"])
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_embedding_imports_no_network_and_no_fastembed() -> None:
     script = (
         "import asyncio, sys\n"
         "from knowledge.embedding import local_embedder\n"
-        "vectors = asyncio.run(local_embedder().embed(['text']))\n"
+        "vectors = asyncio.run(local_embedder().embed_documents(['text']))\n"
         "print(len(vectors[0]), 'fastembed' in sys.modules, 'huggingface_hub' in sys.modules)\n"
     )
 

@@ -1,6 +1,7 @@
 """One contract for both indexes."""
 
 import asyncio
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -147,8 +148,17 @@ async def test_another_embedding_model_is_refused_by_name(opening: Opening) -> N
     if (await first.info()).location != "memory":
         await first.close()
 
-    with pytest.raises(IndexMismatch, match=r"'words' \(64 numbers\), not with 'others'"):
+    with pytest.raises(IndexMismatch, match=r"'words' \(64 numbers, .* alike\), not with 'others'"):
         await opening(identity(embedding="others"))
+
+
+async def test_another_form_of_the_embedded_texts_is_refused_by_name(opening: Opening) -> None:
+    first = await opening()
+    if (await first.info()).location != "memory":
+        await first.close()
+
+    with pytest.raises(IndexMismatch, match=r"alike.*, not with .* documents as 'query"):
+        await opening(replace(identity(), forms="'query: ' and 'passage: '"))
 
 
 async def test_vectors_must_fit_the_chunks(index: Index) -> None:

@@ -1,9 +1,10 @@
 from collections.abc import Sequence
 
-from knowledge.search.question_vectors import KEPT_SECONDS, MOST_TEXTS, QuestionVectors
+from knowledge.search.question_vectors import KEPT_SECONDS, QuestionVectors
+from tests.support.embedders import UniformEmbedder
 
 
-class Counting:
+class Counting(UniformEmbedder):
     """An embedder that counts what it is asked for."""
 
     name = "counting"
@@ -34,7 +35,7 @@ async def test_a_question_is_embedded_once_for_two_searches_and_anew_for_a_third
     embedder = Counting()
     vectors = QuestionVectors(embedder)
 
-    found = [await vectors.embed(["one", "three"]) for _ in range(3)]
+    found = [await vectors.embed_questions(["one", "three"]) for _ in range(3)]
 
     assert found == [[[3.0], [5.0]]] * 3
     assert embedder.asked == [["one", "three"]] * 2
@@ -43,19 +44,19 @@ async def test_a_question_is_embedded_once_for_two_searches_and_anew_for_a_third
 async def test_only_the_texts_that_are_new_are_embedded() -> None:
     embedder = Counting()
     vectors = QuestionVectors(embedder)
-    await vectors.embed(["one"])
+    await vectors.embed_questions(["one"])
 
-    assert await vectors.embed(["three", "one", "three"]) == [[5.0], [3.0], [5.0]]
+    assert await vectors.embed_questions(["three", "one", "three"]) == [[5.0], [3.0], [5.0]]
     assert embedder.asked == [["one"], ["three"]]
 
 
 async def test_vectors_that_nobody_takes_are_dropped() -> None:
     embedder, now = Counting(), [0.0]
     vectors = QuestionVectors(embedder, clock=lambda: now[0])
-    await vectors.embed(["one"])
+    await vectors.embed_questions(["one"])
     now[0] = KEPT_SECONDS
 
-    await vectors.embed(["one"])
+    await vectors.embed_questions(["one"])
 
     assert embedder.asked == [["one"], ["one"]]
 
@@ -66,9 +67,9 @@ async def test_another_process_takes_the_vectors_of_a_question_from_the_store() 
     vectors, others = QuestionVectors(here), QuestionVectors(there)
     vectors.share_through(store)
     others.share_through(store)
-    await vectors.embed(["one"])
+    await vectors.embed_questions(["one"])
 
-    assert await others.embed(["one", "three"]) == [[3.0], [5.0]]
+    assert await others.embed_questions(["one", "three"]) == [[3.0], [5.0]]
     assert (here.asked, there.asked) == ([["one"]], [["three"]])
 
 
@@ -79,9 +80,9 @@ async def test_vectors_of_another_model_are_not_taken() -> None:
     vectors, others = QuestionVectors(here), QuestionVectors(there)
     vectors.share_through(store)
     others.share_through(store)
-    await vectors.embed(["one"])
+    await vectors.embed_questions(["one"])
 
-    await others.embed(["one"])
+    await others.embed_questions(["one"])
 
     assert there.asked == [["one"]]
 
@@ -89,12 +90,12 @@ async def test_vectors_of_another_model_are_not_taken() -> None:
 async def test_what_ingestion_embeds_is_not_kept() -> None:
     embedder = Counting()
     vectors = QuestionVectors(embedder)
-    texts = [str(number) for number in range(MOST_TEXTS + 1)]
+    texts = ["one", "two"]
 
     store = Stored()
     vectors.share_through(store)
-    await vectors.embed(texts)
+    await vectors.embed_documents(texts)
     assert store.frames == {}
-    await vectors.embed(texts[:1])
+    await vectors.embed_questions(texts[:1])
 
     assert embedder.asked == [texts, texts[:1]]

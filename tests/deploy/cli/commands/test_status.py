@@ -1,8 +1,9 @@
 """The section of `refdesk status` that shows who lives."""
 
-from config.settings import load_settings
+from pathlib import Path
+
 from deploy.assembly.runtime import INGESTION, ROLES
-from deploy.cli.operations.status import NOBODY, find_notes, worker_lines
+from deploy.cli.operations.status import NOBODY, worker_lines
 from deploy.cli.printing import WIDTH
 from memory.presence import LivingWorker
 from tests.support.command_line import Run
@@ -21,12 +22,25 @@ def test_where_nobody_lives_it_says_what_starts_a_worker(run: Run) -> None:
     assert run("status", "--json").json["workers"] == []
 
 
-def test_an_embedding_model_without_calibration_is_said() -> None:
-    other = "BAAI/bge-small-en-v1.5@fastembed"
+def test_documents_in_a_language_without_calibration_are_said(run: Run, tmp_path: Path) -> None:
+    page = tmp_path / "urlaub.md"
+    page.write_text("# Urlaub\n\nAlle Mitarbeiter haben dreißig Tage Urlaub im Jahr.\n")
 
-    assert list(find_notes(load_settings())) == []
-    (note,) = find_notes(load_settings().model_copy(update={"embedding_model": other}))
-    assert note.startswith(f"EMBEDDING_MODEL={other}: it is not calibrated")
+    ingested = run("ingest", str(page))
+    status = run("status")
+
+    expected = "EMBEDDING_MODEL=all-MiniLM-L6-v2, documents in de: it is not calibrated"
+    assert expected in ingested.out + ingested.err
+    assert f"note: {expected}" in status.out
+
+
+def test_documents_of_the_calibrated_language_need_no_note(run: Run, tmp_path: Path) -> None:
+    page = tmp_path / "leave.md"
+    page.write_text("# Leave\n\nAll employees have thirty days of leave a year.\n")
+
+    run("ingest", str(page))
+
+    assert "note:" not in run("status").out
 
 
 def test_a_worker_has_its_host_pid_times_and_roles() -> None:

@@ -1,0 +1,56 @@
+"""Calibrates the embedding model for the documents of an index, and says where it is not."""
+
+from collections.abc import Sequence
+
+import structlog
+
+from knowledge.answerability import UNCALIBRATED_NOTE, find_uncalibrated
+from knowledge.calibration.learning import learn_calibrations
+from knowledge.embedding import DEFAULT, Embedder
+from knowledge.errors import EmbeddingFailed
+from knowledge.index.port import Index
+
+log = structlog.get_logger("knowledge")
+
+
+async def calibrate(index: Index, embedder: Embedder) -> Sequence[tuple[str, str]]:
+    """Learn what cosines mean for the present documents; return what the operator should know.
+
+    The shipped model is not calibrated: on English documents its weights were fitted, and in other
+    languages words alone decide better. If questions cannot be embedded, the previous calibrations
+    stay.
+    """
+    if embedder.name != DEFAULT:
+        known = await index.calibrations()
+        try:
+            learned = await learn_calibrations(index, embedder, known)
+        except EmbeddingFailed as error:
+            log.warning("calibration_failed", embedding=embedder.name, error=str(error))
+            reason = f"it could not be calibrated: {error}"
+            return (f"EMBEDDING_MODEL={embedder.name}", reason), *await find_notes(index)
+        if dict(learned) != dict(known):
+            await index.put_calibrations(learned)
+    return await find_notes(index)
+
+
+async def find_notes(index: Index) -> Sequence[tuple[str, str]]:
+    """Return the setting of the embedding model with a note where it is not calibrated."""
+    embedding = (await index.info()).embedding
+    languages = await index.languages()
+    missing = find_uncalibrated(embedding, languages, await index.calibrations())
+    if not missing:
+        return ()
+    where = f", documents in {', '.join(sorted(missing))}"
+    return ((f"EMBEDDING_MODEL={embedding}{where}", UNCALIBRATED_NOTE),)
+
+
+async def log_uncalibrated(index: Index) -> None:
+    """Log the languages in which cosines decide nothing, if there are documents in them."""
+    info = await index.info()
+    if info.embedding == DEFAULT:
+        return
+    missing = find_uncalibrated(info.embedding, await index.languages(), await index.calibrations())
+    if missing:
+        log.warning(
+            "embedding_model_not_calibrated", embedding=info.embedding, languages=sorted(missing)
+        )

@@ -1,0 +1,1 @@
+"""Learns from the documents what the cosines of an embedding model mean."""

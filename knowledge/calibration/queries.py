@@ -1,0 +1,83 @@
+"""Makes queries from documents: headings, key sentences, and words shuffled across passages.
+
+Nothing is random: texts are taken in the order of their hashes, so the same documents give the same
+queries. Foreign questions are about subjects that the documents of an organisation do not have.
+"""
+
+import hashlib
+import re
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from knowledge.chunking import sentences, weight
+
+MOST_QUERIES = 100
+"""Of each kind."""
+_WORDS = 8
+_SENTENCE_WORDS = range(6, 31)
+_LEAST_HEADING = 4
+_WORD = re.compile(r"[^\W\d_]{3,12}")
+_FOREIGN = Path(__file__).with_name("foreign_questions.toml")
+_FALLBACK = "en"
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedQueries:
+    """`own` are answered by the documents; `shuffled` have their words without a sense."""
+
+    own: tuple[str, ...]
+    shuffled: tuple[str, ...]
+    foreign: tuple[str, ...]
+
+
+def generate_queries(
+    headings: Iterable[str], passages: Sequence[str], language: str
+) -> GeneratedQueries:
+    """Return the queries of documents in a language."""
+    named = [heading for heading in headings if len(heading) >= _LEAST_HEADING]
+    spoken = (
+        sentence.strip()
+        for passage in passages
+        for sentence in sentences(passage)
+        if weight(sentence) in _SENTENCE_WORDS
+    )
+    return GeneratedQueries(
+        own=(*_choose(named), *_choose(spoken)),
+        shuffled=tuple(_shuffle(passages)),
+        foreign=find_foreign_questions(language),
+    )
+
+
+@lru_cache(maxsize=1)
+def _read_foreign_questions() -> dict[str, tuple[str, ...]]:
+    table = tomllib.loads(_FOREIGN.read_text("utf-8"))
+    return {language: tuple(texts) for language, texts in table.items()}
+
+
+def find_foreign_questions(language: str) -> tuple[str, ...]:
+    """Return foreign questions in a language, or in English if there are none."""
+    known = _read_foreign_questions()
+    return known.get(language, known[_FALLBACK])
+
+
+def _shuffle(passages: Sequence[str]) -> Iterable[str]:
+    """Yield queries of words as often as they occur: each occurrence is drawn by its own hash."""
+    ordered = sorted(passages, key=hash_text)
+    words = enumerate(word for passage in ordered for word in _WORD.findall(passage))
+    drawn = sorted((hash_text(f"{place} {word}"), word) for place, word in words)
+    chosen = [word for _, word in drawn[: MOST_QUERIES * _WORDS]]
+    for start in range(0, len(chosen) - _WORDS + 1, _WORDS):
+        yield " ".join(chosen[start : start + _WORDS])
+
+
+def _choose(texts: Iterable[str]) -> list[str]:
+    """Return different texts in the order of their hashes."""
+    return sorted(dict.fromkeys(texts), key=hash_text)[:MOST_QUERIES]
+
+
+def hash_text(text: str) -> bytes:
+    """Return a hash that has nothing to do with the meaning of a text."""
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()

@@ -1,0 +1,60 @@
+"""The texts that embedding models expect before questions and before documents.
+
+Some models were trained with such a prefix, as their authors document; without it they find less.
+The table knows widespread ones by their name; settings name the prefixes of others.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_SEARCHING = "Represent this sentence for searching relevant passages: "
+_INSTRUCTION = (
+    "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: "
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TextForms:
+    """The prefixes of the texts that are embedded."""
+
+    question: str = ""
+    document: str = ""
+
+    @property
+    def name(self) -> str:
+        """Both prefixes, quoted; empty when there are none."""
+        if not self.question and not self.document:
+            return ""
+        return f"{self.question!r} and {self.document!r}"
+
+    def make_questions(self, texts: Sequence[str]) -> list[str]:
+        """Return questions in the form in which they are embedded."""
+        return [self.question + text for text in texts]
+
+    def make_documents(self, texts: Sequence[str]) -> list[str]:
+        """Return passages in the form in which they are embedded."""
+        return [self.document + text for text in texts]
+
+
+NO_FORMS = TextForms()
+
+FORMS = (
+    (re.compile(r"e5-[a-z]+-instruct|e5-mistral|qwen3-embedding"), TextForms(_INSTRUCTION)),
+    (re.compile(r"(?<![a-z])e5-(?:small|base|large)"), TextForms("query: ", "passage: ")),
+    (re.compile(r"nomic-embed-text"), TextForms("search_query: ", "search_document: ")),
+    (re.compile(r"bge-(?:small|base|large)-en|mxbai-embed-large"), TextForms(_SEARCHING)),
+    (re.compile(r"arctic-embed-[a-z]+-v2"), TextForms("query: ")),
+    (re.compile(r"arctic-embed"), TextForms(_SEARCHING)),
+    (
+        re.compile(r"embeddinggemma"),
+        TextForms("task: search result | query: ", "title: none | text: "),
+    ),
+)
+"""Patterns of models' names in lower case; the first that matches is taken."""
+
+
+def find_forms(model: str) -> TextForms:
+    """Return the forms of a model by its name, with or without its organisation."""
+    name = model.lower()
+    return next((forms for pattern, forms in FORMS if pattern.search(name)), NO_FORMS)

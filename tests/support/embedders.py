@@ -1,0 +1,23 @@
+"""A base of embedders for tests that embed questions and documents alike."""
+
+from collections.abc import Sequence
+
+Vectors = Sequence[Sequence[float]]
+
+
+class UniformEmbedder:
+    """Embeds every text by `embed`, which a subclass defines."""
+
+    forms = ""
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return a vector for each text."""
+        raise NotImplementedError
+
+    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Return a vector for each text of a document."""
+        return await self.embed(texts)
+
+    async def embed_questions(self, texts: Sequence[str]) -> Vectors:
+        """Return a vector for each text of a question."""
+        return await self.embed(texts)
