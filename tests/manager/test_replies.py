@@ -270,9 +270,7 @@ def test_a_refusal_at_a_limit_names_the_limit(reason: str, text: str) -> None:
         ("search_failed", "apology"),
     ],
 )
-def test_an_end_without_an_answer_distinguishes_a_limit_from_a_fault(
-    reason: str, key: str
-) -> None:
+def test_an_end_without_an_answer_distinguishes_a_limit_from_a_fault(reason: str, key: str) -> None:
     decision = Decision("row", (), {}, None, termination_reason=reason)
 
     reply = replies.end_reply(envelope(language="de"), decision, End(Ending.BEST, None), Words())

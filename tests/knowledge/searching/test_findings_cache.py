@@ -15,7 +15,13 @@ LIBRARY = (
     document("routing", "A route carries ten messages a second; more are queued."),
     document("alarms", "Messages of alarms overtake all others."),
 )
-OTHER_VALUES: dict[str, Any] = {"str": "other", "int": 7, "tuple": ("other",), "None": "de"}
+OTHER_VALUES: dict[str, Any] = {
+    "str": "other",
+    "int": 7,
+    "bool": True,
+    "tuple": ("other",),
+    "None": "de",
+}
 
 
 @dataclasses.dataclass
