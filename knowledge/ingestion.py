@@ -1,7 +1,8 @@
 """Brings documents into the index: reads, describes, splits, embeds and writes them.
 
 Only changed documents are read again: the content hash of a document covers its bytes, its location
-and the versions of all steps that process it. Each document is written completely or not at all.
+and the versions of all steps that process it. Each document is written completely or not at all,
+soon after it was read: after a kill, the next ingestion reads only those that were not written.
 Documents that disappeared from an ingested path are removed from the index; documents that cannot
 be read keep their last version.
 """
@@ -40,6 +41,8 @@ from knowledge.rule_descriptions import Description
 
 READING_VERSION = "6"
 CHUNKS_PER_BATCH = 256
+SECONDS_PER_BATCH = 3.0
+"""Documents that are ready are written after this time, even if their batch is not full."""
 MOST_FAILURES = 100
 """The most unreadable lines of one file that are reported; further ones are only counted."""
 
@@ -152,6 +155,7 @@ class _Ingestion:
         self._language_of = language_of
         self._default_language = default_language
         self._waiting: list[Document] = []
+        self._waiting_since = 0.0
 
     async def bring(self, path: Path | SurveySource) -> None:
         listed = await self._index.list_documents()
@@ -214,6 +218,7 @@ class _Ingestion:
         failures = 0
         for item in items:
             failure = await self._try_item(item, file, place, root, allowance)
+            await self._write_if_due(root)
             failures += failure is not None
             if failure is not None and failures <= MOST_FAILURES:
                 self._lose(file, place, item.place, failure)
@@ -313,8 +318,15 @@ class _Ingestion:
         return hashlib.sha256(prefix + item.data).hexdigest()
 
     async def _add(self, document: Document, root: str) -> None:
+        if not self._waiting:
+            self._waiting_since = time.monotonic()
         self._waiting.append(document)
         if sum(len(waiting.chunks) for waiting in self._waiting) >= CHUNKS_PER_BATCH:
+            await self._write(root)
+
+    async def _write_if_due(self, root: str) -> None:
+        """Write the waiting documents if they have waited long, so that a kill loses few."""
+        if self._waiting and time.monotonic() - self._waiting_since >= SECONDS_PER_BATCH:
             await self._write(root)
 
     async def _write(self, root: str) -> None:

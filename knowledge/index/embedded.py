@@ -6,6 +6,7 @@ One process owns it at a time; the owner holds a lock on the file `owner`, which
 import asyncio
 import fcntl
 import os
+import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -22,6 +23,10 @@ from knowledge.index.qdrant import Identity, QdrantIndex
 T = TypeVar("T")
 
 _PAGE = 1000
+_POINTS_PER_FLUSH = 1024
+"""Changes after which the log is flushed: what remains of it is read again at the next start."""
+_UNFINISHED = "unfinished"
+"""A file that exists from the first change until the engine is closed."""
 _INDEXED = ("kind", "document", "root", layout.GROUPS)
 
 
@@ -50,6 +55,9 @@ class EdgeEngine:
     def __init__(self, folder: Path, dimensions: int) -> None:
         self.location = str(folder)
         self._owner = _own(folder)
+        self._unfinished = folder / _UNFINISHED
+        self.was_interrupted = self._unfinished.exists()
+        self._unflushed = 0
         try:
             self._shard = _open(folder / "shard", dimensions)
         except BaseException:
@@ -61,7 +69,7 @@ class EdgeEngine:
 
     async def delete(self, points: Sequence[str]) -> None:
         operation = edge.UpdateOperation.delete_points(list(points))
-        await self._in_thread(lambda: self._shard.update(operation))
+        await self._in_thread(lambda: self._change(operation, len(points)))
 
     async def delete_chunks(
         self, documents: Collection[str], *, but_version: str | None = None
@@ -71,7 +79,7 @@ class EdgeEngine:
             must=[_has("kind", "chunk"), _has("document", list(documents))], must_not=spared
         )
         operation = edge.UpdateOperation.delete_points_by_filter(chosen)
-        await self._in_thread(lambda: self._shard.update(operation))
+        await self._in_thread(lambda: self._change(operation, len(documents)))
 
     async def retrieve(self, points: Sequence[str]) -> list[Point]:
         # Tens of points take less than handing them to a thread.
@@ -95,7 +103,15 @@ class EdgeEngine:
 
     def _upsert(self, points: Sequence[Point]) -> None:
         made = [edge.Point(point.id, _vectors(point), point.payload) for point in points]
-        self._shard.update(edge.UpdateOperation.upsert_points(made))
+        self._change(edge.UpdateOperation.upsert_points(made), len(made))
+
+    def _change(self, operation: edge.UpdateOperation, points: int) -> None:
+        self._unfinished.touch()
+        self._shard.update(operation)
+        self._unflushed += points
+        if self._unflushed >= _POINTS_PER_FLUSH:
+            self._shard.flush()
+            self._unflushed = 0
 
     def _scroll(
         self, chosen: edge.Filter, fields: Sequence[str] | None, vectors: bool
@@ -114,6 +130,8 @@ class EdgeEngine:
         try:
             self._shard.flush()
             self._shard.close()
+            if not self.was_interrupted:
+                self._unfinished.unlink(missing_ok=True)
         finally:
             self._owner.close()
 
@@ -155,14 +173,24 @@ def _open(folder: Path, dimensions: int) -> edge.EdgeShard:
     try:
         if (folder / "edge_config.json").exists():
             return edge.EdgeShard.load(str(folder))
-        folder.mkdir(parents=True, exist_ok=True)
-        shard = edge.EdgeShard.create(str(folder), _configuration(dimensions))
-        for name in _INDEXED:
-            schema = edge.PayloadSchemaType.Keyword
-            shard.update(edge.UpdateOperation.create_field_index(name, schema))
+        _create(folder, dimensions)
+        return edge.EdgeShard.load(str(folder))
     except Exception as error:  # the engine raises nothing narrower
         raise IndexUnavailable(f"the index at {folder} cannot be opened: {error}") from error
-    return shard
+
+
+def _create(folder: Path, dimensions: int) -> None:
+    """Make an empty index; a process that is killed meanwhile leaves no half of one at `folder`."""
+    half = folder.with_name(f"{folder.name}.half")
+    shutil.rmtree(half, ignore_errors=True)
+    half.mkdir(parents=True)
+    shard = edge.EdgeShard.create(str(half), _configuration(dimensions))
+    for name in _INDEXED:
+        schema = edge.PayloadSchemaType.Keyword
+        shard.update(edge.UpdateOperation.create_field_index(name, schema))
+    shard.flush()
+    shard.close()
+    half.rename(folder)
 
 
 def _configuration(dimensions: int) -> edge.EdgeConfig:

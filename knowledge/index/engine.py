@@ -9,11 +9,13 @@ from knowledge.index.layout import Point
 class Engine(Protocol):
     """One collection of points; every call raises `IndexUnavailable` if Qdrant does not answer.
 
-    `shared` says that other processes may change the points too.
+    `shared` says that other processes may change the points too; `was_interrupted`, that the last
+    process was killed after it had changed some, perhaps between changes that belong together.
     """
 
     location: str
     shared: bool
+    was_interrupted: bool
 
     async def upsert(self, points: Sequence[Point]) -> None: ...
 

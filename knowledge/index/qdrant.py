@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -108,6 +109,28 @@ class QdrantIndex(IndexReader):
                 f"{_describe_embedding(*written)}, not with {_describe_embedding(*own)}: set "
                 "EMBEDDING_MODEL and its settings as they were, or ingest into another place"
             )
+        if self._engine.was_interrupted:
+            await self._remove_halves()
+            self._engine.was_interrupted = False
+
+    async def _remove_halves(self) -> None:
+        """Remove chunks without their document, and documents of which chunks are missing.
+
+        A process that was killed leaves them; a document that is removed is ingested again.
+        """
+        fields = ["document", "version", "chunks"]
+        chunks = await self._engine.scroll({"kind": "chunk"}, fields=fields)
+        found = Counter(chunk.payload["version"] for chunk in chunks)
+        versions: set[str] = set()
+        halves: list[str] = []
+        for point in await self._engine.scroll({"kind": "document"}, fields=fields):
+            if found[point.payload["version"]] == point.payload["chunks"]:
+                versions.add(point.payload["version"])
+            else:
+                halves.append(point.id)
+        halves += [chunk.id for chunk in chunks if chunk.payload["version"] not in versions]
+        if halves:
+            await self._engine.delete(halves)
 
     async def _write_manifest(self) -> None:
         self._changes += 1

@@ -59,6 +59,7 @@ class ServerEngine:
     """See `knowledge.index.engine.Engine`."""
 
     shared = True
+    was_interrupted = False
 
     def __init__(self, client: AsyncQdrantClient, identity: Identity, location: str) -> None:
         self.location = location

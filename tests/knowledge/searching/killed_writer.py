@@ -1,0 +1,62 @@
+"""A process that replaces a document of an index and is killed at one of its changes."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from knowledge.index import layout
+from knowledge.index.embedded import EdgeEngine
+from knowledge.index.layout import Point
+from knowledge.index.qdrant import QdrantIndex
+from tests.knowledge.searching.conftest import document, identity, put
+
+OLD = ("one old part",)
+NEW = ("a new part", "another new part")
+
+
+class KilledEngine(EdgeEngine):
+    """Kills its process before the change of this number; 0 is the first one."""
+
+    changes_left: int | None = None
+
+    async def upsert(self, points: Sequence[Point]) -> None:
+        self._count_down()
+        await super().upsert(points)
+
+    async def delete(self, points: Sequence[str]) -> None:
+        self._count_down()
+        await super().delete(points)
+
+    async def delete_chunks(
+        self, documents: Collection[str], *, but_version: str | None = None
+    ) -> None:
+        self._count_down()
+        await super().delete_chunks(documents, but_version=but_version)
+
+    def _count_down(self) -> None:
+        if self.changes_left is not None:
+            self.changes_left -= 1
+            if self.changes_left < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def write(folder: Path, action: str, changes: int) -> None:
+    """Write the old version, then replace or remove it, and be killed after some changes."""
+    own = identity()
+    engine = KilledEngine(folder / layout.namespace(own.tenant, own.assistant), own.dimensions)
+    index = QdrantIndex(engine, own)
+    await index.open()
+    await put(index, document("page", *OLD))
+    engine.changes_left = changes
+    if action == "replace":
+        await put(index, document("page", *NEW, content_hash="2"))
+    else:
+        await index.remove(["page"])
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    asyncio.run(write(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])))
