@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from knowledge.documents.decoding import MAX_BYTES
 from knowledge.documents.folder import DEEPEST_FOLDER
+from knowledge.documents.metadata.folder_rules import RULES_FILE
 from knowledge.errors import ConnectorError
 
 MOST_FILES = 200_000
@@ -73,6 +74,28 @@ def copy_revision(repository: Path, revision: str, folder: str, target: Path) ->
     return copied
 
 
+def find_places(repository: Path) -> list[Path]:
+    """Return the absolute folders on this machine at which a repository is: all of its names.
+
+    `repository` may be a folder inside its working tree, its `.git` folder, or bare. Raises
+    `RepositoryError`.
+    """
+    found = _run(repository, "rev-parse", "--show-toplevel")
+    if found.returncode != 0:
+        found = _run(repository, "rev-parse", "--absolute-git-dir")
+    if found.returncode != 0:
+        raise RepositoryError(repository, f"expected a Git repository at {repository}, found none")
+    place = Path(os.fsdecode(found.stdout.removesuffix(b"\n")))
+    top = place.parent if place.name == ".git" else place
+    given = Path(os.path.abspath(repository))
+    if os.path.realpath(given) != os.path.realpath(top):
+        # A folder inside the repository: its rules are those of the tree, its name is no root.
+        given = top
+    places = dict.fromkeys((top, given, Path(os.path.realpath(top))))
+    named = (place.with_name(place.name.removesuffix(".git")) for place in places)
+    return list(dict.fromkeys((*places, *named)))
+
+
 def _find_commit(repository: Path, revision: str) -> str:
     asked = f"{revision or 'HEAD'}^{{commit}}"
     found = _run(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", asked)
@@ -105,10 +128,13 @@ def _list_blobs(
         path = PurePosixPath(name.decode("utf-8", "replace"))
         is_inside = path.is_relative_to(wanted)
         reason = _find_fault(mode, path, size)
+        is_rules = path.name == RULES_FILE and (is_inside or wanted.is_relative_to(path.parent))
+        if reason and is_rules:
+            raise RepositoryError(repository, f"{path}, which has rules of access, is {reason}")
         if reason:
             if is_inside:
                 copied.skipped.append((str(path), reason))
-        elif is_inside or int(size) <= _LARGEST_SNIPPET:
+        elif is_inside or is_rules or int(size) <= _LARGEST_SNIPPET:
             yield _Blob(path, identity, int(size))
 
 

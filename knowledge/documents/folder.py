@@ -9,7 +9,7 @@ reader are listed with the reason.
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from knowledge.documents.decoding import MAX_BYTES, clean_text
@@ -34,11 +34,16 @@ _SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "CVS", "bower_compo
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file to read; `path` is relative to the ingested folder, `top`, which it may not leave."""
+    """A file to read; `path` is relative to the ingested folder, `top`, which it may not leave.
+
+    `origins` are further paths, relative to that folder, under which rules of access find it: its
+    name before it was restored, the file that a link leads to, the files that it was made of.
+    """
 
     path: PurePosixPath
     location: Path
     top: Path | None = None
+    origins: tuple[PurePosixPath, ...] = ()
 
     def read(self) -> bytes:
         """Return its bytes; raise `OSError` or a `ReadingError`."""
@@ -83,7 +88,10 @@ class FolderListing:
 def walk(root: Path) -> FolderListing:
     """Return the readable files below a folder, or the one file that `root` is."""
     if not root.is_dir():
-        file = FoundFile(PurePosixPath(display_name(root.name)), root)
+        path = PurePosixPath(display_name(root.name))
+        names = (PurePosixPath(root.name), PurePosixPath(os.path.realpath(root)).name)
+        origins = tuple(PurePosixPath(name) for name in names if str(name) != str(path))
+        file = FoundFile(path, root, origins=origins)
         is_archive = root.suffix.lower() == ARCHIVE
         return FolderListing(archives=[file]) if is_archive else FolderListing([file])
     found = FolderListing()
@@ -95,7 +103,8 @@ def walk(root: Path) -> FolderListing:
         folder, path = waiting.pop()
         for entry in _entries(folder, path, found):
             place = path / display_name(entry.name)
-            file = FoundFile(place, Path(entry.path), top)
+            raw = PurePosixPath(Path(entry.path).relative_to(root))
+            file = FoundFile(place, Path(entry.path), top, () if raw == place else (raw,))
             if entry.is_dir(follow_symlinks=False):
                 if len(place.parts) > DEEPEST_FOLDER:
                     found.failures.append((place, f"it is deeper than {DEEPEST_FOLDER} folders"))
@@ -156,7 +165,8 @@ def _note_link(link: FoundFile, top: Path, linked: list[FoundFile], found: Folde
     elif is_private(target.relative_to(top)):
         found.warnings.append((link.path, "a link to a hidden file was not followed"))
     elif link.path.suffix.lower() in SUFFIXES:
-        linked.append(link)
+        origin = PurePosixPath(target.relative_to(top))
+        linked.append(replace(link, origins=(*link.origins, origin)))
 
 
 def is_private(target: Path) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from knowledge.documents import formats, location
+from knowledge.documents.access_rules import RuleBase, Stated, state_access
 from knowledge.documents.decoding import decode
 from knowledge.documents.errors import ReadingError
 from knowledge.documents.exports.restoring import restore_exports
@@ -15,7 +16,6 @@ from knowledge.documents.folder import ARCHIVE, FolderListing, FoundFile, walk
 from knowledge.documents.formats import Item
 from knowledge.documents.location import Location
 from knowledge.documents.metadata import front_matter
-from knowledge.documents.metadata.folder_rules import FolderRules, StatedByFolder
 
 _LONGEST_CRUMB = 60
 
@@ -47,18 +47,23 @@ class Survey:
 
 
 def survey(
-    path: Path, read_title: ReadTitle, language_of: LanguageOf, web_address: str = ""
+    path: Path,
+    read_title: ReadTitle,
+    language_of: LanguageOf,
+    web_address: str = "",
+    bases: Sequence[RuleBase] = (),
 ) -> Survey:
     """Return the files at a path; raise `OSError` when there are none or access is denied.
 
     `read_title` reads the index pages of folders, which are named by their titles. A folder that is
     named like a language is one of that language when `language_of` finds it in its texts.
-    `web_address` gives files web addresses, see `knowledge.documents.exports.restoring`.
+    `web_address` gives files web addresses, see `knowledge.documents.exports.restoring`. `bases`
+    are the folders whose rules of access hold; empty: those of the path.
     """
     path.stat()
     found = walk(path)
     addresses = restore_exports(found, web_address)
-    stated = _find_stated(path, found)
+    stated = _find_stated(path, found, bases)
     public = [file for file in found.files if not stated[file.path].groups]
     titling = public if path.is_dir() or found.archives else []
     places = place_files(found.files, titling, read_title, language_of)
@@ -82,14 +87,14 @@ def survey(
     return Survey(os.path.realpath(path), found, places)
 
 
-def _find_stated(path: Path, found: FolderListing) -> dict[PurePosixPath, StatedByFolder]:
+def _find_stated(path: Path, found: FolderListing, bases: Sequence[RuleBase]) -> Stated:
     """Return what the folders of each file state; a rule without an effect is a warning."""
-    rules, top = FolderRules(), Path(os.path.realpath(path))
-    if path.is_dir() or found.archives:
-        base = top if path.is_dir() else top.parent
-        stated = {file.path: _find_rule(rules, base, file.path) for file in found.files}
-    else:
-        stated = {file.path: rules.find(top) for file in found.files}
+    top = Path(os.path.realpath(path))
+    if not bases:
+        # A folder may be reached by a link: the rules above both of its places hold.
+        places = dict.fromkeys((top, Path(os.path.abspath(path))))
+        bases = [RuleBase(place if path.is_dir() else place.parent) for place in places]
+    stated, rules = state_access(found, bases)
     if path.is_dir():
         found.warnings += [
             (
@@ -99,13 +104,6 @@ def _find_stated(path: Path, found: FolderListing) -> dict[PurePosixPath, Stated
             for place, pattern in rules.find_unused(top)
         ]
     return stated
-
-
-def _find_rule(rules: FolderRules, base: Path, file: PurePosixPath) -> StatedByFolder:
-    """Return what folders state about a file; rules for an archive hold for its files, too."""
-    archives = [folder for folder in file.parents if folder.suffix.lower() == ARCHIVE]
-    found = (rules.find(base / place) for place in (file, *archives))
-    return next((stated for stated in found if stated.groups), rules.find(base / file))
 
 
 def place_files(

@@ -9,7 +9,7 @@ from pathlib import Path
 from config.settings import Settings
 from deploy.assembly.data_folder import protect_data_folder
 from deploy.assembly.sources.source_spec import SourceSpec
-from knowledge.connectors.git_repository import copy_revision
+from knowledge.connectors.git_repository import copy_revision, find_places
 from knowledge.connectors.repository_survey import survey_copy
 from knowledge.documents.survey import LanguageOf, ReadTitle, Survey
 from knowledge.index.listing import ListedDocument
@@ -49,6 +49,7 @@ def _survey_repository(
         read_title,
         language_of,
         web_address=spec.web_address,
+        places=find_places(spec.repository),
     )
 
 

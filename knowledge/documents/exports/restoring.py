@@ -25,7 +25,10 @@ def restore_exports(found: FolderListing, web_address: str = "") -> Addresses:
     conversations = restore_conversations(found, web_address)
     restored, stated = restore_names(found)
     found.files[:] = [
-        replace(file, path=restored.get(file.path, file.path)) for file in found.files
+        replace(file, path=restored[file.path], origins=(*file.origins, file.path))
+        if file.path in restored
+        else file
+        for file in found.files
     ]
     found.files.sort(key=lambda file: file.path)
     if not web_address:

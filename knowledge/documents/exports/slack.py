@@ -6,7 +6,7 @@ The export has `users.json`, `channels.json` and a folder for each channel with 
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -21,6 +21,9 @@ _USER = re.compile(r"<@([A-Z0-9]{1,20})(?:\|[^<>|]{0,100})?>")
 _CHANNEL = re.compile(r"<#([A-Z0-9]{1,20})(?:\|([^<>|]{0,100}))?>")
 _LINK = re.compile(r"<((?:https?|mailto):[^<>|]{1,2000})(?:\|([^<>|]{0,500}))?>")
 _NOISE = frozenset({"channel_join", "channel_leave", "channel_topic", "channel_purpose", "bot_add"})
+_LISTS = ("channels.json", "users.json")
+_NAMES = "refdesk names"
+"""The key of the names of the file that a post comes from."""
 _MOST_POSTS = 200_000
 _LONGEST_TITLE = 80
 _EPOCH = 10_000_000_000
@@ -77,11 +80,12 @@ def restore_conversations(
     roots = [
         path.parent
         for path in sorted(by_path)
-        if path.name == "channels.json" and path.with_name("users.json") in by_path
+        if path.name == _LISTS[0] and path.with_name(_LISTS[1]) in by_path
     ]
     for root in roots:
         inside = [file for file in found.files if file.path.is_relative_to(root)]
         workspace = _read_workspace(root, by_path, found)
+        lists = [name for path in _LISTS for name in _list_names(by_path[root / path])]
         channels: dict[str, list[FoundFile]] = defaultdict(list)
         for file in inside:
             if _DAY.match(file.path.name) and file.path.parent.parent == root:
@@ -92,13 +96,17 @@ def restore_conversations(
         for name, days in sorted(channels.items()):
             posts = [post for day in days for post in _read_posts(day, found)][:_MOST_POSTS]
             for file, moment in _write_documents(root, name, posts, workspace):
-                found.files.append(file)
+                found.files.append(replace(file, origins=(*file.origins, *lists)))
                 identity = workspace.channels.get(name)
                 if workspace_url and identity:
                     place = f"{workspace_url.rstrip('/')}/archives/{identity}"
                     addresses[file.path] = f"{place}/p{moment.replace('.', '')}"
     found.files.sort(key=lambda file: file.path)
     return addresses
+
+
+def _list_names(file: FoundFile) -> tuple[PurePosixPath, ...]:
+    return (file.path, *file.origins)
 
 
 def _is_list(path: PurePosixPath) -> bool:
@@ -120,8 +128,9 @@ def _read_workspace(
 
 
 def _read_posts(day: FoundFile, found: FolderListing) -> list[Post]:
+    names = _list_names(day)
     posts = (
-        post
+        {**post, _NAMES: names}
         for post in _read_list(day, found)
         if post.get("type") == "message"
         and post.get("subtype") not in _NOISE
@@ -169,12 +178,6 @@ def _write_documents(
         first = workspace.write_text(str(chosen[0]["text"])).split("\n")[0]
         title = first if len(first) <= _LONGEST_TITLE else f"{first[:_LONGEST_TITLE].rstrip()}…"
         path = folder / f"thread-{thread}.md"
-        document = _make_document(path, f"#{channel}, {day}", channel, chosen, workspace)
-        yield document, str(chosen[0]["ts"])
-    for thread, chosen in threads.items():
-        first = workspace.write_text(str(chosen[0]["text"])).split("\n")[0]
-        title = first if len(first) <= _LONGEST_TITLE else f"{first[:_LONGEST_TITLE].rstrip()}…"
-        path = folder / f"thread-{thread}.md"
         yield _make_document(path, title, channel, chosen, workspace), thread
 
 
@@ -187,7 +190,10 @@ def _make_document(
         for post in posts
     )
     data = "\n\n".join(written).encode("utf-8", "replace")
-    return DerivedFile(path, Path(path), data=data, title=title, folders=(f"#{channel}",))
+    origins = tuple(dict.fromkeys(name for post in posts for name in post[_NAMES]))
+    return DerivedFile(
+        path, Path(path), origins=origins, data=data, title=title, folders=(f"#{channel}",)
+    )
 
 
 def _moment(post: Post) -> datetime:

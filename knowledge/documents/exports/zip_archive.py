@@ -100,8 +100,12 @@ def expand_archives(found: FolderListing) -> None:
         unknown: list[PurePosixPath] = []
         for member, path in _list_members(archive, file.path, found):
             if path.suffix.lower() in SUFFIXES:
-                archived = ArchivedFile(path, file.location, archive=archive, member=member)
-                found.files.append(archived)
+                names = (root.joinpath(*_split(member)) for root in (file.path, *file.origins))
+                origins = (*(name for name in names if name != path), *file.origins)
+                location = file.location
+                found.files.append(
+                    ArchivedFile(path, location, origins=origins, archive=archive, member=member)
+                )
             else:
                 unknown.append(path)
         found.skipped += list_skipped(unknown)
@@ -113,7 +117,7 @@ def _list_members(
 ) -> Iterator[tuple[zipfile.ZipInfo, PurePosixPath]]:
     known: set[PurePosixPath] = set()
     for member in archive.members:
-        parts = [part for part in member.filename.replace("\\", "/").split("/") if part]
+        parts = _split(member)
         if member.is_dir() or any(is_left_out(part) for part in parts if part != ".."):
             continue
         path = root.joinpath(*(display_name(part) for part in parts))
@@ -125,6 +129,11 @@ def _list_members(
             continue
         known.add(path)
         yield member, path
+
+
+def _split(member: zipfile.ZipInfo) -> list[str]:
+    """Return the folders and the name of a member, as its archive names them."""
+    return [part for part in member.filename.replace("\\", "/").split("/") if part]
 
 
 def _find_fault(member: zipfile.ZipInfo, parts: list[str]) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
+from unicodedata import normalize
 
 from envelope.question import parse_groups
 from knowledge.documents.errors import WrongFormatError
@@ -47,16 +48,23 @@ class FolderRules:
     _read: dict[Path, tuple[FolderRule, ...]] = field(default_factory=dict)
     _used: set[tuple[Path, str]] = field(default_factory=set)
 
-    def find(self, file: Path) -> StatedByFolder:
+    def find(
+        self, file: Path, *, within: Path | None = None, outside: Path | None = None
+    ) -> StatedByFolder:
         """Return what the folders of a file state; raises `OSError` or a `ReadingError`.
 
-        `file` is an absolute path.
+        `file` is an absolute path; only folders at or below `within` are asked, and none at or
+        below `outside`.
         """
         groups: tuple[str, ...] | None = None
         version: str | None = None
         for folder in file.parents:
+            if within is not None and not folder.is_relative_to(within):
+                break
+            if outside is not None and folder.is_relative_to(outside):
+                continue
             for rule in reversed(self._rules_of(folder)):
-                if not fnmatchcase(file.relative_to(folder).as_posix(), rule.pattern):
+                if not _matches(file.relative_to(folder).as_posix(), rule.pattern):
                     continue
                 self._used.add((folder, rule.pattern))
                 groups = rule.groups if groups is None else groups
@@ -78,11 +86,18 @@ class FolderRules:
         return known
 
 
+def _matches(name: str, pattern: str) -> bool:
+    """Return whether a pattern covers a name; systems write letters with accents in two ways."""
+    return fnmatchcase(normalize("NFC", name), normalize("NFC", pattern))
+
+
 def _read_rules(file: Path) -> tuple[FolderRule, ...]:
     try:
         with file.open("rb") as opened:
             data = opened.read(_MOST_BYTES + 1)
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if file.is_symlink():
+            raise WrongFormatError(f"{file} is a link that leads nowhere") from error
         return ()
     except OSError as error:
         raise WrongFormatError(f"{file} cannot be read: {error.strerror}") from error

@@ -90,6 +90,18 @@ async def test_a_thread_of_slack_is_one_document_with_names_and_an_address(desk:
     assert result.failed == ()
 
 
+async def test_a_channel_of_threads_alone_is_read_and_each_thread_once(desk: Desk) -> None:
+    write_slack(desk.folder)
+    days = desk.folder / "ops"
+    _, thread, _ = json.loads((days / "2026-03-01.json").read_text())
+    (days / "2026-03-01.json").write_text(json.dumps([thread]))
+
+    result = await desk.ingest()
+
+    assert (result.added, result.changed, result.failed) == (1, 0, ())
+    assert desk.index.puts == ["docs/ops/thread-1772355700.000200"]
+
+
 async def test_a_broken_day_of_slack_is_listed_and_the_others_are_read(desk: Desk) -> None:
     write_slack(desk.folder)
     (desk.folder / "ops" / "2026-03-03.json").write_text("[{")
