@@ -12,7 +12,14 @@ from envelope.outcome import Outcome
 from envelope.sources import SearchResult
 from manager.act_texts import COURTESIES, act_text, find_act
 from manager.flow import Counter, Ending
-from manager.machine import NO_BETTER, Decision, End
+from manager.limit_texts import (
+    DEAD_LETTER,
+    name_apology,
+    name_best_answer_text,
+    name_fixed_text,
+    name_refusal_limit,
+)
+from manager.machine import Decision, End
 from manager.offers import find_remaining, make_offer
 from manager.port import ReplyTexts
 from memory.port import Ended
@@ -24,38 +31,6 @@ Reply = dict[str, JsonValue]
 OFFLINE = "offline"
 LANGUAGE_CONFIDENCE = 0.8
 """The least confidence with which a detected language is stored."""
-
-_REASON_TEXTS = {
-    ClarificationReason.OUT_OF_SCOPE: "refused_out_of_scope",
-    ClarificationReason.INSUFFICIENT_CONTEXT: "refused_insufficient_context",
-    ClarificationReason.INTERNAL_FAULT: "apology",
-}
-
-
-_EARLY_ENDS = {
-    **dict.fromkeys(("deadline", "total_time_limit"), "limit_reached"),
-    **dict.fromkeys(
-        (
-            "process_count_limit",
-            "research_limit",
-            "regenerate_limit",
-            "round_limit",
-            NO_BETTER,
-        ),
-        "attempts_reached",
-    ),
-}
-_LIMITS_OF_REFUSALS = {"round_limit": "rounds_reached", "research_limit": "searches_reached"}
-"""The text before a refusal at a limit, by the reason of the end."""
-_APOLOGIES = {
-    **dict.fromkeys(("deadline", "total_time_limit"), "deadline"),
-    "process_count_limit": "steps_reached",
-}
-"""The text of an end without an answer, by its reason; "apology" for any other."""
-DEAD_LETTER = "dead_letter"
-"""The termination reason of a question that no process could work on."""
-_EARLY_END = "fault_reached"
-"""The text about an answer that went out before it was approved, by the reason of the end."""
 
 
 def end_reply(
@@ -201,8 +176,7 @@ def _own_words(
     if end.ending is Ending.ANSWER:
         return _with_quotes_note(_answer(payload), payload, texts)
     if end.ending is Ending.FIXED:
-        reason = decision.reason
-        key = "clarify_again" if reason is None else _REASON_TEXTS.get(reason, "clarify_again")
+        key = name_fixed_text(decision.reason)
         return {"outcome": outcome.value, "text": texts.text(key, language_of(payload))}
     return {
         "outcome": outcome.value,
@@ -267,7 +241,7 @@ def _lacks_translation(payload: "Mapping[str, JsonValue]") -> bool:
 
 def _best(best: Reply, envelope: Envelope, termination_reason: str, texts: ReplyTexts) -> Reply:
     """Return the best answer below the reason for which the work on it ended."""
-    key = _EARLY_ENDS.get(termination_reason, _EARLY_END)
+    key = name_best_answer_text(termination_reason)
     note = texts.text(key, language_of(envelope.payload))
     text = f"{note}\n\n{best.get('text') or ''}"
     return {**best, "outcome": Outcome.ANSWERED.value, "text": text}
@@ -277,7 +251,7 @@ def _with_limit(
     reply: Reply, payload: "Mapping[str, JsonValue]", decision: Decision, texts: ReplyTexts
 ) -> Reply:
     """Return a refusal at a limit below the limit that ended the work on the question."""
-    key = _LIMITS_OF_REFUSALS.get(decision.termination_reason)
+    key = name_refusal_limit(decision.termination_reason)
     if key is None or reply["outcome"] != Outcome.REFUSED.value:
         return reply
     return {**reply, "text": f"{texts.text(key, language_of(payload))}\n\n{reply['text']}"}
@@ -290,7 +264,7 @@ def _apology(envelope: Envelope, texts: ReplyTexts, termination_reason: str = ""
     """
     language = language_of(envelope.payload)
     reference = texts.text("reference", language, reference=envelope.message_id)
-    key = _APOLOGIES.get(termination_reason, "apology")
+    key = name_apology(termination_reason)
     pages = list_nearest_pages(_find_nearest(envelope.payload))
     text = f"{texts.text(key, language)}\n\n{reference}"
     if pages:
