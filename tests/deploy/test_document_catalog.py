@@ -9,14 +9,16 @@ from pathlib import Path
 import httpx
 import pytest
 from fakeredis import FakeServer
+from structlog.testing import capture_logs
 
 from broker.embedded.endpoint import Endpoint
 from deploy.assembly.gateways.document_catalog import OwnedCatalog
 from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.ingestion import SOURCES, ask_owner
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
-from deploy.assembly.runtime import Runtime, connect_runtime, run_workers
+from deploy.assembly.runtime import ROLES, Runtime, connect_runtime, run_workers
 from deploy.assembly.sources.source_spec import FetchedSource, parse_source
+from deploy.cli.printing import list_operator_notes
 from gateway.port import CatalogSelection
 from knowledge.embedding import Embedder
 from knowledge.errors import IndexUnavailable
@@ -137,3 +139,26 @@ async def test_without_the_owner_the_documents_are_unavailable(owner: Runtime) -
 
     with pytest.raises(IndexUnavailable, match="did not finish in"):
         await catalog.find(*name, CatalogSelection(), limit=1)
+
+
+async def test_an_empty_desk_names_its_folder_to_operators_and_to_no_visitor(
+    owner: Runtime, tmp_path: Path
+) -> None:
+    with capture_logs() as logged:
+        async with run_workers(owner, ROLES, owner.knowledge), open_client(owner) as client:
+            await client.delete(DOCUMENTS, params={"pattern": "*"})
+            asked = {"text": "How many days of leave does an employee have?"}
+            answer = await client.post("/v1/conversations/c1/messages", json=asked)
+            read = await client.get("/v1/conversations/c1")
+
+    places = [line["location"] for line in logged if line["event"] == "index_empty"]
+    assert places
+    assert all(place.startswith(str(tmp_path)) for place in places)
+    assert answer.json()["outcome"] == "refused"
+    assert answer.json()["clarification_reason"] == "no_documents"
+    for shown in (answer, read):
+        assert str(tmp_path) not in shown.text
+        assert tmp_path.name not in shown.text
+    [note] = list_operator_notes(answer.json(), owner.settings)
+    assert str(owner.settings.refdesk_data.resolve()) in note
+    assert list_operator_notes({"outcome": "answered"}, owner.settings) == []
