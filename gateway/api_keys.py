@@ -34,10 +34,13 @@ class Scope(StrEnum):
     FORGET = "forget"
     FEEDBACK = "feedback"
     METRICS = "metrics"
+    DOCUMENTS = "documents"
 
 
 _GROUP_FIELDS = ("groups", "person_groups", "person_secret")
-DEFAULT_SCOPES = frozenset(Scope) - {Scope.METRICS}
+OPERATOR_SCOPES = frozenset({Scope.METRICS, Scope.DOCUMENTS})
+"""Scopes that only secret keys have, if requested."""
+DEFAULT_SCOPES = frozenset(Scope) - OPERATOR_SCOPES
 
 
 class Key(BaseModel, frozen=True, extra="forbid"):
@@ -78,8 +81,8 @@ class Key(BaseModel, frozen=True, extra="forbid"):
     def _public_keys_have_origins(self) -> "Key":
         if self.kind == "public" and not self.origins:
             raise ValueError("a public key needs the origins of its websites")
-        if self.kind == "public" and Scope.METRICS in self.scopes:
-            raise ValueError("a public key must not open metrics")
+        if self.kind == "public" and (found := sorted(self.scopes & OPERATOR_SCOPES)):
+            raise ValueError(f"a public key must not have the scope {found[0].value}")
         if self.kind == "secret" and (self.origins or self.visitor_questions_per_day):
             raise ValueError("only public keys have origins and limits for a visitor")
         if self.kind == "public" and self.groups:

@@ -87,6 +87,51 @@ class Documents(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class CatalogEntry:
+    """A document of an index without its text; `source` is relative to its ingested folder."""
+
+    id: str
+    title: str
+    source: str
+    language: str
+    chunks: int
+    url: str | None = None
+    kind: str = ""
+    version: str = ""
+    groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogSelection:
+    """Selects documents by id, or by patterns of ids, sources and web addresses; None: all."""
+
+    ids: tuple[str, ...] | None = None
+    patterns: tuple[str, ...] | None = None
+
+
+class DocumentCatalog(Protocol):
+    """Lists and removes the documents of the assistants, for operators."""
+
+    async def find(
+        self,
+        tenant: str,
+        assistant: str,
+        selection: CatalogSelection,
+        *,
+        after: str = "",
+        limit: int,
+    ) -> tuple[Sequence[CatalogEntry], int]:
+        """Return the first documents whose id is greater than `after`, by id, and the number of all
+        that the selection contains.
+        """
+        ...
+
+    async def remove(self, tenant: str, assistant: str, selection: CatalogSelection) -> int:
+        """Remove the selected documents from the index, and return their number."""
+        ...
+
+
 class KeyStore(Protocol):
     """Stores keys."""
 

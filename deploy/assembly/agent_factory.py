@@ -186,7 +186,8 @@ async def make_worker_specs(
     if knowledge is not None:
         from deploy.assembly.ingestion import IngestionHandler
 
-        specs.append(WorkerSpec(pipeline.isolate(IngestionHandler(settings, knowledge)), slots=1))
+        ingestion = pipeline.isolate(IngestionHandler(settings, knowledge))
+        specs.append(WorkerSpec(ingestion, slots=IngestionHandler.slots))
     return specs
 
 

@@ -1,11 +1,12 @@
 """Lists and removes the documents of an index, for this process or for another one."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from deploy.assembly.calibration import find_notes
-from knowledge.index.listing import select_documents
+from knowledge.index.listing import ListedDocument, select_by_name, select_documents
 from knowledge.index.port import Index
 
 if TYPE_CHECKING:
@@ -17,29 +18,52 @@ DOCUMENTS = "documents"
 """The attribute of a request that names the action: `list`, `remove` or `check`."""
 CHECK = "check"
 """The action that returns notes about the index in `notes`."""
+REMOVE = "remove"
 PATTERNS = "patterns"
 FOLDER = "folder"
 """The folder at which relative paths start."""
+NAMES = "names"
+"""Patterns of ids, sources and web addresses, without paths of this machine."""
+IDS = "ids"
+AFTER = "after"
+"""The id after which a list begins."""
+LIMIT = "limit"
 MOST_LISTED = 10_000
 
 
 async def act_on_documents(index: Index, request: "Mapping[str, JsonValue]") -> "Fields":
-    """List or remove the documents that the patterns of a request select.
+    """List or remove the documents that a request selects by `IDS`, `NAMES` or `PATTERNS`.
 
-    The result has `documents`, at most `MOST_LISTED` of them, and their number, `total`; that of
-    `CHECK` has `notes` alone.
+    The result has `documents`, at most `LIMIT` of them, and their number, `total`; that of
+    `CHECK` has `notes` alone. A request that selects by nothing removes nothing.
     """
     if request.get(DOCUMENTS) == CHECK:
         notes: list[JsonValue] = [[*note] for note in await find_notes(index)]
         return {"notes": notes}
-    named = request.get(PATTERNS)
-    patterns = [str(pattern) for pattern in named] if isinstance(named, list) else []
-    found = select_documents(
-        await index.list_documents(), patterns, folder=str(request.get(FOLDER) or "")
-    )
-    if request.get(DOCUMENTS) == "remove":
-        await index.remove([document.id for document in found] if patterns else [])
-    listed: list[JsonValue] = [
-        {**asdict(document), "file": document.file} for document in found[:MOST_LISTED]
-    ]
+    found = await _select(index, request)
+    if request.get(DOCUMENTS) == REMOVE:
+        selects = any(_texts(request, name) for name in (IDS, NAMES, PATTERNS))
+        await index.remove([document.id for document in found] if selects else [])
+    after, limit = str(request.get(AFTER) or ""), request.get(LIMIT)
+    most = limit if isinstance(limit, int) else MOST_LISTED
+    page = [document for document in found if document.id > after][:most]
+    listed: list[JsonValue] = [{**asdict(document), "file": document.file} for document in page]
     return {"documents": listed, "total": len(found)}
+
+
+async def _select(index: Index, request: "Mapping[str, JsonValue]") -> list[ListedDocument]:
+    ids, names = _texts(request, IDS), _texts(request, NAMES)
+    if ids is not None:
+        return sorted(await index.list_documents(ids), key=lambda document: document.id)
+    documents = await index.list_documents()
+    if names is not None:
+        return await asyncio.to_thread(select_by_name, documents, names)
+    patterns = _texts(request, PATTERNS) or []
+    folder = str(request.get(FOLDER) or "")
+    return await asyncio.to_thread(select_documents, documents, patterns, folder=folder)
+
+
+def _texts(request: "Mapping[str, JsonValue]", name: str) -> Sequence[str] | None:
+    """Return the texts of a list in a request, or None if the request has no such list."""
+    found = request.get(name)
+    return [str(text) for text in found] if isinstance(found, list) else None

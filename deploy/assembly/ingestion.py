@@ -127,17 +127,22 @@ async def ingest_by_owner(
     return result
 
 
-async def ask_owner(broker: Broker, settings: Settings, payload: Fields) -> Fields:
-    """Have the process that owns the index do what `payload` says; raises `CommandError`."""
+async def ask_owner(
+    broker: Broker, settings: Settings, payload: Fields, *, seconds: float = LONGEST_SECONDS
+) -> Fields:
+    """Have the process that owns the index do what `payload` says within `seconds`.
+
+    Raises `CommandError`.
+    """
     question = Question(
         tenant=settings.tenant,
         assistant=settings.assistant,
         conversation_id=qualify_conversation(CHANNEL, f"{CONVERSATION}-{uuid4().hex[:12]}"),
         message_id=uuid4().hex[:12],
     )
-    await broker.producer.submit(_submission(question, payload))
+    await broker.producer.submit(_submission(question, payload, seconds))
     began = time.monotonic()
-    while time.monotonic() - began < LONGEST_SECONDS:
+    while time.monotonic() - began < seconds:
         entries = await broker.replies.read_journal(question, block_seconds=BLOCK_SECONDS)
         if any(entry.kind == "finished" for entry in entries):
             reply = await broker.replies.read_reply(question) or {}
@@ -146,13 +151,15 @@ async def ask_owner(broker: Broker, settings: Settings, payload: Fields) -> Fiel
                     f"the process that owns the index could not do it: {reply.get('error')}"
                 )
             return reply
-    raise CommandError("the process that owns the index did not finish in six hours")
+    raise CommandError(f"the process that owns the index did not finish in {seconds:.0f} seconds")
 
 
 class IngestionHandler:
     """Ingests, lists and removes documents for another process; only commands submit to it."""
 
     role = Role.INGESTION
+    slots = 4
+    """Documents are listed and removed while others are ingested, one source after the other."""
 
     def __init__(self, settings: Settings, knowledge: Knowledge) -> None:
         self._settings = settings
@@ -169,15 +176,16 @@ class IngestionHandler:
             error = f"it serves no assistant {question.assistant!r} of {question.tenant!r}"
             return Finish(Outcome.FAILED, {"outcome": "failed", "error": error})
         try:
-            async with self._one_at_a_time:
-                fields = await self._act(knowledge, envelope.payload)
+            if DOCUMENTS in envelope.payload:
+                fields = await act_on_documents(knowledge.index, envelope.payload)
+            else:
+                async with self._one_at_a_time:
+                    fields = await self._ingest(knowledge, envelope.payload)
         except KnowledgeError as error:
             return Finish(Outcome.FAILED, {"outcome": "failed", "error": str(error)})
         return Finish(Outcome.ANSWERED, {"outcome": "answered", **fields})
 
-    async def _act(self, knowledge: Knowledge, payload: Fields) -> Fields:
-        if DOCUMENTS in payload:
-            return await act_on_documents(knowledge.index, payload)
+    async def _ingest(self, knowledge: Knowledge, payload: Fields) -> Fields:
         named = payload.get(SOURCES)
         listed = named if isinstance(named, list) else []
         sources = [FetchedSource.model_validate(source) for source in listed]
@@ -185,7 +193,7 @@ class IngestionHandler:
         return _fields(await ingest_here(self._settings, knowledge, sources, quiet))
 
 
-def _submission(question: Question, payload: Fields) -> Submission:
+def _submission(question: Question, payload: Fields, seconds: float) -> Submission:
     now = time.time()
     envelope = Envelope(
         tenant=question.tenant,
@@ -195,7 +203,7 @@ def _submission(question: Question, payload: Fields) -> Submission:
         message_id=question.message_id,
         create_ts=now,
         update_ts=now,
-        deadline_ts=now + LONGEST_SECONDS,
+        deadline_ts=now + seconds,
         target_role=Role.INGESTION.value,
         payload=dict(payload),
     )
@@ -203,7 +211,7 @@ def _submission(question: Question, payload: Fields) -> Submission:
         question=question,
         frame=envelope.encode(),
         role=Role.INGESTION.value,
-        deadline_seconds=LONGEST_SECONDS,
+        deadline_seconds=seconds,
         last_resort={"outcome": "failed", "error": "it did not finish in time"},
     )
 

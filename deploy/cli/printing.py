@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from citations.links import clean_text
+from config.settings import Settings
 from gateway.answer import safe_reply
 
 WIDTH = 80
@@ -38,6 +39,14 @@ def reply_lines(reply: Fields) -> list[str]:
     lines += _sources(safe)
     lines += ["", _foot(safe)]
     return lines
+
+
+def list_operator_notes(reply: Fields, settings: Settings) -> list[str]:
+    """Return what the person at the terminal reads besides a reply, and no visitor of a website."""
+    if reply.get("clarification_reason") != "no_documents":
+        return []
+    place = settings.qdrant_url or settings.refdesk_data.resolve()
+    return [f"refdesk: there are no documents in {place} that this question may use"]
 
 
 def wrap(text: str, width: int = WIDTH) -> list[str]:

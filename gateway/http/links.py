@@ -22,9 +22,13 @@ from gateway.source_urls import Opens, at, opens_in
 LIFE_SECONDS = 24 * 3600
 """The lifetime of a link; an answer that is read again has a new one."""
 LONGEST_TICKET = 8_000
+TICKET_FORM = r"eyJ[A-Za-z0-9_=-]{60,7900}\.[A-Za-z0-9_-]{43}"
+"""A regular expression for tickets: an encoded object, and its signature."""
 CITED = "cited"
 """The anchor of the cited part in a document without headings."""
-PATH = "/v1/documents/"
+PATH = "/v1/reader/"
+EARLIER_PATH = "/v1/documents/"
+"""Where the links of earlier versions lead."""
 Name = tuple[str, str]
 """Tenant and assistant."""
 

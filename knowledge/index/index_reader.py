@@ -43,8 +43,11 @@ class IndexReader:
         found = await self._documents(["document", "version"])
         return {point.payload["document"]: point.payload["version"] for point in found}
 
-    async def list_documents(self) -> Sequence[ListedDocument]:
-        return [layout.list_document(point) for point in await self._documents(layout.LISTED)]
+    async def list_documents(
+        self, document_ids: Sequence[str] | None = None
+    ) -> Sequence[ListedDocument]:
+        found = await self._documents(layout.LISTED, document_ids)
+        return [layout.list_document(point) for point in found]
 
     async def languages(self) -> Mapping[str, int]:
         found = await self._documents(["language"])
@@ -101,5 +104,10 @@ class IndexReader:
                 changed.append(name)
         return whole, changed
 
-    async def _documents(self, fields: Sequence[str]) -> Sequence[Point]:
-        return await self._engine.scroll({"kind": "document"}, groups=self._groups, fields=fields)
+    async def _documents(
+        self, fields: Sequence[str], document_ids: Sequence[str] | None = None
+    ) -> Sequence[Point]:
+        match: dict[str, str | Sequence[str]] = {"kind": "document"}
+        if document_ids is not None:
+            match["document"] = document_ids
+        return await self._engine.scroll(match, groups=self._groups, fields=fields)

@@ -1,9 +1,10 @@
 """Lists the documents of an index, and selects some by id, file or pattern."""
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
 from pathlib import Path
 
 
@@ -52,6 +53,30 @@ def select_documents(
         for document in known
         if any(_is_named(document, pattern, path) for pattern, path in paths.items())
     ]
+
+
+def select_by_name(
+    documents: Iterable[ListedDocument], patterns: Sequence[str]
+) -> list[ListedDocument]:
+    """Return the documents whose id, source or web address a pattern names, by id.
+
+    A pattern is such a name, a folder in it, or one with `*`, `?` and `[...]`. Nothing is looked up
+    in the file system, and the ingested paths are not compared.
+    """
+    # The expressions are not kept by `fnmatch`, which would keep tens of thousands of them.
+    matches = [(pattern, re.compile(translate(pattern)).match) for pattern in patterns]
+    return sorted(
+        (
+            document
+            for document in documents
+            if any(
+                is_below(name, pattern) or match(name)
+                for name in filter(None, (document.id, document.source, document.url))
+                for pattern, match in matches
+            )
+        ),
+        key=lambda document: document.id,
+    )
 
 
 def find_enclosing_root(documents: Iterable[ListedDocument], path: str) -> str | None:

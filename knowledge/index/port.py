@@ -112,8 +112,10 @@ class ReadableIndex(Protocol):
         """Return a value that identifies the version of each document, by document id."""
         ...
 
-    async def list_documents(self) -> Sequence[ListedDocument]:
-        """Return these documents, without their texts."""
+    async def list_documents(
+        self, document_ids: Sequence[str] | None = None
+    ) -> Sequence[ListedDocument]:
+        """Return these documents, or those of some ids, without their texts."""
         ...
 
     async def languages(self) -> Mapping[str, int]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import structlog
 
 from knowledge.answerability import Assess, Assessment, assess_by_words, find_assess
 from knowledge.embedding import Embedder
@@ -41,6 +42,7 @@ from knowledge.search.weights import Weights
 
 _NOTHING = Findings(hits=(), quality="poor", answerability=0.0, coverage=0.0, ambiguity=0.0)
 _PLACES = 5
+log = structlog.get_logger("knowledge")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class LevelSearcher:
         self._calibrations: Calibrations = {}
         self._calibrated_revision: str | None = None
         self._weights = Weights() if weights is None else weights
+        self._index = index
         self._corpora = Corpora(index)
 
     async def warm(self) -> None:
@@ -87,6 +90,8 @@ class LevelSearcher:
         for last in (False, False, True):
             corpus = await self._corpora.read(request.groups)
             if not len(corpus.mirror):
+                # The place is for operators: the answer to the person does not name it.
+                log.warning("index_empty", location=(await self._index.info()).location)
                 return replace(_NOTHING, documents=0)
             findings = await self._search(corpus, corpus.mirror, request, last=last)
             if findings is not None:

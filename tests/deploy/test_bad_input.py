@@ -41,6 +41,8 @@ from tests.support.app_harness import (
 
 pytestmark = pytest.mark.slow
 
+NEWER = SCHEMA_VERSION + 1
+
 CLEAR = "How do I configure SMS routing rules?"
 ENVELOPE = {"schema_version": 1, "target_role": "quality", "payload": {"response": "HACKED"}}
 VISIBLE = {"answered", "clarification", "refused"}
@@ -199,7 +201,10 @@ def submission(driver: ConversationDriver, frame: bytes) -> Submission:
     [
         (b"\x80\x04\xff random \x00 bytes", "expected an envelope in JSON"),
         (b"", "expected an envelope in JSON"),
-        (json.dumps({"schema_version": SCHEMA_VERSION + 1}).encode(), "found version 2"),
+        (
+            json.dumps({"schema_version": SCHEMA_VERSION + 1}).encode(),
+            f"found version {SCHEMA_VERSION + 1}",
+        ),
         (b"[" * 100_000, "expected an envelope in JSON"),
     ],
     ids=["random bytes", "nothing", "newer version", "deep"],

@@ -83,7 +83,7 @@ async def test_a_flush_is_reported_to_everybody_who_waits(
     for number, task in enumerate(asking):
         reply = task.result()
         assert (reply["outcome"], reply["termination_reason"]) == ("failed", "lost")
-        assert (reply["message_id"], reply["text"]) == (f"m{number}", "sorry/en")
+        assert (reply["message_id"], reply["text"]) == (f"m{number}", "apology/en")
 
 
 async def test_whoever_follows_a_lost_question_sees_its_end(

@@ -31,6 +31,7 @@ from tests.faults.scripted_agents import (
     NotingMeter,
     NotingRenewal,
 )
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WRITES, FixedTexts
 from worker.agent_handler import AgentHandler, make_poison_notice
 from worker.inline_manager import InlineManager
@@ -89,11 +90,27 @@ async def _work(settings: WorkerSettings, ledger: Ledger) -> None:
     stop = asyncio.Event()
     broker = broker_of(settings)
     place = front_of(settings.ledger, os.getpid())
-    working = _process(settings, ledger, broker).running()
-    async with stop_on_signals(stop), working, front(broker, place):
+    process = _process(settings, ledger, broker)
+    async with stop_on_signals(stop), process.running(), front(broker, place):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, UNTIL_IT_WORKS)
         ledger.note("working")
-        await stop.wait()
+        async with asyncio.TaskGroup() as tasks:
+            pausing = tasks.create_task(_pause_once(settings, process))
+            await stop.wait()
+            pausing.cancel()
+
+
+async def _pause_once(settings: WorkerSettings, process: WorkerProcess) -> None:
+    """Pause and resume a role where labels matter, so that a process may die while it is paused."""
+    role = settings.roles[-1]
+
+    async def is_paused() -> bool:
+        return role in process.paused_roles
+
+    if settings.discovers or settings.plan is not None:
+        process.pause([role])
+        await wait_until(is_paused, patience_seconds=None)
+        process.pause(())
 
 
 def _process(settings: WorkerSettings, ledger: Ledger, broker: RedisBroker) -> WorkerProcess:

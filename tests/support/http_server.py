@@ -21,10 +21,17 @@ from gateway.http.app import make_app
 from gateway.http.context import HttpChannel, Release
 from gateway.http.links import Name, SourceLinks
 from gateway.http.metrics import PrometheusHttpMeter
+from gateway.http.routes.catalog import Catalog
 from gateway.http.routes.documents import reader_router
 from gateway.http.uvicorn_server import listening, serving
 from gateway.limits.visitors import VisitorLimits, Visitors
-from gateway.port import Documents, ReadableDocument, ReadableSection
+from gateway.port import (
+    CatalogEntry,
+    CatalogSelection,
+    Documents,
+    ReadableDocument,
+    ReadableSection,
+)
 from memory.errors import MemoryUnavailableError
 from tests.support.worker_harness import WorkerHarness
 
@@ -61,6 +68,44 @@ class FakeDocuments:
         return self.kept.get((tenant, assistant, chunk_id))
 
 
+class FakeCatalog:
+    """Documents of operators by tenant and assistant."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, str], dict[str, CatalogEntry]] = {}
+
+    def put(self, tenant: str, assistant: str, *ids: str) -> None:
+        for id_ in ids:
+            entry = CatalogEntry(id_, f"Title of {id_}", f"{id_}.md", "en", 1)
+            self.kept.setdefault((tenant, assistant), {})[id_] = entry
+
+    async def find(
+        self,
+        tenant: str,
+        assistant: str,
+        selection: CatalogSelection,
+        *,
+        after: str = "",
+        limit: int,
+    ) -> tuple[Sequence[CatalogEntry], int]:
+        found = self._select(tenant, assistant, selection)
+        return [entry for entry in found if entry.id > after][:limit], len(found)
+
+    async def remove(self, tenant: str, assistant: str, selection: CatalogSelection) -> int:
+        found = self._select(tenant, assistant, selection)
+        for entry in found:
+            del self.kept[tenant, assistant][entry.id]
+        return len(found)
+
+    def _select(
+        self, tenant: str, assistant: str, selection: CatalogSelection
+    ) -> list[CatalogEntry]:
+        kept = self.kept.get((tenant, assistant), {})
+        wanted = [*(selection.ids or ()), *(selection.patterns or ())]
+        is_all = selection == CatalogSelection()
+        return [kept[id_] for id_ in sorted(kept) if is_all or id_ in wanted]
+
+
 @dataclass
 class RecordedRequests:
     """One event as a client gets it."""
@@ -81,6 +126,7 @@ class HttpServerFixture:
     meter: PrometheusHttpMeter
     channel: HttpChannel
     routes: Sequence[BaseRoute]
+    catalog: FakeCatalog
     clients: list[httpx.AsyncClient] = field(default_factory=list)
 
     def client(self, token: str = "", **headers: str) -> httpx.AsyncClient:
@@ -182,8 +228,11 @@ async def open_http_server(
         heartbeat_seconds=heartbeat_seconds,
         release=release,
     )
+    catalog = FakeCatalog()
+    others = (*others, Catalog(channel, catalog).router())
     if documents is not None:
-        others = (*others, reader_router(channel, documents, unavailable=STORES))
+        # As in a real server, the routes of tickets come first.
+        others = (reader_router(channel, documents, unavailable=STORES), *others)
     made = make_app(
         channel,
         registry=meter.registry,
@@ -194,7 +243,9 @@ async def open_http_server(
     )
     listener = listening("127.0.0.1", port)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    http_server = HttpServerFixture(harness, url, keys, stopping, meter, channel, made.routes)
+    http_server = HttpServerFixture(
+        harness, url, keys, stopping, meter, channel, made.routes, catalog
+    )
     try:
         async with serving(made.app, listener, stopping, trusted_proxies=trusted_proxies):
             yield http_server

@@ -30,7 +30,7 @@ class IndexedDocuments:
 
         Raises `KnowledgeError` when the index is unreachable.
         """
-        index = await self._index((tenant, assistant))
+        index = await self.index((tenant, assistant))
         if index is None:
             return None
         found = await read_document(index.visible_to(groups), document_of(chunk_id))
@@ -46,11 +46,8 @@ class IndexedDocuments:
             ),
         )
 
-    async def close(self) -> None:
-        """Close the indexes that were opened here."""
-        await self._own.aclose()
-
-    async def _index(self, name: Name) -> Index | None:
+    async def index(self, name: Name) -> Index | None:
+        """Return the index of an assistant, or None when this process does not have it."""
         async with self._opening:
             settings = self._settings.get(name)
             if name not in self._indexes and settings is not None:
@@ -61,11 +58,13 @@ class IndexedDocuments:
                 self._indexes[name] = index
         return self._indexes.get(name)
 
+    async def close(self) -> None:
+        """Close the indexes that were opened here."""
+        await self._own.aclose()
+
 
 def documents_of(runtime: Runtime) -> IndexedDocuments | None:
     """Return the documents of the opened index, or of an index on a server; else None."""
-    if not runtime.settings.source_links:
-        return None
     if runtime.knowledge is not None:
         own = (runtime.settings.tenant, runtime.settings.assistant)
         known = {own: runtime.knowledge, **runtime.knowledge.others}

@@ -11,6 +11,7 @@ from broker.replies.transcripts import RecentMessage, Transcripts
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.data_folder import KeyHistory
+from deploy.assembly.gateways.document_catalog import OwnedCatalog
 from deploy.assembly.gateways.document_reader import documents_of
 from deploy.assembly.runtime import Runtime, desks
 from deploy.chat_channels import CHAT_CHANNELS
@@ -24,6 +25,7 @@ from gateway.http.app import make_app
 from gateway.http.context import HttpChannel
 from gateway.http.links import SourceLinks
 from gateway.http.metrics import PrometheusHttpMeter
+from gateway.http.routes.catalog import Catalog
 from gateway.http.routes.documents import reader_router
 from gateway.limits.visitors import VisitorLimits, Visitors
 from gateway.port import Demand, Feedback, Shortage, VisitorSession
@@ -195,7 +197,8 @@ async def open_http_app(
     are read at the same time.
     """
     settings, texts, meter = runtime.settings, load_texts(), PrometheusHttpMeter()
-    client, documents = runtime.endpoint.client(), documents_of(runtime)
+    client, opened = runtime.endpoint.client(), documents_of(runtime)
+    documents = opened if settings.source_links else None
     try:
         history = None if settings.require_keys else KeyHistory(settings.refdesk_data)
         keys = StoredKeys(client, history)
@@ -236,6 +239,7 @@ async def open_http_app(
         others, stores = [widget_router()], (MemoryUnavailableError, KnowledgeError)
         if documents is not None:
             others.append(reader_router(channel, documents, unavailable=stores))
+        others.append(Catalog(channel, OwnedCatalog(settings, runtime.broker, opened)).router())
         made = make_app(
             channel,
             stopping=stopping,
@@ -247,8 +251,8 @@ async def open_http_app(
         )
         yield made.app
     finally:
-        if documents is not None:
-            await documents.close()
+        if opened is not None:
+            await opened.close()
         await client.aclose()
 
 

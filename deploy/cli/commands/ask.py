@@ -10,7 +10,7 @@ from deploy.assembly.runtime import open_desk
 from deploy.cli.draft_display import show_progress
 from deploy.cli.group_arguments import add_groups_argument, read_groups
 from deploy.cli.main import EXIT_STATUSES
-from deploy.cli.printing import print_line, reply_lines, say_json
+from deploy.cli.printing import list_operator_notes, print_line, reply_lines, say_json
 from gateway.answer import safe_reply
 from gateway.desk import Message
 from gateway.text import clean_text
@@ -61,6 +61,8 @@ async def _ask(message: Message, *, as_json: bool) -> int:
             reply = await show_progress(desk, message)
             if not reply:
                 reply = desk.last_resort(desk.question(message), message.language)
+    for note in list_operator_notes(reply, settings):
+        sys.stderr.write(f"{note}\n")
     if as_json:
         say_json(safe_reply(reply)[0])
     else:

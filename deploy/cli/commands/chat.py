@@ -16,7 +16,7 @@ from config.settings import load_settings
 from deploy.assembly.runtime import open_desk
 from deploy.cli.draft_display import show_progress
 from deploy.cli.group_arguments import add_groups_argument, read_groups
-from deploy.cli.printing import choices, print_line, reply_lines
+from deploy.cli.printing import choices, list_operator_notes, print_line, reply_lines
 from gateway.desk import Desk, Message, parse_command
 from gateway.errors import GatewayError
 
@@ -57,7 +57,8 @@ def _terminal_as_it_was() -> Iterator[None]:
 
 
 async def _chat(conversation_id: str, groups: tuple[str, ...]) -> None:
-    async with open_desk(load_settings()) as desk:
+    settings = load_settings()
+    async with open_desk(settings) as desk:
         print_line(GREETING)
         options: list[str] = []
         while (line := await _next_line()) is not None:
@@ -75,6 +76,8 @@ async def _chat(conversation_id: str, groups: tuple[str, ...]) -> None:
             reply = await _ask_desk(desk, message)
             options = [str(choice.get("value")) for choice in choices(reply)]
             _show(reply, asked_back=bool(options))
+            for note in list_operator_notes(reply, settings):
+                print_line(note)
 
 
 def _show(reply: dict[str, JsonValue], *, asked_back: bool) -> None:

@@ -6,13 +6,14 @@ from typing import Annotated
 import structlog
 from fastapi import APIRouter, Path, Request, Response
 from starlette.concurrency import run_in_threadpool
+from starlette.convertors import Convertor, register_url_convertor
 
 from broker.errors import BrokerUnavailableError
 from gateway.http.context import HttpChannel
 from gateway.http.error_responses import away, waiting_headers
 from gateway.http.errors import ForbiddenError, HttpError, LimitedError, UnauthorizedError
 from gateway.http.language import choose_language
-from gateway.http.links import PATH, Citation
+from gateway.http.links import EARLIER_PATH, PATH, TICKET_FORM, Citation
 from gateway.http.routes.document_page import document_page, notice_page, policy
 from gateway.port import Documents, ReadableDocument
 
@@ -34,6 +35,21 @@ _PAGES: dict[int | str, dict[str, object]] = {
 }
 
 
+class _TicketConvertor(Convertor[str]):
+    """Matches tickets of earlier links, but no ids of documents at the same address."""
+
+    regex = TICKET_FORM
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("ticket", _TicketConvertor())
+
+
 def reader_router(
     channel: HttpChannel, documents: Documents, *, unavailable: Sequence[type[Exception]] = ()
 ) -> APIRouter:
@@ -45,6 +61,9 @@ def reader_router(
     router = APIRouter(tags=["documents"])
     gone: tuple[type[Exception], ...] = (BrokerUnavailableError, *unavailable)
 
+    @router.get(
+        f"{EARLIER_PATH}{{ticket:ticket}}", response_class=Response, include_in_schema=False
+    )
     @router.get(
         f"{PATH}{{ticket}}",
         responses=_PAGES,

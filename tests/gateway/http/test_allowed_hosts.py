@@ -63,7 +63,7 @@ async def test_a_host_that_one_caller_forges_shows_in_nobody_elses_links(
     stored = [await http_server.harness.client.dump(key) for key in keys]
 
     assert answer.headers["cache-control"] == "no-store"
-    assert message["answer"]["sources"][0]["link"].startswith(f"{http_server.url}/v1/documents/")
+    assert message["answer"]["sources"][0]["link"].startswith(f"{http_server.url}/v1/reader/")
     assert [key for key, kept in zip(keys, stored, strict=True) if FORGED.encode() in kept] == []
 
 

@@ -63,7 +63,7 @@ async def test_the_official_client_gets_an_answer_with_its_sources(
     cited = note.url_citation
     assert choice.message.content[cited.start_index : cited.end_index] == "[1]"
     assert (cited.title, cited.url) == ("Rules", completion.sources[0]["link"])
-    assert cited.url.startswith(f"{http_server.url}/v1/documents/")
+    assert cited.url.startswith(f"{http_server.url}/v1/reader/")
     assert cited.url.endswith("#add")
     assert completion.sources[0]["title"] == "Rules"
     assert completion.refdesk["outcome"] == "answered"

@@ -118,7 +118,7 @@ async def test_a_source_opens_at_its_heading_in_a_tab_that_has_no_key(
     link, _, heading = source["link"].partition("#")
     page = await http_server.client().get(link)
 
-    assert link.startswith(f"{http_server.url}/v1/documents/")
+    assert link.startswith(f"{http_server.url}/v1/reader/")
     assert heading == "create-a-rule"
     assert page.status_code == 200
     assert page.headers["content-type"] == "text/html; charset=utf-8"
@@ -268,8 +268,8 @@ async def test_nobody_else_can_make_a_link(harness: WorkerHarness) -> None:
     ]
     async with harness.open(), open_http_server(harness, documents=fake_documents) as http_server:
         client = http_server.client()
-        opened = await client.get(f"/v1/documents/{good}")
-        refused = [await client.get(f"/v1/documents/{ticket}") for ticket in tickets]
+        opened = await client.get(f"/v1/reader/{good}")
+        refused = [await client.get(f"/v1/reader/{ticket}") for ticket in tickets]
 
     assert opened.status_code == 200
     assert {answer.status_code for answer in refused} <= {400, 404}
@@ -291,8 +291,8 @@ async def test_what_hinders_a_reader_is_explained_in_words_on_a_page(
     reads = {"Accept-Language": "de-CH, en;q=0.5"}
     async with harness.open(), open_http_server(harness, documents=AwayShelf()) as http_server:
         client = http_server.client(**reads)
-        away = await client.get(f"/v1/documents/{ticket_of()}")
-        torn = await client.get(f"/v1/documents/{ticket_of()[:-9]}).")
+        away = await client.get(f"/v1/reader/{ticket_of()}")
+        torn = await client.get(f"/v1/reader/{ticket_of()[:-9]}).")
 
     assert (away.status_code, torn.status_code) == (503, 404)
     assert int(away.headers["retry-after"]) >= 1
@@ -329,7 +329,7 @@ async def test_a_document_is_words_and_nothing_else(harness: WorkerHarness) -> N
     )
     fake_documents = FakeDocuments(("acme", "docs", "rules#1", hostile))
     async with harness.open(), open_http_server(harness, documents=fake_documents) as http_server:
-        page = await http_server.client().get(f"/v1/documents/{ticket_of()}")
+        page = await http_server.client().get(f"/v1/reader/{ticket_of()}")
 
     for harm in ("<script", "<img", "<iframe", "<a ", 'javascript:alert(1)"', 'src="'):
         assert harm not in page.text, harm

@@ -18,7 +18,7 @@ SIDE = "it => getComputedStyle(it).textAlign"
 async def open_reader(come: Come, chunk: str, **options: Any) -> Any:
     """Open a document at its cited part; its own policy would keep axe out, too."""
     visitor = await come(bypass_csp=True, **options)
-    address = f"{visitor.url}/v1/documents/{ticket_of(chunk_id=chunk)}#create-a-rule"
+    address = f"{visitor.url}/v1/reader/{ticket_of(chunk_id=chunk)}#create-a-rule"
     return (await visitor.goes(address)).page
 
 
@@ -61,7 +61,7 @@ async def test_a_documents_page_asks_for_nothing(
     visitor.context.on("request", lambda request: asked.append(request.url))
     page = await visitor.context.new_page()
 
-    await page.goto(f"{http_server.url}/v1/documents/{ticket_of()}")
+    await page.goto(f"{http_server.url}/v1/reader/{ticket_of()}")
     shade = await page.locator("code").first.evaluate("it => getComputedStyle(it).backgroundColor")
 
     assert shade != "rgba(0, 0, 0, 0)"  # its own style is let in, by its hash

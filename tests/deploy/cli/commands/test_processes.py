@@ -94,7 +94,7 @@ def test_the_status_shows_an_idle_worker_while_it_lives(
 
     [shown_worker] = list_shown_workers(served, 1)
     again = list_shown_workers(served, 1)
-    section = served("status").out.partition("\nWorkers\n")[2].splitlines()
+    section = served("status").out.partition("\nWorkers\n")[2].partition("\n\n")[0].splitlines()
     worker.send_signal(signal.SIGTERM)
     worker.communicate(timeout=30)
     left = served("status", "--json").json["workers"]

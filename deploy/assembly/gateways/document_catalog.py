@@ -1,0 +1,114 @@
+"""Lists and removes documents for the HTTP channel: in this process, or by the index's owner."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import structlog
+
+from config.settings import Settings
+from deploy.assembly.gateways.document_reader import IndexedDocuments
+from deploy.assembly.indexed_documents import (
+    AFTER,
+    DOCUMENTS,
+    IDS,
+    LIMIT,
+    NAMES,
+    REMOVE,
+    act_on_documents,
+)
+from deploy.assembly.ingestion import ask_owner
+from deploy.errors import CommandError
+from gateway.port import CatalogEntry, CatalogSelection
+from knowledge.errors import IndexUnavailable
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from broker.ports import Broker
+    from broker.values import Fields
+
+WAIT_SECONDS = 20.0
+"""How long a request waits for the process that owns the index."""
+log = structlog.get_logger("gateway")
+
+
+class OwnedCatalog:
+    """A `gateway.port.DocumentCatalog`.
+
+    `opened` provides the indexes that this process can read; None: another process owns them.
+    Raises `KnowledgeError` when the index or its owner is unreachable.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        broker: "Broker",
+        opened: IndexedDocuments | None,
+        *,
+        wait_seconds: float = WAIT_SECONDS,
+    ) -> None:
+        self._settings = {(one.tenant, one.assistant): one for one in settings.of_assistants()}
+        self._broker = broker
+        self._opened = opened
+        self._wait_seconds = wait_seconds
+
+    async def find(
+        self,
+        tenant: str,
+        assistant: str,
+        selection: CatalogSelection,
+        *,
+        after: str = "",
+        limit: int,
+    ) -> tuple[Sequence[CatalogEntry], int]:
+        request: Fields = {
+            DOCUMENTS: "list",
+            AFTER: after,
+            LIMIT: limit,
+            **_encode_selection(selection),
+        }
+        found = await self._act((tenant, assistant), request)
+        listed = found.get("documents")
+        documents = listed if isinstance(listed, list) else []
+        return [_entry(one) for one in documents if isinstance(one, dict)], _total(found)
+
+    async def remove(self, tenant: str, assistant: str, selection: CatalogSelection) -> int:
+        request: Fields = {DOCUMENTS: REMOVE, LIMIT: 0, **_encode_selection(selection)}
+        return _total(await self._act((tenant, assistant), request))
+
+    async def _act(self, name: tuple[str, str], request: "Fields") -> "Fields":
+        index = None if self._opened is None else await self._opened.index(name)
+        if index is not None:
+            return await act_on_documents(index, request)
+        try:
+            return await ask_owner(
+                self._broker, self._settings[name], request, seconds=self._wait_seconds
+            )
+        except CommandError as error:
+            log.warning("index_owner_failed", reason=str(error))
+            raise IndexUnavailable(str(error)) from error
+
+
+def _encode_selection(selection: CatalogSelection) -> "dict[str, JsonValue]":
+    ids, patterns = selection.ids, selection.patterns
+    by_id: dict[str, JsonValue] = {} if ids is None else {IDS: [*ids]}
+    return by_id if patterns is None else {**by_id, NAMES: [*patterns]}
+
+
+def _total(found: "Fields") -> int:
+    return int(str(found.get("total", 0)))
+
+
+def _entry(listed: "Mapping[str, JsonValue]") -> CatalogEntry:
+    groups, url = listed.get("groups"), listed.get("url")
+    return CatalogEntry(
+        id=str(listed["id"]),
+        title=str(listed["title"]),
+        source=str(listed["source"]),
+        language=str(listed["language"]),
+        chunks=int(str(listed["chunks"])),
+        url=None if url is None else str(url),
+        kind=str(listed["kind"]),
+        version=str(listed["stated_version"]),
+        groups=tuple(map(str, groups)) if isinstance(groups, list | tuple) else (),
+    )

@@ -1,0 +1,178 @@
+"""The routes that list and remove documents of an index, for operators.
+
+The reader of cited documents is another part: `gateway.http.routes.documents`.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query, Response
+from pydantic import BaseModel, Field, StringConstraints
+
+from gateway.api_keys import Scope
+from gateway.http.access import Principal
+from gateway.http.context import AssistantName, HttpChannel, require_scope
+from gateway.http.errors import InvalidRequestError, unknown
+from gateway.port import CatalogEntry, CatalogSelection, DocumentCatalog
+
+LONGEST_ID = 2_000
+LONGEST_PATTERN = 500
+MOST_PATTERNS = 20
+MOST_PER_PAGE = 500
+PER_PAGE = 100
+
+DocumentId = Annotated[
+    str,
+    Path(
+        min_length=1,
+        max_length=LONGEST_ID,
+        description="the id of a document, which may contain slashes; encode `%` as `%25`",
+        examples=["handbook/hr/leave"],
+    ),
+]
+Pattern = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_PATTERN)]
+Patterns = Annotated[
+    list[Pattern] | None,
+    Query(
+        alias="pattern",
+        max_length=MOST_PATTERNS,
+        description="an id, a source, a web address, a folder in one of these, or a pattern of "
+        "these with `*`, `?` and `[...]`; repeatable",
+        examples=[["handbook/hr"]],
+    ),
+]
+
+
+class IndexedDocument(BaseModel):
+    """A document of the index, without its text."""
+
+    id: str = Field(examples=["handbook/hr/leave"])
+    title: str
+    source: str = Field(description="the file, relative to the ingested folder")
+    url: str | None = Field(None, description="its web address, if it has one")
+    language: str = Field(description="ISO 639-1")
+    kind: str | None = Field(None, description="changelog or index; omitted for other pages")
+    chunks: int = Field(description="number of passages")
+    version: str | None = Field(None, description="the version that the document states")
+    groups: list[str] = Field([], description="groups that may read it; empty: everybody")
+
+
+class DocumentPage(BaseModel):
+    """A page of the list, by id."""
+
+    documents: list[IndexedDocument]
+    total: int = Field(description="number of all documents that the patterns select")
+    next: str | None = Field(
+        None, description="value of `after` for the next page, if there is one"
+    )
+
+
+class RemovedDocuments(BaseModel):
+    """The result of a removal by pattern."""
+
+    removed: int = Field(description="number of removed documents")
+
+
+class Catalog:
+    """Lists and removes the documents of the assistants that a caller may use."""
+
+    def __init__(self, channel: HttpChannel, documents: DocumentCatalog) -> None:
+        self._channel = channel
+        self._documents = documents
+
+    def router(self) -> APIRouter:
+        """Return the routes."""
+        router = APIRouter(tags=["documents"])
+        base = "/v1/documents"
+        operator = Depends(require_scope(self._channel, Scope.DOCUMENTS))
+
+        @router.get(base, response_model_exclude_none=True, summary="List documents")
+        async def list_documents(
+            caller: Annotated[Principal, operator],
+            assistant: AssistantName = None,
+            pattern: Patterns = None,
+            after: Annotated[str, Query(max_length=LONGEST_ID)] = "",
+            limit: Annotated[int, Query(ge=1, le=MOST_PER_PAGE)] = PER_PAGE,
+        ) -> DocumentPage:
+            """Return the documents of an assistant, of every group, in pages."""
+            selection = _by_patterns(pattern)
+            name = self._name(caller, assistant)
+            found, total = await self._documents.find(
+                *name, selection, after=after, limit=limit + 1
+            )
+            page = [_show(entry) for entry in found[:limit]]
+            following = page[-1].id if len(found) > limit else None
+            return DocumentPage(documents=page, total=total, next=following)
+
+        @router.get(
+            f"{base}/{{document_id:path}}",
+            response_model_exclude_none=True,
+            summary="Show a document of the index",
+        )
+        async def show_document(
+            caller: Annotated[Principal, operator],
+            document_id: DocumentId,
+            assistant: AssistantName = None,
+        ) -> IndexedDocument:
+            """Return the entry of one document."""
+            selection = CatalogSelection(ids=(document_id,))
+            name = self._name(caller, assistant)
+            found, _ = await self._documents.find(*name, selection, limit=1)
+            if not found:
+                raise unknown("document")
+            return _show(found[0])
+
+        @router.delete(base, summary="Remove documents by pattern")
+        async def remove_documents(
+            caller: Annotated[Principal, operator],
+            assistant: AssistantName = None,
+            pattern: Patterns = None,
+        ) -> RemovedDocuments:
+            """Remove all documents that the patterns select from the index; files stay."""
+            if not pattern:
+                raise InvalidRequestError(
+                    "expected at least one pattern of the documents to remove",
+                    code="invalid_request",
+                    param="pattern",
+                )
+            name = self._name(caller, assistant)
+            count = await self._documents.remove(*name, _by_patterns(pattern))
+            return RemovedDocuments(removed=count)
+
+        @router.delete(
+            f"{base}/{{document_id:path}}", status_code=204, summary="Remove a document by id"
+        )
+        async def remove_document(
+            caller: Annotated[Principal, operator],
+            document_id: DocumentId,
+            assistant: AssistantName = None,
+        ) -> Response:
+            """Remove a document from the index if it is there; its file stays."""
+            name = self._name(caller, assistant)
+            await self._documents.remove(*name, CatalogSelection(ids=(document_id,)))
+            return Response(status_code=204)
+
+        return router
+
+    def _name(self, caller: Principal, assistant: str | None) -> tuple[str, str]:
+        """Return tenant and assistant; raises `InvalidRequestError`."""
+        question = self._channel.desk(caller, assistant).name_question("-", "-")
+        return question.tenant, question.assistant
+
+
+def _by_patterns(patterns: Sequence[str] | None) -> CatalogSelection:
+    return CatalogSelection(patterns=tuple(patterns) if patterns else None)
+
+
+def _show(entry: CatalogEntry) -> IndexedDocument:
+    return IndexedDocument(
+        id=entry.id,
+        title=entry.title,
+        source=entry.source,
+        url=entry.url,
+        language=entry.language,
+        kind=entry.kind or None,
+        chunks=entry.chunks,
+        version=entry.version or None,
+        groups=list(entry.groups),
+    )

@@ -1,0 +1,164 @@
+"""The documents of a real index over HTTP, by the process that owns it and by another one."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import pytest
+from fakeredis import FakeServer
+from structlog.testing import capture_logs
+
+from broker.embedded.endpoint import Endpoint
+from deploy.assembly.gateways.document_catalog import OwnedCatalog
+from deploy.assembly.gateways.http_gateway import open_http_app
+from deploy.assembly.ingestion import SOURCES, ask_owner
+from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
+from deploy.assembly.runtime import ROLES, Runtime, connect_runtime, run_workers
+from deploy.assembly.sources.source_spec import FetchedSource, parse_source
+from deploy.cli.printing import list_operator_notes
+from gateway.port import CatalogSelection
+from knowledge.embedding import Embedder
+from knowledge.errors import IndexUnavailable
+from tests.deploy.test_groups import HIDDEN, PAGES, ingest_pages
+from tests.support.app_harness import settings_of
+from tests.support.embedders import UniformEmbedder, Vectors
+
+DOCUMENTS = "/v1/documents"
+ALL = ["docs/bonus", "docs/falcon", "docs/leave", "docs/rooms", "docs/travel"]
+
+
+class HeldEmbedder(UniformEmbedder):
+    """Embeds documents when it is released."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.name, self.dimensions, self.forms = embedder.name, embedder.dimensions, embedder.forms
+        self.reached, self.released = asyncio.Event(), asyncio.Event()
+        self._embedder = embedder
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        self.reached.set()
+        await self.released.wait()
+        return await self._embedder.embed_documents(texts)
+
+
+@pytest.fixture
+async def owner(tmp_path: Path, embedder: Embedder) -> AsyncIterator[Runtime]:
+    """A process that owns an index with pages of all and of groups; it serves nothing yet."""
+    settings = settings_of(await ingest_pages(tmp_path, {**PAGES, **HIDDEN}))
+    index = await open_index(settings, embedder)
+    knowledge = Knowledge(index, embedder, make_searcher(settings, index, embedder))
+    endpoint = Endpoint(url="", durable=False, played=FakeServer())
+    async with connect_runtime(settings, endpoint=endpoint) as runtime:
+        yield replace(runtime, knowledge=knowledge)
+    await index.close()
+
+
+@asynccontextmanager
+async def open_client(runtime: Runtime) -> AsyncIterator[httpx.AsyncClient]:
+    async with open_http_app(runtime, asyncio.Event(), keyless=True) as app:
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            yield client
+
+
+@asynccontextmanager
+async def open_other_process(owner: Runtime) -> AsyncIterator[httpx.AsyncClient]:
+    """A gateway that cannot read the index, and the owner's workers."""
+    async with (
+        run_workers(owner, (), owner.knowledge),
+        open_client(replace(owner, knowledge=None)) as client,
+    ):
+        yield client
+
+
+async def list_ids(client: httpx.AsyncClient, *patterns: str) -> list[str]:
+    answer = await client.get(DOCUMENTS, params={"pattern": list(patterns)})
+    assert answer.status_code == 200, answer.text
+    return [document["id"] for document in answer.json()["documents"]]
+
+
+async def check_documents(client: httpx.AsyncClient, folder: Path) -> None:
+    """Check what a client with all permissions sees, and remove all but one document."""
+    assert await list_ids(client) == ALL
+    assert await list_ids(client, "docs/b*", "travel.md") == ["docs/bonus", "docs/travel"]
+    assert await list_ids(client, "docs") == ALL
+    assert await list_ids(client, str(folder / "leave.md"), f"{folder.parent}/*") == []
+    assert await list_ids(client, "[", "[!", "docs/[z-a]*", "%", "../docs", "*e" * 250) == []
+    bonus = (await client.get(f"{DOCUMENTS}/docs%2Fbonus")).json()
+    assert (bonus["groups"], bonus["source"]) == (["board", "hr"], "bonus.md")
+    assert str(folder.parent) not in (await client.get(DOCUMENTS)).text
+
+    assert (await client.delete(f"{DOCUMENTS}/docs/*")).status_code == 204
+    assert await list_ids(client) == ALL
+    codes = [(await client.delete(f"{DOCUMENTS}/docs/bonus")).status_code for _ in range(2)]
+    removed = await client.delete(DOCUMENTS, params={"pattern": ["docs/[flr]*", "falcon.md"]})
+
+    assert codes == [204, 204]
+    assert removed.json() == {"removed": 3}
+    assert await list_ids(client) == ["docs/travel"]
+
+
+async def test_the_owner_of_the_index_serves_its_documents(owner: Runtime, tmp_path: Path) -> None:
+    async with open_client(owner) as client:
+        await check_documents(client, tmp_path / "docs")
+
+
+async def test_another_process_has_the_owner_do_it(owner: Runtime, tmp_path: Path) -> None:
+    async with open_other_process(owner) as client:
+        await check_documents(client, tmp_path / "docs")
+
+
+async def test_documents_are_listed_and_removed_while_an_ingestion_runs(
+    owner: Runtime, tmp_path: Path, embedder: Embedder
+) -> None:
+    held = HeldEmbedder(embedder)
+    assert owner.knowledge is not None
+    (tmp_path / "docs" / "new.md").write_text("# Parking\n\nCars park behind the building.\n")
+    source = FetchedSource(spec=parse_source(str(tmp_path / "docs"))).model_dump(mode="json")
+    working = replace(owner, knowledge=replace(owner.knowledge, embedder=held))
+
+    async with open_other_process(working) as client, asyncio.TaskGroup() as tasks:
+        ingestion = tasks.create_task(ask_owner(owner.broker, owner.settings, {SOURCES: [source]}))
+        await held.reached.wait()
+        assert await list_ids(client) == ALL
+        assert (await client.delete(f"{DOCUMENTS}/docs/rooms")).status_code == 204
+        assert not ingestion.done()
+        held.released.set()
+
+    assert (ingestion.result()["added"], ingestion.result()["failed"]) == (1, [])
+    async with open_client(owner) as client:
+        assert await list_ids(client) == sorted({*ALL, "docs/new"} - {"docs/rooms"})
+
+
+async def test_without_the_owner_the_documents_are_unavailable(owner: Runtime) -> None:
+    catalog = OwnedCatalog(owner.settings, owner.broker, None, wait_seconds=0.1)
+    name = (owner.settings.tenant, owner.settings.assistant)
+
+    with pytest.raises(IndexUnavailable, match="did not finish in"):
+        await catalog.find(*name, CatalogSelection(), limit=1)
+
+
+async def test_an_empty_desk_names_its_folder_to_operators_and_to_no_visitor(
+    owner: Runtime, tmp_path: Path
+) -> None:
+    with capture_logs() as logged:
+        async with run_workers(owner, ROLES, owner.knowledge), open_client(owner) as client:
+            await client.delete(DOCUMENTS, params={"pattern": "*"})
+            asked = {"text": "How many days of leave does an employee have?"}
+            answer = await client.post("/v1/conversations/c1/messages", json=asked)
+            read = await client.get("/v1/conversations/c1")
+
+    places = [line["location"] for line in logged if line["event"] == "index_empty"]
+    assert places
+    assert all(place.startswith(str(tmp_path)) for place in places)
+    assert answer.json()["outcome"] == "refused"
+    assert answer.json()["clarification_reason"] == "no_documents"
+    for shown in (answer, read):
+        assert str(tmp_path) not in shown.text
+        assert tmp_path.name not in shown.text
+    [note] = list_operator_notes(answer.json(), owner.settings)
+    assert str(owner.settings.refdesk_data.resolve()) in note
+    assert list_operator_notes({"outcome": "answered"}, owner.settings) == []
