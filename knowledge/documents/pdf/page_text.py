@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from knowledge.documents.pdf.turned_text import (
-    Turn,
+    TextDirection,
     find_turn,
     turn_box,
     turn_point,
@@ -74,7 +74,7 @@ class _Typeface:
     size: float
     is_bold: bool
     is_code: bool
-    turn: Turn = Turn.NONE
+    turn: TextDirection = TextDirection.NONE
 
 
 def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
@@ -83,28 +83,28 @@ def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
     There is one text for each direction in which text runs, the one of most letters first.
     """
     size = page.get_size() if page.get_rotation() in (0, 180) else page.get_size()[::-1]
-    by_turn: dict[Turn, list[Segment]] = {}
+    by_turn: dict[TextDirection, list[Segment]] = {}
     for turn, segment in _take_segments(text_page, size):
         by_turn.setdefault(turn, []).append(segment)
     turns = sorted(by_turn, key=lambda turn: -sum(len(one.text) for one in by_turn[turn]))
     taken = [
         PageText(*turn_size(turn, size), segments=by_turn.get(turn, []))
-        for turn in turns or [Turn.NONE]
+        for turn in turns or [TextDirection.NONE]
     ]
-    _take_objects(page, taken[0], turns[0] if turns else Turn.NONE, size)
+    _take_objects(page, taken[0], turns[0] if turns else TextDirection.NONE, size)
     return taken
 
 
 def _take_segments(
     text_page: "PdfTextPage", size: tuple[float, float]
-) -> Iterator[tuple[Turn, Segment]]:
+) -> Iterator[tuple[TextDirection, Segment]]:
     from pypdfium2 import raw
 
     origin = (ctypes.c_double(), ctypes.c_double())
     box = raw.FS_RECTF()
     typefaces: dict[int | None, _Typeface] = {}
     current: Segment | None = None
-    turn = Turn.NONE
+    turn = TextDirection.NONE
     has_space = has_drawn_space = False
     for index in range(min(text_page.count_chars(), _MOST_CHARACTERS)):
         code = raw.FPDFText_GetUnicode(text_page, index)
@@ -145,7 +145,7 @@ def _find_place(
     raw: Any,
     text_page: "PdfTextPage",
     index: int,
-    turn: Turn,
+    turn: TextDirection,
     size: tuple[float, float],
     origin: tuple[ctypes.c_double, ctypes.c_double],
     box: Any,
@@ -155,7 +155,7 @@ def _find_place(
     Of a turned one PDFium has only the tight box.
     """
     x, y = origin[0].value, origin[1].value
-    if turn is Turn.NONE:
+    if turn is TextDirection.NONE:
         raw.FPDFText_GetLooseCharBox(text_page, index, box)
         return x, y, box.right
     left, base = turn_point(turn, x, y, size)
@@ -198,7 +198,7 @@ def _find_typeface(
     return known[key]
 
 
-def _read_typeface(raw: Any, drawn: Any, turn: Turn) -> _Typeface:
+def _read_typeface(raw: Any, drawn: Any, turn: TextDirection) -> _Typeface:
     size, matrix = ctypes.c_float(), raw.FS_MATRIX()
     raw.FPDFTextObj_GetFontSize(drawn, size)
     raw.FPDFPageObj_GetMatrix(drawn, matrix)
@@ -215,7 +215,9 @@ def _read_typeface(raw: Any, drawn: Any, turn: Turn) -> _Typeface:
     )
 
 
-def _take_objects(page: "PdfPage", taken: PageText, turn: Turn, size: tuple[float, float]) -> None:
+def _take_objects(
+    page: "PdfPage", taken: PageText, turn: TextDirection, size: tuple[float, float]
+) -> None:
     from pypdfium2 import raw
 
     for drawn in page.get_objects(max_depth=4):

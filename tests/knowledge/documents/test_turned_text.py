@@ -8,7 +8,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from knowledge.documents.page import BlockKind
 from knowledge.documents.pdf import pdf_reader
-from knowledge.documents.pdf.turned_text import Turn, find_turn, turn_box, turn_point
+from knowledge.documents.pdf.turned_text import TextDirection, find_turn, turn_box, turn_point
 
 WIDTH, HEIGHT = A4
 ROWS = (("Radius", "Boom 12 m", "Boom 20 m"), ("4 m", "18.5", "14.0"), ("8 m", "9.6", "8.1"))
@@ -61,14 +61,14 @@ def test_text_in_another_direction_stands_behind_the_text_of_the_page() -> None:
 @pytest.mark.parametrize(
     ("turn", "along", "rise", "point"),
     [
-        (Turn.NONE, 1, 0.01, (10, 30)),
-        (Turn.UP, 0, 2, (30, 90)),
-        (Turn.UPSIDE_DOWN, -1, 0, (90, 170)),
-        (Turn.DOWN, 0.1, -1, (170, 10)),
+        (TextDirection.NONE, 1, 0.01, (10, 30)),
+        (TextDirection.UP, 0, 2, (30, 90)),
+        (TextDirection.UPSIDE_DOWN, -1, 0, (90, 170)),
+        (TextDirection.DOWN, 0.1, -1, (170, 10)),
     ],
 )
 def test_a_place_is_turned_with_the_direction_of_its_text(
-    turn: Turn, along: float, rise: float, point: tuple[float, float]
+    turn: TextDirection, along: float, rise: float, point: tuple[float, float]
 ) -> None:
     size = (100.0, 200.0)
 
@@ -76,4 +76,6 @@ def test_a_place_is_turned_with_the_direction_of_its_text(
     assert turn_point(turn, 10, 30, size) == point
     left, bottom, right, top = turn_box(turn, (0, 0, *size), size)
     assert (left, bottom) == (0, 0)
-    assert (right, top) == ((200, 100) if turn in (Turn.UP, Turn.DOWN) else (100, 200))
+    assert (right, top) == (
+        (200, 100) if turn in (TextDirection.UP, TextDirection.DOWN) else (100, 200)
+    )
