@@ -2,6 +2,7 @@
 
 A message is a section by its subject, sender and date. Quoted lines that an earlier message of the
 same file has are repetition and left out; other quotations stay, because they may be the only copy.
+Below an answer they are sections that name who wrote them: they are no words of the sender.
 Attachments are named and not read.
 """
 
@@ -9,6 +10,7 @@ import email
 import email.policy
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from email.message import EmailMessage
 from email.utils import parsedate_to_datetime
 
@@ -36,8 +38,16 @@ _SEPARATOR = re.compile(
     r"message d'origine|weitergeleitete nachricht)[ \t]{0,3}-{2,}|_{20,})",
     re.IGNORECASE,
 )
-_SHOWN_HEADERS = ("From", "To", "Cc", "Date")
+_SHOWN_HEADERS = ("From", "To", "Cc")
 _SIGNATURE = "-- "
+
+
+@dataclass(frozen=True, slots=True)
+class _MessageParagraph:
+    """Lines without marks of quotation, and in how many quotations they stand."""
+
+    lines: list[str]
+    depth: int
 
 
 def read(data: bytes, source: str) -> Page:
@@ -150,18 +160,38 @@ def _attachments(message: EmailMessage) -> Iterator[str]:
 
 def _write_plain(text: str, seen: set[str]) -> Iterator[Block]:
     """Write the paragraphs of a text; the quotations in it lose their marks."""
-    for lines in _paragraphs(text.split("\n")):
-        joined = " ".join(" ".join(lines).split())
-        if not joined or _is_furniture(joined):
+    paragraphs = [one for one in _paragraphs(text.split("\n")) if "".join(one.lines).strip()]
+    is_answer_first = _is_answer_first(paragraphs)
+    author = ""
+    for paragraph in paragraphs:
+        joined = " ".join(" ".join(paragraph.lines).split())
+        if _is_furniture(joined):
+            author = joined.rstrip(": \t\u00a0") if _ATTRIBUTION.match(joined) else ""
             continue
-        if _looks_like_code(lines):
-            yield Block(BlockKind.CODE, "```\n" + "\n".join(lines).rstrip() + "\n```")
-        elif _is_new(joined, seen):
-            yield Block(BlockKind.TEXT, joined)
+        block = _write_paragraph(paragraph.lines, joined, seen)
+        if block is None:
+            continue
+        if author and is_answer_first and paragraph.depth:
+            yield Block(BlockKind.HEADING, author, 3)
+            author = ""
+        yield block
 
 
-def _paragraphs(lines: Iterable[str]) -> Iterator[list[str]]:
-    """Yield the lines of each paragraph without marks of quotation, and without the signature."""
+def _write_paragraph(lines: list[str], joined: str, seen: set[str]) -> Block | None:
+    if _looks_like_code(lines):
+        return Block(BlockKind.CODE, "```\n" + "\n".join(lines).rstrip() + "\n```")
+    return Block(BlockKind.TEXT, joined) if _is_new(joined, seen) else None
+
+
+def _is_answer_first(paragraphs: list[_MessageParagraph]) -> bool:
+    """Return whether no own words stand behind a quotation: they would answer what it asks."""
+    depths = [paragraph.depth for paragraph in paragraphs]
+    quoted = next((at for at, depth in enumerate(depths) if depth), len(depths))
+    return quoted > 0 and all(depths[quoted:])
+
+
+def _paragraphs(lines: Iterable[str]) -> Iterator[_MessageParagraph]:
+    """Yield the paragraphs without marks of quotation, and without the signature."""
     depth, is_signature = 0, False
     held: list[str] = []
     for line in lines:
@@ -171,14 +201,14 @@ def _paragraphs(lines: Iterable[str]) -> Iterator[list[str]]:
         if at != depth:
             is_signature = False
         if at != depth or not text.strip() or _is_list_item(text):
-            yield held
+            yield _MessageParagraph(held, depth)
             held = []
         depth = at
         if text.rstrip("\r") == _SIGNATURE:
             is_signature = True
         if not is_signature:
             held.append(text)
-    yield held
+    yield _MessageParagraph(held, depth)
 
 
 def _is_list_item(text: str) -> bool:

@@ -48,7 +48,8 @@ def plain_asciidoc(text: str, attributes: Mapping[str, str]) -> str:
 
 
 def _show_link(found: re.Match[str]) -> str:
-    return found[2].partition(",")[0].rstrip("^") or found[1]
+    text = found[2] if "=" not in found[2] else found[2].partition(",")[0]
+    return text.rstrip("^") or found[1]
 
 
 def _show_macro(found: re.Match[str]) -> str:

@@ -6,6 +6,7 @@ full inline parse of one very long line takes more than linear time.
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -29,6 +30,7 @@ _NOTE = re.compile(
 )
 _BAR = "\x1b"
 _DEEPEST_NOTE = 4
+_WITH_TEXT = frozenset({"inline", "code_block", "fence", "html_block", "table_open"})
 _DIRECTIVE = re.compile(r"\{([\w:.+-]{1,40})\}(.*)\Z", re.DOTALL)
 _OPTION_LINES = re.compile(r"\A(?:[ \t]*:[\w-]+:[^\n]*\n|[ \t]*\n)+")
 _LISTINGS = frozenset({"code-block", "code", "code-cell", "sourcecode", "doctest", "testcode"})
@@ -85,6 +87,7 @@ class _Blocks:
         self._depth = depth
         self._markers: list[str] = []
         self._opened_note = False
+        self._note_title = ""
 
     def of(self, markdown: str) -> Iterator[Block]:
         tokens = _parser().parse(markdown)
@@ -92,6 +95,9 @@ class _Blocks:
         position = 0
         while position < len(tokens):
             token = tokens[position]
+            is_inside = self._opened_note and token.type == "code_block"
+            if token.type in _WITH_TEXT and not is_inside:
+                yield from self._take_title()
             if token.type == "table_open":
                 yield from self._table(token, lines)
                 while tokens[position].type != "table_close":
@@ -99,6 +105,13 @@ class _Blocks:
             else:
                 yield from self._block(token, tokens[position - 1] if position else None)
             position += 1
+        yield from self._take_title()
+
+    def _take_title(self) -> Iterator[Block]:
+        """Yield the title of a note or tab that has no text."""
+        if self._note_title:
+            yield Block(BlockKind.TEXT, self._note_title)
+        self._note_title = ""
 
     def _block(self, token: Token, before: Token | None) -> Iterator[Block]:
         if token.type in ("fence", "code_block"):
@@ -125,6 +138,9 @@ class _Blocks:
         text = inline.one_line(_NOTE.sub(_title_note, content, count=1))
         if not text:
             return
+        if not self._markers and self._opened_note and text == _title_of(token.content):
+            self._note_title = text
+            return
         if not self._markers:
             yield Block(BlockKind.TEXT, text)
             return
@@ -144,7 +160,8 @@ class _Blocks:
         if directive is not None and self._depth < _DEEPEST_NOTE:
             yield from self._directive(directive[1], directive[2].strip(), token.content)
         elif token.type == "code_block" and self._opened_note and self._depth < _DEEPEST_NOTE:
-            yield from self._inside(token.content)
+            title, self._note_title = self._note_title, ""
+            yield from _put_title(title, self._inside(token.content))
         elif token.content.strip():
             yield _code(_name_language(token.info), token.content)
 
@@ -203,6 +220,27 @@ def _title_note(found: re.Match[str]) -> str:
     title = found[2] or found[1].capitalize()
     has_text = bool(found.string[found.end() :].strip())
     return f"{title}:" if title and has_text and title[-1].isalnum() else title
+
+
+def _title_of(content: str) -> str:
+    """Return the title of a note whose text does not follow in the same paragraph, else nothing."""
+    found = _NOTE.match(content)
+    return _title_note(found) if found is not None and found.end() == len(content.rstrip()) else ""
+
+
+def _put_title(title: str, blocks: Iterator[Block]) -> Iterator[Block]:
+    """Put the title of a note or tab before its text, or above its code, list or table."""
+    first = next(blocks, None)
+    lead = f"{title}:" if title and title[-1].isalnum() else title
+    if first is None or first.kind is BlockKind.HEADING:
+        lead = title
+    if title and first is not None and first.kind is BlockKind.TEXT:
+        first = replace(first, text=f"{lead} {first.text}")
+    elif title:
+        yield Block(BlockKind.TEXT, lead)
+    if first is not None:
+        yield first
+    yield from blocks
 
 
 def _code(info: str, content: str) -> Block:

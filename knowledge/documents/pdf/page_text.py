@@ -1,4 +1,8 @@
-"""Takes the text of a page of a PDF with its places: segments of lines, their size and typeface."""
+"""Takes the text of a page of a PDF with its places: segments of lines, their size and typeface.
+
+Text that runs up, down or upside down on a page is read as if the page were turned for it, so its
+places are those that a reader sees.
+"""
 
 import ctypes
 import math
@@ -6,6 +10,14 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from knowledge.documents.pdf.turned_text import (
+    TextDirection,
+    find_turn,
+    turn_box,
+    turn_point,
+    turn_size,
+)
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfPage, PdfTextPage
@@ -62,23 +74,37 @@ class _Typeface:
     size: float
     is_bold: bool
     is_code: bool
+    turn: TextDirection = TextDirection.NONE
 
 
-def take_text(page: "PdfPage", text_page: "PdfTextPage") -> PageText:
-    """Return the segments and rules of a page in the order in which they are drawn."""
-    width, height = page.get_size()
-    taken = PageText(width, height, list(_take_segments(text_page)))
-    _take_objects(page, taken)
+def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
+    """Return the segments and rules of a page in the order in which they are drawn.
+
+    There is one text for each direction in which text runs, the one of most letters first.
+    """
+    size = page.get_size() if page.get_rotation() in (0, 180) else page.get_size()[::-1]
+    by_turn: dict[TextDirection, list[Segment]] = {}
+    for turn, segment in _take_segments(text_page, size):
+        by_turn.setdefault(turn, []).append(segment)
+    turns = sorted(by_turn, key=lambda turn: -sum(len(one.text) for one in by_turn[turn]))
+    taken = [
+        PageText(*turn_size(turn, size), segments=by_turn.get(turn, []))
+        for turn in turns or [TextDirection.NONE]
+    ]
+    _take_objects(page, taken[0], turns[0] if turns else TextDirection.NONE, size)
     return taken
 
 
-def _take_segments(text_page: "PdfTextPage") -> Iterator[Segment]:
+def _take_segments(
+    text_page: "PdfTextPage", size: tuple[float, float]
+) -> Iterator[tuple[TextDirection, Segment]]:
     from pypdfium2 import raw
 
-    x, y = ctypes.c_double(), ctypes.c_double()
+    origin = (ctypes.c_double(), ctypes.c_double())
     box = raw.FS_RECTF()
     typefaces: dict[int | None, _Typeface] = {}
     current: Segment | None = None
+    turn = TextDirection.NONE
     has_space = has_drawn_space = False
     for index in range(min(text_page.count_chars(), _MOST_CHARACTERS)):
         code = raw.FPDFText_GetUnicode(text_page, index)
@@ -86,38 +112,70 @@ def _take_segments(text_page: "PdfTextPage") -> Iterator[Segment]:
             has_space = True
             has_drawn_space |= raw.FPDFText_IsGenerated(text_page, index) == 0
             continue
-        if not raw.FPDFText_GetCharOrigin(text_page, index, x, y):
+        if not raw.FPDFText_GetCharOrigin(text_page, index, *origin):
             continue
-        raw.FPDFText_GetLooseCharBox(text_page, index, box)
         typeface = _find_typeface(raw, text_page, index, typefaces)
+        left, base, right = _find_place(raw, text_page, index, typeface.turn, size, origin, box)
         shown = "-" if code == _HYPHEN else _show(code)
         widest = _GAP_OF_CELLS if has_drawn_space else _GAP_WITHOUT_SPACE
-        if current is not None and _continues(current, x.value, y.value, typeface, widest):
-            gap = x.value - current.right
+        if current is not None and _continues(
+            current, left, base, typeface, widest, is_turned=typeface.turn is not turn
+        ):
+            gap = left - current.right
             if has_space or gap > _GAP_OF_WORDS * current.size:
                 current.text += " "
             current.text += shown
-            current.right = max(current.right, box.right)
+            current.right = max(current.right, right)
             current.is_bold = current.is_bold and typeface.is_bold
             current.is_code = current.is_code and typeface.is_code
             current.size = max(current.size, typeface.size)
         else:
             if current is not None:
-                yield current
+                yield turn, current
+            turn = typeface.turn
             current = Segment(
-                shown, x.value, box.right, y.value, typeface.size, typeface.is_bold,
-                typeface.is_code,
-            )  # fmt: skip
+                shown, left, right, base, typeface.size, typeface.is_bold, typeface.is_code
+            )
         has_space = has_drawn_space = False
     if current is not None:
-        yield current
+        yield turn, current
+
+
+def _find_place(
+    raw: Any,
+    text_page: "PdfTextPage",
+    index: int,
+    turn: TextDirection,
+    size: tuple[float, float],
+    origin: tuple[ctypes.c_double, ctypes.c_double],
+    box: Any,
+) -> tuple[float, float, float]:
+    """Return the left end, the baseline and the right end of a character, upright.
+
+    Of a turned one PDFium has only the tight box.
+    """
+    x, y = origin[0].value, origin[1].value
+    if turn is TextDirection.NONE:
+        raw.FPDFText_GetLooseCharBox(text_page, index, box)
+        return x, y, box.right
+    left, base = turn_point(turn, x, y, size)
+    edges = [ctypes.c_double() for _ in range(4)]
+    raw.FPDFText_GetCharBox(text_page, index, *edges)
+    first, last, bottom, top = (edge.value for edge in edges)
+    return left, base, turn_box(turn, (first, bottom, last, top), size)[2]
 
 
 def _continues(
-    current: Segment, left: float, base: float, typeface: _Typeface, widest: float
+    current: Segment,
+    left: float,
+    base: float,
+    typeface: _Typeface,
+    widest: float,
+    *,
+    is_turned: bool,
 ) -> bool:
     size = max(current.size, typeface.size)
-    if abs(base - current.base) > _BASELINE * size:
+    if is_turned or abs(base - current.base) > _BASELINE * size:
         return False
     return -size < left - current.right < widest * size
 
@@ -133,11 +191,14 @@ def _find_typeface(
     drawn = raw.FPDFText_GetTextObject(text_page, index)
     key = ctypes.cast(drawn, ctypes.c_void_p).value if drawn else None
     if key not in known:
-        known[key] = _read_typeface(raw, drawn) if drawn else _Typeface(10.0, False, False)
+        placed = raw.FS_MATRIX()
+        raw.FPDFText_GetMatrix(text_page, index, placed)
+        turn = find_turn(placed.a, placed.b)
+        known[key] = _read_typeface(raw, drawn, turn) if drawn else _Typeface(10.0, False, False)
     return known[key]
 
 
-def _read_typeface(raw: Any, drawn: Any) -> _Typeface:
+def _read_typeface(raw: Any, drawn: Any, turn: TextDirection) -> _Typeface:
     size, matrix = ctypes.c_float(), raw.FS_MATRIX()
     raw.FPDFTextObj_GetFontSize(drawn, size)
     raw.FPDFPageObj_GetMatrix(drawn, matrix)
@@ -150,17 +211,20 @@ def _read_typeface(raw: Any, drawn: Any) -> _Typeface:
         size=round(max(min(abs(scaled), 500.0), 1.0) * 2) / 2,
         is_bold=any(word in name for word in _BOLD),
         is_code=any(word in name for word in _CODE),
+        turn=turn,
     )
 
 
-def _take_objects(page: "PdfPage", taken: PageText) -> None:
+def _take_objects(
+    page: "PdfPage", taken: PageText, turn: TextDirection, size: tuple[float, float]
+) -> None:
     from pypdfium2 import raw
 
     for drawn in page.get_objects(max_depth=4):
         if drawn.type == raw.FPDF_PAGEOBJ_IMAGE:
             taken.has_pictures = True
         elif drawn.type == raw.FPDF_PAGEOBJ_PATH and len(taken.rules) < _MOST_RULES:
-            left, bottom, right, top = drawn.get_bounds()
+            left, bottom, right, top = turn_box(turn, drawn.get_bounds(), size)
             if right - left > 20:
                 taken.rules.append(DrawnRule(left, right, top))
                 if top - bottom > 3:

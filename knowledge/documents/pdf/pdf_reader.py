@@ -111,23 +111,23 @@ class _PageReader:
             try:
                 page = self._document[number - 1]
                 text_page = page.get_textpage()
-                text = text_page.get_text_bounded()
+                whole = text_page.get_text_bounded()
             except PdfiumError:
                 self._damaged.append(number)
                 continue
-            if text in seen and text.strip():
+            if whole in seen and whole.strip():
                 self._repeated += 1
                 continue
-            seen.add(text)
-            left -= len(text)
+            seen.add(whole)
+            left -= len(whole)
             if left < 0:
                 raise TooLargeError(f"a document may have {_MOST_CHARACTERS} characters of text")
             taken = take_text(page, text_page)
             text_page.close()
             page.close()
-            if taken.segments:
-                yield lay_out(number, taken)
-            elif taken.has_pictures:
+            if taken[0].segments:
+                yield from (lay_out(number, text) for text in taken)
+            elif taken[0].has_pictures:
                 self.pictures.append(number)
 
     def warnings(self) -> tuple[str, ...]:

@@ -5,12 +5,19 @@ describe how to reset the model 900.
 """
 
 import re
+from dataclasses import dataclass
 
-from llm.offline.quoting.key_terms import extract_asked_terms, extract_key_terms
+from llm.offline.quoting.key_terms import (
+    extract_asked_terms,
+    extract_key_terms,
+    is_function_word,
+)
+from llm.offline.support import terms
 
 _WORD = re.compile(r"[^\W_][\w'\u2019.-]*[^\W_]|[^\W_]")
 _CODE = re.compile(r"(?=[A-Za-z-]{0,20}\d)[A-Za-z\d.-]+\Z")
 _VERSION_NUMBER = re.compile(r"(?<![\d.])\d{1,5}(?:\.\d{1,5}){2,3}(?![\d.]*\d)")
+_STATED_VERSION = re.compile(r"\b[Vv](?:ersion )?(\d{1,5}\.\d{1,5})(?![\w.]*\d)")
 _SIDE = r"(?:the |a |an |using |your |my )?([^?.,;]{1,80}?)"
 _COMPARING = (
     re.compile(
@@ -32,6 +39,33 @@ _DIFFERS = re.compile(
     r"\bdiffer|\bcompare|\bvs\b|\bversus\b|\bdistinguish|unterschied|diferenc|différence",
     re.IGNORECASE,
 )
+
+
+_LABEL = re.compile(r"\b([^\W\d_]{3,40}) (\d{1,2})(?![\w.,:]*\d)(?: ([^\W\d_]{2,40}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A number behind a word, as a name has it: "route 8"; `counted` is the word behind it."""
+
+    word: str
+    number: str
+    counted: str
+
+
+def find_stated_versions(heading: str) -> frozenset[str]:
+    """Return the version numbers of two parts that a heading names as such: "Version 2.3"."""
+    return frozenset(_STATED_VERSION.findall(heading))
+
+
+def find_labels(question: str) -> tuple[Label, ...]:
+    """Return the small numbers of `question` that stand behind a word with a subject."""
+    labels = []
+    for word, number, counted in _LABEL.findall(question):
+        named = extract_key_terms(word)
+        if len(named) == 1 and not is_function_word(word.lower()):
+            labels.append(Label(min(named), number, "".join(terms(counted, cut=False)[:1])))
+    return tuple(labels)
 
 
 def find_codes(question: str) -> frozenset[str]:

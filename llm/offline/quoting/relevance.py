@@ -8,13 +8,23 @@ eight ports" answers a question about the device that its heading names.
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from citations.claims import UnitKind
 from llm.offline.quoting.extracts import Extract, split_cells
 from llm.offline.quoting.key_terms import extract_asked_terms, extract_key_terms
-from llm.offline.quoting.naming import find_codes, find_group, find_head, find_names, find_versions
+from llm.offline.quoting.naming import (
+    Label,
+    find_codes,
+    find_group,
+    find_head,
+    find_labels,
+    find_names,
+    find_stated_versions,
+    find_versions,
+)
 from llm.offline.quoting.question_kinds import QuestionKinds, classify_question
-from llm.offline.support import numbers_of
+from llm.offline.support import numbers_of, terms
 from llm.tasks.respond import PromptSource
 
 PLACE_CREDIT = 0.9
@@ -48,6 +58,9 @@ class Relevance:
             find_group(question) & self.asked if self.kinds.depends_on_group else frozenset()
         )
         self._numbers = numbers_of(question)
+        self._labels = find_labels(question)
+        self._texts = [extract.text for extract in found] if self._labels else []
+        self._numerals = frozenset[str]().union(*(numbers_of(text) for text in self._texts))
         self._versions = find_versions(question)
         self._sources = sources
         self._whole = extract_key_terms(question)
@@ -104,7 +117,21 @@ class Relevance:
 
     def unknown_names(self) -> frozenset[str]:
         """Return the names, codes and numbers of the question that no source holds."""
-        return (self._names | self._group) - self._everything
+        unknown = (self._names | self._group) - self._everything
+        return unknown | {label.number for label in self._labels if self._is_unknown(label)}
+
+    def _is_unknown(self, label: Label) -> bool:
+        """Return whether the sources know neither the word of a label nor its number.
+
+        "Eight people" is no route 8: a spelled number counts only before what the question counts.
+        """
+        if label.word in self._everything or label.number in self._numerals:
+            return False
+        return not any(
+            following == label.counted and first == label.number
+            for text in self._texts
+            for first, following in pairwise(terms(text, cut=False))
+        )
 
     def lacks_names(self, extract: Extract) -> bool:
         """Return whether the question names things of which an extract and its source know few."""
@@ -119,8 +146,9 @@ class Relevance:
         """Return whether an extract and its place name a version, but none of the question."""
         if not self._versions:
             return False
-        wording = f"{self._sources[extract.rank].place}\n{extract.text}"
-        named = find_versions(wording)
+        place = self._sources[extract.rank].place
+        named = find_versions(f"{place}\n{extract.text}")
+        named = named or find_stated_versions(place.split(" > ")[-1])
         return bool(named) and named.isdisjoint(self._versions)
 
     def names_of(self, extract: Extract) -> frozenset[str]:
@@ -158,11 +186,17 @@ class Relevance:
             score *= CODE_SHARE
         if extract.kind is UnitKind.TABLE:
             score += self._bonus_of_row(extract)
-        if extract.terms and extract.terms <= self._whole and not self.fits(extract):
+        if self._is_repetition(extract):
             score *= REPETITION
         if score and self.kinds.asks_for_thing and self.is_ruled_out(extract):
             return score * REPETITION
         return score + FIT_BONUS if score and self.fits(extract) else score
+
+    def _is_repetition(self, extract: Extract) -> bool:
+        """Return whether an extract only says the question again, and leads to nothing."""
+        if not extract.terms or extract.leads:
+            return False
+        return extract.terms <= self._whole and not self.fits(extract)
 
     def _bonus_of_row(self, row: Extract) -> float:
         if self.is_entry(row):

@@ -1,9 +1,11 @@
 """Puts together the steps of a procedure from the chunks of its section."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from citations.claims import UnitKind, marker
 from llm.offline.quoting.extracts import Extract
+from llm.offline.quoting.key_terms import extract_key_terms
 from llm.offline.quoting.relevance import Relevance
 from llm.offline.quoting.repeats import in_order, without_repeats
 from llm.tasks.respond import PromptSource
@@ -15,6 +17,8 @@ _ONLY_CODE_SHARE = 0.8
 _STEPS_SHARE = 0.7
 _AS_GOOD = 0.93
 _CLOSE_SHARE = 0.3
+_LEAST_TABS = 2
+_LABEL_TERMS = 3
 
 
 def find_steps(
@@ -50,7 +54,7 @@ def put_together(parts: Sequence[Extract], relevance: Relevance) -> list[Extract
     code = [part for part in parts if part.kind is UnitKind.CODE][:1]
     numbered = any(_number_step(item) for item in items)
     if not items or (code and not numbered and _is_nearer(code[0], items[0], parts, relevance)):
-        return _put_code_together(parts)
+        return _put_tabs_together(parts, relevance) or _put_code_together(parts)
     return sorted(without_repeats(items), key=_number_step)[:MOST_STEPS] + code
 
 
@@ -68,6 +72,33 @@ def _find_before(part: Extract, parts: Sequence[Extract]) -> Extract | None:
     before = [e for e in parts if e.rank == part.rank and e.order < part.order]
     sentences = [e for e in before if e.kind is UnitKind.SENTENCE]
     return max(sentences, key=lambda e: e.order, default=None)
+
+
+def _put_tabs_together(parts: Sequence[Extract], relevance: Relevance) -> list[Extract]:
+    """Return the code below labels ("macOS:"): that of the label which the question names, or all.
+
+    A sentence behind a label ("Windows: ...") counts where the question names its label. Nothing is
+    returned where fewer than two labels have code.
+    """
+    tabs = [
+        (label, code)
+        for label, code in pairwise(parts)
+        if code.kind is UnitKind.CODE and label.leads and _label_terms(label)
+    ]
+    if len(tabs) < _LEAST_TABS:
+        return []
+    labelled = [*tabs, *((part,) for part in parts if not part.leads and _label_terms(part))]
+    named = [tab for tab in labelled if _label_terms(tab[0]) & relevance.asked]
+    return [extract for tab in named or tabs for extract in tab][:MOST_STEPS]
+
+
+def _label_terms(part: Extract) -> frozenset[str]:
+    """Return the terms of the few words before the colon of a sentence, if it has such words."""
+    label, colon, _ = part.text.partition(":")
+    if part.kind is not UnitKind.SENTENCE or not colon:
+        return frozenset()
+    held = extract_key_terms(label)
+    return held if len(held) <= _LABEL_TERMS else frozenset()
 
 
 def _put_code_together(parts: Sequence[Extract]) -> list[Extract]:

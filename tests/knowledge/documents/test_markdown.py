@@ -78,8 +78,8 @@ def test_snake_case_words_are_no_emphasis() -> None:
 def test_the_body_of_an_admonition_is_text_and_not_code() -> None:
     found = blocks('!!! note "Mind"\n\n    The **limit** is per day.\n')
 
-    assert [block.kind for block in found] == [BlockKind.TEXT, BlockKind.TEXT]
-    assert found[1].text == "The limit is per day."
+    assert [block.kind for block in found] == [BlockKind.TEXT]
+    assert found[0].text == "Mind: The limit is per day."
 
 
 def test_boxes_and_listings_of_documentation_generators_are_read() -> None:

@@ -41,7 +41,7 @@ def test_a_message_is_a_section_with_its_sender_and_date() -> None:
     assert page.title == "Couriers"
     assert [block.text for block in page.blocks] == [
         "Re: Couriers, bob@example.com, 2026-05-04 10:00",
-        "From: bob@example.com; To: team@example.com; Date: 2026-05-04 10:00",
+        "From: bob@example.com; To: team@example.com",
         "Posten.",
     ]
     assert page.blocks[0].anchor == "message=1"
@@ -62,6 +62,29 @@ def test_a_quotation_that_is_the_only_copy_stays() -> None:
     assert "Which courier do we use for Norway?" in page.content
     assert "wrote:" not in page.content
     assert "Logistics" not in page.content
+
+
+def test_a_quotation_below_an_answer_is_a_section_that_names_who_wrote_it() -> None:
+    page = mail.read(bytes(message("Re: Couriers", REPLY)), "a.eml")
+
+    assert [block.text for block in page.blocks if block.level] == [
+        "Re: Couriers, bob@example.com, 2026-05-04 10:00",
+        "On Mon, 4 May 2026 at 10:00, Ann <ann@example.com> wrote",
+    ]
+    assert [block.text for block in page.blocks][-3:-1] == [
+        "On Mon, 4 May 2026 at 10:00, Ann <ann@example.com> wrote",
+        "Which courier do we use for Norway?",
+    ]
+
+
+def test_an_answer_below_what_it_quotes_stays_in_its_section() -> None:
+    quoted = (
+        "On Mon, 4 May 2026 at 10:00, Ann <ann@example.com> wrote:\n> Which courier?\n\nPosten."
+    )
+    page = mail.read(bytes(message("Re: Couriers", quoted)), "a.eml")
+
+    assert [block.level for block in page.blocks] == [2, 0, 0, 0]
+    assert page.blocks[-1].text == "Posten."
 
 
 def test_html_is_read_where_no_plain_text_is_and_attachments_are_named() -> None:

@@ -1,0 +1,81 @@
+"""Pages of a PDF that are turned, and text that runs up or down on a page."""
+
+import io
+
+import pytest
+from reportlab.lib.pagesizes import A4
+from reportlab.pdfgen.canvas import Canvas
+
+from knowledge.documents.page import BlockKind
+from knowledge.documents.pdf import pdf_reader
+from knowledge.documents.pdf.turned_text import TextDirection, find_turn, turn_box, turn_point
+
+WIDTH, HEIGHT = A4
+ROWS = (("Radius", "Boom 12 m", "Boom 20 m"), ("4 m", "18.5", "14.0"), ("8 m", "9.6", "8.1"))
+
+
+def print_turned(drawn: int, stated: int, note: str = "") -> bytes:
+    """Return a page drawn turned by `drawn` degrees, with a stated turn and an upright note."""
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    canvas.setPageRotation(stated)
+    canvas.saveState()
+    canvas.translate(
+        {90: WIDTH, 180: WIDTH}.get(drawn, 0), {180: HEIGHT, 270: HEIGHT}.get(drawn, 0)
+    )
+    canvas.rotate(drawn)
+    canvas.setFont("Helvetica-Bold", 18)
+    canvas.drawString(50, 500, "Load chart")
+    canvas.setFont("Helvetica", 10)
+    canvas.drawString(50, 470, "The table shows the greatest load in tonnes.")
+    for line, row in enumerate(ROWS):
+        for column, cell in enumerate(row):
+            canvas.drawString(50 + 110 * column, 430 - 18 * line, cell)
+    canvas.restoreState()
+    canvas.drawString(200, 400, note)
+    canvas.save()
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(("drawn", "stated"), [(90, 90), (90, 0), (270, 270), (180, 180), (0, 90)])
+def test_a_turned_page_is_read_as_an_upright_one(drawn: int, stated: int) -> None:
+    page = pdf_reader.read(print_turned(drawn, stated), "a.pdf")
+
+    assert [block.text for block in page.blocks] == [
+        "Load chart",
+        "The table shows the greatest load in tonnes.",
+        "| Radius | Boom 12 m | Boom 20 m |\n|---|---|---|\n| 4 m | 18.5 | 14.0 |\n"
+        "| 8 m | 9.6 | 8.1 |",
+    ]
+    assert page.blocks[0].kind is BlockKind.HEADING
+    assert {block.anchor for block in page.blocks} == {"page=1"}
+
+
+def test_text_in_another_direction_stands_behind_the_text_of_the_page() -> None:
+    page = pdf_reader.read(print_turned(90, 0, note="Printed in Gdynia on recycled paper."), "a")
+
+    assert page.blocks[0].text == "Load chart"
+    assert page.blocks[-1].text == "Printed in Gdynia on recycled paper."
+
+
+@pytest.mark.parametrize(
+    ("turn", "along", "rise", "point"),
+    [
+        (TextDirection.NONE, 1, 0.01, (10, 30)),
+        (TextDirection.UP, 0, 2, (30, 90)),
+        (TextDirection.UPSIDE_DOWN, -1, 0, (90, 170)),
+        (TextDirection.DOWN, 0.1, -1, (170, 10)),
+    ],
+)
+def test_a_place_is_turned_with_the_direction_of_its_text(
+    turn: TextDirection, along: float, rise: float, point: tuple[float, float]
+) -> None:
+    size = (100.0, 200.0)
+
+    assert find_turn(along, rise) is turn
+    assert turn_point(turn, 10, 30, size) == point
+    left, bottom, right, top = turn_box(turn, (0, 0, *size), size)
+    assert (left, bottom) == (0, 0)
+    assert (right, top) == (
+        (200, 100) if turn in (TextDirection.UP, TextDirection.DOWN) else (100, 200)
+    )
