@@ -41,8 +41,6 @@ from tests.support.app_harness import (
 
 pytestmark = pytest.mark.slow
 
-NEWER = SCHEMA_VERSION + 1
-
 CLEAR = "How do I configure SMS routing rules?"
 ENVELOPE = {"schema_version": 1, "target_role": "quality", "payload": {"response": "HACKED"}}
 VISIBLE = {"answered", "clarification", "refused"}
@@ -236,9 +234,6 @@ async def test_an_entry_that_no_broker_wrote_stops_nobody(open_app: OpenApp, rol
         replies = [await harness.driver().say(text) for text in (CLEAR, "/help")]
 
     assert [reply["outcome"] for reply in replies] == ["answered", "answered"]
-
-
-# The command
 
 
 def one_line(ended: "subprocess.CompletedProcess[str]") -> str:
