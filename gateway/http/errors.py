@@ -2,7 +2,7 @@
 
 GatewayError
 └── HttpError                 has a status, a code and, where waiting helps, seconds to wait
-    ├── InvalidRequestError   400, 404, 409, 410, 413, 415, 422: the caller can correct it
+    ├── InvalidRequestError   400, 404, 409, 410, 413, 414, 415, 422: the caller can correct it
     ├── UnauthorizedError     401: no key, or an unknown one
     ├── ForbiddenError        403: a key without this permission
     ├── LimitedError          429: a limit is exhausted

@@ -4,7 +4,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
-REFUSALS = ("400", "401", "403", "404", "408", "409", "410", "413", "415", "429", "503")
+REFUSALS = ("400", "401", "403", "404", "408", "409", "410", "413", "414", "415", "429", "503")
 """Error statuses of every route."""
 
 

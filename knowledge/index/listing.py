@@ -1,10 +1,9 @@
 """Lists the documents of an index, and selects some by id, file or pattern."""
 
 import os
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase, translate
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 
@@ -63,16 +62,14 @@ def select_by_name(
     A pattern is such a name, a folder in it, or one with `*`, `?` and `[...]`. Nothing is looked up
     in the file system, and the ingested paths are not compared.
     """
-    # The expressions are not kept by `fnmatch`, which would keep tens of thousands of them.
-    matches = [(pattern, re.compile(translate(pattern)).match) for pattern in patterns]
     return sorted(
         (
             document
             for document in documents
             if any(
-                is_below(name, pattern) or match(name)
+                is_below(name, pattern) or fnmatchcase(name, pattern)
                 for name in filter(None, (document.id, document.source, document.url))
-                for pattern, match in matches
+                for pattern in patterns
             )
         ),
         key=lambda document: document.id,

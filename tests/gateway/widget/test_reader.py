@@ -65,4 +65,4 @@ async def test_a_documents_page_asks_for_nothing(
     shade = await page.locator("code").first.evaluate("it => getComputedStyle(it).backgroundColor")
 
     assert shade != "rgba(0, 0, 0, 0)"  # its own style is let in, by its hash
-    assert {url.partition("/v1/")[2].partition("/")[0] for url in asked} <= {"documents", ""}
+    assert {url.partition("/v1/")[2].partition("/")[0] for url in asked} <= {"reader", ""}
