@@ -15,6 +15,12 @@ from llm.real_request_guard import forbid_real_requests
 START_SECONDS = 30
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files of slow tests: none of them runs alone at the end."""
+    slow = {item.path for item in items if item.get_closest_marker("slow") is not None}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 def start_redis(path: Path, *options: str) -> "subprocess.Popen[bytes]":
     """Start a redis-server on a socket; missing: skip at home, fail in CI."""
     program = find_server()

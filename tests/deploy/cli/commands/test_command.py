@@ -279,8 +279,7 @@ def test_a_failed_question_says_where_to_look(served: Run, monkeypatch: pytest.M
 
 
 def test_the_status_has_a_line_for_every_role(served: Run) -> None:
-    shown = served("status").out.splitlines()
-    lines = shown[next(n for n, line in enumerate(shown) if line.lstrip().startswith("role ")) :]
+    lines = ("role " + served("status").out.partition("role ")[2]).splitlines()
     roles = served("status", "--json").json["roles"]
 
     assert lines[0].split() == ["role", "depth", "in", "flight", "oldest", "dead", "consumers"]
