@@ -86,7 +86,7 @@ class _JournalChecker:
 
 
 def _last_resort(reply: Fields) -> bool:
-    return reply.get("termination_reason") == "deadline"
+    return reply.get("termination_reason") in {"deadline", "dead_letter"}
 
 
 def _targets(row: Row, *, limited: bool) -> set[str]:
