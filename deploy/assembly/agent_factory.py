@@ -25,6 +25,7 @@ from manager.flow import ASSISTANT, Flow
 from manager.machine import Limits
 from manager.manager import Manager, OnRouted, ignore_routing
 from memory.conversation import RedisMemory
+from memory.errors import MemoryStoreError
 from worker.agent_handler import AgentHandler, Assistant
 from worker.drafts import RunDrafts
 from worker.inline_manager import InlineManager
@@ -210,7 +211,7 @@ def _make_early_embedding(
         return None
     if knowledge is None:
         share_vectors(embedder, settings, client)
-    return EarlyEmbedding(embedder)
+    return EarlyEmbedding(embedder, store_errors=(MemoryStoreError,))
 
 
 def _check_prompts(settings: Settings) -> None:

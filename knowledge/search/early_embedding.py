@@ -21,21 +21,22 @@ log = structlog.get_logger("knowledge")
 class EarlyEmbedding:
     """Sends the texts of a coming search to a vendor. A failure is logged and not raised.
 
-    The search embeds the missing texts again, and has a fallback if that fails too.
+    The search embeds the missing texts again, and has a fallback if that fails too. `store_errors`
+    are those of the store of vectors: whoever asks the store next raises them.
     """
 
-    def __init__(self, vectors: QuestionVectors) -> None:
+    def __init__(
+        self, vectors: QuestionVectors, *, store_errors: tuple[type[Exception], ...] = ()
+    ) -> None:
         self._vectors = vectors
+        self._expected: tuple[type[Exception], ...] = (EmbeddingFailed, *store_errors)
 
     async def embed(self, request: SearchRequest) -> None:
         """Embed the texts of a search; texts that were embedded for this question cost nothing."""
         try:
             await self._vectors.embed_questions(wordings(request).embedded)
-        except EmbeddingFailed as error:
-            log.warning("early_embedding_failed", error=str(error))
-        except Exception:
-            # The store did not answer: whatever asks it next reports that.
-            log.exception("early_embedding_failed")
+        except self._expected as error:
+            log.warning("early_embedding_failed", error=f"{type(error).__name__}: {error}")
 
     @asynccontextmanager
     async def during(self, request: SearchRequest) -> AsyncIterator[None]:

@@ -125,6 +125,26 @@ async def test_an_embedding_that_fails_early_costs_no_understanding() -> None:
     assert writes.understanding.canonical_question == QUESTION
 
 
+class UnreachableStore:
+    """A store of vectors whose server does not answer."""
+
+    async def get(self, key: str) -> bytes | None:
+        raise ConnectionError("no answer")
+
+    async def put(self, key: str, vector: bytes) -> None:
+        raise ConnectionError("no answer")
+
+
+async def test_a_store_that_does_not_answer_costs_no_early_embedding_its_question() -> None:
+    vectors = QuestionVectors(Vendor())
+    vectors.share_through(UnreachableStore())
+    request = SearchRequest(question=QUESTION)
+
+    await EarlyEmbedding(vectors, store_errors=(ConnectionError,)).embed(request)
+    with pytest.raises(ConnectionError):
+        await EarlyEmbedding(vectors).embed(request)
+
+
 class JudgingModel(ScriptedModel):
     """Gives its verdict once the vendor was asked to embed."""
 

@@ -1,18 +1,19 @@
 """A base of embedders for tests that embed questions and documents alike."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 Vectors = Sequence[Sequence[float]]
 
 
-class UniformEmbedder:
+class UniformEmbedder(ABC):
     """Embeds every text by `embed`, which a subclass defines."""
 
     forms = ""
 
+    @abstractmethod
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Return a vector for each text."""
-        raise NotImplementedError
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return a vector for each text of a document."""
