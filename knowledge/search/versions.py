@@ -18,6 +18,8 @@ _WORDS = (
     "版", "版本", "バージョン",
 )  # fmt: skip
 """Words before the number of a version; a single number needs one of them."""
+_LONGEST_BEFORE = 40
+"""The characters before a number among which its word is looked for."""
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
 
@@ -66,10 +68,9 @@ def _find_named(known: frozenset[Numbers], texts: Iterable[str]) -> set[Numbers]
     """Return the known versions that a question names; several if it compares some."""
     found: set[Numbers] = set()
     for text in texts:
-        before = ""
         for match in _NUMBERED.finditer(text):
-            before = text[: match.start()].rsplit(maxsplit=1)[-1:][0] if match.start() else ""
-            word = match[1] or before.strip(" :,.").casefold()
+            before = text[max(0, match.start() - _LONGEST_BEFORE) : match.start()].split()
+            word = match[1] or (before[-1] if before else "").strip(":,.")
             numbers = find_numbers(match[2])
             has_word = word.casefold() in _WORDS
             if has_word or len(numbers) > 1 or (not match[1] and _YEAR.fullmatch(match[2])):

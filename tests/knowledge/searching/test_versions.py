@@ -46,6 +46,7 @@ def test_the_newest_version_of_each_page_answers_a_question_that_names_none(ques
         ("What are the limits in version 1.4?", {0, 4, 5}),
         ("limits in v1.4.0", {0, 4, 5}),
         ("limits 1.10", {1, 2, 5}),
+        ("  1.4 limits", {0, 4, 5}),
         ("limits of v2", {3, 5}),
         ("V 2 limits", {3, 5}),
         ("Was sind die Grenzen der Version 2?", {3, 5}),
