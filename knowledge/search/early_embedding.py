@@ -22,7 +22,7 @@ class EarlyEmbedding:
     """Sends the texts of a coming search to a vendor. A failure is logged and not raised.
 
     The search embeds the missing texts again, and has a fallback if that fails too. `store_errors`
-    are those of the store of vectors: whoever asks the store next raises them.
+    are those of the store of vectors: the next call of the store raises them.
     """
 
     def __init__(

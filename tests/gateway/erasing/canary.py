@@ -25,10 +25,18 @@ async def keys_with(client: Any, word: str) -> list[str]:
 
 
 def files_with(folder: Path, word: str) -> list[str]:
-    """Return the files of a folder that hold a word, in their name or anywhere in them."""
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    return [
-        str(path.relative_to(folder))
-        for path in files
-        if word in str(path) or word.encode() in path.read_bytes()
-    ]
+    """Return the files of a folder that hold a word, in their name or anywhere in them.
+
+    Redis renames its temporary files while this reads. A file that has gone is not counted: what
+    it became is read under its new name, as the folder is listed until all of a listing was read.
+    """
+    while True:
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        try:
+            return [
+                str(path.relative_to(folder))
+                for path in files
+                if word in str(path) or word.encode() in path.read_bytes()
+            ]
+        except FileNotFoundError:
+            continue
