@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 
-.PHONY: help install demo format lint types imports test-fast test coverage check lock audit sbom bench faults
+.PHONY: help install demo format lint types imports test-fast test coverage check lock audit sbom bench patterns faults
 
 help:  ## print these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -61,6 +61,9 @@ sbom: install  ## write the bill of materials of the image into dist/
 bench: install  ## measure the broker beside others, in one run; writes docs/measurements/benchmarks.md
 	$(INSTALL) --require-hashes --requirement requirements/bench.txt
 	$(BIN)/python -m benchmarks --full --write
+
+patterns: install  ## measure every regular expression again, and record those that are linear
+	$(BIN)/python -m tests.patterns.record
 
 faults: install  ## kill processes for half an hour and count what was lost, into docs/measurements/faults.md
 	$(BIN)/pytest -m faults

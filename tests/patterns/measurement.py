@@ -26,7 +26,9 @@ _SUSPICIOUS_SECONDS = 0.0004
 _SUSPICIOUS_TIMES = 3
 """What takes this many times as long as ordinary words of the same length is looked at closely."""
 _ORDINARY = "Some words, as people write them: 12 of them. "
-_ENOUGH_SECONDS = 0.25
+_TOO_LONG_FOR_TINY_SECONDS = 0.25
+_CLEAR_SECONDS = 0.06
+"""What takes as long is compared with half its length."""
 _LEAST_SECONDS = 0.02
 _LINEAR_GROWTH = 2.8
 """Twice the length may take this much longer; 2 is linear and 4 is quadratic."""
@@ -147,7 +149,7 @@ def _first_finding(run: Callable[[str], float], attacks: Iterable[Attack]) -> st
 
 def _finding(run: Callable[[str], float], attack: Attack, unsuspicious: float) -> str | None:
     for length in _TINY:
-        if (seconds := run(attack.text(length))) > _ENOUGH_SECONDS:
+        if (seconds := run(attack.text(length))) > _TOO_LONG_FOR_TINY_SECONDS:
             return put_into_words(attack, length, seconds)
     # A long pump begins fewer matches, so that it takes a longer text to see what each one costs.
     times = _LONG_PUMP_TIMES if len(attack.pump) > _SHORT_PUMP else 1
@@ -158,21 +160,27 @@ def _finding(run: Callable[[str], float], attack: Attack, unsuspicious: float) -
 
 
 def _growth(run: Callable[[str], float], attack: Attack, small: int) -> str | None:
-    first, fourfold = (min(run(attack.text(it)) for _ in range(2)) for it in (small, 4 * small))
+    first, fourfold = (_shortest(run, attack, length) for length in (small, 4 * small))
     if fourfold < _LINEAR_FOURFOLD * first and fourfold * LARGEST < 4 * small * _MOST_SECONDS:
         return None
-    length, seconds = 4 * small, fourfold
-    while length < LARGEST and seconds < _ENOUGH_SECONDS:
+    length, seconds = small, first
+    while length < LARGEST and seconds < _CLEAR_SECONDS:
         length = min(length * 2, LARGEST)
         seconds = run(attack.text(length))
     if seconds < _LEAST_SECONDS:
         return None
     for _ in range(_CONFIRMATIONS):
-        half, whole = (min(run(attack.text(it)) for _ in range(2)) for it in (length // 2, length))
+        half, whole = (_shortest(run, attack, it) for it in (length // 2, length))
         slow = whole * LARGEST / length > _MOST_SECONDS
         if whole / max(half, 1e-6) < _LINEAR_GROWTH and not slow:
             return None
     return put_into_words(attack, length, seconds)
+
+
+def _shortest(run: Callable[[str], float], attack: Attack, length: int) -> float:
+    """Return the seconds of one run, or of the shorter of two where a pause would count."""
+    seconds = run(attack.text(length))
+    return seconds if seconds > _CLEAR_SECONDS else min(seconds, run(attack.text(length)))
 
 
 def put_into_words(attack: Attack, length: int, seconds: float) -> str:

@@ -91,7 +91,10 @@ def _grows(function: Callable[[str], object], text: Callable[[int], str]) -> boo
     large = _seconds(function, text(LARGE))
     if large < SECONDS_ENOUGH:
         return False
-    small = min(_seconds(function, text(SMALL)) for _ in range(2))
+    small = _seconds(function, text(SMALL))
+    if large <= LINEAR_GROWTH * small:
+        return False
+    small = min(small, _seconds(function, text(SMALL)))
     again = (_seconds(function, text(LARGE)) for _ in range(2))
     return min(large, *again) > LINEAR_GROWTH * small
 

@@ -14,15 +14,16 @@ from tests.patterns.collection import (
 )
 from tests.patterns.javascript import find_script_patterns
 from tests.patterns.measurement import find_superlinear
+from tests.patterns.record import select_new
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_pattern_of_the_product_is_held_up_by_any_text(package: str) -> None:
-    patterns = find_patterns(package)
+    new = select_new(find_patterns(package))
 
-    assert find_superlinear(patterns) == []
+    assert find_superlinear(new) == []
 
 
 @pytest.mark.slow
@@ -32,7 +33,7 @@ def test_no_pattern_of_the_widget_is_held_up_by_any_text() -> None:
 
     named = {pattern.place.rpartition("/")[2].partition(":")[0] for pattern in patterns}
     assert {"inline.js", "markdown.js", "turn.js", "links.js"} <= named
-    assert find_superlinear(patterns) == []
+    assert find_superlinear(select_new(patterns)) == []
 
 
 @pytest.mark.slow
@@ -55,7 +56,7 @@ def test_a_pattern_that_a_text_can_hold_up_is_found_and_named(source: str, metho
     linear = Pattern("good.py:1", r"\w+", 0, frozenset({"search"}))
     slow = Pattern("bad.py:7", source, re.DOTALL, frozenset({method}))
 
-    findings = find_superlinear([linear, slow], silence_seconds=15)
+    findings = find_superlinear([linear, slow], silence_seconds=6)
 
     assert len(findings) == 1
     assert findings[0].startswith("bad.py:7: ")
@@ -93,6 +94,15 @@ def test_a_pattern_is_measured_by_the_methods_that_it_is_used_by() -> None:
     by_source = {pattern.source: pattern.methods for pattern in find_patterns("citations")}
 
     assert by_source[r"\s*(`{3,}|~{3,})"] == {"match"}
+
+
+def test_a_pattern_is_measured_again_when_it_or_its_use_has_changed() -> None:
+    known = find_patterns("citations")[0]
+    flags = Pattern(known.place, known.source, known.flags ^ re.IGNORECASE, known.methods)
+    methods = Pattern(known.place, known.source, known.flags, frozenset({"fullmatch", "subn"}))
+    moved = Pattern("elsewhere.py:1", known.source, known.flags, known.methods)
+
+    assert select_new([known, flags, methods, moved]) == [flags, methods]
 
 
 def test_a_function_of_re_under_another_name_is_refused() -> None:
