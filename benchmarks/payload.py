@@ -8,7 +8,7 @@ from typing import Any
 
 from envelope.payload import CATALOGUE
 from envelope.role import Role
-from manager.flow import ASSISTANT, Flow
+from manager.flows.search import SEARCH_FLOW
 
 CONVERSATION = Path(__file__).parent / "conversation.json"
 """Written by `python -m benchmarks.recording`."""
@@ -24,7 +24,7 @@ OUTCOME_WRITES: dict[str, Fields] = {
     Role.QUALITY.value: {"quality_score": 0.9, "quality_decision": "approve"},
 }
 """What lets a question pass a stage whose outcome depends on what is written."""
-ROLES = tuple(stage.value for stage in Flow(ASSISTANT).main_path[1:])
+ROLES = tuple(stage.name for stage in SEARCH_FLOW.main_path[1:])
 
 
 def _plain_writes(role: str) -> Fields:

@@ -7,7 +7,7 @@ from agents.agent import Agent
 from broker.maintenance.lease_renewer import LeaseRenewal
 from broker.ports import Broker
 from broker.redis_broker import RedisBroker
-from manager.flow import ASSISTANT, Flow
+from manager.flows import FLOWS
 from manager.machine import Limits
 from manager.manager import Manager
 from memory.port import Memory
@@ -37,7 +37,7 @@ def process(
     watched: Callable[[Handler], Handler] = lambda handler: handler,
 ) -> WorkerProcess:
     """Return a process of the manager and these agents; `own` makes the renewal's broker."""
-    manager = Manager(Flow(ASSISTANT), memory, NoTexts(), limits=Limits(), quality_threshold=0.7)
+    manager = Manager(FLOWS, memory, NoTexts(), limits=Limits(), quality_threshold=0.7)
     beside = InlineManager(manager, SilentMeter())
     specs = [WorkerSpec(watched(manager), 4 * PLACES)]
     for agent in agents:

@@ -18,7 +18,7 @@ from config.models.vendor_settings import VendorSettings
 from config.retention_settings import RetentionSettings
 from config.storage_settings import StorageSettings
 from config.visitor_settings import VisitorSettings
-from manager.flow import ASSISTANT, Flow
+from manager.flows.search import SEARCH_FLOW
 
 INSTANCES = {"manager": 1, **{spec.role.value: spec.instances for spec in AGENTS}}
 """The instances of each role in one `refdesk up`; the agents declare theirs."""
@@ -26,7 +26,7 @@ INSTANCES = {"manager": 1, **{spec.role.value: spec.instances for spec in AGENTS
 CONCURRENCY = {"manager": 64, **{spec.role.value: spec.slots for spec in AGENTS}}
 """The number of envelopes that one instance processes concurrently; the agents declare theirs."""
 
-ALWAYS = ("manager", *(stage.value for stage in Flow(ASSISTANT).main_path[1:]))
+ALWAYS = ("manager", *(stage.name for stage in SEARCH_FLOW.main_path[1:]))
 """Roles that every answered question passes."""
 
 

@@ -1,11 +1,10 @@
 """Renders the flow table as the page `docs/flow.md`; a test checks that the page is current."""
 
-from envelope.role import Role
-from manager.flow import Final, Flow, Row
+from manager.flow import Final, Flow, Row, Stage
 
 HEADER = """# The flow of the assistant
 
-Generated from `manager/flow.py` by `python -m deploy.generate.pages`; do not edit.
+Generated from `manager/flows/` by `python -m deploy.generate.pages`; do not edit.
 
 Each row names a stage, the event of its hop, and the next role. A row with a counter leads to the
 target *at its limit* after the manager has taken it as often as the settings allow; if the message
@@ -21,7 +20,7 @@ def draw(flow: Flow) -> str:
 def _diagram(flow: Flow) -> list[str]:
     lines = ["```mermaid", "stateDiagram-v2", "    [*] --> start"]
     lines += [
-        f"    {row.after.value} --> {_node(row.go_to)}: {row.did.description.replace(':', ',')}"
+        f"    {row.after.name} --> {_node(row.go_to)}: {row.did.description.replace(':', ',')}"
         for row in flow.rows
     ]
     return [*lines, "```"]
@@ -34,7 +33,7 @@ def _table(flow: Flow) -> list[str]:
 
 def _line(row: Row) -> str:
     cells = (
-        row.after.value,
+        row.after.name,
         row.did.description,
         f"`{row.did.value}`",
         _target(row.go_to),
@@ -45,9 +44,9 @@ def _line(row: Row) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _node(target: Role | Final) -> str:
-    return target.value if isinstance(target, Role) else "[*]"
+def _node(target: Stage | Final) -> str:
+    return target.name if isinstance(target, Stage) else "[*]"
 
 
-def _target(target: Role | Final) -> str:
-    return target.value if isinstance(target, Role) else f"final: {target.ending.value}"
+def _target(target: Stage | Final) -> str:
+    return target.name if isinstance(target, Stage) else f"final: {target.ending.value}"

@@ -1,30 +1,18 @@
-"""The flow of the assistant as one table: stage, event of the hop, next role.
+"""The parts of a flow: stages, events, rows, and the table that selects a row.
 
-The first row of each stage is the one of an answered question.
+`manager/flows/` holds the flows themselves.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+
+from pydantic import JsonValue
 
 from envelope.conversation import ClarificationReason as Reason
 from envelope.role import Role
 
-
-class Stage(StrEnum):
-    """The position of a message in the flow, named after the role that processes it."""
-
-    START = "start"
-    LANG = "lang"
-    TRANSLATION = "translation"
-    ESSENCE = "essence"
-    GUARDRAILS = "guardrails"
-    SEARCH = "search"
-    AUGMENTATION = "augmentation"
-    RESPONSE = "response"
-    QUALITY = "quality"
-    CLARIFICATION = "clarification"
-    COMMAND = "command"
+Writes = Mapping[str, JsonValue]
 
 
 class StageEvent(StrEnum):
@@ -81,6 +69,26 @@ _DESCRIPTIONS = {
     StageEvent.REGENERATE: "write again",
 }
 
+Classifier = Callable[[Writes, float], StageEvent]
+"""Returns the event of a hop from what it wrote; the number is the quality threshold."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """A position of a message in a flow.
+
+    `role` works on it, `events` are all that it can end with, and `classify` derives the one of a
+    hop. A role may serve several stages. The stage `start` has no hop: its role is the manager.
+    """
+
+    name: str
+    role: Role
+    events: frozenset[StageEvent]
+    classify: Classifier
+
+    def __str__(self) -> str:
+        return self.name
+
 
 class Counter(StrEnum):
     """A counter of rows; its limit ends every cycle of the flow."""
@@ -120,9 +128,9 @@ class Row:
 
     after: Stage
     did: StageEvent
-    go_to: Role | Final
+    go_to: Stage | Final
     counts: Counter | None = None
-    at_limit: Role | Final | None = None
+    at_limit: Stage | Final | None = None
     reason: Reason | None = None
     name: str = field(init=False, compare=False)
     """The slug of this row in the journal: stage and event, such as `search.ambiguous_results`."""
@@ -131,77 +139,53 @@ class Row:
         """Compute the name once, because every hop takes a row."""
         object.__setattr__(self, "name", f"{self.after}.{self.did}")
 
+    @property
+    def targets(self) -> tuple[Stage, ...]:
+        """The stages that this row leads to."""
+        first = (self.go_to,) if isinstance(self.go_to, Stage) else ()
+        return (*first, *self.targets_at_limit)
 
-S, R, F = Stage, Role, Final
-ANSWER, BEST, EXIT = F(Ending.ANSWER), F(Ending.BEST), F(Ending.EXIT)
-REPLY, FIXED, ACT = F(Ending.REPLY), F(Ending.FIXED), F(Ending.ACT)
-
-# fmt: off
-ASSISTANT: tuple[Row, ...] = (
-    #   stage            event                         next role        counter             at its limit     reason
-    Row(S.START,         StageEvent.QUESTION,          R.LANG),
-    Row(S.START,         StageEvent.COMMAND,           R.COMMAND),
-    Row(S.START,         StageEvent.FAILED,            BEST),
-    Row(S.COMMAND,       StageEvent.DONE,              REPLY),
-    Row(S.COMMAND,       StageEvent.FAILED,            BEST),
-    Row(S.LANG,          StageEvent.DONE,              R.TRANSLATION),
-    Row(S.LANG,          StageEvent.ASKS,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION),
-    Row(S.LANG,          StageEvent.FAILED,            BEST),
-    Row(S.TRANSLATION,   StageEvent.DONE,              R.ESSENCE),
-    Row(S.TRANSLATION,   StageEvent.ASKS,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION),
-    Row(S.TRANSLATION,   StageEvent.FAILED,            R.ESSENCE),
-    Row(S.ESSENCE,       StageEvent.DONE,              R.GUARDRAILS),
-    Row(S.ESSENCE,       StageEvent.EXIT,              EXIT),
-    Row(S.ESSENCE,       StageEvent.COURTESY,          ACT),
-    Row(S.ESSENCE,       StageEvent.CAPABILITIES,      ACT),
-    Row(S.ESSENCE,       StageEvent.NO_QUESTION,       ACT),
-    Row(S.ESSENCE,       StageEvent.WHY,               ACT),
-    Row(S.ESSENCE,       StageEvent.REPHRASE,          R.SEARCH),
-    Row(S.ESSENCE,       StageEvent.CORRECTION,        R.GUARDRAILS),
-    Row(S.ESSENCE,       StageEvent.ASKS,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION),
-    Row(S.ESSENCE,       StageEvent.FAILED,            BEST),
-    Row(S.GUARDRAILS,    StageEvent.WITHIN,            R.SEARCH),
-    Row(S.GUARDRAILS,    StageEvent.OUTSIDE,           R.CLARIFICATION, None,               None,            Reason.OUT_OF_SCOPE),
-    Row(S.GUARDRAILS,    StageEvent.ASKS,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION),
-    Row(S.GUARDRAILS,    StageEvent.FAILED,            R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION, Reason.SCOPE_UNCLEAR),
-    Row(S.SEARCH,        StageEvent.FOUND,             R.AUGMENTATION),
-    Row(S.SEARCH,        StageEvent.MANY,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION, Reason.AMBIGUOUS_QUERY),
-    Row(S.SEARCH,        StageEvent.NOTHING,           R.CLARIFICATION, None,               None,            Reason.INSUFFICIENT_CONTEXT),
-    Row(S.SEARCH,        StageEvent.ASKS,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION),
-    Row(S.SEARCH,        StageEvent.FAILED,            BEST),
-    Row(S.AUGMENTATION,  StageEvent.DONE,              R.RESPONSE),
-    Row(S.AUGMENTATION,  StageEvent.ASKS,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION),
-    Row(S.AUGMENTATION,  StageEvent.FAILED,            BEST),
-    Row(S.RESPONSE,      StageEvent.DONE,              R.QUALITY),
-    Row(S.RESPONSE,      StageEvent.GENERATION_ERROR,  R.RESPONSE,      Counter.NEXT_MODEL, BEST),
-    Row(S.RESPONSE,      StageEvent.ASKS,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION),
-    Row(S.RESPONSE,      StageEvent.FAILED,            R.RESPONSE,      Counter.NEXT_MODEL, BEST),
-    Row(S.QUALITY,       StageEvent.APPROVED,          ANSWER),
-    Row(S.QUALITY,       StageEvent.LOW,               R.RESPONSE,      Counter.REGENERATE, R.CLARIFICATION),
-    Row(S.QUALITY,       StageEvent.REGENERATE,        R.RESPONSE,      Counter.REGENERATE, R.CLARIFICATION),
-    Row(S.QUALITY,       StageEvent.RESEARCH,          R.SEARCH,        Counter.RESEARCH,   R.CLARIFICATION),
-    Row(S.QUALITY,       StageEvent.ASKS,              R.CLARIFICATION, Counter.ROUND,      R.CLARIFICATION),
-    Row(S.QUALITY,       StageEvent.FAILED,            R.RESPONSE,      Counter.REGENERATE, BEST),
-    Row(S.CLARIFICATION, StageEvent.DONE,              REPLY),
-    Row(S.CLARIFICATION, StageEvent.FAILED,            FIXED),
-)
-# fmt: on
+    @property
+    def targets_at_limit(self) -> tuple[Stage, ...]:
+        """The stage that this row leads to at the limit of its counter, if it is one."""
+        return (self.at_limit,) if isinstance(self.at_limit, Stage) else ()
 
 
 class FlowError(Exception):
-    """The flow table has no row, or two rows, for a stage and an event."""
+    """A flow has no row or two rows for a stage and an event, or an envelope names no flow."""
 
 
 class Flow:
-    """A flow table with lookup by stage and event; raises `FlowError` if two rows have both equal."""
+    """A table with lookup by stage and event.
 
-    def __init__(self, rows: Iterable[Row]) -> None:
+    The first row of each stage is the one of an answered question. A message ends by the version of
+    the flow that it began with. Raises `FlowError` if two rows have stage and event equal, or two
+    stages their name.
+    """
+
+    def __init__(self, name: str, version: int, rows: Iterable[Row]) -> None:
+        self.name = name
+        self.version = version
         self.rows = tuple(rows)
+        self.stages: dict[str, Stage] = {}
         self._by_pair: dict[tuple[Stage, StageEvent], Row] = {}
         for row in self.rows:
             if (row.after, row.did) in self._by_pair:
                 raise FlowError(f"expected one row for {row.name!r}, found two")
             self._by_pair[row.after, row.did] = row
+            for stage in (row.after, *row.targets):
+                if self.stages.setdefault(stage.name, stage) is not stage:
+                    raise FlowError(f"expected one stage {stage.name!r}, found two")
+
+    @property
+    def identifier(self) -> str:
+        """The name by which envelopes refer to this version, such as `search@1`."""
+        return f"{self.name}@{self.version}"
+
+    @property
+    def start(self) -> Stage:
+        """The first stage: that of the first row."""
+        return self.rows[0].after
 
     @property
     def main_path(self) -> tuple[Stage, ...]:
@@ -210,11 +194,10 @@ class Flow:
         Each stage leads on by its first row; raises `FlowError` where the first rows lead back.
         """
         first = {row.after: row.go_to for row in reversed(self.rows)}
-        stages = [Stage.START]
-        while isinstance(target := first[stages[-1]], Role):
-            stage = Stage(target.value)
+        stages = [self.start]
+        while isinstance(stage := first[stages[-1]], Stage):
             if stage in stages:
-                raise FlowError(f"expected the first rows to end, found {stage.value!r} twice")
+                raise FlowError(f"expected the first rows to end, found {stage.name!r} twice")
             stages.append(stage)
         return tuple(stages)
 
@@ -222,5 +205,23 @@ class Flow:
         """Return the row for this stage and event; raise `FlowError` if there is none."""
         found = self._by_pair.get((stage, did))
         if found is None:
-            raise FlowError(f"expected a row for {stage.value!r} with {did.value!r}, found none")
+            raise FlowError(f"expected a row for {stage.name!r} with {did.value!r}, found none")
         return found
+
+    def stage(self, name: str) -> Stage:
+        """Return the stage of this name; raise `FlowError` if there is none."""
+        found = self.stages.get(name)
+        if found is None:
+            raise FlowError(f"expected a stage of the flow {self.identifier}, found {name!r}")
+        return found
+
+
+def find_flow(flows: Mapping[str, Flow], identifier: str) -> Flow:
+    """Return the flow that an envelope names; raise `FlowError` if this process has none."""
+    found = flows.get(identifier)
+    if found is None:
+        raise FlowError(
+            f"expected one of the flows {', '.join(sorted(flows))}, found {identifier!r}: "
+            "update this worker first"
+        )
+    return found

@@ -5,8 +5,8 @@ from typing import Literal
 
 from envelope.conversation import REFUSALS, ClarificationReason
 from envelope.outcome import Outcome
-from envelope.role import Role
 from manager.flow import Counter, Ending, Final, Flow, Row, Stage, StageEvent
+from manager.flows.stages import CLARIFICATION
 
 Counters = dict[str, int]
 NO_BETTER = "no_better_answer"
@@ -52,9 +52,9 @@ class Context:
 
 @dataclass(slots=True)
 class Send:
-    """Send the envelope to a role."""
+    """Send the envelope to the role of a stage."""
 
-    role: Role
+    stage: Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def decide(
     """Return the decision for one hop; raises `FlowError` if the table has no row for it."""
     row = flow.row(stage, did)
     limit = _limit(limits, facts)
-    if limit is not None and isinstance(row.go_to, Role):
+    if limit is not None and isinstance(row.go_to, Stage):
         end = End(Ending.BEST, None)
         return Decision(row.name, (end,), counters, facts.reason, termination_reason=limit)
     if facts.has_best_answer and _refuses_repeated_work(row, counters, facts):
@@ -103,7 +103,7 @@ def _refuses_repeated_work(row: Row, counters: Counters, facts: Context) -> bool
     """Return whether a stage refuses that was to improve an answer of this message."""
     reason = facts.reason if facts.reason is not None else row.reason
     repeated = any(counters.get(counter, 0) for counter in (Counter.RESEARCH, Counter.REGENERATE))
-    return repeated and row.go_to is Role.CLARIFICATION and reason in REFUSALS
+    return repeated and row.go_to is CLARIFICATION and reason in REFUSALS
 
 
 def _limit(limits: Limits, facts: Context) -> Limit | None:
@@ -135,22 +135,22 @@ def _at_limit(row: Row, counters: Counters, facts: Context) -> Decision:
     return Decision(decision.row, decision.actions, counters, why, termination_reason=reason)
 
 
-def _go(row: Row, target: Role | Final, counters: Counters, facts: Context) -> Decision:
+def _go(row: Row, target: Stage | Final, counters: Counters, facts: Context) -> Decision:
     reason = facts.reason if facts.reason is not None else row.reason
-    if isinstance(target, Role):
+    if isinstance(target, Stage):
         return Decision(row.name, (Send(target),), counters, reason)
     end = End(target.ending, _outcome(row, target.ending, reason))
     return Decision(row.name, (end,), counters, reason, _why_ended(row, target.ending))
 
 
 def _why_ended(row: Row, ending: Ending) -> str:
-    return f"{row.after.value}_failed" if ending is Ending.BEST else ""
+    return f"{row.after}_failed" if ending is Ending.BEST else ""
 
 
 def _outcome(row: Row, ending: Ending, reason: ClarificationReason | None) -> Outcome | None:
     if ending is Ending.BEST:
         return None
-    if row.after is not Stage.CLARIFICATION:
+    if row.after is not CLARIFICATION:
         return Outcome.ANSWERED
     if reason is ClarificationReason.INTERNAL_FAULT:
         return Outcome.FAILED

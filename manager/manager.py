@@ -19,7 +19,8 @@ from envelope.role import Role
 from manager import replies
 from manager.classify import classify_result
 from manager.contract import write_payload
-from manager.flow import Counter, Flow, Stage, StageEvent
+from manager.flow import Counter, Flow, Stage, StageEvent, find_flow
+from manager.flows.stages import CLARIFICATION, ESSENCE, LANG, QUALITY, SEARCH, START
 from manager.machine import Context, Counters, Decision, End, Limits, Send, decide
 from manager.offers import add_offer
 from manager.port import ReplyTexts
@@ -31,18 +32,11 @@ READ_CHARACTERS = 200
 
 MANAGER = Role.MANAGER.value
 # Every hop uses these: in Python 3.11 an enum member costs four times as much as a variable.
-_START, _ESSENCE, _QUALITY, _ASKING = (
-    Stage.START,
-    Stage.ESSENCE,
-    Stage.QUALITY,
-    Stage.CLARIFICATION,
-)
-_FAILED, _CLARIFIES = StageEvent.FAILED, Role.CLARIFICATION
-_STAGES: dict[str, Stage] = {stage.value: stage for stage in Stage}
+_FAILED = StageEvent.FAILED
 _GIVES_A_REASON = frozenset(
     {StageEvent.ASKS, StageEvent.MANY, StageEvent.NOTHING, StageEvent.OUTSIDE}
 )
-_CHANGES_LAST_RESORT = frozenset({None, Stage.LANG, Stage.ESSENCE, Stage.SEARCH, Stage.QUALITY})
+_CHANGES_LAST_RESORT = frozenset({None, LANG.name, ESSENCE.name, SEARCH.name, QUALITY.name})
 OnRouted = Callable[[str, str], None]
 """Receives the stage and the event of each decision."""
 
@@ -58,7 +52,7 @@ class Manager:
 
     def __init__(
         self,
-        flow: Flow,
+        flows: Mapping[str, Flow],
         memory: Memory,
         texts: ReplyTexts,
         *,
@@ -67,7 +61,7 @@ class Manager:
         domain_names: Mapping[tuple[str, str], str] | None = None,
         on_routed: OnRouted = ignore_routing,
     ) -> None:
-        self._flow = flow
+        self._flows = flows
         self._memory = memory
         self._texts = texts
         self._limits = limits
@@ -91,9 +85,9 @@ class Manager:
         journal: Sequence[JournalEvent] = (),
     ) -> Forward | Finish:
         """Return the settlement; its journal has the events of `journal` before the decision."""
-        named = str(envelope.payload.get("stage") or Stage.START)
-        stage = _STAGES.get(named) or Stage(named)
-        if stage is _START:
+        flow = find_flow(self._flows, envelope.flow)
+        stage = flow.stage(str(envelope.payload.get("stage") or START))
+        if stage is START:
             envelope = await self._start(delivery, _with_merged(envelope, delivery))
         did = classify_result(
             stage, envelope.hop, envelope.payload, quality_threshold=self._quality_threshold
@@ -101,7 +95,7 @@ class Manager:
         envelope = _record_progress(envelope, stage, did)
         facts = _facts(envelope, remaining_seconds, did, stage)
         counters = _counters(envelope)
-        decision = decide(self._flow, stage, did, counters, self._limits, facts)
+        decision = decide(flow, stage, did, counters, self._limits, facts)
         events = (*journal, _encode_routing(envelope, stage, did, decision))
         self._on_routed(str(stage), str(did))
         action = decision.actions[0]
@@ -147,13 +141,13 @@ class Manager:
         send: Send,
         events: Sequence[JournalEvent],
     ) -> Forward:
-        role = str(send.role)
+        role = send.stage.role.value
         changes: dict[str, JsonValue] = {
-            "stage": role,
+            "stage": send.stage.name,
             "counters": dict(decision.counters),
             "attempt": _attempt(decision.counters),
         }
-        if send.role is _CLARIFIES:
+        if send.stage is CLARIFICATION:
             changes |= {
                 "needs_clarification": True,
                 "clarification_reason": (
@@ -246,12 +240,12 @@ def _groups_of(pause: JsonValue) -> list[str]:
 def _record_progress(envelope: Envelope, stage: Stage, did: StageEvent) -> Envelope:
     """Record the best answer after a judgement, and the round of an answered pause."""
     payload = envelope.payload
-    if stage is _QUALITY and did is not _FAILED:
+    if stage is QUALITY and did is not _FAILED:
         if envelope.hop is None or "quality_score" not in envelope.hop.wrote:
             return envelope
         best = replies.best_answer(payload)
         return envelope.replace(payload=write_payload(payload, {"best_answer": best}))
-    if stage is _ESSENCE and payload.get("context_type") == "clarification":
+    if stage is ESSENCE and payload.get("context_type") == "clarification":
         pause = payload.get("open_pause")
         if not isinstance(pause, dict):
             return envelope
@@ -278,7 +272,7 @@ def _facts(envelope: Envelope, remaining_seconds: float, did: StageEvent, stage:
 
 def _reason(envelope: Envelope, did: StageEvent, stage: Stage) -> ClarificationReason | None:
     """Return the reason of this hop; after the clarification agent, the recorded reason."""
-    if stage is not _ASKING:
+    if stage is not CLARIFICATION:
         wrote = envelope.hop.wrote if envelope.hop is not None else ()
         if did not in _GIVES_A_REASON or "clarification_reason" not in wrote:
             return None
@@ -299,7 +293,7 @@ def _encode_routing(
         "stage": str(stage),
         "event": str(did),
         "result": read,
-        "target": str(action.role) if isinstance(action, Send) else "final",
+        "target": action.stage.name if isinstance(action, Send) else "final",
         "counters": dict(decision.counters),
     }
     if hop is not None and hop.reason:

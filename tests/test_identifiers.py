@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Callable, Iterator
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from broker.journal_events import JOURNAL_KINDS
 from envelope.conversation import ClarificationReason
 from envelope.outcome import Outcome
 from envelope.role import Role
-from manager.flow import ASSISTANT, Counter, Stage, StageEvent
+from manager.flow import Counter, StageEvent
+from manager.flows import FLOWS
 from tests.test_project_rules import PACKAGES, ROOT, events_logged, list_tracked
 
 SLUG = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", re.ASCII)
@@ -188,16 +190,16 @@ def test_the_kinds_of_journal_events_are_slugs_of_standard_words() -> None:
 
 
 @pytest.mark.parametrize(
-    "names", [Role, Stage, StageEvent, Counter, Outcome, ClarificationReason], ids=str
+    "names", [Role, StageEvent, Counter, Outcome, ClarificationReason], ids=str
 )
-def test_what_the_flow_writes_into_a_journal_is_a_slug(names: type[Stage]) -> None:
+def test_what_the_flow_writes_into_a_journal_is_a_slug(names: type[StrEnum]) -> None:
     assert {name.value for name in names if not is_standard(name.value)} == set()
 
 
 def test_a_row_of_the_flow_is_named_by_its_stage_and_its_event() -> None:
-    assert {
-        row.name for row in ASSISTANT if not all(map(is_standard, row.name.split(".")))
-    } == set()
+    names = {row.name for flow in FLOWS.values() for row in flow.rows}
+
+    assert {name for name in names if not all(map(is_standard, name.split(".")))} == set()
 
 
 @pytest.mark.parametrize(

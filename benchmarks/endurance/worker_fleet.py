@@ -24,7 +24,7 @@ from broker.values import Delivery, Settlement
 from envelope.envelope import Envelope
 from envelope.outcome import HopOutcome
 from envelope.role import Role
-from manager.flow import ASSISTANT, Flow
+from manager.flows import FLOWS
 from manager.machine import Limits
 from manager.manager import Manager
 from memory.conversation import RedisMemory
@@ -107,7 +107,7 @@ class Watched:
 def process_of(fleet: WorkerFleet) -> WorkerProcess:
     """Return the workers of one process."""
     memory = RedisMemory(connect(fleet.url), shards=1, ttl_seconds=int(fleet.ttl_seconds))
-    manager = Manager(Flow(ASSISTANT), memory, NoTexts(), limits=Limits(), quality_threshold=0.7)
+    manager = Manager(FLOWS, memory, NoTexts(), limits=Limits(), quality_threshold=0.7)
     here = InlineManager(manager, SilentMeter())
     specs = [
         WorkerSpec(_agent(fleet, role, here), fleet.tight.get(role.value, fleet.places))

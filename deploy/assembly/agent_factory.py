@@ -21,7 +21,7 @@ from knowledge.language.port import Detector
 from knowledge.search.findings_cache import CachedSearcher, FindingsCache
 from llm.offline.model import OfflineModel
 from llm.port import Model
-from manager.flow import ASSISTANT, Flow
+from manager.flows import FLOWS
 from manager.machine import Limits
 from manager.manager import Manager, OnRouted, ignore_routing
 from memory.conversation import RedisMemory
@@ -272,7 +272,7 @@ def _memory(settings: Settings, client: "Redis") -> RedisMemory:
 def make_manager(settings: Settings, memory: RedisMemory, on_routed: OnRouted) -> Manager:
     """Return the manager of the assistant's flow; `on_routed` counts its decisions."""
     return Manager(
-        Flow(ASSISTANT),
+        FLOWS,
         memory,
         load_texts(),
         limits=Limits(

@@ -22,7 +22,7 @@ from envelope.role import Role
 from knowledge.language.detector import ScriptAndNgramDetector
 from llm.offline.model import OfflineModel
 from llm.port import Model
-from manager.flow import ASSISTANT, Flow
+from manager.flows import FLOWS
 from manager.machine import Limits
 from manager.manager import Manager
 from memory.port import Ended, Remembered
@@ -66,7 +66,7 @@ class EvaluationDesk:
 
     def _manager(self, history: tuple[Turn, ...]) -> Manager:
         return Manager(
-            Flow(ASSISTANT),
+            FLOWS,
             _FixedHistory(history),
             load_texts(),
             limits=Limits(

@@ -20,7 +20,7 @@ from deploy.generate.manifests import GROUPS, Group
 from envelope.payload import CATALOGUE, Attribute
 from envelope.role import Role
 from manager.diagram import draw
-from manager.flow import ASSISTANT, Flow
+from manager.flows.search import SEARCH_FLOW
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -71,7 +71,7 @@ _GROUP_TABLE = """\
 def pages() -> dict[Path, str]:
     """Return the generated files, by path."""
     return {
-        DOCS / "flow.md": draw(Flow(ASSISTANT)),
+        DOCS / "flow.md": draw(SEARCH_FLOW),
         DOCS / "contracts.md": _CONTRACTS + "".join(map(_contract, CATALOGUE)),
         DOCS / "settings.md": _SETTINGS + "".join(_area(group) for group in (*_GROUPS, Settings)),
         DOCS / "deployment.md": _with_block(

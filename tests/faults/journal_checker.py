@@ -5,9 +5,11 @@ from collections.abc import Iterator, Sequence
 from broker.values import Fields, JournalEntry
 from envelope.outcome import Outcome
 from envelope.role import Role
-from manager.flow import ASSISTANT, Final, Flow, FlowError, Row, Stage, StageEvent
+from manager.flow import Final, FlowError, Row, StageEvent
+from manager.flows.search import SEARCH_FLOW
+from manager.flows.stages import START
 
-FLOW = Flow(ASSISTANT)
+FLOW = SEARCH_FLOW
 FINAL = "final"
 Problem = tuple[str, str]
 
@@ -44,7 +46,7 @@ class _JournalChecker:
             case "accepted":
                 if self._stage:
                     yield "doubled", "was accepted again"
-                self._stage, self._hop_done = Stage.START.value, True
+                self._stage, self._hop_done = START.name, True
             case "routed":
                 yield from self._check_routed(entry.fields)
             case "agent_run" | "dead_lettered" | "retried":
@@ -59,7 +61,7 @@ class _JournalChecker:
         if after != self._stage or not self._hop_done:
             yield "doubled", f"was routed after {after} while it was at {self._stage or 'no stage'}"
         try:
-            row = FLOW.row(Stage(after), StageEvent(str(fields["event"])))
+            row = FLOW.row(FLOW.stage(after), StageEvent(str(fields["event"])))
         except (FlowError, ValueError):
             yield "illegal", f"was routed by no row of the table: {fields['row']}"
             return
@@ -91,5 +93,5 @@ def _last_resort(reply: Fields) -> bool:
 
 def _targets(row: Row, *, limited: bool) -> set[str]:
     ways = [row.go_to] if row.at_limit is None else [row.go_to, row.at_limit]
-    targets = {FINAL if isinstance(way, Final) else way.value for way in ways}
+    targets = {FINAL if isinstance(way, Final) else way.name for way in ways}
     return {*targets, FINAL} if limited else targets

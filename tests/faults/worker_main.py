@@ -14,7 +14,7 @@ from broker.transport.connect import connect
 from deploy.assembly.call_recording import HopCalls
 from envelope.role import Role
 from llm.stored_calls.stored_model import StoredModel
-from manager.flow import ASSISTANT, Flow
+from manager.flows import FLOWS
 from manager.machine import Limits
 from manager.manager import Manager
 from memory.conversation import RedisMemory
@@ -127,7 +127,7 @@ def _process(settings: WorkerSettings, ledger: Ledger, broker: RedisBroker) -> W
 
 def _handlers(settings: WorkerSettings, ledger: Ledger, meter: WorkerMeter) -> list[Handler]:
     client = connect(settings.url)
-    flow, memory = Flow(ASSISTANT), RedisMemory(client, shards=1, keep=KEEPS_TURNS)
+    flow, memory = FLOWS, RedisMemory(client, shards=1, keep=KEEPS_TURNS)
     manager = Manager(flow, memory, FixedTexts(), limits=Limits(), quality_threshold=0.7)
     calls = RedisCallStore(client, shards=1, record_of=record_of(1))
     model = StoredModel(Bill(ledger), NotingCalls(calls, ledger), prompts=None)

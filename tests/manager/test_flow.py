@@ -1,4 +1,3 @@
-from collections import Counter as Count
 from itertools import pairwise
 
 import pytest
@@ -6,121 +5,90 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envelope.conversation import ClarificationReason
+from envelope.envelope import Envelope
 from envelope.role import Role
-from manager.classify import POSSIBLE
-from manager.flow import ASSISTANT, Counter, Final, Flow, FlowError, Row, Stage, StageEvent
+from manager.flow import Counter, Flow, FlowError, Row, Stage, StageEvent, find_flow
+from manager.flows import FLOWS, stages
+from manager.flows.search import SEARCH_FLOW
 from manager.machine import Context, Counters, Decision, End, Limits, Send, decide
 
-FLOW = Flow(ASSISTANT)
+FLOW = SEARCH_FLOW
 LIMITS = Limits()
 
 
-def targets(row: Row) -> set[Role]:
-    return {target for target in (row.go_to, row.at_limit) if isinstance(target, Role)}
-
-
-def test_every_stage_answers_every_outcome_it_can_have() -> None:
-    possible = {(stage, did) for stage in Stage for did in POSSIBLE[stage]}
-
-    assert {(row.after, row.did) for row in ASSISTANT} == possible
-
-
-def test_every_stage_answers_failure() -> None:
-    assert all(StageEvent.FAILED in POSSIBLE[stage] for stage in Stage)
-
-
-def test_no_stage_answers_an_outcome_twice() -> None:
-    pairs = Count((row.after, row.did) for row in ASSISTANT)
-
-    assert [pair for pair, times in pairs.items() if times > 1] == []
-
-
 def test_a_table_that_answers_an_outcome_twice_is_refused() -> None:
-    row = Row(Stage.LANG, StageEvent.DONE, Role.TRANSLATION)
+    row = Row(stages.LANG, StageEvent.DONE, stages.TRANSLATION)
 
     with pytest.raises(FlowError, match="found two"):
-        Flow([row, row])
+        Flow("twice", 1, [row, row])
+
+
+def test_two_stages_of_one_name_are_refused() -> None:
+    other = Stage("lang", Role.LANG, stages.LANG.events, stages.LANG.classify)
+
+    with pytest.raises(FlowError, match="one stage 'lang', found two"):
+        Flow("twice", 1, [Row(stages.START, StageEvent.QUESTION, stages.LANG),
+                          Row(other, StageEvent.DONE, stages.TRANSLATION)])  # fmt: skip
 
 
 def test_an_answered_question_passes_the_first_rows_of_the_stages() -> None:
     path = FLOW.main_path
 
-    assert (path[0], path[-1]) == (Stage.START, Stage.QUALITY)
+    assert (path[0], path[-1]) == (stages.START, stages.QUALITY)
     for stage, following in pairwise(path):
-        assert any(row.after is stage and row.go_to == Role(following.value) for row in ASSISTANT)
-    assert not {Stage.COMMAND, Stage.CLARIFICATION} & set(path)
+        assert any(row.after is stage and row.go_to is following for row in FLOW.rows)
+    assert not {stages.COMMAND, stages.CLARIFICATION} & set(path)
 
 
 def test_first_rows_that_lead_back_are_no_path() -> None:
-    there = Row(Stage.START, StageEvent.QUESTION, Role.LANG)
-    back = Row(Stage.LANG, StageEvent.DONE, Role.LANG)
+    there = Row(stages.START, StageEvent.QUESTION, stages.LANG)
+    back = Row(stages.LANG, StageEvent.DONE, stages.LANG)
 
     with pytest.raises(FlowError, match="found 'lang' twice"):
-        assert Flow([there, back]).main_path
+        assert Flow("back", 1, [there, back]).main_path
 
 
-def test_every_role_on_the_roster_is_reached_from_start() -> None:
-    reached = {Stage.START}
-    frontier = [Stage.START]
-    while frontier:
-        stage = frontier.pop()
-        for row in ASSISTANT:
-            fresh = {Stage(role.value) for role in targets(row)} - reached
-            if row.after is stage and fresh:
-                reached |= fresh
-                frontier.extend(fresh)
+def test_every_agent_has_a_stage_in_a_flow() -> None:
+    served = {stage.role for flow in FLOWS.values() for stage in flow.stages.values()}
 
-    assert reached == set(Stage)
-    assert {stage.value for stage in Stage if stage is not Stage.START} == {
-        role.value for role in Role if role not in {Role.MANAGER, Role.INGESTION}
-    }
+    assert served == set(Role) - {Role.INGESTION}
 
 
-def test_every_cycle_is_counted() -> None:
-    uncounted: dict[Stage, set[Stage]] = {stage: set() for stage in Stage}
-    for row in ASSISTANT:
-        if row.counts is None and isinstance(row.go_to, Role):
-            uncounted[row.after].add(Stage(row.go_to.value))
-        # A row at its limit is taken without being counted, so it must not close a cycle either.
-        if isinstance(row.at_limit, Role):
-            uncounted[row.after].add(Stage(row.at_limit.value))
+def test_an_envelope_finds_its_flow_by_name_and_version() -> None:
+    accepted_earlier = Envelope.__dataclass_fields__["flow"].default
 
-    def reaches(start: Stage, seen: frozenset[Stage] = frozenset()) -> set[Stage]:
-        found: set[Stage] = set()
-        for follower in uncounted[start] - seen:
-            found |= {follower} | reaches(follower, seen | {follower})
-        return found
-
-    assert [stage for stage in Stage if stage in reaches(stage)] == []
+    assert find_flow(FLOWS, "search@1") is SEARCH_FLOW
+    assert find_flow(FLOWS, str(accepted_earlier)) is SEARCH_FLOW
+    assert {flow.identifier for flow in FLOWS.values()} <= set(FLOWS)
 
 
-def test_every_stage_can_come_to_an_end() -> None:
-    ending = {row.after for row in ASSISTANT if isinstance(row.go_to, Final)}
-    while True:
-        more = {row.after for row in ASSISTANT if {Stage(r.value) for r in targets(row)} & ending}
-        if more <= ending:
-            break
-        ending |= more
+def test_a_flow_of_a_newer_release_is_named_in_the_error() -> None:
+    with pytest.raises(FlowError, match="found 'search@99': update this worker first"):
+        find_flow(FLOWS, "search@99")
 
-    assert ending == set(Stage)
+
+def test_a_stage_of_another_version_is_named_in_the_error() -> None:
+    with pytest.raises(FlowError, match="a stage of the flow search@1, found 'triage'"):
+        FLOW.stage("triage")
 
 
 def run(outcomes: list[int], facts: Context) -> tuple[int, Decision, Counters]:
     """Walk the flow, choosing each hop's outcome by the given numbers, until it ends."""
-    stage, hops = Stage.START, 0
+    stage, hops = FLOW.start, 0
     counters: Counters = {}
     choices = iter(outcomes)
     while True:
-        possible = sorted(POSSIBLE[stage])
+        possible = sorted(stage.events)
         did = possible[next(choices, 0) % len(possible)]
         decision = decide(FLOW, stage, did, counters, LIMITS, facts)
         counters, hops = decision.counters, hops + 1
         action = decision.actions[0]
         if isinstance(action, End):
             return hops, decision, counters
-        stage = Stage(action.role.value)
+        stage = action.stage
 
 
+STAGES = st.sampled_from(list(FLOW.stages.values()))
 REASONS = st.one_of(st.none(), st.sampled_from(ClarificationReason))
 
 
@@ -135,9 +103,9 @@ def test_every_run_ends_whatever_the_hops_bring(
     assert all(counters.get(counter, 0) <= LIMITS.of(counter) for counter in Counter)
 
 
-@given(st.sampled_from(Stage), st.data())
+@given(STAGES, st.data())
 def test_a_decision_sends_to_one_role_or_ends(stage: Stage, data: st.DataObject) -> None:
-    did = data.draw(st.sampled_from(sorted(POSSIBLE[stage])))
+    did = data.draw(st.sampled_from(sorted(stage.events)))
     counters = data.draw(st.dictionaries(st.sampled_from(Counter), st.integers(0, 5)))
     facts = Context(
         process_count=data.draw(st.integers(0, 100)),

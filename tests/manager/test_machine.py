@@ -2,11 +2,12 @@ import pytest
 
 from envelope.conversation import ClarificationReason as Reason
 from envelope.outcome import Outcome
-from envelope.role import Role
-from manager.flow import ASSISTANT, Counter, Ending, Flow, Stage, StageEvent
+from manager.flow import Counter, Ending, Stage, StageEvent
+from manager.flows import stages
+from manager.flows.search import SEARCH_FLOW
 from manager.machine import Context, Counters, Decision, End, Limits, Send, decide
 
-FLOW = Flow(ASSISTANT)
+FLOW = SEARCH_FLOW
 
 
 def decide_next(
@@ -23,15 +24,15 @@ def decide_next(
 
 
 def test_an_approved_answer_goes_out() -> None:
-    decision = decide_next(Stage.QUALITY, StageEvent.APPROVED)
+    decision = decide_next(stages.QUALITY, StageEvent.APPROVED)
 
     assert decision.actions == (End(Ending.ANSWER, Outcome.ANSWERED),)
 
 
 def test_research_is_counted_and_goes_back_to_search() -> None:
-    decision = decide_next(Stage.QUALITY, StageEvent.RESEARCH, {Counter.RESEARCH: 1})
+    decision = decide_next(stages.QUALITY, StageEvent.RESEARCH, {Counter.RESEARCH: 1})
 
-    assert decision.actions == (Send(Role.SEARCH),)
+    assert decision.actions == (Send(stages.SEARCH),)
     assert decision.counters == {Counter.RESEARCH: 2}
 
 
@@ -42,7 +43,7 @@ def test_research_is_counted_and_goes_back_to_search() -> None:
 def test_a_loop_at_its_limit_ends_with_the_best_scored_answer(
     did: StageEvent, counter: Counter
 ) -> None:
-    decision = decide_next(Stage.QUALITY, did, {counter: 2}, Context(has_best_answer=True))
+    decision = decide_next(stages.QUALITY, did, {counter: 2}, Context(has_best_answer=True))
 
     assert decision.actions == (End(Ending.BEST, Outcome.ANSWERED),)
     assert decision.termination_reason == f"{counter}_limit"
@@ -59,15 +60,15 @@ def test_a_loop_at_its_limit_ends_with_the_best_scored_answer(
 def test_a_loop_at_its_limit_without_a_scored_answer_ends_with_its_true_reason(
     did: StageEvent, counter: Counter, reason: Reason
 ) -> None:
-    decision = decide_next(Stage.QUALITY, did, {counter: 2})
+    decision = decide_next(stages.QUALITY, did, {counter: 2})
 
-    assert decision.actions == (Send(Role.CLARIFICATION),)
+    assert decision.actions == (Send(stages.CLARIFICATION),)
     assert decision.reason is reason
 
 
 @pytest.mark.parametrize(
     ("stage", "did"),
-    [(Stage.SEARCH, StageEvent.NOTHING), (Stage.RESPONSE, StageEvent.ASKS)],
+    [(stages.SEARCH, StageEvent.NOTHING), (stages.RESPONSE, StageEvent.ASKS)],
 )
 @pytest.mark.parametrize("counter", [Counter.RESEARCH, Counter.REGENERATE])
 def test_a_further_attempt_that_finds_nothing_leaves_the_answer_before_it(
@@ -84,66 +85,66 @@ def test_a_further_attempt_that_finds_nothing_leaves_the_answer_before_it(
 def test_an_answer_of_an_earlier_round_does_not_hide_a_refusal() -> None:
     facts = Context(has_best_answer=True, reason=Reason.INSUFFICIENT_CONTEXT)
 
-    decision = decide_next(Stage.SEARCH, StageEvent.NOTHING, {Counter.ROUND: 1}, facts)
+    decision = decide_next(stages.SEARCH, StageEvent.NOTHING, {Counter.ROUND: 1}, facts)
 
-    assert decision.actions == (Send(Role.CLARIFICATION),)
+    assert decision.actions == (Send(stages.CLARIFICATION),)
 
 
 def test_a_fault_of_the_desk_ends_as_failed_and_not_as_refused() -> None:
     facts = Context(reason=Reason.INTERNAL_FAULT)
 
-    decision = decide_next(Stage.CLARIFICATION, StageEvent.DONE, {}, facts)
+    decision = decide_next(stages.CLARIFICATION, StageEvent.DONE, {}, facts)
 
     assert decision.actions == (End(Ending.REPLY, Outcome.FAILED),)
 
 
 def test_a_generation_error_tries_the_next_model_once() -> None:
-    first = decide_next(Stage.RESPONSE, StageEvent.GENERATION_ERROR)
-    second = decide_next(Stage.RESPONSE, StageEvent.GENERATION_ERROR, first.counters)
+    first = decide_next(stages.RESPONSE, StageEvent.GENERATION_ERROR)
+    second = decide_next(stages.RESPONSE, StageEvent.GENERATION_ERROR, first.counters)
 
-    assert first.actions == (Send(Role.RESPONSE),)
+    assert first.actions == (Send(stages.RESPONSE),)
     assert second.actions == (End(Ending.BEST, None),)
 
 
 def test_the_fourth_question_back_becomes_a_refusal() -> None:
     asked = Context(reason=Reason.AMBIGUOUS_QUERY)
 
-    third = decide_next(Stage.SEARCH, StageEvent.MANY, {Counter.ROUND: 2}, asked)
-    fourth = decide_next(Stage.SEARCH, StageEvent.MANY, {Counter.ROUND: 3}, asked)
+    third = decide_next(stages.SEARCH, StageEvent.MANY, {Counter.ROUND: 2}, asked)
+    fourth = decide_next(stages.SEARCH, StageEvent.MANY, {Counter.ROUND: 3}, asked)
 
     assert third.reason is Reason.AMBIGUOUS_QUERY
-    assert fourth.actions == (Send(Role.CLARIFICATION),)
+    assert fourth.actions == (Send(stages.CLARIFICATION),)
     assert fourth.reason is Reason.INSUFFICIENT_CONTEXT
     assert fourth.termination_reason == "round_limit"
 
 
 def test_out_of_scope_is_a_refusal_and_no_round() -> None:
-    sent = decide_next(Stage.GUARDRAILS, StageEvent.OUTSIDE, {Counter.ROUND: 3})
-    ended = decide_next(Stage.CLARIFICATION, StageEvent.DONE, facts=Context(reason=sent.reason))
+    sent = decide_next(stages.GUARDRAILS, StageEvent.OUTSIDE, {Counter.ROUND: 3})
+    ended = decide_next(stages.CLARIFICATION, StageEvent.DONE, facts=Context(reason=sent.reason))
 
-    assert sent.actions == (Send(Role.CLARIFICATION),)
+    assert sent.actions == (Send(stages.CLARIFICATION),)
     assert ended.actions == (End(Ending.REPLY, Outcome.REFUSED),)
 
 
 def test_a_question_back_ends_the_message_as_a_clarification() -> None:
     ended = decide_next(
-        Stage.CLARIFICATION, StageEvent.DONE, facts=Context(reason=Reason.AMBIGUOUS_QUERY)
+        stages.CLARIFICATION, StageEvent.DONE, facts=Context(reason=Reason.AMBIGUOUS_QUERY)
     )
 
     assert ended.actions == (End(Ending.REPLY, Outcome.CLARIFICATION),)
 
 
 def test_guardrails_that_cannot_decide_ask_and_never_let_through() -> None:
-    decision = decide_next(Stage.GUARDRAILS, StageEvent.FAILED)
+    decision = decide_next(stages.GUARDRAILS, StageEvent.FAILED)
 
-    assert decision.actions == (Send(Role.CLARIFICATION),)
+    assert decision.actions == (Send(stages.CLARIFICATION),)
     assert decision.reason is Reason.SCOPE_UNCLEAR
 
 
 def test_a_judge_that_fails_is_no_approval() -> None:
-    decision = decide_next(Stage.QUALITY, StageEvent.FAILED)
+    decision = decide_next(stages.QUALITY, StageEvent.FAILED)
 
-    assert decision.actions == (Send(Role.RESPONSE),)
+    assert decision.actions == (Send(stages.RESPONSE),)
 
 
 @pytest.mark.parametrize(
@@ -155,13 +156,13 @@ def test_a_judge_that_fails_is_no_approval() -> None:
     ],
 )
 def test_a_limit_ends_the_question_with_the_best_there_is(facts: Context, reason: str) -> None:
-    decision = decide_next(Stage.SEARCH, StageEvent.FOUND, facts=facts)
+    decision = decide_next(stages.SEARCH, StageEvent.FOUND, facts=facts)
 
     assert decision.actions == (End(Ending.BEST, None),)
     assert decision.termination_reason == reason
 
 
 def test_a_finished_answer_is_not_thrown_away_at_a_limit() -> None:
-    decision = decide_next(Stage.QUALITY, StageEvent.APPROVED, facts=Context(process_count=99))
+    decision = decide_next(stages.QUALITY, StageEvent.APPROVED, facts=Context(process_count=99))
 
     assert decision.actions == (End(Ending.ANSWER, Outcome.ANSWERED),)

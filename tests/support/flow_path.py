@@ -2,12 +2,12 @@
 
 from envelope.payload import CATALOGUE
 from envelope.role import Role
-from manager.flow import ASSISTANT, Flow
+from manager.flows.search import SEARCH_FLOW
 
 
 def main_path() -> list[str]:
     """Return the stages of a question that is answered at the first attempt, `start` first."""
-    return [stage.value for stage in Flow(ASSISTANT).main_path]
+    return [stage.name for stage in SEARCH_FLOW.main_path]
 
 
 def plain_writes(role: Role) -> dict[str, object]:

@@ -17,7 +17,7 @@ from envelope.conversation import Pause, Preferences, Turn
 from envelope.outcome import Wrote
 from envelope.role import Role
 from gateway.desk import Desk
-from manager.flow import ASSISTANT, Flow
+from manager.flows import FLOWS
 from manager.machine import Limits
 from manager.manager import Manager
 from memory.conversation import RedisMemory
@@ -147,7 +147,7 @@ class WorkerHarness:
 
     def manager(self, kind: type[Manager] = Manager) -> Manager:
         return kind(
-            Flow(ASSISTANT),
+            FLOWS,
             self.memory,
             FixedTexts(),
             limits=self.limits,

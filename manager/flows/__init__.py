@@ -1,0 +1,16 @@
+"""The flows by which the manager decides: one file for each way through the middle."""
+
+from manager.flow import Flow
+from manager.flows.search import SEARCH_FLOW
+
+_FIRST = "assistant"
+"""What envelopes called version 1 of the flow `search` before flows had versions."""
+
+FLOWS: dict[str, Flow] = {
+    _FIRST: SEARCH_FLOW,
+    **{flow.identifier: flow for flow in (SEARCH_FLOW,)},
+}
+"""Every flow that an open message may have begun with, by the name in its envelope.
+
+A changed flow is a new version; the version before it stays for one release.
+"""

@@ -1,0 +1,74 @@
+"""The rows that every flow shares: from the message to its scope, and from an answer to its end.
+
+The first row of a stage is the one of an answered question.
+"""
+
+from envelope.conversation import ClarificationReason as Reason
+from manager.flow import Counter, Ending, Final, Row, Stage, StageEvent
+from manager.flows import stages as at
+
+ANSWER, BEST, EXIT = Final(Ending.ANSWER), Final(Ending.BEST), Final(Ending.EXIT)
+REPLY, FIXED, ACT = Final(Ending.REPLY), Final(Ending.FIXED), Final(Ending.ACT)
+
+
+def make_way_in(middle: Stage, rephrase: Stage) -> tuple[Row, ...]:
+    """Return the rows up to the scope; `middle` follows within it, `rephrase` another form of the
+    last answer.
+    """
+    # fmt: off
+    return (
+        #   stage              event                       next stage        counter             at its limit       reason
+        Row(at.START,          StageEvent.QUESTION,        at.LANG),
+        Row(at.START,          StageEvent.COMMAND,         at.COMMAND),
+        Row(at.START,          StageEvent.FAILED,          BEST),
+        Row(at.COMMAND,        StageEvent.DONE,            REPLY),
+        Row(at.COMMAND,        StageEvent.FAILED,          BEST),
+        Row(at.LANG,           StageEvent.DONE,            at.TRANSLATION),
+        Row(at.LANG,           StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
+        Row(at.LANG,           StageEvent.FAILED,          BEST),
+        Row(at.TRANSLATION,    StageEvent.DONE,            at.ESSENCE),
+        Row(at.TRANSLATION,    StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
+        Row(at.TRANSLATION,    StageEvent.FAILED,          at.ESSENCE),
+        Row(at.ESSENCE,        StageEvent.DONE,            at.GUARDRAILS),
+        Row(at.ESSENCE,        StageEvent.EXIT,            EXIT),
+        Row(at.ESSENCE,        StageEvent.COURTESY,        ACT),
+        Row(at.ESSENCE,        StageEvent.CAPABILITIES,    ACT),
+        Row(at.ESSENCE,        StageEvent.NO_QUESTION,     ACT),
+        Row(at.ESSENCE,        StageEvent.WHY,             ACT),
+        Row(at.ESSENCE,        StageEvent.REPHRASE,        rephrase),
+        Row(at.ESSENCE,        StageEvent.CORRECTION,      at.GUARDRAILS),
+        Row(at.ESSENCE,        StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
+        Row(at.ESSENCE,        StageEvent.FAILED,          BEST),
+        Row(at.GUARDRAILS,     StageEvent.WITHIN,          middle),
+        Row(at.GUARDRAILS,     StageEvent.OUTSIDE,         at.CLARIFICATION, None,               None,              Reason.OUT_OF_SCOPE),
+        Row(at.GUARDRAILS,     StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
+        Row(at.GUARDRAILS,     StageEvent.FAILED,          at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION,  Reason.SCOPE_UNCLEAR),
+    )
+    # fmt: on
+
+
+# fmt: off
+CLARIFYING: tuple[Row, ...] = (
+    Row(at.CLARIFICATION,  StageEvent.DONE,            REPLY),
+    Row(at.CLARIFICATION,  StageEvent.FAILED,          FIXED),
+)
+# fmt: on
+"""The rows of a question back or a refusal."""
+
+
+def make_way_out(again: Stage, write: Stage) -> tuple[Row, ...]:
+    """Return the rows from a written answer to its end.
+
+    `again` looks for more, `write` writes the answer once more.
+    """
+    # fmt: off
+    return (
+        #   stage              event                       next stage        counter             at its limit       reason
+        Row(at.QUALITY,        StageEvent.APPROVED,        ANSWER),
+        Row(at.QUALITY,        StageEvent.LOW,             write,            Counter.REGENERATE, at.CLARIFICATION),
+        Row(at.QUALITY,        StageEvent.REGENERATE,      write,            Counter.REGENERATE, at.CLARIFICATION),
+        Row(at.QUALITY,        StageEvent.RESEARCH,        again,            Counter.RESEARCH,   at.CLARIFICATION),
+        Row(at.QUALITY,        StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
+        Row(at.QUALITY,        StageEvent.FAILED,          write,            Counter.REGENERATE, BEST),
+    )
+    # fmt: on

@@ -1,0 +1,52 @@
+"""The stages that several flows pass: the way in, the search, and the way out."""
+
+from envelope.role import Role
+from manager import classify
+from manager.flow import Classifier, Stage, StageEvent
+
+_E = StageEvent
+_DONE_OR_FAILED = frozenset({_E.DONE, _E.FAILED})
+_ASKS_TOO = _DONE_OR_FAILED | {_E.ASKS}
+
+
+def _make_stage(
+    role: Role,
+    events: frozenset[StageEvent] = _ASKS_TOO,
+    classifier: Classifier = classify.classify_done,
+) -> Stage:
+    """Return a stage with the name of its role."""
+    return Stage(role.value, role, events, classifier)
+
+
+START = Stage(
+    "start",
+    Role.MANAGER,
+    frozenset({_E.COMMAND, _E.QUESTION, _E.FAILED}),
+    classify.classify_start,
+)
+LANG = _make_stage(Role.LANG)
+TRANSLATION = _make_stage(Role.TRANSLATION)
+ESSENCE = _make_stage(
+    Role.ESSENCE,
+    _ASKS_TOO | {_E.EXIT, *classify.ACT_EVENTS.values()},
+    classify.classify_essence,
+)
+GUARDRAILS = _make_stage(
+    Role.GUARDRAILS,
+    frozenset({_E.WITHIN, _E.OUTSIDE, _E.ASKS, _E.FAILED}),
+    classify.classify_guardrails,
+)
+SEARCH = _make_stage(
+    Role.SEARCH,
+    frozenset({_E.FOUND, _E.MANY, _E.NOTHING, _E.ASKS, _E.FAILED}),
+    classify.classify_search,
+)
+AUGMENTATION = _make_stage(Role.AUGMENTATION)
+RESPONSE = _make_stage(Role.RESPONSE, _ASKS_TOO | {_E.GENERATION_ERROR}, classify.classify_response)
+QUALITY = _make_stage(
+    Role.QUALITY,
+    frozenset({_E.APPROVED, _E.LOW, _E.RESEARCH, _E.REGENERATE, _E.ASKS, _E.FAILED}),
+    classify.classify_quality,
+)
+CLARIFICATION = _make_stage(Role.CLARIFICATION, _DONE_OR_FAILED, classify.classify_reply)
+COMMAND = _make_stage(Role.COMMAND, _DONE_OR_FAILED, classify.classify_reply)
