@@ -103,6 +103,7 @@ def delivery_of(
             merged=_merge_messages(fields) if len(fields) > 5 else (),
             starts=count + int(fields.get(b"c", 0)),
             deaths=_deaths(fields[b"h"]) if b"h" in fields else (),
+            gathered=fields.get(b"g", b""),
         )
         return delivery if base is None else FrameDelta(delivery, name, base.decode())
     except (KeyError, ValueError) as error:

@@ -22,13 +22,15 @@ percent-encoded: no id can reach into another key.
 | rd:{n}:files             | hash   | forget, sweep         | sweep          | ttl                |
 | rd:{n}:record:<question> | hash   | submit, settle, close | submit, settle | ttl                |
 | rd:{n}:journal:<question> | stream | submit, settle, close | journal, reply | ttl               |
-| rd:{n}:frames:<question> | hash  | settle                | take           | closed, ttl        |
+| rd:{n}:frames:<question> | hash  | settle, due           | take, settle, due | closed, ttl     |
 | rd:{n}:order:<conversation> | list | submit, close        | submit, close  | when empty, ttl    |
 | rd:{n}:conversation:<conversation> | hash | submit        | close, due     | fields: started |
 | rd:{n}:asked:<conversation> | zset | submit               | forget         | ttl                |
 | rd:{n}:tombstone:<conversation> | string | finish         | finish         | last open deadline |
 | rd:{n}:named:<message id> | zset  | submit                | find           | capped, ttl        |
 | rd:{n}:results:<list>    | stream | close                 | push channels  | ttl                |
+
+`frames` also holds the branches and joins of a question; `broker/lua/branches.lua` has its fields.
 
 "close" stands for the operations that end a question: finish, bury, cancel, forget, and due at its
 deadline. Redis deletes a key with a time to live even if no process runs. A key that dies with its

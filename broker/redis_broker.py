@@ -33,8 +33,9 @@ from broker.replies.draft_writer import JournalDraftWriter
 from broker.replies.reply_waiter import ReplyWaiter
 from broker.replies.result_list import ResultList
 from broker.settle.admission import NO_PACE, AdmissionPolicy
-from broker.settle.batch import BrokerLimits, SettleBatch, unwritable
+from broker.settle.batch import BrokerLimits, SettleBatch
 from broker.settle.script import SETTLE
+from broker.settle.unwritable import unwritable
 from broker.transport.connect import reachable
 from broker.transport.scripts import RunScript
 from broker.transport.server_check import check_server

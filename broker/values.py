@@ -115,7 +115,8 @@ class Delivery(FrameHolder):
     frames of messages that joined this one before it started, oldest first. `starts`: starts
     including this one and those whose workers died (`deaths`). `decoded`: the object that `frame`
     decodes to; `frame` may be empty then. `prefetched`: memory that was read in the same round
-    trip. `keys`: the question's keys, once looked up.
+    trip. `keys`: the question's keys, once looked up. `branch`: the path of its branch, once the
+    frame is decoded. `gathered`: the results of a join as JSON, by path of the branch.
     """
 
     entry_id: str
@@ -135,6 +136,8 @@ class Delivery(FrameHolder):
     base_frame: BaseFrame | None = None
     prefetched: MemoryFound | None = None
     keys: QuestionKeys | None = field(default=None, compare=False, repr=False)
+    branch: str = ""
+    gathered: bytes = b""
 
 
 @dataclass(slots=True)
@@ -160,6 +163,44 @@ class Forward:
     journal: Sequence[JournalEvent] = ()
     last_resort: Fields | None = None
     dead_letter_changes: Fields = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class BranchSend(FrameSend):
+    """The frame with which a branch begins; `path` names the branch, such as `w2/t1`."""
+
+    path: str = ""
+
+
+@dataclass(slots=True)
+class ScatterBranches:
+    """Acknowledge, and begin branches whose results `gather` goes on with.
+
+    `join` is a name that no other join of the question has: the path of the branch that scatters,
+    `#`, and a number. `gather` is sent after `need` successes, when all have returned, or after
+    `seconds`; at most `at_once` branches are sent at the same time.
+    """
+
+    join: str
+    gather: FrameSend
+    branches: Sequence[BranchSend]
+    need: int
+    at_once: int
+    seconds: float
+    journal: Sequence[JournalEvent] = ()
+
+
+@dataclass(slots=True)
+class ReturnResult:
+    """Acknowledge, and end a branch with its result.
+
+    `roles` are those to which the join may send: who goes on, and whoever begins the next branch.
+    """
+
+    result: Fields
+    is_good: bool
+    roles: Sequence[str]
+    journal: Sequence[JournalEvent] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +240,7 @@ class Bury:
     deaths: tuple[Death, ...] = ()
 
 
-Settlement = Forward | Finish | Retry | Bury
+Settlement = Forward | ScatterBranches | ReturnResult | Finish | Retry | Bury
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from broker.consume.idle_reader import IdleReader
 from broker.context import BrokerContext
 from broker.entry_codec import Entry, Known, delivery_of, read_prefetched
 from broker.errors import BrokerUnavailableError
-from broker.keys import stream_key
+from broker.keys import question_keys, stream_key
 from broker.transport.scripts import LEAVE, RECOVER, RENEW, RETURN, Argument
 from broker.values import ConsumerDemand, Delivery, LeaseLost, Settlement
 
@@ -87,7 +87,8 @@ class Leases:
     async def give_back(self, held: Sequence[Delivery]) -> None:
         """Return entries that were not started."""
         for group in _by_shard(held):
-            keys, args = renewal(group)
+            keys, entries = list_held(group)
+            args = [part for entry in entries for part in entry]
             await self._context.run(RETURN, keys, args)
 
     async def recover(self, role: str, consumer: str, known: Collection[tuple[int, str]]) -> bool:
@@ -109,15 +110,28 @@ class Leases:
                 pass
 
 
-def renewal(held: Sequence[Delivery]) -> tuple[list[str], list[Argument]]:
-    """Return the keys and arguments of a renewal, for entries of one shard."""
+def list_held(held: Sequence[Delivery]) -> tuple[list[str], list[list[Argument]]]:
+    """Return the streams of entries of one shard, and stream, id, consumer and count of each."""
     streams: dict[str, int] = {}
-    args: list[Argument] = []
+    entries: list[list[Argument]] = []
     for entry in held:
         stream = stream_key(entry.role, entry.shard)
         index = streams.setdefault(stream, len(streams) + 1)
-        args += (index, entry.entry_id, entry.consumer, entry.count)
-    return list(streams), args
+        entries.append([index, entry.entry_id, entry.consumer, entry.count])
+    return list(streams), entries
+
+
+def renewal(held: Sequence[Delivery]) -> tuple[list[str], list[Argument]]:
+    """Return the keys and arguments of a renewal, for entries of one shard."""
+    keys, entries = list_held(held)
+    args: list[Argument] = []
+    for entry, packed in zip(held, entries, strict=True):
+        frames = 0
+        if entry.branch:
+            keys.append(question_keys(entry.question, entry.shard).frames)
+            frames = len(keys)
+        args += (*packed, frames, entry.branch)
+    return keys, args
 
 
 def describe_loss(entry: Delivery) -> LeaseLost:

@@ -1,6 +1,7 @@
 -- Send what is due; everything is checked again here, since several processes look at once.
 -- KEYS: shard, duty. ARGV after the shard: who sends; then for each: 'retry' token name role failures (KEYS record)
---                               | 'start' name (KEYS as closing) | 'deadline' name (KEYS as closing, results).
+--                               | 'start' name (KEYS as closing)
+--                               | 'join' join role name (KEYS record, frames) | 'deadline' name (KEYS as closing, results).
 
 local shard = read_shard()
 local duty, me = key(), arg()
@@ -36,6 +37,27 @@ function due.start()
   end
   redis.call('ZREM', shard.delayed, 's ' .. question.name)
   start(shard, question, question.name, now)
+  return 1
+end
+
+function due.join()
+  local join, role, question = arg(), arg(), { name = arg(), record = key(), frames = key() }
+  local token = name_deadline(question, join, role)
+  if not is_due(shard.delayed, token) then -- rule: join-deadline-is-kept
+    return 0
+  end
+  redis.call('ZREM', shard.delayed, token)
+  local known = redis.call('HMGET', question.record, 'o', 'd', 'l')
+  local waiting = redis.call('HGET', question.frames, 'n:' .. join)
+  if known[1] or not known[2] or not waiting then
+    return 0
+  end
+  local until_ms = find_due(question, join, known[2])
+  if not until_ms then
+    take_join(question, join)
+    return 0
+  end
+  go_on(shard, question, join, read_join(waiting), until_ms, known[3])
   return 1
 end
 

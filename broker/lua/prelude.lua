@@ -1,8 +1,8 @@
 -- Shared by every script that settles or closes. Fields of a stream entry:
 --   q the question's name, f the frame, d the deadline (ms), l the result list or '', n failures so
 --   far, m1.. merged frames, c starts before this delivery, h deaths (worker@ms ..), x the
---   consumers of a paused process that held it for nothing. Instead of f: p what the frame changes
---   in a frame that the question keeps, and b which one that is.
+--   consumers of a paused process that held it for nothing, g the results of a join (branches.lua).
+--   Instead of f: p what the frame changes in a frame that the question keeps, and b which one that is.
 -- Fields of a record:
 --   at accepted (us), d deadline (ms), t tenant, l result list, lr/lo last resort and its outcome,
 --   k how long it is kept once it has ended (ms; absent: as long as all), o outcome (absent while

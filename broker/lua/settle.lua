@@ -45,6 +45,39 @@ function settle.forward(question, record, forward)
   send_frames(question.name, record, forward.sends)
 end
 
+-- The branches beyond `at_once` wait in the join; each of them begins when another one returns.
+function settle.scatter(question, record, scatter)
+  local name, deadline = scatter.join, record[RECORD.deadline]
+  local due = whole(math.min(now_ms() + scatter.duration_ms, tonumber(deadline))) -- rule: join-ends-by-the-deadline
+  local paths = {}
+  for place = 1, scatter.branches do
+    local branch = read_branch()
+    paths[place] = branch.path
+    redis.call('HSET', question.frames, 'b:' .. branch.path, name .. ' ' .. due)
+    if place <= scatter.at_once then -- rule: branches-at-once-are-bounded
+      send_branch(shard, question, branch.role, branch.frame, due, record[RECORD.result_list])
+    else
+      redis.call('HSET', question.frames, 'w:' .. name .. ':' .. place,
+        branch.path .. '\n' .. branch.role .. '\n' .. branch.frame)
+    end
+  end
+  redis.call('HSET', question.frames, 'f:' .. name, scatter.frame, 'p:' .. name, cjson.encode(paths))
+  write_join(question.frames, name, { role = scatter.role, need = scatter.need, left = #paths,
+    good = 0, due = due, following = scatter.at_once + 1 })
+  redis.call('PEXPIREAT', question.frames, whole(tonumber(deadline) + tonumber(shard.ttl)))
+  put_off(shard, name_deadline(question, name, scatter.role), due)
+end
+
+-- Return the fields of the record that a result needs, by name.
+local function name_record(record)
+  return { deadline = record.question_deadline or record[RECORD.deadline],
+    result_list = record[RECORD.result_list] }
+end
+
+function settle.return_result(question, record, returned)
+  give_result(shard, question, question.branch, returned.result, tonumber(returned.is_good), name_record(record))
+end
+
 function settle.retry(question, record, retry)
   local token = 'r ' .. retry.entry_id .. ' ' .. retry.role .. ' ' .. retry.failures .. ' ' .. question.name
   local due = now_ms() + retry.delay_ms
@@ -132,6 +165,10 @@ function settle.bury(question, record, buried)
     send_frames(question.name, record, buried.sends)
     return
   end
+  if question.branch then -- rule: branch-ends-no-question
+    give_result(shard, question, question.branch, buried.result, 0, name_record(record))
+    return
+  end
   close(shard, question, record[RECORD.tenant], result_key(question, record),
     record[RECORD.last_resort_outcome], last_resort(record[RECORD.last_resort], OF_DEAD_LETTER),
     now_ms())
@@ -144,6 +181,14 @@ local function settle_one(one)
   local record = redis.call('HMGET', question.record, unpack(RECORD_FIELDS[kind]))
   if record[RECORD.outcome] or not record[RECORD.deadline] then -- rule: closed-question-stays-closed
     return 0
+  end
+  if one[HEADER.branch] ~= '' then
+    question.branch, question.frames = one[HEADER.branch], question.frames or key()
+    local join, due = find_branch(question.frames, question.branch)
+    if not join then -- rule: ended-branch-settles-nothing
+      return 0
+    end
+    record.question_deadline, record[RECORD.deadline] = record[RECORD.deadline], due
   end
   question.keep = record[RECORD.keep_ms]
   local journal_end = HEADER_LENGTH + one[HEADER.journal_fields]

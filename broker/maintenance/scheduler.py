@@ -88,7 +88,7 @@ class Scheduler:
         self, shard: int, delayed: "Sequence[bytes]", overdue: "Sequence[bytes]"
     ) -> None:
         tokens = [token.decode().split(" ") for token in delayed]
-        roles = [parts[2] for parts in tokens if parts[0] == "r"]
+        roles = [parts[2] for parts in tokens if parts[0] in {"r", "j"}]
         call = self._context.call(shard, roles)
         names = [self._context.locate(question_of(name.decode()))[1] for name in overdue]
         results = await self._context.result_lists(shard, [keys.record for keys in names])
@@ -107,6 +107,11 @@ class Scheduler:
         if parts[0] == "s":
             call.keys.extend(keys.closing)
             call.args.extend(["start", keys.name])
+            return
+        if parts[0] == "j":
+            _, join, role, _ = parts
+            call.keys.extend([keys.record, keys.frames])
+            call.args.extend(["join", join, role, keys.name])
             return
         _, _, role, failures, _ = parts
         call.keys.append(keys.record)

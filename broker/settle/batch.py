@@ -7,13 +7,14 @@ from functools import lru_cache
 
 from broker.encodable import LONG_FRAME, BaseFrame
 from broker.errors import UnwritableError
-from broker.journal_events import JournalEvent, note_fields
 from broker.keys import CACHED, QuestionKeys, question_keys, results_key, shard_keys, stream_key
+from broker.settle.journal_fields import list_journal_fields
 from broker.settle.last_resort import encode_last_resort
 from broker.settle.layout import (
     KINDS,
     SendForm,
     pack_base,
+    pack_branch,
     pack_bury,
     pack_closing_keys,
     pack_demand,
@@ -22,13 +23,16 @@ from broker.settle.layout import (
     pack_forward,
     pack_frames_key,
     pack_header,
+    pack_join_keys,
     pack_memory_key,
-    pack_memory_write,
     pack_open_keys,
     pack_retry,
+    pack_return_result,
+    pack_scatter,
     pack_send,
     pack_shard,
 )
+from broker.settle.memory_writes import encode_memory_write
 from broker.transport.scripts import Argument
 from broker.values import (
     Bury,
@@ -38,15 +42,13 @@ from broker.values import (
     Finish,
     Forward,
     FrameSend,
-    JournalEntry,
     Retry,
+    ReturnResult,
+    ScatterBranches,
     Settlement,
 )
 from envelope.encoding import brief, to_json, to_json_and_texts
-from envelope.memory_write import Append, Delete, Increment, MemoryWrite, SetFields
 
-SHORT = 64
-"""Texts of fewer characters stay in the JSON that `ScriptCall.fold` writes."""
 LEAST_SAVING = 2
 """A delta is at least this many times shorter than its base frame."""
 STARTS = 3
@@ -147,7 +149,7 @@ class SettleBatch:
             settlement = Bury("attempts_exhausted", settlement.reason, journal=settlement.journal)
         self._roles[delivery.role] = None
         first_key = len(self._keys)
-        journal = _journal_fields(delivery, settlement)
+        journal = list_journal_fields(delivery, settlement)
         arguments = self._pack(delivery, names, settlement, forgets)
         header = pack_header(
             kind=KINDS[type(settlement)].name,
@@ -158,6 +160,7 @@ class SettleBatch:
             delivery_count=delivery.count,
             question=names.name,
             journal_fields=len(journal),
+            branch=delivery.branch,
         )
         self._lists.append([*header, *journal, *arguments])
 
@@ -172,6 +175,10 @@ class SettleBatch:
         match settlement:
             case Forward():
                 return self._pack_forward(delivery, names, settlement)
+            case ScatterBranches():
+                return self._pack_scatter(names, settlement)
+            case ReturnResult():
+                return self._pack_result(names, settlement)
             case Retry():
                 return self._pack_retry(delivery, names, settlement)
             case Finish():
@@ -196,7 +203,7 @@ class SettleBatch:
     def _pack_forward(
         self, delivery: Delivery, names: QuestionKeys, forward: Forward
     ) -> list[Argument]:
-        self._keys += pack_open_keys(record=names.record, journal=names.journal)
+        self._add_open_keys(delivery, names)
         sends, resort = forward.sends, forward.last_resort
         packed: list[Argument] = [
             *pack_forward(
@@ -228,7 +235,7 @@ class SettleBatch:
     def _pack_retry(
         self, delivery: Delivery, names: QuestionKeys, retry: Retry
     ) -> Iterable[Argument]:
-        self._keys += pack_open_keys(record=names.record, journal=names.journal)
+        self._add_open_keys(delivery, names)
         failures = delivery.failures + (1 if retry.seconds is None else 0)
         return pack_retry(
             frame=retry.frame,
@@ -264,7 +271,7 @@ class SettleBatch:
         ]
         for write in finish.remember:
             self._keys += pack_memory_key(key=write.key)
-            packed += _pack_memory_write(write)
+            packed += encode_memory_write(write)
         if finish.forget:
             packed.append(len(forgets))
             for record, journal, results in forgets:
@@ -283,12 +290,50 @@ class SettleBatch:
             worker=bury.deaths[-1].worker if bury.deaths else delivery.consumer,
             queued_ms=delivery.entry_id.split("-")[0],
             deaths=" ".join(f"{death.worker}@{death.at * 1000:.0f}" for death in bury.deaths),
+            result=_encode_lost_branch(delivery, bury),
             sends=0 if notice is None else 1,
         )
         if notice is None:
             return head
         self._roles[notice.role] = None
         return (*head, *pack_send(role=notice.role, form="whole", frame=notice.whole()))
+
+    def _pack_scatter(self, names: QuestionKeys, scatter: ScatterBranches) -> list[Argument]:
+        self._add_join_keys(names)
+        self._roles.update(
+            dict.fromkeys((scatter.gather.role, *(b.role for b in scatter.branches)))
+        )
+        packed: list[Argument] = [
+            *pack_scatter(
+                join=scatter.join,
+                role=scatter.gather.role,
+                frame=scatter.gather.whole(),
+                need=scatter.need,
+                at_once=scatter.at_once,
+                duration_ms=int(scatter.seconds * 1000),
+                branches=len(scatter.branches),
+            )
+        ]
+        for branch in scatter.branches:
+            packed += pack_branch(path=branch.path, role=branch.role, frame=branch.whole())
+        return packed
+
+    def _pack_result(self, names: QuestionKeys, returned: ReturnResult) -> Iterable[Argument]:
+        self._add_join_keys(names)
+        self._roles.update(dict.fromkeys(returned.roles))
+        return pack_return_result(
+            result=to_json(returned.result), is_good=1 if returned.is_good else 0
+        )
+
+    def _add_open_keys(self, delivery: Delivery, names: QuestionKeys) -> None:
+        self._keys += pack_open_keys(record=names.record, journal=names.journal)
+        if delivery.branch:
+            self._keys += pack_frames_key(frames=names.frames)
+
+    def _add_join_keys(self, names: QuestionKeys) -> None:
+        self._keys += pack_join_keys(
+            record=names.record, journal=names.journal, frames=names.frames
+        )
 
     def _add_closing_keys(self, delivery: Delivery, names: QuestionKeys) -> None:
         self._closes = True
@@ -326,21 +371,11 @@ def frame_for_consumer(send: FrameSend, delivery: Delivery) -> tuple[SendForm, A
     return "kept", frame
 
 
-def unwritable(settlement: Settlement, error: UnwritableError, notice: FrameSend | None) -> Bury:
-    """Return the burial that replaces a settlement that cannot be written.
-
-    The entries of its journal that can be written, such as model calls, stay.
-    """
-    journal = [entry for entry in settlement.journal if _is_writable(entry)]
-    return Bury("unencodable", str(error), poison_notice=notice, journal=journal)
-
-
-def _is_writable(entry: JournalEvent) -> bool:
-    try:
-        entry.encode()
-    except ValueError:
-        return False
-    return True
+def _encode_lost_branch(delivery: Delivery, bury: Bury) -> Argument:
+    """Return what a branch returns whose frame is given up, or '' where a notice follows."""
+    if not delivery.branch or bury.poison_notice is not None:
+        return ""
+    return to_json({"status": "failed", "reason": bury.reason})
 
 
 def _encode_resort(forward: Forward) -> Argument:
@@ -352,49 +387,3 @@ def outcome_of(reply: Fields) -> str:
     """Return the outcome that a reply names, else `failed`."""
     outcome = reply.get("outcome")
     return outcome if isinstance(outcome, str) else "failed"
-
-
-def _journal_fields(delivery: Delivery, settlement: Settlement) -> list[Argument]:
-    """Return the fields of the one journal entry that a settlement adds."""
-    fields: list[Argument] = []
-    notes = settlement.journal
-    if not isinstance(settlement, (Forward, Finish)):
-        notes = (*notes, *_own_notes(delivery, settlement))
-    for index, note in enumerate(notes):
-        kind, json = note_fields(index)
-        fields += (kind, note.kind, json, note.encode())
-    return fields
-
-
-def _own_notes(delivery: Delivery, settlement: Settlement) -> Sequence[JournalEvent]:
-    match settlement:
-        case Retry(reason=reason):
-            return (JournalEntry("retried", {"role": delivery.role, "reason": reason}),)
-        case Bury(reason=reason, error=error):
-            fields: Fields = {"role": delivery.role, "reason": reason, "error": error}
-            return (JournalEntry("dead_lettered", fields),)
-        case _:
-            return ()
-
-
-def _pack_memory_write(write: MemoryWrite) -> Iterable[Argument]:
-    ttl, keep = str(write.ttl_seconds) if not isinstance(write, Delete) else 0, 0
-    values: list[Argument] = []
-    match write:
-        case Append():
-            keep = write.keep
-            values = [value.encode() for value in write.values]
-        case SetFields():
-            values = [_encode_long(part) for field in write.fields.items() for part in field]
-        case Increment():
-            added = write.fields.items()
-            values = [part for name, by in added for part in (_encode_long(name), repr(by))]
-        case Delete():
-            pass
-    head = pack_memory_write(kind=write.kind, ttl_seconds=ttl, keep=keep, values=len(values))
-    return (*head, *values)
-
-
-def _encode_long(text: str) -> Argument:
-    """Return a short ASCII text as it is, for the JSON of the call; any other as bytes."""
-    return text if len(text) < SHORT and text.isascii() else text.encode()

@@ -15,7 +15,7 @@ from inspect import signature
 from typing import Literal
 
 from broker.transport.scripts import Argument
-from broker.values import Bury, Finish, Forward, Retry
+from broker.values import Bury, Finish, Forward, Retry, ReturnResult, ScatterBranches
 
 Packed = tuple[Argument, ...]
 PackedKeys = tuple[str, ...]
@@ -53,12 +53,16 @@ def pack_header(
     delivery_count: int,
     question: str,
     journal_fields: int,
+    branch: str,
 ) -> Packed:
     """Return the beginning of a settlement.
 
-    `journal_fields` fields of its journal entry follow, then the arguments of its kind.
+    `journal_fields` fields of its journal entry follow, then the arguments of its kind. `branch` is
+    the path of the entry's branch, or ''; the keys of a branch include those of `pack_frames_key`.
     """
-    return kind, key_count, role, entry_id, consumer, delivery_count, question, journal_fields
+    return (
+        kind, key_count, role, entry_id, consumer, delivery_count, question, journal_fields, branch,
+    )  # fmt: skip
 
 
 def pack_forward(last_resort: Argument, last_resort_outcome: str, sends: int) -> Packed:
@@ -79,6 +83,32 @@ def pack_base(base: str) -> Packed:
 def pack_frames_key(frames: str) -> PackedKeys:
     """Return the hash that keeps the base frames of a question."""
     return (frames,)
+
+
+def pack_scatter(
+    join: str,
+    role: str,
+    frame: Argument,
+    need: int,
+    at_once: int,
+    duration_ms: int,
+    branches: int,
+) -> Packed:
+    """Return a join whose results go on with `frame` to `role`; `branches` branches follow.
+
+    They go on after `need` successes, when every branch has returned, or after `duration_ms`.
+    """
+    return join, role, frame, need, at_once, duration_ms, branches
+
+
+def pack_branch(path: str, role: str, frame: Argument) -> Packed:
+    """Return a branch and the frame that begins it."""
+    return path, role, frame
+
+
+def pack_return_result(result: Argument, is_good: int) -> Packed:
+    """Return the result of a branch as JSON; `is_good` is 1 for a success, else 0."""
+    return result, is_good
 
 
 def pack_retry(frame: Argument, role: str, entry_id: str, failures: int, delay_ms: int) -> Packed:
@@ -118,15 +148,24 @@ def pack_bury(
     worker: str,
     queued_ms: str,
     deaths: str,
+    result: Argument,
     sends: int,
 ) -> Packed:
-    """Return a frame that is given up; none or one notice follows as a send."""
-    return frame, role, reason, error, attempts, worker, queued_ms, deaths, sends
+    """Return a frame that is given up; none or one notice follows as a send.
+
+    `result` is what the frame's branch returns without a notice, or ''.
+    """
+    return frame, role, reason, error, attempts, worker, queued_ms, deaths, result, sends
 
 
 def pack_open_keys(record: str, journal: str) -> PackedKeys:
     """Return the keys of a settlement after which its question stays open."""
     return record, journal
+
+
+def pack_join_keys(record: str, journal: str, frames: str) -> PackedKeys:
+    """Return the keys of a settlement that begins or ends branches."""
+    return record, journal, frames
 
 
 def pack_closing_keys(
@@ -182,6 +221,10 @@ class SettlementKind:
 
 KINDS = {
     Forward: SettlementKind("forward", arguments=pack_forward, keys=pack_open_keys),
+    ScatterBranches: SettlementKind("scatter", arguments=pack_scatter, keys=pack_join_keys),
+    ReturnResult: SettlementKind(
+        "return_result", arguments=pack_return_result, keys=pack_join_keys
+    ),
     Retry: SettlementKind("retry", arguments=pack_retry, keys=pack_open_keys),
     Finish: SettlementKind("finish", arguments=pack_finish, keys=pack_closing_keys),
     Bury: SettlementKind("bury", arguments=pack_bury, keys=pack_closing_keys),

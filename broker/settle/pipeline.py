@@ -4,7 +4,15 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from broker.ports import LocalConsumer
-from broker.values import ConsumerDemand, Delivery, Forward, Settled, Settlement
+from broker.values import (
+    ConsumerDemand,
+    Delivery,
+    Forward,
+    ReturnResult,
+    ScatterBranches,
+    Settled,
+    Settlement,
+)
 
 LANES = 2
 """Batches in flight at once: while Redis processes one, this process packs the next."""
@@ -118,9 +126,8 @@ def _find_demands(
     """Return the consumers with free slots for frames of these settlements, with their demands."""
     sent: dict[str, int] = {}
     for settlement in settlements:
-        if isinstance(settlement, Forward):
-            for send in settlement.sends:
-                sent[send.role] = sent.get(send.role, 0) + 1
+        for role in _list_roles(settlement):
+            sent[role] = sent.get(role, 0) + 1
     demands: list[tuple[LocalConsumer, ConsumerDemand]] = []
     for consumer in consumers:
         left = sent.get(consumer.role)
@@ -129,6 +136,15 @@ def _find_demands(
             demand = ConsumerDemand(role=consumer.role, consumer=consumer.consumer, slots=slots)
             demands.append((consumer, demand))
     return demands
+
+
+def _list_roles(settlement: Settlement) -> Iterable[str]:
+    """Return the role of each frame that a settlement sends, or may send where a join goes on."""
+    if isinstance(settlement, Forward):
+        return [send.role for send in settlement.sends]
+    if isinstance(settlement, ScatterBranches):
+        return [branch.role for branch in settlement.branches[: settlement.at_once]]
+    return settlement.roles if isinstance(settlement, ReturnResult) else ()
 
 
 def _deliver(demands: Demands, taken: Sequence[Delivery]) -> None:

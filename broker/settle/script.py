@@ -3,4 +3,4 @@
 from broker.settle.lua_header import render_header
 from broker.transport.scripts import LuaScript
 
-SETTLE = LuaScript("settle", header=render_header())
+SETTLE = LuaScript("settle", needs=["branches"], header=render_header())

@@ -53,9 +53,9 @@ class LuaScript:
 
 SUBMIT = LuaScript("submit", needs=["admission"])
 DISCARD = LuaScript("discard")
-RENEW = LuaScript("renew")
+RENEW = LuaScript("renew", needs=["branches"])
 PEEK = LuaScript("peek")
-DUE = LuaScript("due")
+DUE = LuaScript("due", needs=["branches"])
 RECLAIM = LuaScript("reclaim")
 SWEEP = LuaScript("sweep")
 RETURN = LuaScript("return")

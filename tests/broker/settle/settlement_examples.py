@@ -6,6 +6,7 @@ from typing import Any
 from broker.encodable import LONG_FRAME, BaseFrame
 from broker.settle.batch import BrokerLimits, ScriptCall, SettleBatch
 from broker.values import (
+    BranchSend,
     Bury,
     ConsumerDemand,
     Death,
@@ -15,6 +16,8 @@ from broker.values import (
     FrameSend,
     JournalEntry,
     Retry,
+    ReturnResult,
+    ScatterBranches,
     Settlement,
 )
 from envelope.memory_write import Append, Delete, Increment, SetFields
@@ -79,7 +82,24 @@ def examples() -> dict[str, list[tuple[Delivery, Settlement]]]:
     deaths = (Death("w8", 1.5), Death("w9", 2.25))
     whole, changed = FixedFrame("a"), FixedFrame("b")
     base = BaseFrame("submitted", whole, len(whole.encode()))
+    scatter = ScatterBranches(
+        "#0",
+        FrameSend("manager", b"goes on"),
+        (BranchSend("search", b"1", path="t1"), BranchSend("quality", b"2", path="t2")),
+        need=1,
+        at_once=1,
+        seconds=2.5,
+        journal=NOTES[:1],
+    )
+    returned = ReturnResult({"text": "ü"}, is_good=True, roles=("manager", "search"))
     return {
+        "scatter": [(delivery(), scatter)],
+        "return of a result": [(delivery(branch="t1"), returned)],
+        "forward in a branch": [
+            (delivery(branch="t1"), Forward((FrameSend("search", decoded=changed),)))
+        ],
+        "retry in a branch": [(delivery(branch="t1", failures=0), Retry(b"again", "away"))],
+        "bury in a branch": [(delivery(branch="t1"), Bury("undecodable", "no"))],
         "forward": [(delivery(), Forward((FrameSend("search", b"next"),), NOTES))],
         "forward with a last resort": [
             (delivery(), Forward((), last_resort={"outcome": "answered", "text": "so far"}))

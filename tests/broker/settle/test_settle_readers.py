@@ -19,6 +19,7 @@ from tests.broker.settle.settlement_examples import LIMITS, WANTS, delivery, exa
 FOLDER = files("broker") / "lua"
 BODY = (FOLDER / "settle.lua").read_text("utf-8")
 PRELUDE = (FOLDER / "prelude.lua").read_text("utf-8")
+BRANCHES = (FOLDER / "branches.lua").read_text("utf-8")
 GROUPS = [name for name in vars(layout) if name.startswith("pack_")]
 READ = """
 unfold()
@@ -35,6 +36,9 @@ for place, one in ipairs(lists) do
   local key_end = next_key + one[HEADER.key_count]
   local kind, journal_end = one[HEADER.kind], HEADER_LENGTH + one[HEADER.journal_fields]
   local keys = read_keys[kind](one[HEADER.question])
+  if one[HEADER.branch] ~= '' then
+    keys.frames = keys.frames or key()
+  end
   local found = { keys = keys, header = {}, sends = {}, writes = {} }
   for name, at in pairs(HEADER) do
     found.header[name] = one[at]
@@ -43,6 +47,10 @@ for place, one in ipairs(lists) do
   found.arguments = read_arguments[kind]()
   for number = 1, found.arguments.sends or 0 do
     found.sends[number] = read_send()
+  end
+  for number = 1, found.arguments.branches or 0 do
+    found.branches = found.branches or {}
+    found.branches[number] = read_branch()
   end
   for number = 1, found.arguments.memory_writes or 0 do
     local write = read_memory_write()
@@ -132,6 +140,27 @@ def test_lua_reads_forgotten_messages_under_their_names() -> None:
     }  # fmt: skip
 
 
+def test_lua_reads_a_scatter_and_its_branches_under_their_names() -> None:
+    found = read_record_fields("scatter")
+
+    assert found["arguments"] == {
+        "join": "#0", "role": "manager", "frame": "goes on", "need": 1, "at_once": 1,
+        "duration_ms": 2500, "branches": 2,
+    }  # fmt: skip
+    assert found["branches"][1] == {"path": "t2", "role": "quality", "frame": "2"}
+    assert found["keys"]["frames"].startswith("rd:{3}:frames:")
+
+
+@pytest.mark.parametrize(
+    "name", ["return of a result", "forward in a branch", "retry in a branch", "bury in a branch"]
+)
+def test_lua_reads_the_path_of_a_branch_and_the_key_that_keeps_it(name: str) -> None:
+    found = read_record_fields(name)
+
+    assert found["header"]["branch"] == "t1"
+    assert found["keys"]["frames"].startswith("rd:{3}:frames:")
+
+
 def test_lua_reads_a_burial_and_its_notice_under_their_names() -> None:
     found = read_record_fields("bury with a notice")
 
@@ -155,7 +184,7 @@ def test_lua_reads_the_base_of_a_frame(name: str, form: str, base: str) -> None:
 
 
 def test_the_readers_in_the_script_are_those_of_the_layout() -> None:
-    assert SETTLE.text == "\n".join((PRELUDE, render_header(), BODY))
+    assert SETTLE.text == "\n".join((PRELUDE, BRANCHES, render_header(), BODY))
 
 
 def test_the_prelude_reads_the_shard_in_the_order_in_which_it_is_packed() -> None:
@@ -174,6 +203,9 @@ def test_the_prelude_reads_the_shard_in_the_order_in_which_it_is_packed() -> Non
         ("demand", [layout.pack_demand]),
         ("forward", [layout.pack_forward]),
         ("send", [layout.pack_send, layout.pack_base, layout.pack_frames_key]),
+        ("scatter", [layout.pack_scatter]),
+        ("branch", [layout.pack_branch]),
+        ("returned", [layout.pack_return_result]),
         ("retry", [layout.pack_retry]),
         ("finish", [layout.pack_finish]),
         ("buried", [layout.pack_bury]),

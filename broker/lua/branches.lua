@@ -1,0 +1,110 @@
+-- Branches of a question, in the hash that keeps its frames until it ends. A branch has a path such as
+-- w2/t1: branch t1 of branch w2. A join collects the results of one scatter. Fields:
+--   b:<path> an open branch: its join, and until when it counts (ms)
+--   n:<join> the join as numbers: see JOIN; p:<join> the paths of its branches, as JSON
+--   f:<join> the frame that goes on with the results
+--   w:<join>:<place> a branch that waits for its turn: path, role and frame, each on a line
+--   r:<path> a result, as JSON
+-- The end of the question deletes the hash, and with it every branch and every join.
+
+-- role: who goes on; need: how many successes are enough; left: branches without a result; good:
+-- successes; due (ms); following: the place of the first branch that waits.
+local JOIN = '^(%S+) (%d+) (%d+) (%d+) (%d+) (%d+)$'
+
+local function read_join(text)
+  local role, need, left, good, due, following = string.match(text, JOIN)
+  return { role = role, need = tonumber(need), left = tonumber(left), good = tonumber(good),
+    due = due, following = tonumber(following) }
+end
+
+local function write_join(frames, name, join)
+  redis.call('HSET', frames, 'n:' .. name, table.concat({ join.role, join.need, join.left,
+    join.good, join.due, join.following }, ' '))
+end
+
+-- Return the join of an open branch and until when it counts (ms), or nil: it has returned, its join
+-- has gone on without it, or a branch that it belongs to has.
+local function find_branch(frames, path)
+  local fields = {}
+  for above in string.gmatch(path, '()/') do
+    fields[#fields + 1] = 'b:' .. string.sub(path, 1, above - 1)
+  end
+  fields[#fields + 1] = 'b:' .. path
+  local found = redis.call('HMGET', frames, unpack(fields))
+  for place = 1, #fields do
+    if not found[place] then -- rule: branch-ends-with-its-join
+      return nil
+    end
+  end
+  return string.match(found[#fields], '^(%S+) (%d+)$')
+end
+
+-- The token of a join's deadline among what is delayed.
+local function name_deadline(question, name, role)
+  return 'j ' .. name .. ' ' .. role .. ' ' .. question.name
+end
+
+local function send_branch(shard, question, role, frame, due, result_list)
+  put(shard, shard.streams[role], { 'q', question.name, 'f', frame, 'd', due, 'l', result_list, 'n', '0' })
+end
+
+-- Forget a join and its branches; return the frame that goes on, and the results as one JSON object.
+local function take_join(question, name)
+  local frame, listed = unpack(redis.call('HMGET', question.frames, 'f:' .. name, 'p:' .. name))
+  local paths, results, gone = cjson.decode(listed), {}, { 'n:' .. name, 'f:' .. name, 'p:' .. name }
+  for place, path in ipairs(paths) do
+    results[place] = 'r:' .. path
+    gone[#gone + 1] = 'r:' .. path
+    gone[#gone + 1] = 'b:' .. path
+    gone[#gone + 1] = 'w:' .. name .. ':' .. place
+  end
+  local found, members = redis.call('HMGET', question.frames, unpack(results)), {}
+  for place, path in ipairs(paths) do
+    if found[place] then
+      members[#members + 1] = '"' .. path .. '":' .. found[place]
+    end
+  end
+  redis.call('HDEL', question.frames, unpack(gone)) -- rule: join-goes-on-once
+  return frame, '{' .. table.concat(members, ',') .. '}'
+end
+
+-- Go on with what is there: send the frame to its role, with the results beside it. `due` is until
+-- when the sender itself counts.
+local function go_on(shard, question, name, join, due, result_list)
+  redis.call('ZREM', shard.delayed, name_deadline(question, name, join.role))
+  local frame, results = take_join(question, name)
+  put(shard, shard.streams[join.role], { 'q', question.name, 'f', frame, 'g', results, 'd', due,
+    'l', result_list, 'n', '0' })
+end
+
+-- Return until when the branch that scattered this join counts (ms), or nil where it ended.
+local function find_due(question, name, deadline)
+  local above = string.match(name, '^(.*)#')
+  if above == '' then
+    return deadline
+  end
+  local _, due = find_branch(question.frames, above)
+  return due
+end
+
+-- Keep the result of an open branch, and go on when that is enough; else let the next branch begin.
+local function give_result(shard, question, path, result, is_good, record)
+  local name = find_branch(question.frames, path)
+  redis.call('HDEL', question.frames, 'b:' .. path) -- rule: branch-returns-once
+  redis.call('HSET', question.frames, 'r:' .. path, result) -- rule: result-is-kept
+  local join = read_join(redis.call('HGET', question.frames, 'n:' .. name))
+  join.left, join.good = join.left - 1, join.good + is_good
+  if join.left == 0 or join.good >= join.need then -- rule: join-goes-on-when-met
+    go_on(shard, question, name, join, find_due(question, name, record.deadline), record.result_list)
+    return
+  end
+  local waiting = 'w:' .. name .. ':' .. join.following
+  local following = redis.call('HGET', question.frames, waiting)
+  if following then
+    redis.call('HDEL', question.frames, waiting)
+    join.following = join.following + 1
+    local _, role, frame = string.match(following, '^([^\n]*)\n([^\n]*)\n(.*)$')
+    send_branch(shard, question, role, frame, join.due, record.result_list) -- rule: next-branch-begins
+  end
+  write_join(question.frames, name, join)
+end
