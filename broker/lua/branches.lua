@@ -36,7 +36,7 @@ local function find_branch(frames, path)
       return nil
     end
   end
-  return string.match(found[#fields], '^(%S+) (%d+)$')
+  return string.match(found[#fields] or '', '^(%S+) (%d+)$')
 end
 
 -- The token of a join's deadline among what is delayed.

@@ -43,7 +43,7 @@ end
 function due.join()
   local join, role, question = arg(), arg(), { name = arg(), record = key(), frames = key() }
   local token = name_deadline(question, join, role)
-  if not is_due(shard.delayed, token) then -- rule: join-deadline-is-kept
+  if not is_due(shard.delayed, token) then
     return 0
   end
   redis.call('ZREM', shard.delayed, token)

@@ -8,9 +8,10 @@ while next_arg < #ARGV do
   local place = next_arg / 6
   local stream, id, consumer, count = KEYS[tonumber(arg())], arg(), arg(), arg()
   local frames, path = KEYS[tonumber(arg())], arg()
+  local ended = path ~= '' and not find_branch(frames, path) -- rule: ended-branch-is-not-renewed
   if not holds(stream, id, consumer, count) then
     lost[#lost + 1] = place
-  elseif path ~= '' and not find_branch(frames, path) then -- rule: ended-branch-is-not-renewed
+  elseif ended then
     redis.call('XACK', stream, GROUP, id)
     redis.call('XDEL', stream, id)
     lost[#lost + 1] = place

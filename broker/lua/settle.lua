@@ -185,8 +185,8 @@ local function settle_one(one)
   if one[HEADER.branch] ~= '' then
     question.branch, question.frames = one[HEADER.branch], question.frames or key()
     local join, due = find_branch(question.frames, question.branch)
-    if not join then -- rule: ended-branch-settles-nothing
-      return 0
+    if not join then
+      return 0 -- rule: ended-branch-settles-nothing
     end
     record.question_deadline, record[RECORD.deadline] = record[RECORD.deadline], due
   end

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from pydantic_core import from_json
+
 from broker.keys import name_of
 from broker.redis_broker import RedisBroker
 from broker.values import (
@@ -23,9 +25,11 @@ from broker.values import (
     Settlement,
     Submission,
 )
+from envelope.encoding import to_json
 from envelope.question import Question
 from tests.simulation.clock import SimulatedClock
 from tests.simulation.expected_state import MANAGER, ROLES, STARTS, Entry, Rules
+from tests.simulation.frames import path_of
 from tests.simulation.invariants import check_promises
 from tests.simulation.model import Model
 from tests.simulation.simulated_redis import Client, Edit, Operation, SimulatedRedis, Standing
@@ -56,7 +60,10 @@ class Half:
 
 def make_notice(delivery: Delivery, _error: str) -> FrameSend | None:
     """Notify the manager of poison; for poison in its stream there is no one to notify."""
-    return None if delivery.role == MANAGER else FrameSend(MANAGER, b"poison")
+    delivery.branch = path_of(delivery.whole())
+    if delivery.role == MANAGER:
+        return None
+    return FrameSend(MANAGER, f"poison {delivery.branch}".strip().encode())
 
 
 class Trial:
@@ -277,9 +284,9 @@ class Trial:
         """Give what one sweep returned the order that it chose: any is right."""
         rows = read_observed(self._played.database, self._names)["stream"]
         for role, entries in self.model.streams.items():
-            names = [row[0] for row in rows[role]]
+            known = {row[:2]: place for place, row in enumerate(rows[role])}
             moved = [entry for each, entry in back if each == role]
-            moved.sort(key=lambda entry: names.index(entry.name) if entry.name in names else 0)
+            moved.sort(key=lambda entry: known.get((entry.name, entry.frame), 0))
             entries[len(entries) - len(moved) :] = moved
 
     def _check_alarm(self, found: Facts) -> None:
@@ -314,12 +321,14 @@ class Trial:
             count=1,
             question=message.question,
             frame=entry.frame,
-            remaining_seconds=(message.deadline - self.model.now) / 1000,
+            remaining_seconds=((entry.due or message.deadline) - self.model.now) / 1000,
             failures=entry.failures,
             result_list=message.result_list,
             merged=entry.merged,
             starts=len(entry.deaths) + 1,
             deaths=tuple(Death(worker, at / 1000) for worker, at in entry.deaths),
+            gathered=b"" if entry.gathered is None else to_json(entry.gathered),
+            branch=path_of(entry.frame),
         )
 
 
@@ -341,4 +350,5 @@ def _fields(delivery: Delivery) -> tuple[Any, ...]:
         delivery.entry_id, delivery.role, delivery.consumer, delivery.count, delivery.question,
         delivery.whole(), round(delivery.remaining_seconds * 1000), delivery.failures,
         delivery.result_list, delivery.merged, delivery.starts, delivery.deaths,
+        from_json(delivery.gathered or b"null"),
     )  # fmt: skip

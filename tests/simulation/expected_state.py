@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from broker.values import Fields
 from envelope.question import Question
+from tests.simulation.branch_model import BranchState
 
 MANAGER = "manager"
 SEARCH = "search"
@@ -29,7 +30,8 @@ class Entry:
     """One entry of a role's stream; `owner` is empty until it is delivered.
 
     `deaths`: who died holding it, and when each was last seen. `part`: its content is
-    based on a frame that the question keeps until it ends.
+    based on a frame that the question keeps until it ends. `path`: its branch. `due`: until when
+    it counts, 0 for the deadline of its message. `gathered`: the results of a join.
     """
 
     name: str
@@ -41,6 +43,9 @@ class Entry:
     owner: str = ""
     since: int = 0
     part: bool = False
+    path: str = ""
+    due: int = 0
+    gathered: dict[str, Fields] | None = None
 
     @property
     def delivered(self) -> bool:
@@ -61,6 +66,7 @@ class Message:
     reply: Fields | None = None
     forgotten: bool = False
     keeps_a_frame: bool = False
+    branches: BranchState = field(default_factory=BranchState)
 
     @property
     def is_open(self) -> bool:

@@ -1,10 +1,14 @@
 """States the broker's promises on the content of Redis, without the model.
 
-Holds for flows that send one frame at a time: then a question is in one place, always.
+A question, and each branch of it that counts, is in one place, always: on a stream, parked,
+waiting for its turn, or in a join that waits for its branches.
 """
 
 from collections import Counter
+from collections.abc import Mapping
 
+from tests.simulation.branch_model import BranchState, above
+from tests.simulation.frames import path_of
 from tests.simulation.state_snapshot import Facts
 
 
@@ -15,7 +19,9 @@ def check_promises(facts: Facts) -> None:
     assert set(facts["deadlines"]) == opened, "what is open has a deadline, and nothing else has"
     assert sum(facts["open"].values()) == len(opened), "the open questions are counted"
     for name in opened:
-        assert places[name] == 1, f"{name} is open and stands in {places[name]} places"
+        for unit in ("", *_list_alive(facts["branches"].get(name, {}))):
+            found = places[name, unit]
+            assert found == 1, f"{name} {unit} is open and stands in {found} places"
     for name, (kinds, _) in facts["journal"].items():
         finished = kinds.count("finished")
         assert finished == (name not in opened), f"{name} has {finished} outcomes"
@@ -24,13 +30,29 @@ def check_promises(facts: Facts) -> None:
         twice = [name for (name, _), count in Counter(replies).items() if count > 1]
         assert not twice, f"delivered twice: {twice}"
     _check_order(facts, opened)
+    for name, join in facts["joins"]:
+        tokens = [token for token in facts["delayed"] if token.startswith(f"j {join} ")]
+        assert any(token.endswith(f" {name}") for token in tokens), f"{join} has no deadline"
 
 
-def _places(facts: Facts) -> Counter[str]:
-    """Count where a question stands: travelling, parked for a retry, or waiting to start."""
-    travelling = (row[0] for rows in facts["stream"].values() for row in rows)
-    parked = (token.split(" ")[-1] for token in facts["parked"])
-    return Counter([*travelling, *parked, *facts["conversation"]])
+def _places(facts: Facts) -> Counter[tuple[str, str]]:
+    """Count where a question or a branch stands: travelling, parked for a retry, waiting to start,
+    or in a join.
+    """
+    rows = (row for rows in facts["stream"].values() for row in rows if row[1] is not None)
+    travelling = ((row[0], path_of(row[1])) for row in rows)
+    parked = ((token.split(" ")[-1], path_of(frame)) for token, frame in facts["parked"].items())
+    starting = ((name, "") for name in facts["conversation"])
+    joined = ((name, above(join)) for name, join in facts["joins"])
+    waiting = (
+        (name, path) for (name, _), join in facts["joins"].items() for path, _, _ in join[-1]
+    )
+    return Counter([*travelling, *parked, *starting, *joined, *waiting])
+
+
+def _list_alive(branches: Mapping[str, str]) -> list[str]:
+    state = BranchState(dict(branches))
+    return [path for path in branches if state.is_alive(path)]
 
 
 def _check_order(facts: Facts, opened: set[str]) -> None:

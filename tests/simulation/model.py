@@ -6,7 +6,6 @@ Redis. What happens in one round trip is one method here.
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 
 from broker.encodable import LONG_FRAME
 from broker.keys import name_of
@@ -20,32 +19,29 @@ from broker.values import (
     Finish,
     Forward,
     Retry,
+    ReturnResult,
+    ScatterBranches,
     Settlement,
     Submission,
 )
 from envelope.memory_write import Append
 from envelope.question import Question
+from tests.simulation.branch_model import BranchState, above
 from tests.simulation.expected_state import (
-    ROLES,
-    STARTS,
     Entry,
     Letter,
     Message,
-    Rules,
     Waiting,
     conversation_of,
     make_superseded,
 )
+from tests.simulation.stream_model import StreamModel
 
 
 @dataclass(slots=True)
-class Model:
+class Model(StreamModel):
     """Everything that one shard should hold."""
 
-    rules: Rules
-    now: int
-    streams: dict[str, list[Entry]] = field(default_factory=lambda: {role: [] for role in ROLES})
-    messages: dict[str, Message] = field(default_factory=dict)
     order: dict[str, list[str]] = field(default_factory=dict)
     waiting: dict[str, Waiting] = field(default_factory=dict)
     delayed: dict[str, int] = field(default_factory=dict)
@@ -55,8 +51,6 @@ class Model:
     results: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     memory: dict[str, list[str]] = field(default_factory=dict)
     tombstones: dict[str, tuple[int, int]] = field(default_factory=dict)
-    sweeper: str = ""
-    on_duty_until: int = 0
 
     def submit(self, submission: Submission) -> Accepted | Duplicate | Busy:
         """Let a message in, once, in order, within the quota."""
@@ -114,12 +108,24 @@ class Model:
             return False
         self._remove(delivery.role, entry)
         message = self.messages[entry.name]
-        if not message.is_open:
+        if not message.is_open or not message.branches.is_alive(delivery.branch):
             return False
+        entry.path = delivery.branch
         message.journal += [note.kind for note in settlement.journal]
+        self._carry_out(delivery, entry, settlement, wanted)
+        return True
+
+    def _carry_out(
+        self, delivery: Delivery, entry: Entry, settlement: Settlement, wanted: str
+    ) -> None:
+        message = self.messages[entry.name]
         match settlement:
             case Forward():
                 self._forward(entry, message, settlement, wanted)
+            case ScatterBranches():
+                self._scatter(entry, message, settlement)
+            case ReturnResult():
+                self._give(entry, settlement.result, is_good=settlement.is_good)
             case Finish():
                 self._finish(entry.name, message, settlement)
             case Retry() if settlement.seconds is None and self._spent(entry):
@@ -129,55 +135,6 @@ class Model:
                 self._park(delivery, entry, settlement)
             case Bury():
                 self._bury(delivery, entry, settlement)
-        return True
-
-    def renew(self, held: Sequence[Delivery]) -> list[str]:
-        """Start leases again; return the entries that were lost."""
-        lost = []
-        for delivery in held:
-            entry = self.held(delivery)
-            if entry is None:
-                lost.append(delivery.entry_id)
-            else:
-                entry.since = self.now
-        return lost
-
-    def may_sweep(self, sweeper: str) -> bool:
-        """Return whether no other sweeper is on duty."""
-        return self.sweeper in ("", sweeper) or self.on_duty_until <= self.now
-
-    def sweep(self, sweeper: str) -> tuple[list[tuple[str, Entry]], list[tuple[str, Entry]]]:
-        """Give back what lost its lease; return that, and what was started too often, by role.
-
-        The latter stays with who held it last, to be buried.
-        """
-        back, poison = [], []
-        for role, entries in self.streams.items():
-            for entry in [entry for entry in entries if self._is_late(entry)]:
-                deaths = (*entry.deaths, (entry.owner, entry.since))
-                if len(deaths) >= STARTS:
-                    entry.since = self.now
-                    poison.append((role, entry))
-                else:
-                    back.append((role, self._hand_back(role, entry, deaths)))
-        return back, poison
-
-    def lease_end(self) -> int:
-        """Return when the next lease ends, at most a lease from now."""
-        held = [entry for entries in self.streams.values() for entry in entries if entry.owner]
-        return self.rules.lease_ms + min((self.now, *(entry.since for entry in held)))
-
-    def give_back(self, held: Sequence[Delivery]) -> None:
-        """Return entries that were not started: they are new again, with the deaths they saw."""
-        for delivery in held:
-            entry = self.held(delivery)
-            if entry is not None:
-                self._hand_back(delivery.role, entry, entry.deaths)
-
-    def leave(self, role: str, consumer: str) -> None:
-        """Hand back whatever a consumer owns."""
-        for entry in [entry for entry in self.streams[role] if entry.owner == consumer]:
-            self._hand_back(role, entry, entry.deaths)
 
     def look(self) -> tuple[list[str], list[str]]:
         """Return what is due: delayed, and open questions past their deadline; earliest first."""
@@ -202,6 +159,8 @@ class Model:
             parts = token.split(" ")
             if parts[0] == "s":
                 self._start(parts[1])
+            elif parts[0] == "j":
+                self._end_join(parts[3], parts[1])
             else:
                 self._unpark(token, role=parts[2], failures=int(parts[3]), name=parts[4])
 
@@ -230,59 +189,13 @@ class Model:
             self.streams[role] = [entry for entry in entries if entry.name not in gone]
         for token in [token for token in self.parked if token.rpartition(" ")[2] in gone]:
             del self.parked[token], self.delayed[token]
+        for token in [token for token in self.delayed if token.rpartition(" ")[2] in gone]:
+            del self.delayed[token]
 
     def of_conversation(self, name: str) -> list[str]:
         """Return the messages of the conversation of a message."""
         conversation = conversation_of(name)
         return [other for other in self.messages if conversation_of(other) == conversation]
-
-    def recover(self, role: str, consumer: str, known: Collection[str]) -> bool:
-        """Hand back what a consumer owns without knowing; False while some is too new to decide."""
-        unknown = self.unknown(role, consumer, known)
-        for entry in unknown:
-            if self._is_lost(entry):
-                self._hand_back(role, entry, entry.deaths)
-        return all(map(self._is_lost, unknown))
-
-    def unknown(self, role: str, consumer: str, known: Collection[str]) -> list[Entry]:
-        """Return what a consumer owns besides what it knows of."""
-        return [
-            entry
-            for entry in self.streams[role]
-            if entry.owner == consumer and entry.id not in known
-        ]
-
-    def held(self, delivery: Delivery) -> Entry | None:
-        """Return the entry of a delivery, when it is this consumer's, in this very delivery."""
-        for entry in self.streams[delivery.role]:
-            if entry.id == delivery.entry_id:
-                mine = entry.owner == delivery.consumer and delivery.count == 1
-                return entry if mine else None
-        return None
-
-    def has_new(self, role: str) -> bool:
-        return any(not entry.delivered for entry in self.streams[role])
-
-    def has_late(self) -> bool:
-        return any(map(self._is_late, chain.from_iterable(self.streams.values())))
-
-    def open_names(self) -> list[str]:
-        return [name for name, message in self.messages.items() if message.is_open]
-
-    def _is_lost(self, entry: Entry) -> bool:
-        return self.now - entry.since >= self.rules.on_the_way_ms
-
-    def _is_late(self, entry: Entry) -> bool:
-        return entry.delivered and self.now - entry.since >= self.rules.lease_ms
-
-    def _remove(self, role: str, entry: Entry) -> None:
-        self.streams[role] = [other for other in self.streams[role] if other is not entry]
-
-    def _hand_back(self, role: str, entry: Entry, deaths: tuple[tuple[str, int], ...]) -> Entry:
-        self._remove(role, entry)
-        new = Entry(entry.name, entry.frame, entry.failures, entry.merged, deaths, part=entry.part)
-        self.streams[role].append(new)
-        return new
 
     def _busy(self, tenant: str, before: int) -> Busy | None:
         opened = [self.messages[name].question.tenant for name in self.open_names()]
@@ -323,7 +236,45 @@ class Model:
         for send in forward.sends:
             part = send.decoded is not None and send.role == wanted
             message.keeps_a_frame |= part
-            self.streams[send.role].append(Entry(entry.name, send.whole(), part=part))
+            due = message.branches.due_of(entry.path, 0)
+            sent = Entry(entry.name, send.whole(), part=part, path=entry.path, due=due)
+            self.streams[send.role].append(sent)
+
+    def _scatter(self, entry: Entry, message: Message, scatter: ScatterBranches) -> None:
+        deadline = message.branches.due_of(entry.path, message.deadline)
+        begun = message.branches.scatter(scatter, self.now, deadline)
+        due = message.branches.joins[scatter.join].due
+        for path, role, frame in begun:
+            self.streams[role].append(Entry(entry.name, frame, path=path, due=due))
+        self.delayed[f"j {scatter.join} {scatter.gather.role} {entry.name}"] = due
+
+    def _give(self, entry: Entry, result: Fields, *, is_good: bool) -> None:
+        branches = self.messages[entry.name].branches
+        name, following = branches.give(entry.path, result, is_good=is_good)
+        join = branches.joins[name]
+        if join.is_met:
+            self._go_on(entry.name, name)
+        elif following is not None:
+            path, role, frame = following
+            self.streams[role].append(Entry(entry.name, frame, path=path, due=join.due))
+
+    def _go_on(self, name: str, join: str) -> None:
+        branches, path = self.messages[name].branches, above(join)
+        due = branches.due_of(path, 0)
+        taken = branches.take(join)
+        self.delayed.pop(f"j {join} {taken.role} {name}", None)
+        goes_on = Entry(name, taken.frame, path=path, due=due, gathered=taken.results)
+        self.streams[taken.role].append(goes_on)
+
+    def _end_join(self, name: str, join: str) -> None:
+        """Go on at the deadline of a join with what is there."""
+        branches = self.messages[name].branches
+        if join not in branches.joins:
+            return
+        if branches.is_alive(above(join)):
+            self._go_on(name, join)
+        else:
+            branches.take(join)
 
     def _spent(self, entry: Entry) -> bool:
         return entry.failures + 1 >= self.rules.attempts
@@ -333,7 +284,9 @@ class Model:
         token = f"r {entry.id} {delivery.role} {failures} {entry.name}"
         delay = 0 if retry.seconds is None else int(retry.seconds * 1000)
         self.parked[token] = retry.frame
-        self.delayed[token] = min(self.now + delay, self.messages[entry.name].deadline)
+        message = self.messages[entry.name]
+        due = message.branches.due_of(delivery.branch, message.deadline)
+        self.delayed[token] = min(self.now + delay, due)
 
     def _unpark(self, token: str, *, role: str, failures: int, name: str) -> None:
         frame = self.parked.pop(token)
@@ -348,6 +301,8 @@ class Model:
         self.dead.append(letter)
         if bury.poison_notice is not None:
             self._forward(entry, message, Forward((bury.poison_notice,)), "")
+        elif entry.path:
+            self._give(entry, {"status": "failed", "reason": bury.reason}, is_good=False)
         else:
             self._close(entry.name, message.resort)
 
@@ -372,6 +327,7 @@ class Model:
     def _close(self, name: str, reply: Fields) -> None:
         message = self.messages[name]
         message.outcome, message.reply = str(reply["outcome"]), reply
+        message.branches = BranchState()
         message.journal.append("finished")
         if message.result_list:
             replies = self.results.setdefault(message.result_list, [])

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.simulation.exploration import BrokenPromiseError, interleave
+from tests.simulation.scenarios import BRANCHES
 from tests.simulation.simulated_redis import ScriptFailedError
 
 ORDERS = 20
@@ -80,7 +81,7 @@ class Mutation:
     breaks: str
     rule: str
     how: Break
-    seed: int
+    seed: int | str
 
     def __call__(self, text: str) -> str:
         """Return a script with this rule broken; raises `ValueError` where that changes nothing."""
@@ -95,12 +96,12 @@ class Mutation:
             raise ValueError(f"expected a line that {self.how} breaks, found {code.strip()!r}")
         return broken
 
-    def is_noticed(self, seed: int) -> bool:
+    def is_noticed(self, seed: int | str) -> bool:
         """Return whether the scenario of this seed shows it; a script that fails shows nothing."""
         return is_noticed(self, seed)
 
 
-def is_noticed(edit: Callable[[str], str], seed: int) -> bool:
+def is_noticed(edit: Callable[[str], str], seed: int | str) -> bool:
     """Return whether a promise breaks in the scenario of this seed with edited scripts.
 
     A script that fails is an error of the edit, and is raised: it would be noticed anyway.
@@ -294,13 +295,80 @@ MUTATIONS = (
         how=remove,
         seed=0,
     ),
+    Mutation(
+        "branches: a branch of an ended branch goes on",
+        rule="branch-ends-with-its-join",
+        how=never,
+        seed="b35",
+    ),
+    Mutation(
+        "branches: a join goes on and stays",
+        rule="join-goes-on-once",
+        how=remove,
+        seed="b0",
+    ),
+    Mutation(
+        "branches: a branch that returned is open",
+        rule="branch-returns-once",
+        how=remove,
+        seed="b11",
+    ),
+    Mutation(
+        "branches: a result is lost",
+        rule="result-is-kept",
+        how=remove,
+        seed="b0",
+    ),
+    Mutation(
+        "branches: one success more than enough is awaited",
+        rule="join-goes-on-when-met",
+        how=Compare(">=", ">"),
+        seed="b0",
+    ),
+    Mutation(
+        "branches: a branch that waits never begins",
+        rule="next-branch-begins",
+        how=remove,
+        seed="b12",
+    ),
+    Mutation(
+        "scatter: a join outlives its question",
+        rule="join-ends-by-the-deadline",
+        how=Give("whole(now_ms() + scatter.duration_ms)"),
+        seed="b0",
+    ),
+    Mutation(
+        "scatter: one branch fewer begins",
+        rule="branches-at-once-are-bounded",
+        how=Compare("<=", "<"),
+        seed="b0",
+    ),
+    Mutation(
+        "bury: a branch ends its question",
+        rule="branch-ends-no-question",
+        how=never,
+        seed="b23",
+    ),
+    Mutation(
+        "settle: a branch that has ended is reported as settled",
+        rule="ended-branch-settles-nothing",
+        how=Give("1"),
+        seed="b0",
+    ),
+    Mutation(
+        "renew: the lease of a branch that has ended is kept",
+        rule="ended-branch-is-not-renewed",
+        how=Give("false"),
+        seed="b11",
+    ),
 )
 
 
 def main() -> None:
     """Print for each mutation the first seed that shows it."""
     for mutation in MUTATIONS:
-        seed = next((seed for seed in range(400) if mutation.is_noticed(seed)), None)
+        seeds = (seed for number in range(400) for seed in (number, f"{BRANCHES}{number}"))
+        seed = next((seed for seed in seeds if mutation.is_noticed(seed)), None)
         sys.stdout.write(f"{seed}  {mutation.breaks}\n")
 
 

@@ -9,9 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pydantic_core import from_json
-
-from broker.encodable import LONG_FRAME
 from broker.values import (
     Bury,
     ConsumerDemand,
@@ -22,16 +19,19 @@ from broker.values import (
     FrameSend,
     JournalEntry,
     Retry,
+    ReturnResult,
+    ScatterBranches,
     Settlement,
     Submission,
 )
-from envelope.encoding import to_json
 from envelope.memory_write import Append
 from envelope.outcome import Outcome
 from envelope.question import Question
+from tests.simulation.branch_moves import Branching, settle_in_branches
 from tests.simulation.clock import SimulatedClock
 from tests.simulation.comparison import PROCESSES, Half, Trial
 from tests.simulation.expected_state import MANAGER, SEARCH, Rules
+from tests.simulation.frames import Long, path_of, word_of
 from tests.simulation.simulated_redis import Edit
 from tests.support.local_consumer import RecordingConsumer
 
@@ -40,7 +40,6 @@ Move = tuple[str | int, ...]
 LAST_RESORT: Fields = {"outcome": "failed", "text": "sorry"}
 BETTER_RESORT: Fields = {"outcome": "failed", "text": "found, and not yet read"}
 DAY_MS = 86_400_000
-PADDING = "-" * LONG_FRAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +59,7 @@ class Scenario:
     long: bool = False
     handed: bool = False
     processes: tuple[str, ...] = PROCESSES[:1]
+    branching: Branching | None = None
     slots: int = 1
     rules: Rules = field(default_factory=Rules)
 
@@ -82,25 +82,6 @@ def ask(
         result_list=chat,
         not_before_seconds=later,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Long:
-    """A long frame with one word that changes."""
-
-    word: str
-
-    def encode(self) -> bytes:
-        return to_json({"word": self.word, "payload": {"text": PADDING}})
-
-    def delta_from(self, _base: "Long") -> bytes:
-        return to_json({"word": self.word, "payload": {}})
-
-
-def word_of(delivery: Delivery) -> str:
-    """Return the word of a frame, long or not."""
-    frame = delivery.whole()
-    return str(from_json(frame)["word"]) if frame.startswith(b"{") else frame.decode()
 
 
 class Play:
@@ -175,6 +156,7 @@ class Play:
     def make_settle(self, actor: str, kind: str) -> None:
         self._spend(kind)
         delivery = self.hands[actor].pop(0)
+        delivery.branch = path_of(delivery.whole())
         settlement = self._settlement(delivery, kind)
         want = self._want(delivery, settlement, actor)
         _, taken = self.trial.settle([(delivery, settlement)], want)
@@ -187,6 +169,8 @@ class Play:
 
     def make_renew(self, actor: str) -> None:
         self._spend("renew")
+        for delivery in self.hands[actor]:
+            delivery.branch = path_of(delivery.whole())
         lost = self.trial.renew(self.hands[actor])
         self.hands[actor] = [each for each in self.hands[actor] if each.entry_id not in lost]
 
@@ -255,6 +239,7 @@ class Play:
             half = self.trial.bury_poison(half)
         for role in (MANAGER, SEARCH):
             for each in self.trial.take(role, "last", 100):
+                each.branch = path_of(each.whole())
                 (kept,), _ = self.trial.settle([(each, self._settlement(each, "pass"))])
                 assert not kept, "what comes back after the outcome changes nothing"
         self.trial.wait(2 * DAY_MS)
@@ -340,6 +325,11 @@ class Play:
             self.left[what] -= 1
 
     def _settlement(self, delivery: Delivery, kind: str) -> Settlement:
+        if self.scenario.branching is not None:
+            branched = settle_in_branches(
+                self.scenario.branching, word_of(delivery), delivery.role, kind, self._send
+            )
+            return self._finish(delivery) if branched is None else branched
         if kind != "pass":
             return _RARE[kind]
         if delivery.role == SEARCH:
@@ -363,9 +353,12 @@ class Play:
         """Return who prefetches: who settles, or somebody with room for what is sent."""
         if not self.scenario.long:
             return ConsumerDemand(delivery.role, actor, 1) if self.scenario.fused else None
-        if not isinstance(settlement, Forward):
+        if isinstance(settlement, Forward):
+            role = settlement.sends[0].role
+        elif isinstance(settlement, ReturnResult | ScatterBranches):
+            role = MANAGER if isinstance(settlement, ReturnResult) else SEARCH
+        else:
             return None
-        role = settlement.sends[0].role
         for other, of in self.scenario.actors.items():
             if of == role and len(self.hands[other]) < self.scenario.slots:
                 return ConsumerDemand(role, other, 1)
@@ -386,8 +379,8 @@ class Play:
 
 
 _RARE: dict[str, Settlement] = {
-    "retry": Retry(b"look again", "busy", seconds=1.0),
-    "fail": Retry(b"look again", "broken"),
+    "retry": Retry(b"again", "busy", seconds=1.0),
+    "fail": Retry(b"again", "broken"),
     "bury": Bury("gave_up", "cannot read it", poison_notice=FrameSend(MANAGER, b"poison")),
     "bury_alone": Bury("gave_up", "cannot read it"),
 }

@@ -3,6 +3,7 @@
 import random
 from dataclasses import replace
 
+from tests.simulation.branch_moves import Branching
 from tests.simulation.comparison import PROCESSES
 from tests.simulation.expected_state import MANAGER, SEARCH, Rules
 from tests.simulation.scenario import Scenario, ask, question
@@ -68,7 +69,16 @@ FORGOTTEN = Scenario(
 )
 """Messages merge, and are cancelled and forgotten while they wait or travel."""
 
+BRANCHED = Scenario(
+    submissions=(ask(question("m1"), seconds=40.0),),
+    actors=APP,
+    times={"crash": 1, "lapse": 1, "until_due": 1},
+    branching=Branching(branches=2, need=1, at_once=1, seconds=20.0),
+)
+"""Branches whose workers die, of which one is enough, and whose join may end before them."""
+
 SMALL = {
+    "branched": BRANCHED,
     "ordered": ORDERED,
     "cancelled": CANCELLED,
     "late": LATE,
@@ -79,8 +89,36 @@ SMALL = {
 }
 
 
+BRANCHES = "b"
+"""Seeds that begin so draw a scenario with branches."""
+
+
 def drawn(seed: str) -> Scenario:
     """Return the scenario of this seed."""
+    return _draw_branched(seed) if seed.startswith(BRANCHES) else _draw_plain(seed)
+
+
+def _draw_branched(seed: str) -> Scenario:
+    rng = random.Random(seed)
+    branches = rng.randrange(1, 4)
+    branching = Branching(
+        branches=branches,
+        need=rng.choice((branches, branches, rng.randrange(1, branches + 1))),
+        at_once=rng.randrange(1, branches + 1),
+        seconds=rng.choice((10.0, 30.0, 1000.0)),
+        depth=rng.choice((1, 1, 2, 3)),
+    )
+    plain = _draw_plain(seed)
+    one = [ask(question("m1"), seconds=rng.choice((20.0, 40.0, 100.0)))]
+    return replace(
+        plain,
+        submissions=rng.choice((tuple(one), (*one, ask(question("m2"), seconds=40.0)))),
+        cancels=rng.choice(((), (), ((question("m1"), rng.random() < 0.5),))),
+        branching=branching,
+    )
+
+
+def _draw_plain(seed: str) -> Scenario:
     rng = random.Random(seed)
     tenants = rng.choice((("acme",), ("acme", "umbrella")))
     later = rng.choice(((0.0,), (0.0, 5.0), (5.0, 30.0)))

@@ -8,7 +8,7 @@ Every move out of every state is made once, for real, on both sides.
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.simulation.expected_state import Entry
+from tests.simulation.expected_state import Entry, Message
 from tests.simulation.scenario import Play
 
 State = tuple[Any, ...]
@@ -97,7 +97,7 @@ def state_of(play: Play) -> State:
         ),
         tuple(
             (name, each.outcome, each.is_open and (each.deadline - now, str(each.resort)),
-             each.forgotten, each.at_us - now * 1000)
+             each.forgotten, each.at_us - now * 1000, _branches(each, now))
             for name, each in model.messages.items()
         ),
         tuple((key, tuple(order)) for key, order in sorted(model.order.items())),
@@ -139,13 +139,24 @@ class _Renaming:
 
     def token(self, token: str) -> str:
         kind, named, *rest = token.split(" ")
-        return token if kind == "s" else f"{kind} {self.id(named)} {' '.join(rest)}"
+        return token if kind in {"s", "j"} else f"{kind} {self.id(named)} {' '.join(rest)}"
 
     def seen(self, what: Any) -> Any:
         """Rename what the first half of an operation saw."""
         if isinstance(what, list):
             return tuple(self.token(each) if " " in each else each for each in what)
         return self.id(what.entry_id)
+
+
+def _branches(message: Message, now: int) -> tuple[Any, ...]:
+    joins = message.branches.joins.items()
+    return (
+        tuple(sorted(message.branches.open)),
+        tuple(
+            (name, join.due - now, join.good, tuple(sorted(join.results)), len(join.waiting))
+            for name, join in sorted(joins)
+        ),
+    )
 
 
 def _tokens(seen: tuple[Any, ...]) -> list[str]:
@@ -156,5 +167,6 @@ def _entry(entry: Entry, now: int, lease_ms: int, names: _Renaming) -> tuple[Any
     age = min(now - entry.since, lease_ms) if entry.delivered else -1
     return (
         entry.name, entry.frame, entry.failures, entry.merged, entry.owner, age,
-        len(entry.deaths), names.id(entry.id), entry.part,
+        len(entry.deaths), names.id(entry.id), entry.part, str(entry.gathered),
+        entry.due and entry.due - now,
     )  # fmt: skip

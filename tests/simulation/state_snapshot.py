@@ -12,6 +12,7 @@ from pydantic_core import from_json
 from broker.keys import GROUP
 from envelope.envelope import apply_delta
 from tests.simulation.expected_state import ROLES, Entry, Message, conversation_of
+from tests.simulation.kept_branches import read_branches, read_joins
 from tests.simulation.model import Model
 
 Facts = dict[str, Any]
@@ -36,8 +37,9 @@ def read_expected(model: Model) -> Facts:
             role: [
                 (
                     entry.name, _frame(model, entry), entry.failures, entry.merged,
-                    model.messages[entry.name].deadline, model.messages[entry.name].result_list,
-                    entry.owner, entry.since, entry.deaths,
+                    entry.due or model.messages[entry.name].deadline,
+                    model.messages[entry.name].result_list,
+                    entry.owner, entry.since, entry.deaths, entry.gathered,
                 )
                 for entry in model.streams[role]
             ]
@@ -74,7 +76,19 @@ def read_expected(model: Model) -> Facts:
             if until > model.now
         },
         "asked": _by_conversation(model),
-        "frames": {name for name in model.open_names() if model.messages[name].keeps_a_frame},
+        "frames": {name for name in model.open_names() if _keeps_frames(model.messages[name])},
+        "branches": {
+            name: branches.open for name in model.open_names()
+            if (branches := model.messages[name].branches).open
+        },
+        "joins": {
+            (name, join): (
+                state.role, state.frame, state.need, state.left, state.good, state.due,
+                state.results, list(state.waiting),
+            )
+            for name in model.open_names()
+            for join, state in model.messages[name].branches.joins.items()
+        },
     }  # fmt: skip
 
 
@@ -88,6 +102,14 @@ def read_observed(database: Any, names: Mapping[str, str]) -> Facts:
     ]
     kept = {name: _hash(item.value) for kind, _, name, item in found if kind == "frames"}
     facts["frames"], facts["kept"] = set(kept), kept
+    facts["branches"] = {
+        name: held for name, fields in kept.items() if (held := read_branches(fields))
+    }
+    facts["joins"] = {
+        (name, join): state
+        for name, fields in kept.items()
+        for join, state in read_joins(fields).items()
+    }
     facts["letters"] = {
         field: value
         for kind, _, _, item in found if kind == "letters"
@@ -99,6 +121,11 @@ def read_observed(database: Any, names: Mapping[str, str]) -> Facts:
         if kind not in _UNCOMPARED and kind not in ("frames", "letters"):
             _READERS[kind](facts, name, item.value)
     return facts
+
+
+def _keeps_frames(message: Message) -> bool:
+    branches = message.branches
+    return message.keeps_a_frame or bool(branches.open or branches.joins)
 
 
 def _record(message: Message) -> tuple[Any, ...]:
@@ -137,7 +164,7 @@ def _read_stream(facts: Facts, role: str, stream: XStream) -> None:
                 fields["q"].decode(), _whole(facts, fields), int(fields["n"]), _merge(fields),
                 int(fields["d"]), fields["l"].decode(),
                 *(("", 0) if held is None else (_owner(facts, held), held.time_read)),
-                _deaths(facts, fields),
+                _deaths(facts, fields), from_json(fields["g"]) if "g" in fields else None,
             )
         )  # fmt: skip
     assert not pending, f"pending without an entry: {pending}"

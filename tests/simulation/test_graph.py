@@ -2,7 +2,7 @@ import pytest
 
 from tests.simulation.clock import SimulatedClock, simulate
 from tests.simulation.scenario import Play, Scenario
-from tests.simulation.scenarios import CANCELLED, ORDERED
+from tests.simulation.scenarios import BRANCHED, CANCELLED, ORDERED
 from tests.simulation.state_graph import Visited, visit
 
 
@@ -25,6 +25,12 @@ def test_a_million_orders_of_two_workers_a_manager_sweeper_and_timer_keep_every_
 @pytest.mark.timeout(300)
 def test_a_cancelled_message_keeps_every_promise_in_whatever_order_leases_are_lost() -> None:
     assert visit_scenario(CANCELLED).interleavings >= 100_000
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(300)
+def test_branches_keep_every_promise_in_whatever_order_they_return_or_are_lost() -> None:
+    assert visit_scenario(BRANCHED).interleavings >= 100_000
 
 
 def test_interleavings_are_counted_along_every_way() -> None:

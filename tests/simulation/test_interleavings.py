@@ -1,6 +1,7 @@
 import pytest
 
 from tests.simulation.exploration import interleave
+from tests.simulation.scenarios import BRANCHES
 
 
 @pytest.mark.slow
@@ -9,6 +10,15 @@ def test_drawn_scenarios_keep_every_promise() -> None:
     tally = interleave("drawn", 400, per_scenario=40)
 
     assert tally.interleavings == 400
+    assert tally.seen["late, refused"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_drawn_scenarios_with_branches_keep_every_promise() -> None:
+    tally = interleave(f"{BRANCHES}ranches", 300, per_scenario=10)
+
+    assert tally.interleavings == 300
     assert tally.seen["late, refused"] > 0
 
 
