@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 
 from pydantic import BaseModel
 
-from envelope.draft import AnswerDraft
 from envelope.outcome import HopOutcome
 from envelope.role import Role
+from envelope.sources import AnswerDraft
 
 if TYPE_CHECKING:
     from knowledge.language.port import Detector

@@ -18,10 +18,9 @@ from citations.links import keep_links, plain_line
 from citations.removal import SourcedText
 from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.conversation import AnswerStyle, ClarificationReason, Turn
-from envelope.draft import AnswerDraft
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.sources import SourceReference, SourceUsed
+from envelope.sources import AnswerDraft, SourceReference, SourceUsed
 from llm.answer_checks.attribution import Attribution
 from llm.answer_checks.claims import CheckedAnswer
 from llm.answer_checks.draft_check import LanguageOf, check_draft

@@ -194,7 +194,8 @@ class ScatterBranches:
 class ReturnResult:
     """Acknowledge, and end a branch with its result.
 
-    `roles` are those to which the join may send: who goes on, and whoever begins the next branch.
+    `roles` are those to which the join may send: who goes on, and the roles of the branches that
+    begin next.
     """
 
     result: Fields

@@ -12,9 +12,9 @@ from envelope.encoding import to_json
 from envelope.errors import DecodeError, NewerVersionError
 from envelope.question import NAME, Question
 
-SCHEMA_VERSION = 2
-"""The newest version that this code reads: an envelope with `groups`."""
-_WITHOUT_GROUPS = 1
+SCHEMA_VERSION = 3
+"""The newest version that this code reads: an envelope with `branch` and `gathered`."""
+_WITHOUT_GROUPS, _WITH_GROUPS = 1, 2
 
 
 Kind = TypeVar("Kind")
@@ -68,6 +68,8 @@ class EnvelopeChanges(TypedDict, total=False):
     result_list: str
     trace_parent: str
     groups: tuple[str, ...]
+    branch: str
+    gathered: dict[str, JsonValue] | None
     hop: Hop | None
     payload: dict[str, JsonValue]
 
@@ -103,6 +105,10 @@ class Envelope:
     groups: tuple[str, ...] = Field(
         default=(), description="groups of the person who asks; no role changes them"
     )
+    branch: str = Field(default="", max_length=200, description="path such as w2/t1; empty: trunk")
+    gathered: dict[str, JsonValue] | None = Field(
+        default=None, description="results of branches by path, for the manager's next decision"
+    )
     hop: Hop | None = None
     payload: dict[str, JsonValue] = Field(default_factory=dict)
 
@@ -131,22 +137,43 @@ class Envelope:
 
         The version of a copy with groups is newer, so that no worker ignores them.
         """
-        version = SCHEMA_VERSION if groups else _WITHOUT_GROUPS
+        version = _WITH_GROUPS if groups else _WITHOUT_GROUPS
         return self.replace(schema_version=version, groups=groups)
 
+    def with_branch(self, path: str, payload: dict[str, JsonValue]) -> "Envelope":
+        """Return the envelope with which a branch begins; its hops are counted from 0."""
+        return self.replace(
+            schema_version=SCHEMA_VERSION,
+            branch=path,
+            payload=payload,
+            hop=None,
+            process_count=0,
+            retries=0,
+            total_processing_time=0.0,
+        )
+
+    def with_gathered(self, gathered: dict[str, JsonValue]) -> "Envelope":
+        """Return a copy with the results of branches."""
+        return self.replace(schema_version=SCHEMA_VERSION, gathered=gathered)
+
     def encode(self) -> bytes:
-        """Return the frame: JSON in UTF-8. Without groups it is a frame of version 1."""
+        """Return the frame: JSON in UTF-8, without attributes that its version does not have."""
         values = self.__dict__
-        if not self.groups:
+        if self.schema_version < SCHEMA_VERSION:
             values = values.copy()
-            del values["groups"]
+            del values["branch"], values["gathered"]
+            if not self.groups:
+                del values["groups"]
         return to_json(values)
 
     def delta_from(self, base: "Envelope") -> bytes | None:
         """Return the changes since `base`, an earlier envelope of the same message, as a frame.
 
-        `apply_delta` restores the complete frame. Returns None if an attribute was removed.
+        `apply_delta` restores the complete frame. Returns None if an attribute was removed, or if
+        there are results of branches.
         """
+        if self.gathered is not None:
+            return None
         new = self.payload.copy()
         for name, value in base.payload.items():
             if name not in new:
@@ -161,9 +188,11 @@ class Envelope:
 
 _FIXED = frozenset({
     "schema_version", "flow", "tenant", "assistant", "channel", "conversation_id", "message_id",
-    "create_ts", "deadline_ts", "result_list", "trace_parent", "groups",
+    "create_ts", "deadline_ts", "result_list", "trace_parent", "groups", "branch", "gathered",
 })  # fmt: skip
-"""Attributes that stay constant from the acceptance of a message to its end."""
+"""Attributes that stay constant from the acceptance of a message or the beginning of a branch to
+its end, and the results of branches, which are never part of a delta.
+"""
 _MOVING = tuple(each.name for each in fields(Envelope) if each.name not in _FIXED)
 _ENVELOPE = TypeAdapter(Envelope)
 

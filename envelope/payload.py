@@ -19,6 +19,7 @@ from envelope.conversation import (
     SuggestedAction,
     Turn,
 )
+from envelope.merging import MergeRule
 from envelope.role import Role
 from envelope.sources import (
     SearchResult,
@@ -52,7 +53,8 @@ Share = float
 class Attribute:
     """One payload attribute; without writers, the gateway sets it at acceptance.
 
-    A system attribute is one of the envelope itself: a payload cannot replace it.
+    A system attribute is one of the envelope itself: a payload cannot replace it. `merge` says how
+    a write meets the present value.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Attribute:
     written_by: tuple[Role, ...]
     read_by: tuple[Role, ...]
     is_system: bool = False
+    merge: MergeRule = MergeRule.REPLACE
 
 
 # fmt: off
@@ -91,6 +94,11 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("model_usage", dict[str, JsonValue], "calls, tokens and cost of the models so far; added up by the worker, not by agents",
               NOBODY, MANAGER),
     Attribute("counters", dict[str, int], "how often the manager took each counted row", MANAGER, MANAGER),
+    Attribute("branches", tuple[dict[str, JsonValue], ...], "the branches of the present scatter: path, key, status, and the reason of a failure", MANAGER, MANAGER),
+    Attribute("branches_made", int, "number of branches that the trunk or this branch has made so far", MANAGER, MANAGER),
+    Attribute("waiting_branches", tuple[dict[str, JsonValue], ...], "branches that begin after those on which they depend", MANAGER, MANAGER),
+    Attribute("tool_call", dict[str, JsonValue], "the call that a branch makes: its key, the tool, its arguments", MANAGER, (Role.TOOL,)),
+    Attribute("multi_tool_results", dict[str, JsonValue], "the results of tool calls, by key of the call", (Role.TOOL,), NOBODY, merge=MergeRule.MERGE),
     Attribute("best_answer", dict[str, JsonValue] | None, "the grounded answer with the highest score so far", MANAGER, MANAGER),
     Attribute("termination_reason", str, "the reason if the message ended before an approval", MANAGER, MANAGER),
     Attribute("language", str, "of the user's text, or in which the user wants the answer, ISO 639-1", (Role.LANG, Role.ESSENCE),
@@ -185,3 +193,9 @@ CATALOGUE: tuple[Attribute, ...] = (
 )
 # fmt: on
 ATTRIBUTES: dict[str, Attribute] = {attribute.name: attribute for attribute in CATALOGUE}
+MERGE_RULES: dict[str, MergeRule] = {
+    attribute.name: attribute.merge
+    for attribute in CATALOGUE
+    if attribute.merge is not MergeRule.REPLACE
+}
+"""The rules of the attributes that a write does not just replace."""

@@ -17,4 +17,5 @@ class Role(StrEnum):
     RESPONSE = "response"
     QUALITY = "quality"
     COMMAND = "command"
+    TOOL = "tool"
     INGESTION = "ingestion"

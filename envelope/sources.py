@@ -104,3 +104,16 @@ class ValidationResult(BaseModel, frozen=True, extra="forbid"):
     completeness: float = Field(ge=0, le=1)
     grounded: bool
     judge: str = Field(description="the model that judged, or why none could")
+
+
+class AnswerDraft(BaseModel, frozen=True):
+    """The checked sentences of an answer while the rest is written, with the sources they cite.
+
+    A draft with another `attempt` or `writing` is another text: it replaces the one before.
+    """
+
+    text: str = Field(description="Markdown, all of it so far")
+    language: str = Field(description="of the text, ISO 639-1")
+    attempt: int = Field(ge=0, description="the payload's `attempt`")
+    writing: int = Field(ge=0, description="which writing of the model it is, within one attempt")
+    sources: tuple[SourceUsed, ...] = ()

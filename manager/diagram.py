@@ -1,6 +1,6 @@
 """Renders the flow table as the page `docs/flow.md`; a test checks that the page is current."""
 
-from manager.flow import Final, Flow, Row, Stage
+from manager.flow import Final, Flow, Row, Scatter, Stage, Target
 
 HEADER = """# The flow of the assistant
 
@@ -44,9 +44,15 @@ def _line(row: Row) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _node(target: Stage | Final) -> str:
+def _node(target: Target) -> str:
+    if isinstance(target, Scatter):
+        return target.branch.name
     return target.name if isinstance(target, Stage) else "[*]"
 
 
-def _target(target: Stage | Final) -> str:
-    return target.name if isinstance(target, Stage) else f"final: {target.ending.value}"
+def _target(target: Target) -> str:
+    if isinstance(target, Scatter):
+        return f"{target.branch} for each branch, then {target.gather}"
+    if isinstance(target, Final):
+        return f"final: {target.ending.value}"
+    return target.name if isinstance(target, Stage) else "the branch returns"

@@ -3,7 +3,7 @@
 `manager/flows/` holds the flows themselves.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -43,6 +43,8 @@ class StageEvent(StrEnum):
     LOW = "approved_below_threshold"
     RESEARCH = "research"
     REGENERATE = "regenerate"
+    GATHERED = "gathered"
+    MORE = "more_branches"
 
     @property
     def description(self) -> str:
@@ -67,6 +69,8 @@ _DESCRIPTIONS = {
     StageEvent.LOW: "approved below the threshold",
     StageEvent.RESEARCH: "search again",
     StageEvent.REGENERATE: "write again",
+    StageEvent.GATHERED: "the results of the branches are there",
+    StageEvent.MORE: "the branches that depend on these can begin",
 }
 
 Classifier = Callable[[Writes, float], StageEvent]
@@ -97,6 +101,7 @@ class Counter(StrEnum):
     REGENERATE = "regenerate"
     NEXT_MODEL = "next_model"
     ROUND = "round"
+    WAVE = "wave"
 
 
 class Ending(StrEnum):
@@ -118,6 +123,57 @@ class Final:
 
 
 @dataclass(frozen=True, slots=True)
+class BranchItem:
+    """One branch of a scatter.
+
+    `key` is the name by which others depend on it and by which its result is reported; `adds` are
+    attributes that the branch sees besides those that its roles read. Higher priorities begin
+    first.
+    """
+
+    key: str
+    adds: Writes = field(default_factory=dict)
+    depends_on: tuple[str, ...] = ()
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """When the results of branches go on: after all, or after `at_least` successes.
+
+    In any case they go on after `seconds`, and in time for what follows. At most `at_once` branches
+    run at the same time.
+    """
+
+    at_least: int | None = None
+    seconds: float = 60.0
+    at_once: int = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scatter:
+    """Begin a branch at the stage `branch` for each item of the plan; go on at `gather`.
+
+    `gather` is a stage of the manager: `make_gather_stage` returns one.
+    """
+
+    branch: Stage
+    gather: Stage
+    plan: Callable[[Writes], Sequence[BranchItem]]
+    join: Join = Join()
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """The end of a branch, whose result are these attributes; after a failure, its reason."""
+
+    attributes: tuple[str, ...] = ()
+
+
+Target = Stage | Final | Scatter | Return
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """One row of the table.
 
@@ -128,9 +184,9 @@ class Row:
 
     after: Stage
     did: StageEvent
-    go_to: Stage | Final
+    go_to: Target
     counts: Counter | None = None
-    at_limit: Stage | Final | None = None
+    at_limit: Target | None = None
     reason: Reason | None = None
     name: str = field(init=False, compare=False)
     """The slug of this row in the journal: stage and event, such as `search.ambiguous_results`."""
@@ -141,14 +197,33 @@ class Row:
 
     @property
     def targets(self) -> tuple[Stage, ...]:
-        """The stages that this row leads to."""
-        first = (self.go_to,) if isinstance(self.go_to, Stage) else ()
-        return (*first, *self.targets_at_limit)
+        """The stages that this row leads to; a scatter leads to the stage that gathers."""
+        return (*_list_stages(self.go_to), *self.targets_at_limit)
 
     @property
     def targets_at_limit(self) -> tuple[Stage, ...]:
         """The stage that this row leads to at the limit of its counter, if it is one."""
-        return (self.at_limit,) if isinstance(self.at_limit, Stage) else ()
+        return _list_stages(self.at_limit)
+
+    @property
+    def scatters(self) -> tuple[Scatter, ...]:
+        """The scatters that this row makes."""
+        return tuple(each for each in (self.go_to, self.at_limit) if isinstance(each, Scatter))
+
+
+def _list_stages(target: Target | None) -> tuple[Stage, ...]:
+    if isinstance(target, Scatter):
+        return (target.gather,)
+    return (target,) if isinstance(target, Stage) else ()
+
+
+def make_gather_stage(name: str) -> Stage:
+    """Return a stage at which the manager goes on with the results of branches.
+
+    Its events come from the results: some are there, none is, or further branches can begin.
+    """
+    events = frozenset({StageEvent.GATHERED, StageEvent.MORE, StageEvent.FAILED})
+    return Stage(name, Role.MANAGER, events, lambda _payload, _threshold: StageEvent.FAILED)
 
 
 class FlowError(Exception):
@@ -173,7 +248,8 @@ class Flow:
             if (row.after, row.did) in self._by_pair:
                 raise FlowError(f"expected one row for {row.name!r}, found two")
             self._by_pair[row.after, row.did] = row
-            for stage in (row.after, *row.targets):
+            branched = (scatter.branch for scatter in row.scatters)
+            for stage in (row.after, *row.targets, *branched):
                 if self.stages.setdefault(stage.name, stage) is not stage:
                     raise FlowError(f"expected one stage {stage.name!r}, found two")
 
@@ -207,6 +283,18 @@ class Flow:
         if found is None:
             raise FlowError(f"expected a row for {stage.name!r} with {did.value!r}, found none")
         return found
+
+    def find_branch_stages(self, branch: Stage) -> frozenset[Stage]:
+        """Return the stages that a branch can pass which begins at this one, with its branches."""
+        found, frontier = {branch}, [branch]
+        while frontier:
+            stage = frontier.pop()
+            rows = [row for row in self.rows if row.after is stage]
+            following = {target for row in rows for target in row.targets}
+            following |= {scatter.branch for row in rows for scatter in row.scatters}
+            frontier.extend(following - found)
+            found |= following
+        return frozenset(found)
 
     def stage(self, name: str) -> Stage:
         """Return the stage of this name; raise `FlowError` if there is none."""

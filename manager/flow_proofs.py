@@ -1,9 +1,16 @@
-"""Proves what every flow must hold, from its rows alone; a test runs it over all of them."""
+"""Proves what every flow must hold, from its rows alone; a test runs it over all of them.
+
+The trunk are the stages that a message passes from its start; a branch, those from the stage at
+which a scatter begins it. A scatter leads its own trunk or branch on to the stage that gathers.
+"""
 
 from collections.abc import Callable, Iterator
 
-from manager.flow import Final, Flow, Row, Stage, StageEvent
+from envelope.role import Role
+from manager.flow import Final, Flow, Return, Row, Scatter, Stage, StageEvent
 
+DEEPEST = 3
+"""How deep branches may scatter again."""
 Edges = Callable[[Row], tuple[Stage, ...]]
 
 
@@ -14,6 +21,9 @@ def find_flow_problems(flow: Flow) -> list[str]:
         *_find_unreached(flow),
         *_find_uncounted_cycles(flow),
         *_find_endless(flow),
+        *_find_wrong_ends(flow),
+        *_find_wrong_joins(flow),
+        *_find_too_deep(flow),
     ]
 
 
@@ -31,7 +41,7 @@ def _find_unanswered(flow: Flow) -> Iterator[str]:
 
 
 def _find_unreached(flow: Flow) -> Iterator[str]:
-    reached = find_reached(flow, flow.start)
+    reached = find_reached(flow, flow.start).union(*_list_branches(flow))
     for stage in flow.stages.values():
         if stage not in reached:
             yield f"{stage} is never reached"
@@ -50,10 +60,46 @@ def _find_uncounted_cycles(flow: Flow) -> Iterator[str]:
 
 
 def _find_endless(flow: Flow) -> Iterator[str]:
-    ending = {row.after for row in flow.rows if isinstance(row.go_to, Final)}
+    """Every stage of the trunk can lead to an end, every stage of a branch to a return."""
+    ending = {row.after for row in flow.rows if isinstance(row.go_to, Final | Return)}
     for stage in flow.stages.values():
         if not ending & find_reached(flow, stage):
             yield f"{stage} leads to no end"
+
+
+def _find_wrong_ends(flow: Flow) -> Iterator[str]:
+    """No branch ends the message, the trunk does not return, and they share no stage."""
+    trunk = find_reached(flow, flow.start)
+    branches = frozenset[Stage]().union(*_list_branches(flow))
+    for stage in trunk & branches:
+        yield f"{stage} is in the trunk and in a branch"
+    for row in flow.rows:
+        ends = (row.go_to, row.at_limit)
+        if row.after in branches and any(isinstance(end, Final) for end in ends):
+            yield f"{row.name} ends the message in a branch"
+        if row.after in trunk and any(isinstance(end, Return) for end in ends):
+            yield f"{row.name} returns outside of a branch"
+
+
+def _find_wrong_joins(flow: Flow) -> Iterator[str]:
+    """Every scatter leads to a stage that gathers, and that one does not scatter after failure."""
+    events = {StageEvent.GATHERED, StageEvent.MORE, StageEvent.FAILED}
+    for row in flow.rows:
+        for scatter in row.scatters:
+            if scatter.gather.role is not Role.MANAGER or scatter.gather.events != events:
+                yield f"{row.name} scatters, and {scatter.gather} does not gather"
+        if row.after.events == events and row.did is StageEvent.FAILED and row.scatters:
+            yield f"{row.name} scatters again although no branch can begin"
+
+
+def _find_too_deep(flow: Flow) -> Iterator[str]:
+    depth, level = 0, _list_scatters(flow, find_reached(flow, flow.start))
+    while level and depth <= DEEPEST:
+        depth += 1
+        inner = [find_reached(flow, scatter.branch) for scatter in level]
+        level = [scatter for stages in inner for scatter in _list_scatters(flow, stages)]
+    if depth > DEEPEST:
+        yield f"branches scatter more than {DEEPEST} deep"
 
 
 def find_reached(
@@ -70,3 +116,12 @@ def find_reached(
 
 def _follow(flow: Flow, stage: Stage, edges: Edges) -> set[Stage]:
     return {target for row in flow.rows if row.after is stage for target in edges(row)}
+
+
+def _list_scatters(flow: Flow, stages: frozenset[Stage]) -> list[Scatter]:
+    return [scatter for row in flow.rows if row.after in stages for scatter in row.scatters]
+
+
+def _list_branches(flow: Flow) -> list[frozenset[Stage]]:
+    """Return the stages of the branches of each scatter."""
+    return [find_reached(flow, scatter.branch) for row in flow.rows for scatter in row.scatters]

@@ -5,7 +5,18 @@ from typing import Literal
 
 from envelope.conversation import REFUSALS, ClarificationReason
 from envelope.outcome import Outcome
-from manager.flow import Counter, Ending, Final, Flow, Row, Stage, StageEvent
+from manager.flow import (
+    Counter,
+    Ending,
+    Final,
+    Flow,
+    Return,
+    Row,
+    Scatter,
+    Stage,
+    StageEvent,
+    Target,
+)
 from manager.flows.stages import CLARIFICATION
 
 Counters = dict[str, int]
@@ -22,6 +33,7 @@ class Limits:
     regenerate: int = 2
     next_model: int = 1
     rounds: int = 3
+    waves: int = 20
     process_count: int = 60
     total_time_seconds: float = 110.0
     deadline_reserve_seconds: float = 1.0
@@ -37,6 +49,8 @@ class Limits:
                 return self.next_model
             case Counter.ROUND:
                 return self.rounds
+            case Counter.WAVE:
+                return self.waves
 
 
 @dataclass(slots=True)
@@ -48,6 +62,7 @@ class Context:
     remaining_seconds: float = float("inf")
     has_best_answer: bool = False
     reason: ClarificationReason | None = None
+    in_branch: bool = False
 
 
 @dataclass(slots=True)
@@ -65,12 +80,15 @@ class End:
     outcome: Outcome | None
 
 
+Action = Send | End | Scatter | Return
+
+
 @dataclass(slots=True)
 class Decision:
     """The decision for one hop: the actions, and the attributes that the manager records."""
 
     row: str
-    actions: tuple[Send | End, ...]
+    actions: tuple[Action, ...]
     counters: Counters
     reason: ClarificationReason | None = None
     termination_reason: str = ""
@@ -82,8 +100,8 @@ def decide(
     """Return the decision for one hop; raises `FlowError` if the table has no row for it."""
     row = flow.row(stage, did)
     limit = _limit(limits, facts)
-    if limit is not None and isinstance(row.go_to, Stage):
-        end = End(Ending.BEST, None)
+    if limit is not None and not isinstance(row.go_to, Final | Return):
+        end = Return() if facts.in_branch else End(Ending.BEST, None)
         return Decision(row.name, (end,), counters, facts.reason, termination_reason=limit)
     if facts.has_best_answer and _refuses_repeated_work(row, counters, facts):
         end = End(Ending.BEST, Outcome.ANSWERED)
@@ -127,6 +145,8 @@ def _at_limit(row: Row, counters: Counters, facts: Context) -> Decision:
         end = End(Ending.BEST, Outcome.ANSWERED)
         return Decision(row.name, (end,), counters, facts.reason, termination_reason=reason)
     target = row.at_limit if row.at_limit is not None else Final(Ending.BEST)
+    if facts.in_branch and isinstance(target, Final):
+        target = Return()
     decision = _go(row, target, counters, facts)
     is_fault = row.counts is Counter.REGENERATE
     why = (
@@ -135,10 +155,12 @@ def _at_limit(row: Row, counters: Counters, facts: Context) -> Decision:
     return Decision(decision.row, decision.actions, counters, why, termination_reason=reason)
 
 
-def _go(row: Row, target: Stage | Final, counters: Counters, facts: Context) -> Decision:
+def _go(row: Row, target: Target, counters: Counters, facts: Context) -> Decision:
     reason = facts.reason if facts.reason is not None else row.reason
     if isinstance(target, Stage):
         return Decision(row.name, (Send(target),), counters, reason)
+    if not isinstance(target, Final):
+        return Decision(row.name, (target,), counters, reason)
     end = End(target.ending, _outcome(row, target.ending, reason))
     return Decision(row.name, (end,), counters, reason, _why_ended(row, target.ending))
 

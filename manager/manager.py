@@ -5,30 +5,35 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
-from broker.journal_events import EncodedEvent, JournalEvent
+from broker.journal_events import JournalEvent
 from broker.keys import stream_key
-from broker.values import Delivery, Fields, Finish, Forward, Settlement
+from broker.values import (
+    Delivery,
+    Fields,
+    Finish,
+    Forward,
+    ReturnResult,
+    ScatterBranches,
+    Settlement,
+)
 from broker.values import FrameSend as BrokerSend
 from envelope.conversation import ClarificationReason
-from envelope.encoding import to_json
 from envelope.envelope import Envelope, decode
 from envelope.memory_read import MemoryRead
 from envelope.outcome import Outcome
 from envelope.question import Question, has_all
 from envelope.role import Role
 from manager import replies
+from manager.branching import branches
 from manager.classify import classify_result
 from manager.contract import write_payload
-from manager.flow import Counter, Flow, Stage, StageEvent, find_flow
+from manager.flow import Counter, Flow, Return, Scatter, Stage, StageEvent, find_flow
 from manager.flows.stages import CLARIFICATION, ESSENCE, LANG, QUALITY, SEARCH, START
-from manager.machine import Context, Counters, Decision, End, Limits, Send, decide
+from manager.hop_decision import HopDecision
+from manager.machine import Context, Counters, End, Limits, Send, decide
 from manager.offers import add_offer
 from manager.port import ReplyTexts
 from memory.port import Ended, Memory
-
-READ_CHARACTERS = 200
-"""The journal entry of a decision omits longer values; the hop that wrote them recorded them."""
-
 
 MANAGER = Role.MANAGER.value
 # Every hop uses these: in Python 3.11 an enum member costs four times as much as a variable.
@@ -83,25 +88,42 @@ class Manager:
         envelope: Envelope,
         remaining_seconds: float,
         journal: Sequence[JournalEvent] = (),
-    ) -> Forward | Finish:
+    ) -> Settlement:
         """Return the settlement; its journal has the events of `journal` before the decision."""
         flow = find_flow(self._flows, envelope.flow)
         stage = flow.stage(str(envelope.payload.get("stage") or START))
         if stage is START:
             envelope = await self._start(delivery, _with_merged(envelope, delivery))
-        did = classify_result(
-            stage, envelope.hop, envelope.payload, quality_threshold=self._quality_threshold
-        )
+        if envelope.gathered is not None:
+            envelope, did = branches.gather_results(envelope)
+        else:
+            did = classify_result(
+                stage, envelope.hop, envelope.payload, quality_threshold=self._quality_threshold
+            )
         envelope = _record_progress(envelope, stage, did)
         facts = _facts(envelope, remaining_seconds, did, stage)
         counters = _counters(envelope)
         decision = decide(flow, stage, did, counters, self._limits, facts)
-        events = (*journal, _encode_routing(envelope, stage, did, decision))
-        self._on_routed(str(stage), str(did))
-        action = decision.actions[0]
-        if isinstance(action, Send):
-            return self._forward(delivery, envelope, decision, action, events)
-        return await self._finish(delivery, envelope, decision, action, events)
+        hop = HopDecision(delivery, envelope, flow, stage, did, decision, journal)
+        if isinstance(decision.actions[0], Scatter):
+            hop.chosen = _choose_branches(hop)
+            if not hop.chosen.begin:
+                hop.skip_branches(
+                    lambda stage, did: decide(flow, stage, did, counters, self._limits, facts)
+                )
+        return await self._settle(hop, remaining_seconds)
+
+    async def _settle(self, hop: HopDecision, remaining_seconds: float) -> Settlement:
+        self._on_routed(str(hop.stage), str(hop.did))
+        match hop.decision.actions[0]:
+            case Send() as send:
+                return self._forward(hop, send)
+            case End() as end:
+                return await self._finish(hop, end)
+            case Return() as returned:
+                return self._return(hop, returned)
+            case Scatter() as scatter:
+                return self._scatter(hop, scatter, remaining_seconds)
 
     async def _start(self, delivery: Delivery, envelope: Envelope) -> Envelope:
         """Copy the conversation's memory into the payload, so that a redelivery reads the same.
@@ -133,14 +155,39 @@ class Manager:
         }
         return envelope.replace(payload=write_payload(envelope.payload, changes))
 
-    def _forward(
-        self,
-        delivery: Delivery,
-        envelope: Envelope,
-        decision: Decision,
-        send: Send,
-        events: Sequence[JournalEvent],
-    ) -> Forward:
+    def _scatter(
+        self, hop: HopDecision, scatter: Scatter, remaining_seconds: float
+    ) -> ScatterBranches:
+        counters = hop.decision.counters
+        changes: dict[str, JsonValue] = {
+            "counters": dict(counters),
+            "attempt": _attempt(counters),
+        }
+        counted = hop.envelope.replace(payload=write_payload(hop.envelope.payload, changes))
+        is_wave = hop.did is StageEvent.MORE
+        parent, join, sends = branches.make_branches(
+            counted, hop.flow, scatter, hop.chosen, shard=hop.delivery.shard, is_wave=is_wave
+        )
+        at_least = scatter.join.at_least
+        paths: list[JsonValue] = [send.path for send in sends]
+        return ScatterBranches(
+            join,
+            branches.make_gather_send(parent, scatter, hop.delivery.shard),
+            sends,
+            need=len(sends) if at_least is None else min(at_least, len(sends)),
+            at_once=scatter.join.at_once,
+            seconds=min(scatter.join.seconds, branches.TIME_SHARE * max(0.0, remaining_seconds)),
+            journal=hop.encode_events(scatter.gather.name, {"branches": paths}),
+        )
+
+    def _return(self, hop: HopDecision, action: Return) -> ReturnResult:
+        reason = hop.decision.termination_reason
+        return branches.make_return(
+            hop.envelope, hop.flow, action, hop.did, reason, hop.encode_events("return")
+        )
+
+    def _forward(self, hop: HopDecision, send: Send) -> Forward:
+        delivery, envelope, decision = hop.delivery, hop.envelope, hop.decision
         role = send.stage.role.value
         changes: dict[str, JsonValue] = {
             "stage": send.stage.name,
@@ -160,6 +207,7 @@ class Manager:
         target = envelope.replace(
             payload=write_payload(envelope.payload, changes),
             hop=None,
+            gathered=None,
             retries=0,
             sender_role=MANAGER,
             target_role=role,
@@ -168,7 +216,7 @@ class Manager:
         resort = self._last_resort(envelope, target)
         return Forward(
             sends=(BrokerSend(role, decoded=target),),
-            journal=events,
+            journal=hop.encode_events(send.stage.name),
             last_resort=resort,
             dead_letter_changes=(
                 {} if resort is None else replies.dead_letter_changes(target, self._texts)
@@ -177,18 +225,13 @@ class Manager:
 
     def _last_resort(self, before: Envelope, target: Envelope) -> Fields | None:
         """Return a new last resort only after stages that may change what it holds."""
-        if before.payload.get("stage") not in _CHANGES_LAST_RESORT:
+        if before.branch or before.payload.get("stage") not in _CHANGES_LAST_RESORT:
             return None
         return replies.last_resort(target, self._texts)
 
-    async def _finish(
-        self,
-        delivery: Delivery,
-        envelope: Envelope,
-        decision: Decision,
-        end: End,
-        events: Sequence[JournalEvent],
-    ) -> Finish:
+    async def _finish(self, hop: HopDecision, end: End) -> Finish:
+        delivery, envelope, decision = hop.delivery, hop.envelope, hop.decision
+        events = hop.encode_events("final")
         reason = envelope.payload.get("termination_reason")
         if reason and decision.termination_reason == "":
             decision = replace(decision, termination_reason=str(reason))
@@ -267,6 +310,7 @@ def _facts(envelope: Envelope, remaining_seconds: float, did: StageEvent, stage:
         remaining_seconds,
         isinstance(envelope.payload.get("best_answer"), dict),
         _reason(envelope, did, stage),
+        envelope.branch != "",
     )
 
 
@@ -280,33 +324,12 @@ def _reason(envelope: Envelope, did: StageEvent, stage: Stage) -> ClarificationR
     return ClarificationReason(value) if value in set(ClarificationReason) else None
 
 
-def _encode_routing(
-    envelope: Envelope, stage: Stage, did: StageEvent, decision: Decision
-) -> EncodedEvent:
-    action, hop, payload = decision.actions[0], envelope.hop, envelope.payload
-    wrote = hop.wrote if hop is not None else ()
-    read: Fields = {
-        name: payload[name] for name in wrote if name in payload and _is_short(payload[name])
-    }
-    fields: Fields = {
-        "row": decision.row,
-        "stage": str(stage),
-        "event": str(did),
-        "result": read,
-        "target": action.stage.name if isinstance(action, Send) else "final",
-        "counters": dict(decision.counters),
-    }
-    if hop is not None and hop.reason:
-        fields["reason"] = hop.reason
-    if decision.termination_reason:
-        fields["termination_reason"] = decision.termination_reason
-    return EncodedEvent("routed", to_json(fields))
-
-
-def _is_short(value: JsonValue) -> bool:
-    if isinstance(value, str):
-        return len(value) <= READ_CHARACTERS
-    return not isinstance(value, (list, dict)) or len(str(value)) <= READ_CHARACTERS
+def _choose_branches(hop: HopDecision) -> branches.Branches:
+    """Return the branches that begin now: those that waited, or those of the plan."""
+    action, payload = hop.decision.actions[0], hop.envelope.payload
+    if hop.did is StageEvent.MORE or not isinstance(action, Scatter):
+        return branches.select_next_branches(hop.envelope)
+    return branches.select_branches(action.plan(payload))
 
 
 def _counters(envelope: Envelope) -> Counters:
@@ -317,7 +340,9 @@ def _counters(envelope: Envelope) -> Counters:
 
 
 def _attempt(counters: Counters) -> int:
-    return sum(counters.values()) - counters.get(Counter.ROUND, 0) if counters else 0
+    if not counters:
+        return 0
+    return sum(counters.values()) - counters.get(Counter.ROUND, 0) - counters.get(Counter.WAVE, 0)
 
 
 def _whole(value: JsonValue) -> int:

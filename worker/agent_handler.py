@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic_core import from_json
 
 from agents.agent import Agent
 from broker.journal_events import EncodedEvent, JournalEvent
@@ -17,8 +18,9 @@ from broker.values import Delivery, Fields, FrameSend, Retry, Settlement
 from envelope.encoding import brief, to_json
 from envelope.envelope import Envelope, Hop, decode
 from envelope.errors import ContractError, DecodeError
+from envelope.merging import merge_writes
 from envelope.outcome import GaveUp, RetryAfter, Wrote
-from envelope.payload import CATALOGUE
+from envelope.payload import CATALOGUE, MERGE_RULES
 from envelope.question import Question
 from memory.errors import MemoryUnavailableError, QuestionEndedError
 from worker.drafts import draft_for
@@ -122,7 +124,7 @@ class AgentHandler:
         writes, hop = self._judge(outcome)
         self._on_written(self._name, writes)
         made = calls()
-        journal = (*made, self._encode_run(hop, writes, seconds))
+        journal = (*made, self._encode_run(envelope.branch, hop, writes, seconds))
         written = {**writes, **add_model_usage(envelope.payload, made)} if made else writes
         handed = reply_to_manager(delivery, envelope, hop, written, seconds)
         if self._manager is None:
@@ -192,7 +194,7 @@ class AgentHandler:
                 expected = f"Wrote, RetryAfter or GaveUp of {role}"
                 raise ContractError(f"expected {expected}, found {found!r}")
 
-    def _encode_run(self, hop: Hop, writes: Fields, seconds: float) -> EncodedEvent:
+    def _encode_run(self, branch: str, hop: Hop, writes: Fields, seconds: float) -> EncodedEvent:
         """Return the journal event of a run; raises `ContractError` when JSON cannot express it."""
         fields: Fields = {
             "role": self._name,
@@ -202,6 +204,8 @@ class AgentHandler:
         }
         if hop.reason:
             fields["reason"] = hop.reason
+        if branch:
+            fields["branch"] = branch
         try:
             return EncodedEvent("agent_run", to_json(fields))
         except ValueError as error:
@@ -230,7 +234,7 @@ def reply_to_manager(
 ) -> Envelope:
     """Return the envelope for the manager; `target_role` is the manager's and stays as it is."""
     return envelope.replace(
-        payload={**envelope.payload, **writes},
+        payload=merge_writes(envelope.payload, writes, MERGE_RULES),
         hop=hop,
         retries=0,
         update_ts=time.time(),
@@ -241,14 +245,24 @@ def reply_to_manager(
     )
 
 
+def open_envelope(delivery: Delivery) -> Envelope:
+    """Return the envelope of an entry, with the results that a join sent; raises `DecodeError`."""
+    envelope = decode(delivery.whole())
+    return envelope.with_gathered(from_json(delivery.gathered)) if delivery.gathered else envelope
+
+
 def make_poison_notice(delivery: Delivery, error: str) -> FrameSend | None:
-    """Return the manager's frame for an entry that killed its workers; None for the manager's."""
-    if delivery.role == MANAGER:
-        return None
+    """Return the manager's frame for an entry that killed its workers; None for the manager's.
+
+    The delivery learns its branch, so that its burial ends the branch and not the question.
+    """
     try:
         envelope = decode(delivery.whole())
     except DecodeError:
         # The reply that the question record keeps for this case is sent.
+        return None
+    delivery.branch = envelope.branch
+    if delivery.role == MANAGER:
         return None
     hop = Hop(role=delivery.role, status="failed", reason=error)
     return FrameSend(MANAGER, reply_to_manager(delivery, envelope, hop, {}, 0.0).encode())

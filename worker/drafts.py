@@ -14,8 +14,8 @@ import structlog
 from broker.errors import BrokerUnavailableError
 from broker.ports import DraftWriter
 from broker.values import Delivery
-from envelope.draft import AnswerDraft
 from envelope.encoding import escape_surrogates
+from envelope.sources import AnswerDraft
 
 log = structlog.get_logger("worker")
 

@@ -12,7 +12,7 @@ from typing import Protocol
 import structlog
 
 from broker.journal_events import JournalEvent
-from broker.values import Delivery, Finish, Forward, FrameSend, JournalEntry, Settlement
+from broker.values import Delivery, Forward, FrameSend, JournalEntry, Settlement
 from envelope.encoding import brief
 from envelope.envelope import Envelope
 from envelope.role import Role
@@ -33,7 +33,7 @@ class Decides(Protocol):
         envelope: Envelope,
         remaining_seconds: float,
         journal: Sequence[JournalEvent] = (),
-    ) -> Forward | Finish:
+    ) -> Settlement:
         """Return the next settlement; `journal` contains the events before the decision."""
         ...
 

@@ -27,11 +27,12 @@ from broker.journal_events import JournalEvent
 from broker.maintenance.orphan_rescuer import MakeNotice
 from broker.settle.batch import STARTS
 from broker.values import Bury, Death, Delivery, Forward, Settlement
-from envelope.envelope import Envelope, decode
+from envelope.envelope import Envelope
 from envelope.memory_read import MemoryRead
 from envelope.question import Question
 from envelope.role import Role
 from memory.errors import MemoryUnavailableError, QuestionEndedError
+from worker.agent_handler import open_envelope
 from worker.errors import HandlerTimeoutError, RunFailedError, SuspectFailedError
 from worker.log_context import PRESENT
 from worker.port import Handler, PrefetchesMemory
@@ -246,7 +247,7 @@ def _end_with_parent() -> None:
 async def _handle(make: MakeHandler, delivery: Delivery) -> Settlement | _Raised:
     try:
         async with make(delivery.role) as handler:
-            return await handler.handle(delivery, decode(delivery.whole()))
+            return await handler.handle(delivery, open_envelope(delivery))
     except QuestionEndedError:
         return Forward(sends=())
     except (BrokerUnavailableError, MemoryUnavailableError) as error:

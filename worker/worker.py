@@ -14,15 +14,26 @@ from broker.errors import BrokerUnavailableError
 from broker.ports import Consumer, ReplyReader
 from broker.settle.pipeline import SettlementPipeline
 from broker.transport.outage import Outage
-from broker.values import Bury, Delivery, Finish, Forward, FrameSend, LeaseLost, Retry, Settlement
+from broker.values import (
+    Bury,
+    Delivery,
+    Finish,
+    Forward,
+    FrameSend,
+    LeaseLost,
+    Retry,
+    ReturnResult,
+    ScatterBranches,
+    Settlement,
+)
 from envelope.encoding import brief
-from envelope.envelope import Envelope, Hop, decode
+from envelope.envelope import Envelope, Hop
 from envelope.errors import DecodeError
 from envelope.memory_read import MemoryRead
 from envelope.question import Question
 from envelope.role import Role
 from memory.errors import MemoryUnavailableError, QuestionEndedError
-from worker.agent_handler import reply_to_manager
+from worker.agent_handler import open_envelope, reply_to_manager
 from worker.backoff import Backoff
 from worker.errors import RunFailedError, name_error
 from worker.executor import Execution, Executor
@@ -34,7 +45,14 @@ log = structlog.get_logger("worker")
 UNAVAILABLE = (BrokerUnavailableError, MemoryUnavailableError)
 UNSURE = -1
 ROLES = frozenset(role.value for role in Role)
-HOP_OUTCOMES = {Forward: "forward", Finish: "finish", Retry: "retry", Bury: "dead_letter"}
+HOP_OUTCOMES = {
+    Forward: "forward",
+    ScatterBranches: "scatter",
+    ReturnResult: "return",
+    Finish: "finish",
+    Retry: "retry",
+    Bury: "dead_letter",
+}
 """The label `outcome` of each settlement in the metrics."""
 LEASE_LOST = "lease_lost"
 """The label of a settlement that Redis refused because another worker owns the delivery."""
@@ -213,7 +231,8 @@ class Worker:
     async def _settlement(self, delivery: Delivery) -> Settlement:
         try:
             known = delivery.decoded
-            envelope = known if isinstance(known, Envelope) else decode(delivery.whole())
+            envelope = known if isinstance(known, Envelope) else open_envelope(delivery)
+            delivery.branch = envelope.branch
         except DecodeError as error:
             self._record_failure(delivery, "undecodable", error)
             return Bury(reason="undecodable", error=str(error))

@@ -64,7 +64,7 @@ class ResultList:
             args: list[Argument] = []
             for result in results:
                 if result.shard == shard:
-                    args += [1, result.entry_id, self._consumer, result.count]
+                    args += [1, result.entry_id, self._consumer, result.count, 0, ""]
             await self._context.run(RENEW, [results_key(self._name, shard)], args)
 
     async def mark_delivered(self, results: Sequence[Result]) -> None:

@@ -22,9 +22,14 @@ def list_journal_fields(delivery: Delivery, settlement: Settlement) -> list[Argu
 def _own_notes(delivery: Delivery, settlement: Settlement) -> Sequence[JournalEvent]:
     match settlement:
         case Retry(reason=reason):
-            return (JournalEntry("retried", {"role": delivery.role, "reason": reason}),)
+            retried: Fields = {"role": delivery.role, "reason": reason, **_name_branch(delivery)}
+            return (JournalEntry("retried", retried),)
         case Bury(reason=reason, error=error):
             fields: Fields = {"role": delivery.role, "reason": reason, "error": error}
-            return (JournalEntry("dead_lettered", fields),)
+            return (JournalEntry("dead_lettered", fields | _name_branch(delivery)),)
         case _:
             return ()
+
+
+def _name_branch(delivery: Delivery) -> Fields:
+    return {"branch": delivery.branch} if delivery.branch else {}

@@ -17,6 +17,7 @@ from agents.roster import AGENTS
 from agents.spec import ProgressStep
 from config.settings import Settings
 from deploy.generate.manifests import GROUPS, Group
+from envelope.merging import MergeRule
 from envelope.payload import CATALOGUE, Attribute
 from envelope.role import Role
 from manager.diagram import draw
@@ -114,11 +115,15 @@ def _contract(attribute: Attribute) -> str:
     cells = (
         f"`{attribute.name}`",
         f"`{_type(attribute.type)}`".replace("|", "\\|"),
-        attribute.meaning,
+        attribute.meaning + _describe_merge(attribute.merge),
         _roles(attribute.written_by) or "gateway",
         _roles(attribute.read_by),
     )
     return "| " + " | ".join(cells) + " |\n"
+
+
+def _describe_merge(rule: MergeRule) -> str:
+    return "" if rule is MergeRule.REPLACE else f" (a write meets it by `{rule.value}`)"
 
 
 _GROUPS = tuple(group for group in Settings.__bases__ if group is not BaseSettings)

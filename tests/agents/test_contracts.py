@@ -16,7 +16,7 @@ from config.settings import Settings
 from envelope.payload import ATTRIBUTES
 from envelope.role import Role
 
-NOT_AGENTS = {Role.MANAGER, Role.INGESTION}
+NOT_AGENTS = {Role.MANAGER, Role.INGESTION, Role.TOOL}
 AGENTS = tuple(spec.load_class() for spec in SPECS)
 
 

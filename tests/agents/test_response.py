@@ -7,9 +7,8 @@ from agents.response import Reads, ResponseAgent, Writes
 from citations.feedback import complaints
 from config.texts import load_texts
 from envelope.conversation import ClarificationReason, Turn
-from envelope.draft import AnswerDraft
 from envelope.outcome import Wrote
-from envelope.sources import SourceReference
+from envelope.sources import AnswerDraft, SourceReference
 from llm.errors import ModelUnavailable
 from llm.offline.model import OfflineModel
 from llm.port import Model

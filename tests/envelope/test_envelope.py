@@ -86,7 +86,8 @@ def test_an_envelope_without_groups_is_a_frame_that_earlier_versions_read() -> N
 
     assert json.loads(plain.encode())["schema_version"] == 1
     assert "groups" not in json.loads(plain.encode())
-    assert json.loads(grouped.encode())["schema_version"] == SCHEMA_VERSION
+    assert json.loads(grouped.encode())["schema_version"] == 2
+    assert not {"branch", "gathered"} & {*json.loads(plain.encode()), *json.loads(grouped.encode())}
     assert decode(grouped.encode()).groups == ("hr", "sales")
 
 
@@ -98,6 +99,25 @@ def test_a_delta_neither_holds_nor_changes_the_groups() -> None:
     assert part is not None
     assert "groups" not in json.loads(part)
     assert decode(apply_delta(base.encode(), part)).groups == ("hr",)
+
+
+def test_a_branch_begins_with_a_payload_and_hops_that_are_its_own() -> None:
+    trunk = envelope(process_count=4, total_processing_time=2.0, payload={"text": "all"})
+
+    branch = trunk.with_groups(("hr",)).with_branch("t1", {"text": "part"})
+
+    assert (branch.process_count, branch.total_processing_time, branch.hop) == (0, 0.0, None)
+    assert decode(branch.encode()) == branch
+    assert (branch.branch, branch.groups, branch.payload) == ("t1", ("hr",), {"text": "part"})
+
+
+def test_results_of_branches_travel_in_whole_frames_only() -> None:
+    base = envelope(payload={"a": 1})
+    gathered = base.with_gathered({"t1": {"status": "completed"}})
+
+    assert decode(gathered.encode()) == gathered
+    assert gathered.delta_from(base) is None
+    assert base.delta_from(base) is not None
 
 
 def test_change_is_a_copy() -> None:

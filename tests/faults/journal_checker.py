@@ -1,24 +1,31 @@
 """Walks a journal along the flow table, and reports every step that the table does not have."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from broker.values import Fields, JournalEntry
 from envelope.outcome import Outcome
 from envelope.role import Role
-from manager.flow import Final, FlowError, Row, StageEvent
+from manager.flow import Final, Flow, FlowError, Return, Row, Scatter, StageEvent, Target
 from manager.flows.search import SEARCH_FLOW
 from manager.flows.stages import START
+from tests.support.branching_flow import ACT, BRANCHING_FLOW
 
-FLOW = SEARCH_FLOW
-FINAL = "final"
+FINAL, RETURN = "final", "return"
 Problem = tuple[str, str]
 
 
 def problems(entries: Sequence[JournalEntry]) -> Iterator[Problem]:
     """Yield kind and sentence of every illegal or repeated step of one journal."""
-    walk = _JournalChecker()
+    walk = _JournalChecker(_find_flow(entries))
     for entry in entries:
         yield from walk.step(entry)
+
+
+def _find_flow(entries: Sequence[JournalEntry]) -> Flow:
+    """Return the flow of a journal: the one with branches, if it has any."""
+    targets = {entry.fields["target"] for entry in entries if entry.kind == "routed"}
+    return BRANCHING_FLOW if ACT.name in targets else SEARCH_FLOW
 
 
 def reply_of(entries: Sequence[JournalEntry]) -> Fields:
@@ -31,67 +38,121 @@ def is_closed_by_manager(entries: Sequence[JournalEntry]) -> bool:
     return any(entry.kind == "routed" and entry.fields["target"] == FINAL for entry in entries)
 
 
-class _JournalChecker:
-    """Where a question stands, as far as its journal was read."""
+@dataclass(slots=True)
+class _Place:
+    """Where the trunk or a branch stands, as far as the journal was read.
 
-    def __init__(self) -> None:
-        self._stage = ""
-        self._hop_done = False
-        self._ended = False
+    `branches` are those whose results it waits for; `is_done`: its present hop has ended.
+    """
+
+    stage: str = ""
+    is_done: bool = False
+    branches: tuple[str, ...] = ()
+    has_returned: bool = False
+
+
+@dataclass(slots=True)
+class _JournalChecker:
+    """Follows the tree of a question: its trunk is the path ''."""
+
+    flow: Flow
+    _places: dict[str, _Place] = field(default_factory=lambda: {"": _Place()})
+    _ended: bool = False
 
     def step(self, entry: JournalEntry) -> Iterator[Problem]:
         if self._ended:
             yield "doubled", f"went on after its end with {entry.kind}"
+        path = str(entry.fields.get("branch", ""))
+        place = self._places.get(path)
+        if place is None:
+            yield "doubled", f"{entry.kind} in the branch {path}, which is not open"
+            return
+        yield from self._follow(path, place, entry)
+
+    def _follow(self, path: str, place: _Place, entry: JournalEntry) -> Iterator[Problem]:
         match entry.kind:
             case "accepted":
-                if self._stage:
+                if place.stage:
                     yield "doubled", "was accepted again"
-                self._stage, self._hop_done = START.name, True
+                place.stage, place.is_done = START.name, True
             case "routed":
-                yield from self._check_routed(entry.fields)
+                yield from self._check_routed(path, place, entry.fields)
             case "agent_run" | "dead_lettered" | "retried":
-                yield from self._hop(entry)
+                yield from self._hop(place, entry)
             case "finished":
-                yield from self._check_finished(entry.fields)
+                yield from self._check_finished(place, entry.fields)
             case "memory_failed":
                 yield "lost", "was not remembered"
 
-    def _check_routed(self, fields: Fields) -> Iterator[Problem]:
+    def _check_routed(self, path: str, place: _Place, fields: Fields) -> Iterator[Problem]:
         after, target = str(fields["stage"]), str(fields["target"])
-        if after != self._stage or not self._hop_done:
-            yield "doubled", f"was routed after {after} while it was at {self._stage or 'no stage'}"
+        if after != place.stage or not place.is_done or place.has_returned:
+            at = place.stage or "no stage"
+            yield "doubled", f"was routed after {after} while it was at {at} {path}"
         try:
-            row = FLOW.row(FLOW.stage(after), StageEvent(str(fields["event"])))
+            row = self.flow.row(self.flow.stage(after), StageEvent(str(fields["event"])))
         except (FlowError, ValueError):
             yield "illegal", f"was routed by no row of the table: {fields['row']}"
             return
-        if target not in _targets(row, limited=bool(fields.get("termination_reason"))):
+        limited = bool(fields.get("termination_reason"))
+        if target not in _targets(row, limited=limited, in_branch=path != ""):
             yield "illegal", f"went from {row.name!r} to {target}"
-        self._stage, self._hop_done = target, False
+        yield from self._check_gathered(place)
+        place.stage, place.is_done = target, False
+        if target == RETURN:
+            place.has_returned = True
+        begun = fields.get("branches")
+        if isinstance(begun, list):
+            yield from self._begin(place, [str(each) for each in begun], row)
 
-    def _hop(self, entry: JournalEntry) -> Iterator[Problem]:
+    def _begin(self, place: _Place, paths: Sequence[str], row: Row) -> Iterator[Problem]:
+        """Open the branches of a scatter; the trunk has no hop where it waits for them."""
+        stage = row.scatters[0].branch.name if row.scatters else ""
+        for path in paths:
+            if path in self._places:
+                yield "doubled", f"began the branch {path} twice"
+            self._places[path] = _Place(stage)
+        place.branches, place.is_done = tuple(paths), True
+
+    def _check_gathered(self, place: _Place) -> Iterator[Problem]:
+        """Close the branches of a join that goes on: this flow waits for all of them."""
+        for path in place.branches:
+            if not self._places.pop(path).has_returned:
+                yield "lost", f"went on without the result of the branch {path}"
+        place.branches = ()
+
+    def _hop(self, place: _Place, entry: JournalEntry) -> Iterator[Problem]:
         role = str(entry.fields["role"])
         of_manager = role == Role.MANAGER.value
-        if role != self._stage and not of_manager:
-            yield "doubled", f"{entry.kind} by {role} while it was at {self._stage}"
-        if self._hop_done and not of_manager:
+        stage = self.flow.stages.get(place.stage)
+        if (stage is None or role != stage.role) and not of_manager:
+            yield "doubled", f"{entry.kind} by {role} while it was at {place.stage}"
+        if place.is_done and not of_manager:
             yield "doubled", f"{entry.kind} by {role} twice"
-        self._hop_done = self._hop_done or entry.kind != "retried"
+        place.is_done = place.is_done or entry.kind != "retried"
 
-    def _check_finished(self, fields: Fields) -> Iterator[Problem]:
+    def _check_finished(self, place: _Place, fields: Fields) -> Iterator[Problem]:
         self._ended = True
         outcome = fields.get("outcome")
         if outcome not in set(Outcome):
             yield "illegal", f"ended with the outcome {outcome!r}"
-        elif self._stage != FINAL and outcome != Outcome.SUPERSEDED and not _last_resort(fields):
-            yield "illegal", f"ended as {outcome} at {self._stage}, where nobody decided it"
+        elif place.stage != FINAL and outcome != Outcome.SUPERSEDED and not _last_resort(fields):
+            yield "illegal", f"ended as {outcome} at {place.stage}, where nobody decided it"
 
 
 def _last_resort(reply: Fields) -> bool:
     return reply.get("termination_reason") in {"deadline", "dead_letter"}
 
 
-def _targets(row: Row, *, limited: bool) -> set[str]:
+def _targets(row: Row, *, limited: bool, in_branch: bool) -> set[str]:
     ways = [row.go_to] if row.at_limit is None else [row.go_to, row.at_limit]
-    targets = {FINAL if isinstance(way, Final) else way.name for way in ways}
-    return {*targets, FINAL} if limited else targets
+    targets = {_name_target(way) for way in ways}
+    return {*targets, RETURN if in_branch else FINAL} if limited else targets
+
+
+def _name_target(target: Target) -> str:
+    if isinstance(target, Scatter):
+        return target.gather.name
+    if isinstance(target, Return):
+        return RETURN
+    return FINAL if isinstance(target, Final) else target.name

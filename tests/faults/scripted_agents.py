@@ -29,6 +29,7 @@ from llm.port import I, Model, ModelAnswer, O, Task, Usage
 from llm.stored_calls.stored_model import CallKey, CallStore
 from memory.errors import MemoryUnavailableError
 from tests.faults.ledger import Ledger
+from tests.support.branching_flow import ToolCall
 from tests.support.worker_harness import WRITES, Writes
 from worker.port import Handler, PrefetchesMemory
 from worker.worker import LEASE_LOST
@@ -156,6 +157,16 @@ class FollowingAgent(Agent[Reads, Writes]):
         return {**WRITES[self.role], **changes}
 
 
+async def act_as_tool(call: ToolCall) -> Any:
+    """Do in a branch what the text says: wait for a moment, fail now and then, ask for a retry."""
+    await asyncio.sleep(random.uniform(0.0, LONGEST_CALL_SECONDS))
+    if call.what == "flaky" and random.random() < FLAKY_SHARE:
+        raise ValueError("this one fails now and then")
+    if call.what == "wait" and random.random() < FLAKY_SHARE:
+        return RetryAfter(WAIT_SECONDS, "not yet")
+    return None
+
+
 class NotingHandler:
     """Runs its handler, and notes every start and what became of it."""
 
@@ -176,7 +187,7 @@ class NotingHandler:
         run = {
             "name": envelope.message_id,
             "role": self.role.value,
-            "hop": f"{envelope.process_count}.{envelope.retries}",
+            "hop": f"{envelope.branch} {envelope.process_count}.{envelope.retries}".strip(),
             "entry": delivery.entry_id,
             "count": delivery.count,
         }

@@ -6,7 +6,9 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from agents.agent import Agent
 from broker.keys import record_of
 from broker.maintenance.lease_renewer import LeaseRenewal
 from broker.redis_broker import RedisBroker
@@ -30,7 +32,9 @@ from tests.faults.scripted_agents import (
     NotingHandler,
     NotingMeter,
     NotingRenewal,
+    act_as_tool,
 )
+from tests.support.branching_flow import BRANCHING_FLOW, ToolAgent
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WRITES, FixedTexts
 from worker.agent_handler import AgentHandler, make_poison_notice
@@ -40,6 +44,7 @@ from worker.process import WorkerProcess, WorkerSpec, collect_rarely
 from worker.shutdown import stop_on_signals
 
 ALL_ROLES = (Role.MANAGER, *WRITES)
+BRANCHING_ROLES = tuple(role.value for role in (*ALL_ROLES, Role.TOOL))
 UNTIL_IT_WORKS = (signal.SIGTERM,)
 """Signals that wait until the process does its work, and can end it in an orderly way."""
 
@@ -50,6 +55,7 @@ class WorkerSettings:
 
     `takes_seconds` is how long its search blocks the loop for "block", or waits for "long".
     `plan` says where it dies or stops; with `discovers` it notes every label it passes instead.
+    `branching`: every question has branches.
     """
 
     url: str
@@ -61,6 +67,7 @@ class WorkerSettings:
     takes_seconds: float = 0.0
     grace_seconds: float = 0.5
     on_the_spot: bool = True
+    branching: bool = False
     discovers: bool = False
     plan: Plan | None = None
 
@@ -127,20 +134,24 @@ def _process(settings: WorkerSettings, ledger: Ledger, broker: RedisBroker) -> W
 
 def _handlers(settings: WorkerSettings, ledger: Ledger, meter: WorkerMeter) -> list[Handler]:
     client = connect(settings.url)
-    flow, memory = FLOWS, RedisMemory(client, shards=1, keep=KEEPS_TURNS)
-    manager = Manager(flow, memory, FixedTexts(), limits=Limits(), quality_threshold=0.7)
+    flows = {"assistant": BRANCHING_FLOW} if settings.branching else FLOWS
+    memory = RedisMemory(client, shards=1, keep=KEEPS_TURNS)
+    manager = Manager(flows, memory, FixedTexts(), limits=Limits(), quality_threshold=0.7)
     calls = RedisCallStore(client, shards=1, record_of=record_of(1))
     model = StoredModel(Bill(ledger), NotingCalls(calls, ledger), prompts=None)
     recorded = HopCalls(None)
     beside = InlineManager(manager, meter) if settings.on_the_spot else None
+    working: list[Agent[Any, Any]] = [
+        FollowingAgent(role, model, takes_seconds=settings.takes_seconds) for role in WRITES
+    ]
     agents = [
         AgentHandler(
-            FollowingAgent(role, model, takes_seconds=settings.takes_seconds),
+            agent,
             limit_seconds=settings.limit_seconds,
             recorded=recorded,
             manager=beside if Role.MANAGER.value in settings.roles else None,
         )
-        for role in WRITES
+        for agent in (*working, ToolAgent(act_as_tool))
     ]
     everybody: list[Handler] = [manager, *agents]
     return [NotingHandler(each, ledger) for each in everybody if each.role.value in settings.roles]

@@ -2,9 +2,21 @@ import pytest
 
 from envelope.role import Role
 from manager.classify import classify_done
-from manager.flow import Counter, Ending, Final, Flow, Row, Stage, StageEvent
+from manager.flow import (
+    Counter,
+    Ending,
+    Final,
+    Flow,
+    Return,
+    Row,
+    Scatter,
+    Stage,
+    StageEvent,
+    make_gather_stage,
+)
 from manager.flow_proofs import find_flow_problems
 from manager.flows import FLOWS
+from tests.support.branching_flow import BRANCHING_FLOW
 
 E = StageEvent
 ENDS = Final(Ending.ANSWER)
@@ -17,7 +29,10 @@ def make_stage(name: str, *events: StageEvent) -> Stage:
 A, B = make_stage("a"), make_stage("b")
 
 
-@pytest.mark.parametrize("flow", FLOWS.values(), ids=list(FLOWS))
+EVERY = {**FLOWS, "branching": BRANCHING_FLOW}
+
+
+@pytest.mark.parametrize("flow", EVERY.values(), ids=list(EVERY))
 def test_every_flow_is_total_reachable_counted_and_ends(flow: Flow) -> None:
     assert find_flow_problems(flow) == []
 
@@ -40,4 +55,42 @@ def test_every_flow_is_total_reachable_counted_and_ends(flow: Flow) -> None:
     ],
 )  # fmt: skip
 def test_a_broken_flow_is_named_with_its_stage(rows: list[Row], problem: str) -> None:
+    assert problem in find_flow_problems(Flow("broken", 1, rows))
+
+
+G, C = make_gather_stage("g"), make_stage("c")
+SCATTER = Scatter(C, G, lambda _payload: ())
+GATHERS = [
+    Row(G, E.GATHERED, ENDS), Row(G, E.MORE, SCATTER, Counter.WAVE, ENDS), Row(G, E.FAILED, ENDS),
+]  # fmt: skip
+RETURNS = [Row(C, E.DONE, Return()), Row(C, E.FAILED, Return())]
+BEGINS = [Row(A, E.DONE, SCATTER), Row(A, E.FAILED, ENDS)]
+
+
+def test_a_scatter_whose_branches_return_is_sound() -> None:
+    assert find_flow_problems(Flow("sound", 1, [*BEGINS, *GATHERS, *RETURNS])) == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        ([*BEGINS, *GATHERS, Row(C, E.DONE, ENDS), RETURNS[1]],
+         "c.completed ends the message in a branch"),
+        ([BEGINS[0], Row(A, E.FAILED, Return()), *GATHERS, *RETURNS],
+         "a.failed returns outside of a branch"),
+        ([*BEGINS, *GATHERS, Row(C, E.DONE, A), RETURNS[1]], "a is in the trunk and in a branch"),
+        ([*BEGINS, *GATHERS[:2], Row(G, E.FAILED, SCATTER, Counter.WAVE, ENDS), *RETURNS],
+         "g.failed scatters again although no branch can begin"),
+        ([Row(A, E.DONE, Scatter(C, B, lambda _payload: ())), BEGINS[1], *RETURNS,
+          Row(B, E.DONE, ENDS), Row(B, E.FAILED, ENDS)],
+         "a.completed scatters, and b does not gather"),
+        ([*BEGINS, *GATHERS[:1], Row(G, E.MORE, SCATTER), GATHERS[2], *RETURNS],
+         "g is on a cycle that no counter ends"),
+        ([*BEGINS, *GATHERS, Row(C, E.DONE, C, Counter.RESEARCH, C), Row(C, E.FAILED, C)],
+         "c leads to no end"),
+        ([*BEGINS, *GATHERS, Row(C, E.DONE, Scatter(C, make_gather_stage("h"), lambda _p: ())),
+          RETURNS[1]], "branches scatter more than 3 deep"),
+    ],
+)  # fmt: skip
+def test_a_broken_scatter_is_named_with_its_row(rows: list[Row], problem: str) -> None:
     assert problem in find_flow_problems(Flow("broken", 1, rows))

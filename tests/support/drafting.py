@@ -4,9 +4,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
-from envelope.draft import AnswerDraft
 from envelope.role import Role
-from envelope.sources import SourceUsed
+from envelope.sources import AnswerDraft, SourceUsed
 from tests.support.worker_harness import WRITES, WorkerHarness
 from worker.drafts import RunDrafts
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -17,6 +17,7 @@ from envelope.conversation import Pause, Preferences, Turn
 from envelope.outcome import Wrote
 from envelope.role import Role
 from gateway.desk import Desk
+from manager.flow import Flow
 from manager.flows import FLOWS
 from manager.machine import Limits
 from manager.manager import Manager
@@ -124,6 +125,8 @@ class WorkerHarness:
         self.broker = self.make_broker()
         self.memory = RedisMemory(self.client, shards=1)
         self.limits = Limits()
+        self.flows: Mapping[str, Flow] = FLOWS
+        self.further_agents: list[Agent[Any, Any]] = []
 
     def make_broker(self, **options: Any) -> RedisBroker:
         made: dict[str, Any] = {
@@ -147,7 +150,7 @@ class WorkerHarness:
 
     def manager(self, kind: type[Manager] = Manager) -> Manager:
         return kind(
-            FLOWS,
+            self.flows,
             self.memory,
             FixedTexts(),
             limits=self.limits,
@@ -164,7 +167,8 @@ class WorkerHarness:
         meter: WorkerMeter | None = None,
         grace_seconds: float = 2.0,
     ) -> WorkerProcess:
-        agents = [ScriptedAgent(role, self.script) for role in WRITES]
+        agents: list[Agent[Any, Any]] = [ScriptedAgent(role, self.script) for role in WRITES]
+        agents += self.further_agents
         manager = manager or self.manager()
         meter = meter or SilentMeter()
         beside = InlineManager(manager, meter) if on_the_spot else None

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from broker.journal_events import JournalEvent
-from broker.values import Delivery, Finish, Forward
+from broker.values import Delivery, Settlement
 from envelope.envelope import Envelope
 from envelope.role import Role
 from gateway.desk import Message
@@ -45,7 +45,7 @@ class ForgetfulManager(Manager):
         envelope: Envelope,
         remaining_seconds: float,
         journal: Sequence[JournalEvent] = (),
-    ) -> Forward | Finish:
+    ) -> Settlement:
         if envelope.payload.get("stage") == "search":
             self.asked += 1
             if self.asked == 1:

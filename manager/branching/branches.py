@@ -1,0 +1,275 @@
+"""Begins the branches of a scatter, ends a branch with its result, and merges the results."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pydantic import JsonValue
+
+from broker.journal_events import JournalEvent
+from broker.keys import stream_key
+from broker.values import BranchSend, Fields, FrameSend, ReturnResult
+from envelope.envelope import Envelope
+from envelope.merging import merge_writes
+from envelope.payload import CATALOGUE, MERGE_RULES
+from envelope.role import Role
+from manager.branching.result_size import bound_result
+from manager.branching.usage_sum import add_usages
+from manager.contract import write_payload
+from manager.flow import BranchItem, Flow, Return, Scatter, Stage, StageEvent, Writes
+
+MOST_BRANCHES = 256
+"""The most branches of one scatter; more of them are refused."""
+TIME_SHARE = 0.75
+"""The share of the remaining time after which branches go on with the results so far."""
+_COMPLETED, _FAILED, _RUNNING, _MISSING = "completed", "failed", "running", "missing"
+_NOT_INHERITED = frozenset({"stage", "attempt", "counters"})
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """The branches that begin now, those that wait for them, and those that cannot begin."""
+
+    begin: tuple[BranchItem, ...]
+    waiting: tuple[BranchItem, ...]
+    refused: tuple[dict[str, JsonValue], ...]
+
+
+NONE = Branches((), (), ())
+
+
+def select_branches(items: Sequence[BranchItem], completed: Iterable[str] = ()) -> Branches:
+    """Return which items can begin after those with the keys in `completed`.
+
+    An item waits for the items that it depends on. It is refused if one of them failed or does not
+    exist, if they depend on each other in a circle, if its key is taken, or if there are too many.
+    """
+    refused: list[dict[str, JsonValue]] = []
+    known: dict[str, BranchItem] = {}
+    for item in items:
+        reason = "duplicate_key" if item.key in known else "too_many_branches"
+        if item.key in known or len(known) >= MOST_BRANCHES:
+            refused.append(_describe_failure(item.key, reason))
+        else:
+            known[item.key] = item
+    done = set(completed)
+    while lost := [one for one in known.values() if not known.keys() | done >= {*one.depends_on}]:
+        for item in lost:
+            refused.append(_describe_failure(item.key, "dependency_failed"))
+            del known[item.key]
+    ready = [item for item in known.values() if done.issuperset(item.depends_on)]
+    waiting = [item for item in known.values() if not done.issuperset(item.depends_on)]
+    if not ready:
+        refused += [_describe_failure(item.key, "cyclic_dependency") for item in waiting]
+        waiting = []
+    ready.sort(key=lambda item: -item.priority)
+    return Branches(tuple(ready), tuple(waiting), tuple(refused))
+
+
+def select_next_branches(envelope: Envelope) -> Branches:
+    """Return which of the branches that wait can begin now."""
+    waiting = envelope.payload.get("waiting_branches")
+    items = [_parse_item(each) for each in (waiting if isinstance(waiting, list) else ())]
+    return select_branches(items, _list_completed(_list_branches(envelope)))
+
+
+def make_branches(
+    envelope: Envelope, flow: Flow, scatter: Scatter, chosen: Branches, *, shard: int, is_wave: bool
+) -> tuple[Envelope, str, list[BranchSend]]:
+    """Return the envelope that waits for the branches, the name of their join, and their frames.
+
+    A wave continues the scatter before it: the results of both are reported together.
+    """
+    made = envelope.payload.get("branches_made")
+    made = made if isinstance(made, int) else 0
+    stem = f"{envelope.branch}/" if envelope.branch else ""
+    visible = find_visible(flow, scatter.branch)
+    inherited = {name: envelope.payload[name] for name in visible if name in envelope.payload}
+    role = scatter.branch.role.value
+    running: list[Fields] = []
+    sends: list[BranchSend] = []
+    for number, item in enumerate(chosen.begin, made + 1):
+        path = f"{stem}{role[0]}{number}"
+        running.append({"branch": path, "key": item.key, "status": _RUNNING})
+        payload = write_payload(
+            inherited, {**item.adds, "stage": scatter.branch.name, "attempt": 0}
+        )
+        branch = envelope.with_branch(path, payload).replace(
+            gathered=None,
+            sender_role=Role.MANAGER.value,
+            target_role=role,
+            target_list=stream_key(role, shard),
+        )
+        sends.append(BranchSend(role, decoded=branch, path=path))
+    before: list[Fields] = _list_branches(envelope) if is_wave else []
+    changes: dict[str, JsonValue] = {
+        "branches": [*before, *running, *chosen.refused],
+        "branches_made": made + len(sends),
+        "waiting_branches": [_encode_item(item) for item in chosen.waiting],
+    }
+    parent = envelope.replace(payload=write_payload(envelope.payload, changes))
+    return parent, f"{envelope.branch}#{made}", sends
+
+
+def note_refused(envelope: Envelope, refused: Sequence[dict[str, JsonValue]]) -> Envelope:
+    """Return the envelope with branches none of which can begin."""
+    changes: dict[str, JsonValue] = {"branches": [*_list_branches(envelope), *refused]}
+    return envelope.replace(payload=write_payload(envelope.payload, changes))
+
+
+def gather_results(envelope: Envelope) -> tuple[Envelope, StageEvent]:
+    """Return the envelope with the results of its branches, and the event of the stage.
+
+    Results are merged in the order of the plan, by the rules of the catalogue. Missing ones are
+    named. Hops and model calls are added up; of the time, that of the slowest branch counts.
+    """
+    found = envelope.gathered if envelope.gathered is not None else {}
+    payload, branches = dict(envelope.payload), _list_branches(envelope)
+    hops, seconds = envelope.process_count, 0.0
+    for branch in branches:
+        if branch.get("status") != _RUNNING:
+            continue
+        result = found.get(str(branch["branch"]))
+        if not isinstance(result, dict):
+            branch |= {"status": _MISSING}
+            continue
+        status = _COMPLETED if result.get("status") == _COMPLETED else _FAILED
+        branch |= {"status": status, **_find_reason(result)}
+        writes = result.get("writes")
+        if isinstance(writes, dict):
+            payload = merge_writes(payload, writes, MERGE_RULES)
+        hops += int(_number(result.get("hops")))
+        seconds = max(seconds, _number(result.get("seconds")))
+        payload = _add_usage(payload, result.get("model_usage"))
+    payload["branches"] = list(branches)
+    gathered = envelope.replace(
+        payload=payload,
+        gathered=None,
+        process_count=hops,
+        total_processing_time=envelope.total_processing_time + seconds,
+    )
+    return gathered, _find_event(gathered, branches)
+
+
+def make_return(
+    envelope: Envelope,
+    flow: Flow,
+    action: Return,
+    event: StageEvent,
+    reason: str,
+    journal: Sequence[JournalEvent],
+) -> ReturnResult:
+    """Return the settlement that ends a branch with its result; `reason`: why it ended early."""
+    is_good = event is not StageEvent.FAILED and not reason
+    hop = envelope.hop
+    why = reason or (hop.reason if hop is not None else "")
+    payload = envelope.payload
+    result: Fields = {
+        "status": _COMPLETED if is_good else _FAILED,
+        "writes": {name: payload[name] for name in action.attributes if name in payload},
+        "hops": envelope.process_count,
+        "seconds": round(envelope.total_processing_time, 4),
+    }
+    if why:
+        result["reason"] = why
+    if "model_usage" in payload:
+        result["model_usage"] = payload["model_usage"]
+    return ReturnResult(bound_result(result), is_good, list_join_roles(flow), journal)
+
+
+def make_gather_send(envelope: Envelope, scatter: Scatter, shard: int) -> FrameSend:
+    """Return the frame that goes on with the results."""
+    role = Role.MANAGER.value
+    changes: dict[str, JsonValue] = {"stage": scatter.gather.name}
+    waits = envelope.replace(
+        payload=write_payload(envelope.payload, changes),
+        hop=None,
+        gathered=None,
+        retries=0,
+        sender_role=role,
+        target_role=role,
+        target_list=stream_key(role, shard),
+    )
+    return FrameSend(role, decoded=waits)
+
+
+@lru_cache(64)
+def find_visible(flow: Flow, branch: Stage) -> frozenset[str]:
+    """Return the attributes that a branch inherits: those that its roles read.
+
+    It does not inherit what it returns: a result would meet itself.
+    """
+    stages = flow.find_branch_stages(branch)
+    roles = {stage.role for stage in stages} - {Role.MANAGER}
+    returned = {
+        name
+        for row in flow.rows
+        if row.after in stages
+        for target in (row.go_to, row.at_limit)
+        if isinstance(target, Return)
+        for name in target.attributes
+    }
+    read = {each.name for each in CATALOGUE if not each.is_system and roles & {*each.read_by}}
+    return frozenset(read - returned - _NOT_INHERITED)
+
+
+@lru_cache(64)
+def list_join_roles(flow: Flow) -> tuple[str, ...]:
+    """Return the roles to which the joins of a flow may send."""
+    scatters = (scatter for row in flow.rows for scatter in row.scatters)
+    return tuple(sorted({Role.MANAGER.value, *(each.branch.role.value for each in scatters)}))
+
+
+def _find_event(envelope: Envelope, branches: Sequence[Fields]) -> StageEvent:
+    if select_next_branches(envelope).begin:
+        return StageEvent.MORE
+    return StageEvent.GATHERED if _list_completed(branches) else StageEvent.FAILED
+
+
+def _list_branches(envelope: Envelope) -> list[Fields]:
+    found = envelope.payload.get("branches")
+    return [{**each} for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def _list_completed(branches: Sequence[Fields]) -> list[str]:
+    return [str(each["key"]) for each in branches if each.get("status") == _COMPLETED]
+
+
+def _describe_failure(key: str, reason: str) -> dict[str, JsonValue]:
+    return {"branch": "", "key": key, "status": _FAILED, "reason": reason}
+
+
+def _find_reason(result: Fields) -> Fields:
+    reason = result.get("reason")
+    return {"reason": reason} if reason else {}
+
+
+def _encode_item(item: BranchItem) -> Fields:
+    return {
+        "key": item.key,
+        "adds": dict(item.adds),
+        "depends_on": list(item.depends_on),
+        "priority": item.priority,
+    }
+
+
+def _parse_item(found: JsonValue) -> BranchItem:
+    fields: Writes = found if isinstance(found, dict) else {}
+    adds, depends_on = fields.get("adds"), fields.get("depends_on")
+    return BranchItem(
+        str(fields.get("key")),
+        adds if isinstance(adds, dict) else {},
+        tuple(str(key) for key in (depends_on if isinstance(depends_on, list) else ())),
+        int(_number(fields.get("priority"))),
+    )
+
+
+def _add_usage(payload: dict[str, JsonValue], usage: JsonValue) -> dict[str, JsonValue]:
+    if not isinstance(usage, dict):
+        return payload
+    before = payload.get("model_usage")
+    return {**payload, "model_usage": add_usages(before if isinstance(before, dict) else {}, usage)}
+
+
+def _number(value: JsonValue) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0

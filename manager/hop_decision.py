@@ -1,0 +1,73 @@
+"""Holds the decision for one hop, and writes its event of the journal."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from broker.journal_events import EncodedEvent, JournalEvent
+from broker.values import Delivery, Fields
+from envelope.encoding import to_json
+from envelope.envelope import Envelope
+from manager.branching.branches import NONE, Branches, note_refused
+from manager.flow import Flow, Scatter, Stage, StageEvent
+from manager.machine import Decision
+
+READ_CHARACTERS = 200
+"""The journal entry of a decision omits longer values; the hop that wrote them recorded them."""
+
+
+@dataclass(slots=True)
+class HopDecision:
+    """The decision for one hop; `journal` has the events before it."""
+
+    delivery: Delivery
+    envelope: Envelope
+    flow: Flow
+    stage: Stage
+    did: StageEvent
+    decision: Decision
+    journal: Sequence[JournalEvent]
+    chosen: Branches = NONE
+
+    def skip_branches(self, decide: Callable[[Stage, StageEvent], Decision]) -> None:
+        """Go on at the stage that gathers as if every branch had failed: none can begin."""
+        action = self.decision.actions[0]
+        if isinstance(action, Scatter):
+            self.envelope = note_refused(self.envelope, self.chosen.refused)
+            self.stage, self.did = action.gather, StageEvent.FAILED
+            self.decision = decide(self.stage, self.did)
+
+    def encode_events(self, target: str, more: Fields | None = None) -> Sequence[JournalEvent]:
+        """Return the journal of the settlement that leads to `target`."""
+        return (*self.journal, self._encode_routing(target, more))
+
+    def _encode_routing(self, target: str, more: Fields | None) -> EncodedEvent:
+        decision, hop, payload = self.decision, self.envelope.hop, self.envelope.payload
+        wrote = hop.wrote if hop is not None else ()
+        read: Fields = {
+            name: payload[name] for name in wrote if name in payload and _is_short(payload[name])
+        }
+        fields: Fields = {
+            "row": decision.row,
+            "stage": str(self.stage),
+            "event": str(self.did),
+            "result": read,
+            "target": target,
+            "counters": dict(decision.counters),
+        }
+        if hop is not None and hop.reason:
+            fields["reason"] = hop.reason
+        if decision.termination_reason:
+            fields["termination_reason"] = decision.termination_reason
+        if self.envelope.branch:
+            fields["branch"] = self.envelope.branch
+        if more is not None:
+            fields |= more
+        return EncodedEvent("routed", to_json(fields))
+
+
+def _is_short(value: JsonValue) -> bool:
+    if isinstance(value, str):
+        return len(value) <= READ_CHARACTERS
+    return not isinstance(value, (list, dict)) or len(str(value)) <= READ_CHARACTERS

@@ -1,0 +1,119 @@
+"""Questions with branches, on all workers of one process."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from broker.keys import question_keys
+from envelope.outcome import GaveUp
+from gateway.desk import Message
+from manager.flow import Join
+from tests.faults.journal_checker import problems
+from tests.support.branching_flow import ToolAgent, ToolCall, make_flow
+from tests.support.worker_harness import WorkerHarness
+
+MESSAGE = Message("How do I add a rule?", "c1", "m1")
+
+
+def prepare(harness: WorkerHarness, tool: ToolAgent, join: Join | None = None) -> None:
+    """Let every question branch."""
+    harness.flows = {"assistant": make_flow() if join is None else make_flow(join)}
+    harness.further_agents = [tool]
+
+
+async def read_journal(harness: WorkerHarness) -> list[Any]:
+    return list(await harness.broker.replies.read_journal(harness.desk().question(MESSAGE)))
+
+
+@pytest.mark.parametrize("on_the_spot", [True, False])
+async def test_a_question_is_answered_from_the_results_of_its_branches(
+    harness: WorkerHarness, on_the_spot: bool
+) -> None:
+    tool = ToolAgent()
+    prepare(harness, tool)
+
+    async with harness.open(on_the_spot=on_the_spot) as desk:
+        reply = await desk.ask(MESSAGE)
+
+    assert reply["outcome"] == "answered"
+    assert reply["hops"] == 9, "four before the scatter, three in branches, two after them"
+    assert sorted(tool.ran) == ["call_1", "call_2", "call_3"]
+    assert tool.ran[-1] == "call_3", "it depends on the first"
+    journal = await read_journal(harness)
+    assert list(problems(journal)) == []
+    began = [entry.fields["branches"] for entry in journal if "branches" in entry.fields]
+    assert began == [["t1", "t2"], ["t3"]]
+    assert not await harness.client.exists(question_keys(desk.question(MESSAGE), 0).frames)
+
+
+async def test_a_branch_that_fails_neither_ends_the_question_nor_the_other_branches(
+    harness: WorkerHarness,
+) -> None:
+    async def act(call: ToolCall) -> Any:
+        if call.number == 2:
+            raise ValueError("this tool is broken")
+        return None
+
+    tool = ToolAgent(act)
+    prepare(harness, tool)
+
+    async with harness.open() as desk:
+        reply = await desk.ask(MESSAGE)
+
+    assert reply["outcome"] == "answered"
+    assert tool.ran.count("call_2") == 3, "it is tried again like any hop"
+    assert tool.ran.count("call_1") == tool.ran.count("call_3") == 1
+    assert list(problems(await read_journal(harness))) == []
+
+
+async def test_a_question_all_of_whose_branches_fail_ends_with_an_apology(
+    harness: WorkerHarness,
+) -> None:
+    async def act(_call: ToolCall) -> Any:
+        return GaveUp("nothing to be had")
+
+    prepare(harness, ToolAgent(act))
+
+    async with harness.open() as desk:
+        reply = await desk.ask(MESSAGE)
+
+    assert (reply["outcome"], reply["termination_reason"]) == ("failed", "act_failed")
+
+
+async def test_a_branch_that_hangs_does_not_hold_the_join_past_its_deadline(
+    harness: WorkerHarness,
+) -> None:
+    async def act(call: ToolCall) -> Any:
+        if call.number == 2:
+            await asyncio.Event().wait()
+        return None
+
+    prepare(harness, ToolAgent(act), Join(seconds=0.3))
+
+    async with harness.open() as desk:
+        reply = await desk.ask(MESSAGE)
+
+    assert reply["outcome"] == "answered"
+
+
+async def test_enough_branches_go_on_and_the_others_are_cancelled(harness: WorkerHarness) -> None:
+    cancelled = asyncio.Event()
+
+    async def act(call: ToolCall) -> Any:
+        if call.number == 2:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                cancelled.set()
+        return None
+
+    harness.lease_seconds = 0.3
+    prepare(harness, ToolAgent(act), Join(at_least=1))
+
+    async with harness.open() as desk:
+        reply = await desk.ask(MESSAGE)
+        async with asyncio.timeout(5):
+            await cancelled.wait()
+
+    assert reply["outcome"] == "answered"
