@@ -29,8 +29,10 @@
 | rd:push:<channel>:duty:<what>              | str  | gateway | gateway | seconds  |
 | rd:cache:<tenant>/<assistant>:<hash>       | str  | agents  | agents  | ttl      |
 | rd:limit:<model>                           | hash | agents  | agents  | ttl      |
+| rd:{shard}:budget:<question>               | hash | agents  | agents  | ttl (2)  |
+| rd:budget:<tenant>:<day>                   | hash | agents  | agents  | two days |
 
-(1) Minutes, until the first question of the session.
+(1) Minutes, until the first question of the session. (2) An hour; only numbers.
 
 `gateway` includes the chat channels. `calls` has the paid model calls of the running message, so
 that a redelivered envelope finds them; the end of the message deletes it. `shared` has model
@@ -151,3 +153,14 @@ def push_conversation_key(channel: str, question: Question, *parts: str) -> str:
 def limit_key(model: str) -> str:
     """Return the key of a model's token buckets."""
     return f"rd:limit:{in_key(model)}"
+
+
+def question_budget_key(question: Question, shards: int) -> str:
+    """Return the key of the amounts that a question has used; it is in its conversation's slot."""
+    name = "/".join(in_key(part) for part in (*question.conversation, question.message_id))
+    return f"rd:{shard_tag(shard_of(question.conversation, shards))}:budget:{name}"
+
+
+def tenant_budget_key(tenant: str, day: str) -> str:
+    """Return the key of the amounts that a tenant has used on a day (ISO date)."""
+    return f"rd:budget:{in_key(tenant)}:{in_key(day)}"
