@@ -84,7 +84,7 @@ def events_of(
     match entry.kind:
         case "accepted":
             yield Event(f"{entry.id}.0", "accepted", _names(question))
-        case "routed" if entry.fields.get("target") != "final":
+        case "routed" if entry.fields.get("target") != "final" and "branch" not in entry.fields:
             yield Event(f"{entry.id}.0", "stage", _stage(entry.fields))
         case "finished":
             yield from answer_events(entry.id, shows(entry.fields, language))

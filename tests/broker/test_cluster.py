@@ -4,7 +4,7 @@ import pytest
 
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
-from broker.values import Bury, Retry
+from broker.values import BranchSend, Bury, FrameSend, Retry, ReturnResult, ScatterBranches
 from envelope.memory_write import Append
 from tests.support.broker_harness import (
     LAST_RESORT,
@@ -57,10 +57,32 @@ async def test_every_script_stays_in_the_slot_of_its_shard(harness: BrokerHarnes
     assert await harness.broker.replies.read_reply(question("m2")) == LAST_RESORT
     assert await harness.due_reply(question("m3")) == LAST_RESORT
     assert not await harness.broker.producer.cancel(question("m1"), forget=True)
+    await _branch(harness)
     await harness.broker.consumer.leave("search", "w1")
     assert len(await harness.results(shard=delivery.shard)) == 2
     chat = harness.broker.result_list("chat", "w1")
     assert len(await chat.take(slots=9, block_seconds=0.0)) == 2
+
+
+async def _branch(harness: BrokerHarness) -> None:
+    """Scatter, return one of two branches, and let the join end at its deadline."""
+    await harness.submit(question("m4"))
+    sends = tuple(BranchSend("search", b"frame", path=path) for path in ("t1", "t2", "t3"))
+    gather = FrameSend("manager", b"goes on")
+    await harness.settle(await harness.take(), ScatterBranches("#0", gather, sends, 3, 2, 0.05))
+    first, second = await harness.take_all("search")
+    first.branch, second.branch = "t1", "t2"
+    await harness.settle(first, ReturnResult({}, True, ("manager", "search")))
+    assert await harness.broker.consumer.renew([second]) == []
+
+    async def gathered() -> Any:
+        await harness.broker.maintenance.scheduler.send_due()
+        return await harness.take_all()
+
+    (goes_on,) = await wait_until(gathered)
+    assert goes_on.gathered == b'{"t1":{}}'
+    assert len(await harness.broker.consumer.renew([second])) == 1
+    await harness.settle(goes_on, finish())
 
 
 async def test_conversations_are_forgotten_in_whichever_slot_they_are(

@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 
 from broker.keys import question_keys
+from broker.values import Delivery, Settlement
+from envelope.envelope import Envelope
 from envelope.outcome import GaveUp
 from gateway.desk import Message
 from manager.flow import Join
+from manager.manager import Manager
 from tests.faults.journal_checker import problems
 from tests.support.branching_flow import ToolAgent, ToolCall, make_flow
 from tests.support.worker_harness import WorkerHarness
@@ -45,6 +48,33 @@ async def test_a_question_is_answered_from_the_results_of_its_branches(
     began = [entry.fields["branches"] for entry in journal if "branches" in entry.fields]
     assert began == [["t1", "t2"], ["t3"]]
     assert not await harness.client.exists(question_keys(desk.question(MESSAGE), 0).frames)
+
+
+class ForgetfulManager(Manager):
+    """A manager that cannot decide with the results of branches, the first time it is asked."""
+
+    asked = 0
+
+    async def decide(self, delivery: Delivery, envelope: Envelope, *more: Any) -> Settlement:
+        if envelope.gathered is not None:
+            self.asked += 1
+            if self.asked == 1:
+                raise RuntimeError("lost the results")
+        return await super().decide(delivery, envelope, *more)
+
+
+async def test_results_that_a_manager_could_not_use_are_there_when_it_tries_again(
+    harness: WorkerHarness,
+) -> None:
+    tool = ToolAgent()
+    prepare(harness, tool)
+
+    async with harness.open(manager=harness.manager(ForgetfulManager)) as desk:
+        reply = await desk.ask(MESSAGE)
+
+    assert reply["outcome"] == "answered"
+    assert len(tool.ran) == 3
+    assert "retried" in [entry.kind for entry in await read_journal(harness)]
 
 
 async def test_a_branch_that_fails_neither_ends_the_question_nor_the_other_branches(
