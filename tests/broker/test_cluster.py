@@ -69,7 +69,8 @@ async def _branch(harness: BrokerHarness) -> None:
     await harness.submit(question("m4"))
     sends = tuple(BranchSend("search", b"frame", path=path) for path in ("t1", "t2", "t3"))
     gather = FrameSend("manager", b"goes on")
-    await harness.settle(await harness.take(), ScatterBranches("#0", gather, sends, 3, 2, 0.05))
+    (*_, entry) = await harness.take_all()
+    await harness.settle(entry, ScatterBranches("#0", gather, sends, 3, 2, 0.05))
     first, second = await harness.take_all("search")
     first.branch, second.branch = "t1", "t2"
     await harness.settle(first, ReturnResult({}, True, ("manager", "search")))
