@@ -1,27 +1,19 @@
 """Attacks over HTTP on a real index: people of one key, with and without the token of a group."""
 
-import asyncio
 import base64
 import json
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import jwt
 import pytest
-from fakeredis import FakeServer
 
-from broker.embedded.endpoint import Endpoint
-from deploy.assembly.gateways.http_gateway import StoredKeys, open_http_app
-from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
-from deploy.assembly.runtime import ROLES, connect_runtime, run_workers
-from gateway.api_keys import Key, make_key
 from knowledge.embedding import Embedder
 from tests.support.app_harness import settings_of
+from tests.support.http_desk import HttpDesk, open_http_desk
 from tests.support.restricted_documents import AMOUNT, SITE
 
 pytestmark = pytest.mark.slow
@@ -31,13 +23,8 @@ MESSAGES = "/v1/conversations/c1/messages"
 COMPLETIONS = "/v1/chat/completions"
 
 
-@dataclass
-class PersonClient:
+class PersonClient(HttpDesk):
     """A server over an index with hidden pages, and the key that everybody in the test uses."""
-
-    http: httpx.AsyncClient
-    keys: StoredKeys
-    key: Key
 
     async def send(self, path: str, body: dict[str, Any], *groups: str) -> httpx.Response:
         """Send a request as a person of these groups."""
@@ -53,26 +40,8 @@ class PersonClient:
 @pytest.fixture
 async def desk(restricted: Path, embedder: Embedder) -> AsyncIterator[PersonClient]:
     settings = settings_of(restricted, require_keys=True)
-    endpoint = Endpoint(url="", durable=False, played=FakeServer())
-    key, token = make_key("secret", tenant=settings.tenant, person_groups=("board", "hr"))
-    async with AsyncExitStack() as stack:
-        index = await open_index(settings, embedder)
-        stack.push_async_callback(index.close)
-        knowledge = Knowledge(index, embedder, make_searcher(settings, index, embedder))
-        connected = await stack.enter_async_context(connect_runtime(settings, endpoint=endpoint))
-        runtime = replace(connected, knowledge=knowledge)
-        await stack.enter_async_context(run_workers(runtime, ROLES, knowledge))
-        client = endpoint.client()
-        stack.push_async_callback(client.aclose)
-        keys = StoredKeys(client)
-        await keys.put(key)
-        app = await stack.enter_async_context(open_http_app(runtime, asyncio.Event()))
-        http = httpx.AsyncClient(
-            transport=httpx.ASGITransport(app=app),
-            base_url="http://desk.test",
-            headers={"Authorization": f"Bearer {token}"},
-        )
-        yield PersonClient(await stack.enter_async_context(http), keys, key)
+    async with open_http_desk(settings, embedder, person_groups=("board", "hr")) as opened:
+        yield PersonClient(opened.http, opened.keys, opened.key)
 
 
 def rewrite(link: str, **changes: Any) -> str:
