@@ -21,8 +21,8 @@ class ChatSettings(BaseModel):
     )
     chat_groups_file: Path | None = Field(
         None,
-        description="TOML file with the groups of people and of channels in Slack and Telegram; "
-        "unset: chats read public documents only",
+        description="TOML file with the groups of people, of user groups (Slack) and of channels "
+        "in Slack and Telegram; unset: chats read public documents only",
     )
     slack_bot_token: SecretStr | None = Field(
         None, description="token of the Slack app, `xoxb-...`"

@@ -159,7 +159,9 @@ CATALOGUE: tuple[Attribute, ...] = (
               (Role.SEARCH,), MANAGER),
     Attribute("search_error", str, "the reason if the search failed", (Role.SEARCH,), MANAGER),
     Attribute("tried_chunks", tuple[str, ...], "chunks that the context holds", (Role.SEARCH,), (Role.SEARCH,)),
-    Attribute("augmented_prompt", str, "sources and question; `{{search_context}}` is the placeholder of the context",
+    Attribute("augmented_prompt", str, "sources and question as one text, for the trace; `{{search_context}}` is the placeholder of the "
+              "context. No agent reads it: in one text a page could imitate a source or the question, so that the response agent "
+              "builds its prompt from `source_references` and `search_context`, each source in a separate fence",
               (Role.AUGMENTATION,), NOBODY),
     Attribute("source_references", tuple[SourceReference, ...], "sources that an answer may cite", (Role.AUGMENTATION,),
               (Role.RESPONSE, Role.QUALITY)),

@@ -138,6 +138,7 @@ class Manager:
             remembered = await self._memory.recall(delivery.question)
         groups = envelope.groups
         turns = (turn for turn in remembered.history if has_all(turn.groups or (), groups))
+        earlier = (line for line in remembered.summary if has_all(line.groups, groups))
         pause = remembered.pause
         changes: dict[str, JsonValue] = {
             "history": [_json(turn) for turn in turns],
@@ -148,7 +149,7 @@ class Manager:
         if not has_all(_groups_of(asked), groups):
             changes["open_pause"] = None
         changes |= {
-            "history_summary": remembered.summary,
+            "history_summary": "\n".join(to_json(line.text).decode() for line in earlier),
             "history_kept": remembered.kept,
             "preferences": _json(remembered.preferences),
             "statistics": dict(remembered.statistics),
@@ -260,7 +261,7 @@ class Manager:
             kept=_whole(envelope.payload.get("history_kept")),
             added=len(ended.turns),
         )
-        return replace(ended, dropped=dropped) if dropped else ended
+        return replace(ended, dropped=dropped) if dropped.turns else ended
 
 
 def _with_merged(envelope: Envelope, delivery: Delivery) -> Envelope:

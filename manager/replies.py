@@ -111,7 +111,6 @@ def remember(envelope: Envelope, reply: Reply) -> Ended:
         return Ended(pause=pause, brief=True)
     return Ended(
         turns=_turns(envelope, reply) if outcome is not Outcome.FAILED else (),
-        summary=str(payload.get("history_summary") or ""),
         preferences=_make_preferences(payload),
         pause=pause,
         close_pause=payload.get("open_pause") is not None and outcome is not Outcome.FAILED,

@@ -12,7 +12,7 @@ from envelope.memory_write import Append, Delete, Increment, MemoryWrite, SetFie
 from envelope.question import Question
 from memory.errors import MemoryUnavailableError
 from memory.key_names import ConversationKeys, conversation_keys
-from memory.port import Ended, Remembered
+from memory.port import Ended, Overflow, Remembered, SummaryLine
 from memory.snapshot import name_found, read, reading
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class RedisMemory:
         known = name_found(found)
         return Remembered(
             history=tuple(Turn.model_validate_json(turn) for turn in known.turns),
-            summary=known.summary.get("text", ""),
+            summary=_decode_summary(known.summary.get("text", "")),
             kept=known.kept,
             preferences=Preferences(
                 language=known.preferences.get("language") or None,
@@ -70,15 +70,19 @@ class RedisMemory:
             statistics={name: float(value) for name, value in known.statistics.items()},
         )
 
-    async def overflowing(self, question: Question, *, kept: int, added: int) -> tuple[Turn, ...]:
+    async def overflowing(self, question: Question, *, kept: int, added: int) -> Overflow:
         surplus = kept + added - self._keep
         if surplus <= 0:
-            return ()
+            return Overflow()
         keys = conversation_keys(question, self._shards)
         pipeline = self._client.pipeline(transaction=False)
         pipeline.lrange(keys.history, 0, surplus - 1)
-        [turns] = await self._execute(pipeline)
-        return tuple(Turn.model_validate_json(turn) for turn in turns)
+        pipeline.hget(keys.summary, "text")
+        turns, summary = await self._execute(pipeline)
+        return Overflow(
+            tuple(Turn.model_validate_json(turn) for turn in turns),
+            _decode_summary(summary.decode() if summary else ""),
+        )
 
     def writes(self, question: Question, ended: Ended) -> tuple[MemoryWrite, ...]:
         keys = conversation_keys(question, self._shards)
@@ -114,9 +118,9 @@ def _history(
         keep=keep,
         ttl_seconds=ttl_seconds,
     )
-    if not ended.dropped:
+    if not ended.dropped.turns:
         return (append,)
-    fields = {"text": _summary(ended.summary, ended.dropped)}
+    fields = {"text": _encode_summary(ended.dropped)}
     return (append, SetFields(key=keys.summary, fields=fields, ttl_seconds=ttl_seconds))
 
 
@@ -146,8 +150,39 @@ def _forget_history(keys: ConversationKeys) -> tuple[MemoryWrite, ...]:
     return tuple(Delete(key=key) for key in words)
 
 
-def _summary(before: str, dropped: tuple[Turn, ...]) -> str:
+def _decode_summary(text: str) -> tuple[SummaryLine, ...]:
+    """Return the lines of a stored summary; earlier versions cut the first one anywhere."""
+    lines = (_decode_line(line) for line in text.split("\n") if line)
+    return tuple(line for line in lines if line is not None)
+
+
+def _decode_line(line: str) -> SummaryLine | None:
+    try:
+        stored = json.loads(line)
+    except ValueError:
+        return None
+    if isinstance(stored, str):
+        return SummaryLine(stored)
+    return SummaryLine(str(stored["text"]), tuple(map(str, stored["groups"])))
+
+
+def _encode_summary(dropped: Overflow) -> str:
     """Return the summary with the beginning of each dropped user turn, newest last."""
-    heads = [turn.text[:QUESTION_CHARACTERS] for turn in dropped if turn.speaker == "user"]
-    lines = [*before.splitlines(), *(json.dumps(head, ensure_ascii=False) for head in heads)]
-    return "\n".join(lines)[-SUMMARY_CHARACTERS:]
+    lines = [
+        *dropped.summary,
+        *(
+            SummaryLine(turn.text[:QUESTION_CHARACTERS], turn.groups or ())
+            for turn in dropped.turns
+            if turn.speaker == "user"
+        ),
+    ]
+    encoded: list[str] = []
+    room = SUMMARY_CHARACTERS
+    for line in reversed(lines):
+        # A line without groups is stored as earlier versions read it.
+        stored = {"text": line.text, "groups": line.groups} if line.groups else line.text
+        encoded.insert(0, json.dumps(stored, ensure_ascii=False))
+        room -= len(encoded[0]) + 1
+        if room < 0:
+            return "\n".join(encoded[1:])
+    return "\n".join(encoded)

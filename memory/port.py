@@ -10,11 +10,27 @@ from envelope.question import Question
 
 
 @dataclass(frozen=True, slots=True)
+class SummaryLine:
+    """The beginning of an earlier user turn; nobody reads it without all of its `groups`."""
+
+    text: str
+    groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Overflow:
+    """The turns that leave the history, and the summary that they extend; both oldest first."""
+
+    turns: tuple[Turn, ...] = ()
+    summary: tuple[SummaryLine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Remembered:
     """The memory of a conversation; `kept` is the number of stored turns."""
 
     history: tuple[Turn, ...] = ()
-    summary: str = ""
+    summary: tuple[SummaryLine, ...] = ()
     kept: int = 0
     preferences: Preferences = field(default_factory=Preferences)
     pause: Pause | None = None
@@ -25,13 +41,12 @@ class Remembered:
 class Ended:
     """The changes that the end of a message makes; None leaves a value unchanged.
 
-    `dropped` are the turns that leave the history; they extend `summary`, which is the previous
-    summary. `brief`: the client stores the conversation, so the changes expire after a day.
+    `dropped` are the turns that leave the history. `brief`: the client stores the conversation, so
+    the changes expire after a day.
     """
 
     turns: tuple[Turn, ...] = ()
-    dropped: tuple[Turn, ...] = ()
-    summary: str = ""
+    dropped: Overflow = Overflow()
     preferences: Preferences | None = None
     pause: Pause | None = None
     close_pause: bool = False
@@ -55,7 +70,7 @@ class Memory(Protocol):
         """Return the result of `recall` from the values that were found for `reads`."""
         ...
 
-    async def overflowing(self, question: Question, *, kept: int, added: int) -> tuple[Turn, ...]:
+    async def overflowing(self, question: Question, *, kept: int, added: int) -> Overflow:
         """Return the stored turns that leave the history if `added` turns follow `kept` ones."""
         ...
 

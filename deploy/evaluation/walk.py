@@ -25,7 +25,7 @@ from llm.port import Model
 from manager.flows import FLOWS
 from manager.machine import Limits
 from manager.manager import Manager
-from memory.port import Ended, Remembered
+from memory.port import Ended, Overflow, Remembered
 from worker.agent_handler import AgentHandler
 
 _LONG_SECONDS = 600.0
@@ -101,8 +101,8 @@ class _FixedHistory:
     def parse_recall(self, found: MemoryFound) -> Remembered:
         return Remembered(history=self._history, kept=len(self._history))
 
-    async def overflowing(self, question: Question, *, kept: int, added: int) -> tuple[Turn, ...]:
-        return ()
+    async def overflowing(self, question: Question, *, kept: int, added: int) -> Overflow:
+        return Overflow()
 
     def writes(self, question: Question, ended: Ended) -> tuple[MemoryWrite, ...]:
         return ()

@@ -37,12 +37,14 @@ RATES = {
     "chat.delete": Rate(38, at_once=10),
     "chat.postEphemeral": Rate(80, at_once=15),
     "users.info": Rate(80, at_once=15),
+    "usergroups.users.list": Rate(9, at_once=10),
     "reactions.add": Rate(14, at_once=5),
     "reactions.remove": Rate(14, at_once=5),
 }
 """Rates below Slack's limits for an app in one workspace: one message per second and channel; per
 minute 100 calls of a method of tier 4 (ephemeral messages, users), 50 of tier 3 (edits, deletions),
-20 of tier 2 (removing reactions). Reactions are added no faster than they can be removed."""
+20 of tier 2 (removing reactions, members of user groups). Reactions are added no faster than they
+can be removed."""
 
 DRAFT_LEAVES = 5
 """Edits that a draft leaves to outcomes: half of those that need not wait."""
@@ -54,6 +56,7 @@ SCOPES = {
     "chat.delete": "chat:write",
     "chat.postEphemeral": "chat:write",
     "users.info": "users:read",
+    "usergroups.users.list": "usergroups:read",
     "reactions.add": "reactions:write",
     "reactions.remove": "reactions:write",
 }
@@ -124,6 +127,15 @@ class SlackCalls:
             reply = await self._client.users_info(user=user, include_locale=True)
         found: Mapping[str, Any] = reply.get("user") or {}
         return str(found.get("locale") or "")
+
+    async def list_members(self, user_group: str) -> tuple[str, ...]:
+        """Return the ids of the people of a user group."""
+        async with self._turn("usergroups.users.list", soon=True):
+            reply = await self._client.usergroups_users_list(usergroup=user_group)
+        members = reply.get("users")
+        if not isinstance(members, list):
+            raise RetryableError(f"expected `users` of a user group, found {members!r:.40}", 0.25)
+        return tuple(map(str, members))
 
     @asynccontextmanager
     async def _turn(

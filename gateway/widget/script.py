@@ -16,6 +16,8 @@ _IMPORT = re.compile(r'^import \{[^{}]*\} from "\./([a-z_]+\.js)";\n', re.MULTIL
 _EXPORT = re.compile(r"^export (?=class |const |function |async )", re.MULTILINE)
 
 _COMMENT = re.compile(r"^[ ]*(?://[^\n]*|/\*\*.*?\*/)\n", re.MULTILINE | re.DOTALL)
+_TRAILING_COMMENT = re.compile(r"(?<=[;,{]) // [^\n\"'`]*$", re.MULTILINE)
+"""A comment behind code; one with a quotation mark stays, because it may be part of a text."""
 _INDENT = re.compile(r"^[ ]+|^\n", re.MULTILINE)
 
 
@@ -63,4 +65,5 @@ def _read(name: str, parts: dict[str, str]) -> None:
     for imported in _IMPORT.findall(source):
         if imported not in parts:
             _read(imported, parts)
-    parts[name] = _INDENT.sub("", _COMMENT.sub("", _EXPORT.sub("", _IMPORT.sub("", source))))
+    code = _COMMENT.sub("", _EXPORT.sub("", _IMPORT.sub("", source)))
+    parts[name] = _INDENT.sub("", _TRAILING_COMMENT.sub("", code))

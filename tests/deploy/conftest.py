@@ -13,6 +13,7 @@ from knowledge.embedding import Embedder
 from knowledge.ingestion_report import PlainReport
 from llm.port import Model
 from tests.support.app_harness import EXAMPLES, AppHarness, run_app, settings_of
+from tests.support.restricted_documents import HIDDEN, PAGES, ingest_pages
 
 OpenApp = Callable[..., AbstractAsyncContextManager[AppHarness]]
 
@@ -41,6 +42,18 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def embedder(library: Path) -> Embedder:
     """The shipped model, loaded once."""
     return make_embedder(settings_of(library))
+
+
+@pytest.fixture(scope="session")
+def restricted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with pages for everybody and pages of groups, read once."""
+    return asyncio.run(ingest_pages(tmp_path_factory.mktemp("restricted"), {**PAGES, **HIDDEN}))
+
+
+@pytest.fixture(scope="session")
+def unrestricted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with the same pages for everybody, and without those of groups."""
+    return asyncio.run(ingest_pages(tmp_path_factory.mktemp("unrestricted"), PAGES))
 
 
 @pytest.fixture

@@ -22,9 +22,9 @@ from deploy.cli.printing import list_operator_notes
 from gateway.port import CatalogSelection
 from knowledge.embedding import Embedder
 from knowledge.errors import IndexUnavailable
-from tests.deploy.test_groups import HIDDEN, PAGES, ingest_pages
 from tests.support.app_harness import settings_of
 from tests.support.embedders import UniformEmbedder, Vectors
+from tests.support.restricted_documents import HIDDEN, PAGES, ingest_pages
 
 DOCUMENTS = "/v1/documents"
 ALL = ["docs/bonus", "docs/falcon", "docs/leave", "docs/rooms", "docs/travel"]

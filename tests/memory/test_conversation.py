@@ -6,10 +6,11 @@ from broker.keys import record_of
 from envelope.conversation import ClarificationReason, Pause, Preferences, Turn
 from envelope.memory_write import Append, Delete, Increment, MemoryWrite, SetFields
 from envelope.question import Question
-from memory.conversation import RedisMemory
+from memory.conversation import QUESTION_CHARACTERS, SUMMARY_CHARACTERS, RedisMemory
 from memory.errors import MemoryUnavailableError
+from memory.key_names import conversation_keys
 from memory.model_calls import MOST_SHARED, RedisCacheStore, RedisCallStore
-from memory.port import Ended
+from memory.port import Ended, SummaryLine
 
 QUESTION = Question(tenant="acme", assistant="docs", conversation_id="c/1:x", message_id="m")
 OTHER = QUESTION.model_copy(update={"conversation_id": "c/2"})
@@ -80,13 +81,38 @@ async def test_agents_see_a_window_and_older_turns_are_summarised(client: Any) -
     before = await memory.recall(QUESTION)
 
     dropped = await memory.overflowing(QUESTION, kept=before.kept, added=2)
-    ended = Ended(turns=turns("5", "6"), dropped=dropped, summary=before.summary)
+    ended = Ended(turns=turns("5", "6"), dropped=dropped)
     await apply_writes(client, memory.writes(QUESTION, ended))
 
     after = await memory.recall(QUESTION)
     assert [turn.text for turn in after.history] == ["5", "6"]
     assert after.kept == 4
-    assert after.summary.splitlines() == ['"1"', '"2"']
+    assert after.summary == (SummaryLine("1"), SummaryLine("2"))
+
+
+async def test_a_summary_keeps_the_groups_of_each_turn_and_drops_whole_lines(client: Any) -> None:
+    memory = RedisMemory(client, shards=4, window=2, keep=1)
+    texts = [f"{number}\u2028{'x' * QUESTION_CHARACTERS}" for number in range(40)]
+    for text in texts:
+        dropped = await memory.overflowing(QUESTION, kept=1, added=1)
+        ended = Ended(turns=(Turn(speaker="user", text=text, groups=("hr",)),), dropped=dropped)
+        await apply_writes(client, memory.writes(QUESTION, ended))
+
+    summary = (await memory.recall(QUESTION)).summary
+
+    kept = texts[-1 - len(summary) : -1]
+    assert summary == tuple(SummaryLine(text[:QUESTION_CHARACTERS], ("hr",)) for text in kept)
+    assert SUMMARY_CHARACTERS / 2 < sum(len(line.text) for line in summary) < SUMMARY_CHARACTERS
+
+
+async def test_a_summary_of_an_earlier_version_is_read_without_its_cut_line(client: Any) -> None:
+    memory = RedisMemory(client, shards=4)
+    key = conversation_keys(QUESTION, 4).summary
+    await client.hset(key, "text", 'n of a question"\n"And \\"this\\"?"\n"That?"')
+
+    summary = (await memory.recall(QUESTION)).summary
+
+    assert summary == (SummaryLine('And "this"?'), SummaryLine("That?"))
 
 
 async def test_a_closed_pause_is_gone(client: Any) -> None:

@@ -26,6 +26,7 @@ ALLOWED = {
     "chat.delete": 50,
     "reactions.add": 50,
     "reactions.remove": 20,
+    "usergroups.users.list": 20,
 }
 """Calls of a method in a minute, by the tiers that Slack publishes."""
 POSTS_IN_A_ROW = 3
@@ -91,6 +92,7 @@ class SlackApi:
     acknowledged: list[str] = field(default_factory=list)
     malformed: set[str] = field(default_factory=set)
     locale: str = "en-US"
+    user_groups: dict[str, list[str]] = field(default_factory=dict)
     next_ts: int = 0
 
     def called(self, method: str) -> list[dict[str, Any]]:
@@ -157,6 +159,7 @@ class SlackApi:
         acts: dict[str, Callable[[dict[str, Any]], dict[str, Any] | None]] = {
             "auth.test": lambda _: {"team_id": TEAM, "user_id": BOT, "bot_id": "B1"},
             "users.info": lambda fields: {"user": {"id": fields["user"], "locale": self.locale}},
+            "usergroups.users.list": self._list_members,
             "apps.connections.open": lambda _: {"url": f"{self.url.replace('http', 'ws')}socket"},
             "chat.postMessage": self._post,
             "chat.update": self._update,
@@ -168,6 +171,11 @@ class SlackApi:
         if method not in acts:
             raise RefusedError("unknown_method")
         return acts[method](fields) or {}
+
+    def _list_members(self, fields: dict[str, Any]) -> dict[str, Any]:
+        if fields["usergroup"] not in self.user_groups:
+            raise RefusedError("no_such_subteam")
+        return {"users": self.user_groups[fields["usergroup"]]}
 
     def _delete(self, fields: dict[str, Any]) -> None:
         if self.posts.pop(fields["ts"], None) is None:

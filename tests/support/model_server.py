@@ -51,6 +51,10 @@ class ModelServer:
     def will_send(self, *responses: Response) -> None:
         self.responses.extend(responses)
 
+    def choose_response(self, _received: Received) -> Response:
+        """The next response of the script."""
+        return self.responses.popleft() if self.responses else Response(418, b'{"error":{}}')
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         ended = asyncio.get_running_loop().create_future()
         self._connections.append((writer, ended))
@@ -78,9 +82,10 @@ class ModelServer:
         if method == "GET" and self.lists_models:
             await _send(writer, Response(body=b'{"object": "list", "data": []}'))
             return True
-        self.received.append(Received(method, path, headers, json.loads(body or b"{}")))
+        received = Received(method, path, headers, json.loads(body or b"{}"))
+        self.received.append(received)
         self.was_asked.set()
-        response = self.responses.popleft() if self.responses else Response(418, b'{"error":{}}')
+        response = self.choose_response(received)
         await _send(writer, response)
         if response.ends == "never":
             await reader.read()
@@ -88,9 +93,9 @@ class ModelServer:
 
 
 @asynccontextmanager
-async def running_server() -> AsyncIterator[ModelServer]:
+async def running_server(server: ModelServer | None = None) -> AsyncIterator[ModelServer]:
     """Serve on a free port of the loopback address until the block ends."""
-    server = ModelServer("")
+    server = ModelServer("") if server is None else server
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
     server.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
     try:

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from config.settings import Settings
 from config.texts import load_texts
-from deploy.assembly.gateways.chat_group_file import read_chat_groups
+from deploy.assembly.gateways.chat_group_file import MakeUserGroups, read_chat_groups
 from deploy.assembly.gateways.http_gateway import StoredConversations, StoredRates
 from deploy.assembly.gateways.listening import serve_probes
 from deploy.assembly.runtime import Runtime, desk
@@ -45,9 +45,16 @@ async def duty_of(runtime: Runtime, channel: str, name: str) -> AsyncIterator[Re
 
 @asynccontextmanager
 async def run_chat_channel(
-    runtime: Runtime, make_channel: Callable[[ChannelTexts], Channel], *, secret: str
+    runtime: Runtime,
+    make_channel: Callable[[ChannelTexts], Channel],
+    *,
+    secret: str,
+    make_user_groups: MakeUserGroups | None = None,
 ) -> AsyncIterator[ChatChannel]:
-    """Run a chat channel that delivers replies; `secret` signs its buttons."""
+    """Run a chat channel that delivers replies; `secret` signs its buttons.
+
+    `make_user_groups` returns the user groups of the platform, if it has such.
+    """
     settings = runtime.settings
     texts = load_texts(domain_name=settings.domain_name)
     channel = make_channel(texts)
@@ -75,7 +82,7 @@ async def run_chat_channel(
                 deadline_seconds=settings.deadline_seconds,
                 draft_seconds=None if settings.release == "approved" else DRAFT_SECONDS,
                 documentation=settings.documentation_url or "",
-                groups=read_chat_groups(settings.chat_groups_file, channel.name),
+                groups=read_chat_groups(settings.chat_groups_file, channel.name, make_user_groups),
             ),
             secret=secret,
             people=People(

@@ -1,22 +1,30 @@
 """Reads the file of `CHAT_GROUPS_FILE`: the groups of people and places of the chat channels."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from config.errors import SettingsError
 from deploy.chat_channels import CHAT_CHANNELS
 from envelope.question import parse_groups
-from gateway.chat.chat_groups import ChatGroups
+from gateway.chat.chat_groups import ChatGroups, UserGroups
 
 _TABLES = frozenset({"people", "places"})
+_USER_GROUPS = "user_groups"
+_WITH_USER_GROUPS = frozenset({"slack"})
+
+MakeUserGroups = Callable[[Iterable[str]], UserGroups]
+"""Returns the user groups of these ids."""
 
 
-def read_chat_groups(file: Path | None, channel: str) -> ChatGroups:
+def read_chat_groups(
+    file: Path | None, channel: str, make_user_groups: MakeUserGroups | None = None
+) -> ChatGroups:
     """Return the groups of a channel; raises `SettingsError` for a file that cannot be used.
 
     The file has the tables `[slack.people]`, `[slack.places]` and so on: each line names an id and
-    its groups.
+    its groups. `make_user_groups` is called if it names user groups of the platform.
     """
     if file is None:
         return ChatGroups()
@@ -29,13 +37,23 @@ def read_chat_groups(file: Path | None, channel: str) -> ChatGroups:
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise SettingsError(f"CHAT_GROUPS_FILE: {file} cannot be used: {reason}") from error
-    return read.get(channel, ChatGroups())
+    groups = read.get(channel, ChatGroups())
+    if not groups.user_groups or make_user_groups is None:
+        return groups
+    return replace(groups, memberships=make_user_groups(groups.user_groups))
 
 
 def _read_channel(channel: str, tables: object) -> ChatGroups:
-    if not isinstance(tables, dict) or not tables.keys() <= _TABLES:
-        raise ValueError(f"expected [{channel}.people] or [{channel}.places], found {tables!r:.80}")
-    return ChatGroups(_read_table(tables.get("people", {})), _read_table(tables.get("places", {})))
+    known = _TABLES | {_USER_GROUPS} if channel in _WITH_USER_GROUPS else _TABLES
+    if not isinstance(tables, dict) or not tables.keys() <= known:
+        expected = " or ".join(f"[{channel}.{table}]" for table in sorted(known))
+        raise ValueError(f"expected {expected}, found {tables!r:.80}")
+    people, places, user_groups = (
+        _read_table(tables.get(name, {})) for name in ("people", "places", _USER_GROUPS)
+    )
+    # One person may be a member of all of them.
+    parse_groups(group for groups in user_groups.values() for group in groups)
+    return ChatGroups(people, places, user_groups)
 
 
 def _read_table(table: object) -> Mapping[str, tuple[str, ...]]:

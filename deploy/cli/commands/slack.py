@@ -69,6 +69,7 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         from gateway.slack.audience import SlackAudience
         from gateway.slack.channel import SlackChannel
         from gateway.slack.transport import PATH, make_client, slack_webhook, socket_mode
+        from gateway.slack.user_groups import SlackUserGroups
         from gateway.slack.web_api import RATES, SlackCalls
     except ImportError as error:
         raise CommandError(MISSING) from error
@@ -85,7 +86,12 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         turns = await stack.enter_async_context(turns_of(post, "slack"))
         calls = SlackCalls(client, Pacer(turns, RATES))
         channel = await stack.enter_async_context(
-            run_chat_channel(post, lambda texts: SlackChannel(calls, texts), secret=token)
+            run_chat_channel(
+                post,
+                lambda texts: SlackChannel(calls, texts),
+                secret=token,
+                make_user_groups=lambda ids: SlackUserGroups(calls, ids),
+            )
         )
         audience = SlackAudience(
             channels=frozenset(settings.slack_allowed_channels),

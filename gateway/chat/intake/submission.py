@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine
 
 from broker.values import Accepted, Duplicate
 from envelope.question import Question
+from gateway.chat.chat_groups import MembershipError
 from gateway.chat.draft_posts import DraftPosts
 from gateway.chat.errors import PermanentError
 from gateway.chat.intake.coalescing import BURST, digest
@@ -13,7 +14,7 @@ from gateway.chat.ports import Channel, ChannelTexts, ChatPolicy, Incoming, Push
 from gateway.chat.retry import retry
 from gateway.chat.typing_indicator import TypingIndicator
 from gateway.desk import Desk, Message
-from gateway.errors import BusyError, MessageError
+from gateway.errors import BusyError, GatewayError, MessageError
 
 Spawn = Callable[[Coroutine[None, None, None]], None]
 
@@ -62,8 +63,9 @@ class MessageSubmitter:
         """Open and submit a question; None: it was not accepted, and the person is notified."""
         await self.open(incoming, language, burst)
         try:
-            accepted = await self._desk.submit(self._message(incoming, language))
-        except (BusyError, MessageError) as error:
+            groups = await self._policy.groups.find(incoming.person, incoming.post)
+            accepted = await self._desk.submit(self._message(incoming, language, groups))
+        except (BusyError, MessageError, MembershipError) as error:
             await self._show_refusal(incoming, language, error)
             return None
         if isinstance(accepted, Accepted):
@@ -77,7 +79,7 @@ class MessageSubmitter:
         await self._memory.note(question, withdrawn="1")
         await self._desk.cancel(question)
 
-    def _message(self, incoming: Incoming, language: str) -> Message:
+    def _message(self, incoming: Incoming, language: str, groups: tuple[str, ...]) -> Message:
         alone = incoming.alone or incoming.command is not None
         return Message(
             incoming.text,
@@ -88,7 +90,7 @@ class MessageSubmitter:
             language=language,
             shows_drafts=incoming.command is None and self._policy.draft_seconds is not None,
             not_before_seconds=0.0 if alone else self._policy.burst_seconds,
-            groups=self._policy.groups.find(incoming.person, incoming.post),
+            groups=groups,
         )
 
     async def _show_accepted(self, incoming: Incoming, language: str, accepted: Accepted) -> None:
@@ -121,16 +123,14 @@ class MessageSubmitter:
         await self._memory.close(incoming.question)
         await self._signs.rest(incoming.question, incoming.post, was_set=False)
 
-    async def _show_refusal(
-        self, incoming: Incoming, language: str, error: BusyError | MessageError
-    ) -> None:
+    async def _show_refusal(self, incoming: Incoming, language: str, error: GatewayError) -> None:
         """Notify the person once that a message was not accepted."""
         question = incoming.question
         await self._mark_closed(incoming)
         name = "\x1f".join((*question.conversation, question.message_id))
         if not await self._memory.claim(f"refused\x1f{name}"):
             return
-        key = "push_busy" if isinstance(error, BusyError) else "push_too_long"
+        key = _name_refusal(error)
         # In the background: a notice that waits for its turn must not delay other messages.
         self._spawn(self._notify(incoming, key, self._texts.text(key, language)))
 
@@ -141,3 +141,10 @@ class MessageSubmitter:
             )
         except PermanentError as never:
             self._signs.log_refusal("post_notice", never, notice=key)
+
+
+def _name_refusal(error: GatewayError) -> str:
+    """Return the key of the text with the true reason."""
+    if isinstance(error, MembershipError):
+        return "apology"
+    return "push_busy" if isinstance(error, BusyError) else "push_too_long"

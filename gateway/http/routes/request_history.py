@@ -7,6 +7,7 @@ separate conversation, so that clients with equal histories never share one.
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,8 @@ from gateway.http.errors import InvalidRequestError
 from gateway.http.routes.completion_form import ChatMessage
 from gateway.text import clean_text
 
+_CHOICE = re.compile(r"\d{1,2}", re.ASCII)
+_OPTION = re.compile(r"(\d{1,2})\. (\S.{0,500})", re.ASCII)
 SPEAKERS = frozenset({"user", "assistant"})
 LONGEST_TURN = 8_000
 
@@ -44,10 +47,28 @@ def history_of(messages: Sequence[ChatMessage], *, turns: int) -> RequestHistory
             "expected the last message to be the user's", code="missing_question", param="messages"
         )
     remembered = tuple(
-        Turn(speaker="user" if role == "user" else "assistant", text=text[:LONGEST_TURN])
-        for role, text in shown[max(0, len(shown) - turns) :]
+        Turn(
+            speaker="user" if role == "user" else "assistant",
+            text=text[:LONGEST_TURN],
+            meant=_find_option(shown[place - 1][1], text) if role == "user" and place else None,
+        )
+        for place, (role, text) in enumerate(shown)
+        if place >= len(shown) - turns
     )
     return RequestHistory(remembered, now[-1][1], shown)
+
+
+def _find_option(asked: str, text: str) -> str | None:
+    """Return the option that a number chose from the list at the end of a question back."""
+    if _CHOICE.fullmatch(text) is None:
+        return None
+    for line in reversed(asked.split("\n")):
+        found = _OPTION.fullmatch(line)
+        if found is None:
+            return None
+        if found[1] == text:
+            return found[2]
+    return None
 
 
 def _in_turns(messages: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

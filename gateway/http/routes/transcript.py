@@ -136,13 +136,13 @@ class Reading:
 
     async def _rate(self, access: ConversationAccess, message_id: str, given: NewFeedback) -> None:
         question = access.question(message_id)
-        reply = await self._channel.replies.read_reply(question)
-        if reply is None:
-            if await self._channel.replies.read_journal(question):
-                raise InvalidRequestError(
-                    "this message has no answer yet", code="message_not_finished", status=409
-                )
+        journal = await self._channel.replies.read_journal(question)
+        if not journal or not may_see(access.caller, journal[0]):
             raise unknown("message")
+        if await self._channel.replies.read_reply(question) is None:
+            raise InvalidRequestError(
+                "this message has no answer yet", code="message_not_finished", status=409
+            )
         await self._channel.conversations.give_feedback(
             question, Feedback(rating=given.rating, reason=given.reason)
         )

@@ -5,6 +5,7 @@ import { recoveryHint } from "./recovery.js";
 const SILENCE_MS = 30_000; // the desk says something every 10 seconds
 const WATCH_MS = 5_000;
 const ANSWER_MS = 60_000; // forgetting waits until the desk has done it
+const BAD_PERSON = "invalid_person_token";
 const TRIES = 3; // failures in a row before it is asked whether the network is at fault
 
 let blocked = ""; // what a page's policy stopped last
@@ -28,11 +29,12 @@ export class DeskError extends Error {
 }
 
 export class Desk {
-  constructor({ url, key, assistant, language }) {
+  constructor({ url, key, assistant, language, person }) {
     this.url = url.replace(/(?<!\/)\/+$/, "");
     this.key = key;
     this.assistant = assistant;
     this.language = language;
+    this.person = person;
     this.failed = 0;
     this.hints = new Set();
   }
@@ -104,10 +106,36 @@ export class Desk {
     }
   }
 
-  async #ask(method, address, { place = null, body, headers = {}, signal }) {
+  /** Ask with the token of the person; one that is refused is replaced once, if the page can. */
+  async #ask(method, address, options) {
+    for (let first = true; ; first = false) {
+      const token = await this.#token(options.signal);
+      if (token === "") throw this.#hinted(new DeskError(401, BAD_PERSON));
+      try {
+        return await this.#request(method, address, options, token);
+      } catch (error) {
+        if (error.code !== BAD_PERSON) throw error;
+        if (!first || !this.person.drop(token)) throw this.#hinted(error);
+      }
+    }
+  }
+
+  async #token(signal) {
+    const over = new Promise((_, reject) => {
+      signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+    });
+    try {
+      return await Promise.race([this.person.current(), over]);
+    } catch {
+      throw this.#hinted(new DeskError(0, signal.aborted ? "" : "person_token"));
+    }
+  }
+
+  async #request(method, address, { place = null, body, headers = {}, signal }, token) {
     const sent = { "Accept-Language": this.language, ...headers };
     if (body) sent["Content-Type"] = "application/json";
     if (this.key) sent.Authorization = `Bearer ${this.key}`;
+    if (token) sent["X-Person-Token"] = token;
     if (place?.token) sent["X-Conversation-Token"] = place.token;
     const assistant = this.assistant ? `?assistant=${encodeURIComponent(this.assistant)}` : "";
     const options = { method, headers: sent, body: body && JSON.stringify(body), signal, ...ALONE };
@@ -115,7 +143,7 @@ export class Desk {
     if (answer.ok) return answer;
     const refusal = await answer.json().catch(() => null);
     const code = refusal?.error?.code ?? "";
-    this.#hint(code);
+    if (code !== BAD_PERSON) this.#hint(code);
     const seconds = Number.parseFloat(answer.headers.get("Retry-After"));
     const wait = Number.isFinite(seconds) ? seconds * 1000 : null;
     throw new DeskError(answer.status, code, wait);
@@ -152,8 +180,12 @@ export class Desk {
   }
 
   #shut(code) {
-    this.#hint(code);
-    throw new DeskError(403, code);
+    throw this.#hinted(new DeskError(403, code));
+  }
+
+  #hinted(error) {
+    this.#hint(error.code);
+    return error;
   }
 
   /** Show the operator of the desk, once, how to fix it. */

@@ -42,23 +42,24 @@ export class Sources {
   list() {
     if (!this.places.length) return null;
     const items = this.places.map((place) => {
-      const item = make("li", { tabindex: place.address ? null : "-1" }, this.#place(place));
+      const item = make("li", { tabindex: place.address ? null : "-1" }, placeNode(place, this.words));
       this.items.set(place, item);
       return item;
     });
     const list = make("ol", {}, ...items);
     return make("section", { class: "sources" }, make("p", { class: "label" }, this.words.sources), list);
   }
+}
 
-  #place({ numbers, title, above, address }) {
-    const shown = [
-      make("span", { class: "numbers" }, numbers.join(" ")),
-      make("span", { class: "what", dir: "auto" }, make("b", {}, ...titled(title)), above && make("small", {}, ...titled(above))),
-    ];
-    if (!address) return make("div", { class: "place" }, ...shown);
-    const opened = [icon("out"), unseen(` (${this.words.tab})`)];
-    return make("a", { class: "place", href: address, ...OPENS }, ...shown, ...opened);
-  }
+/** Return what a list shows of a place; one with an address can be opened. */
+export function placeNode({ numbers, title, above, address }, words) {
+  const shown = [
+    numbers && make("span", { class: "numbers" }, numbers.join(" ")),
+    make("span", { class: "what", dir: "auto" }, make("b", {}, ...titled(title)), above && make("small", {}, ...titled(above))),
+  ];
+  if (!address) return make("div", { class: "place" }, ...shown);
+  const opened = [icon("out"), unseen(` (${words.tab})`)];
+  return make("a", { class: "place", href: address, ...OPENS }, ...shown, ...opened);
 }
 
 /** Return what two addresses of one page share, or null for what is no address of the web. */

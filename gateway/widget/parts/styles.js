@@ -166,6 +166,9 @@ ol.turns { list-style: none; margin-block: 0; padding: 0; display: flex; flex-di
 .retracted li > del > p { margin: 0; }
 .retracted ul { margin: 0; padding-inline-start: 1.2em; }
 
+[data-outcome=failed] > .prose { border-inline-start: 3px solid var(--problem);
+  margin-inline-start: -12px; padding-inline-start: 9px; }
+[data-outcome=superseded] > .prose { color: var(--muted); }
 .options, .sources { margin-block-start: 14px; }
 .sources ol { list-style: none; margin: 0; padding: 0; border: 1px solid var(--line);
   border-radius: var(--small); overflow: hidden; }

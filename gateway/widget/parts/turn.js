@@ -5,7 +5,7 @@ import { answerTools } from "./feedback.js";
 import { directionOf } from "./languages.js";
 import { harmless } from "./links.js";
 import { readMarkdown } from "./markdown.js";
-import { Sources } from "./sources.js";
+import { placeNode, Sources } from "./sources.js";
 import { STEPS, STEP_OF } from "./steps.js";
 
 const LONGEST_PREVIEW = 12_000; // what is longer is shown once it is whole
@@ -114,6 +114,7 @@ export class TurnView {
   #outcome() {
     const { answer } = this.turn;
     this.answer.dir = directionOf(answer.language);
+    this.answer.dataset.outcome = answer.outcome;
     this.sources = new Sources(answer.sources, { words: this.words, template: this.template });
     const { text, actions } = untwined(answer);
     this.body = this.#prose(text, answer);
@@ -138,14 +139,10 @@ export class TurnView {
     const pages = actions.filter(({ kind, link }) => kind === "source" && harmless(link));
     const choices = actions.filter((action) => !pages.includes(action));
     this.choices = choices.map((action) => this.#choice(action));
-    const links = pages.map(({ label, link }) =>
-      make(
-        "a",
-        { class: "place", href: harmless(link), target: "_blank", rel: "noopener noreferrer" },
-        make("span", { class: "what", dir: "auto" }, make("b", {}, ...titled(label))),
-        unseen(` (${this.words.tab})`),
-      ),
-    );
+    const links = pages.map(({ label, link, crumbs = [] }) => {
+      const above = crumbs.filter((part) => part !== label).join(" › ") || null;
+      return placeNode({ title: label, above, address: harmless(link) }, this.words);
+    });
     const listed = links.length ? make("ol", {}, ...links.map((link) => make("li", {}, link))) : null;
     const row = { class: "choices", role: "group", "aria-label": this.words.options };
     const offered = choices.length ? make("div", row, ...this.choices) : null;

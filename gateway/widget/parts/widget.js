@@ -6,18 +6,20 @@ import { icon, make } from "./elements.js";
 import { Keeping } from "./keeping.js";
 import { directionOf, known, wordsIn } from "./languages.js";
 import { Panel } from "./panel.js";
+import { Person } from "./person.js";
 import { STYLES } from "./styles.js";
 
 const NAME = "refdesk-widget";
+const PERSON_TOKEN = "person-token";
 const SMALL = "(max-width: 600px), (max-height: 480px)";
 const SCRIPT = document.currentScript;
 const REBUILDS = [
   "assistant", "desk", "disclaimer", "greeting", "heading", "key", "label", "lang", "mode",
-  "placeholder", "questions", "remember", "source-url",
+  "person", "placeholder", "questions", "remember", "source-url",
 ];
 
 class RefdeskWidget extends HTMLElement {
-  static observedAttributes = [...REBUILDS, "open"];
+  static observedAttributes = [...REBUILDS, "open", PERSON_TOKEN];
 
   constructor() {
     super();
@@ -25,9 +27,16 @@ class RefdeskWidget extends HTMLElement {
     sheet.replaceSync(STYLES);
     this.root = this.attachShadow({ mode: "open" });
     this.root.adoptedStyleSheets = [sheet];
+    this.person = new Person();
   }
 
   connectedCallback() {
+    if (Object.hasOwn(this, "personToken")) {
+      // It was set before the script had defined the element.
+      const given = this.personToken;
+      delete this.personToken;
+      this.personToken = given;
+    }
     this.#build();
   }
 
@@ -36,8 +45,10 @@ class RefdeskWidget extends HTMLElement {
   }
 
   attributeChangedCallback(name, before, now) {
-    if (!this.panel || before === now) return;
-    if (name !== "open") this.#later();
+    if (before === now) return;
+    if (name === PERSON_TOKEN) this.personToken = now;
+    else if (!this.panel) return;
+    else if (name !== "open") this.#later();
     else if (now === null) this.#shut();
     else this.#show();
   }
@@ -63,6 +74,13 @@ class RefdeskWidget extends HTMLElement {
   /** Forget the conversation; resolves to whether the desk could be reached. */
   reset() {
     return this.conversation.reset();
+  }
+
+  /** Take the token of the person who asks, or a function that returns one: see docs/widget.md. */
+  set personToken(source) {
+    this.person.use(source);
+    // Another person may read something else.
+    if (this.panel) this.conversation.refresh();
   }
 
   get inline() {
@@ -113,9 +131,10 @@ class RefdeskWidget extends HTMLElement {
     const url = attribute("desk") || (SCRIPT ? new URL(SCRIPT.src).origin : location.origin);
     const key = attribute("key");
     const assistant = attribute("assistant");
-    const desk = new Desk({ url, key, assistant, language });
-    // A key's id, not its secret half, names what is kept.
-    const name = [desk.url, key.split("_")[2] ?? "", assistant].join("|");
+    const desk = new Desk({ url, key, assistant, language, person: this.person });
+    // A key's id, not its secret half, names what is kept; each person has a conversation.
+    const who = attribute("person");
+    const name = [desk.url, key.split("_")[2] ?? "", assistant, ...(who ? [who] : [])].join("|");
     return new Conversation(desk, new Keeping(name, { lasting: attribute("remember") !== "tab" }));
   }
 

@@ -1,5 +1,6 @@
 """For whose groups a chat is answered."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ FILE = """
 U1 = ["hr", "board"]
 [slack.places]
 C1 = ["sales"]
+[slack.user_groups]
+S1 = ["team"]
 [telegram.people]
 "7" = ["hr"]
 [telegram.places]
@@ -44,10 +47,26 @@ def file(tmp_path: Path) -> Path:
         ("slack", "", {}, ()),
     ],
 )
-def test_in_a_private_chat_the_person_counts_and_elsewhere_the_place(
+async def test_in_a_private_chat_the_person_counts_and_elsewhere_the_place(
     file: Path, channel: str, person: str, post: dict[str, str], groups: tuple[str, ...]
 ) -> None:
-    assert read_chat_groups(file, channel).find(person, post) == groups
+    assert await read_chat_groups(file, channel).find(person, post) == groups
+
+
+async def test_the_user_groups_of_the_file_are_those_that_are_asked_about(file: Path) -> None:
+    @dataclass
+    class FakeUserGroups:
+        ids: list[str]
+
+        async def find(self, person: str) -> list[str]:
+            return self.ids if person == "U1" else []
+
+    groups = read_chat_groups(file, "slack", lambda ids: FakeUserGroups([*ids]))
+
+    assert groups.memberships == FakeUserGroups(["S1"])
+    assert await groups.find("U1", {"channel": "D1"}) == ("board", "hr", "team")
+    assert await groups.find("U2", {"channel": "D1"}) == ()
+    assert await groups.find("U1", {"channel": "C1"}) == ("sales",)
 
 
 def test_without_a_file_chats_have_no_groups() -> None:
@@ -59,6 +78,8 @@ def test_without_a_file_chats_have_no_groups() -> None:
     [
         "[slak.people]\n",
         "[slack.persons]\n",
+        "[telegram.user_groups]\nS1 = ['hr']",
+        "[slack.user_groups]\n" + "\n".join(f"S{n} = ['g{n}']" for n in range(65)),
         "slack = 1",
         "[slack.people]\nU1 = 'hr'",
         "[slack.people]\nU1 = ['']",

@@ -16,6 +16,7 @@ from tests.support.http_server import HttpServerFixture
 
 MESSAGES = "/v1/conversations/c1/messages"
 SENT = {"text": "How much does a manager earn?", "message_id": "m1"}
+STREAM = {"Accept": "text/event-stream"}
 FORGED = ("x-groups", "x-refdesk-groups", "x-person-groups", "groups", "x-forwarded-groups")
 
 
@@ -72,11 +73,15 @@ async def test_a_key_without_the_groups_reads_no_answer_of_one_that_has_them(
             (await client.get("/v1/conversations/c1")).status_code,
             (await client.get(f"{MESSAGES}/m1/events")).status_code,
             (await client.post(f"{MESSAGES}/m1/cancel")).status_code,
+            (await client.post(f"{MESSAGES}/m1/feedback", json={"rating": "up"})).status_code,
             (await client.post(MESSAGES, json=SENT)).status_code,
+            (await client.post(MESSAGES, json=SENT, headers=STREAM)).status_code,
         ]
 
-    assert await attack(other) == [404, 404, 404, 409]
-    assert await attack(person) == [200, 200, 200, 200]
+    assert await attack(other) == [404, 404, 404, 404, 409, 409]
+    [message] = (await person.get("/v1/conversations/c1")).json()["messages"]
+    assert "feedback" not in message
+    assert await attack(person) == [200, 200, 200, 204, 200, 200]
 
 
 async def test_a_conversation_shows_each_person_the_messages_for_their_groups(

@@ -24,7 +24,7 @@ def find_called_methods() -> set[str]:
     text = inspect.getsource(web_api) + inspect.getsource(app)
     names = set(re.findall(r"client\.([a-z]+_[A-Za-z_]+)\(", text))
     assert all(hasattr(AsyncWebClient, name) for name in names)
-    return {name.replace("_", ".", 1) for name in names}
+    return {name.replace("_", ".") for name in names}
 
 
 def test_the_manifest_asks_for_the_scopes_of_what_is_called_and_received() -> None:

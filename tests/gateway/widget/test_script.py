@@ -4,6 +4,7 @@ import base64
 import gzip
 import hashlib
 import re
+from collections import Counter
 from collections.abc import AsyncIterator
 from importlib.resources import files
 
@@ -54,9 +55,25 @@ def test_the_interface_speaks_every_language_that_the_desk_asks_back_in() -> Non
     assert all("{n}" in words["long"] and "{most}" in words["long"] for words in found.values())
 
 
-def test_no_part_makes_markup_of_text() -> None:
+def test_no_two_parts_use_one_name_in_the_scope_that_they_share() -> None:
+    named = re.findall(
+        r"^(?:export )?(?:async )?(?:const|let|class|function\*?) (\w+)",
+        "\n".join(read_parts().values()),
+        re.MULTILINE,
+    )
+
+    assert {name for name, count in Counter(named).items() if count > 1} == set()
+    assert len(named) > 50
+
+
+def read_parts() -> dict[str, str]:
+    """The source of the widget's parts, by name."""
     folder = files("gateway.widget").joinpath("parts")
-    parts = {it.name: it.read_text() for it in folder.iterdir() if it.name.endswith(".js")}
+    return {it.name: it.read_text() for it in folder.iterdir() if it.name.endswith(".js")}
+
+
+def test_no_part_makes_markup_of_text() -> None:
+    parts = read_parts()
     parts["demo.js"] = part("demo.js")
     makes = re.compile(
         r"(?:inner|outer)HTML|insertAdjacentHTML|document\.write|\beval\b|new Function|srcdoc"

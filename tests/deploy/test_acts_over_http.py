@@ -1,0 +1,101 @@
+"""Conversation acts as people of the API meet them: played over HTTP, without a model."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from knowledge.embedding import Embedder
+from tests.support.app_harness import options, settings_of
+from tests.support.http_desk import HttpDesk, open_http_desk
+
+pytestmark = pytest.mark.slow
+WEBHOOK = "How do I create a webhook?"
+API_KEY = "How do I create an API key?"
+ERROR = "What is error 4029?"
+SEVERAL = "How do I create a webhook and what is error 4029?"
+
+
+@pytest.fixture
+async def desk(library: Path, embedder: Embedder) -> AsyncIterator[HttpDesk]:
+    async with open_http_desk(settings_of(library), embedder) as opened:
+        yield opened
+
+
+async def play(http: httpx.AsyncClient, conversation: str, *turns: str) -> list[dict[str, Any]]:
+    """Send the turns of one conversation, and return the answers."""
+    path = f"/v1/conversations/{conversation}/messages"
+    answers = [await http.post(path, json={"text": turn}) for turn in turns]
+    assert [answer.status_code for answer in answers] == [200] * len(turns)
+    return [answer.json() for answer in answers]
+
+
+async def test_acts_are_answered_in_a_conversation_and_read_again_with_it(
+    desk: HttpDesk,
+) -> None:
+    turns = (
+        "Hello!", WEBHOOK, "Thanks!", "shorter, please", "in German, please",
+        "no, I meant an API key", "Why?",
+    )  # fmt: skip
+    hello, answer, thanks, short, german, meant, why = await play(desk.http, "c1", *turns)
+
+    assert {one["outcome"] for one in (hello, answer, thanks, short, german, meant)} == {"answered"}
+    assert (thanks["sources"], hello["sources"]) == ([], [])
+    assert short["question"] == german["question"] == answer["question"] == WEBHOOK
+    assert 0 < len(short["text"]) < len(answer["text"])
+    assert german["language"] == "de"
+    assert meant["question"] == API_KEY
+    assert meant["sources"][0]["path"] == "api/authentication.md"
+    assert why["text"]
+    read = (await desk.http.get("/v1/conversations/c1")).json()["messages"]
+    assert [message["text"] for message in read] == list(turns)
+    assert [message["answer"]["text"] for message in read][3] == short["text"]
+
+
+async def test_why_after_a_refusal_gives_its_reason_and_changes_nothing(desk: HttpDesk) -> None:
+    refused, why, again = await play(
+        desk.http, "c2", "What is the weather in Paris?", "Why?", WEBHOOK
+    )
+
+    assert (refused["outcome"], refused["clarification_reason"]) == ("refused", "out_of_scope")
+    assert "only from the documents" in why["text"]
+    assert (again["outcome"], again["question"]) == ("answered", WEBHOOK)
+
+
+async def test_several_questions_in_one_message_are_offered_until_all_are_answered(
+    desk: HttpDesk,
+) -> None:
+    # A button of the widget sends the text of its option, and a person may send its number.
+    asked, first, thanks, second = await play(desk.http, "c3", SEVERAL, WEBHOOK, "Thanks!", "1")
+
+    assert options(asked) == [WEBHOOK, ERROR]
+    assert (first["question"], options(first)) == (WEBHOOK, [ERROR])
+    assert thanks["outcome"] == "answered"
+    assert (second["question"], options(second)) == (ERROR, [])
+
+
+async def test_acts_work_where_the_client_keeps_the_conversation(desk: HttpDesk) -> None:
+    messages: list[dict[str, str]] = []
+
+    async def say(text: str) -> dict[str, Any]:
+        messages.append({"role": "user", "content": text})
+        body = {"model": "default", "messages": messages}
+        answer = (await desk.http.post("/v1/chat/completions", json=body)).json()
+        content = answer["choices"][0]["message"]["content"]
+        messages.append({"role": "assistant", "content": content})
+        return dict(answer)
+
+    await say(SEVERAL)
+    first = await say("1")
+    assert ERROR in json.dumps(first["refdesk"]["suggested_actions"])
+    second = await say("1")
+    short = await say("shorter, please")
+
+    assert [one["refdesk"]["question"] for one in (first, second, short)] == [
+        WEBHOOK, ERROR, ERROR,
+    ]  # fmt: skip
+    thanks = await say("Thanks!")
+    assert thanks["refdesk"]["outcome"] == "answered"

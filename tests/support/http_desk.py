@@ -1,0 +1,54 @@
+"""The HTTP channel of a whole desk over a real index, in this process."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import httpx
+from fakeredis import FakeServer
+
+from broker.embedded.endpoint import Endpoint
+from config.settings import Settings
+from deploy.assembly.gateways.http_gateway import StoredKeys, open_http_app
+from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
+from deploy.assembly.runtime import ROLES, connect_runtime, run_workers
+from gateway.api_keys import Key, make_key
+from knowledge.embedding import Embedder
+
+
+@dataclass
+class HttpDesk:
+    """A client with a secret key, and the key."""
+
+    http: httpx.AsyncClient
+    keys: StoredKeys
+    key: Key
+
+
+@asynccontextmanager
+async def open_http_desk(
+    settings: Settings, embedder: Embedder, **fields: Any
+) -> AsyncIterator[HttpDesk]:
+    """Open the desk over the index of these settings; `fields` are those of the key."""
+    endpoint = Endpoint(url="", durable=False, played=FakeServer())
+    key, token = make_key("secret", tenant=settings.tenant, **fields)
+    async with AsyncExitStack() as stack:
+        index = await open_index(settings, embedder)
+        stack.push_async_callback(index.close)
+        knowledge = Knowledge(index, embedder, make_searcher(settings, index, embedder))
+        connected = await stack.enter_async_context(connect_runtime(settings, endpoint=endpoint))
+        runtime = replace(connected, knowledge=knowledge)
+        await stack.enter_async_context(run_workers(runtime, ROLES, knowledge))
+        client = endpoint.client()
+        stack.push_async_callback(client.aclose)
+        keys = StoredKeys(client)
+        await keys.put(key)
+        app = await stack.enter_async_context(open_http_app(runtime, asyncio.Event()))
+        http = httpx.AsyncClient(
+            transport=httpx.ASGITransport(app=app),
+            base_url="http://desk.test",
+            headers={"Authorization": f"Bearer {token}"},
+        )
+        yield HttpDesk(await stack.enter_async_context(http), keys, key)
