@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 from citations.claims import UnitKind
 from llm.offline.dialogue.subjects import join_subject, split_subject
 from llm.offline.found_chunks import select_found
-from llm.offline.quoting.extracts import Extract, extracts, is_order_to_assistant
+from llm.offline.quoting.extracts import Extract, extracts, is_open_question, is_order_to_assistant
 from llm.offline.quoting.naming import find_compared
 from llm.offline.quoting.quotation_text import lay_out
+from llm.offline.quoting.ranges import hold_numbers
 from llm.offline.quoting.relevance import Relevance
 from llm.offline.quoting.repeats import in_order, without_repeats
 from llm.offline.quoting.steps import MOST_STEPS, find_steps, put_together
@@ -73,7 +74,7 @@ def answer(inputs: Inputs) -> Output:
     inputs = inputs.model_copy(
         update={"sources": select_found(inputs.sources), "question": question}
     )
-    found = extracts(inputs.sources, inputs.avoid)
+    found = hold_numbers(extracts(inputs.sources, inputs.avoid), question)
     quotation = _quote_safely(found, inputs) or _quote_parts(found, inputs)
     if quotation is not None:
         relevance = Relevance(inputs.question, inputs.sources, found)
@@ -214,6 +215,7 @@ def _quote_best(
     found: Sequence[Extract], inputs: Inputs, relevance: Relevance
 ) -> _Quotation | None:
     ranked = sorted(found, key=lambda extract: (-relevance.score(extract), extract.rank))
+    ranked = [extract for extract in ranked if not is_open_question(extract, found)]
     best = next((extract for extract in ranked[:_LOOKED_AT] if _answers(extract, relevance)), None)
     if best is None:
         return None

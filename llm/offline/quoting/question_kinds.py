@@ -35,7 +35,7 @@ _HAS_VERSION = re.compile(r"\bv?\d+\.\d|\b(?:version|release) \d", re.IGNORECASE
 _AMOUNT = re.compile(
     r"\bhow (?:many|much|long|often|fast|big|large|old|far|high|deep|heavy|tall|wide)\b"
     r"|\blimits?\b|\bmaxim"
-    r"|\b(?:what|which) (?:percentage|percent|share|number|portion|proportion)\b"
+    r"|\b(?:what|which) (?:percentage|percent|share|number|amount|sum|portion|proportion)\b"
     r"|\bwie (?:viel|lang|oft|hoch|groß|weit|schnell)|\bcu[aá]nt|\bcombien\b"
     r"|\bquant[ioae]\b|сколько|скільки|как (?:долго|часто)"
     r"|як (?:довго|часто)|いくつ|何(?:回|個|件|秒|分|時|日|文字|人)|どのくらい|多少|多久|几|幾"
