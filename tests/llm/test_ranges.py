@@ -38,6 +38,8 @@ def test_a_number_gets_the_row_in_whose_range_it_lies(users: str, price: str) ->
         ("101+", [(101, float("inf"))]),
         ("50 or more", [(50, float("inf"))]),
         ("up to 3", [(0, 3)]),
+        ("13 to 4 days before", [(4, 13)]),
+        ("up to 14 days before", [(14, float("inf"))]),
         ("under 18", [(0, 17)]),
         ("> 1,000 kg", [(1001, float("inf"))]),
         ("2026-04-12", []),

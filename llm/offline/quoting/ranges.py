@@ -12,17 +12,21 @@ _MOST_CHARACTERS = 2000
 _NUMBER = r"((?:0|[1-9]\d{0,8})(?:[.,' ]\d{3}){0,3})"
 _ALONE = r"(?<![\w.,:/+-])"
 _END = r"(?![\w./:-]|,\d)"
+_BEFORE = r"\s[^\W\d]{1,20}\s(?:before|earlier|vorher|vor)\b"
+"""Up to 14 days before a date are 14 days and more."""
 _FROM_TO = re.compile(
     rf"{_ALONE}{_NUMBER}\s?(?:-|\u2013|\u2014|to|bis|\u00e0|\u0434\u043e)\s?{_NUMBER}{_END}",
     re.IGNORECASE,
 )
 _LEAST = re.compile(
     rf"(?:\b(?:from|at least|ab|mindestens)\s|\u2265\s?){_NUMBER}{_END}"
+    rf"|\b(?:up to|until|bis)\s{_NUMBER}{_BEFORE}"
     rf"|{_ALONE}{_NUMBER}(?:\+(?!\w)| (?:or|and) more\b| und mehr\b)",
     re.IGNORECASE,
 )
 _MOST = re.compile(
-    rf"(?:\b(?:up to|at most|bis zu|h\u00f6chstens|maximal)\s|\u2264\s?){_NUMBER}{_END}",
+    rf"(?:\b(?:up to|at most|bis zu|h\u00f6chstens|maximal)\s|\u2264\s?)"
+    rf"{_NUMBER}{_END}(?!{_BEFORE})",
     re.IGNORECASE,
 )
 _OVER = re.compile(
@@ -33,6 +37,7 @@ _UNDER = re.compile(
     rf"(?:\b(?:under|less than|fewer than|below|unter|weniger als)\s|<\s?){_NUMBER}{_END}",
     re.IGNORECASE,
 )
+_WORD = re.compile(r"[^\W\d]{2}")
 _ENDLESS = float("inf")
 
 
@@ -57,10 +62,10 @@ def find_ranges(text: str) -> Iterator[tuple[float, float]]:
     read = text[:_MOST_CHARACTERS]
     for match in _FROM_TO.finditer(read):
         low, high = _read(match[1]), _read(match[2])
-        if low < high:
-            yield low, high
+        if low < high or _WORD.search(match[0]):
+            yield min(low, high), max(low, high)
     for match in _LEAST.finditer(read):
-        yield _read(match[1] or match[2]), _ENDLESS
+        yield _read(match[1] or match[2] or match[3]), _ENDLESS
     for match in _OVER.finditer(read):
         yield _read(match[1]) + 1, _ENDLESS
     for match in _MOST.finditer(read):
