@@ -327,6 +327,7 @@ def _source(reads: Reads, reference: SourceReference) -> PromptSource:
         chunk_id=reference.chunk_id,
         place=_with_version(" > ".join(path) or reference.title, reference.version),
         language=reference.language,
+        version=reference.version or "",
         text=reads.search_context[start:end],
         found=reference.found,
     )

@@ -110,8 +110,22 @@ class CatalogSelection:
     patterns: tuple[str, ...] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class CatalogMove:
+    """The result of a move: numbers of documents, and the files that failed, with the reason.
+
+    `removed` are those that nobody may read at the new place, or that others replaced there;
+    `refused` is the reason for which nothing was moved.
+    """
+
+    moved: int = 0
+    removed: int = 0
+    failed: tuple[tuple[str, str], ...] = ()
+    refused: str = ""
+
+
 class DocumentCatalog(Protocol):
-    """Lists and removes the documents of the assistants, for operators."""
+    """Lists, moves and removes the documents of the assistants, for operators."""
 
     async def find(
         self,
@@ -129,6 +143,13 @@ class DocumentCatalog(Protocol):
 
     async def remove(self, tenant: str, assistant: str, selection: CatalogSelection) -> int:
         """Remove the selected documents from the index, and return their number."""
+        ...
+
+    async def move(self, tenant: str, assistant: str, old: str, new: str) -> CatalogMove:
+        """Let documents follow their files to another place below their ingested path.
+
+        `old` is the id of a document, a file or a folder; `new` is a file or a folder.
+        """
         ...
 
 

@@ -41,6 +41,8 @@ class Document(BaseModel, frozen=True, extra="forbid"):
     content_hash: str = Field(description="of what was read and of how it was cut and described")
     anchors: tuple[str, ...] = ()
     stated_version: str = Field(default="", description="of what it describes, such as 1.4")
+    location_name: str = Field(default="", description="the name of its file, in its id")
+    keeps_name: bool = Field(default=False, description="the name is that from before a move")
     groups: tuple[str, ...] = Field(
         default=(), description="groups that may read it; empty: everybody who uses the assistant"
     )

@@ -4,6 +4,7 @@ KnowledgeError                  the root
 |-- IndexUnavailable            the index cannot be reached or opened: wait, or check its location
 |   `-- IndexOwned              another process owns the embedded index: use a Qdrant server
 |-- IndexMismatch               the index was written with another embedding model or format
+|-- MoveRefused                 documents cannot be moved like this; the index is unchanged
 |-- ConnectorError              a source of documents cannot be opened: its documents stay
 `-- EmbeddingFailed             texts could not be embedded: search by keywords
 """
@@ -27,6 +28,10 @@ class IndexMismatch(KnowledgeError):  # noqa: N818 - as above
 
 class EmbeddingFailed(KnowledgeError):  # noqa: N818 - as above
     """Texts could not be embedded."""
+
+
+class MoveRefused(KnowledgeError):  # noqa: N818 - as above
+    """Documents cannot be moved like this."""
 
 
 class ConnectorError(KnowledgeError):

@@ -17,29 +17,30 @@ from typing import Protocol
 from knowledge import chunking, composing
 from knowledge.document import Document
 from knowledge.documents import formats
-from knowledge.documents.errors import (
-    NoDocumentError,
-    NoTextError,
-    ReadingError,
-    TooSlowError,
-)
+from knowledge.documents.errors import NoDocumentError, NoTextError, ReadingError
 from knowledge.documents.folder import FolderListing, FoundFile
 from knowledge.documents.formats import Item
 from knowledge.documents.location import Location
 from knowledge.documents.page import BlockKind, Page
 from knowledge.documents.snippets import read_with_snippets
-from knowledge.documents.survey import LanguageOf, ReadTitle, Survey
+from knowledge.documents.survey import Survey
 from knowledge.errors import ConnectorError
 from knowledge.index.listing import ListedDocument
-from knowledge.index.overlap import find_owned, survey_part
+from knowledge.index.overlap import SurveySource, find_owned, survey_part
 from knowledge.index.page_kind import recognise_kind
+from knowledge.index.port import WrittenDocument
 from knowledge.ingestion_ledger import Ledger
 from knowledge.ingestion_report import IngestionResult, Report
+from knowledge.isolation.allowance import ReadingAllowance
 from knowledge.isolation.limits import ReadingLimits
 from knowledge.isolation.preparation import Preparation
+from knowledge.moving.names import keep_names
+from knowledge.moving.vectors import Vectors, find_vectors
 from knowledge.rule_descriptions import Description
 
 READING_VERSION = "6"
+HASH_SEPARATOR = "-"
+"""What separates the hash of a text from that of its place."""
 CHUNKS_PER_BATCH = 256
 SECONDS_PER_BATCH = 3.0
 """Documents that are ready are written after this time, even if their batch is not full."""
@@ -59,6 +60,8 @@ class WritableIndex(Protocol):
     async def remove(self, document_ids: Sequence[str]) -> None: ...
 
     async def versions(self) -> Mapping[str, str]: ...
+
+    async def read_written(self, document_id: str) -> WrittenDocument | None: ...
 
     async def list_documents(self) -> Sequence[ListedDocument]: ...
 
@@ -96,14 +99,6 @@ class DocumentReader(Protocol):
     def title(self, item: Item, path: PurePosixPath, location: Location) -> str: ...
 
     def split(self, path: PurePosixPath, data: bytes, location: Location) -> Sequence[Item]: ...
-
-
-class SurveySource(Protocol):
-    """Surveys documents that are no local path; receives what the index lists."""
-
-    def __call__(
-        self, listed: Sequence[ListedDocument], read_title: ReadTitle, language_of: LanguageOf
-    ) -> Survey: ...
 
 
 async def ingest(
@@ -154,7 +149,10 @@ class _Ingestion:
         self._ledger = ledger
         self._language_of = language_of
         self._default_language = default_language
-        self._waiting: list[Document] = []
+        self._hashes: Mapping[str, str] = {}
+        self._moved: Mapping[tuple[str, str], ListedDocument] = {}
+        self._is_move = False
+        self._waiting: list[tuple[Document, Vectors]] = []
         self._waiting_since = 0.0
 
     async def bring(self, path: Path | SurveySource) -> None:
@@ -171,6 +169,14 @@ class _Ingestion:
         except ConnectorError as error:
             self._ledger.fail(error.source, str(error))
             return
+        found = keep_names(found, listed)
+        self._hashes = {document.id: document.content_hash for document in listed}
+        self._is_move = found.moved is not None
+        self._moved = {
+            (document.location_name, _text_part(document.content_hash)): document
+            for document in listed
+            if document.id in (found.moved or ())
+        }
         root, locations = found.root, found.locations
         known = find_owned(listed, found)
         self._ledger.open(root, known, len(found.walk.files))
@@ -214,7 +220,7 @@ class _Ingestion:
         except (OSError, ReadingError) as error:
             self._lose(file, place, str(file.path), error)
             return
-        allowance = _Allowance(self._reader.limits, len(data))
+        allowance = ReadingAllowance(self._reader.limits, len(data))
         failures = 0
         for item in items:
             failure = await self._try_item(item, file, place, root, allowance)
@@ -246,7 +252,7 @@ class _Ingestion:
         return await asyncio.to_thread(self._reader.split, file.path, data, place)
 
     async def _try_item(
-        self, item: Item, file: FoundFile, place: Location, root: str, allowance: "_Allowance"
+        self, item: Item, file: FoundFile, place: Location, root: str, allowance: ReadingAllowance
     ) -> ReadingError | None:
         allowance.documents += 1
         try:
@@ -267,7 +273,7 @@ class _Ingestion:
             self._ledger.keep(place.name)
 
     async def _item(
-        self, item: Item, file: FoundFile, place: Location, root: str, allowance: "_Allowance"
+        self, item: Item, file: FoundFile, place: Location, root: str, allowance: ReadingAllowance
     ) -> None:
         content_hash = self._hash(item, place)
         if self._ledger.is_unchanged(content_hash, item.place):
@@ -276,11 +282,19 @@ class _Ingestion:
         page = prepared.page
         for warning in page.warnings:
             self._ledger.warn(item.place, warning)
-        language = _find_stated_language(page) or self._language_of(_sample(page))
-        identity = composing.document_id(page, language, self._default_language)
+        before = self._moved.get((place.name, _text_part(content_hash)))
+        if before is not None:
+            language, identity = before.language, before.id
+        else:
+            language = _find_stated_language(page) or self._language_of(_sample(page))
+            identity = composing.document_id(page, language, self._default_language)
         if not self._ledger.claim(identity, item.place):
             return
-        description = await self._describer.describe(page, language, prepared.by_rules)
+        written = await self._find_written(identity, content_hash)
+        if written is not None and self._is_move:
+            description = written.description
+        else:
+            description = await self._describer.describe(page, language, prepared.by_rules)
         document = await asyncio.to_thread(
             composing.compose,
             page,
@@ -289,12 +303,19 @@ class _Ingestion:
             identity=identity,
             language=language,
             content_hash=content_hash,
+            location=place,
             kind=recognise_kind(page, item.data),
         )
-        await self._add(document, root)
+        vectors = find_vectors(document, written, is_moved=self._is_move)
+        await self._add(document, vectors, root)
+
+    async def _find_written(self, identity: str, content_hash: str) -> WrittenDocument | None:
+        """Return the document as written if its text is the same, and read the same way."""
+        is_same = _text_part(self._hashes.get(identity, "")) == _text_part(content_hash)
+        return await self._index.read_written(identity) if is_same else None
 
     async def _prepare(
-        self, item: Item, file: FoundFile, place: Location, allowance: "_Allowance"
+        self, item: Item, file: FoundFile, place: Location, allowance: ReadingAllowance
     ) -> Preparation:
         began = time.monotonic()
         try:
@@ -305,23 +326,24 @@ class _Ingestion:
             allowance.spend(time.monotonic() - began)
 
     def _hash(self, item: Item, place: Location) -> str:
+        """Return the hash of a document's text and of its processing, then that of its place."""
         shaped_by = (
             READING_VERSION,
             chunking.VERSION,
             self._describer.name,
             self._embedder.name,
             self._default_language,
-            repr(place),
-            item.source,
         )
         prefix = hashlib.sha256("\0".join(shaped_by).encode()).digest()
-        return hashlib.sha256(prefix + item.data).hexdigest()
+        text = hashlib.sha256(prefix + item.data).hexdigest()
+        located = hashlib.sha256(f"{place!r}\0{item.source}".encode()).hexdigest()
+        return f"{text}{HASH_SEPARATOR}{located}"
 
-    async def _add(self, document: Document, root: str) -> None:
+    async def _add(self, document: Document, vectors: Vectors, root: str) -> None:
         if not self._waiting:
             self._waiting_since = time.monotonic()
-        self._waiting.append(document)
-        if sum(len(waiting.chunks) for waiting in self._waiting) >= CHUNKS_PER_BATCH:
+        self._waiting.append((document, vectors))
+        if sum(len(waiting) for _, waiting in self._waiting) >= CHUNKS_PER_BATCH:
             await self._write(root)
 
     async def _write_if_due(self, root: str) -> None:
@@ -330,53 +352,32 @@ class _Ingestion:
             await self._write(root)
 
     async def _write(self, root: str) -> None:
-        documents, self._waiting = self._waiting, []
+        waiting, self._waiting = self._waiting, []
         texts = [
             chunking.text_to_embed(document, chunk)
-            for document in documents
-            for chunk in document.chunks
+            for document, known in waiting
+            for chunk, vector in zip(document.chunks, known, strict=True)
+            if vector is None
         ]
-        vectors: list[Sequence[float]] = []
+        embedded: list[Sequence[float]] = []
         for start in range(0, len(texts), CHUNKS_PER_BATCH):
             part = texts[start : start + CHUNKS_PER_BATCH]
-            vectors.extend(await self._embedder.embed_documents(part))
-        for document in documents:
-            own, vectors = vectors[: len(document.chunks)], vectors[len(document.chunks) :]
+            embedded.extend(await self._embedder.embed_documents(part))
+        computed = iter(embedded)
+        for document, known in waiting:
+            own = [next(computed) if vector is None else vector for vector in known]
             await self._index.put(document, own, root)
             self._ledger.wrote(document.id, len(document.chunks))
-
-
-class _Allowance:
-    """Counts the documents of one file and the seconds spent on reading them."""
-
-    def __init__(self, limits: ReadingLimits, size: int) -> None:
-        self.documents = 0
-        self._each = limits.seconds
-        self._all = self._left = limits.seconds_for(size)
-
-    @property
-    def next_seconds(self) -> float:
-        """The seconds that reading the next document may take."""
-        return min(self._each, self._left)
-
-    @property
-    def is_spent(self) -> bool:
-        """Whether no time is left for another document."""
-        return self._left <= 0
-
-    def spend(self, seconds: float) -> None:
-        """Add the time that a document took."""
-        self._left -= seconds
-
-    def error(self) -> TooSlowError:
-        """Return the error for the documents that were not read for lack of time."""
-        return TooSlowError(f"took longer than {self._all:.3g} s to read; its rest was left out")
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
         return f"the file cannot be read: {error.strerror}"
     return str(error)
+
+
+def _text_part(content_hash: str) -> str:
+    return content_hash.partition(HASH_SEPARATOR)[0]
 
 
 def _find_stated_language(page: Page) -> str | None:

@@ -15,10 +15,16 @@ if TYPE_CHECKING:
     from broker.values import Fields
 
 DOCUMENTS = "documents"
-"""The attribute of a request that names the action: `list`, `remove` or `check`."""
+"""The attribute of a request that names the action: `list`, `remove`, `move` or `check`."""
 CHECK = "check"
 """The action that returns notes about the index in `notes`."""
 REMOVE = "remove"
+MOVE = "move"
+"""The action of `deploy.assembly.sources.moving`."""
+FROM = "from"
+TO = "to"
+REFUSED = "refused"
+"""The reason for which nothing was moved."""
 PATTERNS = "patterns"
 FOLDER = "folder"
 """The folder at which relative paths start."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from broker.ports import Broker
 from broker.values import Delivery, Fields, Finish, Settlement, Submission
 from config.settings import Settings
 from deploy.assembly.calibration import calibrate
-from deploy.assembly.indexed_documents import DOCUMENTS, act_on_documents
+from deploy.assembly.indexed_documents import DOCUMENTS, MOVE, act_on_documents
 from deploy.assembly.knowledge import Knowledge
 from deploy.assembly.languages import language_of, make_detector
 from deploy.assembly.sources.source_spec import FetchedSource, SourceSpec, spec_of
@@ -28,7 +28,8 @@ from knowledge.ingestion_report import IngestionResult, PlainReport, Report
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from knowledge.ingestion import Describer, SurveySource
+    from knowledge.index.overlap import SurveySource
+    from knowledge.ingestion import Describer
     from knowledge.isolation.limits import ReadingLimits
 
 CHANNEL = "cli"
@@ -127,6 +128,16 @@ async def ingest_by_owner(
     return result
 
 
+async def move_here(
+    settings: Settings, knowledge: Knowledge, request: "Mapping[str, JsonValue]"
+) -> Fields:
+    """Move documents in an index that this process owns, see `sources.moving`."""
+    from deploy.assembly.sources.moving import move_documents
+
+    describer, limits = make_describer(settings), reading_limits(settings)
+    return await move_documents(settings, knowledge, request, describer, limits)
+
+
 async def ask_owner(
     broker: Broker, settings: Settings, payload: Fields, *, seconds: float = LONGEST_SECONDS
 ) -> Fields:
@@ -155,7 +166,7 @@ async def ask_owner(
 
 
 class IngestionHandler:
-    """Ingests, lists and removes documents for another process; only commands submit to it."""
+    """Ingests, lists, moves and removes documents for other processes."""
 
     role = Role.INGESTION
     slots = 4
@@ -169,14 +180,17 @@ class IngestionHandler:
         self._one_at_a_time = asyncio.Lock()
 
     async def handle(self, delivery: Delivery, envelope: Envelope) -> Settlement:
-        """Do what the payload says: ingest its paths, or list or remove documents."""
+        """Do what the payload says: ingest its paths, or list, move or remove documents."""
         question = delivery.question
         knowledge = self._knowledge.of(question.tenant, question.assistant, own=self._own)
         if knowledge is None:
             error = f"it serves no assistant {question.assistant!r} of {question.tenant!r}"
             return Finish(Outcome.FAILED, {"outcome": "failed", "error": error})
         try:
-            if DOCUMENTS in envelope.payload:
+            if envelope.payload.get(DOCUMENTS) == MOVE:
+                async with self._one_at_a_time:
+                    fields = await move_here(self._of(question), knowledge, envelope.payload)
+            elif DOCUMENTS in envelope.payload:
                 fields = await act_on_documents(knowledge.index, envelope.payload)
             else:
                 async with self._one_at_a_time:
@@ -184,6 +198,12 @@ class IngestionHandler:
         except KnowledgeError as error:
             return Finish(Outcome.FAILED, {"outcome": "failed", "error": str(error)})
         return Finish(Outcome.ANSWERED, {"outcome": "answered", **fields})
+
+    def _of(self, question: Question) -> Settings:
+        """Return the settings of the assistant of a request."""
+        named = (question.tenant, question.assistant)
+        known = {(one.tenant, one.assistant): one for one in self._settings.of_assistants()}
+        return known.get(named, self._settings)
 
     async def _ingest(self, knowledge: Knowledge, payload: Fields) -> Fields:
         named = payload.get(SOURCES)

@@ -102,7 +102,7 @@ def split(path: PurePosixPath, data: bytes) -> Iterator[Item]:
 def read(item: Item, path: PurePosixPath, location: Location) -> Page:
     """Return the page of an item, placed where its path puts it; raise a `ReadingError`."""
     try:
-        page = clean_page(_read(item, path.suffix.lower()))
+        page = clean_page(_read(item, path.suffix.lower(), location))
     except RecursionError as error:
         raise WrongFormatError("expected less nesting than found") from error
     if not page.blocks:
@@ -114,7 +114,11 @@ def read(item: Item, path: PurePosixPath, location: Location) -> Page:
     )
 
 
-def _read(item: Item, suffix: str) -> Page:
+def _read(item: Item, suffix: str, location: Location) -> Page:
+    if location.is_reply:
+        from knowledge.documents.interchange import mail
+
+        return mail.read(item.data, item.source, keeps_quotations=False)
     if suffix in _JSON_LINES:
         return json_lines.read(item.data, item.source)
     if suffix in _STRUCTURED:

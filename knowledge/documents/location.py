@@ -27,7 +27,8 @@ class Location:
     `groups` and `version` are what the folder's rules state, unless a page states it: who may read
     its pages, and the version of what they describe. `url` is the web address where its source puts
     it, which the page itself cannot change. `is_foreign` says that others wrote the page: it may
-    not choose its id.
+    not choose its id. `keeps_name`: the name is that of the place from which the file was moved.
+    `is_reply`: a message that answers one of another file, which it need not repeat.
     """
 
     name: str
@@ -39,6 +40,8 @@ class Location:
     url: str | None = None
     is_foreign: bool = False
     version: str = ""
+    keeps_name: bool = False
+    is_reply: bool = False
 
     def crumbs(self, title: str) -> tuple[str, ...]:
         """Return the humanised folders and the title; an index page stands for its folder."""

@@ -14,6 +14,8 @@ from knowledge.documents.exports.restoring import restore_exports
 from knowledge.documents.exports.slack import DerivedFile
 from knowledge.documents.folder import ARCHIVE, FolderListing, FoundFile, walk
 from knowledge.documents.formats import Item
+from knowledge.documents.interchange import mail_threads
+from knowledge.documents.interchange.mail_threads import find_replies
 from knowledge.documents.location import Location
 from knowledge.documents.metadata import front_matter
 
@@ -38,12 +40,15 @@ class Survey:
     """A path as found; `root` names it in an index.
 
     `part` is the absolute path to which the files are limited; None: all of the root.
+    `moved` are the ids of the documents whose files were moved here, and of those that these
+    replace; None: nothing was moved.
     """
 
     root: str
     walk: FolderListing
     locations: Mapping[PurePosixPath, Location]
     part: str | None = None
+    moved: frozenset[str] | None = None
 
 
 def survey(
@@ -73,6 +78,8 @@ def survey(
             places[file.path] = replace(place, is_index=False)
         if url := addresses.get(file.path):
             places[file.path] = replace(places[file.path], url=url)
+    for reply in find_replies(_read_messages(found.files)):
+        places[reply] = replace(places[reply], is_reply=True)
     if path.is_dir():
         name = Path(os.path.realpath(path)).name
         states_language = _is_in_language(found.files, PurePosixPath(), name, language_of)
@@ -85,6 +92,17 @@ def survey(
         for file, place in places.items()
     }
     return Survey(os.path.realpath(path), found, places)
+
+
+def _read_messages(files: Iterable[FoundFile]) -> Iterable[tuple[PurePosixPath, bytes]]:
+    for file in files:
+        if file.path.suffix.lower() != mail_threads.SUFFIX:
+            continue
+        try:
+            yield file.path, file.read()
+        except (OSError, ReadingError):
+            # The file is reported when it is read as a document.
+            continue
 
 
 def _find_stated(path: Path, found: FolderListing, bases: Sequence[RuleBase]) -> Stated:

@@ -18,9 +18,16 @@ from knowledge.document import Chunk, Document
 from knowledge.index.bm25 import CHUNK_LENGTH, SUMMARY_LENGTH, Bm25, merge
 from knowledge.index.calibration import Calibration, Calibrations
 from knowledge.index.listing import ListedDocument
-from knowledge.index.port import Floats, Passage, SparseText, StoredChunk, StoredDocument
+from knowledge.index.port import (
+    Floats,
+    Passage,
+    SparseText,
+    StoredChunk,
+    StoredDocument,
+    WrittenDocument,
+)
 from knowledge.index.terms import surface_words, terms
-from knowledge.rule_descriptions import definitions
+from knowledge.rule_descriptions import Description, definitions
 
 FORMAT = 1
 SEMANTIC = "semantic"
@@ -29,12 +36,15 @@ SUMMARY = "summary"
 LABELS = "labels"
 GROUPS = "groups"
 """The field with the groups that may read a document; empty or absent: everybody."""
+NAME = "location_name"
+"""The field with the name of the file, from which ids of documents are made."""
+KEEPS_NAME = "keeps_name"
 VERSION = "stated_version"
 """The field with the version that a document states."""
 SPARSE = (KEYWORDS, SUMMARY, LABELS)
 LISTED = (
     "document", "title", "source", "root", "language", "chunks", "hash", "kind_of_page", "url",
-    GROUPS, VERSION,
+    GROUPS, VERSION, NAME, KEEPS_NAME,
 )  # fmt: skip
 """The fields of a document's point that a list needs."""
 
@@ -161,6 +171,26 @@ def read_document(point: Point, chunks: Sequence[Point]) -> StoredDocument | Non
     )
 
 
+def read_written(point: Point, chunks: Sequence[Point]) -> WrittenDocument | None:
+    """Return the written parts of a document; None when not all of its chunks are there."""
+    payload = point.payload
+    present = [chunk for chunk in chunks if chunk.payload["version"] == payload["version"]]
+    if len(present) != payload["chunks"]:
+        return None
+    present.sort(key=lambda chunk: int(chunk.payload["ordinal"]))
+    return WrittenDocument(
+        title=payload["title"],
+        crumbs=tuple(payload["crumbs"]),
+        description=Description(
+            payload["description"],
+            payload["summary"],
+            tuple(payload["keypoints"]),
+            tuple(payload["keywords"]),
+        ),
+        chunks=tuple((passage(chunk).chunk, chunk.dense or ()) for chunk in present),
+    )
+
+
 def list_document(point: Point) -> ListedDocument:
     """Return the document of a point for a list; the point has the fields `LISTED`."""
     payload = point.payload
@@ -176,6 +206,8 @@ def list_document(point: Point) -> ListedDocument:
         url=payload.get("url"),
         groups=tuple(payload.get(GROUPS, ())),
         stated_version=payload.get(VERSION, ""),
+        location_name=payload.get(NAME, ""),
+        keeps_name=payload.get(KEEPS_NAME, False),
     )
 
 
@@ -269,6 +301,8 @@ def _document_payload(document: Document, version: str, root: str) -> dict[str, 
         "keywords": list(document.keywords),
         "words": " ".join(sorted(words)),
         "kind_of_page": document.kind,
+        NAME: document.location_name,
+        **({KEEPS_NAME: True} if document.keeps_name else {}),
         **_place(document),
     }
 

@@ -9,7 +9,10 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class ListedDocument:
-    """A document as the index has it; `root` is the ingested path, `source` the file below it."""
+    """A document as the index has it; `root` is the ingested path, `source` the file below it.
+
+    `location_name` and `keeps_name` are those of `knowledge.documents.location.Location`.
+    """
 
     id: str
     title: str
@@ -22,17 +25,24 @@ class ListedDocument:
     url: str | None = None
     groups: tuple[str, ...] = ()
     stated_version: str = ""
+    location_name: str = ""
+    keeps_name: bool = False
 
     @property
     def file(self) -> str:
         """The absolute path or the web address that the document was read from."""
         if "://" in self.root:
             return self.url or f"{self.root.rstrip('/')}/{self.source}"
-        root = Path(self.root)
-        is_archive = root.suffix.lower() == ".zip" and self.source.startswith(f"{root.name}/")
-        if (is_archive or root.name == self.source) and not root.is_dir():
-            return str(root.parent / self.source)
-        return str(root / self.source)
+        return find_file(self.root, self.source)
+
+
+def find_file(root: str, source: str) -> str:
+    """Return the path of a file of an ingested path; a file and an archive are in their folder."""
+    path = Path(root)
+    is_archive = path.suffix.lower() == ".zip" and source.startswith(f"{path.name}/")
+    if (is_archive or path.name == source) and not path.is_dir():
+        return str(path.parent / source)
+    return str(path / source)
 
 
 def select_documents(

@@ -8,10 +8,19 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from typing import Protocol
 
 from knowledge.documents.folder import FolderListing
 from knowledge.documents.survey import LanguageOf, ReadTitle, Survey, survey
 from knowledge.index.listing import ListedDocument, find_enclosing_root, is_below
+
+
+class SurveySource(Protocol):
+    """Surveys documents that are no local path; receives what the index lists."""
+
+    def __call__(
+        self, listed: Sequence[ListedDocument], read_title: ReadTitle, language_of: LanguageOf
+    ) -> Survey: ...
 
 
 def survey_part(
@@ -40,8 +49,10 @@ def find_owned(listed: Sequence[ListedDocument], found: Survey) -> dict[str, str
     """Return the content hashes by id of the indexed documents that a survey stands for.
 
     These are the documents of its root, or of its part, and those of other roots whose files it
-    has found.
+    has found. Of a move, these are the moved ones, whose hashes say nothing about the new place.
     """
+    if found.moved is not None:
+        return dict.fromkeys(found.moved, "")
     files = {os.path.join(found.root, str(file.path)) for file in found.walk.files}
     return {
         document.id: document.content_hash

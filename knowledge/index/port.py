@@ -15,6 +15,7 @@ import numpy.typing as npt
 from knowledge.document import Chunk, Document
 from knowledge.index.calibration import Calibrations
 from knowledge.index.listing import ListedDocument
+from knowledge.rule_descriptions import Description
 
 Floats = npt.NDArray[np.float32]
 Terms = npt.NDArray[np.uint32]
@@ -82,6 +83,16 @@ class StoredDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenDocument:
+    """What ingestion uses again of a document: its description, and its chunks with vectors."""
+
+    title: str
+    crumbs: tuple[str, ...]
+    description: Description
+    chunks: tuple[tuple[Chunk, Sequence[float]], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Passage:
     """A chunk with its text and its document."""
 
@@ -146,6 +157,10 @@ class Index(ReadableIndex, Protocol):
 
     async def hashes(self, root: str) -> dict[str, str]:
         """Return the content hashes of all documents that were put under `root`, by id."""
+        ...
+
+    async def read_written(self, document_id: str) -> WrittenDocument | None:
+        """Return the written parts of a document; None if it is gone or changes meanwhile."""
         ...
 
     async def put(self, document: Document, vectors: Sequence[Sequence[float]], root: str) -> None:

@@ -13,7 +13,7 @@ from knowledge.index.calibration import Calibrations
 from knowledge.index.engine import Engine
 from knowledge.index.index_reader import IndexReader
 from knowledge.index.layout import Layout, Point
-from knowledge.index.port import IndexInfo
+from knowledge.index.port import IndexInfo, WrittenDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,12 @@ class QdrantIndex(IndexReader):
             await self._engine.upsert([own])
             await self._engine.delete_chunks([document.id], but_version=version)
             await self._write_manifest()
+
+    async def read_written(self, document_id: str) -> WrittenDocument | None:
+        own = await self._engine.scroll({"kind": "document", "document": document_id})
+        match = {"kind": "chunk", "document": document_id}
+        found = await self._engine.scroll(match, vectors=True) if own else []
+        return layout.read_written(own[0], found) if own else None
 
     async def remove(self, document_ids: Sequence[str]) -> None:
         if not document_ids:

@@ -123,6 +123,15 @@ class Mirror:
     def __len__(self) -> int:
         return len(self.points)
 
+    def find_earlier_versions(self, document_id: str) -> list[str]:
+        """Return the ids of the earlier versions of a document, newest first."""
+        positions = (at for at, one in enumerate(self.entries) if one.document_id == document_id)
+        return [
+            self.entries[at].document_id
+            for position in positions
+            for at in self.versions.find_earlier(position)
+        ]
+
     def chunks_named(self, chunk_ids: Sequence[str]) -> set[int]:
         """Return the numbers of chunks by their ids; unknown ids are left out."""
         if not chunk_ids:

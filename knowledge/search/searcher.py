@@ -27,7 +27,7 @@ from knowledge.port import (
     SearchRequest,
 )
 from knowledge.search import fusion, levels
-from knowledge.search.context import composer
+from knowledge.search.context import composer, earlier_versions
 from knowledge.search.corpus import Corpora, Corpus, is_known
 from knowledge.search.evidence.conversation_features import conversation
 from knowledge.search.evidence.search_features import features
@@ -151,13 +151,21 @@ class LevelSearcher:
     ) -> tuple[ContextSection, ...]:
         if not request.context_tokens:
             return ()
-        return await composer.compose(
+        texts = (request.question, request.text)
+        adds_earlier = mirror.versions.has_superseded and not mirror.versions.names_one(texts)
+        tokens = request.context_tokens
+        context = await composer.compose(
             mirror,
             fusion.candidates(found.pages, composer.MOST_CANDIDATES),
             hits,
             corpus.index.passages,
-            tokens=request.context_tokens,
+            tokens=tokens - tokens // earlier_versions.SHARE if adds_earlier else tokens,
             excluded=mirror.chunks_named(request.exclude),
+        )
+        if not adds_earlier:
+            return context
+        return await earlier_versions.add_earlier_versions(
+            corpus.index, context, mirror.find_earlier_versions
         )
 
     async def _query(

@@ -49,6 +49,24 @@ class PageVersions:
             for at, (one, page) in enumerate(zip(documents, pages, strict=True))
             if one.version and numbers[at] < newest[page]
         ]
+        self._numbers, self._pages = numbers, pages
+
+    @property
+    def has_superseded(self) -> bool:
+        """Whether there are documents of which a newer version exists."""
+        return bool(self._superseded)
+
+    def names_one(self, texts: Iterable[str]) -> bool:
+        """Return whether a text of the question names a version that exists."""
+        return bool(_find_named(frozenset(self._stated), texts))
+
+    def find_earlier(self, position: int) -> list[int]:
+        """Return the positions of the earlier versions of a document, newest first."""
+        own, page = self._numbers[position], self._pages[position]
+        earlier = [
+            at for at in self._superseded if self._pages[at] == page and self._numbers[at] < own
+        ]
+        return sorted(earlier, key=lambda at: self._numbers[at], reverse=True)
 
     def find_others(self, texts: Iterable[str]) -> list[int]:
         """Return the positions of the documents that a search leaves out.

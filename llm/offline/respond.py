@@ -13,12 +13,14 @@ from dataclasses import dataclass, field, replace
 from citations.claims import UnitKind
 from llm.offline.dialogue.subjects import join_subject, split_subject
 from llm.offline.found_chunks import select_found
-from llm.offline.quoting.extracts import Extract, extracts, is_order_to_assistant
+from llm.offline.quoting.extracts import Extract, extracts, is_open_question, is_order_to_assistant
 from llm.offline.quoting.naming import find_compared
 from llm.offline.quoting.quotation_text import lay_out
+from llm.offline.quoting.ranges import hold_numbers
 from llm.offline.quoting.relevance import Relevance
 from llm.offline.quoting.repeats import in_order, without_repeats
 from llm.offline.quoting.steps import MOST_STEPS, find_steps, put_together
+from llm.offline.quoting.versions import find_earlier, find_otherwise
 from llm.offline.support import numbers_of
 from llm.offline.words import content_words, stems
 from llm.tasks.respond import Inputs, Output
@@ -72,7 +74,7 @@ def answer(inputs: Inputs) -> Output:
     inputs = inputs.model_copy(
         update={"sources": select_found(inputs.sources), "question": question}
     )
-    found = extracts(inputs.sources, inputs.avoid)
+    found = hold_numbers(extracts(inputs.sources, inputs.avoid), question)
     quotation = _quote_safely(found, inputs) or _quote_parts(found, inputs)
     if quotation is not None:
         relevance = Relevance(inputs.question, inputs.sources, found)
@@ -134,6 +136,18 @@ def _quote(found: Sequence[Extract], inputs: Inputs) -> _Quotation | None:
     if relevance.unknown_names() and not _is_foreign(inputs):
         return None
     found = [e for e in found if not relevance.is_about_another_version(e)]
+    earlier = find_earlier(inputs.sources, inputs.question)
+    newest = [extract for extract in found if extract.rank not in earlier]
+    quotation = _quote_newest(newest, inputs, relevance) if newest else None
+    if quotation is None or not earlier:
+        return quotation
+    others = [extract for extract in found if extract.rank in earlier]
+    return _add_earlier(quotation, others, inputs, relevance)
+
+
+def _quote_newest(
+    found: Sequence[Extract], inputs: Inputs, relevance: Relevance
+) -> _Quotation | None:
     compared = find_compared(inputs.question)
     if compared is not None:
         both = _quote_both(found, inputs, relevance, compared)
@@ -145,6 +159,20 @@ def _quote(found: Sequence[Extract], inputs: Inputs) -> _Quotation | None:
         if quoted is not None:
             return quoted
     return _quote_best(found, inputs, relevance)
+
+
+def _add_earlier(
+    quotation: _Quotation, others: Sequence[Extract], inputs: Inputs, relevance: Relevance
+) -> _Quotation:
+    """Return a quotation with what an earlier version says otherwise on the same point."""
+    best = max(quotation.chosen, key=relevance.score)
+    rival = find_otherwise(best, others, inputs.sources, relevance)
+    if rival is None:
+        return quotation
+    named = {rank: inputs.sources[rank].place for rank in (best.rank, rival.rank)}
+    return replace(
+        quotation, chosen=[*quotation.chosen, rival], headings={**quotation.headings, **named}
+    )
 
 
 def _quote_steps(
@@ -187,6 +215,7 @@ def _quote_best(
     found: Sequence[Extract], inputs: Inputs, relevance: Relevance
 ) -> _Quotation | None:
     ranked = sorted(found, key=lambda extract: (-relevance.score(extract), extract.rank))
+    ranked = [extract for extract in ranked if not is_open_question(extract, found)]
     best = next((extract for extract in ranked[:_LOOKED_AT] if _answers(extract, relevance)), None)
     if best is None:
         return None

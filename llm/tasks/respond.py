@@ -16,6 +16,7 @@ class PromptSource(BaseModel, frozen=True):
     chunk_id: str
     place: str = Field(description="crumbs and headings, joined")
     language: str | None = None
+    version: str = Field(default="", description="that its document states; `place` has it, too")
     text: str
     found: tuple[FoundPart, ...] = Field(
         default=(), description="the chunks in it that the search found, best first"

@@ -27,6 +27,7 @@ from tests.support.embedders import UniformEmbedder, Vectors
 from tests.support.restricted_documents import HIDDEN, PAGES, ingest_pages
 
 DOCUMENTS = "/v1/documents"
+MOVE = f"{DOCUMENTS}/move"
 ALL = ["docs/bonus", "docs/falcon", "docs/leave", "docs/rooms", "docs/travel"]
 
 
@@ -109,6 +110,38 @@ async def test_the_owner_of_the_index_serves_its_documents(owner: Runtime, tmp_p
 async def test_another_process_has_the_owner_do_it(owner: Runtime, tmp_path: Path) -> None:
     async with open_other_process(owner) as client:
         await check_documents(client, tmp_path / "docs")
+
+
+async def test_documents_follow_their_files_below_the_ingested_folder(
+    owner: Runtime, tmp_path: Path
+) -> None:
+    folder = tmp_path / "docs"
+    (folder / "refdesk.toml").write_text('[[documents]]\npath = "hr/*"\ngroups = ["hr"]\n')
+    (folder / "hr").mkdir()
+    for name in ("leave", "travel"):
+        (folder / f"{name}.md").rename(folder / "hr" / f"{name}.md")
+
+    async with open_other_process(owner) as client:
+        by_source = await client.post(MOVE, json={"from": "leave.md", "to": "hr/leave.md"})
+        by_id = await client.post(MOVE, json={"from": "docs/travel", "to": "hr/travel.md"})
+        lost = await client.post(MOVE, json={"from": "docs/rooms", "to": "hr/rooms.md"})
+        unknown = await client.post(MOVE, json={"from": "docs/nobody", "to": "x.md"})
+        outside = [
+            await client.post(MOVE, json={"from": "docs/rooms", "to": place})
+            for place in ("../rooms.md", str(tmp_path / "rooms.md"), ".")
+        ]
+        assert await list_ids(client) == ALL
+        leave = (await client.get(f"{DOCUMENTS}/docs/leave")).json()
+
+    assert [one.json() for one in (by_source, by_id)] == [
+        {"moved": 1, "removed": 0, "failed": []}
+    ] * 2
+    assert (leave["source"], leave["groups"]) == ("hr/leave.md", ["hr"])
+    reason = "expected the moved file here, found none"
+    assert lost.json()["failed"] == [{"source": "hr/rooms.md", "reason": reason}]
+    assert unknown.status_code == 404
+    assert [one.status_code for one in outside] == [400] * 3
+    assert all(str(tmp_path) not in one.text for one in (*outside, lost))
 
 
 async def test_documents_are_listed_and_removed_while_an_ingestion_runs(

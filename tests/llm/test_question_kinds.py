@@ -108,3 +108,11 @@ def test_a_message_of_several_sentences_is_answered_in_its_question() -> None:
     said = ask("Sorry, I was teasing you all along! How many training days do nurses have?", LEAVE)
 
     assert "six" in said.answer
+
+
+def test_a_deadline_is_more_than_a_number_of_days() -> None:
+    kinds = classify_question("Until when can leave be carried over?")
+
+    assert kinds.fits("It can be carried over until 31 March.")
+    assert not kinds.fits("Everybody has 29 days of leave.")
+    assert classify_question("When does it begin?").fits("It begins on 3 May.")

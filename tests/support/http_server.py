@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import httpx
@@ -27,6 +27,7 @@ from gateway.http.uvicorn_server import listening, serving
 from gateway.limits.visitors import VisitorLimits, Visitors
 from gateway.port import (
     CatalogEntry,
+    CatalogMove,
     CatalogSelection,
     Documents,
     ReadableDocument,
@@ -96,6 +97,15 @@ class FakeCatalog:
         for entry in found:
             del self.kept[tenant, assistant][entry.id]
         return len(found)
+
+    async def move(self, tenant: str, assistant: str, old: str, new: str) -> CatalogMove:
+        if ".." in new:
+            return CatalogMove(refused="expected a file below the ingested path")
+        kept = self.kept.get((tenant, assistant), {})
+        if old not in kept:
+            return CatalogMove()
+        kept[old] = replace(kept[old], source=new)
+        return CatalogMove(moved=1, failed=(("b.md", "found none"),))
 
     def _select(
         self, tenant: str, assistant: str, selection: CatalogSelection

@@ -1,4 +1,4 @@
-"""Lists and removes documents for the HTTP channel: in this process, or by the index's owner."""
+"""Lists, moves and removes documents for HTTP: in this process, or by the index's owner."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -10,15 +10,19 @@ from deploy.assembly.gateways.document_reader import IndexedDocuments
 from deploy.assembly.indexed_documents import (
     AFTER,
     DOCUMENTS,
+    FROM,
     IDS,
     LIMIT,
+    MOVE,
     NAMES,
+    REFUSED,
     REMOVE,
+    TO,
     act_on_documents,
 )
 from deploy.assembly.ingestion import ask_owner
 from deploy.errors import CommandError
-from gateway.port import CatalogEntry, CatalogSelection
+from gateway.port import CatalogEntry, CatalogMove, CatalogSelection
 from knowledge.errors import IndexUnavailable
 
 if TYPE_CHECKING:
@@ -76,10 +80,26 @@ class OwnedCatalog:
         request: Fields = {DOCUMENTS: REMOVE, LIMIT: 0, **_encode_selection(selection)}
         return _total(await self._act((tenant, assistant), request))
 
+    async def move(self, tenant: str, assistant: str, old: str, new: str) -> CatalogMove:
+        # The files are on the machine of the process that ingests.
+        request: Fields = {DOCUMENTS: MOVE, FROM: old, TO: new}
+        found = await self._ask((tenant, assistant), request)
+        listed = found.get("failed")
+        failed = listed if isinstance(listed, list) else []
+        return CatalogMove(
+            moved=int(str(found.get("moved", 0))),
+            removed=int(str(found.get("removed", 0))),
+            failed=tuple((str(one[0]), str(one[1])) for one in failed if isinstance(one, list)),
+            refused=str(found.get(REFUSED, "")),
+        )
+
     async def _act(self, name: tuple[str, str], request: "Fields") -> "Fields":
         index = None if self._opened is None else await self._opened.index(name)
         if index is not None:
             return await act_on_documents(index, request)
+        return await self._ask(name, request)
+
+    async def _ask(self, name: tuple[str, str], request: "Fields") -> "Fields":
         try:
             return await ask_owner(
                 self._broker, self._settings[name], request, seconds=self._wait_seconds

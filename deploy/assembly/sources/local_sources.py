@@ -13,8 +13,7 @@ from knowledge.connectors.git_repository import copy_revision, find_places
 from knowledge.connectors.repository_survey import survey_copy
 from knowledge.documents.survey import LanguageOf, ReadTitle, Survey
 from knowledge.index.listing import ListedDocument
-from knowledge.index.overlap import survey_part
-from knowledge.ingestion import SurveySource
+from knowledge.index.overlap import SurveySource, survey_part
 
 
 def open_local(settings: Settings, spec: SourceSpec, stack: ExitStack) -> Path | SurveySource:

@@ -76,6 +76,14 @@ class SourceRegistry:
             listed.sources = left
         return is_known
 
+    def list_specs(self) -> list[SourceSpec]:
+        """Return the sources of this assistant; raise `CommandError` if the list is damaged."""
+        return [
+            source.spec
+            for source in self.read().sources
+            if (source.tenant, source.assistant) == self._owner
+        ]
+
     def _record(self, specs: Sequence[SourceSpec], failed: int, reasons: tuple[str, ...]) -> None:
         tenant, assistant = self._owner
         with self._changing() as listed:

@@ -15,7 +15,7 @@ from knowledge.crawling.website import AGENT, crawl
 from knowledge.crawling.website_mirror import WebsiteMirror
 from knowledge.documents.survey import LanguageOf, ReadTitle, Survey
 from knowledge.index.listing import ListedDocument
-from knowledge.ingestion import SurveySource
+from knowledge.index.overlap import SurveySource
 from knowledge.ingestion_report import Report
 from knowledge.isolation.limits import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess

@@ -11,11 +11,9 @@ from deploy.assembly.sources.source_registry import SourceRegistry
 from deploy.assembly.sources.source_spec import SourceSpec, parse_source
 from deploy.cli.printing import print_line, say_json
 from deploy.cli.progress import report_on_terminal
-from deploy.errors import CommandError
+from deploy.errors import EXIT_SOME_FAILED, CommandError
 from knowledge.documents.formats import SUFFIXES
 from knowledge.ingestion_report import IngestionResult
-
-EXIT_SOME_FAILED = 6
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

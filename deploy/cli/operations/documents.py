@@ -1,4 +1,4 @@
-"""Lists the documents of the index, shows some, or removes them."""
+"""Lists the documents of the index, shows some, moves some, or removes them."""
 
 import argparse
 import asyncio
@@ -8,15 +8,26 @@ from pathlib import Path
 
 from broker.values import Fields
 from config.settings import Settings, load_settings
-from deploy.assembly.indexed_documents import DOCUMENTS, FOLDER, PATTERNS, act_on_documents
+from deploy.assembly.indexed_documents import (
+    DOCUMENTS,
+    FOLDER,
+    FROM,
+    MOVE,
+    PATTERNS,
+    REFUSED,
+    REMOVE,
+    TO,
+    act_on_documents,
+)
 from deploy.assembly.runtime import connect_runtime, ready_to_take_over
 from deploy.assembly.sources.source_registry import SourceRegistry
 from deploy.cli.printing import print_line, say_json
-from deploy.errors import CommandError
+from deploy.errors import EXIT_SOME_FAILED, CommandError
 from knowledge.errors import IndexOwned
 
-ACTIONS = ("list", "show", "remove")
+ACTIONS = ("list", "show", MOVE, REMOVE)
 EXIT_NOTHING_FOUND = 3
+_FAILURE = ("source", "reason")
 _SHOWN = (
     "id",
     "title",
@@ -36,7 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "action",
         choices=ACTIONS,
-        help="list documents, one in a line; show all that is known of some; remove some from the "
+        help="list documents, one in a line; show all that is known of some; move those of a file "
+        "or folder that has been moved: `move OLD NEW` keeps their ids; remove some from the "
         "index (their files stay)",
     )
     parser.add_argument(
@@ -47,7 +59,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "of these with * (quote it)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.epilog = f"exit status: 0 success, {EXIT_NOTHING_FOUND} no document was found, 1 error"
+    parser.epilog = (
+        f"exit status: 0 success, {EXIT_NOTHING_FOUND} no document was found, "
+        f"{EXIT_SOME_FAILED} some could not be moved, 1 error"
+    )
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -58,9 +73,11 @@ def run(chosen: argparse.Namespace) -> int:
             "see: refdesk documents list"
         )
     settings = load_settings()
-    action = "remove" if chosen.action == "remove" else "list"
+    if chosen.action == MOVE:
+        return _move(settings, chosen)
+    action = REMOVE if chosen.action == REMOVE else "list"
     result = asyncio.run(_act(settings, action, chosen.patterns))
-    if chosen.action == "remove":
+    if chosen.action == REMOVE:
         _forget_sources(settings, chosen.patterns)
     listed = result.get("documents")
     documents = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
@@ -72,15 +89,51 @@ def run(chosen: argparse.Namespace) -> int:
     return 0 if documents or not chosen.patterns else EXIT_NOTHING_FOUND
 
 
+def _move(settings: Settings, chosen: argparse.Namespace) -> int:
+    if len(chosen.patterns) != 2:
+        raise CommandError(
+            "documents move needs the old and the new place: refdesk documents move OLD NEW; "
+            "move the files first"
+        )
+    old, new = chosen.patterns
+    result = asyncio.run(_request(settings, {DOCUMENTS: MOVE, FROM: old, TO: new}))
+    if REFUSED in result:
+        raise CommandError(str(result[REFUSED]))
+    found = result.get("failed")
+    failed = [one for one in found if isinstance(one, list)] if isinstance(found, list) else []
+    moved = int(str(result["moved"]))
+    if chosen.json:
+        say_json({**result, "failed": [dict(zip(_FAILURE, one, strict=True)) for one in failed]})
+    else:
+        for source, reason in failed:
+            print_line(f"not moved: {source}: {reason}")
+        if result["removed"]:
+            print_line(
+                f"removed {result['removed']} documents: others were there before, or nobody may "
+                "read them at the new place"
+            )
+        print_line(f"moved {moved} documents from {old} to {new}")
+    if failed:
+        return EXIT_SOME_FAILED
+    return 0 if moved or result["removed"] else EXIT_NOTHING_FOUND
+
+
 async def _act(settings: Settings, action: str, patterns: Sequence[str]) -> Fields:
-    """List or remove documents: in this process, or by the process that owns the index."""
-    from deploy.assembly.ingestion import ask_owner
+    """List or remove documents."""
+    return await _request(settings, {DOCUMENTS: action, PATTERNS: list(patterns)})
+
+
+async def _request(settings: Settings, action: Fields) -> Fields:
+    """Have a request done in this process, or by the process that owns the index."""
+    from deploy.assembly.ingestion import ask_owner, move_here
     from deploy.assembly.knowledge import open_knowledge
 
     # A relative path is one of this command's folder, not of the process that owns the index.
-    request: Fields = {DOCUMENTS: action, PATTERNS: list(patterns), FOLDER: str(Path.cwd())}
+    request: Fields = {**action, FOLDER: str(Path.cwd())}
     try:
         async with open_knowledge(settings, alone=True) as knowledge:
+            if action[DOCUMENTS] == MOVE:
+                return await move_here(settings, knowledge, request)
             return await act_on_documents(knowledge.index, request)
     except IndexOwned:
         async with connect_runtime(settings) as runtime, ready_to_take_over(runtime, ()):

@@ -1,10 +1,10 @@
-"""The routes that list and remove documents of an index, for operators.
+"""The routes that list, move and remove documents of an index, for operators.
 
 The reader of cited documents is another part: `gateway.http.routes.documents`.
 """
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 from pydantic import BaseModel, Field, StringConstraints
@@ -15,6 +15,7 @@ from gateway.http.context import AssistantName, HttpChannel, require_scope
 from gateway.http.errors import InvalidRequestError, unknown
 from gateway.port import CatalogEntry, CatalogSelection, DocumentCatalog
 
+BASE = "/v1/documents"
 LONGEST_ID = 2_000
 LONGEST_PATTERN = 500
 MOST_PATTERNS = 20
@@ -73,8 +74,41 @@ class RemovedDocuments(BaseModel):
     removed: int = Field(description="number of removed documents")
 
 
+class DocumentMoveRequest(BaseModel, extra="forbid"):
+    """A move of documents whose files have been moved below their ingested folder."""
+
+    source: Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_ID)] = Field(
+        alias="from",
+        description="id of a document, or its `source`, or a folder of sources, before the move",
+        examples=["hr/leave.md"],
+    )
+    target: Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_ID)] = Field(
+        alias="to",
+        description="the file or folder now, relative to the ingested folder",
+        examples=["people/leave.md"],
+    )
+
+
+class FailedMove(BaseModel):
+    """A file that could not be moved."""
+
+    source: str
+    reason: str
+
+
+class MovedDocuments(BaseModel):
+    """The result of a move."""
+
+    moved: int = Field(description="number of moved documents")
+    removed: int = Field(
+        description="number of documents that nobody may read at the new place, or that others "
+        "replaced there"
+    )
+    failed: list[FailedMove] = Field([], description="files that stay as they were")
+
+
 class Catalog:
-    """Lists and removes the documents of the assistants that a caller may use."""
+    """Lists, moves and removes the documents of the assistants that a caller may use."""
 
     def __init__(self, channel: HttpChannel, documents: DocumentCatalog) -> None:
         self._channel = channel
@@ -83,10 +117,14 @@ class Catalog:
     def router(self) -> APIRouter:
         """Return the routes."""
         router = APIRouter(tags=["documents"])
-        base = "/v1/documents"
         operator = Depends(require_scope(self._channel, Scope.DOCUMENTS))
+        self._add_readers(router, operator)
+        self._add_removers(router, operator)
+        self._add_mover(router, operator)
+        return router
 
-        @router.get(base, response_model_exclude_none=True, summary="List documents")
+    def _add_readers(self, router: APIRouter, operator: Any) -> None:
+        @router.get(BASE, response_model_exclude_none=True, summary="List documents")
         async def list_documents(
             caller: Annotated[Principal, operator],
             assistant: AssistantName = None,
@@ -105,7 +143,7 @@ class Catalog:
             return DocumentPage(documents=page, total=total, next=following)
 
         @router.get(
-            f"{base}/{{document_id:path}}",
+            f"{BASE}/{{document_id:path}}",
             response_model_exclude_none=True,
             summary="Show a document of the index",
         )
@@ -122,7 +160,8 @@ class Catalog:
                 raise unknown("document")
             return _show(found[0])
 
-        @router.delete(base, summary="Remove documents by pattern")
+    def _add_removers(self, router: APIRouter, operator: Any) -> None:
+        @router.delete(BASE, summary="Remove documents by pattern")
         async def remove_documents(
             caller: Annotated[Principal, operator],
             assistant: AssistantName = None,
@@ -140,7 +179,7 @@ class Catalog:
             return RemovedDocuments(removed=count)
 
         @router.delete(
-            f"{base}/{{document_id:path}}", status_code=204, summary="Remove a document by id"
+            f"{BASE}/{{document_id:path}}", status_code=204, summary="Remove a document by id"
         )
         async def remove_document(
             caller: Annotated[Principal, operator],
@@ -152,7 +191,22 @@ class Catalog:
             await self._documents.remove(*name, CatalogSelection(ids=(document_id,)))
             return Response(status_code=204)
 
-        return router
+    def _add_mover(self, router: APIRouter, operator: Any) -> None:
+        @router.post(f"{BASE}/move", summary="Move documents")
+        async def move_documents(
+            caller: Annotated[Principal, operator],
+            asked: DocumentMoveRequest,
+            assistant: AssistantName = None,
+        ) -> MovedDocuments:
+            """Let documents follow their files to another place; ids and embeddings stay."""
+            name = self._name(caller, assistant)
+            result = await self._documents.move(*name, asked.source, asked.target)
+            if result.refused:
+                raise InvalidRequestError(result.refused, code="invalid_request", param="to")
+            failed = [FailedMove(source=one, reason=reason) for one, reason in result.failed]
+            if not result.moved and not result.removed and not failed:
+                raise unknown("document")
+            return MovedDocuments(moved=result.moved, removed=result.removed, failed=failed)
 
     def _name(self, caller: Principal, assistant: str | None) -> tuple[str, str]:
         """Return tenant and assistant; raises `InvalidRequestError`."""

@@ -1,10 +1,15 @@
-"""Reads tables as text: CSV and TSV, with commas, semicolons, tabs or bars between the cells."""
+"""Reads tables as text: CSV and TSV, with commas, semicolons, tabs or bars between the cells.
+
+A table whose rows are the articles of a help centre is read as these articles.
+"""
 
 import csv
 import io
+from collections.abc import Iterator
 
 from knowledge.documents.decoding import decode
 from knowledge.documents.errors import TooLargeError, WrongFormatError
+from knowledge.documents.interchange.articles import ArticleColumns
 from knowledge.documents.office.row_groups import SheetRow, write_sheet
 from knowledge.documents.page import Page
 from knowledge.documents.tables import MOST_COLUMNS
@@ -19,18 +24,25 @@ def read(data: bytes, source: str) -> Page:
     """Return the page; its rows are in groups of ten, each below the header."""
     text, warnings = decode(data)
     csv.field_size_limit(_LONGEST_CELL)
-    rows: list[SheetRow] = []
+    table: list[list[str]] = []
     try:
         lines = csv.reader(io.StringIO(text, newline=""), delimiter=_find_delimiter(text))
         for number, cells in enumerate(lines, start=1):
             if number > _MOST_ROWS:
                 raise TooLargeError(f"a table may have {_MOST_ROWS} rows")
-            named = {at: " ".join(cell.split()) for at, cell in enumerate(cells[:MOST_COLUMNS])}
-            if filled := {at: cell for at, cell in named.items() if cell}:
-                rows.append(SheetRow(number, filled))
+            table.append(cells[:MOST_COLUMNS])
     except csv.Error as error:
         raise WrongFormatError(f"expected a table as text, found {error}") from error
-    return Page(source, "", tuple(write_sheet(rows)), warnings=warnings)
+    if table and (columns := ArticleColumns(table[0])).are_in(table[1:]):
+        return Page(source, "", tuple(columns.write(table[1:])), warnings=warnings)
+    return Page(source, "", tuple(write_sheet(list(_list_rows(table)))), warnings=warnings)
+
+
+def _list_rows(table: list[list[str]]) -> Iterator[SheetRow]:
+    for number, cells in enumerate(table, start=1):
+        named = {at: " ".join(cell.split()) for at, cell in enumerate(cells)}
+        if filled := {at: cell for at, cell in named.items() if cell}:
+            yield SheetRow(number, filled)
 
 
 def _find_delimiter(text: str) -> str:

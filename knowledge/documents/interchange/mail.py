@@ -9,7 +9,7 @@ Attachments are named and not read.
 import email
 import email.policy
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from email.message import EmailMessage
 from email.utils import parsedate_to_datetime
@@ -38,6 +38,16 @@ _SEPARATOR = re.compile(
     r"message d'origine|weitergeleitete nachricht)[ \t]{0,3}-{2,}|_{20,})",
     re.IGNORECASE,
 )
+# The header of a copied message; of the next line only a date is expected.
+_COPIED_FROM = re.compile(
+    r"\*?(?:from|von|de|da|van|od|от)[ \t]{0,2}:\*?[ \t]{1,3}\S", re.IGNORECASE
+)
+_COPIED_DATE = re.compile(
+    r"\*?(?:sent|date|gesendet|datum|envoyé|enviado|inviato|data|fecha|verzonden|отправлено|дата)"
+    r"[ \t]{0,2}:",
+    re.IGNORECASE,
+)
+_LONGEST_FURNITURE = 600
 _SHOWN_HEADERS = ("From", "To", "Cc")
 _SIGNATURE = "-- "
 
@@ -50,8 +60,12 @@ class _MessageParagraph:
     depth: int
 
 
-def read(data: bytes, source: str) -> Page:
-    """Return the page of a message, or of a box of messages in their order."""
+def read(data: bytes, source: str, *, keeps_quotations: bool = True) -> Page:
+    """Return the page of a message, or of a box of messages in their order.
+
+    Without `keeps_quotations`, quotations below an answer are left out: their messages are read
+    from other files.
+    """
     if len(data) > MAX_BYTES:
         raise TooLargeError(f"a document may have {MAX_BYTES} bytes, this one has {len(data)}")
     seen: set[str] = set()
@@ -64,7 +78,7 @@ def read(data: bytes, source: str) -> Page:
         message = _parse(raw)
         subject = _header(message, "Subject")
         title = title or _REPLY.sub("", subject, count=1).strip()
-        blocks += _write(message, subject, number, seen)
+        blocks += _write(message, subject, number, seen, keeps_quotations=keeps_quotations)
         warnings += (f"the attachment {name!r} was not read" for name in _attachments(message))
     if not any(block.kind is not BlockKind.HEADING for block in blocks):
         raise NoTextError("expected text, found none")
@@ -112,7 +126,9 @@ def _header(message: EmailMessage, name: str) -> str:
     return _line(str(value or ""))
 
 
-def _write(message: EmailMessage, subject: str, number: int, seen: set[str]) -> Iterator[Block]:
+def _write(
+    message: EmailMessage, subject: str, number: int, seen: set[str], *, keeps_quotations: bool
+) -> Iterator[Block]:
     sender, date = _header(message, "From"), _header(message, "Date")
     named = ", ".join(part for part in (subject or "Message", sender, date) if part)
     yield Block(BlockKind.HEADING, named, 2, f"message={number}")
@@ -120,7 +136,7 @@ def _write(message: EmailMessage, subject: str, number: int, seen: set[str]) -> 
     yield Block(BlockKind.TEXT, "; ".join(shown) or "Message")
     body = _body(message)
     if isinstance(body, str):
-        yield from _write_plain(body, seen)
+        yield from _write_plain(body, seen, keeps_quotations=keeps_quotations)
     else:
         for block in body:
             if _is_new(block.text, seen):
@@ -158,7 +174,7 @@ def _attachments(message: EmailMessage) -> Iterator[str]:
             yield _line(part.get_filename() or part.get_content_type())
 
 
-def _write_plain(text: str, seen: set[str]) -> Iterator[Block]:
+def _write_plain(text: str, seen: set[str], *, keeps_quotations: bool) -> Iterator[Block]:
     """Write the paragraphs of a text; the quotations in it lose their marks."""
     paragraphs = [one for one in _paragraphs(text.split("\n")) if "".join(one.lines).strip()]
     is_answer_first = _is_answer_first(paragraphs)
@@ -166,7 +182,9 @@ def _write_plain(text: str, seen: set[str]) -> Iterator[Block]:
     for paragraph in paragraphs:
         joined = " ".join(" ".join(paragraph.lines).split())
         if _is_furniture(joined):
-            author = joined.rstrip(": \t\u00a0") if _ATTRIBUTION.match(joined) else ""
+            author = _find_author(joined)
+            continue
+        if paragraph.depth and is_answer_first and not keeps_quotations:
             continue
         block = _write_paragraph(paragraph.lines, joined, seen)
         if block is None:
@@ -190,13 +208,16 @@ def _is_answer_first(paragraphs: list[_MessageParagraph]) -> bool:
     return quoted > 0 and all(depths[quoted:])
 
 
-def _paragraphs(lines: Iterable[str]) -> Iterator[_MessageParagraph]:
+def _paragraphs(lines: Sequence[str]) -> Iterator[_MessageParagraph]:
     """Yield the paragraphs without marks of quotation, and without the signature."""
-    depth, is_signature = 0, False
+    depth, is_signature, outer = 0, False, 0
     held: list[str] = []
-    for line in lines:
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
         found = _QUOTE.match(line)
-        at = found[1].count(">") if found else 0
+        if found is None and _begins_copy(line.strip(), following.strip()):
+            # What follows is quoted without marks, behind the header of its message.
+            outer = 1
+        at = (found[1].count(">") if found else 0) + outer
         text = line[found.end() :] if found else line
         if at != depth:
             is_signature = False
@@ -221,9 +242,40 @@ def _looks_like_code(lines: list[str]) -> bool:
     return bool(filled) and all(line.startswith(("    ", "\t")) for line in filled)
 
 
+def _begins_copy(line: str, following: str) -> bool:
+    """Return whether a copied message begins here, as programs without marks write it."""
+    is_header = _COPIED_FROM.match(line) is not None and _COPIED_DATE.match(following) is not None
+    return is_header or (line.startswith("-") and _SEPARATOR.match(line) is not None)
+
+
 def _is_furniture(text: str) -> bool:
-    """Return whether a line is only about a quotation that follows."""
-    return len(text) < 300 and bool(_ATTRIBUTION.match(text) or _SEPARATOR.match(text))
+    """Return whether a paragraph is only about a quotation that follows."""
+    found = _ATTRIBUTION.match(text) or _SEPARATOR.match(text)
+    is_about = found is not None or len(_read_copied_header(text)) > 1
+    return len(text) < _LONGEST_FURNITURE and is_about
+
+
+def _find_author(furniture: str) -> str:
+    """Return who wrote a quotation and when, as the text above it says; empty if it does not."""
+    if copied := _read_copied_header(_SEPARATOR.sub("", furniture, count=1).strip()):
+        return ", ".join(copied[:2])
+    return furniture.rstrip(": \t\u00a0") if _ATTRIBUTION.match(furniture) else ""
+
+
+def _read_copied_header(text: str) -> list[str]:
+    """Return the values of the header of a copied message: its author, its date and more."""
+    if _COPIED_FROM.match(text) is None:
+        return []
+    values: list[list[str]] = []
+    names: list[str] = []
+    for word in text[:_LONGEST_FURNITURE].split():
+        if word.rstrip("*").endswith(":"):
+            names.append(word)
+            values.append([])
+        elif values:
+            values[-1].append(word)
+    is_header = len(names) > 1 and _COPIED_DATE.match(names[1]) is not None
+    return [" ".join(value) for value in values] if is_header else []
 
 
 def _is_new(text: str, seen: set[str]) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from selectolax.lexbor import LexborNode
 
 from knowledge.documents.anchors import Anchors
+from knowledge.documents.markup.nested_tables import unfold
 from knowledge.documents.page import DEEPEST_INDENT, Block, BlockKind
 from knowledge.documents.tables import Cell, write_table
 
@@ -132,13 +133,34 @@ def _code(node: LexborNode) -> Block | None:
 
 
 def _rows(table: LexborNode) -> Iterator[list[Cell]]:
-    """Yield the rows of a table without those of the tables inside it."""
+    """Yield the rows of a table; those of a table in a cell are unfolded."""
+    for row in _list_rows(table):
+        cells = [cell for cell in row.iter() if cell.tag in ("td", "th")]
+        inner = [cell.css_first("table") for cell in cells]
+        rows = [_read_rows(found) if found is not None else [] for found in inner]
+        for found in filter(None, inner):
+            found.decompose()
+        yield from unfold([_cell(cell) for cell in cells], rows)
+
+
+def _list_rows(table: LexborNode) -> list[LexborNode]:
+    """Return the rows of a table without those of the tables inside it."""
+    rows: list[LexborNode] = []
     for row in table.css("tr"):
         owner = row.parent
         while owner is not None and owner.tag != "table":
             owner = owner.parent
         if owner is not None and owner.mem_id == table.mem_id:
-            yield [_cell(cell) for cell in row.iter() if cell.tag in ("td", "th")]
+            rows.append(row)
+    return rows
+
+
+def _read_rows(table: LexborNode) -> list[list[Cell]]:
+    """Return the rows of a table; the tables inside it are texts."""
+    return [
+        [_cell(cell) for cell in row.iter() if cell.tag in ("td", "th")]
+        for row in _list_rows(table)
+    ]
 
 
 def _cell(node: LexborNode) -> Cell:

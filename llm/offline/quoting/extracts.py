@@ -18,6 +18,8 @@ from llm.tasks.respond import PromptSource
 _DELIMITERS = re.compile(r"(?=[\s|:]*+-)[\s|:-]++\Z")
 _CELL_END = re.compile(r"(?<!\\)\|")
 _OUTER_BARS = re.compile(r"\A\||(?<!\\)\|\Z")
+_LEAST_TERMS = 2
+"""The key terms of a text that may answer the question before it: a signature has fewer."""
 _LETTERS = re.compile(r"[^\W\d_]{2}|[\u3040-\u30ff\u3400-\u9fff]")
 _BOX = re.compile(r"\A(\s*[-*+] )\[[ xX]\]\s+")
 _TO_ASSISTANTS = re.compile(
@@ -39,7 +41,8 @@ _TO_ASSISTANTS = re.compile(
 class Extract:
     """Something that can be quoted; `rank` is its source's place among the sources.
 
-    `head` is the head of the table that a row belongs to.
+    `head` is the head of the table that a row belongs to, `ranged` has the numbers of the question
+    that lie in its ranges.
     """
 
     rank: int
@@ -49,6 +52,7 @@ class Extract:
     text: str
     terms: frozenset[str]
     head: str = ""
+    ranged: frozenset[str] = frozenset()
 
     @property
     def leads(self) -> bool:
@@ -79,6 +83,16 @@ def subject_terms(text: str) -> frozenset[str]:
 def is_order_to_assistant(text: str) -> bool:
     """Return whether `text` is aimed at the assistant, and not at a reader."""
     return attack_in(text) is not None or _TO_ASSISTANTS.search(text) is not None
+
+
+def is_open_question(extract: Extract, found: Sequence[Extract]) -> bool:
+    """Return whether an extract asks, and nothing of substance follows it in its source."""
+    if not extract.text.rstrip().endswith(("?", "\uff1f")):
+        return False
+    following = (
+        one for one in found if one.rank == extract.rank and one.order == extract.order + 1
+    )
+    return not any(len(one.terms) >= _LEAST_TERMS for one in following)
 
 
 def _quotable(text: str) -> Iterator[tuple[UnitKind, str, str]]:

@@ -18,9 +18,15 @@ _STEPS = re.compile(
     re.IGNORECASE,
 )
 _TIME = re.compile(
-    r"\b(?:until when|since when|deadline)\b"
+    r"\b(?:until when|by when|since when|deadline)\b"
     r"|\b(?:what|which) (?:time|date|day|year|month|century|decade)\b"
     r"|\bwann\b|\bcu[aá]ndo\b|\bquand\b|\bquando\b|\bкогда\b|\bколи\b|いつ|متى|कब",
+    re.IGNORECASE,
+)
+_DEADLINE = re.compile(r"\b(?:until when|by when|deadline|bis wann)\b", re.IGNORECASE)
+_HAS_DEADLINE = re.compile(
+    r"\b(?:until|till|by|before|within|latest|deadline|due|ends?|expires?|bis"
+    r"|vor|innerhalb|spätestens)\b",
     re.IGNORECASE,
 )
 _WHEN = re.compile(r"\bwhen\b", re.IGNORECASE)
@@ -35,7 +41,7 @@ _HAS_VERSION = re.compile(r"\bv?\d+\.\d|\b(?:version|release) \d", re.IGNORECASE
 _AMOUNT = re.compile(
     r"\bhow (?:many|much|long|often|fast|big|large|old|far|high|deep|heavy|tall|wide)\b"
     r"|\blimits?\b|\bmaxim"
-    r"|\b(?:what|which) (?:percentage|percent|share|number|portion|proportion)\b"
+    r"|\b(?:what|which) (?:percentage|percent|share|number|amount|sum|portion|proportion)\b"
     r"|\bwie (?:viel|lang|oft|hoch|groß|weit|schnell)|\bcu[aá]nt|\bcombien\b"
     r"|\bquant[ioae]\b|сколько|скільки|как (?:долго|часто)"
     r"|як (?:довго|часто)|いくつ|何(?:回|個|件|秒|分|時|日|文字|人)|どのくらい|多少|多久|几|幾"
@@ -150,6 +156,7 @@ class QuestionKinds:
     permission: bool = False
     version: bool = False
     role_holder: bool = False
+    deadline: bool = False
 
     def fits(self, text: str, setting: str = "") -> bool:
         """Return whether `text` holds the kind of thing that is asked for.
@@ -159,13 +166,16 @@ class QuestionKinds:
         return (
             (self.price and _has_number(text) and _MONEY.search(f"{text}\n{setting}") is not None)
             or (self.amount and _has_number(text))
-            or (self.time and _has_time(text))
+            or (self.time and _has_time(text) and self._has_deadline(text))
             or (self.place and _HAS_PLACE.search(text) is not None)
             or (self.person and _HAS_NAME.search(text) is not None)
             or (self.reason and _HAS_REASON.search(text) is not None)
             or (self.version and _HAS_VERSION.search(text) is not None)
             or (self.permission and _HAS_PERMISSION.search(text) is not None)
         )
+
+    def _has_deadline(self, text: str) -> bool:
+        return not self.deadline or _HAS_DEADLINE.search(text) is not None
 
     def rules_out(self, text: str, setting: str = "") -> bool:
         """Return whether `text` cannot answer, because it lacks what every answer has."""
@@ -226,6 +236,7 @@ def classify_question(question: str) -> QuestionKinds:
         permission=_PERMISSION.search(question.strip()) is not None,
         version=_VERSION.search(question) is not None,
         role_holder=_ROLE_HOLDER.search(question) is not None,
+        deadline=_DEADLINE.search(question) is not None,
     )
 
 

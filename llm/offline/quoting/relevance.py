@@ -7,7 +7,7 @@ eight ports" answers a question about the device that its heading names.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from citations.claims import UnitKind
@@ -60,12 +60,15 @@ class Relevance:
         self._numbers = numbers_of(question)
         self._labels = find_labels(question)
         self._texts = [extract.text for extract in found] if self._labels else []
-        self._numerals = frozenset[str]().union(*(numbers_of(text) for text in self._texts))
+        self._numerals = frozenset[str]().union(
+            *(numbers_of(text) for text in self._texts), *(extract.ranged for extract in found)
+        )
         self._versions = find_versions(question)
         self._sources = sources
         self._whole = extract_key_terms(question)
         self._places = [extract_key_terms(source.place) for source in sources]
         self._around = _collect_terms(found)
+        self._named = _collect_names(sources, self._around, self._names)
         self._everything = frozenset[str]().union(*self._around.values(), *self._places)
         self._before = _collect_before(found)
         self._weights = _weigh(self.asked, found, self._places)
@@ -139,7 +142,7 @@ class Relevance:
         held = extract.terms | self._places[rank]
         if extract.kind is UnitKind.TABLE:
             return not self._names <= held
-        absent = self._names - held - self._around[rank]
+        absent = self._names - held - self._named[rank]
         return bool(absent) and len(absent) > MOST_NAMES_ABSENT * len(self._names)
 
     def is_about_another_version(self, extract: Extract) -> bool:
@@ -215,7 +218,8 @@ class Relevance:
             return PLACE_CREDIT
         if term in self._before.get((rank, extract.order), frozenset()):
             return BEFORE_CREDIT
-        return AROUND_CREDIT if term in self._around[rank] else 0.0
+        is_around = term in self._around[rank] or term in self._named[rank]
+        return AROUND_CREDIT if is_around else 0.0
 
     def _setting(self, extract: Extract) -> str:
         if extract.kind is not UnitKind.TABLE:
@@ -239,7 +243,7 @@ def _find_entries(found: Sequence[Extract], asked: frozenset[str]) -> frozenset[
     for extract in found:
         if extract.kind is UnitKind.TABLE:
             cells = extract_key_terms(" | ".join(split_cells(extract.text)[:2]))
-            held = len(asked & cells)
+            held = len(asked & (cells | extract.ranged))
             tables.setdefault((extract.rank, extract.head), []).append((held, extract))
     entries: set[tuple[int, int]] = set()
     for rows in tables.values():
@@ -265,6 +269,20 @@ def _collect_terms(found: Sequence[Extract]) -> dict[int, set[str]]:
     for extract in found:
         held.setdefault(extract.rank, set()).update(extract.terms)
     return held
+
+
+def _collect_names(
+    sources: Sequence[PromptSource], around: Mapping[int, set[str]], names: frozenset[str]
+) -> list[frozenset[str]]:
+    """Return for each source the names of the question that its document holds anywhere.
+
+    The parties of a contract are named in its first lines, for all of its clauses.
+    """
+    held: dict[str, set[str]] = {}
+    documents = [source.chunk_id.rpartition("#")[0] for source in sources]
+    for rank, document in enumerate(documents):
+        held.setdefault(document, set()).update(names & around.get(rank, set()))
+    return [frozenset(held[document]) for document in documents]
 
 
 def _collect_before(found: Sequence[Extract]) -> dict[tuple[int, int], frozenset[str]]:

@@ -6,10 +6,12 @@ import pytest
 from knowledge.chunking import text_to_embed
 from knowledge.document import Document
 from knowledge.index.listing import ListedDocument
-from knowledge.ingestion import SurveySource, ingest
+from knowledge.index.overlap import SurveySource
+from knowledge.index.port import WrittenDocument
+from knowledge.ingestion import ingest
 from knowledge.ingestion_report import IngestionResult, PlainReport
 from knowledge.isolation.reader_process import ReaderProcess
-from knowledge.rule_descriptions import RuleDescriber
+from knowledge.rule_descriptions import Description, RuleDescriber
 from tests.support.embedders import UniformEmbedder
 
 
@@ -19,7 +21,9 @@ class MemoryIndex:
     def __init__(self) -> None:
         self.documents: dict[str, Document] = {}
         self.roots: dict[str, str] = {}
+        self.vectors: dict[str, Sequence[Sequence[float]]] = {}
         self.puts: list[str] = []
+        self.keeps_vectors = False
         self.before_put: Callable[[], None] = lambda: None
 
     async def list_documents(self) -> list[ListedDocument]:
@@ -32,6 +36,9 @@ class MemoryIndex:
                 language=document.language,
                 chunks=len(document.chunks),
                 content_hash=document.content_hash,
+                groups=document.groups,
+                location_name=document.location_name,
+                keeps_name=document.keeps_name,
             )
             for identity, document in self.documents.items()
         ]
@@ -39,15 +46,28 @@ class MemoryIndex:
     async def put(self, document: Document, vectors: Sequence[Sequence[float]], root: str) -> None:
         self.before_put()
         for chunk, vector in zip(document.chunks, vectors, strict=True):
-            assert list(vector) == [float(len(text_to_embed(document, chunk)))]
+            if not self.keeps_vectors:
+                assert list(vector) == [float(len(text_to_embed(document, chunk)))]
         self.documents[document.id] = document
         self.roots[document.id] = root
+        self.vectors[document.id] = vectors
         self.puts.append(document.id)
 
     async def remove(self, document_ids: Sequence[str]) -> None:
         for identity in document_ids:
             self.documents.pop(identity, None)
             self.roots.pop(identity, None)
+
+    async def read_written(self, document_id: str) -> WrittenDocument | None:
+        document = self.documents[document_id]
+        return WrittenDocument(
+            document.title,
+            document.crumbs,
+            Description(
+                document.description, document.summary, document.keypoints, document.keywords
+            ),
+            tuple(zip(document.chunks, self.vectors[document_id], strict=True)),
+        )
 
     async def versions(self) -> dict[str, str]:
         return {identity: document.content_hash for identity, document in self.documents.items()}

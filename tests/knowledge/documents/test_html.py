@@ -105,3 +105,26 @@ def test_components_and_modules_of_mdx_are_left_out_and_captions_stay() -> None:
         "Some text here.",
         "```js\nimport z from 'z'\n```",
     ]
+
+
+def test_each_row_of_a_table_in_a_cell_becomes_a_row_of_the_table_around_it() -> None:
+    inner = "<table><tr><th>Shift<th>Phone<tr><td>Early<td>{0}1<tr><td>Late<td>{0}2</table>"
+    (table,) = blocks(
+        f"<table><tr><th>Depot<th>Contacts<tr><td>Bremen<td>call {inner.format(50)}"
+        f"<tr><td>Kassel<td>{inner.format(70)}<tr><td>Ulm<td>none</table>"
+    )
+
+    assert table.text.split("\n")[2:] == [
+        "| Bremen | call Shift: Early, Phone: 501 |",
+        "| Bremen | call Shift: Late, Phone: 502 |",
+        "| Kassel | Shift: Early, Phone: 701 |",
+        "| Kassel | Shift: Late, Phone: 702 |",
+        "| Ulm | none |",
+    ]
+
+
+def test_tables_in_cells_that_span_rows_stay_texts_in_their_cells() -> None:
+    inner = "<table><tr><td>a<td>b<tr><td>c<td><table><tr><td>d</table></table>"
+    (table,) = blocks(f"<table><tr><th>k<th>v<tr><td rowspan=2>1<td>{inner}<tr><td>2</table>")
+
+    assert table.text.split("\n")[2:] == ["| 1 | a, b; c, d |", "| 1 | 2 |"]

@@ -93,3 +93,31 @@ def test_an_empty_desk_names_its_data_folder(run: Run, elsewhere: Path) -> None:
 
     assert result.status == 1
     assert f"there are no documents in {elsewhere / 'data'} yet" in result.err
+
+
+def test_a_renamed_source_keeps_its_documents_and_its_refresh(
+    run: Run, folder: Path, elsewhere: Path
+) -> None:
+    folder.rename(elsewhere / "manual")
+
+    moved = run("documents", "move", "handbook", "manual")
+
+    assert moved.status == 0, moved.err
+    assert "moved 3 documents from handbook to manual" in moved.out
+    assert list_ids(run) == ["handbook/billing", "handbook/hr/leave", "handbook/hr/sick"]
+    registered = json.loads((elsewhere / "data" / "sources.json").read_text())["sources"]
+    assert [source["spec"]["place"] for source in registered] == [str(elsewhere / "manual")]
+    assert "3 unchanged" in run("ingest", "manual").out
+
+
+def test_a_page_that_is_not_where_it_was_moved_to_stays(run: Run, folder: Path) -> None:
+    failed = run("documents", "move", str(folder / "billing.md"), str(folder / "bills.md"))
+    unknown = run("documents", "move", "nobody", "somebody")
+    nameless = run("documents", "move", "handbook")
+    twice = run("documents", "move", "handbook", "handbook")
+
+    assert (failed.status, unknown.status, nameless.status, twice.status) == (6, 3, 1, 1)
+    assert "not moved: bills.md: expected the moved file here, found none" in failed.out
+    assert "documents move OLD NEW" in nameless.err
+    assert "two different places" in twice.err
+    assert len(list_ids(run)) == 3

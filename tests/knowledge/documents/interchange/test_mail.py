@@ -115,3 +115,49 @@ def test_a_message_of_a_damaged_header_is_read() -> None:
     page = mail.read(b"Subject: =?utf-8?b?!!!?=\nFrom: <<\nDate: never\n\nText.\n", "a.eml")
 
     assert page.blocks[-1].text == "Text."
+
+
+COPY = """We use Posten now.
+
+Bob
+
+-----Original Message-----
+From: Ann Lee
+Sent: Monday, May 4, 2026 8:14 AM
+To: team@example.com
+Subject: Couriers
+
+Which courier do we use for Norway?
+"""
+
+
+@pytest.mark.parametrize("separator", ["-----Original Message-----\n", ""])
+def test_a_copy_without_marks_is_no_text_of_the_sender(separator: str) -> None:
+    copy = COPY.replace("-----Original Message-----\n", separator)
+
+    blocks = mail.read(bytes(message("Re: Couriers", copy)), "a.eml").blocks
+
+    assert [(block.level, block.text) for block in blocks[2:]] == [
+        (0, "We use Posten now."),
+        (0, "Bob"),
+        (3, "Ann Lee, Monday, May 4, 2026 8:14 AM"),
+        (0, "Which courier do we use for Norway?"),
+    ]
+
+
+@pytest.mark.parametrize("text", [REPLY, COPY])
+def test_a_reply_need_not_repeat_what_another_file_has(text: str) -> None:
+    data = bytes(message("Re: Couriers", text))
+
+    texts = [block.text for block in mail.read(data, "a.eml", keeps_quotations=False).blocks]
+
+    assert "Norway?" not in " ".join(texts)
+    assert any("Posten" in one for one in texts)
+
+
+def test_an_answer_between_quoted_lines_keeps_them() -> None:
+    data = bytes(message("Re: Couriers", "> Which courier?\n\nPosten.\n"))
+
+    page = mail.read(data, "a.eml", keeps_quotations=False)
+
+    assert [block.text for block in page.blocks[2:]] == ["Which courier?", "Posten."]

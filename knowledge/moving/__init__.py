@@ -1,0 +1,1 @@
+"""Keeps the ids and the embeddings of documents whose files were moved."""

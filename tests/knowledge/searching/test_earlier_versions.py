@@ -1,0 +1,80 @@
+"""The context names what an earlier version says otherwise, and nothing else of it."""
+
+from knowledge.document import Document
+from knowledge.index.port import Index
+from knowledge.port import ContextSection, SearchRequest
+from knowledge.search.searcher import LevelSearcher
+from tests.knowledge.searching.conftest import WordEmbedder, document, put
+
+TOKENS = 800
+
+
+def write_rules(version: str, days: str, number: int, groups: tuple[str, ...] = ()) -> Document:
+    title = f"Remote work {version}"
+    return document(
+        f"rules/remote-{version}",
+        ((title, f"{number}. Days"), f"Employees may work remotely {days} a week."),
+        ((title, f"{number + 1}. Insurance"), "Accidents at home are covered by the insurance."),
+        title=title,
+        stated_version=version,
+        groups=groups,
+    )
+
+
+async def find_context(
+    index: Index, question: str, groups: tuple[str, ...] = ()
+) -> list[tuple[str, str]]:
+    searcher = LevelSearcher(index, WordEmbedder())
+    request = SearchRequest(question=question, context_tokens=TOKENS, groups=groups)
+    context: tuple[ContextSection, ...] = (await searcher.search(request)).context
+    return [(section.best.version, section.best.heading_path[-1]) for section in context]
+
+
+async def test_a_section_of_an_earlier_version_is_added_where_it_differs(
+    fake_documents: Index,
+) -> None:
+    await put(
+        fake_documents,
+        write_rules("2021", "two days", 3),
+        write_rules("2023", "one day", 2),
+        write_rules("2025", "three days", 2),
+    )
+
+    found = await find_context(fake_documents, "How many days may employees work remotely?")
+    named = await find_context(fake_documents, "Days of remote work in 2023")
+
+    assert found[-2:] == [("2023", "2. Days"), ("2021", "3. Days")]
+    assert {version for version, _ in found[:-2]} == {"2025"}
+    assert ("2023", "3. Insurance") not in found
+    assert {version for version, _ in named} == {"2023"}
+
+
+async def test_an_earlier_version_that_a_person_may_not_read_is_not_added(
+    fake_documents: Index,
+) -> None:
+    await put(
+        fake_documents,
+        write_rules("2023", "one day", 2, ("board",)),
+        write_rules("2025", "three days", 2),
+    )
+
+    question = "How many days may employees work remotely?"
+
+    assert ("2023", "2. Days") in await find_context(fake_documents, question, ("board",))
+    assert ("2023", "2. Days") not in await find_context(fake_documents, question)
+
+
+async def test_a_section_that_got_another_heading_is_found_by_its_words(
+    fake_documents: Index,
+) -> None:
+    old = document(
+        "rules/remote-2023",
+        (("Remote work 2023", "Home office"), "Employees may work remotely one day a week."),
+        (("Remote work 2023", "Parking"), "Cars park behind the building."),
+        stated_version="2023",
+    )
+    await put(fake_documents, old, write_rules("2025", "three days", 2))
+
+    found = await find_context(fake_documents, "How many days may employees work remotely?")
+
+    assert found[-1] == ("2023", "Home office")
