@@ -8,7 +8,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import structlog
+
 from gateway.errors import GatewayError
+
+log = structlog.get_logger("gateway")
 
 _DIRECT_PREFIX = "D"
 """The ids of direct messages in Slack begin with it."""
@@ -37,6 +41,15 @@ class ChatGroups:
     places: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     user_groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     memberships: UserGroups | None = None
+
+    async def warm(self) -> None:
+        """Read the user groups at the start, so that problems are logged then."""
+        if not self.user_groups or self.memberships is None:
+            return
+        try:
+            await self.memberships.find("")
+        except MembershipError as error:
+            log.warning("user_groups_unavailable", error=str(error))
 
     async def find(self, person: str, post: Mapping[str, str]) -> tuple[str, ...]:
         """Return the groups for an answer that is shown at `post`, as the platform names it.

@@ -58,6 +58,8 @@ async def run_chat_channel(
     settings = runtime.settings
     texts = load_texts(domain_name=settings.domain_name)
     channel = make_channel(texts)
+    groups = read_chat_groups(settings.chat_groups_file, channel.name, make_user_groups)
+    await groups.warm()
     client = runtime.endpoint.client()
     keep_seconds = settings.memory_seconds_of(settings.tenant, settings.assistant)
     result_seconds = settings.result_seconds_of(settings.tenant, settings.assistant)
@@ -82,7 +84,7 @@ async def run_chat_channel(
                 deadline_seconds=settings.deadline_seconds,
                 draft_seconds=None if settings.release == "approved" else DRAFT_SECONDS,
                 documentation=settings.documentation_url or "",
-                groups=read_chat_groups(settings.chat_groups_file, channel.name, make_user_groups),
+                groups=groups,
             ),
             secret=secret,
             people=People(

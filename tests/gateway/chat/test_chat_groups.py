@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from config.errors import SettingsError
 from deploy.assembly.gateways.chat_group_file import read_chat_groups
-from gateway.chat.chat_groups import ChatGroups
+from gateway.chat.chat_groups import ChatGroups, MembershipError
 
 FILE = """
 [slack.people]
@@ -63,10 +64,27 @@ async def test_the_user_groups_of_the_file_are_those_that_are_asked_about(file: 
 
     groups = read_chat_groups(file, "slack", lambda ids: FakeUserGroups([*ids]))
 
+    await groups.warm()
     assert groups.memberships == FakeUserGroups(["S1"])
     assert await groups.find("U1", {"channel": "D1"}) == ("board", "hr", "team")
     assert await groups.find("U2", {"channel": "D1"}) == ()
     assert await groups.find("U1", {"channel": "C1"}) == ("sales",)
+
+
+async def test_a_platform_that_does_not_answer_is_logged_at_the_start_and_stops_nothing() -> None:
+    class SilentUserGroups:
+        async def find(self, person: str) -> list[str]:
+            raise MembershipError("no answer")
+
+    groups = ChatGroups(user_groups={"S1": ("hr",)}, memberships=SilentUserGroups())
+    with capture_logs() as logged:
+        await groups.warm()
+        await ChatGroups(memberships=SilentUserGroups()).warm()
+
+    assert [line["event"] for line in logged] == ["user_groups_unavailable"]
+    with pytest.raises(MembershipError):
+        await groups.find("U1", {"channel": "D1"})
+    assert await groups.find("U1", {"channel": "C1"}) == ()
 
 
 def test_without_a_file_chats_have_no_groups() -> None:
