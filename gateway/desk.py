@@ -83,7 +83,8 @@ Submit = Callable[[], Awaitable[Accepted | Duplicate]]
 class Desk:
     """Submits messages for one tenant and assistant, and waits for their outcomes.
 
-    `keep_seconds`: how long replies and journals are kept; None: the default.
+    `keep_seconds`: how long replies and journals are kept; None: the default. `flow`: name and
+    version of the flow that the messages begin with.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Desk:
         result_list: str = "",
         grace_seconds: float = GRACE_SECONDS,
         keep_seconds: float | None = None,
+        flow: str = Envelope.flow,
     ) -> None:
         self._producer = producer
         self._replies = replies
@@ -116,6 +118,7 @@ class Desk:
             tenant=tenant,
             assistant=assistant,
             channel=channel,
+            flow=flow,
             conversation_id="-",
             message_id="-",
             create_ts=0.0,

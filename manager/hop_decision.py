@@ -50,7 +50,7 @@ class HopDecision:
         }
         fields: Fields = {
             "row": decision.row,
-            "stage": str(self.stage),
+            "stage": self.stage.name,
             "event": str(self.did),
             "result": read,
             "target": target,

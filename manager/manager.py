@@ -114,7 +114,7 @@ class Manager:
         return await self._settle(hop, remaining_seconds)
 
     async def _settle(self, hop: HopDecision, remaining_seconds: float) -> Settlement:
-        self._on_routed(str(hop.stage), str(hop.did))
+        self._on_routed(hop.stage.name, str(hop.did))
         match hop.decision.actions[0]:
             case Send() as send:
                 return self._forward(hop, send)
@@ -189,7 +189,7 @@ class Manager:
 
     def _forward(self, hop: HopDecision, send: Send) -> Forward:
         delivery, envelope, decision = hop.delivery, hop.envelope, hop.decision
-        role = send.stage.role.value
+        role = str(send.stage.role)
         changes: dict[str, JsonValue] = {
             "stage": send.stage.name,
             "counters": dict(decision.counters),

@@ -1,7 +1,7 @@
 """Budgets by reservation: a call reserves before it is made, and settles its real cost afterwards.
 
 All amounts are whole numbers; prices are in millionths of a USD. The budget of a question is in the
-slot of its conversation, that of a tenant's day is a key of its own.
+slot of its conversation, that of a tenant's day is a separate key.
 """
 
 from collections.abc import Mapping

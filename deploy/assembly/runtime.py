@@ -30,6 +30,7 @@ from envelope.role import Role
 from gateway.desk import Desk
 from knowledge.errors import IndexOwned
 from llm.port import Model
+from manager.flows import NEWEST
 from memory.presence import RedisPresence
 from worker.agent_handler import make_poison_notice
 from worker.process import WorkerProcess, WorkerSpec
@@ -197,6 +198,7 @@ def desk(runtime: Runtime, channel: str, *, result_list: str = "") -> Desk:
         words=texts.text,
         result_list=result_list,
         keep_seconds=result_seconds(runtime.settings),
+        flow=NEWEST["search"],
     )
 
 

@@ -6,6 +6,9 @@ from manager.flows.search import SEARCH_FLOW
 _FIRST = "assistant"
 """What envelopes called version 1 of the flow `search` before flows had versions."""
 
+NEWEST = {flow.name: flow.identifier for flow in (SEARCH_FLOW,)}
+"""The version that a new message begins with, by the name of its flow."""
+
 FLOWS: dict[str, Flow] = {
     _FIRST: SEARCH_FLOW,
     **{flow.identifier: flow for flow in (SEARCH_FLOW,)},

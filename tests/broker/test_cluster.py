@@ -76,11 +76,11 @@ async def _branch(harness: BrokerHarness) -> None:
     await harness.settle(first, ReturnResult({}, True, ("manager", "search")))
     assert await harness.broker.consumer.renew([second]) == []
 
-    async def gathered() -> Any:
+    async def look() -> Any:
         await harness.broker.maintenance.scheduler.send_due()
         return await harness.take_all()
 
-    (goes_on,) = await wait_until(gathered)
+    (goes_on,) = await wait_until(look)
     assert goes_on.gathered == b'{"t1":{}}'
     assert len(await harness.broker.consumer.renew([second])) == 1
     await harness.settle(goes_on, finish())

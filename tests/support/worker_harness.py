@@ -18,7 +18,7 @@ from envelope.outcome import Wrote
 from envelope.role import Role
 from gateway.desk import Desk
 from manager.flow import Flow
-from manager.flows import FLOWS
+from manager.flows import FLOWS, NEWEST
 from manager.machine import Limits
 from manager.manager import Manager
 from memory.conversation import RedisMemory
@@ -136,7 +136,13 @@ class WorkerHarness:
         }
         return RedisBroker(self._make_client(), **{**made, **options})
 
-    def desk(self, *, deadline_seconds: float = 20.0, result_list: str = "") -> Desk:
+    def desk(
+        self,
+        *,
+        deadline_seconds: float = 20.0,
+        result_list: str = "",
+        flow: str = NEWEST["search"],
+    ) -> Desk:
         return Desk(
             self.broker.producer,
             self.broker.replies,
@@ -146,6 +152,7 @@ class WorkerHarness:
             deadline_seconds=deadline_seconds,
             words=lambda key, language: f"{key}/{language}",
             result_list=result_list,
+            flow=flow,
         )
 
     def manager(self, kind: type[Manager] = Manager) -> Manager:

@@ -11,6 +11,7 @@ from envelope.envelope import Envelope
 from envelope.outcome import GaveUp
 from gateway.desk import Message
 from manager.flow import Join
+from manager.flows import FLOWS, NEWEST
 from manager.manager import Manager
 from tests.faults.journal_checker import problems
 from tests.support.branching_flow import ToolAgent, ToolCall, make_flow
@@ -21,7 +22,7 @@ MESSAGE = Message("How do I add a rule?", "c1", "m1")
 
 def prepare(harness: WorkerHarness, tool: ToolAgent, join: Join | None = None) -> None:
     """Let every question branch."""
-    harness.flows = {"assistant": make_flow() if join is None else make_flow(join)}
+    harness.flows = {NEWEST["search"]: make_flow() if join is None else make_flow(join)}
     harness.further_agents = [tool]
 
 
@@ -48,6 +49,20 @@ async def test_a_question_is_answered_from_the_results_of_its_branches(
     began = [entry.fields["branches"] for entry in journal if "branches" in entry.fields]
     assert began == [["t1", "t2"], ["t3"]]
     assert not await harness.client.exists(question_keys(desk.question(MESSAGE), 0).frames)
+
+
+async def test_each_question_goes_by_the_flow_that_it_began_with(harness: WorkerHarness) -> None:
+    tool, branching = ToolAgent(), make_flow()
+    harness.flows = {**FLOWS, branching.identifier: branching}
+    harness.further_agents = [tool]
+
+    async with harness.process().running():
+        plain = await harness.desk().ask(Message("How do I add a rule?", "c2", "m2"))
+        branched = await harness.desk(flow="branching@1").ask(MESSAGE)
+
+    assert (plain["outcome"], plain["hops"]) == ("answered", 8)
+    assert (branched["outcome"], branched["hops"]) == ("answered", 9)
+    assert len(tool.ran) == 3
 
 
 class ForgetfulManager(Manager):

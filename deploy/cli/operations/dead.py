@@ -64,19 +64,26 @@ async def _act(chosen: argparse.Namespace) -> int:
             await broker.admin.drop_dead_letter(letter.id)
             print_line(f"dropped {letter.id}")
             return 0
-        message_id = await _retry(broker, letter, settings, deliver=chosen.deliver)
+        message_id = await retry_letter(broker, letter, settings, deliver=chosen.deliver)
         print_line(
             f"running again as message {message_id}; follow it with: refdesk trace {message_id}"
         )
         return 0
 
 
-async def _retry(broker: Broker, letter: DeadLetter, settings: Settings, *, deliver: bool) -> str:
+async def retry_letter(
+    broker: Broker, letter: DeadLetter, settings: Settings, *, deliver: bool
+) -> str:
     """Submit the whole question again, from its start, under a new and linked message id."""
     try:
         envelope = decode(letter.frame)
     except DecodeError as error:
         raise CommandError(f"this frame cannot run again: {error}") from error
+    if envelope.branch:
+        raise CommandError(
+            f"this is the branch {envelope.branch} of {envelope.message_id}, "
+            "which went on without it: ask the question again"
+        )
     again = _again(envelope, settings, deliver=deliver)
     result = await broker.producer.submit(again)
     if isinstance(result, Busy):
@@ -99,6 +106,7 @@ def _again(envelope: Envelope, settings: Settings, *, deliver: bool) -> Submissi
         deadline_ts=now + settings.deadline_seconds,
         payload=original,
         hop=None,
+        gathered=None,
         retries=0,
         process_count=0,
         total_processing_time=0.0,
