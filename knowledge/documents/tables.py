@@ -1,7 +1,7 @@
 """Writes tables as Markdown: merged cells filled in, a header row, and no cell torn apart."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from knowledge.documents.page import Block, BlockKind
 
@@ -9,6 +9,7 @@ MOST_COLUMNS = 500
 """Columns of a table; what a cell claims to span beyond that is ignored."""
 
 _MOST_HEADER_ROWS = 3
+_MOST_INNER_ROWS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,47 @@ def write_table(rows: Sequence[Sequence[Cell]], anchor: str | None = None) -> It
     above = _count_header_rows(rows)
     header = [_join_distinct(column) for column in zip(*grid[:above], strict=True)]
     yield Block(BlockKind.TABLE, write_rows(header, grid[above:]), anchor=anchor)
+
+
+def unfold_tables(
+    cells: Sequence[Cell], inner: Sequence[Sequence[Sequence[Cell]]]
+) -> Iterator[list[Cell]]:
+    """Yield a row once for each row of the largest table in its cells, with that row as text.
+
+    `inner` has the rows of the table in each cell, none for a cell without one. The other tables,
+    and all tables of a row with a cell that spans rows, stay as texts in their cells.
+    """
+    row = [
+        replace(cell, text=_join(cell.text, "; ".join(_write_inner(rows)))) if rows else cell
+        for cell, rows in zip(cells, inner, strict=True)
+    ]
+    largest = max(range(len(cells)), key=lambda at: len(inner[at]), default=0)
+    texts = list(_write_inner(inner[largest])) if cells else []
+    if len(texts) < 2 or any(cell.rows > 1 for cell in cells):
+        yield row
+        return
+    for text in texts:
+        own = replace(cells[largest], text=_join(cells[largest].text, text))
+        yield [*row[:largest], own, *row[largest + 1 :]]
+
+
+def _write_inner(rows: Sequence[Sequence[Cell]]) -> Iterator[str]:
+    """Yield the rows of an inner table as texts, each value after the head of its column."""
+    filled = [row for row in rows if any(cell.text for cell in row)]
+    head: Sequence[Cell] = ()
+    if len(filled) > 1 and all(cell.is_header for cell in filled[0]):
+        head, filled = filled[0], filled[1:]
+    for row in filled[:_MOST_INNER_ROWS]:
+        named = (
+            f"{head[at].text}: {cell.text}" if at < len(head) and head[at].text else cell.text
+            for at, cell in enumerate(row)
+            if cell.text
+        )
+        yield ", ".join(named)
+
+
+def _join(outside: str, inside: str) -> str:
+    return f"{outside} {inside}".strip()
 
 
 def write_rows(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

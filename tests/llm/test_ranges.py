@@ -18,7 +18,7 @@ PRICES = PromptSource(
 
 @pytest.mark.parametrize(
     ("users", "price"),
-    [("7", "40"), ("seven", "40"), ("11", "150"), ("100", "150"), ("101", "900")],
+    [("7", "40"), ("seven", "40"), ("11", "150"), ("100", "150"), ("101", "900"), ("2,500", "900")],
 )
 def test_a_number_gets_the_row_in_whose_range_it_lies(users: str, price: str) -> None:
     question = f"What is the price per month for {users} users?"

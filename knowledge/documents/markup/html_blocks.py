@@ -5,9 +5,8 @@ from collections.abc import Iterator, Sequence
 from selectolax.lexbor import LexborNode
 
 from knowledge.documents.anchors import Anchors
-from knowledge.documents.markup.nested_tables import unfold
 from knowledge.documents.page import DEEPEST_INDENT, Block, BlockKind
-from knowledge.documents.tables import Cell, write_table
+from knowledge.documents.tables import Cell, unfold_tables, write_table
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _CONTAINERS = "div section article main body ul ol dl dt dd blockquote figure details header aside"
@@ -140,7 +139,7 @@ def _rows(table: LexborNode) -> Iterator[list[Cell]]:
         rows = [_read_rows(found) if found is not None else [] for found in inner]
         for found in filter(None, inner):
             found.decompose()
-        yield from unfold([_cell(cell) for cell in cells], rows)
+        yield from unfold_tables([_cell(cell) for cell in cells], rows)
 
 
 def _list_rows(table: LexborNode) -> list[LexborNode]:

@@ -59,6 +59,6 @@ def _reduce(word: str) -> str:
     base: str = IRREGULAR_FORMS.get(word, word)
     if base.isascii() and base.isalpha():
         stem: str = _STEMMER.stem_word(base)
-        # "Liability" is about what is liable.
+        # "Liability" and "liable" are one term.
         return stem.replace("abil", "abl").replace("ibil", "ibl")[:_STEM_LETTERS]
     return base if base.isdigit() else base[:_STEM_LETTERS]

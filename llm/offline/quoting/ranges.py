@@ -1,7 +1,7 @@
 """Finds the numbers of a question in ranges: 7 users are in the row "1-10 users"."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from citations.claims import UnitKind
@@ -11,7 +11,7 @@ from llm.offline.support import terms
 _MOST_CHARACTERS = 2000
 _NUMBER = r"((?:0|[1-9]\d{0,8})(?:[.,' ]\d{3}){0,3})"
 _ALONE = r"(?<![\w.,:/+-])"
-_END = r"(?![\w./:-]|,\d)"
+_END = r"(?![\w/:-]|[.,]\d)"
 _BEFORE = r"\s[^\W\d]{1,20}\s(?:before|earlier|vorher|vor)\b"
 """Up to 14 days before a date are 14 days and more."""
 _FROM_TO = re.compile(
@@ -37,24 +37,41 @@ _UNDER = re.compile(
     rf"(?:\b(?:under|less than|fewer than|below|unter|weniger als)\s|<\s?){_NUMBER}{_END}",
     re.IGNORECASE,
 )
+_WHOLE = re.compile(rf"{_ALONE}{_NUMBER}{_END}")
 _WORD = re.compile(r"[^\W\d]{2}")
 _ENDLESS = float("inf")
 
 
 def hold_numbers(found: Sequence[Extract], question: str) -> list[Extract]:
     """Return the extracts; those with a range around a number of the question hold the number."""
-    numbers = {term for term in terms(question, cut=False) if term.isdecimal() and len(term) < 12}
+    numbers = _read_numbers(question)
     return [_hold(extract, numbers) for extract in found] if numbers else list(found)
 
 
-def _hold(extract: Extract, numbers: set[str]) -> Extract:
+def _read_numbers(question: str) -> dict[int, frozenset[str]]:
+    """Return the whole numbers of a question, spelled ones too, with the terms that they are."""
+    written = [match[1] for match in _WHOLE.finditer(question[:_MOST_CHARACTERS])]
+    known = {term for number in written for term in terms(number, cut=False)}
+    spelled = [term for term in terms(question, cut=False) if term.isdecimal() and len(term) < 3]
+    written += [term for term in spelled if term not in known]
+    return {int(_read(number)): frozenset(terms(number, cut=False)) for number in written}
+
+
+def _hold(extract: Extract, numbers: Mapping[int, frozenset[str]]) -> Extract:
     ranges = list(find_ranges(extract.text))
-    held = {number for number in numbers if any(low <= int(number) <= high for low, high in ranges)}
+    held = frozenset[str]().union(
+        *(
+            own
+            for number, own in numbers.items()
+            if any(low <= number <= high for low, high in ranges)
+        )
+    )
     if not ranges or (not held and extract.kind is not UnitKind.TABLE):
         return extract
     # A row for more than 100 users is none for 100 users, though it names the number.
-    others = extract.terms - numbers if extract.kind is UnitKind.TABLE else extract.terms
-    return replace(extract, terms=others | held, ranged=frozenset(held))
+    asked = frozenset[str]().union(*numbers.values())
+    others = extract.terms - asked if extract.kind is UnitKind.TABLE else extract.terms
+    return replace(extract, terms=others | held, ranged=held)
 
 
 def find_ranges(text: str) -> Iterator[tuple[float, float]]:
