@@ -8,30 +8,61 @@ makes the change atomic.
 import hashlib
 import re
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from knowledge.document import Chunk, Document
-from knowledge.index.bm25 import CHUNK_LENGTH, SUMMARY_LENGTH, Bm25, merge
+from knowledge.index.bm25 import CHUNK_LENGTH, SUMMARY_LENGTH, Bm25, TermNumbers, merge
 from knowledge.index.calibration import Calibration, Calibrations
+from knowledge.index.chunk_names import encode_names, list_defined, list_names
 from knowledge.index.listing import ListedDocument
-from knowledge.index.port import Floats, Passage, SparseText, StoredChunk, StoredDocument
+from knowledge.index.port import Passage, SampledDocument, StoredChunk, StoredDocument
+from knowledge.index.queries import Floats, SparseText, StoredPoint, Terms
 from knowledge.index.terms import surface_words, terms
-from knowledge.rule_descriptions import definitions
 
-FORMAT = 1
+FORMAT = 2
 SEMANTIC = "semantic"
+CENTRE = "centre"
+DENSE = (SEMANTIC, CENTRE)
+"""The vectors: of a chunk its text; of a document the direction of the mean of its chunks."""
 KEYWORDS = "keywords"
+NAMES = "names"
 SUMMARY = "summary"
 LABELS = "labels"
 GROUPS = "groups"
 """The field with the groups that may read a document; empty or absent: everybody."""
 VERSION = "stated_version"
 """The field with the version that a document states."""
-SPARSE = (KEYWORDS, SUMMARY, LABELS)
+VOCABULARY = "vocabulary"
+SPARSE = (KEYWORDS, NAMES, SUMMARY, LABELS, VOCABULARY)
+"""The sparse vectors: of a chunk its terms and those of its names; of a document the terms of its
+summary, those of its stated metadata, and all terms and words of its chunks."""
+INDEXED = (
+    "kind",
+    "document",
+    "root",
+    "page",
+    "language",
+    "title_key",
+    "labelled",
+    "versioned",
+    GROUPS,
+)
+LOT = "lot"
+POPULATIONS = {
+    KEYWORDS: ("kind", "chunk"),
+    NAMES: ("kind", "chunk"),
+    SUMMARY: ("kind", "document"),
+    VOCABULARY: ("kind", "document"),
+    LABELS: ("labelled", "yes"),
+}
+"""The points that have a sparse vector, by a value of their payload."""
+MOST_LOTS = 1 << 30
+"""Lots are spread evenly below this number, so that a range of them is a random sample."""
 LISTED = (
     "document", "title", "source", "root", "language", "chunks", "hash", "kind_of_page", "url",
     GROUPS, VERSION,
@@ -47,11 +78,12 @@ _NEAREST_CRUMBS = 3
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A point in the form that both engines use."""
+    """A point in the form that both engines use; `using` names its dense vector."""
 
     id: str
     payload: dict[str, Any]
     dense: Sequence[float] | None = None
+    using: str = SEMANTIC
     sparse: Mapping[str, SparseText] = field(default_factory=dict)
 
 
@@ -61,19 +93,36 @@ class Layout:
     def __init__(self) -> None:
         self._chunk = Bm25(CHUNK_LENGTH)
         self._summary = Bm25(SUMMARY_LENGTH)
+        self._numbers = TermNumbers()
 
-    def chunk_points(
-        self, document: Document, vectors: Sequence[Sequence[float]], version: str
-    ) -> list[Point]:
-        return [
-            Point(
-                _identity("chunk", document.id, version, str(chunk.ordinal)),
-                _chunk_payload(document, chunk, version),
-                vector,
-                {KEYWORDS: self._encode_keywords(document, chunk)},
+    def points_of(
+        self, document: Document, vectors: Sequence[Sequence[float]], version: str, root: str
+    ) -> tuple[list[Point], Point]:
+        """Return the points of a document's chunks, and its own."""
+        chunks = [
+            self._chunk_point(document, chunk, vector, version, place)
+            for chunk, vector, place in zip(
+                document.chunks, vectors, _find_sections(document.chunks), strict=True
             )
-            for chunk, vector in zip(document.chunks, vectors, strict=True)
         ]
+        found = [chunk.sparse[KEYWORDS].terms for chunk in chunks]
+        known = np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.uint32)
+        return chunks, self._document_point(document, vectors, version, root, known)
+
+    def _chunk_point(
+        self,
+        document: Document,
+        chunk: Chunk,
+        vector: Sequence[float],
+        version: str,
+        place: dict[str, int],
+    ) -> Point:
+        names = list_names(document, chunk, self._numbers)
+        payload = {**_chunk_payload(document, chunk, version), **place, NAMES: names}
+        sparse = {KEYWORDS: self._encode_keywords(document, chunk), NAMES: encode_names(names)}
+        return Point(
+            chunk_identity(document.id, version, chunk.ordinal), payload, vector, sparse=sparse
+        )
 
     def _encode_keywords(self, document: Document, chunk: Chunk) -> SparseText:
         """Return the terms of a chunk; the first one of a page has its stated metadata too.
@@ -87,16 +136,30 @@ class Layout:
             return text
         return merge(text, self._summary.encode(stated, document.language))
 
-    def document_point(self, document: Document, version: str, root: str) -> Point:
+    def _document_point(
+        self,
+        document: Document,
+        vectors: Sequence[Sequence[float]],
+        version: str,
+        root: str,
+        known: Terms,
+    ) -> Point:
         summary = " ".join((document.title, document.summary, *document.keypoints))
-        sparse = {SUMMARY: self._summary.encode(summary, document.language)}
-        if added := _select_added(document):
-            sparse[LABELS] = self._summary.encode(added, document.language)
-        return Point(
-            document_identity(document.id),
-            _document_payload(document, version, root),
-            sparse=sparse,
-        )
+        words = _list_words(document)
+        spelled = self._numbers.of_all(make_word_term(word) for word in words)
+        every = np.union1d(known, spelled)
+        sparse = {
+            SUMMARY: self._summary.encode(summary, document.language),
+            VOCABULARY: SparseText(every, np.ones(len(every), dtype=np.float32)),
+        }
+        added = np.unique(self._numbers.of_all(_list_added(document)))
+        if len(added):
+            sparse[LABELS] = SparseText(added, np.ones(len(added), dtype=np.float32))
+        payload = _document_payload(document, version, root, words)
+        if len(added):
+            payload["labelled"] = "yes"
+        centre = np.asarray(vectors, dtype=np.float32).mean(axis=0).tolist() if vectors else None
+        return Point(document_identity(document.id), payload, centre, CENTRE, sparse)
 
 
 def namespace(tenant: str, assistant: str) -> str:
@@ -112,6 +175,16 @@ def namespace(tenant: str, assistant: str) -> str:
 def document_identity(document_id: str) -> str:
     """Return the name of a document's own point."""
     return _identity("document", document_id)
+
+
+def chunk_identity(document_id: str, version: str, ordinal: int) -> str:
+    """Return the name of the point of a chunk in one version of its document."""
+    return _identity("chunk", document_id, version, str(ordinal))
+
+
+def make_word_term(word: str) -> str:
+    """Return the term of a word as it is spelled, which is no term of a text."""
+    return f"={word}"
 
 
 def manifest_identity() -> str:
@@ -152,13 +225,33 @@ def read_document(point: Point, chunks: Sequence[Point]) -> StoredDocument | Non
         title=payload["title"],
         crumbs=tuple(payload["crumbs"]),
         keywords=tuple(payload["keywords"]),
-        words=tuple(payload["words"].split()),
         summary=point.sparse.get(SUMMARY, _EMPTY),
         labels=point.sparse.get(LABELS, _EMPTY),
-        chunks=tuple(_read_chunk(chunk) for chunk in present),
+        chunks=tuple(read_chunk(chunk) for chunk in present),
         kind=payload.get("kind_of_page", ""),
         stated_version=payload.get(VERSION, ""),
     )
+
+
+def read_sampled(point: Point) -> SampledDocument | None:
+    """Return the document of a point of a sample; None for a document without chunks."""
+    if point.dense is None:
+        return None
+    payload = point.payload
+    return SampledDocument(
+        chunks=payload["chunks"],
+        crumbs=tuple(payload["crumbs"]),
+        language=payload["language"],
+        letters=payload["letters"],
+        centre=np.asarray(point.dense, dtype=np.float32),
+        summary=point.sparse.get(SUMMARY, _EMPTY),
+    )
+
+
+def read_stored(point: Point) -> StoredPoint:
+    """Return a point with its vectors as arrays."""
+    dense = {} if point.dense is None else {point.using: np.asarray(point.dense, np.float32)}
+    return StoredPoint(point.payload, dense, point.sparse)
 
 
 def list_document(point: Point) -> ListedDocument:
@@ -202,7 +295,8 @@ def passage(point: Point) -> Passage:
     )
 
 
-def _read_chunk(point: Point) -> StoredChunk:
+def read_chunk(point: Point) -> StoredChunk:
+    """Return the chunk of a point."""
     vector: Floats = np.asarray(point.dense, dtype=np.float32)
     return StoredChunk(
         point=point.id,
@@ -219,12 +313,25 @@ def _join_stated(document: Document) -> str:
     return " ".join((*document.stated_keywords, document.stated_text)).strip()
 
 
-def _select_added(document: Document) -> str:
-    """Return the words of the stated metadata that the page's own text does not contain."""
+def _list_added(document: Document) -> list[str]:
+    """Return the terms of the stated metadata's words that the page's own text does not have."""
     text = " ".join((document.title, *(chunk.text for chunk in document.chunks)))
     known = set(terms(text, document.language))
-    words = _join_stated(document).split()
-    return " ".join(word for word in words if not known.issuperset(terms(word, document.language)))
+    words = (terms(word, document.language) for word in _join_stated(document).split())
+    return [term for word in words if not known.issuperset(word) for term in word]
+
+
+def _find_sections(chunks: Sequence[Chunk]) -> Iterator[dict[str, int]]:
+    """Return for each chunk the first chunk with its heading, and the ends of its section.
+
+    A section is a run of chunks with the same heading.
+    """
+    leads: dict[tuple[str, ...], int] = {}
+    runs = [list(run) for _, run in groupby(chunks, key=lambda chunk: chunk.heading_path)]
+    for run in runs:
+        lead = leads.setdefault(run[0].heading_path, run[0].ordinal)
+        for _ in run:
+            yield {"lead": lead, "first": run[0].ordinal, "last": run[-1].ordinal}
 
 
 def _text_to_search(document: Document, chunk: Chunk) -> str:
@@ -240,23 +347,30 @@ def _chunk_payload(document: Document, chunk: Chunk, version: str) -> dict[str, 
         "ordinal": chunk.ordinal,
         "text": chunk.text,
         "heading_path": list(chunk.heading_path),
-        "defined": _select_names(document, chunk),
+        "defined": list_defined(document, chunk),
         "anchor": chunk.anchor,
+        LOT: _draw_lot(chunk.chunk_id),
         **_place(document),
     }
 
 
-def _select_names(document: Document, chunk: Chunk) -> list[str]:
-    """Return the names of a chunk besides its heading: for the first one, the stated keywords."""
-    stated = document.stated_keywords if chunk.ordinal == 0 else ()
-    return list(dict.fromkeys((*definitions(chunk.text), *stated)))
-
-
-def _document_payload(document: Document, version: str, root: str) -> dict[str, Any]:
+def _list_words(document: Document) -> list[str]:
+    """Return the words of a document as they are spelled, in lower case."""
     words = {word for chunk in document.chunks for word in surface_words(chunk.text)}
     words.update(
         surface_words(" ".join((document.title, *document.keywords, document.stated_text)))
     )
+    return sorted(words)
+
+
+def _draw_lot(name: str) -> int:
+    """Return a number below `MOST_LOTS` that depends on a name alone."""
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest()) % MOST_LOTS
+
+
+def _document_payload(
+    document: Document, version: str, root: str, words: Sequence[str]
+) -> dict[str, Any]:
     return {
         "kind": "document",
         "version": version,
@@ -267,7 +381,10 @@ def _document_payload(document: Document, version: str, root: str) -> dict[str, 
         "summary": document.summary,
         "keypoints": list(document.keypoints),
         "keywords": list(document.keywords),
-        "words": " ".join(sorted(words)),
+        "letters": "".join(sorted({letter for word in words for letter in word if letter > "~"})),
+        "title_key": document.title.casefold(),
+        LOT: _draw_lot(document.id),
+        **({"versioned": "yes"} if document.stated_version else {}),
         "kind_of_page": document.kind,
         **_place(document),
     }

@@ -58,7 +58,9 @@ class QdrantIndex(IndexReader):
         self._check(document, vectors)
         async with self._writing:
             version = uuid.uuid4().hex
-            chunks, own = await asyncio.to_thread(self._laid_out, document, vectors, version, root)
+            chunks, own = await asyncio.to_thread(
+                self._layout.points_of, document, vectors, version, root
+            )
             await self._engine.upsert(chunks)
             await self._engine.upsert([own])
             await self._engine.delete_chunks([document.id], but_version=version)
@@ -72,8 +74,11 @@ class QdrantIndex(IndexReader):
             await self._engine.delete_chunks(document_ids)
             await self._write_manifest()
 
-    def visible_to(self, groups: Collection[str]) -> IndexReader:
-        return IndexReader(self._engine, self.revision, frozenset(groups))
+    def visible_to(self, groups: Collection[str], *, restricts: bool = True) -> IndexReader:
+        return IndexReader(self._engine, self.revision, frozenset(groups), restricts=restricts)
+
+    async def optimize(self) -> None:
+        await self._engine.optimize()
 
     async def _count_changes(self) -> str:
         if not self._engine.shared:
@@ -156,12 +161,6 @@ class QdrantIndex(IndexReader):
                 f"vectors of {self._identity.dimensions} numbers, found {len(vectors)} of "
                 f"{sorted(lengths)}"
             )
-
-    def _laid_out(
-        self, document: Document, vectors: Sequence[Sequence[float]], version: str, root: str
-    ) -> tuple[list[Point], Point]:
-        chunks = self._layout.chunk_points(document, vectors, version)
-        return chunks, self._layout.document_point(document, version, root)
 
 
 def _describe_embedding(model: str, dimensions: int, forms: str) -> str:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from knowledge.index.port import Floats
+from knowledge.index.queries import Floats
+from knowledge.search.candidates import Candidates
 from knowledge.search.levels import NAMES, Scores
-from knowledge.search.mirror import Mirror
 from knowledge.search.query import Query
 from knowledge.search.weights import Weights
 
@@ -28,7 +28,7 @@ _KEPT = 20
 
 @dataclass(frozen=True, slots=True)
 class RankedChunk:
-    """A chunk by its number in the mirror."""
+    """A chunk by its number in the found."""
 
     chunk: int
     score: float
@@ -50,26 +50,26 @@ def fuse(scores: Scores) -> Floats:
     return total
 
 
-def weigh_kinds(mirror: Mirror, total: Floats, query: Query, weights: Weights) -> Floats:
+def weigh_kinds(found: Candidates, total: Floats, query: Query, weights: Weights) -> Floats:
     """Return the scores with those of changelogs and indexes reduced, unless these are wanted."""
     weighed = total
-    for kind, has_kind in mirror.kinds.items():
+    for kind, has_kind in found.kinds.items():
         if kind not in query.wanted:
             reduced = weighed * np.float32(weights.listing_pages)
             weighed = np.where(has_kind & (weighed > 0), reduced, weighed)
     return weighed
 
 
-def leave_out(mirror: Mirror, total: Floats, documents: Sequence[int]) -> Floats:
+def leave_out(found: Candidates, total: Floats, documents: Sequence[int]) -> Floats:
     """Return the scores; chunks of these documents have the least possible one."""
     if not documents:
         return total
-    chosen: Floats = np.where(np.isin(mirror.document_of, documents), np.float32(LEFT_OUT), total)
+    chosen: Floats = np.where(np.isin(found.document_of, documents), np.float32(LEFT_OUT), total)
     return chosen
 
 
 def pages(
-    mirror: Mirror,
+    found: Candidates,
     total: Floats,
     *,
     best_chunks: Sequence[float],
@@ -79,18 +79,18 @@ def pages(
     """Return the pages of the best chunks, best first, in `language` if it exists."""
     by_document: dict[int, list[RankedChunk]] = {}
     best = _best(total, _CANDIDATES + len(without))
-    columns = (best.tolist(), total[best].tolist(), mirror.document_of[best].tolist())
+    columns = (best.tolist(), total[best].tolist(), found.document_of[best].tolist())
     for chunk, score, document in zip(*columns, strict=True):
         if chunk not in without and score > LEFT_OUT:
             by_document.setdefault(document, []).append(RankedChunk(chunk, score))
     by_page: dict[int, list[int]] = {}
     for document in by_document:
-        by_page.setdefault(int(mirror.page_of[document]), []).append(document)
-    found = [
+        by_page.setdefault(int(found.page_of[document]), []).append(document)
+    ranked = [
         _page(page, documents, by_document, best_chunks) for page, documents in by_page.items()
     ]
-    found.sort(key=lambda page: -page.score)
-    return [_in_language(mirror, total, page, language, by_document, without) for page in found]
+    ranked.sort(key=lambda page: -page.score)
+    return [_in_language(found, total, page, language, by_document, without) for page in ranked]
 
 
 def hits(ranked: Sequence[RankedPage], limit: int, *, of_page: int = _HITS) -> list[RankedChunk]:
@@ -138,14 +138,16 @@ def _page(
 ) -> RankedPage:
     def score(document: int) -> float:
         ranked = zip(best_chunks, by_document[document], strict=False)
-        return sum(factor * max(chunk.score, 0.0) for factor, chunk in ranked)
+        return sum([factor * max(chunk.score, 0.0) for factor, chunk in ranked])
 
-    best = max(documents, key=score)
-    return RankedPage(page, best, score(best), tuple(by_document[best][:_KEPT]))
+    scores = [score(document) for document in documents]
+    highest = max(scores)
+    best = documents[scores.index(highest)]
+    return RankedPage(page, best, highest, tuple(by_document[best][:_KEPT]))
 
 
 def _in_language(
-    mirror: Mirror,
+    found: Candidates,
     total: Floats,
     page: RankedPage,
     language: str | None,
@@ -153,22 +155,21 @@ def _in_language(
     without: Collection[int],
 ) -> RankedPage:
     """Return a page by its version in a language, when there is one with anything to say."""
-    version = mirror.version_of.get((page.page, language)) if language is not None else None
+    version = found.version_of.get((page.page, language)) if language is not None else None
     if version is None or version == page.document:
         return page
-    chunks = by_document.get(version) or _chunks_of(mirror, total, version, without)
+    chunks = by_document.get(version) or _chunks_of(found, total, version, without)
     if not chunks or chunks[0].score <= 0:
         return page
     return RankedPage(page.page, version, page.score, tuple(chunks[:_KEPT]))
 
 
 def _chunks_of(
-    mirror: Mirror, total: Floats, document: int, without: Collection[int]
+    found: Candidates, total: Floats, document: int, without: Collection[int]
 ) -> list[RankedChunk]:
-    start = int(mirror.chunk_starts[document])
-    end = start + len(mirror.entries[document].points)
-    found = (RankedChunk(at, float(total[at])) for at in range(start, end) if at not in without)
-    return sorted(found, key=lambda chunk: -chunk.score)
+    own = found.chunks_of.get(document, ())
+    ranked = (RankedChunk(at, float(total[at])) for at in own if at not in without)
+    return sorted(ranked, key=lambda chunk: -chunk.score)
 
 
 def _best(total: Floats, count: int) -> npt.NDArray[np.int64]:
