@@ -6,7 +6,7 @@ version that is being written or removed are left out.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
@@ -56,11 +56,9 @@ class Candidates:
     documents: Sequence[FoundDocument]
     raw: RawScores
     document_of: Rows
-    section_of: Rows
     page_of: Rows
     version_of: Mapping[tuple[int, str], int]
     kinds: Mapping[str, Any]
-    chunks_of: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.points)
@@ -203,19 +201,11 @@ class CandidateSearch:
         numbers: dict[str, int] = {}
         own = [numbers.setdefault(chunk.document_id, len(numbers)) for chunk in chunks]
         documents = [found.documents[name] for name in numbers]
-        sections: dict[tuple[int, int], int] = {}
-        section_of = [
-            sections.setdefault((document, chunk.lead), len(sections))
-            for document, chunk in zip(own, chunks, strict=True)
-        ]
         pages: dict[tuple[str, str], int] = {}
         page_of = [
             pages.setdefault((one.page, one.stated_version), len(pages)) for one in documents
         ]
         document_of = np.array(own, dtype=np.int32)
-        by_document: dict[int, list[int]] = {}
-        for number, document in enumerate(own):
-            by_document.setdefault(document, []).append(number)
         kinds = np.array([document.kind for document in documents], dtype=object)
         return Candidates(
             points=[chunk.point for chunk in chunks],
@@ -223,14 +213,12 @@ class CandidateSearch:
             documents=documents,
             raw=self._score(found, chunks, documents, document_of, (best_keywords, alone)),
             document_of=document_of,
-            section_of=np.array(section_of, dtype=np.int32),
             page_of=np.array(page_of, dtype=np.int32),
             version_of={
                 (page, document.language): number
                 for number, (page, document) in enumerate(zip(page_of, documents, strict=True))
             },
             kinds={kind: (kinds == kind)[document_of] for kind in sorted({*kinds} - {""})},
-            chunks_of=by_document,
         )
 
 

@@ -4,7 +4,7 @@ The levels' z-scores are added up (CombSUM over standardised scores, Fox and Sha
 scores by its best chunks; versions of one page in several languages are one page.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,8 @@ _HITS = 5
 LEFT_OUT = -1e30
 """The score of a chunk that takes no part in a search."""
 _KEPT = 20
+# More pages than any search returns or a context needs.
+_MOST_PAGES = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +79,31 @@ def pages(
     without: Collection[int] = (),
 ) -> list[RankedPage]:
     """Return the pages of the best chunks, best first, in `language` if it exists."""
-    by_document: dict[int, list[RankedChunk]] = {}
+    by_document: dict[int, list[tuple[int, float]]] = {}
     best = _best(total, _CANDIDATES + len(without))
     columns = (best.tolist(), total[best].tolist(), found.document_of[best].tolist())
     for chunk, score, document in zip(*columns, strict=True):
         if chunk not in without and score > LEFT_OUT:
-            by_document.setdefault(document, []).append(RankedChunk(chunk, score))
-    by_page: dict[int, list[int]] = {}
-    for document in by_document:
-        by_page.setdefault(int(found.page_of[document]), []).append(document)
-    ranked = [
-        _page(page, documents, by_document, best_chunks) for page, documents in by_page.items()
-    ]
-    ranked.sort(key=lambda page: -page.score)
-    return [_in_language(found, total, page, language, by_document, without) for page in ranked]
+            by_document.setdefault(document, []).append((chunk, score))
+    of_page = found.page_of.tolist()
+    by_page: dict[int, tuple[float, int]] = {}
+    for document, chunks in by_document.items():
+        own = _score_page(chunks, best_chunks)
+        known = by_page.get(of_page[document])
+        if known is None or own > known[0]:
+            by_page[of_page[document]] = own, document
+    first = sorted(by_page.items(), key=lambda one: -one[1][0])[:_MOST_PAGES]
+    ranked = {
+        document: _list_chunks(by_document.get(document, ()))
+        for document in _list_shown(found, first, language)
+    }
+    return [
+        _in_language(
+            found, total, RankedPage(page, document, score, ranked[document]), language, ranked,
+            without,
+        )
+        for page, (score, document) in first
+    ]  # fmt: skip
 
 
 def hits(ranked: Sequence[RankedPage], limit: int, *, of_page: int = _HITS) -> list[RankedChunk]:
@@ -130,20 +143,25 @@ def find_levels(scores: Scores, chunks: Sequence[int]) -> Iterator[tuple[str, ..
         yield names or (max(own, key=lambda name: own[name]),)
 
 
-def _page(
-    page: int,
-    documents: Sequence[int],
-    by_document: dict[int, list[RankedChunk]],
-    best_chunks: Sequence[float],
-) -> RankedPage:
-    def score(document: int) -> float:
-        ranked = zip(best_chunks, by_document[document], strict=False)
-        return sum([factor * max(chunk.score, 0.0) for factor, chunk in ranked])
+def _score_page(chunks: Sequence[tuple[int, float]], best_chunks: Sequence[float]) -> float:
+    """Return the score of a page by its best chunks, best first."""
+    ranked = zip(best_chunks, chunks, strict=False)
+    return sum([factor * max(score, 0.0) for factor, (_, score) in ranked])
 
-    scores = [score(document) for document in documents]
-    highest = max(scores)
-    best = documents[scores.index(highest)]
-    return RankedPage(page, best, highest, tuple(by_document[best][:_KEPT]))
+
+def _list_chunks(chunks: Sequence[tuple[int, float]]) -> tuple[RankedChunk, ...]:
+    return tuple([RankedChunk(chunk, score) for chunk, score in chunks[:_KEPT]])
+
+
+def _list_shown(
+    found: Candidates, pages: Sequence[tuple[int, tuple[float, int]]], language: str | None
+) -> list[int]:
+    """Return the documents of pages, and their versions in a language."""
+    own = [document for _, (_, document) in pages]
+    if language is None:
+        return own
+    others = (found.version_of.get((page, language)) for page, _ in pages)
+    return [*own, *(other for other in others if other is not None)]
 
 
 def _in_language(
@@ -151,7 +169,7 @@ def _in_language(
     total: Floats,
     page: RankedPage,
     language: str | None,
-    by_document: dict[int, list[RankedChunk]],
+    by_document: Mapping[int, Sequence[RankedChunk]],
     without: Collection[int],
 ) -> RankedPage:
     """Return a page by its version in a language, when there is one with anything to say."""
@@ -167,7 +185,7 @@ def _in_language(
 def _chunks_of(
     found: Candidates, total: Floats, document: int, without: Collection[int]
 ) -> list[RankedChunk]:
-    own = found.chunks_of.get(document, ())
+    own = np.flatnonzero(found.document_of == document).tolist()
     ranked = (RankedChunk(at, float(total[at])) for at in own if at not in without)
     return sorted(ranked, key=lambda chunk: -chunk.score)
 
