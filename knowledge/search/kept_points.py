@@ -82,6 +82,11 @@ class KeptPoints:
         self._checked: set[str] = set()
         self._revision: str | None = None
 
+    @property
+    def bytes(self) -> int:
+        """The bytes of all that is kept."""
+        return self._bytes
+
     async def read_chunks(
         self, index: ReadableIndex, points: Sequence[str]
     ) -> dict[str, FoundChunk]:
