@@ -15,8 +15,8 @@ import numpy as np
 import qdrant_edge as edge
 
 from knowledge.errors import IndexOwned, IndexUnavailable
-from knowledge.index import layout
-from knowledge.index.layout import Point
+from knowledge.index.points import layout
+from knowledge.index.points.layout import Point
 from knowledge.index.qdrant import Identity, QdrantIndex
 from knowledge.index.queries import NOTHING_FOUND, QueryResult, SparseText, VectorQuery
 
@@ -56,6 +56,7 @@ class EdgeEngine:
 
     def __init__(self, folder: Path, dimensions: int) -> None:
         self.location = str(folder)
+        self.storage = f"the folder {folder}"
         self._owner = _own(folder)
         self._unfinished = folder / _UNFINISHED
         self.was_interrupted = self._unfinished.exists()

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from knowledge.index.layout import Point
+from knowledge.index.points.layout import Point
 from knowledge.index.queries import QueryResult, VectorQuery
 
 
@@ -12,9 +12,11 @@ class Engine(Protocol):
 
     `shared` says that other processes may change the points too; `was_interrupted`, that the last
     process was killed after it had changed some, perhaps between changes that belong together.
+    `storage` names what an operator removes to remove all points.
     """
 
     location: str
+    storage: str
     shared: bool
     was_interrupted: bool
 

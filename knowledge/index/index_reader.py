@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from envelope.question import may_read
-from knowledge.index import layout
 from knowledge.index.calibration import Calibrations
 from knowledge.index.engine import Engine
-from knowledge.index.layout import GROUPS, Point
 from knowledge.index.listing import ListedDocument
+from knowledge.index.points import layout, point_decoder
+from knowledge.index.points.layout import GROUPS, Point
 from knowledge.index.port import IndexCounts, IndexSample, Passage, StoredDocument
 from knowledge.index.queries import QueryResult, StoredPoint, VectorQuery
 
@@ -58,7 +58,7 @@ class IndexReader:
         self, document_ids: Sequence[str] | None = None
     ) -> Sequence[ListedDocument]:
         found = await self._documents(layout.LISTED, document_ids)
-        return [layout.list_document(point) for point in found]
+        return [point_decoder.list_document(point) for point in found]
 
     async def languages(self) -> Mapping[str, int]:
         match = {"kind": "document"}
@@ -78,8 +78,8 @@ class IndexReader:
         # In an order that does not depend on versions, so that sums do not either.
         some = sorted(some, key=lambda point: (point.payload["document"], point.payload["ordinal"]))
         return IndexSample(
-            chunks=[layout.read_chunk(point) for point in some],
-            documents=[found for point in own if (found := layout.read_sampled(point))],
+            chunks=[point_decoder.read_chunk(point) for point in some],
+            documents=[found for point in own if (found := point_decoder.read_sampled(point))],
         )
 
     async def query(self, queries: Sequence[VectorQuery]) -> Sequence[QueryResult]:
@@ -97,7 +97,9 @@ class IndexReader:
     ) -> Mapping[str, StoredPoint]:
         wanted = (*fields, GROUPS)
         found = await self._engine.retrieve(points, fields=wanted, vectors=vectors)
-        return {point.id: layout.read_stored(point) for point in found if self._is_visible(point)}
+        return {
+            point.id: point_decoder.read_stored(point) for point in found if self._is_visible(point)
+        }
 
     async def find_documents(
         self, match: Mapping[str, str | Sequence[str]], fields: Sequence[str]
@@ -115,11 +117,15 @@ class IndexReader:
     async def passages(self, points: Sequence[str]) -> Mapping[str, Passage]:
         found = await self._engine.retrieve(points) if points else []
         # Ids are looked up without a filter; a document may have got groups since it was found.
-        return {point.id: layout.passage(point) for point in found if self._is_visible(point)}
+        return {
+            point.id: point_decoder.read_passage(point)
+            for point in found
+            if self._is_visible(point)
+        }
 
     async def calibrations(self) -> Calibrations:
         found = await self._engine.retrieve([layout.calibration_identity()])
-        return layout.read_calibrations(found[0]) if found else {}
+        return point_decoder.read_calibrations(found[0]) if found else {}
 
     def _is_visible(self, point: Point) -> bool:
         return self._groups is None or may_read(point.payload.get(GROUPS, ()), self._groups)
@@ -155,7 +161,7 @@ class IndexReader:
         changed: list[str] = []
         for point in own:
             name = point.payload["document"]
-            document = layout.read_document(point, chunks[name])
+            document = point_decoder.read_document(point, chunks[name])
             if document is not None:
                 whole.append(document)
             else:

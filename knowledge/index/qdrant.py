@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from knowledge.document import Document
 from knowledge.errors import IndexMismatch
-from knowledge.index import layout
 from knowledge.index.calibration import Calibrations
 from knowledge.index.engine import Engine
 from knowledge.index.index_reader import IndexReader
-from knowledge.index.layout import Layout, Point
+from knowledge.index.points import layout
+from knowledge.index.points.layout import Point
+from knowledge.index.points.point_encoder import PointEncoder, calibration_point
 from knowledge.index.port import IndexInfo
 
 
@@ -33,7 +34,7 @@ class QdrantIndex(IndexReader):
     def __init__(self, engine: Engine, identity: Identity) -> None:
         super().__init__(engine, self._count_changes)
         self._identity = identity
-        self._layout = Layout()
+        self._encoder = PointEncoder()
         self._writing = asyncio.Lock()
         self._changes = 0
 
@@ -59,7 +60,7 @@ class QdrantIndex(IndexReader):
         async with self._writing:
             version = uuid.uuid4().hex
             chunks, own = await asyncio.to_thread(
-                self._layout.points_of, document, vectors, version, root
+                self._encoder.points_of, document, vectors, version, root
             )
             await self._engine.upsert(chunks)
             await self._engine.upsert([own])
@@ -88,7 +89,7 @@ class QdrantIndex(IndexReader):
 
     async def put_calibrations(self, calibrations: Calibrations) -> None:
         async with self._writing:
-            await self._engine.upsert([layout.calibration_point(calibrations)])
+            await self._engine.upsert([calibration_point(calibrations)])
             await self._write_manifest()
 
     async def close(self) -> None:
@@ -98,14 +99,10 @@ class QdrantIndex(IndexReader):
         """Write the description of this index, or check the existing one."""
         found = await self._engine.retrieve([layout.manifest_identity()])
         if not found:
+            await self._check_earlier_formats()
             await self._write_manifest()
             return
         payload = found[0].payload
-        if payload["format"] != layout.FORMAT:
-            raise IndexMismatch(
-                f"the index at {self._engine.location} has format {payload['format']}, "
-                f"this version reads format {layout.FORMAT}: ingest into another place"
-            )
         written = payload["embedding"], payload["dimensions"], payload.get("forms", "")
         own = self._identity.embedding, self._identity.dimensions, self._identity.forms
         if written != own:
@@ -117,6 +114,16 @@ class QdrantIndex(IndexReader):
         if self._engine.was_interrupted:
             await self._remove_halves()
             self._engine.was_interrupted = False
+
+    async def _check_earlier_formats(self) -> None:
+        earlier = [layout.manifest_identity(one) for one in range(1, layout.FORMAT)]
+        found = await self._engine.retrieve(earlier)
+        if found:
+            raise IndexMismatch(
+                f"the index at {self._engine.location} has format {found[0].payload['format']}, "
+                f"this version of Refdesk uses format {layout.FORMAT}: remove "
+                f"{self._engine.storage}, then ingest the documents again"
+            )
 
     async def _remove_halves(self) -> None:
         """Remove chunks without their document, and documents of which chunks are missing.

@@ -13,8 +13,8 @@ from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.http.exceptions import ApiException
 
 from knowledge.errors import IndexUnavailable
-from knowledge.index import layout
-from knowledge.index.layout import Point
+from knowledge.index.points import layout
+from knowledge.index.points.layout import Point
 from knowledge.index.qdrant import Identity, QdrantIndex
 from knowledge.index.queries import NOTHING_FOUND, QueryResult, SparseText, VectorQuery
 
@@ -66,6 +66,7 @@ class ServerEngine:
         self.location = location
         self._client = client
         self._collection = f"refdesk-{layout.namespace(identity.tenant, identity.assistant)}"
+        self.storage = f"the collection {self._collection}"
         self._dimensions = identity.dimensions
 
     async def prepare(self) -> None:

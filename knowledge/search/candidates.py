@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from knowledge.index import layout
-from knowledge.index.layout import chunk_identity
+from knowledge.index.points import layout
+from knowledge.index.points.layout import chunk_identity
 from knowledge.index.queries import NOTHING_FOUND, Floats, QueryResult, SparseText, VectorQuery
 from knowledge.search.kept_points import FoundChunk, FoundDocument, KeptPoints
 from knowledge.search.query import Query

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from knowledge.index import layout
-from knowledge.index.layout import chunk_identity, document_identity
+from knowledge.index.points import layout
+from knowledge.index.points.layout import chunk_identity, document_identity
 from knowledge.index.port import ReadableIndex
 from knowledge.index.queries import Floats, SparseText, StoredPoint, Terms
 

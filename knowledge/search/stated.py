@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from knowledge.index import layout
-from knowledge.index.layout import document_identity
+from knowledge.index.points import layout
+from knowledge.index.points.layout import document_identity
 from knowledge.index.port import ReadableIndex
 from knowledge.index.queries import Floats, SparseText, Terms, VectorQuery
 from knowledge.search.candidates import Candidates

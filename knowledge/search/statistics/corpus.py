@@ -19,7 +19,14 @@ from typing import Any
 import numpy as np
 
 from knowledge.index.bm25 import TermNumbers
-from knowledge.index.layout import KEYWORDS, LABELS, SUMMARY, VERSION, VOCABULARY, make_word_term
+from knowledge.index.points.layout import (
+    KEYWORDS,
+    LABELS,
+    SUMMARY,
+    VERSION,
+    VOCABULARY,
+    make_word_term,
+)
 from knowledge.index.port import Index, IndexCounts, ReadableIndex
 from knowledge.index.queries import Floats, QueryResult, SparseText, Terms, VectorQuery
 from knowledge.index.terms import terms

@@ -1,6 +1,6 @@
 """What a search keeps is bounded, and never older than the index."""
 
-from knowledge.index.layout import chunk_identity
+from knowledge.index.points.layout import chunk_identity
 from knowledge.index.port import Index
 from knowledge.search.kept_points import KeptPoints
 from tests.knowledge.searching.conftest import document, put

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from knowledge.index import layout
 from knowledge.index.embedded import EdgeEngine, open_embedded
+from knowledge.index.points import layout
 from knowledge.index.qdrant import QdrantIndex
 from tests.knowledge.searching.conftest import document, identity, put
 from tests.knowledge.searching.killed_writer import NEW, OLD
