@@ -27,6 +27,8 @@ _POINTS_PER_FLUSH = 1024
 """Changes after which the log is flushed: what remains of it is read again at the next start."""
 _UNFINISHED = "unfinished"
 """A file that exists from the first change until the engine is closed."""
+_INCOMPLETE = "incomplete"
+"""A file that exists while an empty index is made; what a killed process has left is removed."""
 _HNSW_EF = 256
 _FEW = 50
 _MOST_VALUES = 10_000
@@ -62,7 +64,7 @@ class EdgeEngine:
         self.was_interrupted = self._unfinished.exists()
         self._unflushed = 0
         try:
-            self._shard = _open(folder / "shard", dimensions)
+            self._shard = _open(folder, dimensions)
         except BaseException:
             self._owner.close()
             raise
@@ -107,9 +109,8 @@ class EdgeEngine:
         groups: Collection[str] | None = None,
         fields: Sequence[str] | None = None,
         vectors: bool = False,
-        below: int | None = None,
     ) -> list[Point]:
-        chosen = _select(match, groups, below)
+        chosen = _select(match, groups)
         return await self._in_thread(lambda: self._scroll(chosen, fields, vectors))
 
     async def count(
@@ -218,29 +219,28 @@ def _own(folder: Path) -> IO[str]:
 
 
 def _open(folder: Path, dimensions: int) -> edge.EdgeShard:
+    shard, incomplete = folder / "shard", folder / _INCOMPLETE
     try:
-        if (folder / "edge_config.json").exists():
-            return edge.EdgeShard.load(str(folder))
-        _create(folder, dimensions)
-        return edge.EdgeShard.load(str(folder))
+        if (shard / "edge_config.json").exists() and not incomplete.exists():
+            return edge.EdgeShard.load(str(shard))
+        incomplete.touch()
+        shutil.rmtree(shard, ignore_errors=True)
+        created = _create(shard, dimensions)
+        incomplete.unlink()
+        return created
     except Exception as error:  # the engine raises nothing narrower
         raise IndexUnavailable(f"the index at {folder} cannot be opened: {error}") from error
 
 
-def _create(folder: Path, dimensions: int) -> None:
-    """Make an empty index; a process that is killed meanwhile leaves no half of one at `folder`."""
-    half = folder.with_name(f"{folder.name}.half")
-    shutil.rmtree(half, ignore_errors=True)
-    half.mkdir(parents=True)
-    shard = edge.EdgeShard.create(str(half), _configuration(dimensions))
+def _create(folder: Path, dimensions: int) -> edge.EdgeShard:
+    """Make an empty index and open it."""
+    folder.mkdir(parents=True)
+    shard = edge.EdgeShard.create(str(folder), _configuration(dimensions))
+    schema = edge.PayloadSchemaType.Keyword
     for name in layout.INDEXED:
-        schema = edge.PayloadSchemaType.Keyword
         shard.update(edge.UpdateOperation.create_field_index(name, schema))
-    integer = edge.PayloadSchemaType.Integer
-    shard.update(edge.UpdateOperation.create_field_index(layout.LOT, integer))
     shard.flush()
-    shard.close()
-    half.rename(folder)
+    return shard
 
 
 def _configuration(dimensions: int) -> edge.EdgeConfig:
@@ -265,9 +265,7 @@ def _configuration(dimensions: int) -> edge.EdgeConfig:
 
 
 def _select(
-    match: Mapping[str, str | Sequence[str]],
-    groups: Collection[str] | None,
-    below: int | None = None,
+    match: Mapping[str, str | Sequence[str]], groups: Collection[str] | None
 ) -> edge.Filter:
     """Return the filter for points with these values that a person of these groups may read."""
     must: list[Any] = [_has(key, value) for key, value in match.items()]
@@ -275,9 +273,6 @@ def _select(
         public = edge.IsEmptyCondition(layout.GROUPS)
         own = [_has(layout.GROUPS, sorted(groups))] if groups else []
         must.append(edge.Filter(should=[public, *own]))
-    if below is not None:
-        lots = edge.RangeFloat(lt=float(below))
-        must.append(edge.FieldCondition(layout.LOT, range=lots))
     return edge.Filter(must=must)
 
 
@@ -330,8 +325,9 @@ def _text(vectors: Any, name: str) -> SparseText:
 
 
 def _has(key: str, value: str | Sequence[str]) -> edge.FieldCondition:
-    match: Any = edge.MatchValue(value) if isinstance(value, str) else edge.MatchAny(list(value))
-    return edge.FieldCondition(key, match=match)
+    field, found = layout.locate(key, value)
+    match: Any = edge.MatchValue(found) if isinstance(found, str) else edge.MatchAny(list(found))
+    return edge.FieldCondition(field, match=match)
 
 
 def _vectors(point: Point) -> Any:

@@ -47,12 +47,10 @@ class Engine(Protocol):
         groups: Collection[str] | None = None,
         fields: Sequence[str] | None = None,
         vectors: bool = False,
-        below: int | None = None,
     ) -> Sequence[Point]:
         """Return all points whose payload has these values, or one of several.
 
-        With `groups`, only the points without groups and those with one of these; with `below`,
-        only those with a smaller lot.
+        With `groups`, only the points without groups and those with one of these.
         """
         ...
 

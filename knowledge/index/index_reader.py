@@ -131,9 +131,11 @@ class IndexReader:
         return self._groups is None or may_read(point.payload.get(GROUPS, ()), self._groups)
 
     async def _draw(self, kind: str, wanted: int, present: int) -> Sequence[Point]:
-        below = layout.MOST_LOTS * wanted // present if present > wanted else None
+        match: dict[str, str | Sequence[str]] = {"kind": kind}
+        if present > wanted:
+            match["lot"] = layout.list_lots(wanted, present)
         return await self._engine.scroll(
-            {"kind": kind}, groups=self._groups, fields=_SAMPLED[kind], vectors=True, below=below
+            match, groups=self._groups, fields=_SAMPLED[kind], vectors=True
         )
 
     async def _load(self, document_ids: Sequence[str]) -> list[StoredDocument]:

@@ -78,10 +78,10 @@ class ServerEngine:
         except IndexUnavailable:
             if not await self._await_answer(self._client.collection_exists(self._collection)):
                 raise
-        keyword, integer = models.PayloadSchemaType.KEYWORD, models.PayloadSchemaType.INTEGER
-        for name, kind in (*((name, keyword) for name in layout.INDEXED), (layout.LOT, integer)):
+        keyword = models.PayloadSchemaType.KEYWORD
+        for name in layout.INDEXED:
             await self._await_answer(
-                self._client.create_payload_index(self._collection, name, kind)
+                self._client.create_payload_index(self._collection, name, keyword)
             )
 
     async def upsert(self, points: Sequence[Point]) -> None:
@@ -136,9 +136,8 @@ class ServerEngine:
         groups: Collection[str] | None = None,
         fields: Sequence[str] | None = None,
         vectors: bool = False,
-        below: int | None = None,
     ) -> list[Point]:
-        chosen = _select(match, groups, below)
+        chosen = _select(match, groups)
         found: list[Point] = []
         offset: Any = None
         while True:
@@ -226,9 +225,7 @@ class ServerEngine:
 
 
 def _select(
-    match: Mapping[str, str | Sequence[str]],
-    groups: Collection[str] | None,
-    below: int | None = None,
+    match: Mapping[str, str | Sequence[str]], groups: Collection[str] | None
 ) -> models.Filter:
     """Return the filter for points with these values that a person of these groups may read."""
     must: list[models.Condition] = [_match(key, value) for key, value in match.items()]
@@ -236,8 +233,6 @@ def _select(
         public = models.IsEmptyCondition(is_empty=models.PayloadField(key=layout.GROUPS))
         own = [_match(layout.GROUPS, sorted(groups))] if groups else []
         must.append(models.Filter(should=[public, *own]))
-    if below is not None:
-        must.append(models.FieldCondition(key=layout.LOT, range=models.Range(lt=below)))
     return models.Filter(must=must)
 
 
@@ -293,9 +288,10 @@ def _text(vectors: Any, name: str) -> SparseText:
 
 
 def _match(key: str, value: str | Sequence[str]) -> models.FieldCondition:
-    if isinstance(value, str):
-        return models.FieldCondition(key=key, match=models.MatchValue(value=value))
-    return models.FieldCondition(key=key, match=models.MatchAny(any=list(value)))
+    field, found = layout.locate(key, value)
+    if isinstance(found, str):
+        return models.FieldCondition(key=field, match=models.MatchValue(value=found))
+    return models.FieldCondition(key=field, match=models.MatchAny(any=list(found)))
 
 
 def _make_vectors(point: Point) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Encodes documents and calibrations as points."""
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import groupby
@@ -17,16 +16,17 @@ from knowledge.index.points.layout import (
     GROUPS,
     KEYWORDS,
     LABELS,
-    LOT,
-    MOST_LOTS,
     NAMES,
     SUMMARY,
+    TAGS,
     VERSION,
     VOCABULARY,
     Point,
     calibration_identity,
     chunk_identity,
     document_identity,
+    draw_lot,
+    make_tag,
     make_word_term,
 )
 from knowledge.index.queries import SparseText, Terms
@@ -106,7 +106,7 @@ class PointEncoder:
             sparse[LABELS] = SparseText(added, np.ones(len(added), dtype=np.float32))
         payload = _document_payload(document, version, root, words)
         if len(added):
-            payload["labelled"] = "yes"
+            payload[TAGS].append(make_tag("labelled", "yes"))
         centre = np.asarray(vectors, dtype=np.float32).mean(axis=0).tolist() if vectors else None
         return Point(document_identity(document.id), payload, centre, CENTRE, sparse)
 
@@ -150,7 +150,7 @@ def _text_to_search(document: Document, chunk: Chunk) -> str:
 
 def _chunk_payload(document: Document, chunk: Chunk, version: str) -> dict[str, Any]:
     return {
-        "kind": "chunk",
+        TAGS: _make_tags(kind="chunk", document=document.id, lot=draw_lot(chunk.chunk_id)),
         "version": version,
         "chunk_id": chunk.chunk_id,
         "ordinal": chunk.ordinal,
@@ -158,7 +158,6 @@ def _chunk_payload(document: Document, chunk: Chunk, version: str) -> dict[str, 
         "heading_path": list(chunk.heading_path),
         "defined": list_defined(document, chunk),
         "anchor": chunk.anchor,
-        LOT: _draw_lot(chunk.chunk_id),
         **_place(document),
     }
 
@@ -172,16 +171,22 @@ def _list_words(document: Document) -> list[str]:
     return sorted(words)
 
 
-def _draw_lot(name: str) -> int:
-    """Return a number below `MOST_LOTS` that depends on a name alone."""
-    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest()) % MOST_LOTS
-
-
 def _document_payload(
     document: Document, version: str, root: str, words: Sequence[str]
 ) -> dict[str, Any]:
+    title = document.title.casefold()
+    tags = _make_tags(
+        kind="document",
+        document=document.id,
+        root=root,
+        page=document.page,
+        title_key=title,
+        lot=draw_lot(document.id),
+    )
+    if document.stated_version:
+        tags.append(make_tag("versioned", "yes"))
     return {
-        "kind": "document",
+        TAGS: tags,
         "version": version,
         "root": root,
         "hash": document.content_hash,
@@ -191,12 +196,14 @@ def _document_payload(
         "keypoints": list(document.keypoints),
         "keywords": list(document.keywords),
         "letters": "".join(sorted({letter for word in words for letter in word if letter > "~"})),
-        "title_key": document.title.casefold(),
-        LOT: _draw_lot(document.id),
-        **({"versioned": "yes"} if document.stated_version else {}),
+        "title_key": title,
         "kind_of_page": document.kind,
         **_place(document),
     }
+
+
+def _make_tags(**values: str | int) -> list[str]:
+    return [make_tag(name, value) for name, value in values.items()]
 
 
 def _place(document: Document) -> dict[str, Any]:
