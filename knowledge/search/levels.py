@@ -9,6 +9,7 @@ from knowledge.index.queries import Floats, SparseText
 from knowledge.search.candidates import BY_KEYWORDS, Candidates
 from knowledge.search.query import Query
 from knowledge.search.statistics.corpus import CorpusView
+from knowledge.search.statistics.postings import find_members
 from knowledge.search.statistics.sample import Moments
 from knowledge.search.weights import Weights
 
@@ -46,9 +47,11 @@ class SharedNames:
     def __init__(self, candidates: Candidates, query: Query) -> None:
         lengths = [chunk.name_lengths for chunk in candidates.chunks]
         every = np.concatenate([chunk.name_terms for chunk in candidates.chunks])
-        name_of = np.repeat(np.arange(sum(map(len, lengths))), np.concatenate(lengths))
-        chunk_of = np.repeat(np.arange(len(lengths)), list(map(len, lengths)))
-        shared = np.bincount(name_of[np.isin(every, query.own)], minlength=len(chunk_of)) > 0
+        counts = [len(one) for one in lengths]
+        name_of = np.repeat(np.arange(sum(counts)), np.concatenate(lengths))
+        chunk_of = np.repeat(np.arange(len(lengths)), counts)
+        named = name_of[find_members(every, query.own)]
+        shared = np.bincount(named, minlength=len(chunk_of)) > 0
         chosen = shared[name_of]
         self.terms = every[chosen]
         self.name_of = (np.cumsum(shared) - 1)[name_of[chosen]]

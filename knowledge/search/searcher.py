@@ -38,6 +38,7 @@ from knowledge.search.evidence.search_features import (
     list_best_by_keywords,
 )
 from knowledge.search.evidence.term_shares import read_term_shares
+from knowledge.search.evidence.vocabularies import Vocabularies
 from knowledge.search.evidence.word_evidence import make_no_evidence
 from knowledge.search.evidence.wording import wording
 from knowledge.search.fusion import RankedChunk, RankedPage
@@ -98,6 +99,7 @@ class LevelSearcher:
         self._index = index
         self._corpora = Corpora(index)
         self._kept = KeptPoints()
+        self._vocabularies = Vocabularies()
         self._recent: OrderedDict[bytes, _Found] = OrderedDict()
         self._secret = secrets.token_bytes(32)
 
@@ -272,7 +274,7 @@ class LevelSearcher:
         )
         chunks, documents = list_best(scores, ranked)
         shares = await read_term_shares(
-            view.index, candidates, query, view, chunks=chunks, documents=documents
+            self._vocabularies, candidates, query, view, chunks=chunks, documents=documents
         )
         places = _list_places(candidates, list_best_by_keywords(scores))
         numbers = view.numbers

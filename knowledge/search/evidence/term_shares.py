@@ -6,11 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from knowledge.index.points import layout
-from knowledge.index.points.layout import document_identity
-from knowledge.index.port import ReadableIndex
-from knowledge.index.queries import Floats, SparseText, Terms, VectorQuery
+from knowledge.index.queries import Floats, Terms
 from knowledge.search.candidates import Candidates
+from knowledge.search.evidence.vocabularies import Vocabularies
 from knowledge.search.query import Query
 from knowledge.search.statistics.corpus import CorpusView
 
@@ -42,7 +40,7 @@ class TermShares:
 
 
 async def read_term_shares(
-    index: ReadableIndex,
+    vocabularies: Vocabularies,
     candidates: Candidates,
     query: Query,
     view: CorpusView,
@@ -52,23 +50,15 @@ async def read_term_shares(
 ) -> TermShares:
     """Return which of the terms these candidates and documents contain."""
     own = _find_best_known(query, view)
-    pages = {document_identity(candidates.documents[one].document_id): one for one in documents}
     present_chunks = {
         one: (own[:, None] == candidates.chunks[one].keywords.terms).any(axis=1) for one in chunks
     }
-    present_documents = {one: np.zeros(len(own), dtype=bool) for one in documents}
-    known = [term for term in own.tolist() if view.frequency(term) > 0] if pages else []
-    asked = [
-        VectorQuery(layout.VOCABULARY, _one_term(term), len(pages), list(pages)) for term in known
-    ]
-    for term, found in zip(known, await index.query(asked), strict=True):
-        for point in found.ids:
-            present_documents[pages[point]] |= own == term
+    pages = {one: candidates.documents[one] for one in documents}
+    held = await vocabularies.read(view.index, pages.values())
+    present_documents = {
+        one: np.isin(own, held[document.document_id]) for one, document in pages.items()
+    }
     return TermShares(own, view.idf(own), view.frequencies(own), present_chunks, present_documents)
-
-
-def _one_term(term: int) -> SparseText:
-    return SparseText(np.array([term], np.uint32), np.ones(1, np.float32))
 
 
 def _find_best_known(query: Query, view: CorpusView) -> Terms:

@@ -12,6 +12,7 @@ that has no such word has no subject, and its surprise is negative.
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
@@ -31,7 +32,7 @@ def measure_word_evidence(
     found: TermShares, chunks: Sequence[int], size: int, numbers: TermNumbers
 ) -> dict[str, float]:
     """Return the features of the question's terms in the given candidates, out of `size` chunks."""
-    is_subject = ~np.isin(found.own, numbers.of_all(terms(ASKING_WORDS, "en")))
+    is_subject = ~np.isin(found.own, numbers.of_all(_list_asking_terms()))
     if not is_subject.any() or not len(chunks):
         return make_no_evidence(size)
     counts = found.counts[is_subject]
@@ -45,3 +46,8 @@ def measure_word_evidence(
         "subject_best": max(float(shares[present].sum()) for present in held),
         "surprise": max(float(rarity[present].sum()) for present in held) - float(np.log(size)),
     }
+
+
+@cache
+def _list_asking_terms() -> tuple[str, ...]:
+    return tuple(terms(ASKING_WORDS, "en"))

@@ -38,6 +38,7 @@ MOST_CHANGE = 0.02
 MOST_KEPT = 1 << 16
 _MOST_ASKED = 256
 _MOST_ROOTS = 50
+_WORDS_OF_GROUP = 32
 _MOST_CORPORA = 8
 
 
@@ -125,16 +126,34 @@ class CorpusView:
         return idf
 
     async def count_documents(self, words: Sequence[str]) -> dict[str, int]:
-        """Return how many documents contain each word as it is spelled, at least two exactly."""
-        numbers = {word: self.numbers.of(make_word_term(word)) for word in words}
+        """Return how many documents contain each word as it is spelled, at least two exactly.
+
+        Groups of words are asked for first, because most words that are looked up do not exist.
+        """
+        counts = dict.fromkeys(words, 0)
+        every = list(counts)
+        groups = [every[at : at + _WORDS_OF_GROUP] for at in range(0, len(every), _WORDS_OF_GROUP)]
+        if len(every) > _WORDS_OF_GROUP:
+            held = await self.index.query(
+                [VectorQuery(VOCABULARY, self._join_words(group), limit=1) for group in groups]
+            )
+            groups = [group for group, one in zip(groups, held, strict=True) if one.ids]
+        return counts | await self._count_each([word for group in groups for word in group])
+
+    async def _count_each(self, words: Sequence[str]) -> dict[str, int]:
         found = await self.index.query(
-            [VectorQuery(VOCABULARY, _one_term(number), limit=2) for number in numbers.values()]
+            [VectorQuery(VOCABULARY, self._join_words([word]), limit=2) for word in words]
         )
         size = self.counts.documents
         return {
             word: len(one.ids) if len(one.ids) < 2 else round(_frequency(one.scores[0], size))
-            for word, one in zip(numbers, found, strict=True)
+            for word, one in zip(words, found, strict=True)
         }
+
+    def _join_words(self, words: Sequence[str]) -> SparseText:
+        """Return the terms of words as they are spelled."""
+        terms = np.unique(self.numbers.of_all(make_word_term(word) for word in words))
+        return SparseText(terms, np.ones(len(terms), dtype=np.float32))
 
     async def find_titles(self, texts: Collection[str]) -> frozenset[str]:
         """Return those of some texts, in lower case, that are titles of documents."""

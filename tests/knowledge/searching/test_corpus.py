@@ -7,7 +7,8 @@ from knowledge.index.queries import SparseText
 from knowledge.port import SearchRequest
 from knowledge.search.searcher import LevelSearcher
 from knowledge.search.spelling import apply_corrections, find_corrections
-from knowledge.search.statistics.postings import Postings
+from knowledge.search.statistics.corpus import Corpora
+from knowledge.search.statistics.postings import Postings, find_members
 from knowledge.search.statistics.sample import Moments
 from tests.knowledge.searching.conftest import WordEmbedder, document, put
 
@@ -23,6 +24,23 @@ def test_postings_of_nothing_score_nothing() -> None:
 
     assert Postings([]).scores(term, np.ones(1, np.float32)).shape == (0,)
     assert Postings([nothing]).rows_of(np.uint32(1)).shape == (0,)
+
+
+def test_terms_with_equal_last_bits_are_not_taken_for_each_other() -> None:
+    joined = np.array([7, 7 + (1 << 20), 8, 7], dtype=np.uint32)
+
+    assert find_members(joined, joined[:1]).tolist() == [0, 3]
+
+
+async def test_words_that_are_asked_for_in_groups_are_counted_each(fake_documents: Index) -> None:
+    await put(fake_documents, document("one", "a route"), document("two", "the route home"))
+    view = await Corpora(fake_documents).read(())
+    missing = [f"missing{at}" for at in range(100)]
+
+    counts = await view.count_documents([*missing, "route", "home"])
+
+    assert (counts["route"], counts["home"]) == (2, 1)
+    assert not any(counts[word] for word in missing)
 
 
 async def test_a_numbered_heading_is_found_by_its_words_alone(
