@@ -1,9 +1,10 @@
 """Measures the search at several sizes of the index, and prints a table.
 
 `python -m benchmarks.knowledge` makes indexes of 10,000 and 100,000 chunks with synthetic texts and
-vectors in a temporary folder, and measures each in a new process: the start, the memory above the
-empty process, searches without embedding, alone and 16 at once, and after a change. `--million`
-adds 1,000,000 chunks, `--sizes` chooses others, `--folder` keeps the indexes for the next run.
+vectors in a temporary folder, and measures each in a new process: the disk, the start, the memory
+above the empty process, searches without embedding, alone and 16 at once, and after a change.
+`--million` adds 1,000,000 chunks, `--sizes` chooses others, `--folder` keeps the indexes for the
+next run.
 """
 
 import argparse
@@ -21,6 +22,7 @@ from benchmarks.knowledge.corpus import fill_index
 SIZES = (10_000, 100_000)
 MILLION = 1_000_000
 COLUMNS = (
+    ("disk MB", "disk_mb", ".0f"),
     ("start s", "start_s", ".2f"),
     ("resident MB", "resident_mb", ".0f"),
     ("private MB", "private_mb", ".0f"),

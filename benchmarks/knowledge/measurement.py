@@ -52,6 +52,7 @@ async def measure(folder: Path) -> dict[str, float]:
     return {
         "chunks": counts.chunks,
         "start_s": start,
+        "disk_mb": measure_disk(folder),
         "resident_mb": memory["VmRSS"] - empty["VmRSS"],
         "private_mb": memory["RssAnon"] - empty["RssAnon"],
         "p50_ms": statistics.median(alone),
@@ -126,6 +127,11 @@ def read_memory() -> dict[str, float]:
         for name, _, value in pairs
         if name in ("VmRSS", "RssAnon")
     }
+
+
+def measure_disk(folder: Path) -> float:
+    """Return the megabytes that the files of a folder take; the engine reserves more than that."""
+    return sum(path.stat().st_blocks for path in folder.rglob("*")) * 512 / 1_000_000
 
 
 async def _time(searcher: LevelSearcher, question: SearchRequest) -> float:
