@@ -18,6 +18,7 @@ from broker.values import (
 )
 from broker.values import FrameSend as BrokerSend
 from envelope.conversation import ClarificationReason
+from envelope.encoding import to_json
 from envelope.envelope import Envelope, decode
 from envelope.memory_read import MemoryRead
 from envelope.outcome import Outcome

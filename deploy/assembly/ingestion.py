@@ -94,6 +94,21 @@ async def fetch(
     return await fetch_sources(settings, specs, reading_limits(settings), report)
 
 
+async def ingest_alone(
+    settings: Settings,
+    knowledge: Knowledge,
+    sources: Sequence[Path | FetchedSource],
+    report: Report,
+) -> IngestionResult:
+    """Ingest in a process in which nobody searches, then build the graph of vectors.
+
+    The engine stops the process while it builds.
+    """
+    result = await ingest_here(settings, knowledge, sources, report)
+    await knowledge.index.optimize()
+    return result
+
+
 def reading_limits(settings: Settings) -> "ReadingLimits":
     """Return the limits for reading one file."""
     from knowledge.isolation.limits import ReadingLimits

@@ -212,13 +212,13 @@ async def run_ingestion(
     settings: Settings, sources: "Sequence[Path | SourceSpec]", report: "Report"
 ) -> "IngestionResult":
     """Ingest sources: in this process, or by the process that owns the index."""
-    from deploy.assembly.ingestion import fetch, ingest_by_owner, ingest_here
+    from deploy.assembly.ingestion import fetch, ingest_alone, ingest_by_owner
     from deploy.assembly.knowledge import open_knowledge
 
     fetched = await fetch(settings, sources, report)
     try:
         async with open_knowledge(settings, alone=True) as knowledge:
-            return await ingest_here(settings, knowledge, fetched, report)
+            return await ingest_alone(settings, knowledge, fetched, report)
     except IndexOwned:
         async with connect_runtime(settings) as runtime, ready_to_take_over(runtime, ()):
             return await ingest_by_owner(runtime.broker, settings, fetched, report)

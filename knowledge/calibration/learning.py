@@ -20,7 +20,8 @@ from knowledge.calibration.queries import GeneratedQueries, generate_queries, ha
 from knowledge.document import Chunk
 from knowledge.index.calibration import Calibration, Calibrations
 from knowledge.index.listing import ListedDocument
-from knowledge.index.port import Floats, Passage, ReadableIndex
+from knowledge.index.port import Passage, ReadableIndex
+from knowledge.index.queries import Floats
 
 LEAST_CHUNKS = 20
 """With fewer chunks in a language nothing is learned: words alone decide there."""

@@ -1,4 +1,4 @@
-"""Makes the sparse vectors of both indexes; the engine's modifier, or a mirror, adds the IDF.
+"""Makes the sparse vectors of both indexes; the engine adds the IDF.
 
 A term weighs f (k + 1) / (f + k (1 - b + b L / A)) where f is its frequency in the text, L the
 text's length in terms and A the average length (Robertson and Zaragoza 2009, The Probabilistic
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import numpy as np
 import qdrant_edge
 
-from knowledge.index.port import SparseText, Terms
+from knowledge.index.queries import SparseText, Terms
 from knowledge.index.terms import terms
 
 K = 1.2

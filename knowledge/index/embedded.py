@@ -15,10 +15,10 @@ import numpy as np
 import qdrant_edge as edge
 
 from knowledge.errors import IndexOwned, IndexUnavailable
-from knowledge.index import layout
-from knowledge.index.layout import Point
-from knowledge.index.port import SparseText
+from knowledge.index.points import layout
+from knowledge.index.points.layout import Point
 from knowledge.index.qdrant import Identity, QdrantIndex
+from knowledge.index.queries import NOTHING_FOUND, QueryResult, SparseText, VectorQuery
 
 T = TypeVar("T")
 
@@ -27,7 +27,11 @@ _POINTS_PER_FLUSH = 1024
 """Changes after which the log is flushed: what remains of it is read again at the next start."""
 _UNFINISHED = "unfinished"
 """A file that exists from the first change until the engine is closed."""
-_INDEXED = ("kind", "document", "root", layout.GROUPS)
+_INCOMPLETE = "incomplete"
+"""A file that exists while an empty index is made; what a killed process has left is removed."""
+_HNSW_EF = 256
+_FEW = 50
+_MOST_VALUES = 10_000
 
 
 async def open_embedded(folder: Path, identity: Identity) -> QdrantIndex:
@@ -54,12 +58,13 @@ class EdgeEngine:
 
     def __init__(self, folder: Path, dimensions: int) -> None:
         self.location = str(folder)
+        self.storage = f"the folder {folder}"
         self._owner = _own(folder)
         self._unfinished = folder / _UNFINISHED
         self.was_interrupted = self._unfinished.exists()
         self._unflushed = 0
         try:
-            self._shard = _open(folder / "shard", dimensions)
+            self._shard = _open(folder, dimensions)
         except BaseException:
             self._owner.close()
             raise
@@ -81,10 +86,21 @@ class EdgeEngine:
         operation = edge.UpdateOperation.delete_points_by_filter(chosen)
         await self._in_thread(lambda: self._change(operation, len(documents)))
 
-    async def retrieve(self, points: Sequence[str]) -> list[Point]:
+    async def retrieve(
+        self,
+        points: Sequence[str],
+        *,
+        fields: Sequence[str] | None = None,
+        vectors: Sequence[str] = (),
+    ) -> list[Point]:
+        payload: Any = True if fields is None else list(fields)
+        named: Any = list(vectors) or False
+
+        def read() -> list[Point]:
+            return [_point(one) for one in self._shard.retrieve(list(points), payload, named)]
+
         # Tens of points take less than handing them to a thread.
-        found = self._ask(lambda: self._shard.retrieve(list(points), True, False))
-        return [_point(record) for record in found]
+        return self._ask(read) if len(points) <= _FEW else await self._in_thread(read)
 
     async def scroll(
         self,
@@ -96,6 +112,32 @@ class EdgeEngine:
     ) -> list[Point]:
         chosen = _select(match, groups)
         return await self._in_thread(lambda: self._scroll(chosen, fields, vectors))
+
+    async def count(
+        self, match: Mapping[str, str | Sequence[str]], *, groups: Collection[str] | None = None
+    ) -> int:
+        request = edge.CountRequest(filter=_select(match, groups))
+        return await self._in_thread(lambda: self._shard.count(request))
+
+    async def list_values(
+        self,
+        field: str,
+        match: Mapping[str, str | Sequence[str]],
+        *,
+        groups: Collection[str] | None = None,
+    ) -> dict[str, int]:
+        chosen = _select(match, groups)
+        request = edge.FacetRequest(field, limit=_MOST_VALUES, exact=True, filter=chosen)
+        found = await self._in_thread(lambda: self._shard.facet(request))
+        return {str(hit.value): hit.count for hit in found.hits if hit.count}
+
+    async def query(
+        self, queries: Sequence[VectorQuery], *, groups: Collection[str] | None = None
+    ) -> list[QueryResult]:
+        return await self._in_thread(lambda: self._query(queries, groups))
+
+    async def optimize(self) -> None:
+        await self._in_thread(self._shard.optimize)
 
     async def close(self) -> None:
         if not self._owner.closed:
@@ -112,6 +154,13 @@ class EdgeEngine:
         if self._unflushed >= _POINTS_PER_FLUSH:
             self._shard.flush()
             self._unflushed = 0
+
+    def _query(
+        self, queries: Sequence[VectorQuery], groups: Collection[str] | None
+    ) -> list[QueryResult]:
+        batch = edge.QueryBatchRequest([_request(query, groups) for query in queries])
+        found = self._shard.query_batch(batch)
+        return [_result(query, points) for query, points in zip(queries, found, strict=True)]
 
     def _scroll(
         self, chosen: edge.Filter, fields: Sequence[str] | None, vectors: bool
@@ -170,34 +219,48 @@ def _own(folder: Path) -> IO[str]:
 
 
 def _open(folder: Path, dimensions: int) -> edge.EdgeShard:
+    shard, incomplete = folder / "shard", folder / _INCOMPLETE
     try:
-        if (folder / "edge_config.json").exists():
-            return edge.EdgeShard.load(str(folder))
-        _create(folder, dimensions)
-        return edge.EdgeShard.load(str(folder))
+        if (shard / "edge_config.json").exists() and not incomplete.exists():
+            return edge.EdgeShard.load(str(shard))
+        incomplete.touch()
+        shutil.rmtree(shard, ignore_errors=True)
+        created = _create(shard, dimensions)
+        incomplete.unlink()
+        return created
     except Exception as error:  # the engine raises nothing narrower
         raise IndexUnavailable(f"the index at {folder} cannot be opened: {error}") from error
 
 
-def _create(folder: Path, dimensions: int) -> None:
-    """Make an empty index; a process that is killed meanwhile leaves no half of one at `folder`."""
-    half = folder.with_name(f"{folder.name}.half")
-    shutil.rmtree(half, ignore_errors=True)
-    half.mkdir(parents=True)
-    shard = edge.EdgeShard.create(str(half), _configuration(dimensions))
-    for name in _INDEXED:
-        schema = edge.PayloadSchemaType.Keyword
+def _create(folder: Path, dimensions: int) -> edge.EdgeShard:
+    """Make an empty index and open it."""
+    folder.mkdir(parents=True)
+    shard = edge.EdgeShard.create(str(folder), _configuration(dimensions))
+    schema = edge.PayloadSchemaType.Keyword
+    for name in layout.INDEXED:
         shard.update(edge.UpdateOperation.create_field_index(name, schema))
     shard.flush()
-    shard.close()
-    half.rename(folder)
+    return shard
 
 
 def _configuration(dimensions: int) -> edge.EdgeConfig:
-    dense = edge.EdgeVectorParams(size=dimensions, distance=edge.Distance.Cosine)
-    sparse = edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)
+    """Return the settings of a new index: vectors and texts stay on disk, small copies in memory.
+
+    The eight-bit copies of vectors find candidates, whose scores are then exact.
+    """
+    small = edge.ScalarQuantizationConfig(edge.ScalarType.Int8, quantile=0.99)
+    dense = edge.EdgeVectorParams(
+        size=dimensions,
+        distance=edge.Distance.Cosine,
+        memory=edge.Memory.Cold,
+        quantization_config=small,
+    )
+    sparse = edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf, memory=edge.Memory.Cold)
     return edge.EdgeConfig(
-        vectors={layout.SEMANTIC: dense}, sparse_vectors=dict.fromkeys(layout.SPARSE, sparse)
+        vectors=dict.fromkeys(layout.DENSE, dense),
+        sparse_vectors=dict.fromkeys(layout.SPARSE, sparse),
+        payload_memory=edge.Memory.Cold,
+        optimizers=edge.EdgeOptimizersConfig(default_segment_number=1),
     )
 
 
@@ -205,7 +268,7 @@ def _select(
     match: Mapping[str, str | Sequence[str]], groups: Collection[str] | None
 ) -> edge.Filter:
     """Return the filter for points with these values that a person of these groups may read."""
-    must: Any = [_has(key, value) for key, value in match.items()]
+    must: list[Any] = [_has(key, value) for key, value in match.items()]
     if groups is not None:
         public = edge.IsEmptyCondition(layout.GROUPS)
         own = [_has(layout.GROUPS, sorted(groups))] if groups else []
@@ -213,9 +276,58 @@ def _select(
     return edge.Filter(must=must)
 
 
+def _request(query: VectorQuery, groups: Collection[str] | None) -> edge.QueryRequest:
+    vector: Any = query.vector
+    if isinstance(vector, SparseText):
+        vector = edge.SparseVector(vector.terms.tolist(), vector.weights.tolist())
+    else:
+        vector = vector.tolist()
+    is_exact = query.points is not None
+    must: list[Any] = [] if query.points is None else [edge.HasIdCondition(set(query.points))]
+    idf: Any = None
+    if groups is not None:
+        must.append(_select({}, groups))
+        if isinstance(query.vector, SparseText):
+            key, value = layout.POPULATIONS[query.using]
+            idf = edge.IdfParams(corpus=_select({key: value}, groups))
+    parameters = edge.SearchParams(
+        hnsw_ef=None if is_exact else _HNSW_EF,
+        exact=is_exact,
+        quantization=edge.QuantizationSearchParams(
+            ignore=is_exact, rescore=None if is_exact else True
+        ),
+        idf=idf,
+    )
+    return edge.QueryRequest(
+        query.limit,
+        query=edge.Query.Nearest(vector, query.using),
+        filter=edge.Filter(must=must) if must else None,
+        params=parameters,
+        with_payload=list(query.fields) if query.fields else False,
+        with_vector=[query.using] if query.returns_text else False,
+    )
+
+
+def _result(query: VectorQuery, found: Sequence[edge.ScoredPoint]) -> QueryResult:
+    if not found:
+        return NOTHING_FOUND
+    return QueryResult(
+        ids=[str(point.id) for point in found],
+        scores=np.array([point.score for point in found], dtype=np.float32),
+        payloads=[point.payload or {} for point in found] if query.fields else (),
+        texts=[_text(point.vector, query.using) for point in found] if query.returns_text else (),
+    )
+
+
+def _text(vectors: Any, name: str) -> SparseText:
+    found = vectors[name]
+    return SparseText(np.array(found.indices, np.uint32), np.array(found.values, np.float32))
+
+
 def _has(key: str, value: str | Sequence[str]) -> edge.FieldCondition:
-    match: Any = edge.MatchValue(value) if isinstance(value, str) else edge.MatchAny(list(value))
-    return edge.FieldCondition(key, match=match)
+    field, found = layout.locate(key, value)
+    match: Any = edge.MatchValue(found) if isinstance(found, str) else edge.MatchAny(list(found))
+    return edge.FieldCondition(field, match=match)
 
 
 def _vectors(point: Point) -> Any:
@@ -224,17 +336,12 @@ def _vectors(point: Point) -> Any:
         for name, text in point.sparse.items()
     }
     if point.dense is not None:
-        vectors[layout.SEMANTIC] = list(point.dense)
+        vectors[point.using] = list(point.dense)
     return vectors
 
 
 def _point(record: edge.Record) -> Point:
     vectors: Any = record.vector or {}
-    sparse = {
-        name: SparseText(
-            np.array(vectors[name].indices, np.uint32), np.array(vectors[name].values, np.float32)
-        )
-        for name in layout.SPARSE
-        if name in vectors
-    }
-    return Point(str(record.id), record.payload or {}, vectors.get(layout.SEMANTIC), sparse)
+    sparse = {name: _text(vectors, name) for name in layout.SPARSE if name in vectors}
+    using = next((name for name in layout.DENSE if name in vectors), layout.SEMANTIC)
+    return Point(str(record.id), record.payload or {}, vectors.get(using), using, sparse)

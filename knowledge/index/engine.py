@@ -3,7 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from knowledge.index.layout import Point
+from knowledge.index.points.layout import Point
+from knowledge.index.queries import QueryResult, VectorQuery
 
 
 class Engine(Protocol):
@@ -11,9 +12,11 @@ class Engine(Protocol):
 
     `shared` says that other processes may change the points too; `was_interrupted`, that the last
     process was killed after it had changed some, perhaps between changes that belong together.
+    `storage` names what an operator removes to remove all points.
     """
 
     location: str
+    storage: str
     shared: bool
     was_interrupted: bool
 
@@ -27,8 +30,14 @@ class Engine(Protocol):
         """Delete the chunks of documents, sparing those of one version."""
         ...
 
-    async def retrieve(self, points: Sequence[str]) -> Sequence[Point]:
-        """Return payloads, without vectors; points that are not there are left out."""
+    async def retrieve(
+        self,
+        points: Sequence[str],
+        *,
+        fields: Sequence[str] | None = None,
+        vectors: Sequence[str] = (),
+    ) -> Sequence[Point]:
+        """Return payloads and the named vectors; points that are not there are left out."""
         ...
 
     async def scroll(
@@ -43,6 +52,38 @@ class Engine(Protocol):
 
         With `groups`, only the points without groups and those with one of these.
         """
+        ...
+
+    async def count(
+        self, match: Mapping[str, str | Sequence[str]], *, groups: Collection[str] | None = None
+    ) -> int:
+        """Return the number of points that `scroll` would return."""
+        ...
+
+    async def list_values(
+        self,
+        field: str,
+        match: Mapping[str, str | Sequence[str]],
+        *,
+        groups: Collection[str] | None = None,
+    ) -> Mapping[str, int]:
+        """Return the values of an indexed field of the points that `scroll` would return.
+
+        Each has its number of points.
+        """
+        ...
+
+    async def query(
+        self, queries: Sequence[VectorQuery], *, groups: Collection[str] | None = None
+    ) -> Sequence[QueryResult]:
+        """Answer queries together, in their order.
+
+        With `groups`, other points take no part: neither as results nor in the IDF of a term.
+        """
+        ...
+
+    async def optimize(self) -> None:
+        """Build the search structures of the points that were written."""
         ...
 
     async def close(self) -> None: ...

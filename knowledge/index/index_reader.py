@@ -1,17 +1,21 @@
 """Reads documents of an index: all of them, or those that a person of some groups may read."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 from envelope.question import may_read
-from knowledge.index import layout
 from knowledge.index.calibration import Calibrations
 from knowledge.index.engine import Engine
-from knowledge.index.layout import GROUPS, Point
 from knowledge.index.listing import ListedDocument
-from knowledge.index.port import Passage, StoredDocument
+from knowledge.index.points import layout, point_decoder
+from knowledge.index.points.layout import GROUPS, Point
+from knowledge.index.port import IndexCounts, IndexSample, Passage, StoredDocument
+from knowledge.index.queries import QueryResult, StoredPoint, VectorQuery
 
 _DOCUMENTS_AT_ONCE = 256
+_CHUNK_FIELDS = ["document", "version", "ordinal", "heading_path", "defined"]
+_SAMPLED = {"chunk": _CHUNK_FIELDS, "document": ["chunks", "crumbs", "language", "letters"]}
 # A document that changes while it is read is read again.
 _READS = 5
 
@@ -22,22 +26,29 @@ class IndexReader:
     """See `knowledge.index.port.ReadableIndex`.
 
     `groups` are those of the person for whom documents are read; None: all documents are read. The
-    engine filters every list by them, so that no other document takes part in a search.
+    engine filters every list by them, so that no other document takes part in a search. Without
+    `restricts`, queries of vectors are not filtered, because no document names a group.
     """
 
     def __init__(
-        self, engine: Engine, revision: Revision, groups: frozenset[str] | None = None
+        self,
+        engine: Engine,
+        revision: Revision,
+        groups: frozenset[str] | None = None,
+        *,
+        restricts: bool = True,
     ) -> None:
         self._engine = engine
         self._read_revision = revision
         self._groups = groups
+        self._filter = groups if restricts else None
 
     async def revision(self) -> str:
         return await self._read_revision()
 
     async def groups(self) -> frozenset[str]:
-        found = await self._documents([GROUPS])
-        return frozenset(group for point in found for group in point.payload.get(GROUPS, ()))
+        match = {"kind": "document"}
+        return frozenset(await self._engine.list_values(GROUPS, match, groups=self._groups))
 
     async def versions(self) -> Mapping[str, str]:
         found = await self._documents(["document", "version"])
@@ -47,11 +58,55 @@ class IndexReader:
         self, document_ids: Sequence[str] | None = None
     ) -> Sequence[ListedDocument]:
         found = await self._documents(layout.LISTED, document_ids)
-        return [layout.list_document(point) for point in found]
+        return [point_decoder.list_document(point) for point in found]
 
     async def languages(self) -> Mapping[str, int]:
-        found = await self._documents(["language"])
-        return Counter(str(point.payload["language"]) for point in found)
+        match = {"kind": "document"}
+        return await self._engine.list_values("language", match, groups=self._groups)
+
+    async def counts(self) -> IndexCounts:
+        return IndexCounts(
+            chunks=await self._engine.count({"kind": "chunk"}, groups=self._groups),
+            documents=await self._engine.count({"kind": "document"}, groups=self._groups),
+            labelled=await self._engine.count({"labelled": "yes"}, groups=self._groups),
+            languages=tuple(sorted(await self.languages())),
+        )
+
+    async def sample(self, chunks: int, documents: int, counts: IndexCounts) -> IndexSample:
+        some = await self._draw("chunk", chunks, counts.chunks)
+        own = await self._draw("document", documents, counts.documents)
+        # In an order that does not depend on versions, so that sums do not either.
+        some = sorted(some, key=lambda point: (point.payload["document"], point.payload["ordinal"]))
+        return IndexSample(
+            chunks=[point_decoder.read_chunk(point) for point in some],
+            documents=[found for point in own if (found := point_decoder.read_sampled(point))],
+        )
+
+    async def query(self, queries: Sequence[VectorQuery]) -> Sequence[QueryResult]:
+        return await self._engine.query(queries, groups=self._filter) if queries else []
+
+    async def fields_of(
+        self, points: Sequence[str], fields: Sequence[str]
+    ) -> Mapping[str, Mapping[str, Any]]:
+        wanted = (*fields, GROUPS)
+        found = await self._engine.retrieve(points, fields=wanted) if points else []
+        return {point.id: point.payload for point in found if self._is_visible(point)}
+
+    async def read_points(
+        self, points: Sequence[str], fields: Sequence[str], vectors: Sequence[str]
+    ) -> Mapping[str, StoredPoint]:
+        wanted = (*fields, GROUPS)
+        found = await self._engine.retrieve(points, fields=wanted, vectors=vectors)
+        return {
+            point.id: point_decoder.read_stored(point) for point in found if self._is_visible(point)
+        }
+
+    async def find_documents(
+        self, match: Mapping[str, str | Sequence[str]], fields: Sequence[str]
+    ) -> Mapping[str, Mapping[str, Any]]:
+        every = {"kind": "document", **match}
+        found = await self._engine.scroll(every, groups=self._groups, fields=fields)
+        return {point.id: point.payload for point in found}
 
     async def load(self, document_ids: Sequence[str]) -> Sequence[StoredDocument]:
         loaded: list[StoredDocument] = []
@@ -62,14 +117,26 @@ class IndexReader:
     async def passages(self, points: Sequence[str]) -> Mapping[str, Passage]:
         found = await self._engine.retrieve(points) if points else []
         # Ids are looked up without a filter; a document may have got groups since it was found.
-        return {point.id: layout.passage(point) for point in found if self._is_visible(point)}
+        return {
+            point.id: point_decoder.read_passage(point)
+            for point in found
+            if self._is_visible(point)
+        }
 
     async def calibrations(self) -> Calibrations:
         found = await self._engine.retrieve([layout.calibration_identity()])
-        return layout.read_calibrations(found[0]) if found else {}
+        return point_decoder.read_calibrations(found[0]) if found else {}
 
     def _is_visible(self, point: Point) -> bool:
         return self._groups is None or may_read(point.payload.get(GROUPS, ()), self._groups)
+
+    async def _draw(self, kind: str, wanted: int, present: int) -> Sequence[Point]:
+        match: dict[str, str | Sequence[str]] = {"kind": kind}
+        if present > wanted:
+            match["lot"] = layout.list_lots(wanted, present)
+        return await self._engine.scroll(
+            match, groups=self._groups, fields=_SAMPLED[kind], vectors=True
+        )
 
     async def _load(self, document_ids: Sequence[str]) -> list[StoredDocument]:
         whole: list[StoredDocument] = []
@@ -88,16 +155,15 @@ class IndexReader:
         )
         chunks: dict[str, list[Point]] = defaultdict(list)
         match = {"kind": "chunk", "document": document_ids}
-        fields = ["document", "version", "ordinal", "heading_path", "defined"]
         for chunk in await self._engine.scroll(
-            match, groups=self._groups, fields=fields, vectors=True
+            match, groups=self._groups, fields=_CHUNK_FIELDS, vectors=True
         ):
             chunks[chunk.payload["document"]].append(chunk)
         whole: list[StoredDocument] = []
         changed: list[str] = []
         for point in own:
             name = point.payload["document"]
-            document = layout.read_document(point, chunks[name])
+            document = point_decoder.read_document(point, chunks[name])
             if document is not None:
                 whole.append(document)
             else:

@@ -7,18 +7,13 @@ document: a reader gets the old version or the new one, never a mixture.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any, Protocol
 
 from knowledge.document import Chunk, Document
 from knowledge.index.calibration import Calibrations
 from knowledge.index.listing import ListedDocument
+from knowledge.index.queries import Floats, QueryResult, SparseText, StoredPoint, VectorQuery
 from knowledge.rule_descriptions import Description
-
-Floats = npt.NDArray[np.float32]
-Terms = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +27,6 @@ class IndexInfo:
     dimensions: int
     documents: int
     chunks: int
-
-
-@dataclass(frozen=True, slots=True)
-class SparseText:
-    """A text in the form of BM25: hashed terms and their saturated frequencies, without IDF."""
-
-    terms: Terms
-    weights: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +50,7 @@ class StoredDocument:
     """One version of a document in the form that a search needs.
 
     `summary` is the text of its summary and key points, `labels` what its stated metadata
-    adds to its text; `words` are the words of the document in lower case; `kind` is a `PageKind`.
+    adds to its text; `kind` is a `PageKind`.
     `version` identifies this state of the document, `stated_version` is the one that it states.
     """
 
@@ -74,7 +61,6 @@ class StoredDocument:
     title: str
     crumbs: tuple[str, ...]
     keywords: tuple[str, ...]
-    words: tuple[str, ...]
     summary: SparseText
     labels: SparseText
     chunks: tuple[StoredChunk, ...]
@@ -90,6 +76,45 @@ class WrittenDocument:
     crumbs: tuple[str, ...]
     description: Description
     chunks: tuple[tuple[Chunk, Sequence[float]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexCounts:
+    """The size of an index; `languages` are those of its documents, ISO 639-1.
+
+    `labelled` documents have stated metadata that adds to their text.
+    """
+
+    chunks: int
+    documents: int
+    labelled: int
+    languages: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SampledDocument:
+    """A document of a sample; `centre` is the direction of the mean of its chunks' vectors.
+
+    `chunks` is the number of its chunks, `letters` are those of its text beyond ASCII.
+    """
+
+    chunks: int
+    crumbs: tuple[str, ...]
+    language: str
+    letters: str
+    centre: Floats
+    summary: SparseText
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSample:
+    """A random part of an index, in no particular order.
+
+    The ids of chunks and documents decide what belongs to it, their versions do not.
+    """
+
+    chunks: Sequence[StoredChunk]
+    documents: Sequence[SampledDocument]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +158,36 @@ class ReadableIndex(Protocol):
         """Return the number of documents in each language, ISO 639-1."""
         ...
 
+    async def counts(self) -> IndexCounts:
+        """Return the number of these documents and of their chunks."""
+        ...
+
+    async def sample(self, chunks: int, documents: int, counts: IndexCounts) -> IndexSample:
+        """Return about this number of chunks and documents, or all if there are no more."""
+        ...
+
+    async def query(self, queries: Sequence[VectorQuery]) -> Sequence[QueryResult]:
+        """Answer queries together, in their order."""
+        ...
+
+    async def fields_of(
+        self, points: Sequence[str], fields: Sequence[str]
+    ) -> Mapping[str, Mapping[str, Any]]:
+        """Return fields of points by their ids; points that are gone meanwhile are left out."""
+        ...
+
+    async def read_points(
+        self, points: Sequence[str], fields: Sequence[str], vectors: Sequence[str]
+    ) -> Mapping[str, StoredPoint]:
+        """Return fields and vectors of points by their ids; points that are gone are left out."""
+        ...
+
+    async def find_documents(
+        self, match: Mapping[str, str | Sequence[str]], fields: Sequence[str]
+    ) -> Mapping[str, Mapping[str, Any]]:
+        """Return fields of the documents that have these values, by the ids of their points."""
+        ...
+
     async def load(self, document_ids: Sequence[str]) -> Sequence[StoredDocument]:
         """Return the present versions; documents that are gone meanwhile are left out."""
         ...
@@ -149,8 +204,12 @@ class ReadableIndex(Protocol):
 class Index(ReadableIndex, Protocol):
     """Stores the documents of one tenant and one assistant, and reads all of them."""
 
-    def visible_to(self, groups: Collection[str]) -> ReadableIndex:
-        """Return an index of the documents that a person of these groups may read."""
+    def visible_to(self, groups: Collection[str], *, restricts: bool = True) -> ReadableIndex:
+        """Return an index of the documents that a person of these groups may read.
+
+        Without `restricts`, no document names a group: queries need no filter then. Texts are
+        checked nevertheless.
+        """
         ...
 
     async def info(self) -> IndexInfo: ...
@@ -173,6 +232,14 @@ class Index(ReadableIndex, Protocol):
 
     async def put_calibrations(self, calibrations: Calibrations) -> None:
         """Replace all calibrations at once."""
+        ...
+
+    async def optimize(self) -> None:
+        """Build the search structures of new points.
+
+        Without it, searches compare their vector with every chunk written since then. An embedded
+        index stops the whole process meanwhile: 20 to 90 s for 100,000 chunks.
+        """
         ...
 
     async def close(self) -> None:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from knowledge.document import Document
 from knowledge.errors import IndexMismatch
-from knowledge.index import layout
 from knowledge.index.calibration import Calibrations
 from knowledge.index.engine import Engine
 from knowledge.index.index_reader import IndexReader
-from knowledge.index.layout import Layout, Point
+from knowledge.index.points import layout, point_decoder
+from knowledge.index.points.layout import Point
+from knowledge.index.points.point_encoder import PointEncoder, calibration_point
 from knowledge.index.port import IndexInfo, WrittenDocument
 
 
@@ -33,7 +34,7 @@ class QdrantIndex(IndexReader):
     def __init__(self, engine: Engine, identity: Identity) -> None:
         super().__init__(engine, self._count_changes)
         self._identity = identity
-        self._layout = Layout()
+        self._encoder = PointEncoder()
         self._writing = asyncio.Lock()
         self._changes = 0
 
@@ -58,7 +59,9 @@ class QdrantIndex(IndexReader):
         self._check(document, vectors)
         async with self._writing:
             version = uuid.uuid4().hex
-            chunks, own = await asyncio.to_thread(self._laid_out, document, vectors, version, root)
+            chunks, own = await asyncio.to_thread(
+                self._encoder.points_of, document, vectors, version, root
+            )
             await self._engine.upsert(chunks)
             await self._engine.upsert([own])
             await self._engine.delete_chunks([document.id], but_version=version)
@@ -68,7 +71,7 @@ class QdrantIndex(IndexReader):
         own = await self._engine.scroll({"kind": "document", "document": document_id})
         match = {"kind": "chunk", "document": document_id}
         found = await self._engine.scroll(match, vectors=True) if own else []
-        return layout.read_written(own[0], found) if own else None
+        return point_decoder.read_written(own[0], found) if own else None
 
     async def remove(self, document_ids: Sequence[str]) -> None:
         if not document_ids:
@@ -78,8 +81,11 @@ class QdrantIndex(IndexReader):
             await self._engine.delete_chunks(document_ids)
             await self._write_manifest()
 
-    def visible_to(self, groups: Collection[str]) -> IndexReader:
-        return IndexReader(self._engine, self.revision, frozenset(groups))
+    def visible_to(self, groups: Collection[str], *, restricts: bool = True) -> IndexReader:
+        return IndexReader(self._engine, self.revision, frozenset(groups), restricts=restricts)
+
+    async def optimize(self) -> None:
+        await self._engine.optimize()
 
     async def _count_changes(self) -> str:
         if not self._engine.shared:
@@ -89,7 +95,7 @@ class QdrantIndex(IndexReader):
 
     async def put_calibrations(self, calibrations: Calibrations) -> None:
         async with self._writing:
-            await self._engine.upsert([layout.calibration_point(calibrations)])
+            await self._engine.upsert([calibration_point(calibrations)])
             await self._write_manifest()
 
     async def close(self) -> None:
@@ -99,14 +105,10 @@ class QdrantIndex(IndexReader):
         """Write the description of this index, or check the existing one."""
         found = await self._engine.retrieve([layout.manifest_identity()])
         if not found:
+            await self._check_earlier_formats()
             await self._write_manifest()
             return
         payload = found[0].payload
-        if payload["format"] != layout.FORMAT:
-            raise IndexMismatch(
-                f"the index at {self._engine.location} has format {payload['format']}, "
-                f"this version reads format {layout.FORMAT}: ingest into another place"
-            )
         written = payload["embedding"], payload["dimensions"], payload.get("forms", "")
         own = self._identity.embedding, self._identity.dimensions, self._identity.forms
         if written != own:
@@ -118,6 +120,16 @@ class QdrantIndex(IndexReader):
         if self._engine.was_interrupted:
             await self._remove_halves()
             self._engine.was_interrupted = False
+
+    async def _check_earlier_formats(self) -> None:
+        earlier = [layout.manifest_identity(one) for one in range(1, layout.FORMAT)]
+        found = await self._engine.retrieve(earlier)
+        if found:
+            raise IndexMismatch(
+                f"the index at {self._engine.location} has format {found[0].payload['format']}, "
+                f"this version of Refdesk uses format {layout.FORMAT}: remove "
+                f"{self._engine.storage}, then ingest the documents again"
+            )
 
     async def _remove_halves(self) -> None:
         """Remove chunks without their document, and documents of which chunks are missing.
@@ -162,12 +174,6 @@ class QdrantIndex(IndexReader):
                 f"vectors of {self._identity.dimensions} numbers, found {len(vectors)} of "
                 f"{sorted(lengths)}"
             )
-
-    def _laid_out(
-        self, document: Document, vectors: Sequence[Sequence[float]], version: str, root: str
-    ) -> tuple[list[Point], Point]:
-        chunks = self._layout.chunk_points(document, vectors, version)
-        return chunks, self._layout.document_point(document, version, root)
 
 
 def _describe_embedding(model: str, dimensions: int, forms: str) -> str:

@@ -13,17 +13,18 @@ from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.http.exceptions import ApiException
 
 from knowledge.errors import IndexUnavailable
-from knowledge.index import layout
-from knowledge.index.layout import Point
-from knowledge.index.port import SparseText
+from knowledge.index.points import layout
+from knowledge.index.points.layout import Point
 from knowledge.index.qdrant import Identity, QdrantIndex
+from knowledge.index.queries import NOTHING_FOUND, QueryResult, SparseText, VectorQuery
 
 T = TypeVar("T")
 
 TIMEOUT_SECONDS = 10
 _PAGE = 1000
 _BATCH = 200
-_INDEXED = ("kind", "document", "root", layout.GROUPS)
+_HNSW_EF = 256
+_MOST_VALUES = 10_000
 _CLIENT_ERRORS = (ApiException, httpx.HTTPError, RpcError, OSError, RuntimeError, ValueError)
 """What `qdrant-client` raises: its local mode `ValueError` and `RuntimeError`."""
 
@@ -65,6 +66,7 @@ class ServerEngine:
         self.location = location
         self._client = client
         self._collection = f"refdesk-{layout.namespace(identity.tenant, identity.assistant)}"
+        self.storage = f"the collection {self._collection}"
         self._dimensions = identity.dimensions
 
     async def prepare(self) -> None:
@@ -76,11 +78,10 @@ class ServerEngine:
         except IndexUnavailable:
             if not await self._await_answer(self._client.collection_exists(self._collection)):
                 raise
-        for name in _INDEXED:
+        keyword = models.PayloadSchemaType.KEYWORD
+        for name in layout.INDEXED:
             await self._await_answer(
-                self._client.create_payload_index(
-                    self._collection, name, models.PayloadSchemaType.KEYWORD
-                )
+                self._client.create_payload_index(self._collection, name, keyword)
             )
 
     async def upsert(self, points: Sequence[Point]) -> None:
@@ -110,9 +111,21 @@ class ServerEngine:
         )
         await self._await_answer(self._client.delete(self._collection, chosen, wait=True))
 
-    async def retrieve(self, points: Sequence[str]) -> list[Point]:
+    async def retrieve(
+        self,
+        points: Sequence[str],
+        *,
+        fields: Sequence[str] | None = None,
+        vectors: Sequence[str] = (),
+    ) -> list[Point]:
+        payload = True if fields is None else list(fields)
         found = await self._await_answer(
-            self._client.retrieve(self._collection, list(points), with_vectors=False)
+            self._client.retrieve(
+                self._collection,
+                list(points),
+                with_payload=payload,
+                with_vectors=list(vectors) or False,
+            )
         )
         return [_read_point(record) for record in found]
 
@@ -142,19 +155,63 @@ class ServerEngine:
             if offset is None:
                 return found
 
+    async def count(
+        self, match: Mapping[str, str | Sequence[str]], *, groups: Collection[str] | None = None
+    ) -> int:
+        chosen = _select(match, groups)
+        counted = await self._await_answer(
+            self._client.count(self._collection, count_filter=chosen, exact=True)
+        )
+        return counted.count
+
+    async def list_values(
+        self,
+        field: str,
+        match: Mapping[str, str | Sequence[str]],
+        *,
+        groups: Collection[str] | None = None,
+    ) -> dict[str, int]:
+        chosen = _select(match, groups)
+        found = await self._await_answer(
+            self._client.facet(
+                self._collection, field, facet_filter=chosen, limit=_MOST_VALUES, exact=True
+            )
+        )
+        return {str(hit.value): hit.count for hit in found.hits if hit.count}
+
+    async def query(
+        self, queries: Sequence[VectorQuery], *, groups: Collection[str] | None = None
+    ) -> list[QueryResult]:
+        requests = [_request(query, groups) for query in queries]
+        found = await self._await_answer(
+            self._client.query_batch_points(self._collection, requests)
+        )
+        return [_result(one, each.points) for one, each in zip(queries, found, strict=True)]
+
+    async def optimize(self) -> None:
+        """Do nothing: a server optimizes its collections itself."""
+
     async def close(self) -> None:
         await self._client.close()
 
     async def _create(self) -> bool:
-        sparse = models.SparseVectorParams(modifier=models.Modifier.IDF)
+        """Make the collection: vectors and texts on disk, eight-bit copies of vectors in memory."""
+        sparse = models.SparseVectorParams(
+            modifier=models.Modifier.IDF, index=models.SparseIndexParams(on_disk=True)
+        )
+        dense = models.VectorParams(
+            size=self._dimensions, distance=models.Distance.COSINE, on_disk=True
+        )
         return await self._client.create_collection(
             self._collection,
-            vectors_config={
-                layout.SEMANTIC: models.VectorParams(
-                    size=self._dimensions, distance=models.Distance.COSINE
-                )
-            },
+            vectors_config=dict.fromkeys(layout.DENSE, dense),
             sparse_vectors_config=dict.fromkeys(layout.SPARSE, sparse),
+            on_disk_payload=True,
+            quantization_config=models.ScalarQuantization(
+                scalar=models.ScalarQuantizationConfig(
+                    type=models.ScalarType.INT8, quantile=0.99, always_ram=True
+                )
+            ),
         )
 
     async def _await_answer(self, asked: Awaitable[T]) -> T:
@@ -179,10 +236,62 @@ def _select(
     return models.Filter(must=must)
 
 
+def _request(query: VectorQuery, groups: Collection[str] | None) -> models.QueryRequest:
+    vector: Any = query.vector
+    if isinstance(vector, SparseText):
+        vector = models.SparseVector(indices=vector.terms.tolist(), values=vector.weights.tolist())
+    else:
+        vector = vector.tolist()
+    is_exact = query.points is not None
+    must: list[models.Condition] = []
+    if query.points is not None:
+        must.append(models.HasIdCondition(has_id=list(query.points)))
+    idf: models.IdfCorpusParams | None = None
+    if groups is not None:
+        must.append(_select({}, groups))
+        if isinstance(query.vector, SparseText):
+            key, value = layout.POPULATIONS[query.using]
+            idf = models.IdfCorpusParams(corpus=_select({key: value}, groups))
+    parameters = models.SearchParams(
+        hnsw_ef=None if is_exact else _HNSW_EF,
+        exact=is_exact,
+        quantization=models.QuantizationSearchParams(
+            ignore=is_exact, rescore=None if is_exact else True
+        ),
+        idf=idf,
+    )
+    return models.QueryRequest(
+        query=vector,
+        using=query.using,
+        filter=models.Filter(must=must) if must else None,
+        params=parameters,
+        limit=query.limit,
+        with_payload=list(query.fields) if query.fields else False,
+        with_vector=[query.using] if query.returns_text else False,
+    )
+
+
+def _result(query: VectorQuery, found: Sequence[models.ScoredPoint]) -> QueryResult:
+    if not found:
+        return NOTHING_FOUND
+    return QueryResult(
+        ids=[str(point.id) for point in found],
+        scores=np.array([point.score for point in found], dtype=np.float32),
+        payloads=[point.payload or {} for point in found] if query.fields else (),
+        texts=[_text(point.vector, query.using) for point in found] if query.returns_text else (),
+    )
+
+
+def _text(vectors: Any, name: str) -> SparseText:
+    found = vectors[name]
+    return SparseText(np.array(found.indices, np.uint32), np.array(found.values, np.float32))
+
+
 def _match(key: str, value: str | Sequence[str]) -> models.FieldCondition:
-    if isinstance(value, str):
-        return models.FieldCondition(key=key, match=models.MatchValue(value=value))
-    return models.FieldCondition(key=key, match=models.MatchAny(any=list(value)))
+    field, found = layout.locate(key, value)
+    if isinstance(found, str):
+        return models.FieldCondition(key=field, match=models.MatchValue(value=found))
+    return models.FieldCondition(key=field, match=models.MatchAny(any=list(found)))
 
 
 def _make_vectors(point: Point) -> dict[str, Any]:
@@ -191,17 +300,12 @@ def _make_vectors(point: Point) -> dict[str, Any]:
         for name, text in point.sparse.items()
     }
     if point.dense is not None:
-        vectors[layout.SEMANTIC] = list(point.dense)
+        vectors[point.using] = list(point.dense)
     return vectors
 
 
 def _read_point(record: models.Record) -> Point:
     vectors: Any = record.vector or {}
-    sparse = {
-        name: SparseText(
-            np.array(vectors[name].indices, np.uint32), np.array(vectors[name].values, np.float32)
-        )
-        for name in layout.SPARSE
-        if name in vectors
-    }
-    return Point(str(record.id), record.payload or {}, vectors.get(layout.SEMANTIC), sparse)
+    sparse = {name: _text(vectors, name) for name in layout.SPARSE if name in vectors}
+    using = next((name for name in layout.DENSE if name in vectors), layout.SEMANTIC)
+    return Point(str(record.id), record.payload or {}, vectors.get(using), using, sparse)

@@ -4,15 +4,15 @@ The levels' z-scores are added up (CombSUM over standardised scores, Fox and Sha
 scores by its best chunks; versions of one page in several languages are one page.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from knowledge.index.port import Floats
+from knowledge.index.queries import Floats
+from knowledge.search.candidates import Candidates
 from knowledge.search.levels import NAMES, Scores
-from knowledge.search.mirror import Mirror
 from knowledge.search.query import Query
 from knowledge.search.weights import Weights
 
@@ -24,11 +24,13 @@ _HITS = 5
 LEFT_OUT = -1e30
 """The score of a chunk that takes no part in a search."""
 _KEPT = 20
+# More pages than any search returns or a context needs.
+_MOST_PAGES = 64
 
 
 @dataclass(frozen=True, slots=True)
 class RankedChunk:
-    """A chunk by its number in the mirror."""
+    """A chunk by its number in the found."""
 
     chunk: int
     score: float
@@ -50,26 +52,26 @@ def fuse(scores: Scores) -> Floats:
     return total
 
 
-def weigh_kinds(mirror: Mirror, total: Floats, query: Query, weights: Weights) -> Floats:
+def weigh_kinds(found: Candidates, total: Floats, query: Query, weights: Weights) -> Floats:
     """Return the scores with those of changelogs and indexes reduced, unless these are wanted."""
     weighed = total
-    for kind, has_kind in mirror.kinds.items():
+    for kind, has_kind in found.kinds.items():
         if kind not in query.wanted:
             reduced = weighed * np.float32(weights.listing_pages)
             weighed = np.where(has_kind & (weighed > 0), reduced, weighed)
     return weighed
 
 
-def leave_out(mirror: Mirror, total: Floats, documents: Sequence[int]) -> Floats:
+def leave_out(found: Candidates, total: Floats, documents: Sequence[int]) -> Floats:
     """Return the scores; chunks of these documents have the least possible one."""
     if not documents:
         return total
-    chosen: Floats = np.where(np.isin(mirror.document_of, documents), np.float32(LEFT_OUT), total)
+    chosen: Floats = np.where(np.isin(found.document_of, documents), np.float32(LEFT_OUT), total)
     return chosen
 
 
 def pages(
-    mirror: Mirror,
+    found: Candidates,
     total: Floats,
     *,
     best_chunks: Sequence[float],
@@ -77,20 +79,31 @@ def pages(
     without: Collection[int] = (),
 ) -> list[RankedPage]:
     """Return the pages of the best chunks, best first, in `language` if it exists."""
-    by_document: dict[int, list[RankedChunk]] = {}
+    by_document: dict[int, list[tuple[int, float]]] = {}
     best = _best(total, _CANDIDATES + len(without))
-    columns = (best.tolist(), total[best].tolist(), mirror.document_of[best].tolist())
+    columns = (best.tolist(), total[best].tolist(), found.document_of[best].tolist())
     for chunk, score, document in zip(*columns, strict=True):
         if chunk not in without and score > LEFT_OUT:
-            by_document.setdefault(document, []).append(RankedChunk(chunk, score))
-    by_page: dict[int, list[int]] = {}
-    for document in by_document:
-        by_page.setdefault(int(mirror.page_of[document]), []).append(document)
-    found = [
-        _page(page, documents, by_document, best_chunks) for page, documents in by_page.items()
-    ]
-    found.sort(key=lambda page: -page.score)
-    return [_in_language(mirror, total, page, language, by_document, without) for page in found]
+            by_document.setdefault(document, []).append((chunk, score))
+    of_page = found.page_of.tolist()
+    by_page: dict[int, tuple[float, int]] = {}
+    for document, chunks in by_document.items():
+        own = _score_page(chunks, best_chunks)
+        known = by_page.get(of_page[document])
+        if known is None or own > known[0]:
+            by_page[of_page[document]] = own, document
+    first = sorted(by_page.items(), key=lambda one: -one[1][0])[:_MOST_PAGES]
+    ranked = {
+        document: _list_chunks(by_document.get(document, ()))
+        for document in _list_shown(found, first, language)
+    }
+    return [
+        _in_language(
+            found, total, RankedPage(page, document, score, ranked[document]), language, ranked,
+            without,
+        )
+        for page, (score, document) in first
+    ]  # fmt: skip
 
 
 def hits(ranked: Sequence[RankedPage], limit: int, *, of_page: int = _HITS) -> list[RankedChunk]:
@@ -130,45 +143,54 @@ def find_levels(scores: Scores, chunks: Sequence[int]) -> Iterator[tuple[str, ..
         yield names or (max(own, key=lambda name: own[name]),)
 
 
-def _page(
-    page: int,
-    documents: Sequence[int],
-    by_document: dict[int, list[RankedChunk]],
-    best_chunks: Sequence[float],
-) -> RankedPage:
-    def score(document: int) -> float:
-        ranked = zip(best_chunks, by_document[document], strict=False)
-        return sum(factor * max(chunk.score, 0.0) for factor, chunk in ranked)
+def _score_page(chunks: Sequence[tuple[int, float]], best_chunks: Sequence[float]) -> float:
+    """Return the score of a page by its best chunks, best first."""
+    # Nearly always one factor, for a hundred pages of each search.
+    if len(best_chunks) == 1:
+        return best_chunks[0] * max(chunks[0][1], 0.0)
+    ranked = zip(best_chunks, chunks, strict=False)
+    return sum([factor * max(score, 0.0) for factor, (_, score) in ranked])
 
-    best = max(documents, key=score)
-    return RankedPage(page, best, score(best), tuple(by_document[best][:_KEPT]))
+
+def _list_chunks(chunks: Sequence[tuple[int, float]]) -> tuple[RankedChunk, ...]:
+    return tuple([RankedChunk(chunk, score) for chunk, score in chunks[:_KEPT]])
+
+
+def _list_shown(
+    found: Candidates, pages: Sequence[tuple[int, tuple[float, int]]], language: str | None
+) -> list[int]:
+    """Return the documents of pages, and their versions in a language."""
+    own = [document for _, (_, document) in pages]
+    if language is None:
+        return own
+    others = (found.version_of.get((page, language)) for page, _ in pages)
+    return list(dict.fromkeys((*own, *(other for other in others if other is not None))))
 
 
 def _in_language(
-    mirror: Mirror,
+    found: Candidates,
     total: Floats,
     page: RankedPage,
     language: str | None,
-    by_document: dict[int, list[RankedChunk]],
+    by_document: Mapping[int, Sequence[RankedChunk]],
     without: Collection[int],
 ) -> RankedPage:
     """Return a page by its version in a language, when there is one with anything to say."""
-    version = mirror.version_of.get((page.page, language)) if language is not None else None
+    version = found.version_of.get((page.page, language)) if language is not None else None
     if version is None or version == page.document:
         return page
-    chunks = by_document.get(version) or _chunks_of(mirror, total, version, without)
+    chunks = by_document.get(version) or _chunks_of(found, total, version, without)
     if not chunks or chunks[0].score <= 0:
         return page
     return RankedPage(page.page, version, page.score, tuple(chunks[:_KEPT]))
 
 
 def _chunks_of(
-    mirror: Mirror, total: Floats, document: int, without: Collection[int]
+    found: Candidates, total: Floats, document: int, without: Collection[int]
 ) -> list[RankedChunk]:
-    start = int(mirror.chunk_starts[document])
-    end = start + len(mirror.entries[document].points)
-    found = (RankedChunk(at, float(total[at])) for at in range(start, end) if at not in without)
-    return sorted(found, key=lambda chunk: -chunk.score)
+    own = np.flatnonzero(found.document_of == document).tolist()
+    ranked = (RankedChunk(at, float(total[at])) for at in own if at not in without)
+    return sorted(ranked, key=lambda chunk: -chunk.score)
 
 
 def _best(total: Floats, count: int) -> npt.NDArray[np.int64]:

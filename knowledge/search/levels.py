@@ -1,13 +1,16 @@
-"""The four levels: for every chunk, how well it answers in one respect."""
+"""The four levels: for every candidate, how well it answers in one respect."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from knowledge.index.port import Floats, Terms
-from knowledge.search.mirror import Mirror
+from knowledge.index.queries import Floats, SparseText
+from knowledge.search.candidates import BY_KEYWORDS, Candidates
 from knowledge.search.query import Query
+from knowledge.search.statistics.corpus import CorpusView
+from knowledge.search.statistics.postings import find_members
+from knowledge.search.statistics.sample import Moments
 from knowledge.search.weights import Weights
 
 KEYWORDS = "keywords"
@@ -19,41 +22,79 @@ NAMES = (KEYWORDS, SEMANTIC, HIERARCHICAL, SUMMARY)
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """What each level gives to each chunk, ready to be added up.
+    """What each level gives to each candidate, ready to be added up.
 
     `bm25` and `cosine` are what the first two were before, `match` is the likeness of question
-    and heading, 0 to 1. `cosine` is None when the question could not be embedded.
+    and heading, 0 to 1. `cosine` is None when the question could not be embedded. `words` and
+    `meaning` are the moments of `bm25` and `cosine` over all chunks.
     """
 
     levels: Mapping[str, Floats]
     bm25: Floats
     cosine: Floats | None
     match: Floats
+    words: Moments
+    meaning: Moments | None
 
 
-def score(mirror: Mirror, query: Query, weights: Weights) -> Scores:
-    """Score all chunks on all levels that can be had."""
-    bm25 = mirror.keywords.scores(query.terms, query.weights)
-    cosine = _cosine(mirror, query)
-    match = _match(mirror, query)
+class SharedNames:
+    """The names of candidates that share a term with the question; others are not like it.
+
+    `terms` are those of all names one after the other; `name_of` says to which name each belongs,
+    `chunk_of` to which candidate each name belongs.
+    """
+
+    def __init__(self, candidates: Candidates, query: Query) -> None:
+        lengths = [chunk.name_lengths for chunk in candidates.chunks]
+        every = np.concatenate([chunk.name_terms for chunk in candidates.chunks])
+        counts = [len(one) for one in lengths]
+        name_of = np.repeat(np.arange(sum(counts)), np.concatenate(lengths))
+        chunk_of = np.repeat(np.arange(len(lengths)), counts)
+        named = name_of[find_members(every, query.own)]
+        shared = np.bincount(named, minlength=len(chunk_of)) > 0
+        chosen = shared[name_of]
+        self.terms = every[chosen]
+        self.name_of = (np.cumsum(shared) - 1)[name_of[chosen]]
+        self.chunk_of = chunk_of[shared]
+
+
+def score(
+    candidates: Candidates,
+    names: SharedNames,
+    query: Query,
+    view: CorpusView,
+    weights: Weights,
+    stated: Floats,
+) -> Scores:
+    """Score all candidates on all levels that can be had; `stated` is from `find_stated`."""
+    raw = candidates.raw
+    text = SparseText(query.terms, query.weights)
+    idf = view.idf(query.terms)
+    sample = view.sample
+    words = sample.measure_keywords(text, idf, raw.best_keywords, BY_KEYWORDS)
+    match = _match(candidates, names, query, view)
+    about = sample.measure_summaries(text, view.counts.documents).standardise(raw.summary)
+    summary: Floats = weights.summary_text * about
     levels: dict[str, Floats] = {
-        KEYWORDS: weights.keywords * _bent(standardise(bm25), query, weights)
-        + np.float32(weights.keywords_stated) * _weigh_stated(mirror, query),
+        KEYWORDS: weights.keywords * _bent(words.standardise(raw.bm25), query, weights)
+        + np.float32(weights.keywords_stated) * stated,
         HIERARCHICAL: np.float32(weights.hierarchical) * match**3,
-        SUMMARY: _summary(mirror, query, cosine, weights),
+        SUMMARY: summary,
     }
-    if cosine is not None:
-        levels[SEMANTIC] = weights.semantic * standardise(cosine)
-    return Scores(levels, bm25, cosine, match)
+    meaning = None
+    if raw.cosine is not None and query.vector is not None:
+        meaning = sample.measure_cosines(query.vector)
+        centres = sample.measure_centres(query.vector)
+        levels[SEMANTIC] = weights.semantic * meaning.standardise(raw.cosine)
+        summary += weights.summary_lead * meaning.standardise(_must(raw.lead))
+        summary += weights.summary_centre * centres.standardise(_must(raw.centre))
+    return Scores(levels, raw.bm25, raw.cosine, match, words, meaning)
 
 
-def standardise(values: Floats) -> Floats:
-    """Return z-scores; nothing but zeros when all values are alike."""
-    deviation = float(values.std()) if len(values) else 0.0
-    if deviation < 1e-9:
-        return np.zeros_like(values)
-    standard: Floats = (values - values.mean()) / np.float32(deviation)
-    return standard
+def _must(values: Floats | None) -> Floats:
+    if values is None:
+        raise ValueError("expected scores of leads and centres where there are cosines")
+    return values
 
 
 def _bent(values: Floats, query: Query, weights: Weights) -> Floats:
@@ -64,67 +105,19 @@ def _bent(values: Floats, query: Query, weights: Weights) -> Floats:
     return bent
 
 
-def _weigh_stated(mirror: Mirror, query: Query) -> Floats:
-    """Return for the first chunk of each page how much of the question its metadata alone has.
-
-    The value is the share of the question's terms, by IDF, that the metadata adds to the page's
-    text, 0 to 1, of the best wording. A term counts the less, the more other chunks contain it.
-    Chunks other than the first one of a page have 0.
-    """
-    best = np.zeros(mirror.labels.count, dtype=np.float32)
+def _match(candidates: Candidates, names: SharedNames, query: Query, view: CorpusView) -> Floats:
+    """Return for each candidate the F1 of the question and the best of its names, by IDF."""
+    match = np.zeros(len(candidates), dtype=np.float32)
+    count = len(names.chunk_of)
+    if not count:
+        return match
+    different, at = np.unique(names.terms, return_inverse=True)
+    idf = view.idf(different)[at]
+    weight = np.bincount(names.name_of, idf, count)
     for phrase in query.phrases:
-        idf = mirror.keywords.idf(phrase)
-        share = np.zeros(mirror.labels.count, dtype=np.float32)
-        for term, weight in zip(phrase, idf, strict=True):
-            pages = mirror.labels.rows_of(term)
-            share[pages] += weight * len(pages) / max(len(mirror.keywords.rows_of(term)), 1)
-        best = np.maximum(best, share / max(float(idf.sum()), 1e-6))
-    stated = np.zeros(len(mirror), dtype=np.float32)
-    stated[mirror.chunk_starts] = best
-    return stated
-
-
-def cosines(vectors: Floats, vector: Floats) -> Floats:
-    """Return the products of all rows with one vector.
-
-    `einsum` takes one thread: a product shared between threads waits for the slower one, up to a
-    hundred times as long on a busy machine.
-    """
-    products: Floats = np.einsum("ij,j->i", vectors, vector)
-    return products
-
-
-def _cosine(mirror: Mirror, query: Query) -> Floats | None:
-    return None if query.vector is None else cosines(mirror.vectors, query.vector)
-
-
-def _match(mirror: Mirror, query: Query) -> Floats:
-    """Return for each chunk the F1 of the question and the best of its names, by IDF."""
-    best = np.zeros(mirror.names.count, dtype=np.float32)
-    for phrase in query.phrases:
-        best = np.maximum(best, _likeness(mirror, phrase))
-    match = np.zeros(len(mirror), dtype=np.float32)
-    np.maximum.at(match, mirror.named_chunk, best[mirror.named_name])
+        held = np.isin(different, phrase)[at]
+        common = np.bincount(names.name_of, np.where(held, idf, 0.0), count)
+        both = weight + float(view.idf(phrase).sum())
+        likeness = (2 * common / np.maximum(both, 1e-6)).astype(np.float32)
+        np.maximum.at(match, names.chunk_of, likeness)
     return match
-
-
-def _likeness(mirror: Mirror, phrase: Terms) -> Floats:
-    idf = mirror.keywords.idf(phrase)
-    common = np.zeros(mirror.names.count, dtype=np.float32)
-    for term, weight in zip(phrase, idf, strict=True):
-        common[mirror.names.rows_of(term)] += weight
-    both = mirror.name_weight + idf.sum()
-    likeness: Floats = 2 * common / np.maximum(both, np.float32(1e-6))
-    return likeness
-
-
-def _summary(mirror: Mirror, query: Query, cosine: Floats | None, weights: Weights) -> Floats:
-    text = mirror.summary.scores(query.terms, query.weights)[mirror.document_of]
-    total: Floats = weights.summary_text * standardise(text)
-    if cosine is None:
-        return total
-    lead = cosine[mirror.lead_of][mirror.section_of]
-    centre = (mirror.mean_by_document(cosine) / mirror.centre_length)[mirror.document_of]
-    total += weights.summary_lead * standardise(lead)
-    total += weights.summary_centre * standardise(centre)
-    return total

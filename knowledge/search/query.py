@@ -7,7 +7,7 @@ import numpy as np
 
 from knowledge.index.bm25 import TermNumbers
 from knowledge.index.page_kind import find_wanted_kinds
-from knowledge.index.port import Floats, Terms
+from knowledge.index.queries import Floats, Terms
 from knowledge.index.terms import terms
 from knowledge.port import SearchRequest
 from knowledge.search.weights import Weights

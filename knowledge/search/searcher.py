@@ -1,9 +1,11 @@
-"""Searches for a question: scores all chunks on four levels, returns the best of the best pages.
+"""Searches for a question: scores candidates on four levels, returns the best of the best pages.
 
 If the question cannot be embedded, the search uses only the levels that need no vector.
 """
 
-import asyncio
+import hashlib
+import secrets
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -27,32 +29,48 @@ from knowledge.port import (
     SearchRequest,
 )
 from knowledge.search import fusion, levels
+from knowledge.search.candidates import Candidates, CandidateSearch
 from knowledge.search.context import composer, earlier_versions
-from knowledge.search.corpus import Corpora, Corpus, is_known
 from knowledge.search.evidence.conversation_features import conversation
-from knowledge.search.evidence.search_features import features
+from knowledge.search.evidence.search_features import (
+    features,
+    list_best,
+    list_best_by_keywords,
+)
+from knowledge.search.evidence.term_shares import read_term_shares
+from knowledge.search.evidence.vocabularies import Vocabularies
 from knowledge.search.evidence.word_evidence import make_no_evidence
 from knowledge.search.evidence.wording import wording
 from knowledge.search.fusion import RankedChunk, RankedPage
+from knowledge.search.kept_points import KeptPoints
 from knowledge.search.levels import Scores
-from knowledge.search.mirror import Mirror
 from knowledge.search.query import Query, Wordings, combine_vectors, make_query, wordings
-from knowledge.search.spelling import apply_corrections
+from knowledge.search.spelling import apply_corrections, find_corrections, list_doubtful
+from knowledge.search.stated import find_stated
+from knowledge.search.statistics.corpus import Corpora, CorpusView
 from knowledge.search.weights import Weights
 
 _NOTHING = Findings(hits=(), quality="poor", answerability=0.0, coverage=0.0, ambiguity=0.0)
 _PLACES = 5
+_MOST_RECENT = 16
+"""The look-ups of one revision that are kept for the next search of the same question."""
 log = structlog.get_logger("knowledge")
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """One look-up, before texts are read."""
+    """One look-up, before texts are read; it does not depend on the limit of a request.
 
-    scores: Scores
+    `correction` is the question with its spelling corrected, `failed` says that the question could
+    not be embedded.
+    """
+
+    candidates: Candidates
+    scores: Scores | None
     pages: list[RankedPage]
-    hits: list[RankedChunk]
     features: dict[str, float]
+    correction: str | None = None
+    failed: bool = False
 
 
 class LevelSearcher:
@@ -80,6 +98,10 @@ class LevelSearcher:
         self._weights = Weights() if weights is None else weights
         self._index = index
         self._corpora = Corpora(index)
+        self._kept = KeptPoints()
+        self._vocabularies = Vocabularies()
+        self._recent: OrderedDict[bytes, _Found] = OrderedDict()
+        self._secret = secrets.token_bytes(32)
 
     async def warm(self) -> None:
         """Read the index and load the embedding model now rather than at the first question."""
@@ -87,86 +109,131 @@ class LevelSearcher:
         await self._embedder.embed_questions(["warm"])
 
     async def search(self, request: SearchRequest) -> Findings:
-        for last in (False, False, True):
-            corpus = await self._corpora.read(request.groups)
-            if not len(corpus.mirror):
+        for is_last in (False, False, True):
+            view = await self._corpora.read(request.groups)
+            if not len(view):
                 # The place is for operators: the answer to the person does not name it.
                 log.warning("index_empty", location=(await self._index.info()).location)
                 return replace(_NOTHING, documents=0)
-            findings = await self._search(corpus, corpus.mirror, request, last=last)
+            findings = await self._search(view, request, is_last=is_last)
             if findings is not None:
                 return findings
         return _NOTHING
 
     async def _search(
-        self, corpus: Corpus, mirror: Mirror, request: SearchRequest, *, last: bool
+        self, view: CorpusView, request: SearchRequest, *, is_last: bool
     ) -> Findings | None:
-        """Return None when a document was replaced before its text could be read."""
-        asked, correction = _correct_spelling(corpus, mirror, request)
-        query, failed = await self._query(asked, corpus.numbers, by_words=request.by_words)
-        found = await asyncio.to_thread(self._look_up, corpus, mirror, query, asked, request)
-        points = [mirror.points[hit.chunk] for hit in found.hits]
-        points += [mirror.points[page.chunks[0].chunk] for page in found.pages[:_PLACES]]
-        passages = await corpus.index.passages(list(dict.fromkeys(points)))
-        if not last and any(point not in passages for point in points):
+        """Return None when a document was replaced before all of it could be read."""
+        found = await self._look_up_once(view, request, is_last=is_last)
+        if found is None:
             return None
-        assess = await self._choose_assess(corpus, request)
+        best = fusion.hits(found.pages, request.limit) if found.pages else []
+        numbers = [hit.chunk for hit in best]
+        numbers += [page.chunks[0].chunk for page in found.pages[:_PLACES]]
+        points = [found.candidates.points[number] for number in dict.fromkeys(numbers)]
+        passages = await view.index.passages(points)
+        if not is_last and any(point not in passages for point in points):
+            return None
+        assess = await self._choose_assess(view, request)
         assessment = assess(found.features)
         is_by_words = request.by_words or assess is assess_by_words
         missing = (CALIBRATION,) if is_by_words else ()
-        hits = tuple(_hits(mirror, found, passages))
+        hits = tuple(_hits(found, best, passages))
         return Findings(
             hits=hits,
-            context=await self._compose(corpus, mirror, found, hits, request),
+            context=await self._compose(view, found, hits, request),
             quality=self._quality(assessment),
             answerability=assessment.answerability,
             coverage=assessment.coverage,
             ambiguity=assessment.ambiguity,
-            places=tuple(_places(mirror, found.pages[:_PLACES], passages)),
-            corrected=correction,
-            fallbacks=(levels.SEMANTIC,) if failed else missing,
-            documents=len(mirror.entries),
-            languages=mirror.languages,
+            places=tuple(_places(found, passages)),
+            corrected=found.correction,
+            fallbacks=(levels.SEMANTIC,) if found.failed else missing,
+            documents=view.counts.documents,
+            languages=view.counts.languages,
             features=found.features,
         )
 
-    async def _choose_assess(self, corpus: Corpus, request: SearchRequest) -> Assess:
+    async def _choose_assess(self, view: CorpusView, request: SearchRequest) -> Assess:
         """Return what judges this search; the calibrations are read again after each change."""
         if self._assess is not None:
             return self._assess
-        revision = await corpus.index.revision()
-        if revision != self._calibrated_revision:
-            self._calibrations = await corpus.index.calibrations()
-            self._calibrated_revision = revision
-        language = choose_language(request.language, corpus.mirror.languages)
+        if view.revision != self._calibrated_revision:
+            self._calibrations = await view.index.calibrations()
+            self._calibrated_revision = view.revision
+        language = choose_language(request.language, view.counts.languages)
         return find_assess(self._embedder.name, language, self._calibrations)
 
+    async def _look_up_once(
+        self, view: CorpusView, request: SearchRequest, *, is_last: bool
+    ) -> _Found | None:
+        """Return the look-up of a request; guardrails and search look the same question up."""
+        key = self._hash(view.revision, request)
+        found = self._recent.pop(key, None)
+        if found is None:
+            asked, correction = await self._correct_spelling(view, request)
+            query, failed = await self._query(asked, view.numbers, by_words=request.by_words)
+            found = await self._look_up(view, query, asked, request, is_last=is_last)
+            if found is None:
+                return None
+            found = replace(found, correction=correction, failed=failed)
+        if not found.failed and found.correction is None:
+            self._recent[key] = found
+            if len(self._recent) > _MOST_RECENT:
+                self._recent.popitem(last=False)
+        return found
+
+    def _hash(self, revision: str, request: SearchRequest) -> bytes:
+        """Return the key of a look-up, from which the question cannot be read."""
+        asked = replace(request, limit=0, attempt=0, context_tokens=0)
+        text = repr((revision, asked)).encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(text, key=self._secret, digest_size=32).digest()
+
     async def _compose(
-        self,
-        corpus: Corpus,
-        mirror: Mirror,
-        found: _Found,
-        hits: Sequence[Hit],
-        request: SearchRequest,
+        self, view: CorpusView, found: _Found, hits: Sequence[Hit], request: SearchRequest
     ) -> tuple[ContextSection, ...]:
-        if not request.context_tokens:
+        if not request.context_tokens or not len(found.candidates):
             return ()
         texts = (request.question, request.text)
-        adds_earlier = mirror.versions.has_superseded and not mirror.versions.names_one(texts)
+        adds_earlier = view.versions.has_superseded and not view.versions.names_one(texts)
         tokens = request.context_tokens
         context = await composer.compose(
-            mirror,
+            found.candidates,
             fusion.candidates(found.pages, composer.MOST_CANDIDATES),
             hits,
-            corpus.index.passages,
+            view.index.passages,
+            view.find_titles,
             tokens=tokens - tokens // earlier_versions.SHARE if adds_earlier else tokens,
-            excluded=mirror.chunks_named(request.exclude),
+            excluded=found.candidates.find_chunks(request.exclude),
         )
         if not adds_earlier:
             return context
         return await earlier_versions.add_earlier_versions(
-            corpus.index, context, mirror.find_earlier_versions
+            view.index, context, view.find_earlier_versions
         )
+
+    async def _correct_spelling(
+        self, view: CorpusView, request: SearchRequest
+    ) -> tuple[Wordings, str | None]:
+        asked = wordings(request)
+        numbers = view.numbers
+        await view.read_frequencies(_list_terms(asked, numbers))
+
+        def is_known(word: str) -> bool:
+            found = numbers.of_all(terms(word, asked.language))
+            return any(view.frequency(term) > 0 for term in found.tolist())
+
+        doubtful = list_doubtful(request.question, is_known)
+        letters = view.sample.letters
+        corrections = await find_corrections(doubtful, view.count_documents, letters)
+        if not corrections:
+            return asked, None
+        question = tuple(
+            (apply_corrections(text, corrections), spoken) for text, spoken in asked.question
+        )
+        corrected = replace(asked, question=question)
+        await view.read_frequencies(_list_terms(corrected, numbers))
+        return corrected, question[0][0]
 
     async def _query(
         self, asked: Wordings, numbers: TermNumbers, *, by_words: bool
@@ -183,35 +250,51 @@ class LevelSearcher:
         vector = combine_vectors(asked, vectors, self._weights) if len(vectors) > 1 else alone
         return replace(query, vector=vector, alone=alone, earlier=earlier), False
 
-    def _look_up(
+    async def _look_up(
         self,
-        corpus: Corpus,
-        mirror: Mirror,
+        view: CorpusView,
         query: Query,
         asked: Wordings,
         request: SearchRequest,
-    ) -> _Found:
-        scores = levels.score(mirror, query, self._weights)
-        total = fusion.weigh_kinds(mirror, fusion.fuse(scores), query, self._weights)
+        *,
+        is_last: bool,
+    ) -> _Found | None:
+        search = CandidateSearch(view, self._kept, query, excluded=len(request.exclude))
+        await view.read_frequencies(query.terms.tolist())
+        await view.read_summary_frequencies(query.terms.tolist())
+        candidates = await search.find(asked.language, is_last=is_last)
+        if candidates is None:
+            return None
+        if not len(candidates):
+            return _Found(candidates, None, [], make_no_evidence(len(view)))
+        names = levels.SharedNames(candidates, query)
+        await view.read_kept_frequencies(names.terms.tolist())
+        stated = await find_stated(view.index, candidates, query, view)
+        scores = levels.score(candidates, names, query, view, self._weights, stated)
+        total = fusion.weigh_kinds(candidates, fusion.fuse(scores), query, self._weights)
+        others = view.find_other_versions((request.question, request.text))
         ranked = fusion.pages(
-            mirror,
-            fusion.leave_out(
-                mirror, total, mirror.versions.find_others((request.question, request.text))
-            ),
+            candidates,
+            fusion.leave_out(candidates, total, candidates.find_documents(others)),
             best_chunks=self._weights.best_chunks,
             language=asked.language,
-            without=mirror.chunks_named(request.exclude),
+            without=candidates.find_chunks(request.exclude),
         )
-        numbers = corpus.numbers
+        chunks, documents = list_best(scores, ranked)
+        shares = await read_term_shares(
+            self._vocabularies, candidates, query, view, chunks=chunks, documents=documents
+        )
+        places = _list_places(candidates, list_best_by_keywords(scores))
+        numbers = view.numbers
         shape = {
-            **features(mirror, query, scores, ranked, numbers),
-            **conversation(mirror, query, asked, scores, numbers),
+            **features(candidates, view, scores, ranked, shares, numbers, places),
+            **conversation(candidates, query, asked, view, numbers),
             **wording(request),
         }
-        if _is_untranslated(mirror, request):
+        if _is_untranslated(view, request):
             # Stems that two languages share by chance are no evidence.
-            shape |= make_no_evidence(len(mirror))
-        return _Found(scores, ranked, fusion.hits(ranked, request.limit), shape)
+            shape |= make_no_evidence(len(view))
+        return _Found(candidates, scores, ranked, shape)
 
     def _quality(self, assessment: Assessment) -> Quality:
         if assessment.answerability < self._threshold:
@@ -220,43 +303,48 @@ class LevelSearcher:
         return "excellent" if assessment.answerability >= excellent else "good"
 
 
-def _correct_spelling(
-    corpus: Corpus, mirror: Mirror, request: SearchRequest
-) -> tuple[Wordings, str | None]:
-    asked = wordings(request)
-
-    def is_word_known(word: str) -> bool:
-        numbers = (corpus.numbers.of(term) for term in terms(word, asked.language))
-        return any(is_known(mirror, number) for number in numbers)
-
-    corrections = corpus.vocabulary.corrections(request.question, is_word_known)
-    if not corrections:
-        return asked, None
-    question = tuple(
-        (apply_corrections(text, corrections), spoken) for text, spoken in asked.question
-    )
-    return replace(asked, question=question), question[0][0]
+def _list_places(candidates: Candidates, chunks: Sequence[int]) -> list[tuple[str, str]]:
+    """Return headings and crumbs of candidates, without the root, with their language."""
+    found = [
+        (candidates.chunks[one], candidates.documents[candidates.document_of[one]])
+        for one in chunks
+    ]
+    return [
+        (" ".join((*document.crumbs[1:], *chunk.heading_path)), document.language)
+        for chunk, document in found
+    ]
 
 
-def _is_untranslated(mirror: Mirror, request: SearchRequest) -> bool:
+def _list_terms(asked: Wordings, numbers: TermNumbers) -> list[int]:
+    """Return the terms of the question in all of its wordings."""
+    return [
+        term
+        for text, spoken in asked.question
+        for term in numbers.of_all(terms(text, spoken)).tolist()
+    ]
+
+
+def _is_untranslated(view: CorpusView, request: SearchRequest) -> bool:
     """Say whether a question is in a language that no document has, and only in that one."""
-    is_foreign = request.language is not None and request.language not in mirror.languages
+    is_foreign = request.language is not None and request.language not in view.counts.languages
     return is_foreign and request.text_eng.strip() == request.text.strip()
 
 
-def _hits(mirror: Mirror, found: _Found, passages: Mapping[str, Passage]) -> Iterator[Hit]:
-    by = fusion.find_levels(found.scores, [hit.chunk for hit in found.hits])
-    for hit, names in zip(found.hits, by, strict=True):
-        passage = passages.get(mirror.points[hit.chunk])
+def _hits(
+    found: _Found, best: Sequence[RankedChunk], passages: Mapping[str, Passage]
+) -> Iterator[Hit]:
+    if found.scores is None:
+        return
+    by = fusion.find_levels(found.scores, [hit.chunk for hit in best])
+    for hit, names in zip(best, by, strict=True):
+        passage = passages.get(found.candidates.points[hit.chunk])
         if passage is not None:
             yield composer.make_hit(passage, hit.score, names)
 
 
-def _places(
-    mirror: Mirror, pages: Sequence[RankedPage], passages: Mapping[str, Passage]
-) -> Iterator[CandidatePlace]:
-    for page in pages:
-        passage = passages.get(mirror.points[page.chunks[0].chunk])
+def _places(found: _Found, passages: Mapping[str, Passage]) -> Iterator[CandidatePlace]:
+    for page in found.pages[:_PLACES]:
+        passage = passages.get(found.candidates.points[page.chunks[0].chunk])
         if passage is not None:
             yield CandidatePlace(
                 label=passage.title,

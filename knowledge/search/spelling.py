@@ -1,7 +1,6 @@
 """Corrects words that no document contains by words of the documents with one other letter."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 
 from knowledge.index.terms import surface_words
 
@@ -9,51 +8,38 @@ _SHORTEST = 5
 # A word of a single document may be a misspelling itself.
 _LEAST_DOCUMENTS = 2
 _ASCII = "abcdefghijklmnopqrstuvwxyz"
+_MOST_NEIGHBOURS = 4000
+
+CountDocuments = Callable[[Sequence[str]], Awaitable[Mapping[str, int]]]
+"""Returns how many documents contain each of some words, as they are spelled."""
 
 
-class Vocabulary:
-    """The words of all documents, with the number of documents that contain each."""
+def list_doubtful(text: str, is_known: Callable[[str], bool]) -> list[str]:
+    """Return the words of a text that are long enough to be corrected and not known."""
+    words = dict.fromkeys(surface_words(text))
+    return [
+        word for word in words if len(word) >= _SHORTEST and word.isalpha() and not is_known(word)
+    ]
 
-    def __init__(self) -> None:
-        self._documents: Counter[str] = Counter()
-        self._letters: Counter[str] = Counter()
 
-    def add(self, words: Iterable[str]) -> None:
-        for word in words:
-            self._documents[word] += 1
-            if self._documents[word] == 1:
-                self._letters.update(set(word))
+async def find_corrections(
+    doubtful: Collection[str], count: CountDocuments, letters: str
+) -> Mapping[str, str]:
+    """Return a replacement for each word that no document contains and that is close to one.
 
-    def remove(self, words: Iterable[str]) -> None:
-        for word in words:
-            self._documents[word] -= 1
-            if self._documents[word] <= 0:
-                del self._documents[word]
-                self._letters.subtract(set(word))
-
-    def corrections(self, text: str, is_known: Callable[[str], bool]) -> Mapping[str, str]:
-        """Return a replacement for each word of a text that is not known and close to one."""
-        found: dict[str, str] = {}
-        for word in dict.fromkeys(surface_words(text)):
-            if len(word) >= _SHORTEST and word.isalpha() and not self._has(word, is_known):
-                best = self._nearest(word)
-                if best is not None:
-                    found[word] = best
-        return found
-
-    def _has(self, word: str, is_known: Callable[[str], bool]) -> bool:
-        return word in self._documents or is_known(word)
-
-    def _nearest(self, word: str) -> str | None:
-        candidates = (near for near in _neighbours(word, self._alphabet(word)))
-        known = {near for near in candidates if self._documents[near] >= _LEAST_DOCUMENTS}
-        return min(known, key=lambda near: (-self._documents[near], near), default=None)
-
-    def _alphabet(self, word: str) -> str:
-        """Return the letters a slip may have replaced; those of the documents' own writing."""
-        if word.isascii():
-            return _ASCII
-        return "".join(letter for letter, count in self._letters.most_common(80) if count > 0)
+    `letters` are those of the documents beyond ASCII.
+    """
+    present = await count(list(doubtful)) if doubtful else {}
+    found: dict[str, str] = {}
+    for word in doubtful:
+        if not present.get(word):
+            near = _neighbours(word, _ASCII if word.isascii() else letters)
+            counts = await count(list(dict.fromkeys(near))[:_MOST_NEIGHBOURS])
+            known = {one for one, documents in counts.items() if documents >= _LEAST_DOCUMENTS}
+            best = min(known, key=lambda one: (-counts[one], one), default=None)
+            if best is not None:
+                found[word] = best
+    return found
 
 
 def apply_corrections(text: str, corrections: Mapping[str, str]) -> str:

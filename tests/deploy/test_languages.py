@@ -28,7 +28,7 @@ class CountedIndex:
     async def groups(self) -> frozenset[str]:
         return frozenset()
 
-    def visible_to(self, _groups: Collection[str]) -> "CountedIndex":
+    def visible_to(self, _groups: Collection[str], **_options: bool) -> "CountedIndex":
         return self
 
     async def languages(self) -> Mapping[str, int]:

@@ -4,14 +4,18 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
+import structlog
+
 from config.settings import Settings
 from deploy.assembly.runtime import Runtime
 from gateway.port import ReadableDocument, ReadableSection
+from knowledge.errors import KnowledgeError
 from knowledge.index.port import Index
 from knowledge.sections import document_of, read_document
 
 Name = tuple[str, str]
 """Tenant and assistant."""
+log = structlog.get_logger("gateway")
 
 
 class IndexedDocuments:
@@ -47,13 +51,21 @@ class IndexedDocuments:
         )
 
     async def index(self, name: Name) -> Index | None:
-        """Return the index of an assistant, or None when this process does not have it."""
+        """Return the index of an assistant, or None when this process does not have it.
+
+        Raises `KnowledgeError` when it cannot be opened; the log has the reason.
+        """
         async with self._opening:
             settings = self._settings.get(name)
             if name not in self._indexes and settings is not None:
                 from deploy.assembly.knowledge import make_embedder, open_index
 
-                index = await open_index(settings, make_embedder(settings))
+                try:
+                    index = await open_index(settings, make_embedder(settings))
+                except KnowledgeError as error:
+                    # Visitors are only asked to try again; the operator has to know why.
+                    log.warning("index_not_opened", reason=str(error))
+                    raise
                 self._own.push_async_callback(index.close)
                 self._indexes[name] = index
         return self._indexes.get(name)

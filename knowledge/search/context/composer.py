@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 
 from knowledge.index.port import Passage
 from knowledge.port import ContextSection, FoundSpan, Hit
+from knowledge.search.candidates import Candidates
+from knowledge.search.context.section_chunks import SectionChunks
 from knowledge.search.context.token_count import count_tokens
 from knowledge.search.fusion import RankedChunk
-from knowledge.search.mirror import Mirror
 from knowledge.sections import count_overlap, count_table_header, join_texts
 
 MOST_CANDIDATES = 45
@@ -43,11 +44,13 @@ _INTRODUCTION_WORDS = 12
 
 ReadPassages = Callable[[Sequence[str]], Awaitable[Mapping[str, Passage]]]
 """Returns passages by point; passages that are gone are left out."""
+FindTitles = Callable[[Collection[str]], Awaitable[Collection[str]]]
+"""Returns those of some texts, in lower case, that are titles of documents."""
 
 
 @dataclass(frozen=True, slots=True)
 class _SectionRun:
-    """The chunks of one section that were read, by their numbers in the mirror."""
+    """The chunks of one section that were read, by their numbers."""
 
     first: int
     last: int
@@ -86,27 +89,37 @@ class _Selection:
 
 
 async def compose(
-    mirror: Mirror,
+    found: Candidates,
     candidates: Sequence[RankedChunk],
     hits: Sequence[Hit],
     read: ReadPassages,
+    find_titles: FindTitles,
     *,
     tokens: int,
-    excluded: Iterable[int] = (),
+    excluded: Collection[int] = (),
 ) -> tuple[ContextSection, ...]:
     """Return the context of at most `tokens` tokens, each section counted with its place.
 
     `candidates` are chunks, best first, `hits` the first of them with their texts. Chunks that are
     `excluded` or deleted from the index meanwhile are left out.
     """
-    ranked = candidates[:MOST_CANDIDATES]
-    wanted = _around(mirror, ranked, set(excluded))
-    points = [mirror.points[chunk] for chunk in sorted(wanted)]
-    found = await read(points)
-    passages = {
-        chunk: found[mirror.points[chunk]] for chunk in wanted if mirror.points[chunk] in found
+    places = SectionChunks(found)
+    ranked = [
+        RankedChunk(places.number_of(one.chunk), one.score) for one in candidates[:MOST_CANDIDATES]
+    ]
+    left_out = {places.number_of(chunk) for chunk in excluded}
+    wanted = _around(places, ranked, left_out)
+    points = {chunk: places.point_of(chunk) for chunk in sorted(wanted)}
+    texts = await read(list(points.values()))
+    passages = {chunk: texts[point] for chunk, point in points.items() if point in texts}
+    labels = {
+        label
+        for one in ranked
+        if one.chunk in passages
+        for label in _list_labels(passages[one.chunk].chunk.text)
     }
-    composer = _Composer(mirror, passages, tokens, len(hits))
+    titles = await find_titles(labels) if labels else ()
+    composer = _Composer(places, passages, titles, tokens, len(hits))
     return tuple(composer.sections(composer.select(ranked), ranked, hits))
 
 
@@ -124,42 +137,59 @@ def lists_pages(text: str, titles: Collection[str], *, own: str = "") -> bool:
     return listed >= _LISTED_SHARE * len(items) and words <= _INTRODUCTION_WORDS * len(items)
 
 
+def _list_labels(text: str) -> list[str]:
+    """Return what may be titles of pages in the items of a text, in lower case."""
+    return [_find_label(_strip_item(line)) for line in text.split("\n") if _ITEM.match(line)]
+
+
 def _names_page(item: str, titles: Collection[str], own: str) -> bool:
-    opening = _ITEM.match(item)
-    bare = item[opening.end() if opening else 0 :].strip()
-    label = bare.partition(": ")[0].strip(" .*_:").casefold()
+    bare = _strip_item(item)
+    label = _find_label(bare)
     return (label in titles and label != own) or _REFERENCE.fullmatch(bare) is not None
 
 
-def _around(mirror: Mirror, ranked: Sequence[RankedChunk], excluded: set[int]) -> set[int]:
+def _strip_item(item: str) -> str:
+    opening = _ITEM.match(item)
+    return item[opening.end() if opening else 0 :].strip()
+
+
+def _find_label(bare: str) -> str:
+    return bare.partition(": ")[0].strip(" .*_:").casefold()
+
+
+def _around(
+    places: SectionChunks, ranked: Sequence[RankedChunk], excluded: Collection[int]
+) -> set[int]:
     """Return the chunks to read: those that are ranked, and their neighbours in their sections."""
     wanted: set[int] = set()
     seen: set[int] = set()
     for candidate in ranked:
         chunk = candidate.chunk
-        section = int(mirror.section_of[chunk])
+        section = places.section_of(chunk)
         is_whole = section not in seen and len(seen) < WHOLE_SECTIONS + 2
         seen.add(section)
         reach = _READ_AROUND_WHOLE if is_whole else _READ_AROUND
         for step in (1, -1):
             for near in range(chunk, chunk + step * (reach + 1), step):
-                if not _is_in(mirror, near, chunk) or near in excluded:
+                if not places.are_together(near, chunk) or near in excluded:
                     break
                 wanted.add(near)
     return wanted
-
-
-def _is_in(mirror: Mirror, near: int, chunk: int) -> bool:
-    return 0 <= near < len(mirror.points) and mirror.section_of[near] == mirror.section_of[chunk]
 
 
 class _Composer:
     """Chooses parts among the chunks that were read."""
 
     def __init__(
-        self, mirror: Mirror, passages: Mapping[int, Passage], tokens: int, hits: int
+        self,
+        places: SectionChunks,
+        passages: Mapping[int, Passage],
+        titles: Collection[str],
+        tokens: int,
+        hits: int,
     ) -> None:
-        self._mirror = mirror
+        self._places = places
+        self._titles = titles
         self._passages = passages
         self._tokens = tokens
         self._hits = hits
@@ -172,7 +202,7 @@ class _Composer:
         for rank, candidate in enumerate(ranked):
             if candidate.chunk not in self._passages:
                 continue
-            is_begun = self._mirror.section_of[candidate.chunk] in selection.sections
+            is_begun = self._places.section_of(candidate.chunk) in selection.sections
             is_further = rank >= self._hits and is_begun
             if is_further or self._lists_pages(candidate.chunk):
                 later.append((rank, candidate))
@@ -190,12 +220,12 @@ class _Composer:
         ranks = {hit.chunk_id: rank for rank, hit in enumerate(hits)}
         best: dict[int, float] = {}
         for part in selection.parts:
-            document = int(self._mirror.document_of[part.first])
+            document = self._places.document_of(part.first)
             best[document] = max(best.get(document, part.score), part.score)
         order = {document: at for at, document in enumerate(sorted(best, key=lambda d: -best[d]))}
         parts = sorted(
             selection.parts,
-            key=lambda part: (order[int(self._mirror.document_of[part.first])], part.first),
+            key=lambda part: (order[self._places.document_of(part.first)], part.first),
         )
         for part in self._merge(parts):
             passages = [self._passages[chunk] for chunk in range(part.first, part.last + 1)]
@@ -241,7 +271,7 @@ class _Composer:
             return True
         run = selection.clip(self._run(chunk), chunk)
         part = self._grow(run, chunk, candidate.score, min(size, room), room)
-        selection.add(part, self._mirror.section_of[chunk])
+        selection.add(part, self._places.section_of(chunk))
         selection.tokens = self._tokens - room + self._count(part)
         return True
 
@@ -255,7 +285,7 @@ class _Composer:
         return _SectionRun(first, last)
 
     def _continues(self, near: int, chunk: int) -> bool:
-        if near not in self._passages or not _is_in(self._mirror, near, chunk):
+        if near not in self._passages or not self._places.are_together(near, chunk):
             return False
         one, other = self._passages[near].chunk, self._passages[chunk].chunk
         return one.anchor == other.anchor
@@ -315,7 +345,7 @@ class _Composer:
 
     def _lists_pages(self, chunk: int) -> bool:
         own = self._passages[chunk].title.casefold()
-        return lists_pages(self._text(chunk), self._mirror.titles, own=own)
+        return lists_pages(self._text(chunk), self._titles, own=own)
 
 
 def make_hit(passage: Passage, score: float, levels: tuple[str, ...]) -> Hit:

@@ -17,11 +17,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from knowledge.index.bm25 import TermNumbers
-from knowledge.index.port import Floats
+from knowledge.index.queries import Floats
 from knowledge.index.terms import terms
-from knowledge.search.levels import Scores, cosines
-from knowledge.search.mirror import Mirror
+from knowledge.search.candidates import Candidates, RawScores
 from knowledge.search.query import Query, Wordings
+from knowledge.search.statistics.corpus import CorpusView
 
 _SHARPNESS = 15.0
 _NEAREST = 20
@@ -29,36 +29,37 @@ _CANDIDATES = 100
 
 
 def conversation(
-    mirror: Mirror, query: Query, asked: Wordings, scores: Scores, numbers: TermNumbers
+    candidates: Candidates,
+    query: Query,
+    asked: Wordings,
+    view: CorpusView,
+    numbers: TermNumbers,
 ) -> dict[str, float]:
     """Return the features of a question in its conversation."""
     return {
-        **_alone(mirror, query, scores.cosine),
-        **_gaps(mirror, scores.cosine),
+        **_alone(candidates.raw),
+        **_gaps(candidates, candidates.raw.cosine),
         "likeness": _likeness(query),
-        "shared": _compute_overlap(mirror, query, asked, numbers),
+        "shared": _compute_overlap(view, query, asked, numbers),
         "turns": math.log1p(asked.turns),
     }
 
 
-def _alone(mirror: Mirror, query: Query, together: Floats | None) -> dict[str, float]:
-    if together is None or query.alone is None:
+def _alone(raw: RawScores) -> dict[str, float]:
+    if raw.alone is None or raw.cosine is None:
         return {"alone1": 0.0, "alone10": 0.0, "gain": 0.0}
-    single = query.vector is query.alone
-    cosine: Floats = together if single else cosines(mirror.vectors, query.alone)
-    best = _best(cosine, 10)
     return {
-        "alone1": float(best[0]),
-        "alone10": float(best.mean()),
-        "gain": float(together.max() - best[0]),
+        "alone1": float(raw.alone[0]),
+        "alone10": float(raw.alone.mean()),
+        "gain": float(raw.cosine.max() - raw.alone[0]),
     }
 
 
-def _gaps(mirror: Mirror, cosine: Floats | None) -> dict[str, float]:
+def _gaps(found: Candidates, cosine: Floats | None) -> dict[str, float]:
     if cosine is None:
         return {"page_gap": 0.0, "page_gap5": 0.0, "spread": 0.0}
     best = _best(cosine, _NEAREST)
-    pages = [*_best_of_pages(mirror, cosine), *([0.0] * 5)]
+    pages = [*_best_of_pages(found, cosine), *([0.0] * 5)]
     shares = np.exp((best - best[0]) * _SHARPNESS)
     shares /= shares.sum()
     return {
@@ -68,10 +69,10 @@ def _gaps(mirror: Mirror, cosine: Floats | None) -> dict[str, float]:
     }
 
 
-def _best_of_pages(mirror: Mirror, cosine: Floats) -> Sequence[float]:
+def _best_of_pages(found: Candidates, cosine: Floats) -> Sequence[float]:
     count = min(_CANDIDATES, len(cosine))
     chunks = np.argpartition(-cosine, count - 1)[:count]
-    pages = mirror.page_of[mirror.document_of[chunks]]
+    pages = found.page_of[found.document_of[chunks]]
     best = [float(cosine[chunks[pages == page]].max()) for page in np.unique(pages)]
     return sorted(best, reverse=True)
 
@@ -82,8 +83,10 @@ def _likeness(query: Query) -> float:
     return float(np.dot(query.alone, query.earlier))
 
 
-def _compute_overlap(mirror: Mirror, query: Query, asked: Wordings, numbers: TermNumbers) -> float:
-    idf = mirror.keywords.idf(query.own)
+def _compute_overlap(
+    view: CorpusView, query: Query, asked: Wordings, numbers: TermNumbers
+) -> float:
+    idf = view.idf(query.own)
     earlier = {
         number
         for turn in asked.related

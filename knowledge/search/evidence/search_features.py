@@ -24,121 +24,110 @@ gen, rare   mean log(1 + number of chunks with the term); highest IDF over the p
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from knowledge.index.bm25 import B, K, TermNumbers
-from knowledge.index.port import Floats, Terms
+from knowledge.index.queries import Floats
+from knowledge.index.terms import terms
+from knowledge.search.candidates import Candidates
+from knowledge.search.evidence.term_shares import TermShares
 from knowledge.search.evidence.word_evidence import measure_word_evidence
 from knowledge.search.fusion import RankedPage
-from knowledge.search.levels import Scores, standardise
-from knowledge.search.mirror import Mirror
-from knowledge.search.query import Query
+from knowledge.search.levels import Scores
+from knowledge.search.statistics.corpus import CorpusView
 
 Chunks = npt.NDArray[np.int64]
 _BOUND = K + 1 if B else K
+_BEST = 10
+_PAGES = 3
+_MOST_PLACES = 4096
+
+
+def list_best(scores: Scores, ranked: Sequence[RankedPage]) -> tuple[list[int], list[int]]:
+    """Return the candidates and the documents whose terms the features compare."""
+    best = set(_top(scores.bm25, _BEST).tolist())
+    if scores.cosine is not None:
+        best.update(_top(scores.cosine, _BEST).tolist())
+    return sorted(best), sorted({page.document for page in ranked[:_PAGES]})
 
 
 def features(
-    mirror: Mirror,
-    query: Query,
+    candidates: Candidates,
+    view: CorpusView,
     scores: Scores,
     ranked: Sequence[RankedPage],
+    found: TermShares,
     numbers: TermNumbers,
+    places: Sequence[tuple[str, str]],
 ) -> dict[str, float]:
-    """Return the features of a search over an index that is not empty."""
-    own = _own(mirror, query)
-    idf = mirror.keywords.idf(own)
-    whole = max(float(idf.sum()), 1e-9)
-    by_keywords = _top(scores.bm25, 10)
-    found = {
-        **measure_word_evidence(mirror, own, by_keywords.tolist(), numbers),
-        **_terms(mirror, own, idf, whole),
-        **_coverage(mirror, own, idf / whole, by_keywords, ranked),
-        **_pages(mirror, ranked),
-        "title": _compute_title_share(mirror, own, idf / whole, by_keywords, numbers),
-        "product": _names_root(mirror, own, numbers),
-        "bm": float(scores.bm25[by_keywords[0]]) / (whole * _BOUND),
-        "bmabs": float(np.log1p(scores.bm25[by_keywords[0]])),
-        "kz": float(standardise(scores.bm25).max()),
-        "match": float(scores.match.max()),
-    }
-    return found | _dense(mirror, own, idf / whole, scores, by_keywords)
+    """Return the features of a search that has candidates.
 
-
-def _own(mirror: Mirror, query: Query) -> Terms:
-    """Return the terms of the wording that the documents know best."""
-    if not query.phrases:
-        return query.own
-
-    def compute_share(phrase: Terms) -> float:
-        idf = mirror.keywords.idf(phrase)
-        present = [len(mirror.keywords.rows_of(term)) > 0 for term in phrase]
-        return float(idf[present].sum() / max(float(idf.sum()), 1e-9))
-
-    return max(query.phrases, key=compute_share)
-
-
-def _terms(mirror: Mirror, own: Terms, idf: Floats, whole: float) -> dict[str, float]:
-    counts = np.array([len(mirror.keywords.rows_of(term)) for term in own], dtype=np.float32)
-    highest = float(np.log1p((len(mirror) + 0.5) / 0.5))
+    `places` are the headings and crumbs of the best candidates by keywords, with their languages.
+    """
+    by_keywords = _top(scores.bm25, _BEST)
+    whole = max(float(found.idf.sum()), 1e-9)
+    best = float(scores.bm25[by_keywords[0]])
     return {
-        "known": float(idf[counts > 0].sum()) / whole,
-        "unk": float(min(int((counts == 0).sum()), 3)),
-        "n": float(np.log1p(len(own))),
-        "gen": float(np.log1p(counts).mean()) if len(own) else 0.0,
-        "rare": float(idf.max()) / highest if len(own) else 0.0,
+        **measure_word_evidence(found, by_keywords.tolist(), len(view), numbers),
+        **_terms(found, len(view)),
+        **_pages(candidates, ranked),
+        "best": float(found.cover(by_keywords.tolist()).max()),
+        "best_page": max(
+            (float(found.shares[found.documents[p.document]].sum()) for p in ranked[:_PAGES]),
+            default=0.0,
+        ),
+        "title": _compute_title_share(found, places, numbers),
+        "product": float(any(int(term) in view.roots for term in found.own)),
+        "bm": best / (whole * _BOUND),
+        "bmabs": float(np.log1p(best)),
+        "kz": float(scores.words.standardise(scores.bm25).max()),
+        "match": float(scores.match.max()),
+        **_dense(candidates, found, scores, by_keywords),
     }
 
 
-def _coverage(
-    mirror: Mirror,
-    own: Terms,
-    shares: Floats,
-    by_keywords: Chunks,
-    ranked: Sequence[RankedPage],
-) -> dict[str, float]:
-    covered = _compute_coverage(mirror, own, shares, by_keywords)
-    best_page = max((_on_page(mirror, own, shares, page) for page in ranked[:3]), default=0.0)
-    return {"best": float(covered.max()), "best_page": best_page}
+def list_best_by_keywords(scores: Scores) -> list[int]:
+    """Return the best candidates by keywords."""
+    return [int(chunk) for chunk in _top(scores.bm25, _BEST)]
 
 
-def _on_page(mirror: Mirror, own: Terms, shares: Floats, page: RankedPage) -> float:
-    """Return the share of the question that stands anywhere on a page."""
-    start = int(mirror.chunk_starts[page.document])
-    end = start + len(mirror.entries[page.document].points)
-    inside = [mirror.keywords.occurs_between(term, start, end) for term in own]
-    return float(shares[inside].sum())
-
-
-def _compute_coverage(mirror: Mirror, own: Terms, shares: Floats, chunks: Chunks) -> Floats:
-    """Return for each chunk the share of the question that it contains."""
-    covered = np.zeros(len(mirror), dtype=np.float32)
-    for term, share in zip(own, shares, strict=True):
-        covered[mirror.keywords.rows_of(term)] += share
-    chosen: Floats = covered[chunks]
-    return chosen
+def _terms(found: TermShares, size: int) -> dict[str, float]:
+    counts, idf = found.counts, found.idf
+    highest = float(np.log1p((size + 0.5) / 0.5))
+    return {
+        "known": float(idf[counts > 0].sum()) / max(float(idf.sum()), 1e-9),
+        "unk": float(min(int((counts == 0).sum()), 3)),
+        "n": float(np.log1p(len(idf))),
+        "gen": float(np.log1p(counts).mean()) if len(idf) else 0.0,
+        "rare": float(idf.max()) / highest if len(idf) else 0.0,
+    }
 
 
 def _compute_title_share(
-    mirror: Mirror, own: Terms, shares: Floats, chunks: Chunks, numbers: TermNumbers
+    found: TermShares, places: Sequence[tuple[str, str]], numbers: TermNumbers
 ) -> float:
-    sections = {int(mirror.section_of[chunk]) for chunk in chunks}
-    places = frozenset().union(*(mirror.place_of(section, numbers) for section in sections))
-    stands = [int(term) in places for term in own]
-    return float(shares[stands].sum())
+    """Return the share of the question that the places contain."""
+    known = {
+        number
+        for place, language in places
+        for number in numbers.of_all(_read_terms(place, language)).tolist()
+    }
+    stands = [int(term) in known for term in found.own]
+    return float(found.shares[stands].sum())
 
 
-def _names_root(mirror: Mirror, own: Terms, numbers: TermNumbers) -> float:
-    named = mirror.roots(numbers)
-    return float(any(int(term) in named for term in own))
+@lru_cache(maxsize=_MOST_PLACES)
+def _read_terms(place: str, language: str) -> tuple[str, ...]:
+    return tuple(terms(place, language))
 
 
-def _pages(mirror: Mirror, ranked: Sequence[RankedPage]) -> dict[str, float]:
+def _pages(candidates: Candidates, ranked: Sequence[RankedPage]) -> dict[str, float]:
     values = [page.score for page in ranked[:10]]
     first, second = ([*values, 0.0, 0.0])[:2]
-    crumbs = {mirror.entries[page.document].crumbs[:-1] for page in ranked[:5]}
+    crumbs = {candidates.documents[page.document].crumbs[:-1] for page in ranked[:5]}
     return {
         "fused1": first,
         "fused2": second,
@@ -158,23 +147,23 @@ def _entropy(values: Sequence[float]) -> float:
 
 
 def _dense(
-    mirror: Mirror, own: Terms, shares: Floats, scores: Scores, by_keywords: Chunks
+    candidates: Candidates, found: TermShares, scores: Scores, by_keywords: Chunks
 ) -> dict[str, float]:
     cosine = scores.cosine
-    if cosine is None:
+    if cosine is None or scores.meaning is None:
         return {}
     best = _top(cosine, 50)
-    ten = best[:10]
-    documents = mirror.document_of
+    ten = best[:_BEST]
+    documents = candidates.document_of
     shared = np.intersect1d(documents[ten[:3]], documents[by_keywords[:3]])
     values = (
         float(cosine[best[0]]),
         float(cosine[ten].mean()),
         float(cosine[best].mean()),
-        float(cosine.mean()),
-        float(standardise(cosine).max()),
-        float(_compute_coverage(mirror, own, shares, ten).mean()),
-        len(np.intersect1d(ten, by_keywords)) / 10,
+        scores.meaning.mean,
+        float(scores.meaning.standardise(cosine).max()),
+        float(found.cover(ten.tolist()).mean()),
+        len(np.intersect1d(ten, by_keywords)) / _BEST,
         float(len(shared) > 0),
     )
     names = ("dense1", "dense10", "dense50", "densemean", "sz", "dcov", "agree", "over")

@@ -12,13 +12,13 @@ that has no such word has no subject, and its surprise is negative.
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
 from knowledge.index.bm25 import TermNumbers
-from knowledge.index.port import Terms
 from knowledge.index.terms import terms
-from knowledge.search.mirror import Mirror
+from knowledge.search.evidence.term_shares import TermShares
 from knowledge.stop_words import ASKING_WORDS
 
 
@@ -29,28 +29,25 @@ def make_no_evidence(size: int) -> dict[str, float]:
 
 
 def measure_word_evidence(
-    mirror: Mirror, own: Terms, chunks: Sequence[int], numbers: TermNumbers
+    found: TermShares, chunks: Sequence[int], size: int, numbers: TermNumbers
 ) -> dict[str, float]:
-    """Return the features of a question's terms `own` in the given chunks."""
-    subject = own[~np.isin(own, numbers.of_all(terms(ASKING_WORDS, "en")))]
-    size = len(mirror)
-    if not len(subject) or not len(chunks):
+    """Return the features of the question's terms in the given candidates, out of `size` chunks."""
+    is_subject = ~np.isin(found.own, numbers.of_all(_list_asking_terms()))
+    if not is_subject.any() or not len(chunks):
         return make_no_evidence(size)
-    idf = mirror.keywords.idf(subject)
+    counts = found.counts[is_subject]
+    idf = found.idf[is_subject]
     shares = idf / max(float(idf.sum()), 1e-9)
-    held = np.zeros(size, dtype=np.float32)
-    surprise = np.zeros(size, dtype=np.float32)
-    known = 0.0
-    for term, share in zip(subject, shares, strict=True):
-        rows = mirror.keywords.rows_of(term)
-        if len(rows):
-            known += float(share)
-            held[rows] += share
-            surprise[rows] += np.log(size / len(rows))
-    best = np.asarray(chunks)
+    rarity = np.where(counts > 0, np.log(size / np.maximum(counts, 1e-9)), 0.0)
+    held = [found.chunks[chunk][is_subject] for chunk in chunks]
     return {
         "chunks": float(size),
-        "subject_known": known,
-        "subject_best": float(held[best].max()),
-        "surprise": float(surprise[best].max()) - float(np.log(size)),
+        "subject_known": float(shares[counts > 0].sum()),
+        "subject_best": max(float(shares[present].sum()) for present in held),
+        "surprise": max(float(rarity[present].sum()) for present in held) - float(np.log(size)),
     }
+
+
+@cache
+def _list_asking_terms() -> tuple[str, ...]:
+    return tuple(terms(ASKING_WORDS, "en"))

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from knowledge.index import layout
 from knowledge.index.embedded import EdgeEngine
-from knowledge.index.layout import Point
+from knowledge.index.points import layout
+from knowledge.index.points.layout import Point
 from knowledge.index.qdrant import QdrantIndex
 from tests.knowledge.searching.conftest import document, identity, put
 

@@ -48,7 +48,6 @@ async def test_a_document_comes_back_as_it_was_put(index: Index) -> None:
     assert (stored.title, stored.page, stored.language) == ("Routing", "routes", "en")
     assert stored.crumbs == ("Guide", "Routing")
     assert stored.keywords == ("route",)
-    assert "messages" in stored.words
     assert [chunk.heading_path for chunk in stored.chunks] == [("Limits", "Per route"), ()]
     assert [chunk.defined for chunk in stored.chunks] == [(), ("route",)]
     assert np.allclose(stored.chunks[0].vector, vectors_of(made)[0], atol=1e-5)

@@ -11,7 +11,10 @@ from knowledge.search.searcher import LevelSearcher
 from knowledge.sections import read_document
 from tests.knowledge.searching.conftest import Opening, WordEmbedder, document, identity, put
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning"),
+    pytest.mark.filterwarnings("ignore:Local mode performs exact:UserWarning"),
+]
 
 WORD = "xylophone"
 """What only the hidden document says."""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from knowledge.index import layout
 from knowledge.index.embedded import EdgeEngine, open_embedded
+from knowledge.index.points import layout
 from knowledge.index.qdrant import QdrantIndex
 from tests.knowledge.searching.conftest import document, identity, put
 from tests.knowledge.searching.killed_writer import NEW, OLD
@@ -62,13 +62,14 @@ async def test_a_writer_that_is_killed_leaves_whole_documents_only(
 
 async def test_an_index_that_was_killed_while_it_was_made_is_made_again(tmp_path: Path) -> None:
     own = identity()
-    half = tmp_path / layout.namespace(own.tenant, own.assistant) / "shard.half"
-    half.mkdir(parents=True)
-    (half / "edge_config.json").write_text("{")
+    folder = tmp_path / layout.namespace(own.tenant, own.assistant)
+    (folder / "shard").mkdir(parents=True)
+    (folder / "shard" / "edge_config.json").write_text("{")
+    (folder / "incomplete").touch()
 
     index = await open_embedded(tmp_path, own)
 
     await put(index, document("page", "text"))
     assert set(await index.versions()) == {"page"}
-    assert not half.exists()
     await index.close()
+    assert (await read_chunks(tmp_path))[1] == 1

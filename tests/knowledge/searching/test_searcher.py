@@ -278,7 +278,7 @@ class _Away:
     def __getattr__(self, name: str) -> object:
         return getattr(self._index, name)
 
-    def visible_to(self, _groups: Collection[str]) -> "_Away":
+    def visible_to(self, _groups: Collection[str], **_options: bool) -> "_Away":
         return self
 
     async def revision(self) -> str:

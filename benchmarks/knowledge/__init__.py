@@ -1,0 +1,1 @@
+"""Measures the search at several sizes of the index."""

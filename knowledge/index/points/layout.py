@@ -1,0 +1,137 @@
+"""The layout of an index in Qdrant: one point per chunk, one per document, one for the index.
+
+The point of a document names its present version. A change writes the chunks of the new version,
+then replaces the point of the document, then deletes the old chunks. The replacement of that point
+makes the change atomic.
+"""
+
+import hashlib
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from knowledge.index.queries import SparseText
+
+FORMAT = 2
+"""The version of this layout, part of every point's id; a program reads only its format."""
+SEMANTIC = "semantic"
+CENTRE = "centre"
+DENSE = (SEMANTIC, CENTRE)
+"""The vectors: of a chunk its text; of a document the direction of the mean of its chunks."""
+KEYWORDS = "keywords"
+NAMES = "names"
+SUMMARY = "summary"
+LABELS = "labels"
+GROUPS = "groups"
+"""The field with the groups that may read a document; empty or absent: everybody."""
+NAME = "location_name"
+"""The field with the name of the file, from which ids of documents are made."""
+KEEPS_NAME = "keeps_name"
+VERSION = "stated_version"
+"""The field with the version that a document states."""
+VOCABULARY = "vocabulary"
+SPARSE = (KEYWORDS, NAMES, SUMMARY, LABELS, VOCABULARY)
+"""The sparse vectors: of a chunk its terms and those of its names; of a document the terms of its
+summary, those of its stated metadata, and all terms and words of its chunks."""
+TAGS = "tags"
+"""The field with texts such as `kind=chunk`: one indexed field for all values that points are found
+by, because each indexed field costs an empty index 0.02 s of the processor and two files."""
+TAGGED = frozenset(
+    ("kind", "document", "root", "page", "title_key", "labelled", "versioned", "lot")
+)
+"""The names of values that are tags; other values are fields."""
+INDEXED = (TAGS, "language", GROUPS)
+POPULATIONS = {
+    KEYWORDS: ("kind", "chunk"),
+    NAMES: ("kind", "chunk"),
+    SUMMARY: ("kind", "document"),
+    VOCABULARY: ("kind", "document"),
+    LABELS: ("labelled", "yes"),
+}
+"""The points that have a sparse vector, by a value of their payload."""
+LOTS = 4096
+"""The number of lots, of which each point has one; the points of some lots are a random sample."""
+LISTED = (
+    "document", "title", "source", "root", "language", "chunks", "hash", "kind_of_page", "url",
+    GROUPS, VERSION, NAME, KEEPS_NAME,
+)  # fmt: skip
+"""The fields of a document's point that a list needs."""
+
+_NAMESPACE = uuid.UUID("3f0c2d52-6a0e-5d0b-9d57-0d6f1b0f6c11")
+_SLUG = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point in the form that both engines use; `using` names its dense vector."""
+
+    id: str
+    payload: dict[str, Any]
+    dense: Sequence[float] | None = None
+    using: str = SEMANTIC
+    sparse: Mapping[str, SparseText] = field(default_factory=dict)
+
+
+def namespace(tenant: str, assistant: str) -> str:
+    """Return a name for files and collections that is unique for each pair.
+
+    Only ASCII letters, digits and hyphens; at most 60 characters.
+    """
+    slug = _SLUG.sub("-", f"{tenant}-{assistant}".lower()).strip("-")[:40]
+    digest = hashlib.sha256(f"{len(tenant)}:{tenant}{assistant}".encode()).hexdigest()
+    return f"{slug}-{digest[:12]}".strip("-")
+
+
+def document_identity(document_id: str) -> str:
+    """Return the name of a document's own point."""
+    return _identity("document", document_id)
+
+
+def chunk_identity(document_id: str, version: str, ordinal: int) -> str:
+    """Return the name of the point of a chunk in one version of its document."""
+    return _identity("chunk", document_id, version, str(ordinal))
+
+
+def make_tag(name: str, value: str | int) -> str:
+    """Return the tag of a value."""
+    return f"{name}={value}"
+
+
+def locate(name: str, values: str | Sequence[str]) -> tuple[str, str | Sequence[str]]:
+    """Return the field of points that has these values, and how it has them."""
+    if name not in TAGGED:
+        return name, values
+    if isinstance(values, str):
+        return TAGS, make_tag(name, values)
+    return TAGS, [make_tag(name, value) for value in values]
+
+
+def draw_lot(name: str) -> int:
+    """Return the lot of a point, which depends on a name alone."""
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest()) % LOTS
+
+
+def list_lots(wanted: int, present: int) -> list[str]:
+    """Return the lots that have about `wanted` of the present points, at least one."""
+    return [str(lot) for lot in range(max(LOTS * wanted // present, 1))]
+
+
+def make_word_term(word: str) -> str:
+    """Return the term of a word as it is spelled, which is no term of a text."""
+    return f"={word}"
+
+
+def manifest_identity(layout_format: int = FORMAT) -> str:
+    """Return the id of the point that describes an index of a format."""
+    return _identity("manifest", layout_format=layout_format)
+
+
+def calibration_identity() -> str:
+    """Return the id of the point that has the calibrations."""
+    return _identity("calibrations")
+
+
+def _identity(*parts: str, layout_format: int = FORMAT) -> str:
+    return str(uuid.uuid5(_NAMESPACE, "\n".join((str(layout_format), *parts))))

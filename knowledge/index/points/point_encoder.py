@@ -1,0 +1,224 @@
+"""Encodes documents and calibrations as points."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from knowledge.document import Chunk, Document
+from knowledge.index.bm25 import CHUNK_LENGTH, SUMMARY_LENGTH, Bm25, TermNumbers, merge
+from knowledge.index.calibration import Calibrations
+from knowledge.index.points.chunk_names import encode_names, list_defined, list_names
+from knowledge.index.points.layout import (
+    CENTRE,
+    GROUPS,
+    KEEPS_NAME,
+    KEYWORDS,
+    LABELS,
+    NAME,
+    NAMES,
+    SUMMARY,
+    TAGS,
+    VERSION,
+    VOCABULARY,
+    Point,
+    calibration_identity,
+    chunk_identity,
+    document_identity,
+    draw_lot,
+    make_tag,
+    make_word_term,
+)
+from knowledge.index.queries import SparseText, Terms
+from knowledge.index.terms import surface_words, terms
+
+# Crumbs far from the page are the same on most pages.
+_NEAREST_CRUMBS = 3
+
+
+class PointEncoder:
+    """Encodes documents as points."""
+
+    def __init__(self) -> None:
+        self._chunk = Bm25(CHUNK_LENGTH)
+        self._summary = Bm25(SUMMARY_LENGTH)
+        self._numbers = TermNumbers()
+
+    def points_of(
+        self, document: Document, vectors: Sequence[Sequence[float]], version: str, root: str
+    ) -> tuple[list[Point], Point]:
+        """Return the points of a document's chunks, and its own."""
+        chunks = [
+            self._chunk_point(document, chunk, vector, version, place)
+            for chunk, vector, place in zip(
+                document.chunks, vectors, _find_sections(document.chunks), strict=True
+            )
+        ]
+        found = [chunk.sparse[KEYWORDS].terms for chunk in chunks]
+        known = np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.uint32)
+        return chunks, self._document_point(document, vectors, version, root, known)
+
+    def _chunk_point(
+        self,
+        document: Document,
+        chunk: Chunk,
+        vector: Sequence[float],
+        version: str,
+        place: dict[str, int],
+    ) -> Point:
+        names = list_names(document, chunk, self._numbers)
+        payload = {**_chunk_payload(document, chunk, version), **place, NAMES: names}
+        sparse = {KEYWORDS: self._encode_keywords(document, chunk), NAMES: encode_names(names)}
+        return Point(
+            chunk_identity(document.id, version, chunk.ordinal), payload, vector, sparse=sparse
+        )
+
+    def _encode_keywords(self, document: Document, chunk: Chunk) -> SparseText:
+        """Return the terms of a chunk; the first one of a page has its stated metadata too.
+
+        The metadata is encoded separately, so that it does not make the text longer and thereby
+        weaker.
+        """
+        text = self._chunk.encode(_text_to_search(document, chunk), document.language)
+        stated = _join_stated(document)
+        if chunk.ordinal > 0 or not stated:
+            return text
+        return merge(text, self._summary.encode(stated, document.language))
+
+    def _document_point(
+        self,
+        document: Document,
+        vectors: Sequence[Sequence[float]],
+        version: str,
+        root: str,
+        known: Terms,
+    ) -> Point:
+        summary = " ".join((document.title, document.summary, *document.keypoints))
+        words = _list_words(document)
+        spelled = self._numbers.of_all(make_word_term(word) for word in words)
+        every = np.union1d(known, spelled)
+        sparse = {
+            SUMMARY: self._summary.encode(summary, document.language),
+            VOCABULARY: SparseText(every, np.ones(len(every), dtype=np.float32)),
+        }
+        added = np.unique(self._numbers.of_all(_list_added(document)))
+        if len(added):
+            sparse[LABELS] = SparseText(added, np.ones(len(added), dtype=np.float32))
+        payload = _document_payload(document, version, root, words)
+        if len(added):
+            payload[TAGS].append(make_tag("labelled", "yes"))
+        centre = np.asarray(vectors, dtype=np.float32).mean(axis=0).tolist() if vectors else None
+        return Point(document_identity(document.id), payload, centre, CENTRE, sparse)
+
+
+def calibration_point(calibrations: Calibrations) -> Point:
+    """Return the point that has the calibrations."""
+    languages = {language: asdict(found) for language, found in calibrations.items()}
+    return Point(calibration_identity(), {"kind": "calibrations", "languages": languages})
+
+
+def _join_stated(document: Document) -> str:
+    """Return the metadata that the source states: an author's words, not those of a rule."""
+    return " ".join((*document.stated_keywords, document.stated_text)).strip()
+
+
+def _list_added(document: Document) -> list[str]:
+    """Return the terms of the stated metadata's words that the page's own text does not have."""
+    text = " ".join((document.title, *(chunk.text for chunk in document.chunks)))
+    known = set(terms(text, document.language))
+    words = (terms(word, document.language) for word in _join_stated(document).split())
+    return [term for word in words if not known.issuperset(word) for term in word]
+
+
+def _find_sections(chunks: Sequence[Chunk]) -> Iterator[dict[str, int]]:
+    """Return for each chunk the first chunk with its heading, and the ends of its section.
+
+    A section is a run of chunks with the same heading.
+    """
+    leads: dict[tuple[str, ...], int] = {}
+    runs = [list(run) for _, run in groupby(chunks, key=lambda chunk: chunk.heading_path)]
+    for run in runs:
+        lead = leads.setdefault(run[0].heading_path, run[0].ordinal)
+        for _ in run:
+            yield {"lead": lead, "first": run[0].ordinal, "last": run[-1].ordinal}
+
+
+def _text_to_search(document: Document, chunk: Chunk) -> str:
+    place = (*document.crumbs[-_NEAREST_CRUMBS:], *chunk.heading_path)
+    return " ".join((*place, chunk.text))
+
+
+def _chunk_payload(document: Document, chunk: Chunk, version: str) -> dict[str, Any]:
+    return {
+        TAGS: _make_tags(kind="chunk", document=document.id, lot=draw_lot(chunk.chunk_id)),
+        "version": version,
+        "chunk_id": chunk.chunk_id,
+        "ordinal": chunk.ordinal,
+        "text": chunk.text,
+        "heading_path": list(chunk.heading_path),
+        "defined": list_defined(document, chunk),
+        "anchor": chunk.anchor,
+        **_place(document),
+    }
+
+
+def _list_words(document: Document) -> list[str]:
+    """Return the words of a document as they are spelled, in lower case."""
+    words = {word for chunk in document.chunks for word in surface_words(chunk.text)}
+    words.update(
+        surface_words(" ".join((document.title, *document.keywords, document.stated_text)))
+    )
+    return sorted(words)
+
+
+def _document_payload(
+    document: Document, version: str, root: str, words: Sequence[str]
+) -> dict[str, Any]:
+    title = document.title.casefold()
+    tags = _make_tags(
+        kind="document",
+        document=document.id,
+        root=root,
+        page=document.page,
+        title_key=title,
+        lot=draw_lot(document.id),
+    )
+    if document.stated_version:
+        tags.append(make_tag("versioned", "yes"))
+    return {
+        TAGS: tags,
+        "version": version,
+        "root": root,
+        "hash": document.content_hash,
+        "chunks": len(document.chunks),
+        "description": document.description,
+        "summary": document.summary,
+        "keypoints": list(document.keypoints),
+        "keywords": list(document.keywords),
+        "letters": "".join(sorted({letter for word in words for letter in word if letter > "~"})),
+        "title_key": title,
+        "kind_of_page": document.kind,
+        NAME: document.location_name,
+        **({KEEPS_NAME: True} if document.keeps_name else {}),
+        **_place(document),
+    }
+
+
+def _make_tags(**values: str | int) -> list[str]:
+    return [make_tag(name, value) for name, value in values.items()]
+
+
+def _place(document: Document) -> dict[str, Any]:
+    return {
+        "document": document.id,
+        "page": document.page,
+        "title": document.title,
+        "crumbs": list(document.crumbs),
+        "url": document.url,
+        "source": document.source,
+        "language": document.language,
+        **({GROUPS: list(document.groups)} if document.groups else {}),
+        **({VERSION: document.stated_version} if document.stated_version else {}),
+    }

@@ -1,0 +1,61 @@
+"""The query of a vector: what a search asks the engine, and what it gets."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float32]
+Terms = npt.NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True)
+class SparseText:
+    """A text in the form of BM25: hashed terms and their saturated frequencies, without IDF."""
+
+    terms: Terms
+    weights: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class VectorQuery:
+    """Asks for the points whose vector `using` is nearest to `vector`, best first.
+
+    `points` restricts it to the points with these ids, whose scores are exact. `fields` are the
+    fields of the payload to return; with `returns_text` the sparse vector is returned too.
+    """
+
+    using: str
+    vector: Floats | SparseText
+    limit: int
+    points: Collection[str] | None = None
+    fields: Sequence[str] = ()
+    returns_text: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """The points that a query found, best first; `payloads` and `texts` are empty if not asked."""
+
+    ids: Sequence[str]
+    scores: Floats
+    payloads: Sequence[Mapping[str, Any]] = ()
+    texts: Sequence[SparseText] = ()
+
+    def by_id(self) -> dict[str, float]:
+        """Return the scores by the ids of the points."""
+        return dict(zip(self.ids, self.scores.tolist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPoint:
+    """A point with the requested fields of its payload and the requested vectors, by name."""
+
+    payload: Mapping[str, Any]
+    vectors: Mapping[str, Floats]
+    texts: Mapping[str, SparseText]
+
+
+NOTHING_FOUND = QueryResult((), np.zeros(0, dtype=np.float32))
