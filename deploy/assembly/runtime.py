@@ -45,7 +45,6 @@ INGESTION = Role.INGESTION.value
 ROLES = tuple(role.value for role in Role if role is not Role.INGESTION)
 KNOWING = frozenset({INGESTION, *(spec.role.value for spec in AGENTS if spec.needs_index)})
 """Roles that need the index."""
-DAY_SECONDS = 86_400
 HOUR_SECONDS = 3600
 REWRITE_SECONDS = 20.0
 """How long a command that ends waits while its own server rewrites the append-only file."""
@@ -309,11 +308,9 @@ def run_maintenance(runtime: Runtime) -> AbstractAsyncContextManager[None]:
 
 
 def _renewal(runtime: Runtime) -> LeaseRenewal:
-    kind = LeaseRenewal if runtime.endpoint.played is None else InLoopRenewal
-    return kind(
-        lambda: _broker(runtime.settings, runtime.endpoint),
-        lease_seconds=runtime.settings.lease_seconds,
-    )
+    settings, endpoint = runtime.settings, runtime.endpoint
+    kind = LeaseRenewal if endpoint.played is None else InLoopRenewal
+    return kind(lambda: _broker(settings, endpoint), lease_seconds=settings.lease_seconds)
 
 
 def _meter() -> "PrometheusMeter":
@@ -391,7 +388,7 @@ def _broker(settings: Settings, endpoint: Endpoint) -> RedisBroker:
             lanes=(INGESTION,),
         ),
         make_notice=make_poison_notice,
-        dead_letter_ttl_seconds=settings.dead_letter_ttl_days * DAY_SECONDS,
+        dead_letter_ttl_seconds=settings.dead_letter_ttl_days * 24 * HOUR_SECONDS,
         dead_letter_ttls={
             (one.tenant, one.assistant): settings.dead_letter_seconds_of(one.tenant, one.assistant)
             for one in settings.of_assistants()

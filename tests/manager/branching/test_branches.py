@@ -10,6 +10,7 @@ from manager.branching.branches import find_visible, select_branches
 from manager.flow import BranchItem, Join
 from manager.machine import Limits
 from manager.manager import Manager
+from memory.port import Overflow
 from tests.support.branching_flow import BRANCHING_FLOW, CALL, make_flow
 from tests.support.worker_harness import FixedTexts
 
@@ -84,8 +85,8 @@ class EmptyMemory:
     def writes(self, *_: object) -> tuple[()]:
         return ()
 
-    async def overflowing(self, *_: object, **__: object) -> tuple[()]:
-        return ()
+    async def overflowing(self, *_: object, **__: object) -> Overflow:
+        return Overflow((), ())
 
 
 class Steps:
