@@ -143,6 +143,7 @@ class SearchAgent(Agent[Reads, Writes]):
             exclude=_already_used(reads) if reads.attempt else (),
             context_tokens=self._count_room(kept),
             groups=reads.groups,
+            reranked=True,
         )
 
     def _count_room(self, kept: "_GivenContext") -> int:

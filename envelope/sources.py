@@ -46,7 +46,9 @@ class SearchStats(BaseModel, frozen=True, extra="forbid"):
     average_score: float
     answerability: float = Field(ge=0, le=1)
     milliseconds: float = Field(ge=0)
-    fallbacks: tuple[str, ...] = Field(default=(), description="levels that failed, `calibration`")
+    fallbacks: tuple[str, ...] = Field(
+        default=(), description="levels that failed, `calibration`, `reranking`"
+    )
     from_cache: bool = Field(default=False, description="whether an equal search found it before")
 
 

@@ -41,7 +41,8 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 _FOLDER = Path(__file__).parent / "models" / "all-MiniLM-L6-v2-int8"
 _DIMENSIONS = 384
-_SUFFIX = "@fastembed"
+FASTEMBED_SUFFIX = "@fastembed"
+"""What a model of fastembed is named by: `MODEL@fastembed`."""
 
 
 class Embedder(Protocol):
@@ -121,7 +122,7 @@ def local_embedder(
     `forms` replaces the forms of the table. Raises `EmbeddingFailed` when `dimensions` is not the
     length of the model's vectors.
     """
-    model = name.removesuffix(_SUFFIX)
+    model = name.removesuffix(FASTEMBED_SUFFIX)
     is_shipped = model.removeprefix("sentence-transformers/") == DEFAULT
     known = _DIMENSIONS if is_shipped else _dimensions_of(model)
     if dimensions not in (None, known):

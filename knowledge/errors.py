@@ -6,7 +6,8 @@ KnowledgeError                  the root
 |-- IndexMismatch               the index was written with another embedding model or format
 |-- MoveRefused                 documents cannot be moved like this; the index is unchanged
 |-- ConnectorError              a source of documents cannot be opened: its documents stay
-`-- EmbeddingFailed             texts could not be embedded: search by keywords
+|-- EmbeddingFailed             texts could not be embedded: search by keywords
+`-- RerankingFailed             passages could not be scored: their order stays
 """
 
 
@@ -32,6 +33,10 @@ class EmbeddingFailed(KnowledgeError):  # noqa: N818 - as above
 
 class MoveRefused(KnowledgeError):  # noqa: N818 - as above
     """Documents cannot be moved like this."""
+
+
+class RerankingFailed(KnowledgeError):  # noqa: N818 - as above
+    """A reranker gave no scores, or not in time."""
 
 
 class ConnectorError(KnowledgeError):

@@ -8,6 +8,8 @@ ANSWER_CHARACTERS = 500
 """How much of the last answer a search of a follow-up takes into account."""
 CALIBRATION = "calibration"
 """The fallback of a search whose embedding model nobody calibrated."""
+RERANKING = "reranking"
+"""The fallback of a search whose reranker failed: the order is that of the levels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +21,8 @@ class SearchRequest:
     earlier attempt used; `turns` counts the user's earlier turns. `context_tokens` is the size of
     the context that the findings have; 0: they have none. `groups` are those of the person who
     asks: only documents that they may read take part in the search.
-    `by_words` searches without a vector.
+    `by_words` searches without a vector. `reranked` has the best chunks ordered by the reranker, if
+    there is one: for a search from which a question is answered.
     """
 
     question: str
@@ -35,6 +38,7 @@ class SearchRequest:
     context_tokens: int = 0
     groups: tuple[str, ...] = ()
     by_words: bool = False
+    reranked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,7 @@ class Findings:
     `answerability`, `coverage` and `ambiguity` are calibrated probabilities, 0 to 1: that the
     documents contain an answer, that they cover the topic of the question, and that the question is
     ambiguous. `fallbacks` names levels that failed, the search ran without them;
-    and `CALIBRATION` when the likeness of texts could not be judged.
+    `CALIBRATION` when the likeness of texts could not be judged, and `RERANKING`.
     `documents` is the number of documents in the index, `languages` their languages; None and empty
     if they were not counted. `from_cache`: an equal search found them before.
     """
@@ -120,7 +124,7 @@ class Findings:
     @property
     def are_calibrated(self) -> bool:
         """Whether the likeness of texts was judged too: words alone are never certain."""
-        return not self.fallbacks
+        return not set(self.fallbacks) - {RERANKING}
 
 
 class Searcher(Protocol):

@@ -94,3 +94,13 @@ class VectorModel(Protocol):
     async def embed(
         self, texts: Sequence[str], *, are_questions: bool = False
     ) -> Sequence[Sequence[float]]: ...
+
+
+class ScoreModel(Protocol):
+    """Scores texts by how well they answer a question; the higher, the better."""
+
+    name: str
+
+    async def score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
+        """Return a score for each text, in their order, or raise an error of `llm.errors`."""
+        ...

@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from time import monotonic
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from llm.errors import MissingKey, UnknownProvider
 from llm.fallback.chain import PATIENCE_SECONDS, ChainLink, FallbackChain
 from llm.fallback.circuit_breaker import CircuitBreaker
 from llm.offline.model import OfflineModel
-from llm.port import Model, VectorModel
+from llm.port import Model, ScoreModel, VectorModel
 from llm.prices import PriceSource
 from llm.prompts import Prompts
 from llm.quotas import Limiter
@@ -26,6 +27,9 @@ from llm.vendors.embeddings import VendorEmbedder, choose_size
 from llm.vendors.model_names import ModelName, parse_models
 from llm.vendors.model_transport import EMBEDDING_RETRIES, RetryRules, Transport
 from llm.vendors.vendor_model import VendorModel
+
+if TYPE_CHECKING:
+    from llm.vendors.reranking import VendorReranker
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,7 @@ class Registry:
         self._local: dict[str, Model | None] = {"offline": OfflineModel(), "scripted": scripted}
         self._links: dict[ModelName, ChainLink] = {}
         self._embedders: dict[tuple[ModelName, int | None], VendorEmbedder] = {}
+        self._rerankers: dict[ModelName, VendorReranker] = {}
 
     def model(
         self, setting: str, stores: AnswerStores | None = None, *, last_resort: str = ""
@@ -94,6 +99,8 @@ class Registry:
                 self._links[name] = ChainLink(self._find_local(name))
                 continue
             vendor, access = self._find_access(name)
+            if not vendor.chats:
+                raise UnknownProvider(f"expected a model that answers, found the reranker '{name}'")
             wire = load_client(vendor).make_chat(name.model, vendor, access)
             transport = Transport(str(name), self._timeout_seconds, self._retries, self._limiter)
             model = VendorModel(
@@ -138,6 +145,31 @@ class Registry:
             )
         return self._embedders[key]
 
+    def reranker(self, setting: str, timeout_seconds: float) -> ScoreModel:
+        """Return the reranker of a setting such as `rerank-v3.5@cohere`.
+
+        A request is not repeated: a search waits for it. Raises `UnknownProvider` and `MissingKey`.
+        """
+        [name, *others] = parse_models(setting, self._vendors)
+        if others or name.is_local or self._vendors[name.provider].reranking is None:
+            known = sorted(one.name for one in self._vendors.values() if one.reranking is not None)
+            raise UnknownProvider(
+                f"expected one reranker, MODEL@ and one of {', '.join(known)}, found {setting!r}"
+            )
+        if name not in self._rerankers:
+            # Imports an HTTP client that only a reranker needs.
+            from llm.vendors.reranking import RerankClient, VendorReranker
+
+            vendor, access = self._find_access(name)
+            once = RetryRules(attempts=1)
+            self._rerankers[name] = VendorReranker(
+                transport=Transport(str(name), timeout_seconds, once, self._limiter),
+                wire=RerankClient(name.model, vendor, access),
+                prices=PriceSource(vendor.price_name, access.base_url),
+                breaker=CircuitBreaker(str(name), clock=self._clock),
+            )
+        return self._rerankers[name]
+
     async def close(self) -> None:
         """Close the connections of every vendor."""
         for link in self._links.values():
@@ -145,6 +177,8 @@ class Registry:
                 await link.model.close()
         for embedder in self._embedders.values():
             await embedder.close()
+        for reranker in self._rerankers.values():
+            await reranker.close()
 
     def _find_local(self, name: ModelName) -> Model:
         model = self._local[name.model]

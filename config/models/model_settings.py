@@ -45,6 +45,17 @@ class ModelSettings(BaseModel):
         None,
         description="text before every passage that is embedded; unset: by the model's name",
     )
+    reranker: str = Field(
+        "",
+        description="orders the best passages of a search: `MODEL@cohere`, `@jina`, "
+        "`@voyage`, `@NAME` of `COMPATIBLE_SERVERS`, or `MODEL@fastembed` on this machine; "
+        "empty: none",
+    )
+    reranker_seconds: float = Field(
+        2.0,
+        gt=0,
+        description="after which a search goes on without the reranker, in its own order",
+    )
     model_limits: dict[str, ModelLimit] = Field(
         {}, description="requests and tokens a minute per `model@provider` (JSON)"
     )

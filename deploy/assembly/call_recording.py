@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from broker.values import Fields, JournalEntry, Settlement
 from envelope.encoding import escape_surrogates
 from envelope.envelope import Envelope
-from knowledge.port import CALIBRATION
+from knowledge.port import CALIBRATION, RERANKING
 from llm.call_log import record_calls
 from llm.call_scope import call_scope, current_scope
 from llm.port import ModelCall
@@ -18,6 +18,8 @@ from worker.agent_handler import Calls
 
 if TYPE_CHECKING:
     from worker.monitoring.metrics import PrometheusMeter
+
+_NAMES = {CALIBRATION: "calibration_missing", RERANKING: "reranking_failed"}
 
 
 class HopCalls:
@@ -111,7 +113,7 @@ def fallbacks_of(writes: Fields) -> list[str]:
 
 
 def _name_missing(fallback: str) -> str:
-    return "calibration_missing" if fallback == CALIBRATION else f"{fallback}_level_missing"
+    return _NAMES.get(fallback, f"{fallback}_level_missing")
 
 
 def encode_model_call(call: ModelCall) -> JournalEntry:

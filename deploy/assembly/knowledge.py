@@ -12,11 +12,12 @@ import structlog
 from config.settings import Settings
 from deploy.assembly.calibration import log_uncalibrated
 from deploy.assembly.data_folder import protect_data_folder
-from knowledge.embedding import Embedder, LocalEmbedder, local_embedder
+from knowledge.embedding import FASTEMBED_SUFFIX, Embedder, LocalEmbedder, local_embedder
 from knowledge.embedding_forms import TextForms, find_forms
-from knowledge.errors import EmbeddingFailed
+from knowledge.errors import EmbeddingFailed, RerankingFailed
 from knowledge.index.port import Index
 from knowledge.search.question_vectors import QuestionVectors
+from knowledge.search.reranking.reranker import Reranker
 from knowledge.search.searcher import LevelSearcher
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Knowledge:
     index: Index
     embedder: Embedder
     searcher: LevelSearcher
+    reranker: Reranker | None = None
     others: Mapping[tuple[str, str], "Knowledge"] = field(default_factory=dict)
     """The indexes of the further assistants, by tenant and assistant."""
 
@@ -44,11 +46,12 @@ class Knowledge:
         return (await self.index.info()).documents > 0
 
     def share_vectors(self, settings: Settings, client: "Redis") -> None:
-        """Let other processes use the vectors of questions that a vendor has embedded here."""
-        if isinstance(self.embedder, QuestionVectors):
-            from deploy.assembly.models import share_vectors
+        """Let other processes use the vectors and scores that a vendor has returned here."""
+        from deploy.assembly.models import ServerReranker, share_vectors
 
-            share_vectors(self.embedder, settings, client)
+        for vendor in (self.embedder, self.reranker):
+            if isinstance(vendor, QuestionVectors | ServerReranker):
+                share_vectors(vendor, settings, client)
 
     @asynccontextmanager
     async def warming(self) -> AsyncIterator[None]:
@@ -58,13 +61,19 @@ class Knowledge:
             yield
 
     async def _warm(self) -> None:
-        if not isinstance(self.embedder, LocalEmbedder):
-            return  # to warm a vendor's embedder would cost a call
+        # To warm a model of a vendor would cost a call.
         try:
-            await self.searcher.warm()
+            if isinstance(self.embedder, LocalEmbedder):
+                await self.searcher.warm()
         except EmbeddingFailed as error:
             # Each search records it too, in its question's journal, and continues by keywords.
             log.warning("embedding_model_not_loaded", error=str(error))
+        try:
+            if self.reranker is not None:
+                await self.reranker.warm()
+        except RerankingFailed as error:
+            # As above; a search continues in its own order.
+            log.warning("reranker_not_loaded", error=str(error))
 
 
 def load_libraries(settings: Settings) -> None:
@@ -82,22 +91,26 @@ async def open_knowledge(settings: Settings, *, alone: bool = False) -> AsyncIte
 
     Raises `IndexOwned` when another process owns one.
     """
-    embedder = make_embedder(settings)
+    embedder, reranker = make_embedder(settings), make_reranker(settings)
     async with AsyncExitStack() as stack:
+        if reranker is not None:
+            stack.push_async_callback(reranker.close)
         first, *further = settings.of_assistants()
         others = {
-            (one.tenant, one.assistant): await _open_one(one, embedder, stack)
+            (one.tenant, one.assistant): await _open_one(one, embedder, reranker, stack)
             for one in (() if alone else further)
         }
-        known = await _open_one(first, embedder, stack)
+        known = await _open_one(first, embedder, reranker, stack)
         yield replace(known, others=others)
 
 
-async def _open_one(settings: Settings, embedder: Embedder, stack: AsyncExitStack) -> Knowledge:
+async def _open_one(
+    settings: Settings, embedder: Embedder, reranker: Reranker | None, stack: AsyncExitStack
+) -> Knowledge:
     index = await open_index(settings, embedder)
     stack.push_async_callback(index.close)
     await log_uncalibrated(index)
-    return Knowledge(index, embedder, make_searcher(settings, index, embedder))
+    return Knowledge(index, embedder, make_searcher(settings, index, embedder, reranker), reranker)
 
 
 def make_embedder(settings: Settings) -> Embedder:
@@ -113,6 +126,24 @@ def make_embedder(settings: Settings) -> Embedder:
     )
 
 
+def make_reranker(settings: Settings) -> Reranker | None:
+    """Return the reranker of the settings, or None; raises `UnknownProvider` and `MissingKey`.
+
+    Its libraries are imported here and when it is first used: most settings have no reranker.
+    """
+    if not settings.reranker:
+        return None
+    if settings.reranker.endswith(FASTEMBED_SUFFIX):
+        from knowledge.search.reranking.cross_encoder import make_cross_encoder
+
+        return make_cross_encoder(settings.reranker, settings.reranker_seconds)
+    from deploy.assembly.models import ServerReranker, make_registry
+
+    registry = make_registry(settings)
+    model = registry.reranker(settings.reranker, settings.reranker_seconds)
+    return ServerReranker(model, registry.close)
+
+
 def choose_forms(settings: Settings) -> TextForms:
     """Return the forms of questions and documents: of the settings, or by the model's name."""
     known = find_forms(settings.embedding_model.rpartition("@")[0] or settings.embedding_model)
@@ -123,9 +154,12 @@ def choose_forms(settings: Settings) -> TextForms:
     )
 
 
-def make_searcher(settings: Settings, index: Index, embedder: Embedder) -> LevelSearcher:
+def make_searcher(
+    settings: Settings, index: Index, embedder: Embedder, reranker: Reranker | None = None
+) -> LevelSearcher:
     """Return the search over an index."""
-    return LevelSearcher(index, embedder, threshold=settings.search_confidence_threshold)
+    threshold = settings.search_confidence_threshold
+    return LevelSearcher(index, embedder, threshold=threshold, reranker=reranker)
 
 
 async def open_index(settings: Settings, embedder: Embedder) -> Index:

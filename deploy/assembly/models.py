@@ -1,19 +1,22 @@
 """Creates the models and embedders that the settings name, with their stores and limits."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+import hashlib
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
 
 from broker.keys import record_of
 from config.settings import Settings
 from deploy.assembly.assistant_prompts import load_overriding_prompts
 from knowledge.embedding_forms import TextForms
-from knowledge.errors import EmbeddingFailed
-from knowledge.search.question_vectors import QuestionVectors
+from knowledge.errors import EmbeddingFailed, RerankingFailed
+from knowledge.search.question_vectors import VectorStore
 from llm.call_scope import current_scope
 from llm.errors import ModelError
 from llm.offline.model import RULES
-from llm.port import Model, VectorModel
+from llm.port import Model, ScoreModel, VectorModel
 from llm.prompts import Prompts
 from llm.registry import AnswerStores, Registry, providers_of
 from llm.stored_calls.stored_model import CallKey, CallStore, SharedCache
@@ -25,7 +28,13 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 EMBEDDING = "embedding"
-"""The place of vectors among the paid calls of a question."""
+"""The place of vectors, and of the scores of a reranker, among the paid calls of a question."""
+
+
+class SharesVectors(Protocol):
+    """Keeps what a vendor has returned for a question in a store that processes share."""
+
+    def share_through(self, store: VectorStore) -> None: ...
 
 
 def make_registry(
@@ -107,11 +116,11 @@ def _name_embedding(key: str) -> CallKey | None:
     return None if scope is None else CallKey(scope.question, EMBEDDING, 0, key)
 
 
-def share_vectors(embedder: QuestionVectors, settings: Settings, client: "Redis") -> None:
-    """Let the processes that work on a question share the vectors that a vendor made for it."""
+def share_vectors(vendor: SharesVectors, settings: Settings, client: "Redis") -> None:
+    """Let the processes that work on a question share what a vendor has returned for it."""
     shards = settings.shards
     calls = RedisCallStore(client, shards=shards, record_of=record_of(shards))
-    embedder.share_through(RunningVectors(calls))
+    vendor.share_through(RunningVectors(calls))
 
 
 class VendorEmbedding:
@@ -142,3 +151,46 @@ class VendorEmbedding:
             return await self._embedder.embed(texts, are_questions=are_questions)
         except ModelError as error:
             raise EmbeddingFailed(str(error)) from error
+
+
+class ServerReranker:
+    """A server's reranker behind the knowledge port: its errors become `RerankingFailed`.
+
+    With a store, a redelivered envelope takes the scores from there and pays nothing.
+    """
+
+    def __init__(self, model: ScoreModel, close: Callable[[], Awaitable[None]]) -> None:
+        self.name = model.name
+        self._close = close
+        self._model = model
+        self._store: VectorStore | None = None
+
+    def share_through(self, store: VectorStore) -> None:
+        """Keep the scores of the running question in this store."""
+        self._store = store
+
+    async def warm(self) -> None:
+        """Do nothing: there is nothing to load here."""
+
+    async def score(self, question: str, passages: Sequence[str]) -> Sequence[float]:
+        """Return a score for each passage; raises also what the store raises."""
+        key = self._hash(question, passages)
+        kept = None if self._store is None else await self._store.get(key)
+        if kept is not None:
+            found: list[float] = np.frombuffer(kept, dtype=np.float64).tolist()
+            return found
+        try:
+            scores = await self._model.score(question, passages)
+        except ModelError as error:
+            raise RerankingFailed(str(error)) from error
+        if self._store is not None:
+            await self._store.put(key, np.asarray(scores, dtype=np.float64).tobytes())
+        return scores
+
+    async def close(self) -> None:
+        """Close the connections to the server."""
+        await self._close()
+
+    def _hash(self, question: str, passages: Sequence[str]) -> str:
+        named = repr((self.name, question, tuple(passages))).encode("utf-8", "replace")
+        return hashlib.blake2b(named, digest_size=32).hexdigest()

@@ -1,7 +1,8 @@
 """Measures the results of a search: the suite `retrieval`.
 
 The corpus is ingested into a temporary index as the command does it, and the questions are asked of
-the searcher that answers users: with all levels, and with each level alone.
+the searcher that answers users: with all levels, with each level alone, and with the reranker of
+the settings, if there is one.
 """
 
 import tempfile
@@ -10,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from config.settings import load_settings
+from deploy.assembly.knowledge import make_reranker
 from deploy.evaluation.questions import GoldQuestion, corpus_of, questions_of
 from deploy.evaluation.ranking import Ranking, compute_scores
 from knowledge.embedding import Embedder, local_embedder
@@ -20,8 +23,9 @@ from knowledge.ingestion import ingest
 from knowledge.ingestion_report import IngestionResult, PlainReport
 from knowledge.isolation.limits import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
-from knowledge.port import Findings, Searcher
+from knowledge.port import RERANKING, Findings, Searcher, SearchRequest
 from knowledge.rule_descriptions import RuleDescriber
+from knowledge.search.reranking.reranker import Reranker
 from knowledge.search.searcher import LevelSearcher
 from knowledge.search.weights import Weights
 
@@ -31,11 +35,14 @@ LIMIT = 50
 Figures = dict[str, object]
 
 
-async def evaluate(data: Path, *, embedder: Embedder | None = None) -> Figures:
+async def evaluate(
+    data: Path, *, embedder: Embedder | None = None, reranker: Reranker | None = None
+) -> Figures:
     """Return the figures of a folder; raises `UnknownFormatError` when it holds something else."""
     corpus = corpus_of(data)
     questions = questions_of(data, limit=LIMIT)
     model = _Remembering(local_embedder() if embedder is None else embedder)
+    reranks = make_reranker(load_settings()) if reranker is None else reranker
     with tempfile.TemporaryDirectory(prefix="refdesk-evaluate-") as folder:
         identity = Identity("evaluate", "retrieval", model.name, model.dimensions)
         index = await open_embedded(Path(folder), identity)
@@ -46,8 +53,11 @@ async def evaluate(data: Path, *, embedder: Embedder | None = None) -> Figures:
                 "data": data.name,
                 **await _counts(index, questions, result),
                 **await _measure(index, model, questions),
+                **(await _measure_reranked(index, model, questions, reranks) if reranks else {}),
             }
         finally:
+            if reranks is not None:
+                await reranks.close()
             await index.close()
 
 
@@ -127,6 +137,36 @@ async def _measure(index: Index, model: _Remembering, questions: Sequence[GoldQu
         "languages": _by(questions, rankings, lambda asked: asked.language),
         "kinds": _by(questions, rankings, lambda asked: asked.kind),
     }
+
+
+async def _measure_reranked(
+    index: Index, model: _Remembering, questions: Sequence[GoldQuestion], reranker: Reranker
+) -> Figures:
+    """Return the scores with a reranker, and how many searches it left as they were."""
+    await reranker.warm()
+    asked = [replace(one, request=replace(one.request, reranked=True)) for one in questions]
+    searcher = _Counting(LevelSearcher(index, model, reranker=reranker))
+    rankings, milliseconds = await _rank(searcher, asked)
+    return {
+        "reranked": {
+            **compute_scores(rankings),
+            "failed": searcher.failed,
+            "milliseconds": _spread(milliseconds),
+        }
+    }
+
+
+class _Counting:
+    """A searcher that counts the failures of its reranker."""
+
+    def __init__(self, searcher: Searcher) -> None:
+        self.failed = 0
+        self._searcher = searcher
+
+    async def search(self, request: SearchRequest) -> Findings:
+        findings = await self._searcher.search(request)
+        self.failed += RERANKING in findings.fallbacks
+        return findings
 
 
 def levels_alone() -> dict[str, Weights]:

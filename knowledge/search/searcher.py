@@ -45,6 +45,8 @@ from knowledge.search.fusion import RankedChunk, RankedPage
 from knowledge.search.kept_points import KeptPoints
 from knowledge.search.levels import Scores
 from knowledge.search.query import Query, Wordings, combine_vectors, make_query, wordings
+from knowledge.search.reranking.reordering import rerank
+from knowledge.search.reranking.reranker import Reranker
 from knowledge.search.spelling import apply_corrections, find_corrections, list_doubtful
 from knowledge.search.stated import find_stated
 from knowledge.search.statistics.corpus import Corpora, CorpusView
@@ -78,7 +80,8 @@ class LevelSearcher:
 
     `threshold` is the answerability below which a search is poor; halfway from there to 1 it is
     excellent. `assess` turns the features of a search into probabilities; by default, as far as the
-    embedding model is calibrated for the language.
+    embedding model is calibrated for the language. `reranker` orders the best chunks, unless
+    the search is poor.
     """
 
     def __init__(
@@ -89,6 +92,7 @@ class LevelSearcher:
         threshold: float = 0.3,
         assess: Assess | None = None,
         weights: Weights | None = None,
+        reranker: Reranker | None = None,
     ) -> None:
         self._embedder = embedder
         self._threshold = threshold
@@ -96,6 +100,7 @@ class LevelSearcher:
         self._calibrations: Calibrations = {}
         self._calibrated_revision: str | None = None
         self._weights = Weights() if weights is None else weights
+        self._reranker = reranker
         self._index = index
         self._corpora = Corpora(index)
         self._kept = KeptPoints()
@@ -127,6 +132,12 @@ class LevelSearcher:
         found = await self._look_up_once(view, request, is_last=is_last)
         if found is None:
             return None
+        assess = await self._choose_assess(view, request)
+        assessment = assess(found.features)
+        quality = self._quality(assessment)
+        reranking: tuple[str, ...] = ()
+        if self._reranker is not None and request.reranked and quality != "poor":
+            found, reranking = await _rerank(view, found, request, self._reranker)
         best = fusion.hits(found.pages, request.limit) if found.pages else []
         numbers = [hit.chunk for hit in best]
         numbers += [page.chunks[0].chunk for page in found.pages[:_PLACES]]
@@ -134,21 +145,19 @@ class LevelSearcher:
         passages = await view.index.passages(points)
         if not is_last and any(point not in passages for point in points):
             return None
-        assess = await self._choose_assess(view, request)
-        assessment = assess(found.features)
         is_by_words = request.by_words or assess is assess_by_words
         missing = (CALIBRATION,) if is_by_words else ()
         hits = tuple(_hits(found, best, passages))
         return Findings(
             hits=hits,
             context=await self._compose(view, found, hits, request),
-            quality=self._quality(assessment),
+            quality=quality,
             answerability=assessment.answerability,
             coverage=assessment.coverage,
             ambiguity=assessment.ambiguity,
             places=tuple(_places(found, passages)),
             corrected=found.correction,
-            fallbacks=(levels.SEMANTIC,) if found.failed else missing,
+            fallbacks=(*((levels.SEMANTIC,) if found.failed else missing), *reranking),
             documents=view.counts.documents,
             languages=view.counts.languages,
             features=found.features,
@@ -185,7 +194,7 @@ class LevelSearcher:
 
     def _hash(self, revision: str, request: SearchRequest) -> bytes:
         """Return the key of a look-up, from which the question cannot be read."""
-        asked = replace(request, limit=0, attempt=0, context_tokens=0)
+        asked = replace(request, limit=0, attempt=0, context_tokens=0, reranked=False)
         text = repr((revision, asked)).encode("utf-8", "surrogatepass")
         return hashlib.blake2b(text, key=self._secret, digest_size=32).digest()
 
@@ -301,6 +310,16 @@ class LevelSearcher:
             return "poor"
         excellent = (1 + self._threshold) / 2
         return "excellent" if assessment.answerability >= excellent else "good"
+
+
+async def _rerank(
+    view: CorpusView, found: _Found, request: SearchRequest, reranker: Reranker
+) -> tuple[_Found, tuple[str, ...]]:
+    """Return a look-up in the order of the reranker, and the fallbacks."""
+    question = request.question if found.correction is None else found.correction
+    points = found.candidates.points
+    ordered = await rerank(found.pages, points, question, reranker, view.index.passages)
+    return replace(found, pages=ordered.pages), ordered.fallbacks
 
 
 def _list_places(candidates: Candidates, chunks: Sequence[int]) -> list[tuple[str, str]]:

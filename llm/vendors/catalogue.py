@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, cast
 
 from llm.vendors.capabilities import Capabilities
+from llm.vendors.rerank_forms import RerankForm
 
 if TYPE_CHECKING:
     from llm.vendors.wire import ChatClient, EmbeddingClient
@@ -36,6 +37,8 @@ class Vendor:
     address. `price_name` is the vendor's name in the price list, or empty if it is not listed: then
     the cost is unknown. `shortenable_embeddings` are the embedding models that return fewer numbers
     on request. `key_headers` and `models_path` are those of the request that checks a key.
+    `reranking` is the form of its requests for reranking, or None if it does not rerank; `chats` is
+    false for a vendor that only reranks.
     """
 
     name: str
@@ -51,6 +54,8 @@ class Vendor:
     )
     models_path: str = "/models"
     is_configured: bool = False
+    reranking: RerankForm | None = None
+    chats: bool = True
 
     @property
     def key_variable(self) -> str:
@@ -106,6 +111,25 @@ VENDORS = (
         bare_names=re.compile(r"[A-Za-z0-9._-]{1,100}/"),
         capabilities=Capabilities(structure="object"),
     ),
+    Vendor(
+        name="cohere",
+        base_url="https://api.cohere.com/v2",
+        price_name="cohere",
+        reranking=RerankForm(),
+        chats=False,
+    ),
+    Vendor(
+        name="jina",
+        base_url="https://api.jina.ai/v1",
+        reranking=RerankForm(further={"return_documents": False}),
+        chats=False,
+    ),
+    Vendor(
+        name="voyage",
+        base_url="https://api.voyageai.com/v1",
+        reranking=RerankForm(),
+        chats=False,
+    ),
 )
 """Every vendor that is known by name. The first whose `bare_names` match is taken."""
 
@@ -132,7 +156,9 @@ def load_client(vendor: Vendor) -> VendorClient:
 def vendors_by_name(further: Iterable[str] = ()) -> Mapping[str, Vendor]:
     """Return the vendors of the table, and a compatible server for each of the further names."""
     known = {vendor.name: vendor for vendor in VENDORS}
-    compatible = {name: Vendor(name=name, is_configured=True) for name in further}
+    compatible = {
+        name: Vendor(name=name, is_configured=True, reranking=RerankForm()) for name in further
+    }
     return compatible | known
 
 

@@ -7,6 +7,7 @@ from config.settings import Settings, load_settings
 from deploy.assembly.models import make_registry
 from deploy.logging_setup import secrets_of
 from llm.errors import MissingKey
+from llm.port import Model, ScoreModel
 from llm.vendors.catalogue import VENDORS, Vendor
 
 LOCAL = "http://127.0.0.1:9/v1"
@@ -16,14 +17,19 @@ def settings(**changes: object) -> Settings:
     return load_settings(_env_file=None, **changes)
 
 
+def make_model(chosen: Settings, vendor: Vendor) -> Model | ScoreModel:
+    registry = make_registry(chosen)
+    name = f"some@{vendor.name}"
+    return registry.model(name) if vendor.chats else registry.reranker(name, 1.0)
+
+
 @pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.name)
 def test_a_vendor_of_the_table_is_reached_by_its_own_settings(vendor: Vendor) -> None:
     named = {vendor.key_variable.lower(): "sk-1", vendor.url_variable.lower(): LOCAL}
 
     chosen = settings(**named)
 
-    registry = make_registry(chosen)
-    assert registry.model(f"some@{vendor.name}").name == f"some@{vendor.name}"
+    assert make_model(chosen, vendor).name == f"some@{vendor.name}"
     assert chosen.vendor_access()[vendor.name].api_key == "sk-1"
     assert secrets_of(chosen) == {"sk-1"}
 
@@ -31,7 +37,7 @@ def test_a_vendor_of_the_table_is_reached_by_its_own_settings(vendor: Vendor) ->
 @pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.name)
 def test_a_vendor_without_a_key_is_reported_by_the_name_of_its_variable(vendor: Vendor) -> None:
     with pytest.raises(MissingKey, match=f"{vendor.name.upper()}_API_KEY"):
-        make_registry(settings()).model(f"some@{vendor.name}")
+        make_model(settings(), vendor)
 
 
 @pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.name)

@@ -10,7 +10,7 @@ import pytest
 from qdrant_client import AsyncQdrantClient
 
 from knowledge.document import Chunk, Document
-from knowledge.errors import EmbeddingFailed
+from knowledge.errors import EmbeddingFailed, RerankingFailed
 from knowledge.index.embedded import open_embedded
 from knowledge.index.port import Index
 from knowledge.index.qdrant import Identity
@@ -36,6 +36,29 @@ class WordEmbedder(UniformEmbedder):
         if self.fails:
             raise EmbeddingFailed("out of order")
         return [embed_text(text) for text in texts]
+
+
+class FakeReranker:
+    """Prefers passages with a word, and fails on request."""
+
+    name = "fake@test"
+
+    def __init__(self, preferred: str = "take") -> None:
+        self.preferred = preferred
+        self.fails = False
+        self.asked: list[tuple[str, list[str]]] = []
+
+    async def warm(self) -> None:
+        """Do nothing."""
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+    async def score(self, question: str, passages: Sequence[str]) -> Sequence[float]:
+        self.asked.append((question, list(passages)))
+        if self.fails:
+            raise RerankingFailed("out of order")
+        return [float(self.preferred in passage) for passage in passages]
 
 
 def embed_text(text: str) -> list[float]:

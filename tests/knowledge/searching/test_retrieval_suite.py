@@ -7,7 +7,7 @@ import pytest
 from deploy.evaluation.questions import UnknownFormatError
 from deploy.evaluation.ranking import Ranking, compute_scores
 from deploy.evaluation.retrieval import evaluate
-from tests.knowledge.searching.conftest import WordEmbedder
+from tests.knowledge.searching.conftest import FakeReranker, WordEmbedder
 
 PAGES = (
     {"page_id": "routes", "title": "Routes", "markdown": "# Routes\n\nA route carries messages."},
@@ -48,6 +48,24 @@ async def test_pages_and_queries_give_figures_per_level_language_and_kind(tmp_pa
     assert set(figures["languages"]) == {"de", "en"}
     assert isinstance(figures["kinds"], dict)
     assert set(figures["kinds"]) == {"question"}
+
+
+async def test_a_reranker_is_measured_beside_the_search_and_its_failures_are_counted(
+    tmp_path: Path,
+) -> None:
+    texts = ("A route and a password.", "A user of a route.", "Invoices.", "Terms.")
+    more = [{"page_id": text, "title": text, "markdown": text} for text in texts]
+    write(tmp_path / "pages.jsonl", [*PAGES, *more])
+    write(tmp_path / "queries.jsonl", QUERIES)
+    reranker = FakeReranker()
+    reranker.fails = True
+
+    figures = await evaluate(tmp_path, embedder=WordEmbedder(), reranker=reranker)
+
+    assert isinstance(figures["reranked"], dict)
+    assert isinstance(figures["fused"], dict)
+    assert figures["reranked"]["mrr"] == figures["fused"]["mrr"]
+    assert figures["reranked"]["failed"] == len(reranker.asked) > 0
 
 
 async def test_the_same_folder_gives_the_same_figures(tmp_path: Path) -> None:

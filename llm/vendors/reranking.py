@@ -1,0 +1,189 @@
+"""Scores texts against a question with a vendor's reranker over HTTP.
+
+Cohere, Jina, Voyage, vLLM and Infinity share one form of requests; Text Embeddings Inference has
+another, which a server under a name of the operator's choice is found to want. The replies differ
+little: a list of indexes with scores, under one of two names or none.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from httpx2 import AsyncClient, HTTPError, Response
+from pydantic import AliasChoices, BaseModel, Field, FiniteFloat, TypeAdapter, ValidationError
+
+from llm.errors import ModelError, ModelUnavailable, RejectedRequest, UnreadableOutput
+from llm.fallback.circuit_breaker import CircuitBreaker
+from llm.metering import UsageMeter
+from llm.port import Usage
+from llm.prices import PriceSource
+from llm.real_request_guard import check_allowed
+from llm.vendors.catalogue import Vendor, VendorAccess
+from llm.vendors.http_status import error_of, retry_after_seconds
+from llm.vendors.model_transport import Transport
+from llm.vendors.rerank_forms import RerankForm, choose_other_form
+from llm.vendors.vendor_model import CHARACTERS_PER_TOKEN
+
+TASK_NAME = "rerank"
+LARGEST_REPLY = 1 << 20
+"""Bytes; a reply has one index and one score for each text."""
+
+
+class _Scored(BaseModel):
+    index: int
+    score: FiniteFloat = Field(validation_alias=AliasChoices("relevance_score", "score"))
+
+
+class _Tokens(BaseModel):
+    """The usage as Jina and Voyage report it, or as Cohere does for its newer models."""
+
+    tokens: int = Field(validation_alias=AliasChoices("total_tokens", "input_tokens"), ge=0)
+
+
+class _Meta(BaseModel):
+    tokens: _Tokens | None = None
+
+
+class RerankReply(BaseModel):
+    """The reply of a server: a score for every index, and its usage if it reports one."""
+
+    scored: list[_Scored] = Field(validation_alias=AliasChoices("results", "data"))
+    usage: _Tokens | None = None
+    meta: _Meta | None = None
+
+    def read_usage(self) -> Usage | None:
+        """Return the usage; None where the server reports none, or counts searches instead."""
+        found = self.usage or (self.meta.tokens if self.meta is not None else None)
+        return None if found is None else Usage(found.tokens)
+
+
+_REPLY: TypeAdapter[RerankReply | list[_Scored]] = TypeAdapter(RerankReply | list[_Scored])
+
+
+class RerankClient:
+    """The reranker of one model at one server: one request, no repetition."""
+
+    def __init__(self, model: str, vendor: Vendor, access: VendorAccess) -> None:
+        base = vendor.base_url if access.base_url is None else access.base_url
+        check_allowed(base or "")
+        key = access.api_key or "none"
+        self._model = model
+        self._key_variable = vendor.key_variable
+        self._url = f"{(base or '').rstrip('/')}/rerank"
+        self._form = vendor.reranking or RerankForm()
+        headers = {name: value.format(key=key) for name, value in vendor.key_headers.items()}
+        self._client = AsyncClient(headers=headers)
+
+    async def rerank(self, question: str, texts: Sequence[str], seconds: float) -> RerankReply:
+        """Return the reply of the server; raises errors of `llm.errors`."""
+        try:
+            return await self._send(question, texts, seconds)
+        except RejectedRequest as error:
+            other = choose_other_form(self._form, str(error))
+            if other is None:
+                raise
+            self._form = other
+            return await self._send(question, texts, seconds)
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def _send(self, question: str, texts: Sequence[str], seconds: float) -> RerankReply:
+        body = self._form.make_body(self._model, question, texts)
+        try:
+            async with self._client.stream("POST", self._url, json=body, timeout=seconds) as reply:
+                content = await _read(reply, self._model)
+        except HTTPError as error:
+            reason = str(error) or type(error).__name__
+            raise ModelUnavailable(f"the connection to {self._model!r} failed: {reason}") from error
+        if not reply.is_success:
+            raise error_of(
+                self._model,
+                reply.status_code,
+                content.decode("utf-8", "replace"),
+                key_variable=self._key_variable,
+                retry_after_seconds=retry_after_seconds(reply.headers),
+            )
+        return _parse(content, self._model)
+
+
+class VendorReranker:
+    """One reranker of one vendor, behind the port; it is left alone for a while when it fails."""
+
+    def __init__(
+        self,
+        *,
+        transport: Transport,
+        wire: RerankClient,
+        prices: PriceSource,
+        breaker: CircuitBreaker,
+    ) -> None:
+        self.name = transport.name
+        self._transport = transport
+        self._wire = wire
+        self._prices = prices
+        self._breaker = breaker
+
+    async def score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
+        self._breaker.enter()
+        try:
+            scores = await self._score(question, texts)
+        except ModelError as error:
+            self._breaker.note_failure(error)
+            raise
+        except asyncio.CancelledError:
+            self._breaker.abandon()
+            raise
+        self._breaker.note_success()
+        return scores
+
+    async def close(self) -> None:
+        """Close the connections to the server."""
+        await self._wire.close()
+
+    async def _score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
+        meter = UsageMeter(TASK_NAME, self.name, self._prices)
+        characters = len(question) * len(texts) + sum(map(len, texts))
+        with meter.exchange() as entry:
+            try:
+                reply = await self._transport.call(
+                    characters // CHARACTERS_PER_TOKEN,
+                    lambda seconds: self._wire.rerank(question, texts, seconds),
+                )
+            except UnreadableOutput:
+                entry.record_usage(None)
+                raise
+            entry.record_usage(reply.read_usage())
+            return _order(reply, len(texts), self.name)
+
+
+async def _read(reply: Response, model: str) -> bytes:
+    content = b""
+    async for part in reply.aiter_bytes():
+        content += part
+        if len(content) > LARGEST_REPLY:
+            raise UnreadableOutput(
+                f"expected at most {LARGEST_REPLY} bytes from {model!r}, found more"
+            )
+    return content
+
+
+def _parse(content: bytes, model: str) -> RerankReply:
+    try:
+        reply = _REPLY.validate_json(content)
+    except ValidationError as error:
+        raise UnreadableOutput(
+            f"expected indexes and scores from {model!r}, found {error.error_count()} errors in "
+            f"its reply of {len(content)} bytes"
+        ) from error
+    return reply if isinstance(reply, RerankReply) else RerankReply.model_construct(scored=reply)
+
+
+def _order(reply: RerankReply, count: int, model: str) -> list[float]:
+    """Return the scores in the order of the texts; raises `UnreadableOutput`."""
+    scores = {one.index: one.score for one in reply.scored}
+    if len(reply.scored) != count or scores.keys() != set(range(count)):
+        raise UnreadableOutput(
+            f"expected one score for each of {count} texts from {model!r}, found "
+            f"{len(reply.scored)} for {len(scores.keys() & set(range(count)))} of them"
+        )
+    return [scores[index] for index in range(count)]

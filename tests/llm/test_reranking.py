@@ -1,0 +1,226 @@
+"""Rerankers over HTTP: the forms that servers have, and the ways in which they fail."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from llm.call_log import record_calls
+from llm.errors import (
+    MissingKey,
+    ModelError,
+    ModelTimeout,
+    ModelUnavailable,
+    RateLimited,
+    RejectedRequest,
+    UnknownProvider,
+    UnreadableOutput,
+)
+from llm.port import ScoreModel
+from llm.registry import Registry
+from llm.vendors.catalogue import VendorAccess
+from llm.vendors.reranking import LARGEST_REPLY
+from tests.support.model_server import ModelServer, Response
+
+QUESTION = "How long is the vacation?"
+TEXTS = ["Salaries.", "Thirty days of vacation.", "Sick leave."]
+SCORES = [0.125, 0.75, 0.5]
+SECONDS = 10.0
+SCORED = [{"index": 1, "score": 0.75}, {"index": 2, "score": 0.5}, {"index": 0, "score": 0.125}]
+RELEVANT = [{"index": one["index"], "relevance_score": one["score"]} for one in SCORED]
+MISSING_TEXTS = Response(
+    422, b"Failed to deserialize the JSON body into the target type: missing field `texts`"
+)
+
+
+def make_reply(body: object) -> Response:
+    return Response(body=json.dumps(body).encode())
+
+
+COHERE = make_reply({"id": "1", "results": RELEVANT, "meta": {"billed_units": {"search_units": 1}}})
+JINA = make_reply({"model": "m", "results": RELEVANT, "usage": {"total_tokens": 40}})
+VOYAGE = make_reply({"object": "list", "data": RELEVANT, "usage": {"total_tokens": 40}})
+TEI = make_reply(SCORED)
+
+
+@pytest.fixture
+async def registry(server: ModelServer) -> AsyncIterator[Registry]:
+    access = VendorAccess("secret-key", f"{server.url}/v1")
+    names = ("cohere", "jina", "voyage", "ours", "openai")
+    registry = Registry(access=dict.fromkeys(names, access))
+    yield registry
+    await registry.close()
+
+
+@pytest.fixture
+def reranker(registry: Registry) -> ScoreModel:
+    return registry.reranker("m@ours", SECONDS)
+
+
+@pytest.mark.parametrize(
+    ("provider", "answer", "further"),
+    [
+        ("cohere", COHERE, {}),
+        ("jina", JINA, {"return_documents": False}),
+        ("voyage", VOYAGE, {}),
+        ("ours", JINA, {}),
+    ],
+)
+async def test_the_scores_are_in_the_order_of_the_texts_whatever_the_form_of_the_vendor(
+    server: ModelServer,
+    registry: Registry,
+    provider: str,
+    answer: Response,
+    further: dict[str, object],
+) -> None:
+    server.will_send(answer)
+
+    scores = await registry.reranker(f"m@{provider}", SECONDS).score(QUESTION, TEXTS)
+
+    [request] = server.received
+    assert list(scores) == SCORES
+    assert (request.method, request.path) == ("POST", "/v1/rerank")
+    assert request.headers["authorization"] == "Bearer secret-key"
+    assert request.body == {"model": "m", "query": QUESTION, "documents": TEXTS, **further}
+
+
+async def test_a_server_of_the_other_form_is_asked_in_it_from_then_on(
+    server: ModelServer, reranker: ScoreModel
+) -> None:
+    server.will_send(MISSING_TEXTS, TEI, TEI)
+
+    first = await reranker.score(QUESTION, TEXTS)
+    second = await reranker.score(QUESTION, TEXTS)
+
+    assert list(first) == list(second) == SCORES
+    assert ["texts" in one.body for one in server.received] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("provider", "answer", "tokens"), [("cohere", COHERE, 0), ("jina", JINA, 40), ("ours", TEI, 0)]
+)
+async def test_a_call_is_recorded_with_the_tokens_that_are_known_and_no_invented_price(
+    server: ModelServer, registry: Registry, provider: str, answer: Response, tokens: int
+) -> None:
+    server.will_send(answer)
+
+    with record_calls() as calls:
+        await registry.reranker(f"m@{provider}", SECONDS).score(QUESTION, TEXTS)
+
+    [call] = calls
+    assert (call.task, call.model, call.error) == ("rerank", f"m@{provider}", None)
+    assert (call.usage.input_tokens, call.cost_usd) == (tokens, None)
+
+
+def reply_with(*indexes: Any, score: object = 0.5) -> Response:
+    return make_reply({"results": [{"index": one, "relevance_score": score} for one in indexes]})
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        reply_with(0, 1),
+        reply_with(0, 1, 2, 3),
+        reply_with(0, 1, 1),
+        reply_with(0, 1, 3),
+        reply_with(0, 1, -1),
+        reply_with(0, 1, "x"),
+        reply_with(0, 1, 2, score=None),
+        reply_with(0, 1, 2, score=float("nan")),
+        reply_with(0, 1, 2, score=float("inf")),
+        make_reply({"results": None}),
+        make_reply("scores"),
+        Response(body=b"<html>"),
+        Response(body=b""),
+        Response(body=b"[" * 100_000),
+        Response(body=b" " * (LARGEST_REPLY + 1)),
+    ],
+    ids=[
+        "too few", "too many", "twice", "unknown index", "negative index", "no index", "no score",
+        "no number", "infinite", "no list", "text", "a page", "nothing", "nested", "too long",
+    ],
+)  # fmt: skip
+async def test_a_reply_that_does_not_score_every_text_once_is_an_error_and_costs_something(
+    server: ModelServer, reranker: ScoreModel, answer: Response
+) -> None:
+    server.will_send(answer)
+
+    with record_calls() as calls, pytest.raises(UnreadableOutput, match="'m"):
+        await reranker.score(QUESTION, TEXTS)
+
+    [call] = calls
+    assert call.error is not None
+    assert call.cost_usd is None
+    assert "vacation" not in call.error
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (Response(500), ModelUnavailable),
+        (Response(429), RateLimited),
+        (Response(401), MissingKey),
+        (Response(ends="cut"), ModelUnavailable),
+    ],
+    ids=["failure", "rate", "key", "cut"],
+)
+async def test_a_server_that_fails_is_asked_once_and_left_alone_for_a_while(
+    server: ModelServer, reranker: ScoreModel, answer: Response, error: type[ModelError]
+) -> None:
+    server.will_send(answer)
+
+    for _ in range(2):
+        with pytest.raises(error):
+            await reranker.score(QUESTION, TEXTS)
+
+    assert len(server.received) == 1
+
+
+async def test_a_redirect_is_not_followed(server: ModelServer, reranker: ScoreModel) -> None:
+    server.will_send(Response(302, headers={"location": f"{server.url}/elsewhere"}), TEI)
+
+    with pytest.raises(RejectedRequest, match="302"):
+        await reranker.score(QUESTION, TEXTS)
+
+    assert len(server.received) == 1
+
+
+async def test_a_server_that_hangs_is_given_up_in_time_and_left_alone(
+    server: ModelServer, registry: Registry
+) -> None:
+    server.will_send(Response(ends="never"))
+    reranker = registry.reranker("m@ours", 0.05)
+
+    for _ in range(2):
+        with pytest.raises(ModelTimeout, match=r"within 0\.05 s"):
+            await reranker.score(QUESTION, TEXTS)
+
+    assert len(server.received) == 1
+
+
+async def test_a_search_that_is_cancelled_blames_nobody(
+    server: ModelServer, reranker: ScoreModel
+) -> None:
+    server.will_send(Response(ends="never"), TEI)
+
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(reranker.score(QUESTION, TEXTS))
+        await server.was_asked.wait()
+        task.cancel()
+
+    assert list(await reranker.score(QUESTION, TEXTS)) == SCORES
+
+
+@pytest.mark.parametrize(
+    "setting", ["offline", "m@openai", "m@cohere,m@jina", "m@nobody", "m", "@cohere"]
+)
+def test_a_setting_that_names_no_reranker_is_refused(registry: Registry, setting: str) -> None:
+    with pytest.raises(UnknownProvider, match=r"cohere.*jina"):
+        registry.reranker(setting, SECONDS)
+
+
+def test_a_vendor_that_only_reranks_answers_no_question(registry: Registry) -> None:
+    with pytest.raises(UnknownProvider, match="found the reranker 'm@cohere'"):
+        registry.model("m@cohere")
