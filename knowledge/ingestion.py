@@ -11,17 +11,20 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from knowledge import chunking, composing
+from knowledge.describing.description_queue import DescriptionQueue, open_queue
 from knowledge.document import Document
 from knowledge.documents import formats
 from knowledge.documents.errors import NoDocumentError, NoTextError, ReadingError
 from knowledge.documents.folder import FolderListing, FoundFile
 from knowledge.documents.formats import Item
 from knowledge.documents.location import Location
-from knowledge.documents.page import BlockKind, Page
+from knowledge.documents.metadata.page_language import find_stated_language, make_sample
+from knowledge.documents.page import Page
 from knowledge.documents.snippets import read_with_snippets
 from knowledge.documents.survey import Survey
 from knowledge.errors import ConnectorError
@@ -44,10 +47,10 @@ HASH_SEPARATOR = "-"
 CHUNKS_PER_BATCH = 256
 SECONDS_PER_BATCH = 3.0
 """Documents that are ready are written after this time, even if their batch is not full."""
+PROVISIONAL = "provisional:"
+"""Marks the hash of a document whose description is to be made again."""
 MOST_FAILURES = 100
 """The most unreadable lines of one file that are reported; further ones are only counted."""
-
-_SAMPLE_CHARACTERS = 2000
 
 
 class WritableIndex(Protocol):
@@ -78,11 +81,13 @@ class NamedEmbedder(Protocol):
 class Describer(Protocol):
     """Describes a page; `by_rules` is the description by rules.
 
-    `name` is the name and version of the method; a new name causes new descriptions of all pages. A
-    describer that uses a model handles its failures by the rules of `knowledge.rule_descriptions`.
+    `name` is the name and version of the method; a new name causes new descriptions of all pages.
+    `concurrency` is the number of pages that it describes at once. A describer that uses a model
+    handles its failures by the rules of `knowledge.rule_descriptions`.
     """
 
     name: str
+    concurrency: int
 
     async def describe(self, page: Page, language: str, by_rules: Description) -> Description: ...
 
@@ -119,11 +124,12 @@ async def ingest(
     """
     started = time.monotonic()
     ledger = Ledger(report, await index.versions())
-    ingestion = _Ingestion(
-        index, embedder, describer, reader, ledger, language_of, default_language
-    )
-    for path in paths:
-        await ingestion.bring(path)
+    async with open_queue(describer) as queue:
+        ingestion = _Ingestion(
+            index, embedder, describer, queue, reader, ledger, language_of, default_language
+        )
+        for path in paths:
+            await ingestion.bring(path)
     result = ledger.result(time.monotonic() - started)
     report.finish(result)
     return result
@@ -137,6 +143,7 @@ class _Ingestion:
         index: WritableIndex,
         embedder: NamedEmbedder,
         describer: Describer,
+        queue: DescriptionQueue,
         reader: DocumentReader,
         ledger: Ledger,
         language_of: Callable[[str], str],
@@ -145,6 +152,7 @@ class _Ingestion:
         self._index = index
         self._embedder = embedder
         self._describer = describer
+        self._queue = queue
         self._reader = reader
         self._ledger = ledger
         self._language_of = language_of
@@ -184,6 +192,7 @@ class _Ingestion:
         for file in found.walk.files:
             await self._file(file, locations[file.path], root)
             self._ledger.advance()
+        await self._queue.finish()
         await self._write(root)
         gone = self._ledger.gone()
         if gone:
@@ -286,28 +295,37 @@ class _Ingestion:
         if before is not None:
             language, identity = before.language, before.id
         else:
-            language = _find_stated_language(page) or self._language_of(_sample(page))
+            language = find_stated_language(page) or self._language_of(make_sample(page))
             identity = composing.document_id(page, language, self._default_language)
         if not self._ledger.claim(identity, item.place):
             return
         written = await self._find_written(identity, content_hash)
-        if written is not None and self._is_move:
-            description = written.description
-        else:
-            description = await self._describer.describe(page, language, prepared.by_rules)
-        document = await asyncio.to_thread(
+        compose = partial(
             composing.compose,
             page,
             prepared.passages,
-            description,
             identity=identity,
             language=language,
-            content_hash=content_hash,
             location=place,
             kind=recognise_kind(page, item.data),
         )
-        vectors = find_vectors(document, written, is_moved=self._is_move)
-        await self._add(document, vectors, root)
+        source = item.place
+
+        async def finish(description: Description) -> None:
+            if description.problem:
+                self._ledger.warn(source, description.problem)
+            # A hash that no text has: the page is read and described again.
+            mark = PROVISIONAL if description.is_provisional else ""
+            document = await asyncio.to_thread(
+                compose, description=description, content_hash=mark + content_hash
+            )
+            vectors = find_vectors(document, written, is_moved=self._is_move)
+            await self._add(document, vectors, root)
+
+        if written is not None and self._is_move:
+            await finish(written.description)
+        else:
+            await self._queue.put(page, language, prepared.by_rules, finish)
 
     async def _find_written(self, identity: str, content_hash: str) -> WrittenDocument | None:
         """Return the document as written if its text is the same, and read the same way."""
@@ -378,19 +396,3 @@ def _reason(error: Exception) -> str:
 
 def _text_part(content_hash: str) -> str:
     return content_hash.partition(HASH_SEPARATOR)[0]
-
-
-def _find_stated_language(page: Page) -> str | None:
-    """Return the language code that a page states (`pt` for `pt-BR`), or None."""
-    stated = (page.language or "").replace("_", "-").partition("-")[0].strip().lower()
-    return stated if len(stated) in (2, 3) and stated.isascii() and stated.isalpha() else None
-
-
-def _sample(page: Page) -> str:
-    parts: list[str] = [page.title]
-    room = _SAMPLE_CHARACTERS
-    for block in page.blocks:
-        if block.kind is not BlockKind.CODE and room > 0:
-            parts.append(block.text[:room])
-            room -= len(block.text)
-    return "\n".join(parts)

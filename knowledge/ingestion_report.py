@@ -2,7 +2,33 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class DescriptionUsage:
+    """The calls of the model that described pages, and their cost; None if a price is unknown.
+
+    `failed` pages got no description of the model. `kept` descriptions were paid by an ingestion
+    that was interrupted.
+    """
+
+    calls: int = 0
+    failed: int = 0
+    kept: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: Decimal | None = Decimal(0)
+
+    def format(self) -> str:
+        """Return the usage in words."""
+        price = "of unknown price" if self.cost_usd is None else f"{self.cost_usd:.4f} USD"
+        tokens = f"{self.input_tokens} tokens in, {self.output_tokens} out, {price}"
+        kept = f"; {self.kept} kept from an interrupted ingestion" if self.kept else ""
+        calls = _format_count(self.calls, "model call")
+        failed = f"; {_format_count(self.failed, 'page')} described by rules" if self.failed else ""
+        return f"descriptions: {calls}, {tokens}{failed}{kept}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,6 +36,7 @@ class IngestionResult:
     """The result of an ingestion; `failed`, `warned` and `skipped` have sources with the reason.
 
     `added`, `changed`, `unchanged` and `removed` count documents; `chunks` counts written chunks.
+    `descriptions` is None if no model describes pages.
     """
 
     added: int = 0
@@ -21,6 +48,7 @@ class IngestionResult:
     chunks: int = 0
     seconds: float = 0.0
     skipped: tuple[tuple[str, str], ...] = ()
+    descriptions: DescriptionUsage | None = None
 
 
 class Report(Protocol):
@@ -36,6 +64,10 @@ class Report(Protocol):
 
     def advance_crawl(self, start: str, visited: int, waiting: int) -> None:
         """Report the pages of a website that were visited and that wait, after each page."""
+        ...
+
+    def advance_descriptions(self, usage: DescriptionUsage) -> None:
+        """Report the calls for descriptions so far, after each call."""
         ...
 
     def record_failure(self, source: str, reason: str) -> None:
@@ -80,6 +112,10 @@ class PlainReport:
             visits = _format_count(visited, "page")
             self._write(f"fetched {visits} of {start}, {waiting} more are known")
 
+    def advance_descriptions(self, usage: DescriptionUsage) -> None:
+        if usage.calls % self._files_per_line == 0:
+            self._write(f"so far, {usage.format()}")
+
     def record_failure(self, source: str, reason: str) -> None:
         self._write(f"could not read {source}: {reason}")
 
@@ -96,6 +132,8 @@ class PlainReport:
             f"{len(result.skipped)} skipped; "
             f"{_format_count(result.chunks, 'chunk')} in {result.seconds:.1f} s"
         )
+        if result.descriptions is not None:
+            self._write(result.descriptions.format())
 
 
 def _format_count(number: int, noun: str) -> str:

@@ -42,18 +42,25 @@ _WORD = re.compile(r"[^\W\d_][\w-]{3,39}")
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """The description, summary, key points and keywords of a page."""
+    """The description, summary, key points and keywords of a page.
+
+    `problem` says why another method than the describer's made it; if it `is_provisional`, the next
+    ingestion describes the page again.
+    """
 
     description: str = ""
     summary: str = ""
     keypoints: tuple[str, ...] = ()
     keywords: tuple[str, ...] = ()
+    problem: str = ""
+    is_provisional: bool = False
 
 
 class RuleDescriber:
     """Describes pages by the rules of this module, without a model."""
 
     name = f"rules-{VERSION}"
+    concurrency = 1
 
     async def describe(self, page: Page, language: str, by_rules: Description) -> Description:
         return by_rules

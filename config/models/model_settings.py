@@ -27,6 +27,9 @@ class ModelSettings(BaseModel):
     description_model: str = Field(
         "offline", description="describes documents while ingesting; `offline`: by rules"
     )
+    description_concurrency: int = Field(
+        4, ge=1, le=64, description="documents that `DESCRIPTION_MODEL` describes at once"
+    )
     embedding_model: str = Field(
         "all-MiniLM-L6-v2", description="embeds documents and questions; the default ships with us"
     )

@@ -3,11 +3,13 @@
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
+
+from pydantic import TypeAdapter
 
 from broker.ports import Broker
 from broker.values import Delivery, Fields, Finish, Settlement, Submission
@@ -23,16 +25,18 @@ from envelope.outcome import Outcome
 from envelope.question import Question, qualify_conversation
 from envelope.role import Role
 from knowledge.errors import KnowledgeError
-from knowledge.ingestion_report import IngestionResult, PlainReport, Report
+from knowledge.ingestion_report import DescriptionUsage, IngestionResult, PlainReport, Report
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
+    from deploy.assembly.describing.model_descriptions import ModelDescriber
     from knowledge.index.overlap import SurveySource
-    from knowledge.ingestion import Describer
     from knowledge.isolation.limits import ReadingLimits
+    from knowledge.rule_descriptions import RuleDescriber
 
 CHANNEL = "cli"
+USAGE = TypeAdapter[DescriptionUsage | None](DescriptionUsage | None)
 SOURCES = "sources"
 """The attribute of a request that names the sources to ingest."""
 CONVERSATION = "ingestion"
@@ -52,18 +56,27 @@ async def ingest_here(
     # Imports every reader of documents, which most commands never need.
     from knowledge.ingestion import ingest
     from knowledge.isolation.reader_process import ReaderProcess
+    from knowledge.rule_descriptions import RuleDescriber
 
-    with ReaderProcess(reading_limits(settings)) as reader, ExitStack() as stack:
+    describer = make_describer(settings, report)
+    async with AsyncExitStack() as closing:
+        if not isinstance(describer, RuleDescriber):
+            closing.push_async_callback(describer.close)
+        stack = closing.enter_context(ExitStack())
+        reader = closing.enter_context(ReaderProcess(reading_limits(settings)))
         result = await ingest(
             [_open_source(settings, source, stack) for source in sources],
             knowledge.index,
             knowledge.embedder,
-            make_describer(settings),
+            describer,
             reader,
             report,
             language_of=language_of(settings, make_detector(settings)),
             default_language=settings.default_language,
         )
+        if not isinstance(describer, RuleDescriber):
+            await describer.finish()
+            result = replace(result, descriptions=describer.usage)
     notes = await calibrate(knowledge.index, knowledge.embedder)
     for source, reason in notes:
         report.record_warning(source, reason)
@@ -118,16 +131,33 @@ def reading_limits(settings: Settings) -> "ReadingLimits":
     )
 
 
-def make_describer(settings: Settings) -> "Describer":
-    """Return the describer of pages: rules, or the model of `DESCRIPTION_MODEL`."""
+def make_describer(
+    settings: Settings, report: Report | None = None, *, pauses: tuple[float, ...] | None = None
+) -> "RuleDescriber | ModelDescriber":
+    """Return the describer of pages: rules, or the model of `DESCRIPTION_MODEL`.
+
+    `pauses` replaces the seconds between requests to a model that is not available.
+    """
     if settings.description_model == "offline":
         from knowledge.rule_descriptions import RuleDescriber
 
         return RuleDescriber()
-    from deploy.assembly.model_descriptions import ModelDescriber
+    from deploy.assembly.assistant_prompts import load_overriding_prompts
+    from deploy.assembly.describing.kept_descriptions import KeptDescriptions
+    from deploy.assembly.describing.model_descriptions import PAUSE_SECONDS, ModelDescriber
     from deploy.assembly.models import make_registry
 
-    return ModelDescriber(make_registry(settings).model(settings.description_model))
+    prompts = load_overriding_prompts(settings.prompts_folder)
+    registry = make_registry(settings, prompts=prompts)
+    return ModelDescriber(
+        registry.model(settings.description_model),
+        prompts,
+        KeptDescriptions(settings.refdesk_data),
+        concurrency=settings.description_concurrency,
+        report=report,
+        pauses=PAUSE_SECONDS if pauses is None else pauses,
+        close=registry.close,
+    )
 
 
 async def ingest_by_owner(
@@ -265,6 +295,7 @@ def _fields(result: IngestionResult) -> Fields:
         "skipped": skipped[:MOST_NOTES],
         "chunks": result.chunks,
         "seconds": result.seconds,
+        "descriptions": USAGE.dump_python(result.descriptions, mode="json"),
     }
 
 
@@ -282,6 +313,7 @@ def _result(reply: Fields) -> IngestionResult:
         warned=_pairs(reply.get("warned")),
         skipped=_pairs(reply.get("skipped")),
         seconds=float(str(reply.get("seconds", 0.0))),
+        descriptions=USAGE.validate_python(reply.get("descriptions")),
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from knowledge.ingestion_report import IngestionResult, PlainReport, Report
+from knowledge.ingestion_report import DescriptionUsage, IngestionResult, PlainReport, Report
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -44,7 +44,7 @@ class BarReport:
 
     def __init__(self, progress: "Progress") -> None:
         self._progress = progress
-        self._task = progress.add_task("reading", total=None)
+        self._task = progress.add_task("reading", total=None, usage="")
 
     def start(self, root: str, files: int) -> None:
         """Begin the bar of a folder."""
@@ -59,6 +59,11 @@ class BarReport:
         self._progress.update(
             self._task, description=shorten(start), completed=visited, total=visited + waiting
         )
+
+    def advance_descriptions(self, usage: DescriptionUsage) -> None:
+        """Show the calls and their cost behind the bar."""
+        price = "?" if usage.cost_usd is None else f"{usage.cost_usd:.2f}"
+        self._progress.update(self._task, usage=f"{usage.calls} model calls, {price} USD")
 
     def record_failure(self, source: str, reason: str) -> None:
         """Print nothing: the result lists the failures."""
@@ -90,5 +95,6 @@ def _bar() -> "Progress":
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         TextColumn("files"),
+        TextColumn("{task.fields[usage]}", markup=False),
         console=Console(stderr=True),
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from config.settings import load_settings
+from deploy.assembly.ingestion import USAGE
 from deploy.assembly.runtime import run_ingestion
 from deploy.assembly.sources.source_registry import SourceRegistry
 from deploy.assembly.sources.source_spec import SourceSpec, parse_source
@@ -103,11 +104,13 @@ def result_lines(result: IngestionResult) -> list[str]:
         settings = load_settings()
         place = settings.qdrant_url or settings.refdesk_data.resolve()
         return [f"no documents found; nothing was added to {place}"]
-    return [*lines, f"documents: {documents}; {result.chunks} new chunks in {result.seconds:.1f} s"]
+    lines.append(f"documents: {documents}; {result.chunks} new chunks in {result.seconds:.1f} s")
+    return lines if result.descriptions is None else [*lines, result.descriptions.format()]
 
 
 def result_fields(result: IngestionResult) -> dict[str, object]:
     """Return the result of an ingestion as values for JSON."""
+    usage = result.descriptions
     return {
         "added": result.added,
         "changed": result.changed,
@@ -118,6 +121,7 @@ def result_fields(result: IngestionResult) -> dict[str, object]:
         "skipped": _list_reasons(result.skipped),
         "chunks": result.chunks,
         "seconds": round(result.seconds, 3),
+        **({} if usage is None else {"descriptions": USAGE.dump_python(usage, mode="json")}),
     }
 
 

@@ -1,0 +1,1 @@
+"""Describing pages with the model of `DESCRIPTION_MODEL`."""

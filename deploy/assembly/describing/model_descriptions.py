@@ -1,0 +1,148 @@
+"""Lets a model describe the pages that are ingested."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
+from decimal import Decimal
+
+import structlog
+
+from deploy.assembly.describing.kept_descriptions import KeptDescriptions
+from knowledge.documents.page import Page
+from knowledge.ingestion_report import DescriptionUsage, Report
+from knowledge.rule_descriptions import Description, complete_description
+from llm.call_log import record_calls
+from llm.errors import ModelError, ModelMisconfigured, ModelUnavailable
+from llm.port import Model, ModelAnswer, ModelCall
+from llm.prompts import Prompts
+from llm.stored_calls.fingerprint import fingerprint
+from llm.stored_calls.kept_answer import decode, encode
+from llm.tasks.describe import TASK, Inputs, Output
+
+LONGEST_CONTENT = 12_000
+"""Characters of a page that the model receives."""
+VERSION = "1"
+PAUSE_SECONDS = (2.0, 10.0, 30.0)
+"""How long a page waits for a model that is not available, unless the vendor states a time."""
+LONGEST_PAUSE_SECONDS = 60.0
+
+log = structlog.get_logger("ingestion")
+
+
+class ModelDescriber:
+    """Asks a model for the descriptions of pages, `concurrency` at once.
+
+    Each answer is kept until the ingestion has ended: see `KeptDescriptions`. A model that is not
+    available is asked again after a while. If it still fails, the rules describe this page and
+    those that follow, until a page that asks it in between gets an answer; the next ingestion asks
+    for them again. A page that the model cannot describe stays described by the rules.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        prompts: Prompts,
+        kept: KeptDescriptions,
+        *,
+        concurrency: int = 1,
+        report: Report | None = None,
+        pauses: tuple[float, ...] = PAUSE_SECONDS,
+        close: Callable[[], Awaitable[None]],
+    ) -> None:
+        self.name = f"{model.name}-{VERSION}"
+        self.concurrency = concurrency
+        self.usage = DescriptionUsage()
+        self._model = model
+        self._prompts = prompts
+        self._kept = kept
+        self._report = report
+        self._pauses = pauses
+        self._close = close
+        self._is_away = False
+
+    async def describe(self, page: Page, language: str, by_rules: Description) -> Description:
+        """Return the description in the page's language."""
+        inputs = Inputs(
+            title=page.title,
+            crumbs=page.crumbs,
+            content=page.content[:LONGEST_CONTENT],
+            language=language,
+        )
+        try:
+            output = await self._find_output(inputs)
+        except ModelError as error:
+            self._advance(replace(self.usage, failed=self.usage.failed + 1))
+            log.warning("description_fallback_used", page=page.title, error=str(error))
+            later = isinstance(error, ModelUnavailable | ModelMisconfigured)
+            again = "; the next ingestion asks it again" if later else ""
+            problem = f"it is described by rules, the model gave no description: {error}{again}"
+            return replace(by_rules, problem=problem, is_provisional=later)
+        made = Description(output.description, output.summary, output.keypoints, output.keywords)
+        return complete_description(page, made)
+
+    async def finish(self) -> None:
+        """Drop what was kept: everything is in the index."""
+        await self._kept.clear()
+
+    async def close(self) -> None:
+        """Close the connections to the model's vendor."""
+        await self._close()
+
+    async def _find_output(self, inputs: Inputs) -> Output:
+        key = fingerprint(TASK, inputs, asked=self._model.name, prompts=self._prompts)
+        frame = await self._kept.get(key)
+        known = None if frame is None else decode(frame, Output)
+        if known is not None:
+            self._count((), kept=1)
+            return known[0].output
+        answer = await self._ask_patiently(inputs)
+        await self._kept.put(key, encode(answer))
+        return answer.output
+
+    async def _ask_patiently(self, inputs: Inputs) -> ModelAnswer[Output]:
+        for pause in self._pauses:
+            try:
+                return await self._ask(inputs)
+            except ModelUnavailable as error:
+                if self._is_away:
+                    raise
+                stated = error.retry_after_seconds
+                await asyncio.sleep(pause if stated is None else min(stated, LONGEST_PAUSE_SECONDS))
+        try:
+            return await self._ask(inputs)
+        except ModelUnavailable:
+            self._is_away = True
+            raise
+
+    async def _ask(self, inputs: Inputs) -> ModelAnswer[Output]:
+        with record_calls() as calls:
+            try:
+                answer = await self._model.ask(TASK, inputs)
+            finally:
+                self._count(calls)
+        self._is_away = False
+        return answer
+
+    def _count(self, calls: Iterable[ModelCall], *, kept: int = 0) -> None:
+        usage = self.usage
+        for call in calls:
+            if not call.milliseconds:
+                continue  # the model was left alone
+            usage = DescriptionUsage(
+                calls=usage.calls + 1,
+                failed=usage.failed,
+                kept=usage.kept,
+                input_tokens=usage.input_tokens + call.usage.input_tokens,
+                output_tokens=usage.output_tokens + call.usage.output_tokens,
+                cost_usd=_add(usage.cost_usd, call.cost_usd),
+            )
+        self._advance(replace(usage, kept=usage.kept + kept))
+
+    def _advance(self, usage: DescriptionUsage) -> None:
+        self.usage = usage
+        if self._report is not None:
+            self._report.advance_descriptions(self.usage)
+
+
+def _add(one: Decimal | None, other: Decimal | None) -> Decimal | None:
+    return None if one is None or other is None else one + other

@@ -1,0 +1,1 @@
+"""Describing pages with a model while other pages are read."""
