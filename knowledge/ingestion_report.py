@@ -95,6 +95,7 @@ class PlainReport:
         self._files_per_line = files_per_line
         self._total = 0
         self._reported_files = 0
+        self._reported_calls = 0
 
     def start(self, root: str, files: int) -> None:
         self._total, self._reported_files = files, 0
@@ -113,7 +114,8 @@ class PlainReport:
             self._write(f"fetched {visits} of {start}, {waiting} more are known")
 
     def advance_descriptions(self, usage: DescriptionUsage) -> None:
-        if usage.calls % self._files_per_line == 0:
+        if usage.calls - self._reported_calls >= self._files_per_line:
+            self._reported_calls = usage.calls
             self._write(f"so far, {usage.format()}")
 
     def record_failure(self, source: str, reason: str) -> None:
