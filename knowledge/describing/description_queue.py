@@ -42,7 +42,7 @@ class DescriptionQueue:
         self._waiting: deque[_Waiting] = deque()
 
     async def put(self, page: Page, language: str, by_rules: Description, deliver: Deliver) -> None:
-        """Have a page described; returns when there is room, and delivers what is ready."""
+        """Have a page described; returns when there is room, and delivers those that are ready."""
         if self._describer.concurrency == 1:
             await deliver(await self._describer.describe(page, language, by_rules))
             return

@@ -38,7 +38,7 @@ class KeptDescriptions:
         self._path = folder / FILE
 
     async def get(self, key: str) -> bytes | None:
-        """Return what was kept under a key, or None."""
+        """Return the answer that was kept under a key, or None."""
         query = "SELECT answer FROM kept WHERE key = ?"
         return await asyncio.to_thread(
             self._use, lambda database: _first(database.execute(query, (key,)).fetchone())

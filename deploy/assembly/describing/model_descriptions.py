@@ -81,7 +81,7 @@ class ModelDescriber:
         return complete_description(page, made)
 
     async def finish(self) -> None:
-        """Drop what was kept: everything is in the index."""
+        """Drop the kept answers: all pages are in the index."""
         await self._kept.clear()
 
     async def close(self) -> None:

@@ -1,0 +1,83 @@
+"""What the server index sends is what Qdrant's OpenAPI document allows."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from knowledge.index.calibration import Calibration
+from knowledge.index.qdrant import QdrantIndex
+from knowledge.index.server import open_client
+from knowledge.port import SearchRequest
+from knowledge.search.searcher import LevelSearcher
+from tests.knowledge.searching.conftest import WordEmbedder, document, identity, put
+from tests.support.qdrant_front import OPERATIONS, QdrantFront
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning"),
+    pytest.mark.filterwarnings("ignore:Local mode performs exact:UserWarning"),
+]
+
+
+@pytest.fixture
+async def front() -> AsyncIterator[QdrantFront]:
+    front = QdrantFront()
+    yield front
+    await front.close()
+
+
+@pytest.fixture
+async def index(front: QdrantFront) -> AsyncIterator[QdrantIndex]:
+    index = await open_client(front.connect(), identity(), location=front.url)
+    yield index
+    await index.close()
+
+
+async def test_every_request_of_an_index_and_its_search_fits_and_every_operation_is_used(
+    front: QdrantFront, index: QdrantIndex
+) -> None:
+    secret = document("secret", "A route has a secret limit.", groups=("staff",))
+    stated = document("stated", "Invoices.", stated_keywords=("route",), stated_version="2.0")
+    await put(index, document("routes", "A route carries messages."), secret, stated)
+    await put(index, document("routes", "A route carries ten messages."))
+    await index.put_calibrations({"en": Calibration(1.0, 0.0, 1.0, 1)})
+    embedder = WordEmbedder()
+    searcher = LevelSearcher(index, embedder)
+    for groups in ((), ("staff",)):
+        findings = await searcher.search(
+            SearchRequest("rute messages", groups=groups, context_tokens=500, language="de")
+        )
+        assert findings.hits
+    embedder.fails = True
+    await searcher.search(SearchRequest("secret limit 2.0", groups=("staff",), exclude=("x#1",)))
+    await index.list_documents()
+    await index.hashes("library")
+    await index.remove(["routes", "unknown"])
+
+    assert front.rejected == []
+    assert front.seen == {(one.method, one.path) for one in OPERATIONS}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "reason"),
+    [
+        ("POST", "points/count?exact=true", {}, "expected parameters"),
+        ("POST", "points/count", {"filters": {}}, "Extra inputs"),
+        ("POST", "points/count", {"filter": {"must": [{"keys": "kind"}]}}, "validation error"),
+        ("POST", "points/query/batch", {"searches": [{"top": 1}]}, "Extra inputs"),
+        ("GET", "exists", {"name": "x"}, "expected no body"),
+    ],
+)
+async def test_a_request_that_does_not_fit_is_rejected(
+    front: QdrantFront, method: str, path: str, body: dict[str, Any], reason: str
+) -> None:
+    transport = httpx.ASGITransport(front.app)
+    async with httpx.AsyncClient(transport=transport, base_url=front.url) as client:
+        answer = await client.request(
+            method, f"/collections/refdesk/{path}", content=json.dumps(body)
+        )
+
+    assert answer.status_code == 400
+    assert [reason in one for one in front.rejected] == [True]
