@@ -124,6 +124,7 @@ def reply_with(*indexes: Any, score: object = 0.5) -> Response:
         reply_with(0, 1),
         reply_with(0, 1, 2, 3),
         reply_with(0, 1, 1),
+        reply_with(0, 1, 2, 2),
         reply_with(0, 1, 3),
         reply_with(0, 1, -1),
         reply_with(0, 1, "x"),
@@ -138,7 +139,8 @@ def reply_with(*indexes: Any, score: object = 0.5) -> Response:
         Response(body=b" " * (LARGEST_REPLY + 1)),
     ],
     ids=[
-        "too few", "too many", "twice", "unknown index", "negative index", "no index", "no score",
+        "too few", "too many", "twice", "too many, one twice", "unknown index",
+        "negative index", "no index", "no score",
         "no number", "infinite", "no list", "text", "a page", "nothing", "nested", "too long",
     ],
 )  # fmt: skip
