@@ -18,7 +18,7 @@ from broker.maintenance.lease_renewer import InLoopRenewal, LeaseRenewal
 from broker.ports import Broker, Eraser
 from broker.redis_broker import RedisBroker
 from broker.settle.admission import AdmissionPolicy
-from config.settings import Settings
+from config.settings import INSTANCES, Settings
 from config.texts import load_texts
 from deploy.assembly.agent_factory import make_worker_specs
 from deploy.assembly.assistant_prompts import PromptFolders
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from worker.monitoring.metrics import PrometheusMeter
 
 INGESTION = Role.INGESTION.value
-ROLES = tuple(role.value for role in Role if role is not Role.INGESTION)
+ROLES: tuple[str, ...] = tuple(role.value for role in Role if role.value in INSTANCES)
 KNOWING = frozenset({INGESTION, *(spec.role.value for spec in AGENTS if spec.needs_index)})
 """Roles that need the index."""
 HOUR_SECONDS = 3600
@@ -186,7 +186,6 @@ def desks(runtime: Runtime, channel: str, *, result_list: str = "") -> dict[tupl
 
 def desk(runtime: Runtime, channel: str, *, result_list: str = "") -> Desk:
     """Return the desk of this process's tenant and first assistant, for `channel`."""
-    texts = load_texts()
     return Desk(
         runtime.broker.producer,
         runtime.broker.replies,
@@ -194,7 +193,7 @@ def desk(runtime: Runtime, channel: str, *, result_list: str = "") -> Desk:
         assistant=runtime.settings.assistant,
         channel=channel,
         deadline_seconds=runtime.settings.deadline_seconds,
-        words=texts.text,
+        words=load_texts().text,
         result_list=result_list,
         keep_seconds=result_seconds(runtime.settings),
         flow=NEWEST["search"],
@@ -203,8 +202,8 @@ def desk(runtime: Runtime, channel: str, *, result_list: str = "") -> Desk:
 
 def result_seconds(settings: Settings) -> float | None:
     """Return how long this assistant's replies and journals are kept; None: the default."""
-    seconds = settings.result_seconds_of(settings.tenant, settings.assistant)
-    return None if seconds == settings.result_ttl_hours * HOUR_SECONDS else seconds
+    kept = settings.result_seconds_of(settings.tenant, settings.assistant)
+    return None if kept == settings.result_ttl_hours * HOUR_SECONDS else kept
 
 
 async def run_ingestion(

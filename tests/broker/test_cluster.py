@@ -39,7 +39,7 @@ async def harness(request: pytest.FixtureRequest, cluster_url: str) -> Any:
 async def test_every_script_stays_in_the_slot_of_its_shard(harness: BrokerHarness) -> None:
     await harness.submit(question("m1"), result_list="chat")
     await harness.submit(question("m2"), result_list="chat")
-    await harness.submit(question("m3"), deadline_seconds=0.05, result_list="chat")
+    await harness.submit(question("m3"), deadline_seconds=0.4, result_list="chat")
     await harness.settle(await harness.take(), forward())
     held = await harness.take("search")
     assert await harness.broker.consumer.renew([held]) == []
