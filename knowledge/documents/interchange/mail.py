@@ -257,7 +257,9 @@ def _is_furniture(text: str) -> bool:
 
 def _find_author(furniture: str) -> str:
     """Return who wrote a quotation and when, as the text above it says; empty if it does not."""
-    if copied := _read_copied_header(_SEPARATOR.sub("", furniture, count=1).strip()):
+    above = _SEPARATOR.match(furniture)
+    header = furniture[above.end() :].strip() if above is not None else furniture
+    if copied := _read_copied_header(header):
         return ", ".join(copied[:2])
     return furniture.rstrip(": \t\u00a0") if _ATTRIBUTION.match(furniture) else ""
 
