@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from llm.conversations.turns import ModelMessage, StopReason, ToolConversation
 from llm.port import Usage
@@ -21,6 +21,7 @@ class ModelStep:
     from_store: bool = False
 
 
+@runtime_checkable
 class ConversationModel(Protocol):
     """A model or a chain of models that may call tools; `name` is as in `llm.port.Model`."""
 

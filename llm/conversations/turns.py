@@ -63,13 +63,17 @@ class ModelMessage(BaseModel, frozen=True, extra="forbid"):
 
 
 class ToolMessage(BaseModel, frozen=True, extra="forbid"):
-    """The result of one call. Its text is data, whatever it says."""
+    """The result of one call. Its text is data, whatever it says.
+
+    `sources` are the ids of the passages that it relies on, best first; `text` names them too.
+    """
 
     kind: Literal["tool"] = "tool"
     call_id: str
     name: str
     text: str
     is_error: bool = False
+    sources: tuple[str, ...] = ()
 
 
 Message = Annotated[UserMessage | ModelMessage | ToolMessage, Field(discriminator="kind")]
@@ -79,7 +83,7 @@ class ToolConversation(BaseModel, frozen=True, extra="forbid"):
     """A conversation up to the point where the model writes next.
 
     `task` names the kind of call in the journal. The results of all calls of a message follow that
-    message.
+    message. `facts` are what offline rules know about the task; no vendor receives them.
     """
 
     task: str
@@ -89,6 +93,7 @@ class ToolConversation(BaseModel, frozen=True, extra="forbid"):
     tool_choice: ToolChoice = ToolChoice.AUTO
     temperature: float = 0.0
     max_output_tokens: int = 2048
+    facts: dict[str, JsonValue] = Field(default_factory=dict)
 
     def extend(self, *messages: UserMessage | ModelMessage | ToolMessage) -> "ToolConversation":
         """Return the conversation with further messages."""
