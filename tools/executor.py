@@ -208,7 +208,7 @@ class ToolExecutor:
         self.metrics.add(execution)
         self.execution_history.append(execution)
         del self.execution_history[:-MOST_HISTORY]
-        if attempts and not result.success:
+        if result.error_type in {ToolErrorType.EXECUTION, ToolErrorType.TIMEOUT}:
             log.warning(
                 "tool_failed",
                 tool=result.tool,

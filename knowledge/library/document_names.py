@@ -38,9 +38,23 @@ class DocumentNames:
 
     def __init__(self, documents: Iterable[ListedDocument]) -> None:
         self._by_name: dict[Words, list[ListedDocument]] = {}
+        by_title: dict[str, list[ListedDocument]] = {}
         for document in documents:
+            by_title.setdefault(document.title, []).append(document)
             for name in dict.fromkeys(_list_names(document.title)):
                 self._by_name.setdefault(name, []).append(document)
+
+        self._superseded = frozenset(
+            one.id
+            for versions in by_title.values()
+            if len(versions) > 1
+            for one in versions
+            if one.id not in _choose_version(versions, "")
+        )
+
+    def is_superseded(self, document_id: str) -> bool:
+        """Return whether a document of the same title states a newer version."""
+        return document_id in self._superseded
 
     def find(self, name: str, version: str = "") -> list[str]:
         """Return the ids of the documents that have exactly this name.
@@ -77,7 +91,9 @@ def split_words(text: str) -> list[str]:
 
 
 def _list_names(title: str) -> Iterator[Words]:
-    for name in (title, title.partition("(")[0]):
+    # "Victrola (song)" is called "Victrola", but "AC-2(10)" is not called "AC-2".
+    whole = title.rpartition(" (")[0] if title.endswith(")") else ""
+    for name in (title, whole):
         words = tuple(split_words(name))
         if 0 < len(words) <= MOST_WORDS and len("".join(words)) >= _LEAST_LETTERS:
             yield words

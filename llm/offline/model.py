@@ -22,7 +22,7 @@ RULES: Mapping[str, str] = {
     "clarify": "llm.offline.clarify",
 }
 """The module of each task, whose `answer(inputs)` is its rule; imported at the first call."""
-CONVERSATION_RULES: Mapping[str, str] = {}
+CONVERSATION_RULES: Mapping[str, str] = {"reason": "llm.offline.planning.planner"}
 """The module of each task with tools, whose `write_next(conversation)` is its rule."""
 
 

@@ -1,6 +1,7 @@
 """The tool `compare_documents`."""
 
 import asyncio
+import re
 from collections.abc import Iterable
 from typing import Literal, Self
 
@@ -12,11 +13,16 @@ from knowledge.library.library import Library, WholeDocument
 from knowledge.sections import Section
 from tools.calls import CitedPassage, ToolCaller
 from tools.errors import InvalidInput
-from tools.passages import cite_chunk, describe_place
+from tools.passage_search.passages import cite_chunk, describe_place
 from tools.tool import Tool, ToolParts
 
 _MOST_PHRASES = 8
 _LONGEST_PHRASE = 200
+_READ_AT_ONCE = 256
+_WITHDRAWN = re.compile(
+    r"\W{0,3}(?:withdrawn|repealed|deleted|removed|superseded|deprecated|revoked)\b", re.IGNORECASE
+)
+"""How the text of a document begins that has no content any more."""
 
 
 class Inputs(BaseModel, frozen=True, extra="forbid"):
@@ -33,7 +39,7 @@ class Inputs(BaseModel, frozen=True, extra="forbid"):
         max_length=200,
         description="with two versions: compare only documents whose title begins so",
     )
-    limit: int = Field(default=30, ge=1, le=200, description="changes to return")
+    limit: int = Field(default=30, ge=1, le=500, description="changes to return")
 
 
 class DocumentChange(BaseModel, frozen=True):
@@ -41,6 +47,7 @@ class DocumentChange(BaseModel, frozen=True):
 
     change: Literal["changed", "added", "removed"]
     title: str
+    document_id: str = ""
     old: CitedPassage | None = None
     new: CitedPassage | None = None
     only_old: tuple[str, ...] = ()
@@ -97,29 +104,42 @@ class CompareDocuments(Tool[Inputs, Output]):
         ]
         old = {_remove_version(one.id): one for one in listed if one.stated_version == inputs.old}
         new = {_remove_version(one.id): one for one in listed if one.stated_version == inputs.new}
-        if not old or not new:
+        stated = {one.stated_version for one in await self._library.list_documents(caller.groups)}
+        if not {inputs.old, inputs.new} <= stated:
             raise InvalidInput(
                 "expected the ids of two documents, or two versions that documents state, "
                 f"found {inputs.old[:100]!r} and {inputs.new[:100]!r}"
             )
-        changed = [
-            name
-            for name in old.keys() & new.keys()
-            if old[name].content_hash != new[name].content_hash
-        ]
+        ids = [one.id for one in (*old.values(), *new.values())]
+        withdrawn = await self._list_withdrawn(ids, caller)
+        old = {name: one for name, one in old.items() if one.id not in withdrawn}
+        active = {name: one for name, one in new.items() if one.id not in withdrawn}
+        both = old.keys() & active.keys()
+        changed = [one for one in sorted(both) if old[one].content_hash != new[one].content_hash]
         changes = [
-            *(_list_change("added", new[name]) for name in new if name not in old),
-            *(_list_change("removed", old[name]) for name in old if name not in new),
-            *(_list_change("changed", new[name]) for name in sorted(changed)),
+            *(_list_change("added", active[name]) for name in active if name not in old),
+            *(_list_change("removed", old[name]) for name in old if name not in active),
+            *(_list_change("changed", new[name]) for name in changed),
         ]
-        same = len(old.keys() & new.keys()) - len(changed)
+        same = len(both) - len(changed)
         return Output(changes=tuple(changes[: inputs.limit]), total=len(changes), same=same)
+
+    async def _list_withdrawn(self, document_ids: list[str], caller: ToolCaller) -> set[str]:
+        """Return the documents that only say that they were withdrawn."""
+        withdrawn = set()
+        for start in range(0, len(document_ids), _READ_AT_ONCE):
+            part = document_ids[start : start + _READ_AT_ONCE]
+            for document in await self._library.read(part, caller.groups):
+                text = document.chunks[0].chunk.text
+                if len(document.chunks) == 1 and _WITHDRAWN.match(text):
+                    withdrawn.add(document.listed.id)
+        return withdrawn
 
 
 def _list_change(
     change: Literal["changed", "added", "removed"], document: ListedDocument
 ) -> DocumentChange:
-    return DocumentChange(change=change, title=document.title)
+    return DocumentChange(change=change, title=document.title, document_id=document.id)
 
 
 def _describe(

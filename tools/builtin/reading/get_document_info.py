@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from knowledge.library.library import Library
 from tools.calls import CitedPassage, ToolCaller
 from tools.errors import InvalidInput
-from tools.passages import cite_chunk
+from tools.passage_search.passages import cite_chunk
 from tools.tool import Tool, ToolParts
 
 _MOST_SECTIONS = 100

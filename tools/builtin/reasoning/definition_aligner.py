@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from citations.claims import split_units
 from knowledge.port import Findings, Searcher, SearchRequest
 from tools.calls import CitedPassage, ToolCaller
-from tools.passages import FoundPassage, cite_hit, cite_passages, render_passages
+from tools.passage_search.passages import FoundPassage, cite_hit, cite_passages, render_passages
 from tools.tool import Tool, ToolParts
 
 _MARKS = (

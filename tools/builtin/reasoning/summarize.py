@@ -12,7 +12,7 @@ from llm.offline.attacks.injection import attack_in
 from llm.offline.support import terms
 from tools.calls import CitedPassage, ToolCaller
 from tools.errors import InvalidInput
-from tools.passages import FoundPassage, cite_chunk, cite_passages, render_passages
+from tools.passage_search.passages import FoundPassage, cite_chunk, cite_passages, render_passages
 from tools.tool import Tool, ToolParts
 
 _MOST_CHUNKS = 200

@@ -9,7 +9,7 @@ from knowledge.library.library import Library
 from knowledge.sections import document_of
 from llm.offline.support import foreign_facts, support
 from tools.calls import CitedPassage, ToolCaller
-from tools.passages import cite_chunk
+from tools.passage_search.passages import cite_chunk
 from tools.tool import Tool, ToolParts
 
 SUPPORTED = 0.6

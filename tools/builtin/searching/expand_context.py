@@ -9,7 +9,7 @@ from knowledge.library.library import Library
 from knowledge.sections import document_of
 from tools.calls import CitedPassage, ToolCaller
 from tools.errors import InvalidInput
-from tools.passages import (
+from tools.passage_search.passages import (
     FoundPassage,
     PassageList,
     cite_chunk,

@@ -6,8 +6,8 @@ from typing import Self
 from pydantic import Field
 
 from tools.calls import CitedPassage, ToolCaller
-from tools.graph_walk import GraphWalker, Walk
-from tools.passages import PassageList, QueryInputs, cite_passages, render_passages
+from tools.passage_search.graph_walk import GraphWalker, Walk
+from tools.passage_search.passages import PassageList, QueryInputs, cite_passages, render_passages
 from tools.tool import Tool, ToolParts
 
 

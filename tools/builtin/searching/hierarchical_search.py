@@ -3,7 +3,7 @@
 from typing import Self
 
 from knowledge.search.levels import HIERARCHICAL
-from tools.passage_tool import PassageTool
+from tools.passage_search.passage_tool import PassageTool
 from tools.tool import ToolParts
 
 

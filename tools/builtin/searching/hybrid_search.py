@@ -2,7 +2,7 @@
 
 from typing import Self
 
-from tools.passage_tool import PassageTool
+from tools.passage_search.passage_tool import PassageTool
 from tools.tool import ToolParts
 
 

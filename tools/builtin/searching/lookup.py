@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from knowledge.library.library import Library
 from tools.calls import CitedPassage, ToolCaller
-from tools.passages import (
+from tools.passage_search.passages import (
     FoundPassage,
     PassageList,
     cite_chunk,

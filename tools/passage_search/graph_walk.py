@@ -12,6 +12,7 @@ starts, and by the words of the query that those passages lack.
 """
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -21,7 +22,7 @@ from knowledge.library.library import Library, NamesOfDocuments, WholeDocument
 from knowledge.library.mentioned_names import find_mentioned_names
 from knowledge.port import Hit, Searcher, SearchRequest
 from knowledge.sections import document_of
-from tools.passages import FoundPassage, cite_chunk, cite_hit
+from tools.passage_search.passages import FoundPassage, cite_chunk, cite_hit
 
 _CANDIDATES = 60
 _MOST_NAMES = 40
@@ -30,6 +31,14 @@ _MOST_LINKS = 40
 _MOST_SHARING = 60
 _REFERENCE_SIZE = 3_000
 """The number of passages by which the rarity of a name is measured."""
+_NOTICE = re.compile(
+    r"(?:withdrawn|repealed|deleted|removed|superseded|deprecated|moved|replaced)\W{1,3}"
+    r"(?:and )?(?:incorporated|moved|merged|replaced|see|into|to|by)\b",
+    re.IGNORECASE,
+)
+"""How a document says that its content is in another one now."""
+_NOTICE_CHARACTERS = 400
+_NOTICE_FACTOR = 3.0
 _FEW_CHUNKS = 3
 """A document of so few chunks is read whole where the walk starts."""
 
@@ -161,40 +170,46 @@ class GraphWalker:
         self, pool: _CandidatePool, names: DocumentNames, text: str, decay: float, walk: Walk
     ) -> None:
         found = names.find_in(text, walk.version)
+        value = decay * (_NOTICE_FACTOR if _NOTICE.search(text[:_NOTICE_CHARACTERS]) else 1.0)
         ids = [one for name in found for one in name.document_ids][:_MOST_LINKS]
         for document in await self._read_new(pool, ids, walk):
             pool.add_document(document)
         for name in found:
             for one in name.document_ids:
                 candidate = pool.by_document.get(one)
-                if candidate is not None and candidate.linked < decay:
-                    candidate.linked = decay
+                if candidate is not None and candidate.linked < value:
+                    candidate.linked = value
                     candidate.relation = f"{name.name!r} is mentioned"
 
     async def _add_sharing(
         self, pool: _CandidatePool, names: NamesOfDocuments, text: str, decay: float, walk: Walk
     ) -> None:
-        asked = set(split_words(walk.query))
-        mentioned = [name for name in find_mentioned_names(text) if not set(name.split()) <= asked]
-        values: dict[str, tuple[float, str]] = {}
-        for name in mentioned[:_MOST_NAMES]:
-            chunks = await self._find_sharing(names, name, walk)
-            if not chunks:
-                continue
-            value = decay * math.log(_REFERENCE_SIZE / len(chunks)) / math.log(_REFERENCE_SIZE)
-            for chunk_id in chunks:
-                owner = document_of(chunk_id)
-                if value > values.get(owner, (0.0, ""))[0]:
-                    values[owner] = value, name
+        values = await self._rate_sharing(names, text, walk)
         best = sorted(values, key=lambda owner: -values[owner][0])[:_MOST_SHARING]
         for document in await self._read_new(pool, best, walk):
             pool.add_document(document)
         for owner in best:
             candidate = pool.by_document.get(owner)
-            value, name = values[owner]
+            value, name = values[owner][0] * decay, values[owner][1]
             if candidate is not None and candidate.shared < value:
                 candidate.shared = value
                 candidate.relation = candidate.relation or f"{name!r} is in both"
+
+    async def _rate_sharing(
+        self, names: NamesOfDocuments, text: str, walk: Walk
+    ) -> dict[str, tuple[float, str]]:
+        """Return the documents that share a rare name with a text: how rare, and the name."""
+        asked = set(split_words(walk.query))
+        mentioned = [name for name in find_mentioned_names(text) if not set(name.split()) <= asked]
+        values: dict[str, tuple[float, str]] = {}
+        for name in mentioned[:_MOST_NAMES]:
+            chunks = await self._find_sharing(names, name, walk)
+            value = math.log(_REFERENCE_SIZE / max(1, len(chunks))) / math.log(_REFERENCE_SIZE)
+            for owner in map(document_of, chunks):
+                is_left_out = not walk.version and names.titles.is_superseded(owner)
+                if value > values.get(owner, (0.0, ""))[0] and not is_left_out:
+                    values[owner] = value, name
+        return values
 
     async def _find_sharing(
         self, names: NamesOfDocuments, name: str, walk: Walk

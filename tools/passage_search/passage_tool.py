@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from knowledge.port import Searcher
 from tools.calls import CitedPassage, ToolCaller
-from tools.passages import (
+from tools.passage_search.passages import (
     PassageList,
     QueryInputs,
     cite_passages,

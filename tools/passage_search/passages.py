@@ -8,8 +8,8 @@ from knowledge.library.library import WholeDocument
 from knowledge.port import Findings, Hit, SearchRequest
 from tools.calls import CitedPassage, ToolCaller
 
-MOST_PASSAGES = 20
-LONGEST_QUERY = 2_000
+MOST_PASSAGES = 30
+LONGEST_QUERY = 4_000
 
 
 class FoundPassage(BaseModel, frozen=True):
