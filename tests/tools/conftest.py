@@ -36,6 +36,13 @@ REGULATION = (
         title="Article 83 Penalties",
         stated_version="2025",
     ),
+    document("repeal@2024", "A carrier keeps a book.", title="Article 9", stated_version="2024"),
+    document(
+        "repeal@2025",
+        "[Withdrawn: incorporated into Article 6.]",
+        title="Article 9",
+        stated_version="2025",
+    ),
     document("costa", "Lorenzo Costa was born in Mantua.", title="The first licensor"),
     document("secret", "The fee of Omega is 7 euros.", title="Omega", groups=("board",)),
     document("weather", "It rains in autumn, and the wind is cold.", title="Weather"),

@@ -65,6 +65,14 @@ async def test_a_graph_search_follows_a_reference_to_another_article(
     assert "'article 83' is mentioned" in found.text
 
 
+async def test_a_notice_leads_to_the_article_that_replaces_its_own(executor: ToolExecutor) -> None:
+    found = await call(
+        executor, "graph_search", query="keeping of books", start=["repeal@2025#0"], limit=1
+    )
+
+    assert [one.document_id for one in found.citations] == ["alfa@2025"]
+
+
 async def test_a_graph_search_follows_a_name_that_two_passages_share(
     executor: ToolExecutor,
 ) -> None:
@@ -101,8 +109,9 @@ async def test_two_versions_of_all_documents_are_compared(executor: ToolExecutor
     found = await call(executor, "compare_documents", old="2024", new="2025")
 
     assert found.text.splitlines() == [
-        "2 changes, 0 unchanged",
+        "3 changes, 0 unchanged",
         "added: Article 83 Penalties",
+        "removed: Article 9",
         "changed: Article 6 Scope of the Alfa Act",
     ]
 
@@ -138,7 +147,7 @@ async def test_documents_are_listed_and_described(executor: ToolExecutor) -> Non
     listed = await call(executor, "list_documents", version="2025")
     described = await call(executor, "get_document_metadata", document_id="alfa@2025")
 
-    assert listed.text.startswith("2 documents\nalfa@2025: Article 6")
+    assert listed.text.startswith("3 documents\nalfa@2025: Article 6")
     assert '"heading_path":["Reports"]' in described.text
 
 
