@@ -1,10 +1,11 @@
 """Keeps for which hop models are asked, how much time there is, and whether to ask again."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from envelope.question import Question
 
@@ -17,6 +18,13 @@ class CallScope:
     stage: str
     attempt: int
     deadline: float | None = None
+    equal_calls: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
+
+    def count_equal(self, content_hash: str) -> int:
+        """Return how many equal calls this delivery has made before, and count one more."""
+        number = self.equal_calls[content_hash]
+        self.equal_calls[content_hash] += 1
+        return number
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from decimal import Decimal
 from pydantic import BaseModel
 
 from llm.call_log import record
+from llm.conversations.port import ModelStep
+from llm.conversations.turns import ModelMessage, StopReason, ToolConversation
 from llm.errors import ModelError, ScriptError
 from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage
 
@@ -69,12 +71,25 @@ class ScriptedModel:
     async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
         self.calls.append(RecordedPrompt(task.name, inputs, skip))
         try:
-            output = await self._play(task, inputs, self._next(task.name))
+            output = _check_type(task, await self._play(inputs, self._next(task.name)))
         except ModelError as error:
             record(self._call(task.name, f"{type(error).__name__}: {error}"))
             raise
         record(self._call(task.name, None))
         return ModelAnswer(output, self.name, self._usage, self._cost_usd, 0.0)
+
+    async def converse(self, conversation: ToolConversation, *, skip: int = 0) -> ModelStep:
+        self.calls.append(RecordedPrompt(conversation.task, conversation, skip))
+        try:
+            message = await self._play(conversation, self._next(conversation.task))
+        except ModelError as error:
+            record(self._call(conversation.task, f"{type(error).__name__}: {error}"))
+            raise
+        if not isinstance(message, ModelMessage):
+            raise ScriptError(f"expected a ModelMessage, found {type(message).__name__}")
+        record(self._call(conversation.task, None))
+        stop = StopReason.TOOL_USE if message.calls else StopReason.END_TURN
+        return ModelStep(message, stop, self.name, self._usage, self._cost_usd, 0.0)
 
     def assert_complete(self) -> None:
         """Raise `ScriptError` if a part of the script was not used."""
@@ -93,23 +108,26 @@ class ScriptedModel:
             )
         return steps.popleft()
 
-    async def _play(self, task: Task[I, O], inputs: I, step: Scripted) -> O:
+    async def _play(self, inputs: BaseModel, step: Scripted) -> BaseModel:
         while isinstance(step, Gate):
             step.reached.set()
             await step.opened.wait()
             step = step.then
         if isinstance(step, ModelError):
             raise step
-        output = step if isinstance(step, BaseModel) else step(inputs)
-        if not isinstance(output, task.output):
-            raise ScriptError(
-                f"expected an output of {task.output.__module__}.{task.output.__qualname__} "
-                f"for task {task.name!r}, found {type(output).__qualname__}"
-            )
-        return output
+        return step if isinstance(step, BaseModel) else step(inputs)
 
     def _call(self, task_name: str, error: str | None) -> ModelCall:
         return ModelCall(task_name, self.name, self._usage, self._cost_usd, 0.0, error=error)
+
+
+def _check_type(task: Task[I, O], output: BaseModel) -> O:
+    if not isinstance(output, task.output):
+        raise ScriptError(
+            f"expected an output of {task.output.__module__}.{task.output.__qualname__} "
+            f"for task {task.name!r}, found {type(output).__qualname__}"
+        )
+    return output
 
 
 def _lengths(script: Mapping[str, deque[Scripted]]) -> dict[str, int]:

@@ -47,7 +47,7 @@ async def evaluate(
         identity = Identity("evaluate", "retrieval", model.name, model.dimensions)
         index = await open_embedded(Path(folder), identity)
         try:
-            result = await _ingest(corpus, index, model)
+            result = await ingest_corpus(corpus, index, model)
             return {
                 "suite": "retrieval",
                 "data": data.name,
@@ -85,7 +85,10 @@ class _Remembering:
         return [self._known[text] for text in texts]
 
 
-async def _ingest(corpus: Sequence[Path], index: Index, embedder: Embedder) -> IngestionResult:
+async def ingest_corpus(
+    corpus: Sequence[Path], index: Index, embedder: Embedder
+) -> IngestionResult:
+    """Ingest the files of an evaluation as the command does it."""
     with ReaderProcess(ReadingLimits()) as reader:
         return await ingest(
             corpus,

@@ -2,13 +2,15 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Generic
+from typing import Any, Generic, TypeVar
 
 from llm.call_log import record
 from llm.call_scope import CallAllowance, allow, remaining_seconds
+from llm.conversations.port import ConversationModel, ModelStep
+from llm.conversations.turns import ToolConversation
 from llm.errors import (
     ChainExhausted,
     MissingKey,
@@ -24,6 +26,8 @@ from llm.errors import (
 from llm.fallback.circuit_breaker import CircuitBreaker
 from llm.partial_answers.text_listener import find_listener
 from llm.port import I, Model, ModelAnswer, ModelCall, O, Task, Usage
+
+A = TypeVar("A", bound="ModelAnswer[Any] | ModelStep")
 
 FALLBACK_ON = (
     ModelUnavailable, UnknownModel, MissingKey, RejectedRequest, UnreadableOutput, Refused,
@@ -69,32 +73,50 @@ class FallbackChain:
         self.name = ",".join(link.model.name for link in links)
 
     async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
+        async def ask_one(model: Model) -> ModelAnswer[O]:
+            return await model.ask(task, inputs)
+
+        return await self._race(task.name, ask_one, skip)
+
+    async def converse(self, conversation: ToolConversation, *, skip: int = 0) -> ModelStep:
+        async def ask_one(model: Model) -> ModelStep:
+            if not isinstance(model, ConversationModel):
+                raise RejectedRequest(f"expected a model that calls tools, found {model.name!r}")
+            return await model.converse(conversation)
+
+        return await self._race(conversation.task, ask_one, skip)
+
+    async def _race(self, task_name: str, ask: Callable[[Model], Awaitable[A]], skip: int) -> A:
         links = self._links[min(skip, self._last_start) :]
-        return await _Race(links, task, inputs, self._patience_seconds).run()
+        return await _Race(links, task_name, ask, self._patience_seconds).run()
 
     def __repr__(self) -> str:
         return f"FallbackChain({self.name!r})"
 
 
-class _Race(Generic[I, O]):
+class _Race(Generic[A]):
     """The models of a chain on one question."""
 
     def __init__(
-        self, links: Sequence[ChainLink], task: Task[I, O], inputs: I, patience_seconds: float
+        self,
+        links: Sequence[ChainLink],
+        task_name: str,
+        ask: Callable[[Model], Awaitable[A]],
+        patience_seconds: float,
     ) -> None:
         self._links = links
-        self._task = task
-        self._inputs = inputs
+        self._task_name = task_name
+        self._ask = ask
         self._patience_seconds = patience_seconds
         self._waiting = deque(links)
-        self._running: dict[asyncio.Task[ModelAnswer[O] | Exception], tuple[ChainLink, float]] = {}
+        self._running: dict[asyncio.Task[A | Exception], tuple[ChainLink, float]] = {}
         self._errors: list[ModelError] = []
         self._fault: Exception | None = None
         self._characters = 0
 
-    async def run(self) -> ModelAnswer[O]:
+    async def run(self) -> A:
         """Return the first answer; raises what the models raised when there is none."""
-        answer: ModelAnswer[O] | None = None
+        answer: A | None = None
         async with asyncio.TaskGroup() as group:
             try:
                 self._start_next(group)
@@ -108,7 +130,7 @@ class _Race(Generic[I, O]):
             raise _make_exhausted_error(self._links, self._errors)
         return answer
 
-    async def _wait(self, group: asyncio.TaskGroup) -> ModelAnswer[O] | None:
+    async def _wait(self, group: asyncio.TaskGroup) -> A | None:
         """Return an answer, or None after something else happened."""
         has_next = self._has_next()
         patience = min(self._patience_seconds, remaining_seconds(2 * self._patience_seconds) / 2)
@@ -126,7 +148,7 @@ class _Race(Generic[I, O]):
 
     def _is_being_written(self) -> bool:
         """Return whether more of an answer has come since the last look: its model is not late."""
-        listener = find_listener(self._task.name)
+        listener = find_listener(self._task_name)
         before, self._characters = self._characters, listener.characters if listener else 0
         return self._characters > before
 
@@ -148,20 +170,20 @@ class _Race(Generic[I, O]):
                     link.breaker.enter()
             except ModelError as error:
                 self._errors.append(error)
-                _record_omission(self._task.name, link, error)
+                _record_omission(self._task_name, link, error)
                 continue
             allowance = CallAllowance(
                 reserve_seconds=RESERVE_SECONDS if self._waiting else 0.0,
                 retries=not any(later.may_be_asked() for later in self._waiting),
             )
-            task = group.create_task(_ask(link, self._task, self._inputs, allowance))
+            task = group.create_task(_ask_link(link, self._ask, allowance))
             self._running[task] = (link, asyncio.get_running_loop().time())
             return
 
-    def _finish(self, task: asyncio.Task[ModelAnswer[O] | Exception]) -> ModelAnswer[O] | None:
+    def _finish(self, task: asyncio.Task[A | Exception]) -> A | None:
         link, started = self._running.pop(task)
         outcome = task.result()
-        if isinstance(outcome, ModelAnswer):
+        if not isinstance(outcome, Exception):
             if link.breaker is not None:
                 link.breaker.note_success()
             return outcome
@@ -184,7 +206,7 @@ class _Race(Generic[I, O]):
         else:
             link.breaker.note_failure(error)
 
-    def _stop_running(self, answer: ModelAnswer[O] | None) -> None:
+    def _stop_running(self, answer: A | None) -> None:
         for task, (link, started) in self._running.items():
             task.cancel()
             if link.breaker is None:
@@ -199,13 +221,13 @@ class _Race(Generic[I, O]):
             self._blame(link, started, slow)
 
 
-async def _ask(
-    link: ChainLink, task: Task[I, O], inputs: I, allowance: CallAllowance
-) -> ModelAnswer[O] | Exception:
+async def _ask_link(
+    link: ChainLink, ask: Callable[[Model], Awaitable[A]], allowance: CallAllowance
+) -> A | Exception:
     """Return the answer, or the error: an error that leaves would end the other models' tasks."""
     with allow(allowance):
         try:
-            return await link.model.ask(task, inputs)
+            return await ask(link.model)
         except Exception as error:  # noqa: BLE001 - raised again outside of the group
             return error
 

@@ -7,9 +7,11 @@ from importlib import import_module
 from time import perf_counter
 
 from llm.call_log import record
+from llm.conversations.port import ModelStep
+from llm.conversations.turns import StopReason, ToolConversation
 from llm.errors import ModelError, UnknownTask
 from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage
-from llm.stored_calls.fingerprint import fingerprint
+from llm.stored_calls.fingerprint import digest, fingerprint
 
 RULES: Mapping[str, str] = {
     "translate": "llm.offline.translate",
@@ -20,6 +22,8 @@ RULES: Mapping[str, str] = {
     "clarify": "llm.offline.clarify",
 }
 """The module of each task, whose `answer(inputs)` is its rule; imported at the first call."""
+CONVERSATION_RULES: Mapping[str, str] = {"reason": "llm.offline.planning.planner"}
+"""The module of each task with tools, whose `write_next(conversation)` is its rule."""
 
 
 class OfflineModel:
@@ -41,6 +45,27 @@ class OfflineModel:
         call = _call(task, inputs, started, None)
         record(call)
         return ModelAnswer(output, self.name, call.usage, call.cost_usd, call.milliseconds)
+
+    async def converse(self, conversation: ToolConversation, *, skip: int = 0) -> ModelStep:
+        started = perf_counter()
+        module = CONVERSATION_RULES.get(conversation.task)
+        if module is None:
+            raise UnknownTask(
+                f"expected a conversation with an offline rule ({', '.join(CONVERSATION_RULES)}), "
+                f"found {conversation.task!r}: set a model for it"
+            )
+        message = await asyncio.to_thread(import_module(module).write_next, conversation)
+        call = ModelCall(
+            task=conversation.task,
+            model=self.name,
+            usage=Usage(),
+            cost_usd=Decimal(0),
+            milliseconds=(perf_counter() - started) * 1000,
+            prompt_hash=digest(conversation.model_dump_json()),
+        )
+        record(call)
+        stop = StopReason.TOOL_USE if message.calls else StopReason.END_TURN
+        return ModelStep(message, stop, self.name, call.usage, call.cost_usd, call.milliseconds)
 
     def _answer(self, task: Task[I, O], inputs: I) -> O:
         module = self._rules.get(task.name)

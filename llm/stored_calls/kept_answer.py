@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from llm.conversations.port import ModelStep
 from llm.port import ModelAnswer, ModelCall, O, Usage
 
 
@@ -20,7 +21,30 @@ class _StoredAnswer(BaseModel, frozen=True):
     calls: tuple[ModelCall, ...] = ()
 
 
+class _StoredStep(BaseModel, frozen=True):
+    """A step of a conversation, and the calls that were made for it."""
+
+    step: ModelStep
+    calls: tuple[ModelCall, ...] = ()
+
+
 _KEPT = TypeAdapter(_StoredAnswer)
+_KEPT_STEP = TypeAdapter(_StoredStep)
+
+
+def encode_step(step: ModelStep, calls: Sequence[ModelCall] = ()) -> bytes:
+    """Return the bytes of a step to keep."""
+    return _KEPT_STEP.dump_json(_StoredStep(step=step, calls=tuple(calls)))
+
+
+def decode_step(frame: bytes) -> tuple[ModelStep, Sequence[ModelCall]] | None:
+    """Return a step and its calls, marked as kept; None when they are of another version."""
+    try:
+        kept = _KEPT_STEP.validate_json(frame)
+    except ValidationError:
+        return None
+    calls = [replace(call, from_store=True) for call in kept.calls]
+    return replace(kept.step, from_store=True), calls
 
 
 def encode(answer: ModelAnswer[O], calls: Sequence[ModelCall] = ()) -> bytes:

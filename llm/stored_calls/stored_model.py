@@ -11,10 +11,13 @@ from typing import Protocol
 from envelope.question import Question
 from llm.call_log import record, record_calls
 from llm.call_scope import CallScope, current_scope
+from llm.conversations.port import ConversationModel, ModelStep
+from llm.conversations.turns import ToolConversation
+from llm.errors import RejectedRequest
 from llm.port import I, Model, ModelAnswer, ModelCall, O, Task, Usage
 from llm.prompts import Prompts
-from llm.stored_calls.fingerprint import fingerprint
-from llm.stored_calls.kept_answer import decode, encode
+from llm.stored_calls.fingerprint import digest, fingerprint
+from llm.stored_calls.kept_answer import decode, decode_step, encode, encode_step
 
 OFFLINE = "offline"
 
@@ -156,6 +159,31 @@ class StoredModel:
             answer = await self._ask_shared(scope, content_hash, task, inputs, skip)
         await self._calls.put(key, encode(answer, calls))
         return answer
+
+    async def converse(self, conversation: ToolConversation, *, skip: int = 0) -> ModelStep:
+        """Return the next message; a redelivered hop finds it in the store.
+
+        Two equal conversations in one hop are two calls: each is stored with its number. A shared
+        answer of another question is never taken: a step depends on results of tools.
+        """
+        if not isinstance(self._model, ConversationModel):
+            raise RejectedRequest(f"expected a model that calls tools, found {self.name!r}")
+        scope = current_scope()
+        if scope is None or self._calls is None:
+            return await self._model.converse(conversation, skip=skip)
+        content_hash = digest(f"{self.name}+{skip}", conversation.model_dump_json())
+        number = scope.count_equal(content_hash)
+        key = CallKey(scope.question, scope.stage, scope.attempt, f"{content_hash}-{number}")
+        frame = await self._calls.get(key)
+        found = decode_step(frame) if frame is not None else None
+        if found is not None:
+            for call in found[1]:
+                record(replace(call, from_cache=False))
+            return found[0]
+        with record_calls() as calls:
+            step = await self._model.converse(conversation, skip=skip)
+        await self._calls.put(key, encode_step(step, calls))
+        return step
 
     async def _ask_shared(
         self, scope: CallScope, content_hash: str, task: Task[I, O], inputs: I, skip: int

@@ -98,6 +98,7 @@ VENDORS = (
     ),
     Vendor(
         name="anthropic",
+        client="llm.vendors.anthropic",
         base_url="https://api.anthropic.com/v1",
         bare_names=re.compile(r"claude"),
         price_name="anthropic",

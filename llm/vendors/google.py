@@ -16,7 +16,8 @@ from llm.port import Usage
 from llm.real_request_guard import check_allowed
 from llm.vendors.catalogue import Vendor, VendorAccess
 from llm.vendors.http_status import error_of, retry_after_seconds, wrong_key
-from llm.vendors.wire import Delta, ModelReply, Request
+from llm.vendors.tool_forms.google_tools import make_contents, make_tool_config, read_message
+from llm.vendors.wire import Delta, ModelReply, Request, StepReply, StepRequest
 
 THOUGHT_TOKENS = 1024
 """The thinking budget in tokens that every model of the 2.5 family accepts."""
@@ -68,6 +69,27 @@ class GoogleChat:
             async for response in stream:
                 yield Delta(gathered.add(response))
             yield Delta("", gathered.reply(self._model))
+
+    async def converse(self, request: StepRequest) -> StepReply:
+        with _translate_errors(self._model, self._key_variable):
+            conversation, known = request.conversation, request.capabilities
+            thinking, room = thoughts(self._model)
+            response = await self._client.aio.models.generate_content(
+                model=self._model,
+                contents=cast("Any", make_contents(conversation)),
+                config=types.GenerateContentConfig(
+                    system_instruction=conversation.system or None,
+                    temperature=request.temperature if known.has_temperature else None,
+                    max_output_tokens=request.max_output_tokens + room,
+                    thinking_config=thinking,
+                    automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+                    http_options=_timeout(request.timeout_seconds),
+                    **make_tool_config(conversation),
+                ),
+            )
+            gathered = _GoogleResponse()
+            gathered.add(response)
+            return read_message(conversation, response, gathered.reply(self._model))
 
     async def close(self) -> None:
         await self._client.aio.aclose()

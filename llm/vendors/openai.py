@@ -23,7 +23,8 @@ from llm.port import Usage
 from llm.real_request_guard import check_allowed
 from llm.vendors.catalogue import Vendor, VendorAccess
 from llm.vendors.http_status import error_of, retry_after_seconds
-from llm.vendors.wire import Delta, ModelReply, Request
+from llm.vendors.tool_forms.openai_tools import make_step_parameters, read_step
+from llm.vendors.wire import Delta, ModelReply, Request, StepReply, StepRequest
 
 OWN_NAME = "openai"
 REASONING = re.compile(r"(gpt-[5-9]|gpt-\d\d|o\d)(?!.*-chat)")
@@ -66,6 +67,20 @@ class OpenAIChat:
                 async for chunk in stream:
                     yield Delta(gathered.add(chunk))
             yield Delta("", gathered.reply(self._model))
+
+    async def converse(self, request: StepRequest) -> StepReply:
+        with _translate_errors(self._model, self._key_variable):
+            completion = cast(
+                "ChatCompletion",
+                await self._client.chat.completions.create(
+                    model=self._model,
+                    timeout=request.timeout_seconds,
+                    **make_step_parameters(request.conversation),
+                    **sampling(self._model, request, compatible=self._compatible),
+                ),
+            )
+            reply = _reply(self._model, completion)
+            return read_step(completion.choices[0], reply)
 
     async def _read_whole(self, response: httpx2.Response) -> Delta:
         """Return the completion of a server that sends no streams: it is charged already."""
@@ -131,7 +146,7 @@ class OpenAIEmbeddings:
         await self._client.close()
 
 
-def sampling(model: str, request: Request, *, compatible: bool) -> dict[str, Any]:
+def sampling(model: str, request: Request | StepRequest, *, compatible: bool) -> dict[str, Any]:
     """Return the token limit and the sampling parameters that `model` accepts.
 
     Reasoning models accept only the newer parameter on any server; they take no temperature and

@@ -1,12 +1,15 @@
 """Calls a vendor's model: renders, sends, parses, repairs once, and records usage and cost."""
 
 import json
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Generic
+from typing import Generic, TypeVar
 
 import structlog
 
+from llm.conversations.port import ModelStep
+from llm.conversations.turns import ToolConversation
 from llm.errors import ModelError, ModelUnavailable, Refused, RejectedRequest, UnreadableOutput
 from llm.metering import UsageMeter
 from llm.output_parsing import NotReadable, read, read_complete_part
@@ -14,16 +17,26 @@ from llm.partial_answers.text_listener import TextListener, find_listener
 from llm.port import I, ModelAnswer, O, Task
 from llm.prices import PriceSource
 from llm.prompts import JSON_OBJECT, REPAIR, JsonObjectInputs, Prompts, Rendered, RepairInputs
+from llm.stored_calls.fingerprint import digest
 from llm.vendors.capabilities import Capabilities, reduce_capabilities
 from llm.vendors.http_status import MESSAGE_CHARACTERS
 from llm.vendors.model_transport import Transport
 from llm.vendors.strict_schema import strict_schema
-from llm.vendors.wire import ChatClient, ModelReply, ModelTurn, Request
+from llm.vendors.wire import (
+    ChatClient,
+    ModelReply,
+    ModelTurn,
+    Request,
+    StepReply,
+    StepRequest,
+)
 
 CHARACTERS_PER_TOKEN = 4
 """An estimate for reserving quota; the cost is computed from the vendor's counts."""
 MORE_TOKENS = 4
 """An answer that was cut off is requested once more with the token limit times this factor."""
+
+R = TypeVar("R", ModelReply, StepReply)
 
 log = structlog.get_logger("llm")
 
@@ -69,6 +82,34 @@ class VendorModel:
             raise
         return ModelAnswer(output, self.name, account.usage, account.cost_usd, account.milliseconds)
 
+    async def converse(self, conversation: ToolConversation, *, skip: int = 0) -> ModelStep:
+        content_hash = digest(conversation.model_dump_json())
+        account = UsageMeter(conversation.task, self.name, self._prices, content_hash)
+        try:
+            with account.exchange() as entry:
+                reply = await self._exchange(
+                    # Conversations have no schema that a server could reject.
+                    replace(self._capabilities, structure="text"),
+                    lambda known: self._send_step(conversation, known),
+                    keeps_structure=False,
+                )
+                entry.record_usage(reply.usage)
+                if reply.refusal is not None:
+                    raise make_refusal(self.name, conversation.task, reply.refusal)
+                if not reply.message.text and not reply.message.calls:
+                    raise UnreadableOutput(f"expected words or calls of {self.name!r}, found none")
+        except ModelError as error:
+            account.charge(error)
+            raise
+        return ModelStep(
+            reply.message,
+            reply.stop,
+            self.name,
+            account.usage,
+            account.cost_usd,
+            account.milliseconds,
+        )
+
     async def close(self) -> None:
         """Close the connections to the vendor."""
         await self._wire.close()
@@ -90,7 +131,9 @@ class VendorModel:
     ) -> _ReadReply[O]:
         """Make one exchange; an unreadable reply is recorded as a failed call with its cost."""
         with account.exchange() as entry:
-            reply = await self._exchange(request, known or self._capabilities)
+            reply = await self._exchange(
+                known or self._capabilities, lambda fitting: self._send(self._fit(request, fitting))
+            )
             entry.record_usage(reply.usage)
             self._check_refusal(reply, task)
             try:
@@ -138,13 +181,19 @@ class VendorModel:
             f"defined, found twice something else: {again.problem}"
         ) from again.problem
 
-    async def _exchange(self, request: Request, known: Capabilities) -> ModelReply:
+    async def _exchange(
+        self,
+        known: Capabilities,
+        send: Callable[[Capabilities], Awaitable[R]],
+        *,
+        keeps_structure: bool = True,
+    ) -> R:
         """Return the reply; omit parameters that the server rejects, also from later requests."""
         tried = {known}
         first: RejectedRequest | None = None
         while True:
             try:
-                reply = await self._send(self._fit(request, known))
+                reply = await send(known)
             except RejectedRequest as error:
                 first = first or error
                 reduced = reduce_capabilities(known, error)
@@ -154,8 +203,16 @@ class VendorModel:
                 known = reduced
             else:
                 if first is not None:
-                    self._remember(known)
+                    self._remember(known if keeps_structure else self._keep_structure(known))
                 return reply
+
+    async def _send_step(self, conversation: ToolConversation, known: Capabilities) -> StepReply:
+        characters = len(conversation.model_dump_json())
+        tokens = characters // CHARACTERS_PER_TOKEN + conversation.max_output_tokens
+        return await self._transport.call(
+            tokens,
+            lambda seconds: self._wire.converse(StepRequest(conversation, seconds, known)),
+        )
 
     async def _send(self, request: Request) -> ModelReply:
         characters = len(request.system) + sum(len(turn.text) for turn in request.turns)
@@ -197,6 +254,9 @@ class VendorModel:
             system = "\n\n".join(part for part in (system, rendered.system) if part)
         return replace(request, system=system, capabilities=known)
 
+    def _keep_structure(self, known: Capabilities) -> Capabilities:
+        return replace(known, structure=self._capabilities.structure)
+
     def _remember(self, known: Capabilities) -> None:
         if known == self._capabilities:
             return
@@ -213,8 +273,7 @@ class VendorModel:
 
     def _check_refusal(self, reply: ModelReply, task: Task[I, O]) -> None:
         if reply.refusal is not None:
-            message = " ".join(reply.refusal.split())[:MESSAGE_CHARACTERS]
-            raise Refused(f"{self.name!r} refused task {task.name!r}: {message}")
+            raise make_refusal(self.name, task.name, reply.refusal)
 
     def _make_cut_error(self, task: Task[I, O], request: Request) -> UnreadableOutput:
         return UnreadableOutput(
@@ -232,3 +291,9 @@ class VendorModel:
             max_output_tokens=task.max_output_tokens,
             timeout_seconds=self._transport.timeout_seconds,
         )
+
+
+def make_refusal(model: str, task_name: str, reason: str) -> Refused:
+    """Return the error for a model that refused; its reason is shortened."""
+    message = " ".join(reason.split())[:MESSAGE_CHARACTERS]
+    return Refused(f"{model!r} refused task {task_name!r}: {message}")

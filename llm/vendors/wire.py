@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 
 from pydantic import JsonValue
 
+from llm.conversations.turns import ModelMessage, StopReason, ToolConversation
 from llm.port import Usage
 from llm.vendors.capabilities import Capabilities
 
@@ -35,6 +36,35 @@ class Request:
     max_output_tokens: int
     timeout_seconds: float
     capabilities: Capabilities = field(default_factory=Capabilities)
+
+
+@dataclass(frozen=True, slots=True)
+class StepRequest:
+    """One request for the next message of a conversation with tools."""
+
+    conversation: ToolConversation
+    timeout_seconds: float
+    capabilities: Capabilities = field(default_factory=Capabilities)
+
+    @property
+    def temperature(self) -> float:
+        """The temperature that the conversation asks for."""
+        return self.conversation.temperature
+
+    @property
+    def max_output_tokens(self) -> int:
+        """The limit of the next message."""
+        return self.conversation.max_output_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class StepReply:
+    """The next message; `usage` and `refusal` are as in `ModelReply`."""
+
+    message: ModelMessage
+    stop: StopReason
+    usage: Usage | None
+    refusal: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +99,8 @@ class ChatClient(Protocol):
     async def complete(self, request: Request) -> ModelReply: ...
 
     def stream(self, request: Request) -> AsyncGenerator[Delta, None]: ...
+
+    async def converse(self, request: StepRequest) -> StepReply: ...
 
     async def close(self) -> None: ...
 

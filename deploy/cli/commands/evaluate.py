@@ -23,6 +23,7 @@ PURPOSES = {
     "language": "measure language detection",
     "scope": "measure which questions are accepted and refused",
     "conversation": "measure answers, clarifications and refusals in dialogues",
+    "multistep": "measure what one search and the tool loop find for questions of several steps",
     "answers": "measure answers to golden questions; see docs/evaluation.md",
     "grounding": "measure how far a judge agrees with people",
     "prompt": "send a prompt again that `answers --output` stored",
@@ -32,7 +33,7 @@ PURPOSES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk evaluate`."""
     suites = parser.add_subparsers(dest="suite", metavar="SUITE", required=True)
-    for name in (*sorted(SUITES), "answers", "grounding", "prompt"):
+    for name in (*sorted(SUITES), "answers", "grounding", "multistep", "prompt"):
         suite = suites.add_parser(
             name, help=PURPOSES[name], description=format_sentence(PURPOSES[name])
         )
@@ -44,6 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             _add_answers_arguments(suite)
         if name == "grounding":
             _add_grounding_arguments(suite)
+        if name == "multistep":
+            _add_multistep_arguments(suite)
         if name == "prompt":
             suite.add_argument(
                 "--hash", required=True, help="hash of the prompt, as the page shows it"
@@ -87,6 +90,16 @@ def _add_grounding_arguments(suite: argparse.ArgumentParser) -> None:
     suite.add_argument("--limit", type=int, metavar="N", help="judge only N answers")
 
 
+def _add_multistep_arguments(suite: argparse.ArgumentParser) -> None:
+    suite.add_argument(
+        "--way", choices=("search", "tools"), default="tools", help="the way (default: tools)"
+    )
+    suite.add_argument(
+        "--k", type=int, metavar="N",
+        help="documents shown in total, over all steps (default: 10; 20 for tasks, 5 for versions)",
+    )  # fmt: skip
+
+
 def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk evaluate`."""
     if not chosen.data.is_dir():
@@ -95,6 +108,8 @@ def run(chosen: argparse.Namespace) -> int:
         return _run_answers(chosen)
     if chosen.suite == "grounding":
         figures: object = asyncio.run(_measure_judge(chosen))
+    elif chosen.suite == "multistep":
+        figures = _run_multistep(chosen)
     elif chosen.suite == "prompt":
         figures = _run_prompt(chosen)
     else:
@@ -146,6 +161,14 @@ def _run_answers(chosen: argparse.Namespace) -> int:
     for line in make_table_lines(result.variants):
         print_line(line)
     return 0
+
+
+def _run_multistep(chosen: argparse.Namespace) -> object:
+    from deploy.evaluation.multistep.suite import evaluate_multistep
+
+    if chosen.k is not None and chosen.k < 1:
+        raise CommandError(f"expected at least 1 at --k, found {chosen.k}")
+    return asyncio.run(evaluate_multistep(chosen.data, chosen.way, k=chosen.k))
 
 
 def _run_prompt(chosen: argparse.Namespace) -> Mapping[str, object]:

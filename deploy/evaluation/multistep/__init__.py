@@ -1,0 +1,1 @@
+"""Measures ways of answering that take several steps: the suite `multistep`."""

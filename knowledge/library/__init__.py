@@ -1,0 +1,1 @@
+"""Reads whole documents, finds them by their names, and compares them."""

@@ -1,0 +1,142 @@
+"""Reads the documents of an index as a person may read them: lists, whole documents, chunks.
+
+`document_names` finds documents by the names that texts use for them.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from knowledge.document import Chunk
+from knowledge.index.listing import ListedDocument
+from knowledge.index.port import Floats, Index, ReadableIndex
+from knowledge.library.document_names import DocumentNames
+from knowledge.library.shared_names import MOST_CHUNKS, SharedNames
+from knowledge.sections import Section, join_chunks
+
+_MOST_COMMON = 20
+"""A name in more passages connects none of them."""
+_KEPT = 4
+"""Lists of names that are kept: one for each combination of groups that asked last."""
+_READ_AT_ONCE = 256
+
+log = structlog.get_logger("knowledge")
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkWithVector:
+    """A chunk of a document with its vector, L2-normalised."""
+
+    chunk: Chunk
+    vector: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class WholeDocument:
+    """A document with all of its chunks in order; there is at least one."""
+
+    listed: ListedDocument
+    crumbs: tuple[str, ...]
+    page: str
+    chunks: tuple[ChunkWithVector, ...]
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """The text below each heading."""
+        return join_chunks(one.chunk for one in self.chunks)
+
+    @property
+    def text(self) -> str:
+        """The texts of all sections."""
+        return "\n\n".join(section.text for section in self.sections)
+
+
+@dataclass(frozen=True, slots=True)
+class NamesOfDocuments:
+    """The names that lead from text to documents; `shared` is None where there are too many."""
+
+    revision: str
+    titles: DocumentNames
+    shared: SharedNames | None
+
+
+class Library:
+    """The documents of one assistant; every method raises `IndexUnavailable`."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._names: OrderedDict[tuple[str, ...], NamesOfDocuments] = OrderedDict()
+        self._reading = asyncio.Lock()
+
+    async def list_documents(self, groups: Sequence[str] = ()) -> list[ListedDocument]:
+        """Return the documents that a person of these groups may read, by title."""
+        found = await self._visible(groups).list_documents()
+        return sorted(found, key=lambda document: (document.title, document.id))
+
+    async def read(
+        self, document_ids: Sequence[str], groups: Sequence[str] = ()
+    ) -> list[WholeDocument]:
+        """Return documents in the order of their ids; those that do not exist are left out."""
+        wanted = list(dict.fromkeys(document_ids))
+        index = self._visible(groups)
+        listed = {one.id: one for one in await index.list_documents(wanted)} if wanted else {}
+        stored = {one.document_id: one for one in await index.load(list(listed))}
+        points = [chunk.point for one in stored.values() for chunk in one.chunks]
+        passages = await index.passages(points)
+        documents = []
+        for name in wanted:
+            if name not in stored or name not in listed:
+                continue
+            chunks = tuple(
+                ChunkWithVector(passages[one.point].chunk, one.vector)
+                for one in stored[name].chunks
+                if one.point in passages
+            )
+            if chunks:
+                own = stored[name]
+                documents.append(WholeDocument(listed[name], own.crumbs, own.page, chunks))
+        return documents
+
+    async def names(self, groups: Sequence[str] = ()) -> NamesOfDocuments:
+        """Return the names of and in the documents; they are read again only after a change."""
+        key = tuple(sorted(set(groups)))
+        index = self._visible(groups)
+        async with self._reading:
+            revision = await index.revision()
+            known = self._names.pop(key, None)
+            if known is None or known.revision != revision:
+                known = await self._read_names(index, revision, groups)
+            self._names[key] = known
+            if len(self._names) > _KEPT:
+                self._names.popitem(last=False)
+            return known
+
+    async def _read_names(
+        self, index: ReadableIndex, revision: str, groups: Sequence[str]
+    ) -> NamesOfDocuments:
+        listed = await index.list_documents()
+        titles = await asyncio.to_thread(DocumentNames, listed)
+        if sum(one.chunks for one in listed) > MOST_CHUNKS:
+            log.info("names_not_listed", documents=len(listed), most_chunks=MOST_CHUNKS)
+            return NamesOfDocuments(revision, titles, None)
+        ids = [one.id for one in listed]
+        texts: list[tuple[str, str]] = []
+        for start in range(0, len(ids), _READ_AT_ONCE):
+            for document in await self.read(ids[start : start + _READ_AT_ONCE], groups):
+                title = document.listed.title
+                texts += [
+                    (one.chunk.chunk_id, f"{title}. {one.chunk.text}") for one in document.chunks
+                ]
+        shared = await asyncio.to_thread(SharedNames, texts, most_common=_MOST_COMMON)
+        return NamesOfDocuments(revision, titles, shared)
+
+    def _visible(self, groups: Sequence[str]) -> ReadableIndex:
+        return self._index.visible_to(frozenset(groups))
+
+
+def _list_texts(document: WholeDocument) -> list[tuple[str, str]]:
+    title = document.listed.title
+    return [(one.chunk.chunk_id, f"{title}. {one.chunk.text}") for one in document.chunks]

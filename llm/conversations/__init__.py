@@ -1,0 +1,1 @@
+"""Conversations with models that call tools: messages, steps, and the port of models."""

@@ -1,0 +1,1 @@
+"""Plans calls of tools by rules, and judges what they found."""

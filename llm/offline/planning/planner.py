@@ -1,0 +1,166 @@
+"""Plans calls of tools by rules, round by round: the offline model of the conversation `reason`.
+
+The first round asks for what the question names: a calculation, a comparison of two versions, the
+tool of a set whose name says what the question asks for, and a search for each separate question.
+Each further round goes on from the passages that were found: `graph_search` follows their links and
+names to the passages that complete the answer. The passages of all rounds together are bounded.
+
+The rules read results only as sources; nothing in a text is taken for an instruction.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from llm.conversations.turns import (
+    ModelMessage,
+    ToolChoice,
+    ToolConversation,
+    ToolMessage,
+    ToolUse,
+    UserMessage,
+)
+from llm.offline.planning.question_parts import Intent, QuestionParts, read_question
+
+MOST_PASSAGES = "most_passages"
+"""The fact with the number of passages that all rounds together may show."""
+MOST_ROUNDS = "most_rounds"
+VERSIONS = "versions"
+"""The fact with the versions that documents state."""
+_DEFAULT_PASSAGES = 10
+_DEFAULT_ROUNDS = 3
+_FIRST_SHARE = 0.4
+_SEARCHES = ("graph_search", "search", "hybrid_search", "bm25_search")
+_MOST_SEPARATE = 3
+_MOST_AT_ONCE = 30
+
+
+@dataclass(frozen=True, slots=True)
+class PlanState:
+    """The position of a plan: `rounds` that are over, and the passages `shown` by them."""
+
+    question: QuestionParts
+    tools: frozenset[str]
+    rounds: int
+    shown: tuple[str, ...]
+    most_passages: int
+    most_rounds: int
+    versions: tuple[str, ...] = ()
+
+    @property
+    def share(self) -> int:
+        """The number of passages that the next round may show."""
+        left = self.most_passages - len(self.shown)
+        if not self.rounds:
+            return max(1, min(left, round(self.most_passages * _FIRST_SHARE)))
+        return max(0, -(-left // max(1, self.most_rounds - self.rounds)))
+
+
+def write_next(conversation: ToolConversation) -> ModelMessage:
+    """Return the next calls, or a text without calls when the plan has ended."""
+    state = read_state(conversation)
+    is_over = state.rounds >= state.most_rounds or conversation.tool_choice is ToolChoice.NONE
+    uses = [] if is_over else list(_number(state, _list_calls(state)))
+    if not uses:
+        return ModelMessage(text=f"{len(state.shown)} passages were found.")
+    reason = f"round {state.rounds + 1}: {', '.join(use.name for use in uses)}"
+    return ModelMessage(text=reason, calls=tuple(uses))
+
+
+def read_state(conversation: ToolConversation) -> PlanState:
+    """Return the state that the messages of a conversation amount to."""
+    asked = next((one.text for one in conversation.messages if isinstance(one, UserMessage)), "")
+    shown = dict.fromkeys(
+        source
+        for message in conversation.messages
+        if isinstance(message, ToolMessage)
+        for source in message.sources
+    )
+    facts = conversation.facts
+    versions = facts.get(VERSIONS)
+    return PlanState(
+        question=read_question(asked),
+        tools=frozenset(tool.name for tool in conversation.tools),
+        rounds=sum(isinstance(message, ModelMessage) for message in conversation.messages),
+        shown=tuple(shown),
+        most_passages=_read_number(facts.get(MOST_PASSAGES), _DEFAULT_PASSAGES),
+        most_rounds=_read_number(facts.get(MOST_ROUNDS), _DEFAULT_ROUNDS),
+        versions=tuple(map(str, versions)) if isinstance(versions, list) else (),
+    )
+
+
+def _list_calls(state: PlanState) -> Iterator[tuple[str, dict[str, JsonValue]]]:
+    if not state.rounds:
+        yield from _list_first(state)
+    if state.share and not (state.rounds and state.question.is_long):
+        yield from _list_searches(state)
+
+
+def _list_first(state: PlanState) -> Iterator[tuple[str, dict[str, JsonValue]]]:
+    question = state.question
+    if question.arithmetic and "calculator" in state.tools:
+        yield "calculator", {"expression": question.arithmetic}
+    versions = _match_versions(question, state.versions)
+    is_compared = question.intent is Intent.COMPARISON and len(versions) > 1
+    if is_compared and "compare_documents" in state.tools:
+        old, *_, new = versions
+        yield (
+            "compare_documents",
+            {"old": old, "new": new, "title_prefix": question.prefix, "limit": 100},
+        )
+    for name in sorted(state.tools):
+        if any(f"{cue}_" in name or f"_{cue}" in name for cue in question.cues):
+            yield name, {"query": question.text[:2_000], "limit": 2}
+
+
+def _list_searches(state: PlanState) -> Iterator[tuple[str, dict[str, JsonValue]]]:
+    search = next((name for name in _SEARCHES if name in state.tools), None)
+    if search is None:
+        return
+    question = state.question
+    if question.is_long and "search" in state.tools:
+        # Its parts are about several things: links of the first passages lead to one of them.
+        aspects: list[JsonValue] = [*question.sentences]
+        limit = min(state.most_passages, _MOST_AT_ONCE)
+        yield "search", {"query": question.text, "aspects": aspects, "limit": limit}
+        return
+    separate = question.separate[:_MOST_SEPARATE]
+    for part in separate if not state.rounds else (state.question.text,):
+        count = len(separate) if not state.rounds else 1
+        shown: list[JsonValue] = [*state.shown]
+        arguments: dict[str, JsonValue] = {
+            "query": part[:2_000],
+            "limit": max(1, state.share // count),
+            "exclude": shown,
+        }
+        if search == "graph_search" and state.shown:
+            arguments["start"] = shown[:20]
+        yield search, arguments
+
+
+def _match_versions(question: QuestionParts, stated: tuple[str, ...]) -> list[str]:
+    """Return the stated versions that a question names, such as `r5` for "revision 5"."""
+    found = []
+    for number in question.versions:
+        matching = (one for one in stated if one.lstrip("vVrR").lstrip("ev. ") == number)
+        found.append(next(matching, number))
+    return found
+
+
+def _number(
+    state: PlanState, calls: Iterator[tuple[str, dict[str, JsonValue]]]
+) -> Iterator[ToolUse]:
+    """Yield calls with ids; no call is made twice."""
+    seen = set()
+    for name, arguments in calls:
+        key = name, json.dumps(arguments, sort_keys=True)
+        if key not in seen:
+            seen.add(key)
+            call_id = f"r{state.rounds + 1}-{len(seen)}"
+            yield ToolUse(call_id=call_id, name=name, arguments=arguments)
+
+
+def _read_number(value: JsonValue, default: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else default

@@ -1,0 +1,74 @@
+"""Chooses among many tools those that a task needs, by the texts of procedures that name them."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from llm.offline.support import terms
+
+_NUMBER = re.compile(r"_\d{1,9}\Z")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
+_DESCRIPTION_CHARACTERS = 200
+_LEAST_WORDS = 3
+_RANK_SCALE = 10.0
+_NAME, _PAGE, _DESCRIPTION, _BIAS = 4.68, 2.59, 2.81, -6.96
+_LEAST = -1.0
+"""The weights of a logistic model, and its threshold; fitted on half of the tasks of a desk."""
+
+
+@dataclass(frozen=True, slots=True)
+class _TaskWords:
+    """The words of a task: of each sentence, and all of them."""
+
+    sentences: tuple[frozenset[str], ...]
+    every: frozenset[str]
+
+
+def choose_tools(task: str, tools: Mapping[str, str], pages: Sequence[str]) -> list[str]:
+    """Return the names of tools, the surest first; `tools` have their descriptions.
+
+    Only names of the mapping are returned. For a tool speak a sentence of the task that has the
+    words of its name, a page among the first that names it, and the words of its description.
+    """
+    rarity = _measure_rarity(tools)
+    parts = (one for one in _SENTENCE_END.split(task) if len(one.split()) >= _LEAST_WORDS)
+    words = _TaskWords(tuple(frozenset(terms(one)) for one in parts), frozenset(terms(task)))
+    scores = {name: _rate(name, about, words, pages, rarity) for name, about in tools.items()}
+    return sorted(
+        (name for name, score in scores.items() if score > _LEAST),
+        key=lambda name: -scores[name],
+    )
+
+
+def _rate(
+    name: str,
+    about: str,
+    task: _TaskWords,
+    pages: Sequence[str],
+    rarity: Mapping[str, float],
+) -> float:
+    own = _split_name(name)
+    total = sum(rarity[word] for word in sorted(own))
+    spoken = max((_sum_rarity(own & one, rarity) / total for one in task.sentences), default=0.0)
+    rank = next((rank for rank, text in enumerate(pages) if name in text), None)
+    named = 0.0 if rank is None else 1 / (1 + rank / _RANK_SCALE)
+    described = frozenset(terms(about[:_DESCRIPTION_CHARACTERS]))
+    share = len(described & task.every) / max(1, len(described))
+    return _NAME * spoken + _PAGE * named + _DESCRIPTION * share + _BIAS
+
+
+def _split_name(name: str) -> frozenset[str]:
+    return frozenset(terms(_NUMBER.sub("", name).replace("_", " "))) or frozenset({name})
+
+
+def _sum_rarity(words: frozenset[str], rarity: Mapping[str, float]) -> float:
+    return sum(rarity[word] for word in sorted(words))
+
+
+def _measure_rarity(tools: Mapping[str, str]) -> dict[str, float]:
+    names = [_split_name(name) for name in tools]
+    every = {word for words in names for word in words}
+    return {
+        word: math.log(1 + len(names) / sum(word in words for words in names)) for word in every
+    }

@@ -1,0 +1,1 @@
+"""The forms of vendors for conversations with tools."""

@@ -1,0 +1,41 @@
+from llm.offline.planning.assessment import Evidence, assess, measure_completeness
+from llm.offline.planning.tool_choice import choose_tools
+
+QUESTION = "Where was the licensor of the carriers born?"
+
+
+def test_passages_with_all_words_of_the_question_are_more_complete() -> None:
+    licensed = Evidence("The licensor of all carriers is Lorenzo Costa.", 9.0)
+    born = Evidence("Lorenzo Costa was born in Mantua.", 7.0, is_linked=True)
+
+    assert measure_completeness(QUESTION, [licensed, born]) > measure_completeness(
+        QUESTION, [licensed]
+    )
+    assert measure_completeness(QUESTION, []) == 0.0
+
+
+def test_what_is_missing_is_named_and_the_mean_is_of_four_criteria() -> None:
+    found = assess(QUESTION, [Evidence("The licensor of all carriers.", 9.0)], "The licensor.")
+
+    assert found.missing == ("born",)
+    parts = (found.completeness, found.accuracy, found.clarity, found.specificity)
+    assert all(1 <= part <= 10 for part in parts)
+    assert found.quality == round(sum(parts) / 4, 2)
+
+
+def test_without_passages_every_criterion_is_at_its_least() -> None:
+    assert assess(QUESTION, []).quality == 1.0
+
+
+def test_tools_are_chosen_by_the_task_and_the_pages_that_name_them() -> None:
+    tools = {
+        "close_card_17": "Close a debit card.",
+        "open_account_3": "Open an account.",
+        "ship_parcel": "Ship a parcel.",
+    }
+
+    chosen = choose_tools(
+        "I lost my wallet. Please close my debit card.", tools, ["Use close_card_17 to close it."]
+    )
+
+    assert chosen == ["close_card_17"]

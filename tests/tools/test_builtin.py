@@ -1,0 +1,240 @@
+"""The built-in tools over a small library, each called as a model calls it."""
+
+import ast
+from typing import Any
+
+import pytest
+
+from tools.builtin.reasoning.calculator import compute
+from tools.calls import ToolCall, ToolCaller, ToolErrorType, ToolResult
+from tools.catalog import ToolCatalog
+from tools.errors import InvalidInput
+from tools.executor import ToolExecutor
+
+READER = ToolCaller(agent="reason")
+NAMED_BY_THE_CLIENT = (
+    "search", "graph_search", "hierarchical_search", "expand_context", "bm25_search",
+    "hybrid_search", "get_document_info", "compare_documents", "similarity_search",
+    "assess_confidence", "definition_aligner", "get_document_list", "get_document_metadata",
+    "classify_document", "search_regulatory_graph", "verify_citation", "summarize", "lookup",
+    "calculator",
+)  # fmt: skip
+
+
+async def call(executor: ToolExecutor, tool: str, **arguments: Any) -> ToolResult:
+    return await executor.execute(ToolCall(call_id="1", tool=tool, arguments=arguments), READER)
+
+
+@pytest.mark.parametrize("name", NAMED_BY_THE_CLIENT)
+def test_every_tool_of_the_client_is_found_by_its_name(catalog: ToolCatalog, name: str) -> None:
+    assert catalog.find(name) is not None
+
+
+@pytest.mark.parametrize(
+    "name", ["search", "hybrid_search", "bm25_search", "similarity_search", "hierarchical_search"]
+)
+async def test_a_search_returns_passages_with_their_citations(
+    executor: ToolExecutor, name: str
+) -> None:
+    found = await call(executor, name, query="fee that a carrier pays", limit=2)
+
+    assert found.success
+    assert found.citations[0].chunk_id == "alfa@2025#1"
+    assert "[alfa@2025#1]" in found.text
+    assert "150 euros" in found.text
+
+
+async def test_a_person_finds_only_what_they_may_read(executor: ToolExecutor) -> None:
+    outside = await call(executor, "lookup", name="Omega")
+    board = READER.model_copy(update={"groups": ("board",)})
+    asked = ToolCall(call_id="2", tool="lookup", arguments={"name": "Omega"})
+    inside = await executor.execute(asked, board)
+
+    assert outside.citations == ()
+    assert [one.document_id for one in inside.citations] == ["secret"]
+
+
+async def test_a_graph_search_follows_a_reference_to_another_article(
+    executor: ToolExecutor,
+) -> None:
+    found = await call(
+        executor, "graph_search", query="What does a breach cost?", start=["alfa@2025#1"], limit=1
+    )
+
+    assert [one.document_id for one in found.citations] == ["penalties@2025"]
+    assert "'article 83' is mentioned" in found.text
+
+
+async def test_a_notice_leads_to_the_article_that_replaces_its_own(executor: ToolExecutor) -> None:
+    found = await call(
+        executor, "graph_search", query="keeping of books", start=["repeal@2025#0"], limit=1
+    )
+
+    assert [one.document_id for one in found.citations] == ["alfa@2025"]
+
+
+async def test_a_graph_search_follows_a_name_that_two_passages_share(
+    executor: ToolExecutor,
+) -> None:
+    found = await call(
+        executor,
+        "search_regulatory_graph",
+        query="Where was the person who licensed the carriers born?",
+        start=["alfa@2025#0"],
+        limit=1,
+    )
+
+    assert [one.document_id for one in found.citations] == ["costa"]
+    assert "'lorenzo costa' is in both" in found.text
+
+
+async def test_a_name_means_its_newest_version(executor: ToolExecutor) -> None:
+    found = await call(executor, "lookup", name="article 6")
+
+    assert [one.document_id for one in found.citations] == ["alfa@2025"]
+
+
+async def test_two_versions_are_compared_section_by_section(executor: ToolExecutor) -> None:
+    found = await call(executor, "compare_documents", old="alfa@2024", new="alfa@2025")
+
+    assert isinstance(found.data, dict)
+    assert found.data["same"] == 1
+    changes = [(one["change"], one["title"]) for one in found.data["changes"]]  # type: ignore[index, union-attr, call-overload]
+    assert changes == [("changed", "Fees"), ("added", "Reports")]
+    assert "- 100" in found.text
+    assert "+ 150" in found.text
+
+
+async def test_two_versions_of_all_documents_are_compared(executor: ToolExecutor) -> None:
+    found = await call(executor, "compare_documents", old="2024", new="2025")
+
+    assert found.text.splitlines() == [
+        "3 changes, 0 unchanged",
+        "added: Article 83 Penalties",
+        "removed: Article 9",
+        "changed: Article 6 Scope of the Alfa Act",
+    ]
+
+
+async def test_the_context_of_a_passage_is_what_stands_around_it(executor: ToolExecutor) -> None:
+    found = await call(executor, "expand_context", chunk_ids=["alfa@2025#1"])
+
+    assert [one.chunk_id for one in found.citations] == ["alfa@2025#0", "alfa@2025#2"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("expand_context", {"chunk_ids": ["alfa@2025#99"]}),
+        ("get_document_info", {"document_id": "no such document"}),
+        ("summarize", {"document_id": "no such document"}),
+        ("classify_document", {"document_id": "no such document"}),
+        ("compare_documents", {"old": "1999", "new": "2025"}),
+        ("calculator", {"expression": "__import__('os').getcwd()"}),
+    ],
+)
+async def test_a_name_of_nothing_is_an_invalid_input(
+    executor: ToolExecutor, tool: str, arguments: dict[str, Any]
+) -> None:
+    found = await call(executor, tool, **arguments)
+
+    assert found.error_type is ToolErrorType.VALIDATION
+    assert found.error is not None
+    assert "expected" in found.error
+
+
+async def test_documents_are_listed_and_described(executor: ToolExecutor) -> None:
+    listed = await call(executor, "list_documents", version="2025")
+    described = await call(executor, "get_document_metadata", document_id="alfa@2025")
+
+    assert listed.text.startswith("3 documents\nalfa@2025: Article 6")
+    assert '"heading_path":["Reports"]' in described.text
+
+
+async def test_a_summary_quotes_and_cites(executor: ToolExecutor) -> None:
+    found = await call(executor, "summarize", document_id="alfa@2025", about="euros", sentences=2)
+
+    assert "A carrier pays a fee of 150 euros a year." in found.text
+    assert "alfa@2025#1" in [one.chunk_id for one in found.citations]
+
+
+@pytest.mark.parametrize(
+    ("claim", "chunk_id", "verdict"),
+    [
+        ("A carrier pays a fee of 150 euros a year.", "alfa@2025#1", "supports"),
+        ("A carrier pays a fee of 250 euros a year.", "alfa@2025#1", "partly"),
+        ("Penguins live in the south.", "alfa@2025#1", "unrelated"),
+        ("A carrier pays a fee.", "alfa@2025#77", "missing"),
+    ],
+)
+async def test_a_citation_is_verified(
+    executor: ToolExecutor, claim: str, chunk_id: str, verdict: str
+) -> None:
+    found = await call(executor, "verify_citation", claim=claim, chunk_id=chunk_id)
+
+    assert isinstance(found.data, dict)
+    assert found.data["verdict"] == verdict
+
+
+async def test_a_document_is_classified(executor: ToolExecutor) -> None:
+    found = await call(executor, "classify_document", document_id="alfa@2025")
+
+    assert isinstance(found.data, dict)
+    assert found.data["kind"] == "law or regulation"
+
+
+async def test_a_definition_is_found_and_confidence_is_assessed(executor: ToolExecutor) -> None:
+    defined = await call(executor, "definition_aligner", term="weather balloon")
+    assessed = await call(executor, "assess_confidence", question="What does a carrier pay?")
+
+    assert "no sentence defines" in defined.text
+    assert isinstance(assessed.data, dict)
+    assert assessed.data["quality"] in {"excellent", "good", "poor"}
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("0.1 + 0.2", "0.3"),
+        ("0.04 * 20_000_000", "800000"),
+        ("max(3, 5) - -2 ** 2", "9"),
+        ("round(10 / 3, 2)", "3.33"),
+        ("7 // 2 + 7 % 2", "4"),
+        ("sqrt(2) ** 2 < 3", ""),
+        ("1 / 0", ""),
+        ("9 ** 9 ** 9", ""),
+        ("(" * 150 + "1" + ")" * 150, "1"),
+        ("-" * 190 + "1", ""),
+        ("True + 1", ""),
+        ("'a' * 1000000", ""),
+        ("[1, 2]", ""),
+        ("abs", ""),
+        ("sqrt(-1)", ""),
+        ("max()", ""),
+    ],
+)
+def test_arithmetic_is_computed_and_nothing_else(expression: str, value: str) -> None:
+    if not value:
+        if set(expression) == {"-", "1"}:
+            assert compute(expression) in {1, -1}
+            return
+        with pytest.raises(InvalidInput):
+            compute(expression)
+        return
+    assert f"{compute(expression).normalize():f}" == value
+
+
+def test_no_tool_executes_text_as_code() -> None:
+    from pathlib import Path
+
+    import tools
+
+    folder = Path(next(iter(tools.__path__)))
+    called = {
+        ast.unparse(node.func)
+        for path in folder.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call)
+    }
+
+    assert not {"eval", "exec", "compile"} & called

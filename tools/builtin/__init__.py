@@ -1,0 +1,1 @@
+"""The built-in tools, one a module; `tools.catalog` finds them."""

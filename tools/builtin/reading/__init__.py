@@ -1,0 +1,1 @@
+"""Tools that read documents: lists, whole documents, comparisons."""

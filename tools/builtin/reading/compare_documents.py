@@ -1,0 +1,193 @@
+"""The tool `compare_documents`."""
+
+import asyncio
+import re
+from collections.abc import Iterable
+from typing import Literal, Self
+
+from pydantic import BaseModel, Field
+
+from knowledge.index.listing import ListedDocument
+from knowledge.library.comparison import SectionPair, compare_documents
+from knowledge.library.library import Library, WholeDocument
+from knowledge.sections import Section
+from tools.calls import CitedPassage, ToolCaller
+from tools.errors import InvalidInput
+from tools.passage_search.passages import cite_chunk, describe_place
+from tools.tool import Tool, ToolParts
+
+_MOST_PHRASES = 8
+_LONGEST_PHRASE = 200
+_READ_AT_ONCE = 256
+_WITHDRAWN = re.compile(
+    r"\W{0,3}(?:withdrawn|repealed|deleted|removed|superseded|deprecated|revoked)\b", re.IGNORECASE
+)
+"""How the text of a document begins that has no content any more."""
+
+
+class Inputs(BaseModel, frozen=True, extra="forbid"):
+    """Two documents by id, or two versions of all documents whose title begins alike."""
+
+    old: str = Field(
+        min_length=1, max_length=500, description="id of the older document, or its version"
+    )
+    new: str = Field(
+        min_length=1, max_length=500, description="id of the newer document, or its version"
+    )
+    title_prefix: str = Field(
+        default="",
+        max_length=200,
+        description="with two versions: compare only documents whose title begins so",
+    )
+    limit: int = Field(default=30, ge=1, le=500, description="changes to return")
+
+
+class DocumentChange(BaseModel, frozen=True):
+    """One section, or one document, that is new, gone or changed."""
+
+    change: Literal["changed", "added", "removed"]
+    title: str
+    document_id: str = ""
+    old: CitedPassage | None = None
+    new: CitedPassage | None = None
+    only_old: tuple[str, ...] = ()
+    only_new: tuple[str, ...] = ()
+
+
+class Output(BaseModel, frozen=True):
+    """The differences; `total` counts all of them, `same` what did not change."""
+
+    changes: tuple[DocumentChange, ...]
+    total: int
+    same: int
+
+
+class CompareDocuments(Tool[Inputs, Output]):
+    """Aligns two documents section by section, or two versions document by document."""
+
+    name = "compare_documents"
+    aliases = ("compare_docs", "compare_versions")
+    description = (
+        "Compare two documents section by section, or two versions (such as 'r4' and 'r5') "
+        "document by document: added, removed and changed."
+    )
+    inputs = Inputs
+    output = Output
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+
+    @classmethod
+    def make(cls, parts: ToolParts) -> Self:
+        return cls(parts.library)
+
+    async def run(self, inputs: Inputs, caller: ToolCaller) -> Output:
+        documents = await self._library.read([inputs.old, inputs.new], caller.groups)
+        if len(documents) == 2:
+            pairs = await asyncio.to_thread(compare_documents, *documents)
+            return _describe(pairs, documents[0], documents[1], inputs.limit)
+        return await self._compare_versions(inputs, caller)
+
+    def render(self, output: Output) -> str:
+        lines = [_render_change(one) for one in output.changes]
+        return "\n".join((f"{output.total} changes, {output.same} unchanged", *lines))
+
+    def cite(self, output: Output) -> Iterable[CitedPassage]:
+        found = (one for change in output.changes for one in (change.new, change.old))
+        return list({one.chunk_id: one for one in found if one is not None}.values())
+
+    async def _compare_versions(self, inputs: Inputs, caller: ToolCaller) -> Output:
+        listed = [
+            one
+            for one in await self._library.list_documents(caller.groups)
+            if one.title.startswith(inputs.title_prefix)
+        ]
+        old = {_remove_version(one.id): one for one in listed if one.stated_version == inputs.old}
+        new = {_remove_version(one.id): one for one in listed if one.stated_version == inputs.new}
+        stated = {one.stated_version for one in await self._library.list_documents(caller.groups)}
+        if not {inputs.old, inputs.new} <= stated:
+            raise InvalidInput(
+                "expected the ids of two documents, or two versions that documents state, "
+                f"found {inputs.old[:100]!r} and {inputs.new[:100]!r}"
+            )
+        ids = [one.id for one in (*old.values(), *new.values())]
+        withdrawn = await self._list_withdrawn(ids, caller)
+        old = {name: one for name, one in old.items() if one.id not in withdrawn}
+        active = {name: one for name, one in new.items() if one.id not in withdrawn}
+        both = old.keys() & active.keys()
+        changed = [one for one in sorted(both) if old[one].content_hash != new[one].content_hash]
+        changes = [
+            *(_list_change("added", active[name]) for name in active if name not in old),
+            *(_list_change("removed", old[name]) for name in old if name not in active),
+            *(_list_change("changed", new[name]) for name in changed),
+        ]
+        same = len(both) - len(changed)
+        return Output(changes=tuple(changes[: inputs.limit]), total=len(changes), same=same)
+
+    async def _list_withdrawn(self, document_ids: list[str], caller: ToolCaller) -> set[str]:
+        """Return the documents that only say that they were withdrawn."""
+        withdrawn = set()
+        for start in range(0, len(document_ids), _READ_AT_ONCE):
+            part = document_ids[start : start + _READ_AT_ONCE]
+            for document in await self._library.read(part, caller.groups):
+                text = document.chunks[0].chunk.text
+                if len(document.chunks) == 1 and _WITHDRAWN.match(text):
+                    withdrawn.add(document.listed.id)
+        return withdrawn
+
+
+def _list_change(
+    change: Literal["changed", "added", "removed"], document: ListedDocument
+) -> DocumentChange:
+    return DocumentChange(change=change, title=document.title, document_id=document.id)
+
+
+def _describe(
+    pairs: Iterable[SectionPair], old: WholeDocument, new: WholeDocument, limit: int
+) -> Output:
+    changes: list[DocumentChange] = []
+    same = 0
+    for pair in pairs:
+        if pair.change == "same":
+            same += 1
+            continue
+        section = pair.new if pair.new is not None else pair.old
+        heading = " > ".join(section.heading_path) if section is not None else ""
+        changes.append(
+            DocumentChange(
+                change=pair.change,
+                title=heading or new.listed.title,
+                old=_cite_section(old, pair.old),
+                new=_cite_section(new, pair.new),
+                only_old=_cut_phrases(pair.only_old),
+                only_new=_cut_phrases(pair.only_new),
+            )
+        )
+    return Output(changes=tuple(changes[:limit]), total=len(changes), same=same)
+
+
+def _cite_section(document: WholeDocument, section: Section | None) -> CitedPassage | None:
+    if section is None:
+        return None
+    places = range(len(document.chunks))
+    own = (at for at in places if document.chunks[at].chunk.chunk_id in section.chunk_ids)
+    first = next(own, None)
+    return None if first is None else cite_chunk(document, first)
+
+
+def _cut_phrases(phrases: Iterable[str]) -> tuple[str, ...]:
+    return tuple(phrase[:_LONGEST_PHRASE] for phrase in phrases)[:_MOST_PHRASES]
+
+
+def _render_change(one: DocumentChange) -> str:
+    places = [
+        f"{name}: [{citation.chunk_id}] {describe_place(citation)}"
+        for name, citation in (("old", one.old), ("new", one.new))
+        if citation is not None
+    ]
+    words = [f"- {phrase}" for phrase in one.only_old] + [f"+ {phrase}" for phrase in one.only_new]
+    return "\n  ".join((f"{one.change}: {one.title}", *places, *words))
+
+
+def _remove_version(document_id: str) -> str:
+    return document_id.rpartition("@")[0] or document_id

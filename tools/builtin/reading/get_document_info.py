@@ -1,0 +1,87 @@
+"""The tool `get_document_info`."""
+
+from collections.abc import Iterable
+from typing import Self
+
+from pydantic import BaseModel, Field
+
+from knowledge.library.library import Library
+from tools.calls import CitedPassage, ToolCaller
+from tools.errors import InvalidInput
+from tools.passage_search.passages import cite_chunk
+from tools.tool import Tool, ToolParts
+
+_MOST_SECTIONS = 100
+
+
+class Inputs(BaseModel, frozen=True, extra="forbid"):
+    """A document."""
+
+    document_id: str = Field(min_length=1, max_length=500, description="the id of a document")
+
+
+class SectionInfo(BaseModel, frozen=True):
+    """One section of a document; `characters` is the length of its text."""
+
+    heading_path: tuple[str, ...]
+    characters: int
+
+
+class Output(BaseModel, frozen=True):
+    """A document without its text: place, language, version, sections."""
+
+    document_id: str
+    title: str
+    crumbs: tuple[str, ...]
+    language: str
+    version: str = ""
+    kind: str = ""
+    url: str | None = None
+    source: str
+    chunks: int
+    sections: tuple[SectionInfo, ...]
+    first: CitedPassage
+
+
+class GetDocumentInfo(Tool[Inputs, Output]):
+    """Describes one document by its sections."""
+
+    name = "get_document_info"
+    aliases = ("get_document_metadata", "document_info")
+    description = "Describe one document: title, place, language, version, and its sections."
+    inputs = Inputs
+    output = Output
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+
+    @classmethod
+    def make(cls, parts: ToolParts) -> Self:
+        return cls(parts.library)
+
+    async def run(self, inputs: Inputs, caller: ToolCaller) -> Output:
+        documents = await self._library.read([inputs.document_id], caller.groups)
+        if not documents:
+            raise InvalidInput(f"expected the id of a document, found {inputs.document_id!r}")
+        [document] = documents
+        listed = document.listed
+        sections = document.sections[:_MOST_SECTIONS]
+        return Output(
+            document_id=listed.id,
+            title=listed.title,
+            crumbs=document.crumbs,
+            language=listed.language,
+            version=listed.stated_version,
+            kind=listed.kind,
+            url=listed.url,
+            source=listed.source,
+            chunks=listed.chunks,
+            sections=tuple(
+                SectionInfo(heading_path=one.heading_path, characters=len(one.text))
+                for one in sections
+            ),
+            first=cite_chunk(document, 0),
+        )
+
+    def cite(self, output: Output) -> Iterable[CitedPassage]:
+        return (output.first,)

@@ -1,0 +1,1 @@
+"""Tools that work on found passages: arithmetic, checks, summaries."""

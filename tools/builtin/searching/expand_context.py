@@ -1,0 +1,72 @@
+"""The tool `expand_context`."""
+
+from collections.abc import Iterable
+from typing import Self
+
+from pydantic import BaseModel, Field
+
+from knowledge.library.library import Library
+from knowledge.sections import document_of
+from tools.calls import CitedPassage, ToolCaller
+from tools.errors import InvalidInput
+from tools.passage_search.passages import (
+    FoundPassage,
+    PassageList,
+    cite_chunk,
+    cite_passages,
+    render_passages,
+)
+from tools.tool import Tool, ToolParts
+
+
+class Inputs(BaseModel, frozen=True, extra="forbid"):
+    """Passages to widen."""
+
+    chunk_ids: tuple[str, ...] = Field(
+        min_length=1, max_length=10, description="ids of passages, as an earlier result gave them"
+    )
+    around: int = Field(default=1, ge=1, le=5, description="passages before and after each")
+
+
+class ExpandContext(Tool[Inputs, PassageList]):
+    """Reads the text before and after passages."""
+
+    name = "expand_context"
+    aliases = ("expand_ctx",)
+    description = "Read the passages directly before and after passages that were found."
+    inputs = Inputs
+    output = PassageList
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+
+    @classmethod
+    def make(cls, parts: ToolParts) -> Self:
+        return cls(parts.library)
+
+    async def run(self, inputs: Inputs, caller: ToolCaller) -> PassageList:
+        owners = [document_of(chunk_id) for chunk_id in inputs.chunk_ids]
+        documents = await self._library.read(owners, caller.groups)
+        known = {one.listed.id: one for one in documents}
+        passages: dict[str, FoundPassage] = {}
+        for chunk_id, owner in zip(inputs.chunk_ids, owners, strict=True):
+            document = known.get(owner)
+            ids = [] if document is None else [one.chunk.chunk_id for one in document.chunks]
+            if document is None or chunk_id not in ids:
+                raise InvalidInput(f"expected the id of a passage, found {chunk_id[:100]!r}")
+            position = ids.index(chunk_id)
+            for number in range(position - inputs.around, position + inputs.around + 1):
+                if 0 <= number < len(ids) and ids[number] not in inputs.chunk_ids:
+                    passages[ids[number]] = FoundPassage(
+                        citation=cite_chunk(document, number),
+                        text=document.chunks[number].chunk.text,
+                        relation=f"next to {chunk_id}",
+                    )
+        note = "" if passages else "there is nothing before or after"
+        return PassageList(passages=tuple(passages.values()), note=note)
+
+    def render(self, output: PassageList) -> str:
+        return render_passages(output.passages, output.note)
+
+    def cite(self, output: PassageList) -> Iterable[CitedPassage]:
+        return cite_passages(output.passages)

@@ -1,0 +1,62 @@
+"""The tool `lookup`."""
+
+from collections.abc import Iterable
+from typing import Self
+
+from pydantic import BaseModel, Field
+
+from knowledge.library.library import Library
+from tools.calls import CitedPassage, ToolCaller
+from tools.passage_search.passages import (
+    FoundPassage,
+    PassageList,
+    cite_chunk,
+    cite_passages,
+    render_passages,
+)
+from tools.tool import Tool, ToolParts
+
+
+class Inputs(BaseModel, frozen=True, extra="forbid"):
+    """A name."""
+
+    name: str = Field(
+        min_length=1, max_length=300, description="a title, code or defined term, such as 'AC-2(3)'"
+    )
+    limit: int = Field(default=3, ge=1, le=10, description="passages to return")
+
+
+class Lookup(Tool[Inputs, PassageList]):
+    """Reads the beginning of the documents that have a name."""
+
+    name = "lookup"
+    aliases = ("look_up", "find_document")
+    description = (
+        "Read the beginning of the document that has exactly this title, code or defined name."
+    )
+    inputs = Inputs
+    output = PassageList
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+
+    @classmethod
+    def make(cls, parts: ToolParts) -> Self:
+        return cls(parts.library)
+
+    async def run(self, inputs: Inputs, caller: ToolCaller) -> PassageList:
+        names = await self._library.names(caller.groups)
+        found = names.titles.find(inputs.name)[: inputs.limit]
+        documents = await self._library.read(found, caller.groups)
+        passages = tuple(
+            FoundPassage(citation=cite_chunk(one, 0, 1.0), text=one.chunks[0].chunk.text)
+            for one in documents
+        )
+        note = "" if passages else f"no document is named {inputs.name!r}"
+        return PassageList(passages=passages, note=note)
+
+    def render(self, output: PassageList) -> str:
+        return render_passages(output.passages, output.note)
+
+    def cite(self, output: PassageList) -> Iterable[CitedPassage]:
+        return cite_passages(output.passages)

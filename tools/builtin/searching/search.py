@@ -1,0 +1,96 @@
+"""The tool `search`."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Self
+
+from pydantic import Field
+
+from knowledge.port import Findings, Hit, Searcher
+from tools.calls import CitedPassage, ToolCaller
+from tools.passage_search.passages import (
+    FoundPassage,
+    PassageList,
+    QueryInputs,
+    cite_hit,
+    cite_passages,
+    list_passages,
+    make_request,
+    render_passages,
+)
+from tools.tool import Tool, ToolParts
+
+_OWN_WEIGHT = 10.0
+_RANK_OFFSET = 20
+"""The constant of reciprocal rank fusion; both were chosen on half of the tasks of a help desk."""
+_CANDIDATES = 60
+_ASPECT_CANDIDATES = 20
+
+
+class Inputs(QueryInputs):
+    """A search in words, and what else belongs to the same matter."""
+
+    aspects: tuple[str, ...] = Field(
+        default=(), max_length=100, description="parts of a long request, to be searched as well"
+    )
+
+
+class Search(Tool[Inputs, PassageList]):
+    """Searches as the plain way does; several aspects are fused by their ranks."""
+
+    name = "search"
+    aliases = ("general_search", "search_documents")
+    description = (
+        "Search the documents for passages that answer a question. Ask for one fact at a time; "
+        "give the parts of a long request as aspects."
+    )
+    inputs = Inputs
+    output = PassageList
+
+    def __init__(self, searcher: Searcher) -> None:
+        self._searcher = searcher
+
+    @classmethod
+    def make(cls, parts: ToolParts) -> Self:
+        return cls(parts.searcher)
+
+    async def run(self, inputs: Inputs, caller: ToolCaller) -> PassageList:
+        if not inputs.aspects:
+            return list_passages(await self._searcher.search(make_request(inputs, caller)))
+        whole = await self._search(inputs, inputs.query, _CANDIDATES, caller)
+        parts = []
+        for aspect in inputs.aspects:
+            parts.append(await self._search(inputs, aspect[:2_000], _ASPECT_CANDIDATES, caller))
+            await asyncio.sleep(0)  # a long list of aspects lets other calls run
+        return _fuse(whole, parts, inputs.limit)
+
+    def render(self, output: PassageList) -> str:
+        return render_passages(output.passages, output.note)
+
+    def cite(self, output: PassageList) -> Iterable[CitedPassage]:
+        return cite_passages(output.passages)
+
+    async def _search(
+        self, inputs: Inputs, query: str, candidates: int, caller: ToolCaller
+    ) -> Findings:
+        one = inputs.model_copy(update={"query": query, "limit": candidates})
+        return await self._searcher.search(make_request(one, caller))
+
+
+def _fuse(whole: Findings, parts: Sequence[Findings], limit: int) -> PassageList:
+    """Return the best passage of each document, by weighted reciprocal ranks."""
+    scores: dict[str, float] = {}
+    hits: dict[str, Hit] = {}
+    for weight, findings in ((_OWN_WEIGHT, whole), *((1.0, part) for part in parts)):
+        own = {hit.document_id: hit for hit in reversed(findings.hits)}
+        ranked = dict.fromkeys(hit.document_id for hit in findings.hits)
+        for rank, name in enumerate(ranked):
+            scores[name] = scores.get(name, 0.0) + weight / (_RANK_OFFSET + rank)
+            hits.setdefault(name, own[name])
+    best = sorted(scores, key=lambda name: -scores[name])[:limit]
+    passages = [FoundPassage(citation=cite_hit(hits[name]), text=hits[name].text) for name in best]
+    return PassageList(
+        passages=tuple(passages),
+        answerability=round(whole.answerability, 4),
+        note="" if passages else "nothing was found",
+    )

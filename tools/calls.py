@@ -1,0 +1,123 @@
+"""The values around a call of a tool: the call, its caller, its result and its record."""
+
+from enum import StrEnum
+
+from pydantic import BaseModel, Field, JsonValue
+
+LONGEST_NAME = 200
+"""Characters of a tool's name that are kept; models invent names of any length."""
+
+
+class EffectClass(StrEnum):
+    """What a tool changes outside: decides whether it is repeated and who must approve it."""
+
+    READ = "read"
+    IDEMPOTENT = "idempotent"
+    EFFECT = "effect"
+    DANGEROUS = "dangerous"
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether a failed call may be made again."""
+        return self in {EffectClass.READ, EffectClass.IDEMPOTENT}
+
+
+class ToolErrorType(StrEnum):
+    """How a call ended.
+
+    `budget` and `approval` are calls that were not made: the budget was used up, or nobody has
+    approved a dangerous tool yet.
+    """
+
+    SUCCESS = "success"
+    HALLUCINATION = "hallucination"
+    VALIDATION = "validation"
+    EXECUTION = "execution"
+    TIMEOUT = "timeout"
+    BUDGET = "budget"
+    APPROVAL = "approval"
+
+
+class ToolCall(BaseModel, frozen=True, extra="forbid"):
+    """A call as a model or a planner wrote it; nothing about it is checked yet.
+
+    `depends_on` has the ids of calls whose results this one needs. `arguments` is an object, or
+    whatever else the model wrote in its place.
+    """
+
+    call_id: str
+    tool: str
+    arguments: JsonValue = Field(default_factory=dict)
+    depends_on: tuple[str, ...] = ()
+
+
+class ToolCaller(BaseModel, frozen=True, extra="forbid"):
+    """The agent that calls, and the person for whom it works.
+
+    `allowed` are the names of the tools that the agent may use; None: all. `groups` are those of
+    the person: a tool reads only documents that they may read. `approved` has the ids of calls of
+    dangerous tools that a person has approved.
+    """
+
+    agent: str
+    allowed: frozenset[str] | None = None
+    groups: tuple[str, ...] = ()
+    language: str = "en"
+    approved: frozenset[str] = frozenset()
+
+
+class CitedPassage(BaseModel, frozen=True, extra="forbid"):
+    """A passage that a result relies on; `score` compares the citations of one result."""
+
+    chunk_id: str
+    document_id: str
+    title: str
+    crumbs: tuple[str, ...] = ()
+    heading_path: tuple[str, ...] = ()
+    anchor: str | None = None
+    url: str | None = None
+    path: str | None = None
+    language: str | None = None
+    version: str | None = None
+    score: float = 0.0
+
+
+class ToolResult(BaseModel, frozen=True, extra="forbid"):
+    """The result of a call, also of one that was not made.
+
+    `text` is the result for a model, shortened; `data` the typed output as JSON, or None when it is
+    larger than `executor.MOST_DATA_BYTES`. `citations` are complete. `metadata` has counts.
+    """
+
+    call_id: str
+    tool: str
+    success: bool
+    error_type: ToolErrorType
+    text: str = ""
+    data: JsonValue = None
+    citations: tuple[CitedPassage, ...] = ()
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+    error: str | None = None
+    nearest: str | None = Field(default=None, description="the existing tool of a similar name")
+
+    @property
+    def was_hallucinated(self) -> bool:
+        """Whether the model named a tool that does not exist for it."""
+        return self.error_type is ToolErrorType.HALLUCINATION
+
+
+class ToolExecution(BaseModel, frozen=True, extra="forbid"):
+    """The record of a call for the journal; `attempts` is 0 when the tool did not run."""
+
+    call_id: str
+    tool_name: str
+    agent_name: str
+    timestamp: str = Field(description="ISO 8601, UTC")
+    duration_ms: float = Field(ge=0)
+    attempts: int = Field(ge=0)
+    success: bool
+    error_type: ToolErrorType
+    error: str | None = None
+    input_tokens: int = Field(default=0, ge=0, description="estimated from the arguments")
+    output_tokens: int = Field(default=0, ge=0, description="estimated from the text")
+    result_summary: str = Field(default="", description="the first 200 characters of the text")

@@ -1,0 +1,79 @@
+"""The tools of an assistant by name: those below `tools/builtin`, and further ones.
+
+A tool is found by its module alone: a new file below `tools/builtin` is a new tool.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from inspect import isabstract, isclass
+from pkgutil import walk_packages
+from typing import Any
+
+from tools.tool import Tool, ToolParts
+
+_LONGEST_COMPARED = 100
+
+
+class ToolCatalog:
+    """Tools by their names and aliases; raises `ValueError` when two tools have the same name."""
+
+    def __init__(self, tools: Iterable[Tool[Any, Any]]) -> None:
+        self._tools: dict[str, Tool[Any, Any]] = {}
+        self._canonical: dict[str, str] = {}
+        for tool in tools:
+            self._tools[tool.name] = tool
+            for name in (tool.name, *tool.aliases):
+                if name in self._canonical:
+                    raise ValueError(f"expected one tool named {name!r}, found two")
+                self._canonical[name] = tool.name
+
+    def find(self, name: str) -> Tool[Any, Any] | None:
+        """Return the tool of a name or alias; None when there is none."""
+        canonical = self._canonical.get(name)
+        return None if canonical is None else self._tools[canonical]
+
+    def names(self, allowed: Collection[str] | None = None) -> list[str]:
+        """Return the names, without aliases, of all tools or of those that are allowed."""
+        return [name for name in self._tools if allowed is None or name in allowed]
+
+    def find_nearest(self, name: str, allowed: Collection[str] | None = None) -> str | None:
+        """Return the existing tool whose name or alias is most like `name`, or None."""
+        known = {
+            alias: canonical
+            for alias, canonical in self._canonical.items()
+            if allowed is None or canonical in allowed
+        }
+        near = get_close_matches(name[:_LONGEST_COMPARED].lower(), known, n=1, cutoff=0.5)
+        return known[near[0]] if near else None
+
+    def select(self, allowed: Collection[str] | None = None) -> list[Tool[Any, Any]]:
+        """Return the tools in the order of their names; all, or those that are allowed."""
+        return [self._tools[name] for name in sorted(self.names(allowed))]
+
+    def extend(self, tools: Iterable[Tool[Any, Any]]) -> "ToolCatalog":
+        """Return a catalogue of these and further tools."""
+        return ToolCatalog((*self._tools.values(), *tools))
+
+
+def make_builtin(parts: ToolParts) -> ToolCatalog:
+    """Return a catalogue of the built-in tools."""
+    return ToolCatalog(found.make(parts) for found in list_builtin())
+
+
+@cache
+def list_builtin() -> tuple[type[Tool[Any, Any]], ...]:
+    """Return the classes of the built-in tools, by the names of the tools."""
+    return tuple(sorted(_find_classes(), key=lambda found: found.name))
+
+
+def _find_classes() -> Iterator[type[Tool[Any, Any]]]:
+    package = import_module("tools.builtin")
+    for module in walk_packages(package.__path__, f"{package.__name__}."):
+        if module.ispkg:
+            continue
+        for found in vars(import_module(module.name)).values():
+            is_own = isclass(found) and found.__module__ == module.name
+            if is_own and issubclass(found, Tool) and not isabstract(found):
+                yield found

@@ -1,0 +1,28 @@
+"""Errors of tools, by what the executor does about them.
+
+ToolError
+├── InvalidInput       the input is well formed, but it means nothing: reported as `validation`
+├── ToolFailed         the tool did not succeed; repeated where its effect class allows
+│   └── ToolRejected   the same call cannot succeed later: never repeated
+└── InvalidToolSet     a file of a tool set cannot be used
+"""
+
+
+class ToolError(Exception):
+    """A tool has no result."""
+
+
+class InvalidInput(ToolError):  # noqa: N818 - names a state
+    """The input has the right form, but names something that does not exist."""
+
+
+class ToolFailed(ToolError):  # noqa: N818 - as above
+    """The tool did not succeed; a later call may."""
+
+
+class ToolRejected(ToolFailed):
+    """The tool cannot do this; a later call cannot either."""
+
+
+class InvalidToolSet(ToolError):  # noqa: N818 - as above
+    """A file of a tool set cannot be used; the message names the place and the expected form."""

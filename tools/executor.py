@@ -1,0 +1,274 @@
+"""Runs calls of tools: exists and is allowed, is valid, has a budget, run, measure; in this order.
+
+A call always has a result. A tool that does not exist, an input of the wrong form, a tool that
+raises, hangs or returns something else are results with an error type; only a cancellation ends the
+executor itself. Nothing in a result is read as a call.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import Any
+
+import structlog
+from pydantic import BaseModel, JsonValue, ValidationError
+
+from envelope.hidden_characters import remove_hidden_characters
+from tools.budget import ToolBudget
+from tools.calls import (
+    LONGEST_NAME,
+    EffectClass,
+    ToolCall,
+    ToolCaller,
+    ToolErrorType,
+    ToolExecution,
+    ToolResult,
+)
+from tools.catalog import ToolCatalog
+from tools.errors import InvalidInput, ToolFailed, ToolRejected
+from tools.shortening import LONGEST_TEXT, count_estimated_tokens, shorten
+from tools.tool import Tool
+from tools.usage_metrics import ToolUsageMetrics
+
+RETRY_COUNT = 2
+MOST_PARALLEL = 3
+MOST_DATA_BYTES = 32_000
+MOST_ARGUMENT_BYTES = 64_000
+MOST_HISTORY = 1_000
+"""Executions that an executor keeps; the journal has all of them."""
+_SUMMARY_CHARACTERS = 200
+_ERROR_CHARACTERS = 500
+_MOST_PROBLEMS = 5
+CRITICAL = frozenset(
+    {
+        "hierarchical_search", "similarity_search", "graph_search", "get_document_info",
+        "bm25_search", "hybrid_search",
+    }
+)  # fmt: skip
+"""Tools without whose results an answer may be incomplete: a failure of one is reported."""
+
+log = structlog.get_logger("tools")
+AnyTool = Tool[Any, Any]
+
+
+class ToolExecutor:
+    """Runs calls for one assistant.
+
+    `repeats` is the number of further attempts of a tool that failed, where its effect class allows
+    one. A tool that exceeds its time is not repeated: it would exceed it again.
+    """
+
+    def __init__(
+        self,
+        catalog: ToolCatalog,
+        *,
+        repeats: int = RETRY_COUNT,
+        longest_text: int = LONGEST_TEXT,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.metrics = ToolUsageMetrics()
+        self.execution_history: list[ToolExecution] = []
+        self._catalog = catalog
+        self._repeats = repeats
+        self._longest_text = longest_text
+        self._clock = clock
+
+    async def execute(
+        self, call: ToolCall, caller: ToolCaller, budget: ToolBudget | None = None
+    ) -> ToolResult:
+        """Return the result of one call, made or not."""
+        started, timestamp = perf_counter(), self._clock().isoformat()
+        result, attempts = await self._check_and_run(call, caller, budget)
+        self._note(call, caller, result, attempts, (perf_counter() - started) * 1000, timestamp)
+        return result
+
+    async def execute_wave(
+        self,
+        calls: Sequence[ToolCall],
+        caller: ToolCaller,
+        budget: ToolBudget | None = None,
+        *,
+        most_parallel: int = MOST_PARALLEL,
+    ) -> list[ToolResult]:
+        """Return the results of independent calls in their order, some of them run in parallel."""
+        limit = asyncio.Semaphore(most_parallel)
+
+        async def execute_one(call: ToolCall) -> ToolResult:
+            async with limit:
+                return await self.execute(call, caller, budget)
+
+        async with asyncio.TaskGroup() as group:
+            running = [group.create_task(execute_one(call)) for call in calls]
+        return [task.result() for task in running]
+
+    async def _check_and_run(
+        self, call: ToolCall, caller: ToolCaller, budget: ToolBudget | None
+    ) -> tuple[ToolResult, int]:
+        tool = self._catalog.find(call.tool)
+        if tool is None or not _is_allowed(tool, caller):
+            return self._report_unknown(call, caller), 0
+        inputs = _read_inputs(tool, call)
+        if isinstance(inputs, str):
+            return _fail(call, ToolErrorType.VALIDATION, inputs), 0
+        if tool.effect is EffectClass.DANGEROUS and call.call_id not in caller.approved:
+            reason = f"the tool {tool.name!r} needs the approval of a person"
+            return _fail(call, ToolErrorType.APPROVAL, reason), 0
+        if budget is not None and not await budget.reserve(call):
+            reason = "the budget of tool calls is used up: answer from the results so far"
+            return _fail(call, ToolErrorType.BUDGET, reason), 0
+        return await self._run_repeatedly(tool, call, inputs, caller)
+
+    async def _run_repeatedly(
+        self, tool: AnyTool, call: ToolCall, inputs: BaseModel, caller: ToolCaller
+    ) -> tuple[ToolResult, int]:
+        most = 1 + (self._repeats if tool.effect.may_repeat else 0)
+        for attempt in range(1, most + 1):
+            result, may_repeat = await self._run_once(tool, call, inputs, caller)
+            if result.success or not may_repeat or attempt == most:
+                return result, attempt
+        raise ValueError(f"expected at least 0 repeats, found {self._repeats}")
+
+    async def _run_once(
+        self, tool: AnyTool, call: ToolCall, inputs: BaseModel, caller: ToolCaller
+    ) -> tuple[ToolResult, bool]:
+        """Return the result of one attempt, and whether another one may succeed."""
+        limit = asyncio.timeout(tool.timeout_seconds)
+        try:
+            async with limit:
+                output = await tool.run(inputs, caller)
+            if not isinstance(output, tool.output):
+                found = type(output).__name__
+                reason = f"expected {tool.output.__qualname__} as a result, found {found}"
+                return _fail(call, ToolErrorType.EXECUTION, reason), False
+            return self._make_success(tool, call, output), False
+        except TimeoutError as error:
+            if not limit.expired():
+                return _fail(call, ToolErrorType.EXECUTION, _describe(error)), True
+            reason = f"expected a result within {tool.timeout_seconds:g} s, found none"
+            return _fail(call, ToolErrorType.TIMEOUT, reason), False
+        except InvalidInput as error:
+            return _fail(call, ToolErrorType.VALIDATION, str(error)), False
+        except ToolFailed as error:
+            may_repeat = not isinstance(error, ToolRejected)
+            return _fail(call, ToolErrorType.EXECUTION, str(error)), may_repeat
+        except Exception as error:  # noqa: BLE001 - the fault of one tool is a result, and logged
+            return _fail(call, ToolErrorType.EXECUTION, _describe(error)), True
+
+    def _make_success(self, tool: AnyTool, call: ToolCall, output: BaseModel) -> ToolResult:
+        text = remove_hidden_characters(tool.render(output))
+        data = output.model_dump(mode="json")
+        is_small = len(json.dumps(data)) <= MOST_DATA_BYTES
+        citations = tuple(tool.cite(output))
+        return ToolResult(
+            call_id=call.call_id,
+            tool=tool.name,
+            success=True,
+            error_type=ToolErrorType.SUCCESS,
+            text=shorten(text, self._longest_text),
+            data=data if is_small else None,
+            citations=citations,
+            metadata={"characters": len(text), "citations": len(citations)},
+        )
+
+    def _report_unknown(self, call: ToolCall, caller: ToolCaller) -> ToolResult:
+        allowed = self._catalog.names(caller.allowed)
+        nearest = self._catalog.find_nearest(call.tool, caller.allowed)
+        name = call.tool[:LONGEST_NAME]
+        log.warning("tool_unknown", tool=name, agent=caller.agent, nearest=nearest)
+        meant = f"; did you mean {nearest!r}?" if nearest else ""
+        reason = f"expected one of {', '.join(allowed) or 'no tools'}, found {name!r}{meant}"
+        failed = _fail(call, ToolErrorType.HALLUCINATION, reason)
+        return failed.model_copy(update={"tool": name, "nearest": nearest})
+
+    def _note(
+        self,
+        call: ToolCall,
+        caller: ToolCaller,
+        result: ToolResult,
+        attempts: int,
+        milliseconds: float,
+        timestamp: str,
+    ) -> None:
+        execution = ToolExecution(
+            call_id=call.call_id,
+            tool_name=result.tool,
+            agent_name=caller.agent,
+            timestamp=timestamp,
+            duration_ms=milliseconds,
+            attempts=attempts,
+            success=result.success,
+            error_type=result.error_type,
+            error=result.error,
+            input_tokens=count_estimated_tokens(json.dumps(call.arguments)),
+            output_tokens=count_estimated_tokens(result.text),
+            result_summary=result.text[:_SUMMARY_CHARACTERS],
+        )
+        self.metrics.add(execution)
+        self.execution_history.append(execution)
+        del self.execution_history[:-MOST_HISTORY]
+        if result.error_type in {ToolErrorType.EXECUTION, ToolErrorType.TIMEOUT}:
+            log.warning(
+                "tool_failed",
+                tool=result.tool,
+                agent=caller.agent,
+                error_type=result.error_type.value,
+                error=result.error,
+                attempts=attempts,
+            )
+
+
+def list_critical_failures(results: Iterable[ToolResult]) -> list[str]:
+    """Return a sentence for each critical tool that failed: the answer may lack something."""
+    return [
+        f"The tool {result.tool!r} failed ({result.error}): results may be incomplete or unreliable"
+        for result in results
+        if not result.success and result.tool in CRITICAL
+    ]
+
+
+def _is_allowed(tool: AnyTool, caller: ToolCaller) -> bool:
+    if caller.allowed is None:
+        return tool.effect is not EffectClass.DANGEROUS
+    return tool.name in caller.allowed
+
+
+def _read_inputs(tool: AnyTool, call: ToolCall) -> BaseModel | str:
+    """Return the typed input, or why there is none."""
+    size = len(json.dumps(call.arguments))
+    if size > MOST_ARGUMENT_BYTES:
+        return f"expected arguments of at most {MOST_ARGUMENT_BYTES} bytes, found {size}"
+    try:
+        inputs: BaseModel = tool.read_inputs(call.arguments)
+    except ValidationError as error:
+        return _list_problems(error)
+    except InvalidInput as error:
+        return str(error)
+    return inputs
+
+
+def _list_problems(error: ValidationError) -> str:
+    problems = [
+        f"{'.'.join(str(part)[:80] for part in one['loc']) or 'arguments'}: {one['msg']}"
+        for one in error.errors(include_url=False, include_input=False)[:_MOST_PROBLEMS]
+    ]
+    return "; ".join(problems)
+
+
+def _describe(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _fail(call: ToolCall, kind: ToolErrorType, reason: str) -> ToolResult:
+    shown = remove_hidden_characters(reason)[:_ERROR_CHARACTERS]
+    data: JsonValue = None
+    return ToolResult(
+        call_id=call.call_id,
+        tool=call.tool[:LONGEST_NAME],
+        success=False,
+        error_type=kind,
+        text=f"error ({kind.value}): {shown}",
+        data=data,
+        error=shown,
+    )

@@ -1,0 +1,1 @@
+"""Passages as results of tools, and the searches that several tools share."""

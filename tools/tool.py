@@ -1,0 +1,80 @@
+"""The base class of tools: a typed input, a typed output, and the facts that others need.
+
+A tool of this project is one module below `tools/builtin` with one subclass. A tool from outside
+is an instance of a subclass that reads its facts from a configuration.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Generic, Protocol, Self, TypeVar
+
+from pydantic import BaseModel, JsonValue
+
+from knowledge.library.library import Library
+from knowledge.port import Searcher
+from tools.calls import CitedPassage, EffectClass, ToolCaller
+
+I = TypeVar("I", bound=BaseModel)  # noqa: E741 - the pair I and O is the usual one
+O = TypeVar("O", bound=BaseModel)  # noqa: E741
+
+TIMEOUT_SECONDS = 30.0
+
+
+class ToolParts(Protocol):
+    """What the assembly offers to the tools of one assistant."""
+
+    @property
+    def searcher(self) -> Searcher:
+        """The search on all levels."""
+        ...
+
+    @property
+    def search_level(self) -> Callable[[str], Searcher]:
+        """Returns the search on one level of `knowledge.search.levels`."""
+        ...
+
+    @property
+    def library(self) -> Library:
+        """The documents themselves."""
+        ...
+
+
+class Tool(ABC, Generic[I, O]):
+    """One thing that a model may ask for.
+
+    `run` raises an error of `tools.errors`; any other exception is a failure of the tool, too, and
+    ends nothing but the call. One instance serves all calls and keeps nothing between them.
+    """
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    description: str
+    effect: EffectClass = EffectClass.READ
+    timeout_seconds: float = TIMEOUT_SECONDS
+    inputs: type[I]
+    output: type[O]
+
+    @classmethod
+    def make(cls, parts: ToolParts) -> Self:
+        """Return the tool, built from the `parts` that it needs; by default from none."""
+        return cls()
+
+    @abstractmethod
+    async def run(self, inputs: I, caller: ToolCaller) -> O:
+        """Return the result for a caller."""
+
+    def read_inputs(self, arguments: JsonValue) -> I:
+        """Return the typed input; raises `pydantic.ValidationError`."""
+        return self.inputs.model_validate(arguments)
+
+    def describe_inputs(self) -> dict[str, JsonValue]:
+        """Return the JSON schema of the input."""
+        return self.inputs.model_json_schema()
+
+    def render(self, output: O) -> str:
+        """Return the result as a text for a model; by default as JSON."""
+        return output.model_dump_json(exclude_none=True)
+
+    def cite(self, output: O) -> Iterable[CitedPassage]:
+        """Return the passages that the result relies on, best first."""
+        return ()
