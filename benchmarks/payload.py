@@ -8,7 +8,7 @@ from typing import Any
 
 from envelope.payload import CATALOGUE
 from envelope.role import Role
-from manager.flows.search import SEARCH_FLOW
+from manager.flows.search_flow import SEARCH_FLOW
 
 CONVERSATION = Path(__file__).parent / "conversation.json"
 """Written by `python -m benchmarks.recording`."""

@@ -18,7 +18,7 @@ from config.models.vendor_settings import VendorSettings
 from config.retention_settings import RetentionSettings
 from config.storage_settings import StorageSettings
 from config.visitor_settings import VisitorSettings
-from manager.flows.search import SEARCH_FLOW
+from manager.flows.search_flow import SEARCH_FLOW
 
 INSTANCES = {"manager": 1, **{spec.role.value: spec.instances for spec in AGENTS}}
 """The instances of each role in one `refdesk up`; the agents declare theirs."""

@@ -21,7 +21,7 @@ from envelope.merging import MergeRule
 from envelope.payload import CATALOGUE, Attribute
 from envelope.role import Role
 from manager.diagram import draw
-from manager.flows.search import SEARCH_FLOW
+from manager.flows.search_flow import SEARCH_FLOW
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"

@@ -12,7 +12,8 @@ import structlog
 
 from knowledge.document import Chunk
 from knowledge.index.listing import ListedDocument
-from knowledge.index.port import Floats, Index, ReadableIndex
+from knowledge.index.port import Index, ReadableIndex
+from knowledge.index.queries import Floats
 from knowledge.library.document_names import DocumentNames
 from knowledge.library.shared_names import MOST_CHUNKS, SharedNames
 from knowledge.sections import Section, join_chunks

@@ -37,7 +37,7 @@ class Scores:
     meaning: Moments | None
 
 
-class SharedNames:
+class NameMatches:
     """The names of candidates that share a term with the question; others are not like it.
 
     `terms` are those of all names one after the other; `name_of` says to which name each belongs,
@@ -60,7 +60,7 @@ class SharedNames:
 
 def score(
     candidates: Candidates,
-    names: SharedNames,
+    names: NameMatches,
     query: Query,
     view: CorpusView,
     weights: Weights,
@@ -105,7 +105,7 @@ def _bent(values: Floats, query: Query, weights: Weights) -> Floats:
     return bent
 
 
-def _match(candidates: Candidates, names: SharedNames, query: Query, view: CorpusView) -> Floats:
+def _match(candidates: Candidates, names: NameMatches, query: Query, view: CorpusView) -> Floats:
     """Return for each candidate the F1 of the question and the best of its names, by IDF."""
     match = np.zeros(len(candidates), dtype=np.float32)
     count = len(names.chunk_of)

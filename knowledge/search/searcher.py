@@ -276,7 +276,7 @@ class LevelSearcher:
             return None
         if not len(candidates):
             return _Found(candidates, None, [], make_no_evidence(len(view)))
-        names = levels.SharedNames(candidates, query)
+        names = levels.NameMatches(candidates, query)
         await view.read_kept_frequencies(names.terms.tolist())
         stated = await find_stated(view.index, candidates, query, view)
         scores = levels.score(candidates, names, query, view, self._weights, stated)

@@ -16,7 +16,7 @@ from llm.port import Usage
 from llm.real_request_guard import check_allowed
 from llm.vendors.catalogue import Vendor, VendorAccess
 from llm.vendors.http_status import error_of, retry_after_seconds, wrong_key
-from llm.vendors.tool_forms.google_tools import make_contents, make_tool_config, read_message
+from llm.vendors.request_forms.google_tools import make_contents, make_tool_config, read_message
 from llm.vendors.wire import Delta, ModelReply, Request, StepReply, StepRequest
 
 THOUGHT_TOKENS = 1024

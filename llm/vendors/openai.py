@@ -23,7 +23,7 @@ from llm.port import Usage
 from llm.real_request_guard import check_allowed
 from llm.vendors.catalogue import Vendor, VendorAccess
 from llm.vendors.http_status import error_of, retry_after_seconds
-from llm.vendors.tool_forms.openai_tools import make_step_parameters, read_step
+from llm.vendors.request_forms.openai_tools import make_step_parameters, read_step
 from llm.vendors.wire import Delta, ModelReply, Request, StepReply, StepRequest
 
 OWN_NAME = "openai"

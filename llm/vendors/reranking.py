@@ -20,7 +20,7 @@ from llm.real_request_guard import check_allowed
 from llm.vendors.catalogue import Vendor, VendorAccess
 from llm.vendors.http_status import error_of, retry_after_seconds
 from llm.vendors.model_transport import Transport
-from llm.vendors.rerank_forms import RerankForm, choose_other_form
+from llm.vendors.request_forms.rerank_forms import RerankForm, choose_other_form
 from llm.vendors.vendor_model import CHARACTERS_PER_TOKEN
 
 TASK_NAME = "rerank"

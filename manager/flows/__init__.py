@@ -1,7 +1,7 @@
 """The flows by which the manager decides: one file for each way through the middle."""
 
 from manager.flow import Flow
-from manager.flows.search import SEARCH_FLOW
+from manager.flows.search_flow import SEARCH_FLOW
 
 _FIRST = "assistant"
 """What envelopes called version 1 of the flow `search` before flows had versions."""

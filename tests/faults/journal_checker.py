@@ -7,7 +7,7 @@ from broker.values import Fields, JournalEntry
 from envelope.outcome import Outcome
 from envelope.role import Role
 from manager.flow import Final, Flow, FlowError, Return, Row, Scatter, StageEvent, Target
-from manager.flows.search import SEARCH_FLOW
+from manager.flows.search_flow import SEARCH_FLOW
 from manager.flows.stages import START
 from tests.support.branching_flow import ACT, BRANCHING_FLOW
 

@@ -262,8 +262,8 @@ async def test_a_script_of_another_kind_is_an_error() -> None:
 
 
 def test_facts_stay_out_of_every_request() -> None:
-    from llm.vendors.tool_forms.google_tools import make_contents
-    from llm.vendors.tool_forms.openai_tools import make_step_parameters
+    from llm.vendors.request_forms.google_tools import make_contents
+    from llm.vendors.request_forms.openai_tools import make_step_parameters
 
     secret: dict[str, Any] = {"hint": "for rules alone"}
     informed = ASKED.model_copy(update={"facts": secret})

@@ -9,7 +9,7 @@ from envelope.envelope import Hop
 from manager.classify import classify_result
 from manager.flow import Stage, StageEvent
 from manager.flows import stages
-from manager.flows.search import SEARCH_FLOW
+from manager.flows.search_flow import SEARCH_FLOW
 
 Payload = dict[str, JsonValue]
 

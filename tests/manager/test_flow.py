@@ -10,7 +10,7 @@ from envelope.envelope import Envelope
 from envelope.role import Role
 from manager.flow import Counter, Flow, FlowError, Row, Stage, StageEvent, find_flow
 from manager.flows import FLOWS, stages
-from manager.flows.search import SEARCH_FLOW
+from manager.flows.search_flow import SEARCH_FLOW
 from manager.machine import Context, Counters, Decision, End, Limits, Send, decide
 
 FLOW = SEARCH_FLOW

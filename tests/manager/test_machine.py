@@ -4,7 +4,7 @@ from envelope.conversation import ClarificationReason as Reason
 from envelope.outcome import Outcome
 from manager.flow import Counter, Ending, Stage, StageEvent
 from manager.flows import stages
-from manager.flows.search import SEARCH_FLOW
+from manager.flows.search_flow import SEARCH_FLOW
 from manager.machine import Context, Counters, Decision, End, Limits, Send, decide
 
 FLOW = SEARCH_FLOW

@@ -2,7 +2,7 @@
 
 from envelope.payload import CATALOGUE
 from envelope.role import Role
-from manager.flows.search import SEARCH_FLOW
+from manager.flows.search_flow import SEARCH_FLOW
 
 
 def main_path() -> list[str]:

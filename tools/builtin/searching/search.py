@@ -22,7 +22,7 @@ from tools.tool import Tool, ToolParts
 
 _OWN_WEIGHT = 10.0
 _RANK_OFFSET = 20
-"""The constant of reciprocal rank fusion; both were chosen on half of the tasks of a help desk."""
+"""The constant of reciprocal rank fusion; both were fitted on the tasks of a help desk."""
 _CANDIDATES = 60
 _ASPECT_CANDIDATES = 20
 
