@@ -48,6 +48,7 @@ def _weigh(phrase: Terms, view: CorpusView) -> SparseText | None:
     if not present.any():
         return None
     engine = np.log((view.counts.labelled + 1) / (labels[present] + 0.5))
-    share = idf[present] * labels[present] / np.maximum(view.frequencies(phrase)[present], 1.0)
+    held = labels[present]
+    share = idf[present] * held / np.maximum(view.frequencies(phrase)[present], held)
     weights = share / max(float(idf.sum()), 1e-6) / np.maximum(engine, 1e-6)
     return SparseText(phrase[present], weights.astype(np.float32))

@@ -128,8 +128,8 @@ def _list_added(document: Document) -> list[str]:
     """Return the terms of the stated metadata's words that the page's own text does not have."""
     text = " ".join((document.title, *(chunk.text for chunk in document.chunks)))
     known = set(terms(text, document.language))
-    words = (terms(word, document.language) for word in _join_stated(document).split())
-    return [term for word in words if not known.issuperset(word) for term in word]
+    # All of them together: alone, a stop word would be a term.
+    return [term for term in terms(_join_stated(document), document.language) if term not in known]
 
 
 def _find_sections(chunks: Sequence[Chunk]) -> Iterator[dict[str, int]]:

@@ -80,6 +80,18 @@ async def test_a_stated_keyword_weighs_more_than_one_that_a_rule_made(
     assert findings.hits[0].page == "stated"
 
 
+async def test_a_stop_word_of_a_description_finds_nothing_for_a_short_follow_up(
+    fake_documents: Index,
+) -> None:
+    await put(fake_documents, is_prepared("alerts", description="Why carriers and what for."))
+    await put(fake_documents, *(is_prepared(name) for name in TEXTS if name != "alerts"))
+    asked = SearchRequest(question="When are invoices sent in a month?", text_eng="why?")
+
+    findings = await LevelSearcher(fake_documents, WordEmbedder()).search(asked)
+
+    assert findings.hits[0].page == "billing"
+
+
 async def test_a_long_summary_does_not_weaken_the_text_of_its_page(fake_documents: Index) -> None:
     summary = " ".join(f"word{number}" for number in range(300))
     await put(fake_documents, is_prepared("billing"), is_prepared("alerts"))
