@@ -47,11 +47,13 @@ def test_a_limit_is_explained_over_http_in_the_language_of_the_user(
         with httpx.Client(base_url=found[0], timeout=PATIENCE_SECONDS) as client:
             path = "/v1/conversations/c1/messages"
             client.post(path, json={"text": "/set_language de"})
-            reply = client.post(path, json={"text": VAGUE}).json()
+            answer = client.post(path, json={"text": VAGUE})
     finally:
         serving.terminate()
         serving.communicate(timeout=PATIENCE_SECONDS)
 
+    reply = answer.json()
+    assert answer.is_success, reply
     assert (reply["outcome"], reply["termination_reason"]) == ("refused", "round_limit")
     assert reply["text"].startswith(ROUNDS)
 
