@@ -14,9 +14,10 @@ from pathlib import Path
 from benchmarks.payload import CONVERSATION, ROLES, Fields
 from broker.embedded.endpoint import run_embedded_redis
 from config.settings import load_settings
+from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import open_knowledge
 from deploy.assembly.runtime import ROLES as WORKER_ROLES
-from deploy.assembly.runtime import connect_runtime, desk, run_ingestion, run_workers
+from deploy.assembly.runtime import connect_runtime, desk, run_workers
 from gateway.desk import Message
 from knowledge.ingestion_report import PlainReport
 from memory.conversation import RedisMemory

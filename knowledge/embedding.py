@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from knowledge.embedding_forms import NO_FORMS, TextForms, find_forms
+from knowledge.embedding_forms import NO_FORMS, TextForms, VectorIdentity, find_forms
 from knowledge.errors import EmbeddingFailed
 
 if TYPE_CHECKING:
@@ -59,6 +59,20 @@ class Embedder(Protocol):
     async def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
 
     async def embed_questions(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
+
+
+class UnavailableEmbedder:
+    """Stands for a model of which vectors exist, but which cannot embed; `reason` says why."""
+
+    def __init__(self, vectors: VectorIdentity, reason: str) -> None:
+        self.name, self.dimensions, self.forms = vectors
+        self._reason = reason
+
+    async def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        raise EmbeddingFailed(self._reason)
+
+    async def embed_questions(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        raise EmbeddingFailed(self._reason)
 
 
 class LocalEmbedder:

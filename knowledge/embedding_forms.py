@@ -4,14 +4,24 @@ Some models were trained with such a prefix, as their authors document; without 
 The table knows widespread ones by their name; settings name the prefixes of others.
 """
 
+import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 _SEARCHING = "Represent this sentence for searching relevant passages: "
 _INSTRUCTION = (
     "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: "
 )
+
+
+class VectorIdentity(NamedTuple):
+    """What vectors must have in common to be compared: a model, a length, and forms of texts."""
+
+    model: str
+    dimensions: int
+    forms: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +68,17 @@ def find_forms(model: str) -> TextForms:
     """Return the forms of a model by its name, with or without its organisation."""
     name = model.lower()
     return next((forms for pattern, forms in FORMS if pattern.search(name)), NO_FORMS)
+
+
+def read_forms(name: str) -> TextForms:
+    """Return the prefixes that a name of forms quotes, perhaps after a vendor's own forms."""
+    parts = name.split("; ")
+    for start in range(len(parts)):
+        try:
+            quoted = ast.parse("; ".join(parts[start:]), mode="eval").body
+        except SyntaxError:
+            continue
+        match quoted:
+            case ast.BoolOp(ast.And(), [ast.Constant(str(question)), ast.Constant(str(document))]):
+                return TextForms(question, document)
+    return NO_FORMS

@@ -10,6 +10,8 @@ KnowledgeError                  the root
 `-- RerankingFailed             passages could not be scored: their order stays
 """
 
+from knowledge.embedding_forms import VectorIdentity
+
 
 class KnowledgeError(Exception):
     """The root of all errors of this package."""
@@ -24,7 +26,14 @@ class IndexOwned(IndexUnavailable):
 
 
 class IndexMismatch(KnowledgeError):  # noqa: N818 - as above
-    """The index was written with another embedding model or in another format."""
+    """The index was written with another embedding model or in another format.
+
+    `written` identifies its vectors; None: its format is another one.
+    """
+
+    def __init__(self, message: str, written: VectorIdentity | None = None) -> None:
+        super().__init__(message)
+        self.written = written
 
 
 class EmbeddingFailed(KnowledgeError):  # noqa: N818 - as above

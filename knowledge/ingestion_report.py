@@ -36,7 +36,8 @@ class IngestionResult:
     """The result of an ingestion; `failed`, `warned` and `skipped` have sources with the reason.
 
     `added`, `changed`, `unchanged` and `removed` count documents; `chunks` counts written chunks.
-    `descriptions` is None if no model describes pages.
+    `descriptions` is None if no model describes pages. `replacement` says what became of an index
+    that is written to replace the one of another embedding model.
     """
 
     added: int = 0
@@ -49,6 +50,7 @@ class IngestionResult:
     seconds: float = 0.0
     skipped: tuple[tuple[str, str], ...] = ()
     descriptions: DescriptionUsage | None = None
+    replacement: str = ""
 
 
 class Report(Protocol):

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 DOCUMENTS = "documents"
 """The attribute of a request that names the action: `list`, `remove`, `move` or `check`."""
 CHECK = "check"
-"""The action that returns notes about the index in `notes`."""
+"""The action that returns notes about the index in `notes`, and `VECTORS`."""
+VECTORS = "vectors"
+"""The identity of the vectors of the index: model, dimensions, forms."""
 REMOVE = "remove"
 MOVE = "move"
 """The action of `deploy.assembly.sources.moving`."""
@@ -41,11 +43,11 @@ async def act_on_documents(index: Index, request: "Mapping[str, JsonValue]") -> 
     """List or remove the documents that a request selects by `IDS`, `NAMES` or `PATTERNS`.
 
     The result has `documents`, at most `LIMIT` of them, and their number, `total`; that of
-    `CHECK` has `notes` alone. A request that selects by nothing removes nothing.
+    `CHECK` has `notes` and `VECTORS` alone. A request that selects by nothing removes nothing.
     """
     if request.get(DOCUMENTS) == CHECK:
         notes: list[JsonValue] = [[*note] for note in await find_notes(index)]
-        return {"notes": notes}
+        return {"notes": notes, VECTORS: [*(await index.info()).vectors]}
     found = await _select(index, request)
     if request.get(DOCUMENTS) == REMOVE:
         selects = any(_texts(request, name) for name in (IDS, NAMES, PATTERNS))

@@ -44,6 +44,10 @@ LONGEST_SECONDS = 6 * 3600.0
 BLOCK_SECONDS = 1.0
 MOST_NOTES = 1000
 """The most warnings about files that the owner's process returns to the command."""
+REPLACED = (
+    "an index of another embedding model has replaced its index: restart it to let it answer from "
+    "the new one"
+)
 
 
 async def ingest_here(
@@ -231,6 +235,8 @@ class IngestionHandler:
         if knowledge is None:
             error = f"it serves no assistant {question.assistant!r} of {question.tenant!r}"
             return Finish(Outcome.FAILED, {"outcome": "failed", "error": error})
+        if knowledge.is_replaced():
+            return Finish(Outcome.FAILED, {"outcome": "failed", "error": REPLACED})
         try:
             if envelope.payload.get(DOCUMENTS) == MOVE:
                 async with self._one_at_a_time:

@@ -1,7 +1,7 @@
 """Opens the index, the embedder, and the search over both."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -12,16 +12,26 @@ import structlog
 from config.settings import Settings
 from deploy.assembly.calibration import log_uncalibrated
 from deploy.assembly.data_folder import protect_data_folder
-from knowledge.embedding import FASTEMBED_SUFFIX, Embedder, LocalEmbedder, local_embedder
-from knowledge.embedding_forms import TextForms, find_forms
-from knowledge.errors import EmbeddingFailed, RerankingFailed
+from knowledge.embedding import (
+    FASTEMBED_SUFFIX,
+    Embedder,
+    LocalEmbedder,
+    UnavailableEmbedder,
+    local_embedder,
+)
+from knowledge.embedding_forms import TextForms, VectorIdentity, find_forms, read_forms
+from knowledge.errors import EmbeddingFailed, IndexMismatch, RerankingFailed
 from knowledge.index.port import Index
 from knowledge.search.question_vectors import QuestionVectors
 from knowledge.search.reranking.reranker import Reranker
 from knowledge.search.searcher import LevelSearcher
+from llm.errors import ModelError
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
+
+    from knowledge.index.index_folders import IndexFolders
+    from knowledge.index.qdrant import Identity
 
 log = structlog.get_logger("knowledge")
 
@@ -36,6 +46,8 @@ class Knowledge:
     reranker: Reranker | None = None
     others: Mapping[tuple[str, str], "Knowledge"] = field(default_factory=dict)
     """The indexes of the further assistants, by tenant and assistant."""
+    is_replaced: Callable[[], bool] = bool
+    """Returns whether another index answers since this one was opened."""
 
     def of(self, tenant: str, assistant: str, *, own: tuple[str, str]) -> "Knowledge | None":
         """Return the index of an assistant, or None; `own` is the assistant of this one."""
@@ -78,7 +90,7 @@ class Knowledge:
 
 def load_libraries(settings: Settings) -> None:
     """Import the libraries for opening the index and embedding the first question."""
-    names = ["knowledge.index.embedded"] if settings.qdrant_url is None else []
+    names = ["knowledge.index.index_folders"] if settings.qdrant_url is None else []
     if isinstance(make_embedder(settings), LocalEmbedder):
         names += ["onnxruntime", "tokenizers"]
     for name in names:
@@ -107,10 +119,35 @@ async def open_knowledge(settings: Settings, *, alone: bool = False) -> AsyncIte
 async def _open_one(
     settings: Settings, embedder: Embedder, reranker: Reranker | None, stack: AsyncExitStack
 ) -> Knowledge:
-    index = await open_index(settings, embedder)
+    index, own = await _open_serving(settings, embedder)
     stack.push_async_callback(index.close)
     await log_uncalibrated(index)
-    return Knowledge(index, embedder, make_searcher(settings, index, embedder, reranker), reranker)
+    searcher = make_searcher(settings, index, own, reranker)
+    return Knowledge(index, own, searcher, reranker, is_replaced=_watch_folder(settings))
+
+
+def _watch_folder(settings: Settings) -> Callable[[], bool]:
+    """Return a function that returns whether another embedded index answers now."""
+    if settings.qdrant_url is not None:
+        return bool
+    folders = open_folders(settings)
+    serving = folders.serving
+    return lambda: folders.serving != serving
+
+
+@asynccontextmanager
+async def open_replacement(settings: Settings) -> AsyncIterator[Knowledge]:
+    """Open the embedded index that is written to replace the one of another embedding model.
+
+    Raises `IndexOwned` when another process writes it.
+    """
+    embedder = make_embedder(settings)
+    protect_data_folder(settings.refdesk_data)
+    index = await open_folders(settings).open_replacement(_identify(settings, embedder))
+    try:
+        yield Knowledge(index, embedder, make_searcher(settings, index, embedder))
+    finally:
+        await index.close()
 
 
 def make_embedder(settings: Settings) -> Embedder:
@@ -163,23 +200,81 @@ def make_searcher(
 
 
 async def open_index(settings: Settings, embedder: Embedder) -> Index:
-    """Return the embedded index, or the one on `QDRANT_URL`."""
+    """Return the embedded index that answers, or the one on `QDRANT_URL`."""
+    return (await _open_serving(settings, embedder))[0]
+
+
+async def _open_serving(settings: Settings, embedder: Embedder) -> tuple[Index, Embedder]:
+    """Return the index that answers, and the embedder of its vectors.
+
+    That is another embedder than the one of the settings until an index of theirs is complete.
+    """
+    try:
+        return await _open_with(settings, embedder), embedder
+    except IndexMismatch as error:
+        if error.written is None:
+            raise
+        earlier = restore_embedder(settings, error.written)
+    log.warning(
+        "index_of_another_model_serves",
+        serving=earlier.name,
+        dimensions=earlier.dimensions,
+        wanted=embedder.name,
+    )
+    return await _open_with(settings, earlier), earlier
+
+
+def restore_embedder(settings: Settings, vectors: VectorIdentity) -> Embedder:
+    """Return the embedder of vectors that other settings have made.
+
+    If it cannot be made any more, the returned one fails, so that searches use keywords.
+    """
+    forms = read_forms(vectors.forms)
+    reason = f"its forms of texts are {vectors.forms!r}"
+    for dimensions in (None, vectors.dimensions):
+        changes = {
+            "embedding_model": vectors.model,
+            "embedding_dimensions": dimensions,
+            "embedding_question_prefix": forms.question,
+            "embedding_document_prefix": forms.document,
+        }
+        try:
+            embedder = make_embedder(settings.model_copy(update=changes))
+        except (EmbeddingFailed, ModelError, ImportError) as error:
+            reason = str(error)
+            continue
+        if identify_vectors(embedder) == vectors:
+            return embedder
+    return UnavailableEmbedder(
+        vectors, f"the embedding model {vectors.model!r} of the index cannot be made: {reason}"
+    )
+
+
+def identify_vectors(embedder: Embedder) -> VectorIdentity:
+    """Return the identity of an embedder's vectors."""
+    return VectorIdentity(embedder.name, embedder.dimensions, embedder.forms)
+
+
+def open_folders(settings: Settings) -> "IndexFolders":
+    """Return the folders of the assistant's embedded indexes."""
+    from knowledge.index.index_folders import IndexFolders
+
+    return IndexFolders(settings.refdesk_data / "index", settings.tenant, settings.assistant)
+
+
+def _identify(settings: Settings, embedder: Embedder) -> "Identity":
     from knowledge.index.qdrant import Identity
 
-    identity = Identity(
-        tenant=settings.tenant,
-        assistant=settings.assistant,
-        embedding=embedder.name,
-        dimensions=embedder.dimensions,
-        forms=embedder.forms,
-    )
+    return Identity(settings.tenant, settings.assistant, *identify_vectors(embedder))
+
+
+async def _open_with(settings: Settings, embedder: Embedder) -> Index:
+    identity = _identify(settings, embedder)
     if settings.qdrant_url is not None:
         from knowledge.index.server import open_server
 
         key = settings.qdrant_api_key
         secret = key.get_secret_value() if key is not None else None
         return await open_server(settings.qdrant_url, identity, api_key=secret)
-    from knowledge.index.embedded import open_embedded
-
     protect_data_folder(settings.refdesk_data)
-    return await open_embedded(settings.refdesk_data / "index", identity)
+    return await open_folders(settings).open_serving(identity)

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from socket import gethostname
 from typing import TYPE_CHECKING
 
@@ -37,8 +36,6 @@ from worker.process import WorkerProcess, WorkerSpec
 
 if TYPE_CHECKING:
     from deploy.assembly.knowledge import Knowledge
-    from deploy.assembly.sources.source_spec import SourceSpec
-    from knowledge.ingestion_report import IngestionResult, Report
     from worker.monitoring.metrics import PrometheusMeter
 
 INGESTION = Role.INGESTION.value
@@ -204,22 +201,6 @@ def result_seconds(settings: Settings) -> float | None:
     """Return how long this assistant's replies and journals are kept; None: the default."""
     kept = settings.result_seconds_of(settings.tenant, settings.assistant)
     return None if kept == settings.result_ttl_hours * HOUR_SECONDS else kept
-
-
-async def run_ingestion(
-    settings: Settings, sources: "Sequence[Path | SourceSpec]", report: "Report"
-) -> "IngestionResult":
-    """Ingest sources: in this process, or by the process that owns the index."""
-    from deploy.assembly.ingestion import fetch, ingest_alone, ingest_by_owner
-    from deploy.assembly.knowledge import open_knowledge
-
-    fetched = await fetch(settings, sources, report)
-    try:
-        async with open_knowledge(settings, alone=True) as knowledge:
-            return await ingest_alone(settings, knowledge, fetched, report)
-    except IndexOwned:
-        async with connect_runtime(settings) as runtime, ready_to_take_over(runtime, ()):
-            return await ingest_by_owner(runtime.broker, settings, fetched, report)
 
 
 @asynccontextmanager

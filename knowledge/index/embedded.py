@@ -34,14 +34,18 @@ _FEW = 50
 _MOST_VALUES = 10_000
 
 
-async def open_embedded(folder: Path, identity: Identity) -> QdrantIndex:
+async def open_embedded(
+    folder: Path, identity: Identity, *, name: str | None = None
+) -> QdrantIndex:
     """Open the index in a folder, making it when there is none.
+
+    `name` is the name of its folder; by default, it is made of tenant and assistant.
 
     Raises `IndexOwned` when another process has it open, `IndexUnavailable` when it cannot be
     read, `IndexMismatch` when another embedding model wrote it.
     """
-    place = folder / layout.namespace(identity.tenant, identity.assistant)
-    engine = await asyncio.to_thread(EdgeEngine, place, identity.dimensions)
+    own = folder / (name or layout.namespace(identity.tenant, identity.assistant))
+    engine = await asyncio.to_thread(EdgeEngine, own, identity.dimensions)
     index = QdrantIndex(engine, identity)
     try:
         await index.open()
@@ -59,7 +63,7 @@ class EdgeEngine:
     def __init__(self, folder: Path, dimensions: int) -> None:
         self.location = str(folder)
         self.storage = f"the folder {folder}"
-        self._owner = _own(folder)
+        self._owner = lock_folder(folder)
         self._unfinished = folder / _UNFINISHED
         self.was_interrupted = self._unfinished.exists()
         self._unflushed = 0
@@ -196,7 +200,8 @@ class EdgeEngine:
             raise IndexUnavailable(f"the index at {self.location} failed: {error}") from error
 
 
-def _own(folder: Path) -> IO[str]:
+def lock_folder(folder: Path) -> IO[str]:
+    """Return the file whose lock owns an index until it is closed; raise `IndexOwned`."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         owner = (folder / "owner").open("a+", encoding="utf-8")

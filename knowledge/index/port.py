@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from knowledge.document import Chunk, Document
+from knowledge.embedding_forms import VectorIdentity
 from knowledge.index.calibration import Calibrations
 from knowledge.index.listing import ListedDocument
 from knowledge.index.queries import Floats, QueryResult, SparseText, StoredPoint, VectorQuery
@@ -18,7 +19,10 @@ from knowledge.rule_descriptions import Description
 
 @dataclass(frozen=True, slots=True)
 class IndexInfo:
-    """The identity and size of an index; `embedding` is the model that computed its vectors."""
+    """The identity and size of an index; `embedding` is the model that computed its vectors.
+
+    `forms` names the forms of the texts that it embedded.
+    """
 
     location: str
     tenant: str
@@ -27,6 +31,12 @@ class IndexInfo:
     dimensions: int
     documents: int
     chunks: int
+    forms: str = ""
+
+    @property
+    def vectors(self) -> VectorIdentity:
+        """The identity of the vectors."""
+        return VectorIdentity(self.embedding, self.dimensions, self.forms)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from knowledge.document import Document
+from knowledge.embedding_forms import VectorIdentity
 from knowledge.errors import IndexMismatch
 from knowledge.index.calibration import Calibrations
 from knowledge.index.engine import Engine
@@ -26,6 +27,11 @@ class Identity:
     embedding: str
     dimensions: int
     forms: str = ""
+
+    @property
+    def vectors(self) -> VectorIdentity:
+        """The identity of its vectors."""
+        return VectorIdentity(self.embedding, self.dimensions, self.forms)
 
 
 class QdrantIndex(IndexReader):
@@ -48,6 +54,7 @@ class QdrantIndex(IndexReader):
             dimensions=self._identity.dimensions,
             documents=len(found),
             chunks=sum(point.payload["chunks"] for point in found),
+            forms=self._identity.forms,
         )
 
     async def hashes(self, root: str) -> dict[str, str]:
@@ -109,13 +116,16 @@ class QdrantIndex(IndexReader):
             await self._write_manifest()
             return
         payload = found[0].payload
-        written = payload["embedding"], payload["dimensions"], payload.get("forms", "")
-        own = self._identity.embedding, self._identity.dimensions, self._identity.forms
+        written = VectorIdentity(
+            payload["embedding"], payload["dimensions"], payload.get("forms", "")
+        )
+        own = self._identity.vectors
         if written != own:
             raise IndexMismatch(
                 f"the index at {self._engine.location} was written with the embedding model "
                 f"{_describe_embedding(*written)}, not with {_describe_embedding(*own)}: set "
-                "EMBEDDING_MODEL and its settings as they were, or ingest into another place"
+                "EMBEDDING_MODEL and its settings as they were, or ingest into another place",
+                written,
             )
         if self._engine.was_interrupted:
             await self._remove_halves()

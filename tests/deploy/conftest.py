@@ -7,8 +7,8 @@ import pytest
 from fakeredis import FakeServer
 
 from broker.embedded.endpoint import Endpoint
+from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import Knowledge, make_embedder, make_searcher, open_index
-from deploy.assembly.runtime import run_ingestion
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import PlainReport
 from llm.port import Model

@@ -6,8 +6,9 @@ import pytest
 from fakeredis import FakeServer
 
 from broker.embedded.endpoint import Endpoint
+from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import open_knowledge
-from deploy.assembly.runtime import ROLES, connect_runtime, desk, desks, run_ingestion, run_workers
+from deploy.assembly.runtime import ROLES, connect_runtime, desk, desks, run_workers
 from gateway.desk import Message
 from knowledge.errors import IndexOwned
 from knowledge.ingestion_report import PlainReport

@@ -8,8 +8,9 @@ from fakeredis import FakeServer
 
 from broker.embedded.endpoint import Endpoint
 from config.settings import Settings
+from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import open_knowledge
-from deploy.assembly.runtime import ROLES, connect_runtime, desks, run_ingestion, run_workers
+from deploy.assembly.runtime import ROLES, connect_runtime, desks, run_workers
 from gateway.desk import Message
 from knowledge.ingestion_report import PlainReport
 from tests.support.app_harness import settings_of

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from config.settings import Settings
-from deploy.assembly.runtime import Runtime, run_desk, run_ingestion
+from deploy.assembly.ingestion_run import run_ingestion
+from deploy.assembly.runtime import Runtime, run_desk
 from deploy.assembly.sources.source_registry import RegisteredSource, SourceRegistry
 from deploy.assembly.sources.source_spec import SourceSpec, parse_source
 from deploy.refreshing import refresh

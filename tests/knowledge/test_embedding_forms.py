@@ -1,6 +1,6 @@
 import pytest
 
-from knowledge.embedding_forms import NO_FORMS, TextForms, find_forms
+from knowledge.embedding_forms import NO_FORMS, TextForms, find_forms, read_forms
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,13 @@ def test_some_models_have_an_instruction_for_questions_alone(model: str) -> None
 def test_forms_that_do_nothing_have_no_name() -> None:
     assert NO_FORMS.name == ""
     assert TextForms("query: ").name == "'query: ' and ''"
+
+
+@pytest.mark.parametrize("before", ["", "RETRIEVAL_QUERY and RETRIEVAL_DOCUMENT; "])
+@pytest.mark.parametrize(
+    "forms", [NO_FORMS, TextForms("query: "), TextForms("it's; \"a\" and 'b'", "\n; x")]
+)
+def test_prefixes_are_read_again_from_the_name_that_an_index_keeps(
+    before: str, forms: TextForms
+) -> None:
+    assert read_forms(before + forms.name) == forms

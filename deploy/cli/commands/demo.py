@@ -7,7 +7,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from config.settings import Settings, load_settings
-from deploy.assembly.runtime import open_desk, run_ingestion
+from deploy.assembly.ingestion_run import run_ingestion
+from deploy.assembly.runtime import open_desk
 from deploy.cli.commands.ingest import result_lines
 from deploy.cli.operations.trace import trace_lines
 from deploy.cli.printing import WIDTH, print_line, reply_lines

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from config.settings import load_settings
 from deploy.assembly.ingestion import USAGE
-from deploy.assembly.runtime import run_ingestion
+from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.sources.source_registry import SourceRegistry
 from deploy.assembly.sources.source_spec import SourceSpec, parse_source
 from deploy.cli.printing import print_line, say_json
@@ -105,7 +105,8 @@ def result_lines(result: IngestionResult) -> list[str]:
         place = settings.qdrant_url or settings.refdesk_data.resolve()
         return [f"no documents found; nothing was added to {place}"]
     lines.append(f"documents: {documents}; {result.chunks} new chunks in {result.seconds:.1f} s")
-    return lines if result.descriptions is None else [*lines, result.descriptions.format()]
+    lines += [] if result.descriptions is None else [result.descriptions.format()]
+    return [*lines, result.replacement] if result.replacement else lines
 
 
 def result_fields(result: IngestionResult) -> dict[str, object]:
@@ -121,6 +122,7 @@ def result_fields(result: IngestionResult) -> dict[str, object]:
         "skipped": _list_reasons(result.skipped),
         "chunks": result.chunks,
         "seconds": round(result.seconds, 3),
+        **({"replacement": result.replacement} if result.replacement else {}),
         **({} if usage is None else {"descriptions": USAGE.dump_python(usage, mode="json")}),
     }
 

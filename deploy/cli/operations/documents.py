@@ -17,13 +17,10 @@ from deploy.assembly.indexed_documents import (
     REFUSED,
     REMOVE,
     TO,
-    act_on_documents,
 )
-from deploy.assembly.runtime import connect_runtime, ready_to_take_over
 from deploy.assembly.sources.source_registry import SourceRegistry
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import EXIT_SOME_FAILED, CommandError
-from knowledge.errors import IndexOwned
 
 ACTIONS = ("list", "show", MOVE, REMOVE)
 EXIT_NOTHING_FOUND = 3
@@ -125,19 +122,10 @@ async def _act(settings: Settings, action: str, patterns: Sequence[str]) -> Fiel
 
 async def _request(settings: Settings, action: Fields) -> Fields:
     """Have a request done in this process, or by the process that owns the index."""
-    from deploy.assembly.ingestion import ask_owner, move_here
-    from deploy.assembly.knowledge import open_knowledge
+    from deploy.assembly.ingestion_run import request_documents
 
     # A relative path is one of this command's folder, not of the process that owns the index.
-    request: Fields = {**action, FOLDER: str(Path.cwd())}
-    try:
-        async with open_knowledge(settings, alone=True) as knowledge:
-            if action[DOCUMENTS] == MOVE:
-                return await move_here(settings, knowledge, request)
-            return await act_on_documents(knowledge.index, request)
-    except IndexOwned:
-        async with connect_runtime(settings) as runtime, ready_to_take_over(runtime, ()):
-            return await ask_owner(runtime.broker, settings, request)
+    return await request_documents(settings, {**action, FOLDER: str(Path.cwd())})
 
 
 def _forget_sources(settings: Settings, patterns: Sequence[str]) -> None:

@@ -141,6 +141,7 @@ async def find_notes(settings: Settings, broker: Broker) -> list[str]:
     """Return what the operator should know about the index, of its owner if that is another one."""
     # Imports the search, which most commands never need.
     from deploy.assembly.calibration import find_notes as find_notes_on_index
+    from deploy.assembly.ingestion_run import find_replacement_notes
     from deploy.assembly.knowledge import make_embedder, open_index
 
     embedder = make_embedder(settings)
@@ -151,23 +152,28 @@ async def find_notes(settings: Settings, broker: Broker) -> list[str]:
     except KnowledgeError as error:
         return [str(error)]
     try:
-        return [f"{source}: {reason}" for source, reason in await find_notes_on_index(index)]
+        notes = [f"{source}: {reason}" for source, reason in await find_notes_on_index(index)]
+        serving = (await index.info()).vectors
     finally:
         await index.close()
+    return [*notes, *(await find_replacement_notes(settings, serving))]
 
 
 async def _ask_owner_for_notes(broker: Broker, settings: Settings) -> list[str]:
     """Return the notes of the process that owns the index, or that it is busy."""
-    from deploy.assembly.indexed_documents import CHECK, DOCUMENTS
+    from deploy.assembly.indexed_documents import CHECK, DOCUMENTS, VECTORS
     from deploy.assembly.ingestion import ask_owner
+    from deploy.assembly.ingestion_run import find_replacement_notes, read_vectors
 
     try:
         async with asyncio.timeout(OWNER_SECONDS):
-            found = (await ask_owner(broker, settings, {DOCUMENTS: CHECK})).get("notes")
+            reply = await ask_owner(broker, settings, {DOCUMENTS: CHECK})
     except (CommandError, TimeoutError):
         return ["the process that owns the index did not say how its embedding model is calibrated"]
+    found, vectors = reply.get("notes"), read_vectors(reply.get(VECTORS))
     pairs = found if isinstance(found, list) else []
-    return [": ".join(map(str, pair)) for pair in pairs if isinstance(pair, list)]
+    notes = [": ".join(map(str, pair)) for pair in pairs if isinstance(pair, list)]
+    return [*notes, *([] if vectors is None else await find_replacement_notes(settings, vectors))]
 
 
 async def _describe_server(runtime: Runtime) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from broker.values import Fields
 from config.settings import Settings
 from deploy.assembly.assistant_prompts import load_overriding_prompts
+from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import Knowledge, open_knowledge
 from deploy.assembly.models import make_registry
 from deploy.assembly.runtime import (
@@ -21,7 +22,6 @@ from deploy.assembly.runtime import (
     Runtime,
     connect_runtime,
     desk,
-    run_ingestion,
     run_workers,
 )
 from deploy.errors import CommandError

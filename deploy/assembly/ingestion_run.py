@@ -1,0 +1,189 @@
+"""Runs an ingestion: into the index that answers, or into one that replaces it.
+
+An index has vectors of one embedding model. If the settings name another model, form or length, a
+second index is written next to the first one, which goes on answering. The second one replaces it
+when it has the documents of all sources of the first.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deploy.assembly.indexed_documents import (
+    AFTER,
+    CHECK,
+    DOCUMENTS,
+    MOVE,
+    PATTERNS,
+    VECTORS,
+    act_on_documents,
+)
+from deploy.assembly.ingestion import ask_owner, fetch, ingest_alone, ingest_by_owner, move_here
+from deploy.assembly.knowledge import (
+    identify_vectors,
+    make_embedder,
+    open_folders,
+    open_knowledge,
+    open_replacement,
+)
+from deploy.assembly.runtime import connect_runtime, ready_to_take_over
+from deploy.assembly.sources.source_registry import SourceRegistry
+from deploy.errors import CommandError
+from knowledge.embedding_forms import VectorIdentity
+from knowledge.errors import IndexOwned
+
+if TYPE_CHECKING:
+    from broker.values import Fields
+    from config.settings import Settings
+    from deploy.assembly.sources.source_spec import FetchedSource, SourceSpec
+    from knowledge.ingestion_report import IngestionResult, Report
+
+_MOST_NAMED = 3
+
+
+async def run_ingestion(
+    settings: "Settings", sources: "Sequence[Path | SourceSpec]", report: "Report"
+) -> "IngestionResult":
+    """Ingest sources: in this process, or by the process that owns the index."""
+    fetched = await fetch(settings, sources, report)
+    wanted = identify_vectors(make_embedder(settings))
+    try:
+        async with open_knowledge(settings, alone=True) as knowledge:
+            if (await knowledge.index.info()).vectors == wanted:
+                return await ingest_alone(settings, knowledge, fetched, report)
+    except IndexOwned:
+        async with connect_runtime(settings) as runtime, ready_to_take_over(runtime, ()):
+            reply = await ask_owner(runtime.broker, settings, {DOCUMENTS: CHECK})
+            # A process of an earlier version does not name its model; it ingests with its own one.
+            if read_vectors(reply.get(VECTORS)) in (None, wanted):
+                return await ingest_by_owner(runtime.broker, settings, fetched, report)
+    if settings.qdrant_url is not None:
+        raise CommandError(
+            f"the index on the server was not written with {_describe(wanted)}: set "
+            "EMBEDDING_MODEL and its settings as they were, or ingest for another ASSISTANT"
+        )
+    return await _ingest_replacement(settings, fetched, wanted, report)
+
+
+async def request_documents(settings: "Settings", request: "Fields") -> "Fields":
+    """Have a request done in this process, or by the process that owns the index."""
+    try:
+        async with open_knowledge(settings, alone=True) as knowledge:
+            if request[DOCUMENTS] == MOVE:
+                return await move_here(settings, knowledge, request)
+            return await act_on_documents(knowledge.index, request)
+    except IndexOwned:
+        async with connect_runtime(settings) as runtime, ready_to_take_over(runtime, ()):
+            return await ask_owner(runtime.broker, settings, request)
+
+
+async def _ingest_replacement(
+    settings: "Settings",
+    given: "Sequence[FetchedSource]",
+    wanted: VectorIdentity,
+    report: "Report",
+) -> "IngestionResult":
+    """Ingest all sources into the replacing index; let it answer if nothing is missing from it."""
+    roots = {source.spec.root for source in given}
+    further = [one for one in SourceRegistry(settings).list_specs() if one.root not in roots]
+    sources = [*given, *await fetch(settings, further, report)]
+    try:
+        async with open_replacement(settings) as knowledge:
+            result = await ingest_alone(settings, knowledge, sources, report)
+            written = set(await knowledge.index.versions())
+    except IndexOwned as error:
+        raise CommandError(
+            f"another process writes the index of {_describe(wanted)} already: wait for it"
+        ) from error
+    serving = await _list_roots(settings)
+    left = {name: root for name, root in serving.items() if name not in written}
+    reason = _find_reason(left, [source.spec.root for source in sources], result)
+    if not reason:
+        return replace(result, replacement=_switch(settings, wanted))
+    return replace(
+        result,
+        replacement=f"the index of {_describe(wanted)} does not answer yet: {reason} (refdesk "
+        "documents remove), then repeat refdesk ingest",
+    )
+
+
+def _find_reason(left: Mapping[str, str], read: Sequence[str], result: "IngestionResult") -> str:
+    """Return why an index is incomplete, or an empty text; `left` documents are not in it.
+
+    Those of a source that was read without failures have disappeared from it.
+    """
+    known = set(map(os.path.realpath, read))
+    unread = sorted({root for root in left.values() if os.path.realpath(root) not in known})
+    if unread:
+        return f"it lacks the sources {_name(unread)}: ingest them, or remove them"
+    if left and result.failed:
+        return f"it lacks the documents {_name(sorted(left))}: repair what failed, or remove them"
+    return ""
+
+
+def _switch(settings: "Settings", wanted: VectorIdentity) -> str:
+    folders = open_folders(settings)
+    folders.switch(folders.name_replacement(wanted))
+    done = f"the index of {_describe(wanted)} answers from now on"
+    if folders.remove_replaced():
+        return (
+            f"{done}; processes that were started before answer from the earlier one until they "
+            "are restarted, and it is removed then"
+        )
+    return f"{done}; the earlier one was removed"
+
+
+async def _list_roots(settings: "Settings") -> Mapping[str, str]:
+    """Return the source of each document of the index that answers, by the document's id."""
+    roots: dict[str, str] = {}
+    after = ""
+    while True:
+        request: Fields = {DOCUMENTS: "list", PATTERNS: [], AFTER: after}
+        found = (await request_documents(settings, request)).get("documents")
+        listed = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+        if not listed:
+            return roots
+        roots |= {str(one["id"]): str(one["root"]) for one in listed}
+        after = str(listed[-1]["id"])
+
+
+def read_vectors(found: object) -> VectorIdentity | None:
+    """Return the identity of vectors in a reply of the process that owns the index."""
+    if not isinstance(found, list) or len(found) != len(VectorIdentity._fields):
+        return None
+    model, dimensions, forms = map(str, found)
+    return VectorIdentity(model, int(dimensions), forms)
+
+
+async def find_replacement_notes(settings: "Settings", serving: VectorIdentity) -> list[str]:
+    """Return what the operator should know if the settings name another model than the index."""
+    wanted = identify_vectors(make_embedder(settings))
+    if serving == wanted:
+        return []
+    note = f"questions are answered from the index of {_describe(serving)}"
+    if settings.qdrant_url is not None:
+        return [f"{note}, not of {_describe(wanted)} as EMBEDDING_MODEL names it"]
+    folders = open_folders(settings)
+    if not folders.has(folders.name_replacement(wanted)):
+        return [f"{note}; run refdesk ingest for one of {_describe(wanted)}"]
+    try:
+        async with open_replacement(settings) as knowledge:
+            info = await knowledge.index.info()
+    except IndexOwned:
+        return [f"{note}; the one of {_describe(wanted)} is being written"]
+    return [
+        f"{note}; the one of {_describe(wanted)} is not complete, with {info.documents} documents: "
+        "repeat refdesk ingest"
+    ]
+
+
+def _describe(vectors: VectorIdentity) -> str:
+    forms = f", {vectors.forms}" if vectors.forms else ""
+    return f"{vectors.model} ({vectors.dimensions} numbers{forms})"
+
+
+def _name(things: Sequence[str]) -> str:
+    more = f" and {len(things) - _MOST_NAMED} more" if len(things) > _MOST_NAMED else ""
+    return ", ".join(things[:_MOST_NAMED]) + more

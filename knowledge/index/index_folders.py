@@ -1,0 +1,121 @@
+"""The folders of an assistant's embedded indexes.
+
+One index answers questions. Another one, of another embedding model, may be written to replace it.
+A file names the folder of the first; it is written last, so that a kill at any time leaves an index
+that is complete.
+"""
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+import structlog
+from pydantic import BaseModel, ValidationError
+
+from knowledge.embedding_forms import VectorIdentity
+from knowledge.errors import IndexOwned, IndexUnavailable
+from knowledge.index.embedded import lock_folder, open_embedded
+from knowledge.index.points import layout
+from knowledge.index.qdrant import Identity, QdrantIndex
+
+log = structlog.get_logger("knowledge")
+
+
+class _Pointer(BaseModel, frozen=True, extra="forbid"):
+    """The name of the folder that answers, and those of folders that it has replaced."""
+
+    serving: str
+    replaced: tuple[str, ...] = ()
+
+
+class IndexFolders:
+    """The indexes of one assistant below a folder."""
+
+    def __init__(self, folder: Path, tenant: str, assistant: str) -> None:
+        self._folder = folder
+        self._first = layout.namespace(tenant, assistant)
+        self._file = folder / f"{self._first}.json"
+
+    @property
+    def serving(self) -> str:
+        """The name of the folder that answers; raises `IndexUnavailable` if it cannot be read."""
+        return self._read().serving
+
+    def name_replacement(self, vectors: VectorIdentity) -> str:
+        """Return the name of the folder in which an index of such vectors is written."""
+        digest = hashlib.sha256(repr(tuple(vectors)).encode()).hexdigest()
+        return f"{self._first}.{digest[:12]}"
+
+    def has(self, name: str) -> bool:
+        """Return whether there is a folder of that name."""
+        return (self._folder / name).exists()
+
+    async def open_serving(self, identity: Identity) -> QdrantIndex:
+        """Open the index that answers; raises as `open_embedded`."""
+        self.remove_replaced()
+        while True:
+            name = self.serving
+            index = await open_embedded(self._folder, identity, name=name)
+            if self.serving == name:
+                return index
+            # It was replaced while it was opened.
+            await index.close()
+
+    async def open_replacement(self, identity: Identity) -> QdrantIndex:
+        """Open the index that is written to replace the present one; raises as `open_embedded`."""
+        name = self.name_replacement(identity.vectors)
+        self.remove_replaced()
+        index = await open_embedded(self._folder, identity, name=name)
+        pointer = self._read()
+        if name in pointer.replaced:
+            left = tuple(one for one in pointer.replaced if one != name)
+            self._write(_Pointer(serving=pointer.serving, replaced=left))
+        return index
+
+    def switch(self, name: str) -> None:
+        """Let the index of this name answer, from the next start of each process."""
+        pointer = self._read()
+        replaced = {pointer.serving, *pointer.replaced} - {name}
+        self._write(_Pointer(serving=name, replaced=tuple(sorted(replaced))))
+
+    def remove_replaced(self) -> list[str]:
+        """Remove the replaced indexes; return the names of those that are still there.
+
+        They are open in a process, or cannot be removed, which is logged.
+        """
+        pointer = self._read()
+        return [name for name in pointer.replaced if self.has(name) and not self._remove(name)]
+
+    def _remove(self, name: str) -> bool:
+        try:
+            owner = lock_folder(self._folder / name)
+        except IndexOwned:
+            return False
+        with owner:
+            try:
+                shutil.rmtree(self._folder / name)
+            except OSError as error:
+                log.warning("replaced_index_not_removed", folder=name, error=str(error))
+                return False
+        return True
+
+    def _read(self) -> _Pointer:
+        try:
+            return _Pointer.model_validate_json(self._file.read_bytes())
+        except FileNotFoundError:
+            return _Pointer(serving=self._first)
+        except (OSError, ValidationError) as error:
+            raise IndexUnavailable(
+                f"expected the name of the index in {self._file}, found a damaged file: restore "
+                "it, or remove the folder and ingest the documents again"
+            ) from error
+
+    def _write(self, pointer: _Pointer) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        waiting = self._file.with_suffix(".new")
+        with waiting.open("w", encoding="utf-8") as file:
+            file.write(pointer.model_dump_json())
+            file.flush()
+            os.fsync(file.fileno())
+        waiting.replace(self._file)

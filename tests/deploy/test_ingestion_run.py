@@ -1,0 +1,253 @@
+"""An index of another embedding model replaces the present one when it is complete."""
+
+import asyncio
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from config.settings import Settings
+from deploy.assembly.indexed_documents import CHECK, DOCUMENTS, act_on_documents
+from deploy.assembly.ingestion_run import find_replacement_notes, read_vectors, run_ingestion
+from deploy.assembly.knowledge import (
+    make_embedder,
+    open_folders,
+    open_index,
+    open_knowledge,
+    open_replacement,
+)
+from deploy.assembly.sources.source_registry import SourceRegistry
+from deploy.assembly.sources.source_spec import parse_source
+from knowledge.embedding import DEFAULT
+from knowledge.embedding_forms import TextForms, VectorIdentity
+from knowledge.errors import IndexOwned
+from knowledge.index.embedded import open_embedded
+from knowledge.index.qdrant import Identity
+from knowledge.ingestion_report import IngestionResult, PlainReport
+from knowledge.port import SearchRequest
+from tests.knowledge.searching.conftest import WordEmbedder, document, put
+from tests.llm.vendor_dialects import OpenAI
+from tests.support.app_harness import command, environment, refdesk, settings_of
+from tests.support.model_server import ModelServer, Received, Response, running_server
+from tests.support.restricted_documents import write_pages
+
+pytestmark = pytest.mark.slow
+
+PREFIXES = {"embedding_question_prefix": "ask: ", "embedding_document_prefix": "it's; "}
+FORMS = TextForms("ask: ", "it's; ").name
+FIRST = f"{DEFAULT} (384 numbers)"
+SECOND = f"{DEFAULT} (384 numbers, {FORMS})"
+QUESTION = SearchRequest("Which port does the fax bridge listen on?", language="en")
+FAX = {"fax.md": "# Fax bridge\n\nThe fax bridge listens on port 77.\n"}
+LEAVE = {"leave.md": "# Leave\n\nEverybody has 27 days of leave.\n"}
+STOP = "The gate of this ingestion"
+
+
+@pytest.fixture
+def first(tmp_path: Path) -> Settings:
+    return settings_of(tmp_path / "data")
+
+
+@pytest.fixture
+def second(tmp_path: Path) -> Settings:
+    """Settings with which texts are embedded in another form: their vectors do not fit."""
+    return settings_of(tmp_path / "data", **PREFIXES)
+
+
+async def ingest(settings: Settings, *folders: Path) -> IngestionResult:
+    """Ingest folders as the command does."""
+    specs = [parse_source(str(folder)) for folder in folders]
+    result = await run_ingestion(settings, specs, PlainReport(lambda _line: None))
+    SourceRegistry(settings).record(specs, result)
+    return result
+
+
+async def search(settings: Settings) -> tuple[str, list[str], tuple[str, ...]]:
+    """Return the forms with which a search embeds, the titles that it finds, its fallbacks."""
+    async with open_knowledge(settings) as knowledge:
+        found = await knowledge.searcher.search(QUESTION)
+        titles = list(dict.fromkeys(hit.title for hit in found.hits))
+        return knowledge.embedder.forms, titles[:1], found.fallbacks
+
+
+async def find_notes(settings: Settings) -> list[str]:
+    """Return the notes of `refdesk status` about another embedding model."""
+    index = await open_index(settings, make_embedder(settings))
+    try:
+        serving = (await index.info()).vectors
+    finally:
+        await index.close()
+    return await find_replacement_notes(settings, serving)
+
+
+def list_folders(settings: Settings) -> list[str]:
+    return [one.name for one in (settings.refdesk_data / "index").iterdir() if one.is_dir()]
+
+
+async def test_all_sources_are_embedded_again_and_then_the_new_index_answers(
+    tmp_path: Path, first: Settings, second: Settings
+) -> None:
+    fax, leave = write_pages(tmp_path / "fax", FAX), write_pages(tmp_path / "leave", LEAVE)
+    await ingest(first, fax)
+    await ingest(first, leave)
+    before = list_folders(first)
+
+    with capture_logs() as logged:
+        asked = await search(second)
+    notes = await find_notes(second)
+    result = await ingest(second, leave)
+
+    assert asked == ("", ["Fax bridge"], ())
+    assert "index_of_another_model_serves" in [line["event"] for line in logged]
+    assert notes == [
+        f"questions are answered from the index of {FIRST}; run refdesk ingest for one of {SECOND}"
+    ]
+    assert (result.added, result.failed) == (2, ())
+    assert result.replacement == (
+        f"the index of {SECOND} answers from now on; the earlier one was removed"
+    )
+    assert await search(second) == (FORMS, ["Fax bridge"], ())
+    assert await find_notes(second) == []
+    assert len(list_folders(second)) == 1
+    assert list_folders(second) != before
+    # Settings as they were use the new index with the prefixes that it was written with.
+    assert await search(first) == (FORMS, ["Fax bridge"], ())
+
+
+async def test_an_index_whose_model_cannot_be_loaded_is_searched_by_keywords(
+    first: Settings,
+) -> None:
+    embedder = WordEmbedder()
+    identity = Identity(first.tenant, first.assistant, embedder.name, embedder.dimensions)
+    index = await open_embedded(first.refdesk_data / "index", identity)
+    await put(index, document("fax", "The fax bridge listens on port 77.", title="Fax bridge"))
+    await index.close()
+
+    assert await search(first) == ("", ["Fax bridge"], ("semantic",))
+
+
+async def test_the_earlier_index_answers_while_documents_of_it_could_not_be_read_again(
+    tmp_path: Path, first: Settings, second: Settings
+) -> None:
+    fax, leave = write_pages(tmp_path / "fax", FAX), write_pages(tmp_path / "leave", LEAVE)
+    await ingest(first, fax, leave)
+    fax.rename(tmp_path / "away")
+
+    result = await ingest(second, leave)
+
+    assert f"the index of {SECOND} does not answer yet: it lacks the documents " in (
+        result.replacement
+    )
+    assert (await search(second))[0] == ""
+    assert "is not complete, with 1 documents: repeat" in (await find_notes(second))[0]
+
+    (tmp_path / "away").rename(fax)
+    repeated = await ingest(second, leave)
+
+    assert (repeated.added, repeated.unchanged) == (1, 1)
+    assert (await search(second))[0] == FORMS
+
+
+async def test_a_source_that_is_not_registered_is_asked_for(
+    tmp_path: Path, first: Settings, second: Settings
+) -> None:
+    fax, leave = write_pages(tmp_path / "fax", FAX), write_pages(tmp_path / "leave", LEAVE)
+    await ingest(first, fax, leave)
+    SourceRegistry(first).forget(str(fax))
+
+    result = await ingest(second, leave)
+
+    assert f"it lacks the sources {fax}: ingest them" in result.replacement
+    assert (await search(second))[0] == ""
+
+
+async def test_a_process_with_the_earlier_index_answers_from_it_until_it_ends(
+    tmp_path: Path, first: Settings, second: Settings
+) -> None:
+    await ingest(first, write_pages(tmp_path / "fax", FAX))
+    folders = open_folders(second)
+
+    async with open_knowledge(first) as running:
+        reply = await act_on_documents(running.index, {DOCUMENTS: CHECK})
+        running_vectors = VectorIdentity(DEFAULT, 384, "")
+        assert read_vectors(reply["vectors"]) == running_vectors
+        async with open_replacement(second) as written:
+            with pytest.raises(IndexOwned):
+                async with open_replacement(second):
+                    pass
+            [note] = await find_replacement_notes(second, running_vectors)
+            assert note.endswith(f"; the one of {SECOND} is being written")
+            name = folders.name_replacement((await written.index.info()).vectors)
+        assert not running.is_replaced()
+        folders.switch(name)
+        assert running.is_replaced()
+        assert folders.remove_replaced() != []
+        found = await running.searcher.search(QUESTION)
+        assert [hit.title for hit in found.hits] == ["Fax bridge"]
+
+    async with open_knowledge(second):
+        assert list_folders(second) == [name]
+
+
+class EmbeddingServer(ModelServer):
+    """Embeds each text by its words; sends nothing for a text with `STOP`."""
+
+    stops = True
+
+    def choose_response(self, received: Received) -> Response:
+        texts = received.body["input"]
+        if self.stops and any(STOP in text for text in texts):
+            return Response(ends="never")
+        return OpenAI().vectors([embed_words(text) for text in texts])
+
+    def list_texts(self) -> list[str]:
+        return [text for one in self.received for text in one.body["input"]]
+
+
+def embed_words(text: str) -> list[float]:
+    vector = [0.01] * 8
+    for word in text.lower().split():
+        vector[hashlib.sha256(word.encode()).digest()[0] % len(vector)] += 1.0
+    return vector
+
+
+async def test_a_killed_replacement_goes_on_where_it_stopped_while_the_earlier_index_answers(
+    tmp_path: Path, first: Settings
+) -> None:
+    data = first.refdesk_data
+    fax = write_pages(tmp_path / "fax", FAX)
+    gate = write_pages(tmp_path / "gate", {"gate.md": f"# Gate\n\n{STOP}.\n"})
+    await ingest(first, fax, gate)
+    server = EmbeddingServer("")
+    server.lists_models = True
+    async with running_server(server):
+        other: dict[str, Any] = {
+            "embedding_model": "words@own",
+            "embedding_dimensions": "8",
+            "compatible_servers": json.dumps({"own": {"base_url": f"{server.url}/v1"}}),
+        }
+        process = await asyncio.create_subprocess_exec(
+            *command("ingest", str(fax), str(gate)), env=environment(data, **other), cwd=data
+        )
+        async with asyncio.timeout(30):
+            while not any(STOP in text for text in server.list_texts()):
+                server.was_asked.clear()
+                await server.was_asked.wait()
+        process.kill()
+        await process.wait()
+        asked = await search(first)
+        status = await asyncio.to_thread(lambda: refdesk(data, "status", **other))
+        before = server.list_texts()
+        server.stops = False
+        repeated = await asyncio.to_thread(lambda: refdesk(data, "ingest", str(fax), **other))
+
+    assert asked == ("", ["Fax bridge"], ())
+    assert f"the index of {FIRST}; the one of words@own (8 numbers) is not complete" in (
+        status.stdout
+    )
+    assert "1 added, 1 unchanged" in repeated.stdout
+    assert "words@own (8 numbers) answers from now on" in repeated.stdout
+    assert [text for text in server.list_texts()[len(before) :] if "port 77" in text] == []
