@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from config.settings import Settings
 from deploy.assembly.indexed_documents import CHECK, DOCUMENTS, act_on_documents
+from deploy.assembly.ingestion import ask_owner
 from deploy.assembly.ingestion_run import find_replacement_notes, read_vectors, run_ingestion
 from deploy.assembly.knowledge import (
     make_embedder,
@@ -19,8 +20,11 @@ from deploy.assembly.knowledge import (
     open_knowledge,
     open_replacement,
 )
+from deploy.assembly.runtime import desk, run_desk
 from deploy.assembly.sources.source_registry import SourceRegistry
 from deploy.assembly.sources.source_spec import parse_source
+from deploy.errors import CommandError
+from gateway.desk import Message
 from knowledge.embedding import DEFAULT
 from knowledge.embedding_forms import TextForms, VectorIdentity
 from knowledge.errors import IndexOwned
@@ -190,6 +194,26 @@ async def test_a_process_with_the_earlier_index_answers_from_it_until_it_ends(
 
     async with open_knowledge(second):
         assert list_folders(second) == [name]
+
+
+@pytest.mark.redis
+async def test_a_running_desk_answers_from_the_earlier_index_and_refuses_to_change_it(
+    tmp_path: Path, redis_url: str
+) -> None:
+    own = {"redis_url": redis_url, "tenant": "replaced"}
+    running, changed = (settings_of(tmp_path / "data", **own, **more) for more in ({}, PREFIXES))
+    fax = write_pages(tmp_path / "fax", FAX)
+    await ingest(running, fax)
+
+    async with asyncio.timeout(30), run_desk(running) as runtime:
+        result = await ingest(changed, fax)
+        reply = await desk(runtime, "cli").ask(Message(QUESTION.question, "c-old", "m-old"))
+        with pytest.raises(CommandError, match="has replaced its index: restart it"):
+            await ask_owner(runtime.broker, running, {DOCUMENTS: CHECK})
+
+    assert "processes that were started before answer from the earlier one" in result.replacement
+    assert reply["outcome"] == "answered"
+    assert (await search(changed))[0] == FORMS
 
 
 class EmbeddingServer(ModelServer):
