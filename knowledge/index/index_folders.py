@@ -102,14 +102,24 @@ class IndexFolders:
 
     def _read(self) -> _Pointer:
         try:
-            return _Pointer.model_validate_json(self._file.read_bytes())
+            pointer = _Pointer.model_validate_json(self._file.read_bytes())
         except FileNotFoundError:
             return _Pointer(serving=self._first)
         except (OSError, ValidationError) as error:
-            raise IndexUnavailable(
-                f"expected the name of the index in {self._file}, found a damaged file: restore "
-                "it, or remove the folder and ingest the documents again"
-            ) from error
+            raise self._describe_damage() from error
+        # What the file names is opened and removed: nothing outside of this folder may be.
+        if not all(self._is_own(name) for name in (pointer.serving, *pointer.replaced)):
+            raise self._describe_damage()
+        return pointer
+
+    def _is_own(self, name: str) -> bool:
+        return name.partition(".")[0] == self._first and Path(name).name == name
+
+    def _describe_damage(self) -> IndexUnavailable:
+        return IndexUnavailable(
+            f"expected the name of the index in {self._file}, found a damaged file: restore "
+            "it, or remove the folder and ingest the documents again"
+        )
 
     def _write(self, pointer: _Pointer) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)

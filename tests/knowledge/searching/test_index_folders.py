@@ -56,13 +56,26 @@ async def test_an_unfinished_replacement_by_a_model_that_was_replaced_before_is_
     await again.close()
 
 
-async def test_a_damaged_name_of_the_index_is_one_clear_line(
-    folders: IndexFolders, tmp_path: Path
+@pytest.mark.parametrize(
+    "written",
+    [
+        "nonsense",
+        '{"serving": "../documents"}',
+        '{"serving": "NAME", "replaced": ["../documents"]}',
+        '{"serving": "NAME", "replaced": ["NAME.1/../../documents"]}',
+    ],
+)
+async def test_a_damaged_name_of_the_index_is_one_clear_line_and_removes_nothing(
+    tmp_path: Path, written: str
 ) -> None:
+    (tmp_path / "documents").mkdir()
+    folders = IndexFolders(tmp_path / "index", "tenant", "desk")
     await replace_index(folders, "others")
     name = layout.namespace("tenant", "desk")
-    (tmp_path / f"{name}.json").write_text("nonsense")
+    (tmp_path / "index" / f"{name}.json").write_text(written.replace("NAME", name))
 
     with pytest.raises(IndexUnavailable, match="found a damaged file") as raised:
         await folders.open_serving(identity())
+
     assert "\n" not in str(raised.value)
+    assert (tmp_path / "documents").exists()
