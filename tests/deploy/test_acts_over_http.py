@@ -1,6 +1,7 @@
 """Conversation acts as people of the API meet them: played over HTTP, without a model."""
 
 import json
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,10 @@ SEVERAL = "How do I create a webhook and what is error 4029?"
 
 
 @pytest.fixture
-async def desk(library: Path, embedder: Embedder) -> AsyncIterator[HttpDesk]:
-    async with open_http_desk(settings_of(library), embedder) as opened:
+async def desk(library: Path, embedder: Embedder, tmp_path: Path) -> AsyncIterator[HttpDesk]:
+    # A copy: a key that is created in it would be demanded of every later test.
+    own = Path(shutil.copytree(library, tmp_path / "data"))
+    async with open_http_desk(settings_of(own), embedder) as opened:
         yield opened
 
 
