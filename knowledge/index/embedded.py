@@ -11,14 +11,20 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-import numpy as np
 import qdrant_edge as edge
 
 from knowledge.errors import IndexOwned, IndexUnavailable
 from knowledge.index.points import layout
 from knowledge.index.points.layout import Point
 from knowledge.index.qdrant import Identity, QdrantIndex
-from knowledge.index.queries import NOTHING_FOUND, QueryResult, SparseText, VectorQuery
+from knowledge.index.queries import (
+    HNSW_EF,
+    QueryResult,
+    SparseText,
+    VectorQuery,
+    read_result,
+    read_sparse,
+)
 
 T = TypeVar("T")
 
@@ -29,7 +35,6 @@ _UNFINISHED = "unfinished"
 """A file that exists from the first change until the engine is closed."""
 _INCOMPLETE = "incomplete"
 """A file that exists while an empty index is made; what a killed process has left is removed."""
-_HNSW_EF = 256
 _FEW = 50
 _MOST_VALUES = 10_000
 
@@ -164,7 +169,7 @@ class EdgeEngine:
     ) -> list[QueryResult]:
         batch = edge.QueryBatchRequest([_request(query, groups) for query in queries])
         found = self._shard.query_batch(batch)
-        return [_result(query, points) for query, points in zip(queries, found, strict=True)]
+        return [read_result(query, points) for query, points in zip(queries, found, strict=True)]
 
     def _scroll(
         self, chosen: edge.Filter, fields: Sequence[str] | None, vectors: bool
@@ -296,7 +301,7 @@ def _request(query: VectorQuery, groups: Collection[str] | None) -> edge.QueryRe
             key, value = layout.POPULATIONS[query.using]
             idf = edge.IdfParams(corpus=_select({key: value}, groups))
     parameters = edge.SearchParams(
-        hnsw_ef=None if is_exact else _HNSW_EF,
+        hnsw_ef=None if is_exact else HNSW_EF,
         exact=is_exact,
         quantization=edge.QuantizationSearchParams(
             ignore=is_exact, rescore=None if is_exact else True
@@ -311,22 +316,6 @@ def _request(query: VectorQuery, groups: Collection[str] | None) -> edge.QueryRe
         with_payload=list(query.fields) if query.fields else False,
         with_vector=[query.using] if query.returns_text else False,
     )
-
-
-def _result(query: VectorQuery, found: Sequence[edge.ScoredPoint]) -> QueryResult:
-    if not found:
-        return NOTHING_FOUND
-    return QueryResult(
-        ids=[str(point.id) for point in found],
-        scores=np.array([point.score for point in found], dtype=np.float32),
-        payloads=[point.payload or {} for point in found] if query.fields else (),
-        texts=[_text(point.vector, query.using) for point in found] if query.returns_text else (),
-    )
-
-
-def _text(vectors: Any, name: str) -> SparseText:
-    found = vectors[name]
-    return SparseText(np.array(found.indices, np.uint32), np.array(found.values, np.float32))
 
 
 def _has(key: str, value: str | Sequence[str]) -> edge.FieldCondition:
@@ -347,6 +336,6 @@ def _vectors(point: Point) -> Any:
 
 def _point(record: edge.Record) -> Point:
     vectors: Any = record.vector or {}
-    sparse = {name: _text(vectors, name) for name in layout.SPARSE if name in vectors}
+    sparse = {name: read_sparse(vectors[name]) for name in layout.SPARSE if name in vectors}
     using = next((name for name in layout.DENSE if name in vectors), layout.SEMANTIC)
     return Point(str(record.id), record.payload or {}, vectors.get(using), using, sparse)

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -58,4 +58,42 @@ class StoredPoint:
     texts: Mapping[str, SparseText]
 
 
+class ScoredPoint(Protocol):
+    """A point that an engine found; both engines have the same attributes."""
+
+    @property
+    def id(self) -> Any: ...
+
+    @property
+    def score(self) -> float: ...
+
+    @property
+    def payload(self) -> Mapping[str, Any] | None: ...
+
+    @property
+    def vector(self) -> Any: ...
+
+
 NOTHING_FOUND = QueryResult((), np.zeros(0, dtype=np.float32))
+HNSW_EF = 256
+"""The candidates that an engine looks at in its graph, more than any search asks for."""
+
+
+def read_result(query: VectorQuery, found: Sequence[ScoredPoint]) -> QueryResult:
+    """Return what an engine found for a query."""
+    if not found:
+        return NOTHING_FOUND
+    return QueryResult(
+        ids=[str(point.id) for point in found],
+        scores=np.array([point.score for point in found], dtype=np.float32),
+        payloads=[point.payload or {} for point in found] if query.fields else (),
+        texts=[read_sparse(point.vector[query.using]) for point in found]
+        if query.returns_text
+        else (),
+    )
+
+
+def read_sparse(vector: Any) -> SparseText:
+    """Return a sparse vector of an engine, which has `indices` and `values`."""
+    indices = np.array(vector.indices, dtype=np.uint32)
+    return SparseText(indices, np.array(vector.values, dtype=np.float32))

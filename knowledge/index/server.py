@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 import httpx
-import numpy as np
 from grpc import RpcError
 from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.http.exceptions import ApiException
@@ -16,14 +15,20 @@ from knowledge.errors import IndexUnavailable
 from knowledge.index.points import layout
 from knowledge.index.points.layout import Point
 from knowledge.index.qdrant import Identity, QdrantIndex
-from knowledge.index.queries import NOTHING_FOUND, QueryResult, SparseText, VectorQuery
+from knowledge.index.queries import (
+    HNSW_EF,
+    QueryResult,
+    SparseText,
+    VectorQuery,
+    read_result,
+    read_sparse,
+)
 
 T = TypeVar("T")
 
 TIMEOUT_SECONDS = 10
 _PAGE = 1000
 _BATCH = 200
-_HNSW_EF = 256
 _MOST_VALUES = 10_000
 _CLIENT_ERRORS = (ApiException, httpx.HTTPError, RpcError, OSError, RuntimeError, ValueError)
 """What `qdrant-client` raises: its local mode `ValueError` and `RuntimeError`."""
@@ -186,7 +191,7 @@ class ServerEngine:
         found = await self._await_answer(
             self._client.query_batch_points(self._collection, requests)
         )
-        return [_result(one, each.points) for one, each in zip(queries, found, strict=True)]
+        return [read_result(one, each.points) for one, each in zip(queries, found, strict=True)]
 
     async def optimize(self) -> None:
         """Do nothing: a server optimizes its collections itself."""
@@ -253,7 +258,7 @@ def _request(query: VectorQuery, groups: Collection[str] | None) -> models.Query
             key, value = layout.POPULATIONS[query.using]
             idf = models.IdfCorpusParams(corpus=_select({key: value}, groups))
     parameters = models.SearchParams(
-        hnsw_ef=None if is_exact else _HNSW_EF,
+        hnsw_ef=None if is_exact else HNSW_EF,
         exact=is_exact,
         quantization=models.QuantizationSearchParams(
             ignore=is_exact, rescore=None if is_exact else True
@@ -269,22 +274,6 @@ def _request(query: VectorQuery, groups: Collection[str] | None) -> models.Query
         with_payload=list(query.fields) if query.fields else False,
         with_vector=[query.using] if query.returns_text else False,
     )
-
-
-def _result(query: VectorQuery, found: Sequence[models.ScoredPoint]) -> QueryResult:
-    if not found:
-        return NOTHING_FOUND
-    return QueryResult(
-        ids=[str(point.id) for point in found],
-        scores=np.array([point.score for point in found], dtype=np.float32),
-        payloads=[point.payload or {} for point in found] if query.fields else (),
-        texts=[_text(point.vector, query.using) for point in found] if query.returns_text else (),
-    )
-
-
-def _text(vectors: Any, name: str) -> SparseText:
-    found = vectors[name]
-    return SparseText(np.array(found.indices, np.uint32), np.array(found.values, np.float32))
 
 
 def _match(key: str, value: str | Sequence[str]) -> models.FieldCondition:
@@ -306,6 +295,6 @@ def _make_vectors(point: Point) -> dict[str, Any]:
 
 def _read_point(record: models.Record) -> Point:
     vectors: Any = record.vector or {}
-    sparse = {name: _text(vectors, name) for name in layout.SPARSE if name in vectors}
+    sparse = {name: read_sparse(vectors[name]) for name in layout.SPARSE if name in vectors}
     using = next((name for name in layout.DENSE if name in vectors), layout.SEMANTIC)
     return Point(str(record.id), record.payload or {}, vectors.get(using), using, sparse)

@@ -103,7 +103,7 @@ class Model(StreamModel):
 
     def settle(self, delivery: Delivery, settlement: Settlement, wanted: str = "") -> bool:
         """Carry out a settlement when the entry is still held and its question open."""
-        entry = self.held(delivery)
+        entry = self.find_held(delivery)
         if entry is None:
             return False
         self._remove(delivery.role, entry)

@@ -26,7 +26,7 @@ class StreamModel:
         """Start leases again; return the entries that were lost."""
         lost = []
         for delivery in held:
-            entry = self.held(delivery)
+            entry = self.find_held(delivery)
             if entry is None:
                 lost.append(delivery.entry_id)
             elif not self.messages[entry.name].branches.is_alive(delivery.branch):
@@ -64,7 +64,7 @@ class StreamModel:
     def give_back(self, held: Sequence[Delivery]) -> None:
         """Return entries that were not started: they are new again, with the deaths they saw."""
         for delivery in held:
-            entry = self.held(delivery)
+            entry = self.find_held(delivery)
             if entry is not None:
                 self._hand_back(delivery.role, entry, entry.deaths)
 
@@ -89,7 +89,7 @@ class StreamModel:
             if entry.owner == consumer and entry.id not in known
         ]
 
-    def held(self, delivery: Delivery) -> Entry | None:
+    def find_held(self, delivery: Delivery) -> Entry | None:
         """Return the entry of a delivery, when it is this consumer's, in this very delivery."""
         for entry in self.streams[delivery.role]:
             if entry.id == delivery.entry_id:

@@ -2,14 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from typing import Self
 
 from pydantic import BaseModel, Field
 
-from knowledge.library.library import Library, WholeDocument
+from knowledge.library.library import WholeDocument
 from tools.calls import ToolCaller
-from tools.errors import InvalidInput
-from tools.tool import Tool, ToolParts
+from tools.library_tool import LibraryTool
 
 _CUES: Mapping[str, tuple[str, ...]] = {
     "law or regulation": ("article", "regulation", "directive", "shall", "pursuant", "penalty"),
@@ -41,7 +39,7 @@ class Output(BaseModel, frozen=True):
     version: str = ""
 
 
-class ClassifyDocument(Tool[Inputs, Output]):
+class ClassifyDocument(LibraryTool[Inputs, Output]):
     """Names the kind of a document by the words that are frequent in it; English only."""
 
     name = "classify_document"
@@ -49,18 +47,8 @@ class ClassifyDocument(Tool[Inputs, Output]):
     inputs = Inputs
     output = Output
 
-    def __init__(self, library: Library) -> None:
-        self._library = library
-
-    @classmethod
-    def make(cls, parts: ToolParts) -> Self:
-        return cls(parts.library)
-
     async def run(self, inputs: Inputs, caller: ToolCaller) -> Output:
-        documents = await self._library.read([inputs.document_id], caller.groups)
-        if not documents:
-            raise InvalidInput(f"expected the id of a document, found {inputs.document_id!r}")
-        return _classify(documents[0])
+        return _classify(await self._read_document(inputs.document_id, caller))
 
 
 def _classify(document: WholeDocument) -> Output:

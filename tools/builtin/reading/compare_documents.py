@@ -3,18 +3,18 @@
 import asyncio
 import re
 from collections.abc import Iterable
-from typing import Literal, Self
+from typing import Literal
 
 from pydantic import BaseModel, Field
 
 from knowledge.index.listing import ListedDocument
 from knowledge.library.comparison import SectionPair, compare_documents
-from knowledge.library.library import Library, WholeDocument
+from knowledge.library.library import WholeDocument
 from knowledge.sections import Section
 from tools.calls import CitedPassage, ToolCaller
 from tools.errors import InvalidInput
+from tools.library_tool import LibraryTool
 from tools.passage_search.passages import cite_chunk, describe_place
-from tools.tool import Tool, ToolParts
 
 _MOST_PHRASES = 8
 _LONGEST_PHRASE = 200
@@ -62,7 +62,7 @@ class Output(BaseModel, frozen=True):
     same: int
 
 
-class CompareDocuments(Tool[Inputs, Output]):
+class CompareDocuments(LibraryTool[Inputs, Output]):
     """Aligns two documents section by section, or two versions document by document."""
 
     name = "compare_documents"
@@ -73,13 +73,6 @@ class CompareDocuments(Tool[Inputs, Output]):
     )
     inputs = Inputs
     output = Output
-
-    def __init__(self, library: Library) -> None:
-        self._library = library
-
-    @classmethod
-    def make(cls, parts: ToolParts) -> Self:
-        return cls(parts.library)
 
     async def run(self, inputs: Inputs, caller: ToolCaller) -> Output:
         documents = await self._library.read([inputs.old, inputs.new], caller.groups)

@@ -1,15 +1,12 @@
 """The tool `get_document_info`."""
 
 from collections.abc import Iterable
-from typing import Self
 
 from pydantic import BaseModel, Field
 
-from knowledge.library.library import Library
 from tools.calls import CitedPassage, ToolCaller
-from tools.errors import InvalidInput
+from tools.library_tool import LibraryTool
 from tools.passage_search.passages import cite_chunk
-from tools.tool import Tool, ToolParts
 
 _MOST_SECTIONS = 100
 
@@ -43,7 +40,7 @@ class Output(BaseModel, frozen=True):
     first: CitedPassage
 
 
-class GetDocumentInfo(Tool[Inputs, Output]):
+class GetDocumentInfo(LibraryTool[Inputs, Output]):
     """Describes one document by its sections."""
 
     name = "get_document_info"
@@ -52,18 +49,8 @@ class GetDocumentInfo(Tool[Inputs, Output]):
     inputs = Inputs
     output = Output
 
-    def __init__(self, library: Library) -> None:
-        self._library = library
-
-    @classmethod
-    def make(cls, parts: ToolParts) -> Self:
-        return cls(parts.library)
-
     async def run(self, inputs: Inputs, caller: ToolCaller) -> Output:
-        documents = await self._library.read([inputs.document_id], caller.groups)
-        if not documents:
-            raise InvalidInput(f"expected the id of a document, found {inputs.document_id!r}")
-        [document] = documents
+        document = await self._read_document(inputs.document_id, caller)
         listed = document.listed
         sections = document.sections[:_MOST_SECTIONS]
         return Output(

@@ -1,13 +1,10 @@
 """The tool `get_document_list`."""
 
-from typing import Self
-
 from pydantic import BaseModel, Field
 
 from knowledge.index.listing import ListedDocument
-from knowledge.library.library import Library
 from tools.calls import ToolCaller
-from tools.tool import Tool, ToolParts
+from tools.library_tool import LibraryTool
 
 
 class Inputs(BaseModel, frozen=True, extra="forbid"):
@@ -37,7 +34,7 @@ class Output(BaseModel, frozen=True):
     total: int
 
 
-class GetDocumentList(Tool[Inputs, Output]):
+class GetDocumentList(LibraryTool[Inputs, Output]):
     """Lists the documents that the person may read."""
 
     name = "get_document_list"
@@ -45,13 +42,6 @@ class GetDocumentList(Tool[Inputs, Output]):
     description = "List the documents with their ids, titles, languages and versions."
     inputs = Inputs
     output = Output
-
-    def __init__(self, library: Library) -> None:
-        self._library = library
-
-    @classmethod
-    def make(cls, parts: ToolParts) -> Self:
-        return cls(parts.library)
 
     async def run(self, inputs: Inputs, caller: ToolCaller) -> Output:
         wanted = inputs.title_contains.casefold()

@@ -2,18 +2,16 @@
 
 import math
 from collections.abc import Iterable
-from typing import Self
 
 from pydantic import BaseModel, Field
 
 from citations.claims import UnitKind, split_units
-from knowledge.library.library import Library, WholeDocument
+from knowledge.library.library import WholeDocument
 from llm.offline.attacks.injection import attack_in
 from llm.offline.support import terms
 from tools.calls import CitedPassage, ToolCaller
-from tools.errors import InvalidInput
+from tools.library_tool import LibraryTool
 from tools.passage_search.passages import FoundPassage, cite_chunk, cite_passages, render_passages
-from tools.tool import Tool, ToolParts
 
 _MOST_CHUNKS = 200
 _LONGEST_SENTENCE = 400
@@ -35,7 +33,7 @@ class Output(BaseModel, frozen=True):
     sentences: tuple[FoundPassage, ...]
 
 
-class Summarize(Tool[Inputs, Output]):
+class Summarize(LibraryTool[Inputs, Output]):
     """Quotes the sentences that have most of what their document speaks of; writes none."""
 
     name = "summarize"
@@ -44,18 +42,8 @@ class Summarize(Tool[Inputs, Output]):
     inputs = Inputs
     output = Output
 
-    def __init__(self, library: Library) -> None:
-        self._library = library
-
-    @classmethod
-    def make(cls, parts: ToolParts) -> Self:
-        return cls(parts.library)
-
     async def run(self, inputs: Inputs, caller: ToolCaller) -> Output:
-        documents = await self._library.read([inputs.document_id], caller.groups)
-        if not documents:
-            raise InvalidInput(f"expected the id of a document, found {inputs.document_id!r}")
-        [document] = documents
+        document = await self._read_document(inputs.document_id, caller)
         return Output(
             document_id=document.listed.id,
             title=document.listed.title,

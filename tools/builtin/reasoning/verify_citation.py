@@ -1,16 +1,15 @@
 """The tool `verify_citation`."""
 
 from collections.abc import Iterable
-from typing import Literal, Self
+from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from knowledge.library.library import Library
 from knowledge.sections import document_of
 from llm.offline.support import foreign_facts, support
 from tools.calls import CitedPassage, ToolCaller
+from tools.library_tool import LibraryTool
 from tools.passage_search.passages import cite_chunk
-from tools.tool import Tool, ToolParts
 
 SUPPORTED = 0.6
 """The share of a claim's words that a passage must have to support it."""
@@ -33,7 +32,7 @@ class Output(BaseModel, frozen=True):
     citation: CitedPassage | None = None
 
 
-class VerifyCitation(Tool[Inputs, Output]):
+class VerifyCitation(LibraryTool[Inputs, Output]):
     """Compares a claim with the passage that it cites, without a model."""
 
     name = "verify_citation"
@@ -43,13 +42,6 @@ class VerifyCitation(Tool[Inputs, Output]):
     )
     inputs = Inputs
     output = Output
-
-    def __init__(self, library: Library) -> None:
-        self._library = library
-
-    @classmethod
-    def make(cls, parts: ToolParts) -> Self:
-        return cls(parts.library)
 
     async def run(self, inputs: Inputs, caller: ToolCaller) -> Output:
         found = await self._library.read([document_of(inputs.chunk_id)], caller.groups)

@@ -1,14 +1,13 @@
 """The tool `expand_context`."""
 
 from collections.abc import Iterable
-from typing import Self
 
 from pydantic import BaseModel, Field
 
-from knowledge.library.library import Library
 from knowledge.sections import document_of
 from tools.calls import CitedPassage, ToolCaller
 from tools.errors import InvalidInput
+from tools.library_tool import LibraryTool
 from tools.passage_search.passages import (
     FoundPassage,
     PassageList,
@@ -16,7 +15,6 @@ from tools.passage_search.passages import (
     cite_passages,
     render_passages,
 )
-from tools.tool import Tool, ToolParts
 
 
 class Inputs(BaseModel, frozen=True, extra="forbid"):
@@ -28,7 +26,7 @@ class Inputs(BaseModel, frozen=True, extra="forbid"):
     around: int = Field(default=1, ge=1, le=5, description="passages before and after each")
 
 
-class ExpandContext(Tool[Inputs, PassageList]):
+class ExpandContext(LibraryTool[Inputs, PassageList]):
     """Reads the text before and after passages."""
 
     name = "expand_context"
@@ -36,13 +34,6 @@ class ExpandContext(Tool[Inputs, PassageList]):
     description = "Read the passages directly before and after passages that were found."
     inputs = Inputs
     output = PassageList
-
-    def __init__(self, library: Library) -> None:
-        self._library = library
-
-    @classmethod
-    def make(cls, parts: ToolParts) -> Self:
-        return cls(parts.library)
 
     async def run(self, inputs: Inputs, caller: ToolCaller) -> PassageList:
         owners = [document_of(chunk_id) for chunk_id in inputs.chunk_ids]

@@ -1,12 +1,11 @@
 """The tool `lookup`."""
 
 from collections.abc import Iterable
-from typing import Self
 
 from pydantic import BaseModel, Field
 
-from knowledge.library.library import Library
 from tools.calls import CitedPassage, ToolCaller
+from tools.library_tool import LibraryTool
 from tools.passage_search.passages import (
     FoundPassage,
     PassageList,
@@ -14,7 +13,6 @@ from tools.passage_search.passages import (
     cite_passages,
     render_passages,
 )
-from tools.tool import Tool, ToolParts
 
 
 class Inputs(BaseModel, frozen=True, extra="forbid"):
@@ -26,7 +24,7 @@ class Inputs(BaseModel, frozen=True, extra="forbid"):
     limit: int = Field(default=3, ge=1, le=10, description="passages to return")
 
 
-class Lookup(Tool[Inputs, PassageList]):
+class Lookup(LibraryTool[Inputs, PassageList]):
     """Reads the beginning of the documents that have a name."""
 
     name = "lookup"
@@ -36,13 +34,6 @@ class Lookup(Tool[Inputs, PassageList]):
     )
     inputs = Inputs
     output = PassageList
-
-    def __init__(self, library: Library) -> None:
-        self._library = library
-
-    @classmethod
-    def make(cls, parts: ToolParts) -> Self:
-        return cls(parts.library)
 
     async def run(self, inputs: Inputs, caller: ToolCaller) -> PassageList:
         names = await self._library.names(caller.groups)
