@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Protocol
@@ -323,7 +324,8 @@ class _Ingestion:
             await self._add(document, vectors, root)
 
         if written is not None and self._is_move:
-            await finish(written.description)
+            provisional = self._hashes[identity].startswith(PROVISIONAL)
+            await finish(replace(written.description, is_provisional=provisional))
         else:
             await self._queue.put(page, language, prepared.by_rules, finish)
 
@@ -395,4 +397,4 @@ def _reason(error: Exception) -> str:
 
 
 def _text_part(content_hash: str) -> str:
-    return content_hash.partition(HASH_SEPARATOR)[0]
+    return content_hash.removeprefix(PROVISIONAL).partition(HASH_SEPARATOR)[0]

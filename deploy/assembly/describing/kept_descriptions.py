@@ -21,7 +21,6 @@ T = TypeVar("T")
 FILE = "descriptions.sqlite"
 MOST_KEPT = 1000
 BUSY_SECONDS = 5.0
-_COLUMNS = "number INTEGER PRIMARY KEY, key TEXT UNIQUE, answer BLOB"
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS kept (number INTEGER PRIMARY KEY, key TEXT UNIQUE, answer BLOB)"
 )
@@ -67,13 +66,13 @@ class KeptDescriptions:
             # A killed process loses nothing by this; a power failure may.
             database.execute("PRAGMA synchronous = OFF")
             with database:
-                database.execute(f"CREATE TABLE IF NOT EXISTS kept ({_COLUMNS})")
+                database.execute(_TABLE)
                 return act(database)
 
     def _insert(self, database: sqlite3.Connection, key: str, answer: bytes) -> None:
         database.execute("INSERT OR REPLACE INTO kept (key, answer) VALUES (?, ?)", (key, answer))
-        oldest = "(SELECT max(number) FROM kept) - ?"
-        database.execute(f"DELETE FROM kept WHERE number <= {oldest}", (self._most,))  # noqa: S608
+        oldest = "DELETE FROM kept WHERE number <= (SELECT max(number) FROM kept) - ?"
+        database.execute(oldest, (self._most,))
 
     def _remove(self) -> None:
         self._path.unlink(missing_ok=True)

@@ -8,7 +8,7 @@ from knowledge.document import Document
 from knowledge.index.listing import ListedDocument
 from knowledge.index.overlap import SurveySource
 from knowledge.index.port import WrittenDocument
-from knowledge.ingestion import ingest
+from knowledge.ingestion import Describer, ingest
 from knowledge.ingestion_report import IngestionResult, PlainReport
 from knowledge.isolation.reader_process import ReaderProcess
 from knowledge.rule_descriptions import Description, RuleDescriber
@@ -93,6 +93,7 @@ class Desk:
         self.reader = reader
         self.index = MemoryIndex()
         self.embedder = LengthEmbedder()
+        self.describer: Describer = RuleDescriber()
         self.lines: list[str] = []
         self.language = "en"
 
@@ -107,7 +108,7 @@ class Desk:
             paths or (self.folder,),
             self.index,
             self.embedder,
-            RuleDescriber(),
+            self.describer,
             self.reader,
             PlainReport(self.lines.append),
             language_of=lambda _: self.language,

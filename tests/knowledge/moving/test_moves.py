@@ -1,15 +1,18 @@
 """Documents follow their files: ids, texts and vectors stay, place, groups and addresses change."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from knowledge.documents.page import Page
 from knowledge.errors import MoveRefused
 from knowledge.index.listing import ListedDocument
 from knowledge.index.overlap import survey_part
 from knowledge.ingestion_report import IngestionResult
 from knowledge.moving.moves import DocumentMove, MovedSource, plan_moves
+from knowledge.rule_descriptions import Description, RuleDescriber
 from tests.knowledge.documents.conftest import Desk, desk
 
 __all__ = ["desk"]
@@ -78,6 +81,30 @@ async def test_later_ingestions_know_a_moved_page_and_a_new_page_at_its_old_plac
         "docs/leave@de": "Urlaub",
         "docs/leave-2": "Parental leave",
     }
+
+
+class UnreachableDescriber(RuleDescriber):
+    """Describes by rules for now, as a model does that cannot be reached."""
+
+    async def describe(self, page: Page, language: str, by_rules: Description) -> Description:
+        return replace(by_rules, is_provisional=True)
+
+
+async def test_a_page_that_waits_for_its_description_keeps_its_id_and_goes_on_waiting(
+    desk: Desk,
+) -> None:
+    desk.describer = UnreachableDescriber()
+    old = desk.write("leave.md", "# Leave\n\nEverybody has 27 days of leave.\n")
+    await desk.ingest()
+    desk.describer = RuleDescriber()
+    await move(desk, old, old.rename(desk.folder / "vacation.md"))
+    kept = set(desk.index.documents)
+
+    described = await desk.ingest()
+
+    assert kept == {"docs/leave"}
+    assert (described.changed, (await desk.ingest()).unchanged) == (1, 1)
+    assert set(desk.index.documents) == {"docs/leave"}
 
 
 async def test_a_renamed_source_keeps_the_ids_of_all_its_documents(desk: Desk) -> None:
