@@ -1,7 +1,7 @@
 """The base class of agents: typed reads in, typed writes out, and no other access."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from pydantic import BaseModel
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from knowledge.port import Searcher
     from knowledge.search.early_embedding import EarlyEmbedding
     from llm.port import Model
+    from tools.catalog import ToolCatalog
 
 R = TypeVar("R", bound=BaseModel)
 W = TypeVar("W", bound=BaseModel)
@@ -66,6 +67,16 @@ class AgentParts(Protocol[S]):
     @property
     def early_embedding(self) -> "EarlyEmbedding | None":
         """Embeds a question before its search; None if no vendor embeds, or if it must wait."""
+        ...
+
+    @property
+    def tools(self) -> "ToolCatalog":
+        """The tools of the assistant; raises `LookupError` without an index."""
+        ...
+
+    @property
+    def list_versions(self) -> "Callable[[Sequence[str]], Awaitable[Sequence[str]]]":
+        """Returns the versions that documents state which a person of these groups may read."""
         ...
 
     @property

@@ -3,6 +3,8 @@
 from agents.spec import AgentSpec, PodGroup, ProgressStep
 from envelope.role import Role
 
+_LOOP = "agents.tool_loop"
+
 # fmt: off
 AGENTS: tuple[AgentSpec, ...] = (
     AgentSpec(Role.LANG,          ProgressStep.UNDERSTAND, PodGroup.LIGHT,  instances=1),
@@ -10,10 +12,15 @@ AGENTS: tuple[AgentSpec, ...] = (
     AgentSpec(Role.TRANSLATION,   ProgressStep.UNDERSTAND, PodGroup.MODELS, model_task="translate"),
     AgentSpec(Role.ESSENCE,       ProgressStep.UNDERSTAND, PodGroup.MODELS, model_task="essence"),
     AgentSpec(Role.GUARDRAILS,    ProgressStep.UNDERSTAND, PodGroup.SEARCH, model_task="scope", needs_index=True),
+    AgentSpec(Role.TRIAGE,        ProgressStep.UNDERSTAND, PodGroup.MODELS, model_task="triage", package=_LOOP),
+    AgentSpec(Role.REASON,        ProgressStep.SEARCH,     PodGroup.SEARCH, model_task="reason", needs_index=True, package=_LOOP),
+    AgentSpec(Role.TOOL,          ProgressStep.SEARCH,     PodGroup.SEARCH, needs_index=True, package=_LOOP),
+    AgentSpec(Role.REFLECT,       ProgressStep.SEARCH,     PodGroup.LIGHT,  instances=1, package=_LOOP),
     AgentSpec(Role.SEARCH,        ProgressStep.SEARCH,     PodGroup.SEARCH, slots=8, needs_index=True),
     AgentSpec(Role.CLARIFICATION, ProgressStep.WRITE,      PodGroup.MODELS, model_task="clarify"),
     AgentSpec(Role.AUGMENTATION,  ProgressStep.SEARCH,     PodGroup.LIGHT,  instances=1),
     AgentSpec(Role.RESPONSE,      ProgressStep.WRITE,      PodGroup.MODELS, model_task="respond"),
+    AgentSpec(Role.ASSESS,        ProgressStep.CHECK,      PodGroup.MODELS, model_task="assess", package=_LOOP),
     AgentSpec(Role.QUALITY,       ProgressStep.CHECK,      PodGroup.MODELS, model_task="judge"),
 )
 # fmt: on

@@ -50,6 +50,7 @@ class AgentSpec:
     instances: int = 2
     model_task: str | None = None
     needs_index: bool = False
+    package: str = "agents"
 
     @property
     def stage(self) -> str:
@@ -57,9 +58,9 @@ class AgentSpec:
         return self.role.value
 
     def load_class(self) -> "type[Agent[Any, Any]]":
-        """Import and return the agent's class: `<Role>Agent` of `agents/<role>.py`."""
+        """Import and return the agent's class: `<Role>Agent` of `<role>.py` in its package."""
         name = self.role.value
         found: type[Agent[Any, Any]] = getattr(
-            import_module(f"agents.{name}"), f"{name.title()}Agent"
+            import_module(f"{self.package}.{name}"), f"{name.title()}Agent"
         )
         return found

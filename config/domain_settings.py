@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, Field, field_validator
 
 from config.http_settings import WEB_ADDRESS
+from envelope.ways.tool_loop import WayName
 
 ANY_SCOPE = "product documentation and user guides"
 """The default of `DOMAIN_SCOPE`: it describes any documents, and limits none."""
@@ -24,6 +25,8 @@ class AssistantSettings(BaseModel, frozen=True, extra="forbid"):
     glossary: tuple[str, ...] = Field((), max_length=100)
     prompts_folder: Path | None = None
     documentation_url: str | None = None
+    way: WayName | None = None
+    tool_set: Path | None = None
     domain_tone: str | None = Field(None, max_length=500)
     domain_formatting: str | None = Field(None, max_length=500)
 
@@ -84,7 +87,7 @@ class DomainSettings(BaseModel):
         description="further assistants of these processes, each with separate documents: a JSON "
         "list of `assistant`, `domain_name`, `domain_scope` and, if it differs, `tenant`; also its "
         "own `documents_define_scope`, `domain_tone`, `domain_formatting`, `glossary`, "
-        "`prompts_folder` and `documentation_url`",
+        "`prompts_folder`, `documentation_url`, `way` and `tool_set`",
     )
     documentation_url: str | None = Field(
         None,

@@ -1,6 +1,6 @@
 """Settings of the processes, and all the others combined; `docs/settings.md` lists them."""
 
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -18,7 +18,10 @@ from config.models.vendor_settings import VendorSettings
 from config.retention_settings import RetentionSettings
 from config.storage_settings import StorageSettings
 from config.visitor_settings import VisitorSettings
+from config.ways.way_settings import WaySettings
 from manager.flows.search_flow import SEARCH_FLOW
+
+T = TypeVar("T")
 
 INSTANCES = {"manager": 1, **{spec.role.value: spec.instances for spec in AGENTS}}
 """The instances of each role in one `refdesk up`; the agents declare theirs."""
@@ -41,6 +44,7 @@ class Settings(
     HttpSettings,
     VisitorSettings,
     ChatSettings,
+    WaySettings,
     BaseSettings,
 ):
     """The settings of one process. Times are seconds unless the name says otherwise."""
@@ -94,6 +98,8 @@ class Settings(
                     "glossary": one.glossary,
                     "prompts_folder": one.prompts_folder,
                     "documentation_url": one.documentation_url,
+                    "way": _choose(one.way, self.way),
+                    "tool_set": _choose(one.tool_set, self.tool_set),
                     "domain_tone": _choose(one.domain_tone, self.domain_tone),
                     "domain_formatting": _choose(one.domain_formatting, self.domain_formatting),
                 }
@@ -165,6 +171,6 @@ def _lines(error: ValueError) -> str:
     return "\n".join(lines)
 
 
-def _choose(value: str | None, default: str) -> str:
+def _choose(value: T | None, default: T) -> T:
     """Return the value of a further assistant, or that of the main one if it has none."""
     return default if value is None else value

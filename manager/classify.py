@@ -111,6 +111,43 @@ def classify_reply(writes: Writes, _threshold: float) -> StageEvent:
     return StageEvent.DONE if writes.get("response") else StageEvent.FAILED
 
 
+def classify_triage(writes: Writes, _threshold: float) -> StageEvent:
+    """Return which way was chosen."""
+    triage = writes.get("triage")
+    way = triage.get("way") if isinstance(triage, dict) else None
+    if _asks(writes):
+        return StageEvent.ASKS
+    return {"search": StageEvent.SEARCHES, "tools": StageEvent.USES_TOOLS}.get(
+        str(way), StageEvent.FAILED
+    )
+
+
+def classify_reason(writes: Writes, _threshold: float) -> StageEvent:
+    """Return whether the plan calls tools, and what follows their results."""
+    if writes.get("intent") == "out_of_scope":
+        return StageEvent.OUTSIDE
+    if not writes.get("tool_calls"):
+        return StageEvent.READY if "tool_calls" in writes else StageEvent.FAILED
+    continues = writes.get("continues_planning") is True
+    return StageEvent.CALLS_AND_PLANS if continues else StageEvent.CALLS
+
+
+def classify_reflect(writes: Writes, _threshold: float) -> StageEvent:
+    """Return whether there is a source from which an answer can be written."""
+    return StageEvent.FOUND if writes.get("source_references") else StageEvent.NOTHING
+
+
+def classify_assess(writes: Writes, _threshold: float) -> StageEvent:
+    """Return whether the answer is good enough; a restored one was assessed before."""
+    if _asks(writes):
+        return StageEvent.ASKS
+    if not writes.get("response"):
+        return StageEvent.FAILED
+    assessment = writes.get("assessment")
+    lacks = isinstance(assessment, dict) and assessment.get("is_enough") is False
+    return StageEvent.AGAIN if lacks else StageEvent.ENOUGH
+
+
 def _reason(writes: Writes) -> ClarificationReason | None:
     value = writes.get("clarification_reason")
     return ClarificationReason(value) if value in set(ClarificationReason) else None

@@ -45,6 +45,13 @@ class StageEvent(StrEnum):
     REGENERATE = "regenerate"
     GATHERED = "gathered"
     MORE = "more_branches"
+    SEARCHES = "one_search"
+    USES_TOOLS = "tools"
+    CALLS = "tool_calls"
+    CALLS_AND_PLANS = "tool_calls_then_planning"
+    READY = "no_further_calls"
+    ENOUGH = "good_enough"
+    AGAIN = "another_round"
 
     @property
     def description(self) -> str:
@@ -71,6 +78,13 @@ _DESCRIPTIONS = {
     StageEvent.REGENERATE: "write again",
     StageEvent.GATHERED: "the results of the branches are there",
     StageEvent.MORE: "the branches that depend on these can begin",
+    StageEvent.SEARCHES: "one search is enough for this question",
+    StageEvent.USES_TOOLS: "the question needs several looks",
+    StageEvent.CALLS: "tools are called, then an answer is written",
+    StageEvent.CALLS_AND_PLANS: "tools are called, then further calls are planned",
+    StageEvent.READY: "everything was found, or nothing more can be",
+    StageEvent.ENOUGH: "the answer is good enough",
+    StageEvent.AGAIN: "the answer lacks something",
 }
 
 Classifier = Callable[[Writes, float], StageEvent]
@@ -102,6 +116,8 @@ class Counter(StrEnum):
     NEXT_MODEL = "next_model"
     ROUND = "round"
     WAVE = "wave"
+    STEP = "step"
+    ITERATION = "iteration"
 
 
 class Ending(StrEnum):
@@ -179,7 +195,7 @@ class Row:
 
     The manager increments `counts` when it takes the row; at the limit of the counter the row leads
     to `at_limit` instead of `go_to`. `reason` is passed to the clarification agent if the hop gave
-    no reason.
+    no reason. A fallback is a way that failed: the search answers instead, and the reply says so.
     """
 
     after: Stage
@@ -188,6 +204,7 @@ class Row:
     counts: Counter | None = None
     at_limit: Target | None = None
     reason: Reason | None = None
+    is_fallback: bool = False
     name: str = field(init=False, compare=False)
     """The slug of this row in the journal: stage and event, such as `search.ambiguous_results`."""
 

@@ -30,6 +30,11 @@ class HopDecision:
     journal: Sequence[JournalEvent]
     chosen: Branches = NONE
 
+    @property
+    def is_fallback(self) -> bool:
+        """Whether the row falls back from a way that failed."""
+        return self.flow.row(self.stage, self.did).is_fallback
+
     def skip_branches(self, decide: Callable[[Stage, StageEvent], Decision]) -> None:
         """Go on at the stage that gathers as if every branch had failed: none can begin."""
         action = self.decision.actions[0]

@@ -34,6 +34,9 @@ class Limits:
     next_model: int = 1
     rounds: int = 3
     waves: int = 20
+    steps: int = 10
+    iterations: int = 2
+    parallel_tools: int = 3
     process_count: int = 60
     total_time_seconds: float = 110.0
     deadline_reserve_seconds: float = 1.0
@@ -51,6 +54,10 @@ class Limits:
                 return self.rounds
             case Counter.WAVE:
                 return self.waves
+            case Counter.STEP:
+                return self.steps
+            case Counter.ITERATION:
+                return self.iterations
 
 
 @dataclass(slots=True)
@@ -135,11 +142,13 @@ def _limit(limits: Limits, facts: Context) -> Limit | None:
 
 
 def _at_limit(row: Row, counters: Counters, facts: Context) -> Decision:
-    """Return the end with the best answer if there is one, else the row's limit, as a refusal.
+    """Return the row's limit; where it is a refusal, the best answer instead if there is one.
 
     If no answer could be written that its sources support, the fault is of Refdesk and says nothing
     about the documents.
     """
+    if isinstance(row.at_limit, Stage) and row.at_limit is not CLARIFICATION:
+        return _go(row, row.at_limit, counters, facts)
     reason = f"{row.counts}_limit"
     if facts.has_best_answer:
         end = End(Ending.BEST, Outcome.ANSWERED)

@@ -43,6 +43,8 @@ _GIVES_A_REASON = frozenset(
     {StageEvent.ASKS, StageEvent.MANY, StageEvent.NOTHING, StageEvent.OUTSIDE}
 )
 _CHANGES_LAST_RESORT = frozenset({None, LANG.name, ESSENCE.name, SEARCH.name, QUALITY.name})
+_NO_ATTEMPTS = frozenset({Counter.ROUND, Counter.WAVE, Counter.STEP, Counter.ITERATION})
+"""Counters that do not make a further attempt of an agent."""
 OnRouted = Callable[[str, str], None]
 """Receives the stage and the event of each decision."""
 
@@ -177,10 +179,16 @@ class Manager:
             branches.make_gather_send(parent, scatter, hop.delivery.shard),
             sends,
             need=len(sends) if at_least is None else min(at_least, len(sends)),
-            at_once=scatter.join.at_once,
+            at_once=self._find_at_once(scatter),
             seconds=min(scatter.join.seconds, branches.TIME_SHARE * max(0.0, remaining_seconds)),
             journal=hop.encode_events(scatter.gather.name, {"branches": paths}),
         )
+
+    def _find_at_once(self, scatter: Scatter) -> int:
+        """Return how many branches run at once; for calls of tools, at most the setting."""
+        at_once = scatter.join.at_once
+        is_tool = scatter.branch.role is Role.TOOL
+        return min(at_once, self._limits.parallel_tools) if is_tool else at_once
 
     def _return(self, hop: HopDecision, action: Return) -> ReturnResult:
         reason = hop.decision.termination_reason
@@ -196,6 +204,8 @@ class Manager:
             "counters": dict(decision.counters),
             "attempt": _attempt(decision.counters),
         }
+        if hop.is_fallback:
+            changes["way_fallback"] = decision.row
         if send.stage is CLARIFICATION:
             changes |= {
                 "needs_clarification": True,
@@ -344,7 +354,7 @@ def _counters(envelope: Envelope) -> Counters:
 def _attempt(counters: Counters) -> int:
     if not counters:
         return 0
-    return sum(counters.values()) - counters.get(Counter.ROUND, 0) - counters.get(Counter.WAVE, 0)
+    return sum(taken for name, taken in counters.items() if name not in _NO_ATTEMPTS)
 
 
 def _whole(value: JsonValue) -> int:

@@ -22,6 +22,7 @@ from manager.limit_texts import (
 from manager.machine import Decision, End
 from manager.offers import find_remaining, make_offer
 from manager.port import ReplyTexts
+from manager.way_report import describe_way
 from memory.port import Ended
 
 if TYPE_CHECKING:
@@ -295,6 +296,7 @@ def _with_system(reply: Reply, envelope: Envelope, termination_reason: str) -> R
         "hops": envelope.process_count,
         "processing_seconds": round(envelope.total_processing_time, 4),
         **_model_usage(envelope.payload),
+        **describe_way(envelope.payload),
     }
 
 

@@ -82,11 +82,24 @@ class CitedPassage(BaseModel, frozen=True, extra="forbid"):
     score: float = 0.0
 
 
+class QuotedPassage(BaseModel, frozen=True, extra="forbid"):
+    """The text of a cited passage, from which an answer may be written.
+
+    `is_linked` says that another passage leads to it.
+    """
+
+    citation: CitedPassage
+    text: str
+    is_linked: bool = False
+
+
 class ToolResult(BaseModel, frozen=True, extra="forbid"):
     """The result of a call, also of one that was not made.
 
     `text` is the result for a model, shortened; `data` the typed output as JSON, or None when it is
-    larger than `executor.MOST_DATA_BYTES`. `citations` are complete. `metadata` has counts.
+    larger than `executor.MOST_DATA_BYTES`. `citations` are complete. `quoted` has the
+    texts of those passages that a tool quotes; without them the text itself is
+    a source if `is_source` says so. `metadata` has counts.
     """
 
     call_id: str
@@ -96,6 +109,8 @@ class ToolResult(BaseModel, frozen=True, extra="forbid"):
     text: str = ""
     data: JsonValue = None
     citations: tuple[CitedPassage, ...] = ()
+    quoted: tuple[QuotedPassage, ...] = ()
+    is_source: bool = False
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
     error: str | None = None
     nearest: str | None = Field(default=None, description="the existing tool of a similar name")

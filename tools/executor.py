@@ -29,13 +29,14 @@ from tools.calls import (
 from tools.catalog import ToolCatalog
 from tools.errors import InvalidInput, ToolFailed, ToolRejected
 from tools.shortening import LONGEST_TEXT, count_estimated_tokens, shorten
-from tools.tool import Tool
+from tools.tool import TIMEOUT_SECONDS, Tool
 from tools.usage_metrics import ToolUsageMetrics
 
 RETRY_COUNT = 2
 MOST_PARALLEL = 3
 MOST_DATA_BYTES = 32_000
 MOST_ARGUMENT_BYTES = 64_000
+MOST_QUOTED = 60
 MOST_HISTORY = 1_000
 """Executions that an executor keeps; the journal has all of them."""
 _SUMMARY_CHARACTERS = 200
@@ -57,7 +58,8 @@ class ToolExecutor:
     """Runs calls for one assistant.
 
     `repeats` is the number of further attempts of a tool that failed, where its effect class allows
-    one. A tool that exceeds its time is not repeated: it would exceed it again.
+    one; `most_seconds` bounds each attempt, besides the tool's own limit. A tool that exceeds its
+    time is not repeated: it would exceed it again.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class ToolExecutor:
         catalog: ToolCatalog,
         *,
         repeats: int = RETRY_COUNT,
+        most_seconds: float = TIMEOUT_SECONDS,
         longest_text: int = LONGEST_TEXT,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -72,6 +75,7 @@ class ToolExecutor:
         self.execution_history: list[ToolExecution] = []
         self._catalog = catalog
         self._repeats = repeats
+        self._most_seconds = most_seconds
         self._longest_text = longest_text
         self._clock = clock
 
@@ -79,10 +83,16 @@ class ToolExecutor:
         self, call: ToolCall, caller: ToolCaller, budget: ToolBudget | None = None
     ) -> ToolResult:
         """Return the result of one call, made or not."""
+        return (await self.execute_recorded(call, caller, budget))[0]
+
+    async def execute_recorded(
+        self, call: ToolCall, caller: ToolCaller, budget: ToolBudget | None = None
+    ) -> tuple[ToolResult, ToolExecution]:
+        """Return the result of one call, and its record."""
         started, timestamp = perf_counter(), self._clock().isoformat()
         result, attempts = await self._check_and_run(call, caller, budget)
-        self._note(call, caller, result, attempts, (perf_counter() - started) * 1000, timestamp)
-        return result
+        milliseconds = (perf_counter() - started) * 1000
+        return result, self._note(call, caller, result, attempts, milliseconds, timestamp)
 
     async def execute_wave(
         self,
@@ -134,7 +144,8 @@ class ToolExecutor:
         self, tool: AnyTool, call: ToolCall, inputs: BaseModel, caller: ToolCaller
     ) -> tuple[ToolResult, bool]:
         """Return the result of one attempt, and whether another one may succeed."""
-        limit = asyncio.timeout(tool.timeout_seconds)
+        seconds = min(tool.timeout_seconds, self._most_seconds)
+        limit = asyncio.timeout(seconds)
         try:
             async with limit:
                 output = await tool.run(inputs, caller)
@@ -146,7 +157,7 @@ class ToolExecutor:
         except TimeoutError as error:
             if not limit.expired():
                 return _fail(call, ToolErrorType.EXECUTION, _describe(error)), True
-            reason = f"expected a result within {tool.timeout_seconds:g} s, found none"
+            reason = f"expected a result within {seconds:g} s, found none"
             return _fail(call, ToolErrorType.TIMEOUT, reason), False
         except InvalidInput as error:
             return _fail(call, ToolErrorType.VALIDATION, str(error)), False
@@ -161,6 +172,7 @@ class ToolExecutor:
         data = output.model_dump(mode="json")
         is_small = len(json.dumps(data)) <= MOST_DATA_BYTES
         citations = tuple(tool.cite(output))
+        quoted = tuple(tool.quote(output))[:MOST_QUOTED]
         return ToolResult(
             call_id=call.call_id,
             tool=tool.name,
@@ -169,6 +181,8 @@ class ToolExecutor:
             text=shorten(text, self._longest_text),
             data=data if is_small else None,
             citations=citations,
+            quoted=quoted,
+            is_source=tool.is_source and bool(text.strip()),
             metadata={"characters": len(text), "citations": len(citations)},
         )
 
@@ -190,7 +204,7 @@ class ToolExecutor:
         attempts: int,
         milliseconds: float,
         timestamp: str,
-    ) -> None:
+    ) -> ToolExecution:
         execution = ToolExecution(
             call_id=call.call_id,
             tool_name=result.tool,
@@ -217,6 +231,7 @@ class ToolExecutor:
                 error=result.error,
                 attempts=attempts,
             )
+        return execution
 
 
 def list_critical_failures(results: Iterable[ToolResult]) -> list[str]:

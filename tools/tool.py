@@ -12,7 +12,7 @@ from pydantic import BaseModel, JsonValue
 
 from knowledge.library.library import Library
 from knowledge.port import Searcher
-from tools.calls import CitedPassage, EffectClass, ToolCaller
+from tools.calls import CitedPassage, EffectClass, QuotedPassage, ToolCaller
 
 I = TypeVar("I", bound=BaseModel)  # noqa: E741 - the pair I and O is the usual one
 O = TypeVar("O", bound=BaseModel)  # noqa: E741
@@ -43,7 +43,8 @@ class Tool(ABC, Generic[I, O]):
     """One thing that a model may ask for.
 
     `run` raises an error of `tools.errors`; any other exception is a failure of the tool, too, and
-    ends nothing but the call. One instance serves all calls and keeps nothing between them.
+    ends nothing but the call. One instance serves all calls and keeps nothing between them. With
+    `is_source`, an answer may be written from the text of a result that quotes no passage.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Tool(ABC, Generic[I, O]):
     description: str
     effect: EffectClass = EffectClass.READ
     timeout_seconds: float = TIMEOUT_SECONDS
+    is_source: bool = False
     inputs: type[I]
     output: type[O]
 
@@ -77,4 +79,8 @@ class Tool(ABC, Generic[I, O]):
 
     def cite(self, output: O) -> Iterable[CitedPassage]:
         """Return the passages that the result relies on, best first."""
+        return ()
+
+    def quote(self, output: O) -> Iterable[QuotedPassage]:
+        """Return the texts of passages that an answer may be written from, best first."""
         return ()

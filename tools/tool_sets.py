@@ -21,7 +21,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field, JsonValue, TypeAdapter, ValidationError
 
-from tools.calls import CitedPassage, ToolCaller
+from tools.calls import CitedPassage, QuotedPassage, ToolCaller
 from tools.catalog import ToolCatalog
 from tools.errors import InvalidInput, InvalidToolSet
 from tools.tool import Tool
@@ -51,6 +51,7 @@ class NamedTool(Tool[BaseModel, BaseModel]):
         self.description = entry.description
         self.effect = tool.effect
         self.timeout_seconds = tool.timeout_seconds
+        self.is_source = tool.is_source
         self.inputs = tool.inputs
         self.output = tool.output
         self._entry = entry
@@ -89,6 +90,9 @@ class NamedTool(Tool[BaseModel, BaseModel]):
 
     def cite(self, output: BaseModel) -> Iterable[CitedPassage]:
         return self._tool.cite(output)
+
+    def quote(self, output: BaseModel) -> Iterable[QuotedPassage]:
+        return self._tool.quote(output)
 
 
 def load_tool_set(path: Path, catalog: ToolCatalog) -> list[NamedTool]:

@@ -16,6 +16,7 @@ from config.settings import Settings
 from config.texts import FixedTexts, load_texts
 from deploy.assembly.call_recording import HopCalls
 from deploy.assembly.languages import CorpusLanguages, language_of, make_detector
+from deploy.assembly.tooling.index_tools import make_tools
 from envelope.role import Role
 from knowledge.language.port import Detector
 from knowledge.search.findings_cache import CachedSearcher, FindingsCache
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from deploy.assembly.knowledge import Knowledge
     from knowledge.port import Searcher
     from knowledge.search.early_embedding import EarlyEmbedding
+    from tools.catalog import ToolCatalog
     from worker.monitoring.metrics import PrometheusMeter
 
 AnyAgent = Agent[Any, Any]
@@ -67,16 +69,30 @@ class AgentFactory:
     @property
     def searcher(self) -> "Searcher":
         """The search in the assistant's documents; raises `LookupError` without an index."""
-        if self.knowledge is None:
-            raise LookupError("expected an open index for this role, found none")
+        knowledge = self._find_knowledge()
         if self.findings is None:
-            return self.knowledge.searcher
+            return knowledge.searcher
         return CachedSearcher(
-            self.knowledge.searcher,
+            knowledge.searcher,
             self.findings,
             index=(self.settings.tenant, self.settings.assistant),
-            read_revision=self.knowledge.index.revision,
+            read_revision=knowledge.index.revision,
         )
+
+    @property
+    def tools(self) -> "ToolCatalog":
+        """The tools over the assistant's documents; raises `LookupError` without an index."""
+        return make_tools(self.settings, self._find_knowledge())
+
+    @property
+    def list_versions(self) -> Callable[[Sequence[str]], Awaitable[Sequence[str]]]:
+        """Returns the versions that the documents state which a person may read."""
+        return self._find_knowledge().library.list_versions
+
+    def _find_knowledge(self) -> "Knowledge":
+        if self.knowledge is None:
+            raise LookupError("expected an open index for this role, found none")
+        return self.knowledge
 
     @property
     def language_of(self) -> Callable[[str], str]:
@@ -281,6 +297,8 @@ def make_manager(settings: Settings, memory: RedisMemory, on_routed: OnRouted) -
             rounds=settings.max_clarification_rounds,
             process_count=settings.max_process_count,
             total_time_seconds=settings.deadline_seconds - MODEL_RESERVE_SECONDS,
+            iterations=settings.max_iterations - 1,
+            parallel_tools=settings.max_parallel_tools,
         ),
         quality_threshold=settings.quality_score_threshold,
         domain_names={

@@ -22,6 +22,7 @@ from knowledge.embedding import (
 from knowledge.embedding_forms import TextForms, VectorIdentity, find_forms, read_forms
 from knowledge.errors import EmbeddingFailed, IndexMismatch, RerankingFailed
 from knowledge.index.port import Index
+from knowledge.library.library import Library
 from knowledge.search.question_vectors import QuestionVectors
 from knowledge.search.reranking.reranker import Reranker
 from knowledge.search.searcher import LevelSearcher
@@ -48,6 +49,12 @@ class Knowledge:
     """The indexes of the further assistants, by tenant and assistant."""
     is_replaced: Callable[[], bool] = bool
     """Returns whether another index answers since this one was opened."""
+    library: Library = field(init=False)
+    """The documents of the index, with the names in them once these were read."""
+
+    def __post_init__(self) -> None:
+        """Make the library, which keeps what it has read."""
+        object.__setattr__(self, "library", Library(self.index))
 
     def of(self, tenant: str, assistant: str, *, own: tuple[str, str]) -> "Knowledge | None":
         """Return the index of an assistant, or None; `own` is the assistant of this one."""

@@ -15,7 +15,7 @@ from knowledge.errors import EmbeddingFailed, RerankingFailed
 from knowledge.search.question_vectors import VectorStore
 from llm.call_scope import current_scope
 from llm.errors import ModelError
-from llm.offline.model import RULES
+from llm.offline.model import CONVERSATION_RULES, RULES
 from llm.port import Model, ScoreModel, VectorModel
 from llm.prompts import Prompts
 from llm.registry import AnswerStores, Registry, providers_of
@@ -27,6 +27,8 @@ from memory.rate_limits import RedisLimiter
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
+_RULED = frozenset({*RULES, *CONVERSATION_RULES})
+"""The tasks that the offline rules can do."""
 EMBEDDING = "embedding"
 """The place of vectors, and of the scores of a reranker, among the paid calls of a question."""
 
@@ -86,7 +88,7 @@ def make_stored_models(
     )
 
     def model(task: str) -> Model:
-        last_resort = settings.model_last_resort if task in RULES else ""
+        last_resort = settings.model_last_resort if task in _RULED else ""
         return registry.model(settings.model_of(task), stores, last_resort=last_resort)
 
     return model

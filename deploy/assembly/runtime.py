@@ -193,7 +193,7 @@ def desk(runtime: Runtime, channel: str, *, result_list: str = "") -> Desk:
         words=load_texts().text,
         result_list=result_list,
         keep_seconds=result_seconds(runtime.settings),
-        flow=NEWEST["search"],
+        flow=NEWEST[runtime.settings.way.value],
     )
 
 

@@ -27,7 +27,7 @@ from knowledge.port import RERANKING, Findings, Searcher, SearchRequest
 from knowledge.rule_descriptions import RuleDescriber
 from knowledge.search.reranking.reranker import Reranker
 from knowledge.search.searcher import LevelSearcher
-from knowledge.search.weights import Weights
+from knowledge.search.weights import weigh_levels_alone
 
 # A page gives five chunks at most: enough for ten pages.
 LIMIT = 50
@@ -135,7 +135,7 @@ async def _measure(index: Index, model: _Remembering, questions: Sequence[GoldQu
             name: compute_scores(
                 (await _rank(LevelSearcher(index, model, weights=alone), questions))[0]
             )
-            for name, alone in levels_alone().items()
+            for name, alone in weigh_levels_alone().items()
         },
         "languages": _by(questions, rankings, lambda asked: asked.language),
         "kinds": _by(questions, rankings, lambda asked: asked.kind),
@@ -170,34 +170,6 @@ class _Counting:
         findings = await self._searcher.search(request)
         self.failed += RERANKING in findings.fallbacks
         return findings
-
-
-def levels_alone() -> dict[str, Weights]:
-    """Return weights that leave one level each."""
-    usual = Weights()
-    nothing = replace(
-        usual,
-        keywords=0.0,
-        keywords_stated=0.0,
-        semantic=0.0,
-        hierarchical=0.0,
-        summary_lead=0.0,
-        summary_text=0.0,
-        summary_centre=0.0,
-    )
-    return {
-        "keywords": replace(
-            nothing, keywords=usual.keywords, keywords_stated=usual.keywords_stated
-        ),
-        "semantic": replace(nothing, semantic=usual.semantic),
-        "hierarchical": replace(nothing, hierarchical=usual.hierarchical),
-        "summary": replace(
-            nothing,
-            summary_lead=usual.summary_lead,
-            summary_text=usual.summary_text,
-            summary_centre=usual.summary_centre,
-        ),
-    }
 
 
 async def _rank(

@@ -70,12 +70,28 @@ class Library:
     def __init__(self, index: Index) -> None:
         self._index = index
         self._names: OrderedDict[tuple[str, ...], NamesOfDocuments] = OrderedDict()
+        self._versions: dict[tuple[str, ...], tuple[str, list[str]]] = {}
         self._reading = asyncio.Lock()
 
     async def list_documents(self, groups: Sequence[str] = ()) -> list[ListedDocument]:
         """Return the documents that a person of these groups may read, by title."""
         found = await self._visible(groups).list_documents()
         return sorted(found, key=lambda document: (document.title, document.id))
+
+    async def list_versions(self, groups: Sequence[str] = ()) -> list[str]:
+        """Return the versions that documents state which a person may read, each once."""
+        index = self._visible(groups)
+        revision = await index.revision()
+        key = tuple(sorted(set(groups)))
+        known = self._versions.get(key)
+        if known is None or known[0] != revision:
+            found = await index.list_documents()
+            stated = sorted({one.stated_version for one in found if one.stated_version})
+            known = revision, stated
+            self._versions[key] = known
+            if len(self._versions) > _KEPT:
+                del self._versions[next(iter(self._versions))]
+        return known[1]
 
     async def read(
         self, document_ids: Sequence[str], groups: Sequence[str] = ()

@@ -3,7 +3,7 @@
 `docs/measurements/evaluation.md` describes how they were chosen and the results.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +33,31 @@ class Weights:
     previous_vector: float = 0.2
     listing_pages: float = 0.8
     best_chunks: tuple[float, ...] = (1.0,)
+
+
+def weigh_levels_alone() -> dict[str, Weights]:
+    """Return weights that leave one level each."""
+    usual = Weights()
+    nothing = replace(
+        usual,
+        keywords=0.0,
+        keywords_stated=0.0,
+        semantic=0.0,
+        hierarchical=0.0,
+        summary_lead=0.0,
+        summary_text=0.0,
+        summary_centre=0.0,
+    )
+    return {
+        "keywords": replace(
+            nothing, keywords=usual.keywords, keywords_stated=usual.keywords_stated
+        ),
+        "semantic": replace(nothing, semantic=usual.semantic),
+        "hierarchical": replace(nothing, hierarchical=usual.hierarchical),
+        "summary": replace(
+            nothing,
+            summary_lead=usual.summary_lead,
+            summary_text=usual.summary_text,
+            summary_centre=usual.summary_centre,
+        ),
+    }

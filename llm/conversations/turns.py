@@ -6,7 +6,7 @@ They are values that an envelope can carry: a conversation may go on in another 
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import BaseModel, Field, JsonValue, SerializeAsAny
 
 
 class StopReason(StrEnum):
@@ -83,7 +83,9 @@ class ToolConversation(BaseModel, frozen=True, extra="forbid"):
     """A conversation up to the point where the model writes next.
 
     `task` names the kind of call in the journal. The results of all calls of a message follow that
-    message. `facts` are what offline rules know about the task; no vendor receives them.
+    message. `facts` are what offline rules know about the task; no vendor receives them. With
+    `prompt`, the prompt of the task is rendered from it for a vendor, in place of `system` and of
+    the first message.
     """
 
     task: str
@@ -94,6 +96,7 @@ class ToolConversation(BaseModel, frozen=True, extra="forbid"):
     temperature: float = 0.0
     max_output_tokens: int = 2048
     facts: dict[str, JsonValue] = Field(default_factory=dict)
+    prompt: SerializeAsAny[BaseModel] | None = None
 
     def extend(self, *messages: UserMessage | ModelMessage | ToolMessage) -> "ToolConversation":
         """Return the conversation with further messages."""

@@ -20,6 +20,8 @@ RULES: Mapping[str, str] = {
     "respond": "llm.offline.respond",
     "judge": "llm.offline.judge",
     "clarify": "llm.offline.clarify",
+    "triage": "llm.offline.planning.triage_rules",
+    "assess": "llm.offline.planning.assess_rules",
 }
 """The module of each task, whose `answer(inputs)` is its rule; imported at the first call."""
 CONVERSATION_RULES: Mapping[str, str] = {"reason": "llm.offline.planning.planner"}

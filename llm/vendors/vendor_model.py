@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import structlog
 
 from llm.conversations.port import ModelStep
-from llm.conversations.turns import ToolConversation
+from llm.conversations.turns import ToolConversation, UserMessage
 from llm.errors import ModelError, ModelUnavailable, Refused, RejectedRequest, UnreadableOutput
 from llm.metering import UsageMeter
 from llm.output_parsing import NotReadable, read, read_complete_part
@@ -83,6 +83,7 @@ class VendorModel:
         return ModelAnswer(output, self.name, account.usage, account.cost_usd, account.milliseconds)
 
     async def converse(self, conversation: ToolConversation, *, skip: int = 0) -> ModelStep:
+        conversation = self._render_prompt(conversation)
         content_hash = digest(conversation.model_dump_json())
         account = UsageMeter(conversation.task, self.name, self._prices, content_hash)
         try:
@@ -109,6 +110,14 @@ class VendorModel:
             account.cost_usd,
             account.milliseconds,
         )
+
+    def _render_prompt(self, conversation: ToolConversation) -> ToolConversation:
+        if conversation.prompt is None:
+            return conversation
+        prompt = self._prompts.render(conversation.task, conversation.prompt)
+        messages = (UserMessage(text=prompt.user), *conversation.messages[1:])
+        changes = {"system": prompt.system, "messages": messages, "prompt": None}
+        return conversation.model_copy(update=changes)
 
     async def close(self) -> None:
         """Close the connections to the vendor."""

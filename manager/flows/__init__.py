@@ -1,17 +1,21 @@
 """The flows by which the manager decides: one file for each way through the middle."""
 
 from manager.flow import Flow
+from manager.flows.auto_flow import AUTO_FLOW
 from manager.flows.search_flow import SEARCH_FLOW
+from manager.flows.tools_flow import TOOLS_FLOW
+
+EVERY = (SEARCH_FLOW, TOOLS_FLOW, AUTO_FLOW)
 
 _FIRST = "assistant"
 """What envelopes called version 1 of the flow `search` before flows had versions."""
 
-NEWEST = {flow.name: flow.identifier for flow in (SEARCH_FLOW,)}
+NEWEST = {flow.name: flow.identifier for flow in EVERY}
 """The version that a new message begins with, by the name of its flow."""
 
 FLOWS: dict[str, Flow] = {
     _FIRST: SEARCH_FLOW,
-    **{flow.identifier: flow for flow in (SEARCH_FLOW,)},
+    **{flow.identifier: flow for flow in EVERY},
 }
 """Every flow that an open message may have begun with, by the name in its envelope.
 

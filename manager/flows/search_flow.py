@@ -6,7 +6,7 @@ from manager.flows import stages as at
 from manager.flows.shared_rows import BEST, CLARIFYING, make_way_in, make_way_out
 
 # fmt: off
-_MIDDLE: tuple[Row, ...] = (
+SEARCHING: tuple[Row, ...] = (
     #   stage              event                       next stage        counter             at its limit       reason
     Row(at.SEARCH,         StageEvent.FOUND,           at.AUGMENTATION),
     Row(at.SEARCH,         StageEvent.MANY,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION,  Reason.AMBIGUOUS_QUERY),
@@ -22,12 +22,14 @@ _MIDDLE: tuple[Row, ...] = (
     Row(at.RESPONSE,       StageEvent.FAILED,          at.RESPONSE,      Counter.NEXT_MODEL, BEST),
 )
 # fmt: on
+"""The rows from one search to a written answer."""
+
 SEARCH_FLOW = Flow(
     "search",
     1,
     (
         *make_way_in(at.SEARCH, rephrase=at.SEARCH),
-        *_MIDDLE,
+        *SEARCHING,
         *make_way_out(again=at.SEARCH, write=at.RESPONSE),
         *CLARIFYING,
     ),

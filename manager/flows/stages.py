@@ -1,8 +1,8 @@
-"""The stages that several flows pass: the way in, the search, and the way out."""
+"""The stages that flows pass: the way in, the search, the tool loop, and the way out."""
 
 from envelope.role import Role
 from manager import classify
-from manager.flow import Classifier, Stage, StageEvent
+from manager.flow import Classifier, Stage, StageEvent, make_gather_stage
 
 _E = StageEvent
 _DONE_OR_FAILED = frozenset({_E.DONE, _E.FAILED})
@@ -13,9 +13,11 @@ def _make_stage(
     role: Role,
     events: frozenset[StageEvent] = _ASKS_TOO,
     classifier: Classifier = classify.classify_done,
+    *,
+    name: str = "",
 ) -> Stage:
-    """Return a stage with the name of its role."""
-    return Stage(role.value, role, events, classifier)
+    """Return a stage, by default with the name of its role."""
+    return Stage(name or role.value, role, events, classifier)
 
 
 START = Stage(
@@ -50,3 +52,25 @@ QUALITY = _make_stage(
 )
 CLARIFICATION = _make_stage(Role.CLARIFICATION, _DONE_OR_FAILED, classify.classify_reply)
 COMMAND = _make_stage(Role.COMMAND, _DONE_OR_FAILED, classify.classify_reply)
+TRIAGE = _make_stage(
+    Role.TRIAGE,
+    frozenset({_E.SEARCHES, _E.USES_TOOLS, _E.ASKS, _E.FAILED}),
+    classify.classify_triage,
+)
+REASON = _make_stage(
+    Role.REASON,
+    frozenset({_E.CALLS, _E.CALLS_AND_PLANS, _E.READY, _E.OUTSIDE, _E.FAILED}),
+    classify.classify_reason,
+)
+ACT = _make_stage(Role.TOOL, _DONE_OR_FAILED, name="act")
+RESULTS = make_gather_stage("results")
+INTERIM_RESULTS = make_gather_stage("interim_results")
+REFLECT = _make_stage(
+    Role.REFLECT, frozenset({_E.FOUND, _E.NOTHING, _E.FAILED}), classify.classify_reflect
+)
+WRITE = _make_stage(
+    Role.RESPONSE, _ASKS_TOO | {_E.GENERATION_ERROR}, classify.classify_response, name="write"
+)
+ASSESS = _make_stage(
+    Role.ASSESS, frozenset({_E.ENOUGH, _E.AGAIN, _E.ASKS, _E.FAILED}), classify.classify_assess
+)

@@ -16,7 +16,7 @@ from config.settings import Settings
 from envelope.payload import ATTRIBUTES
 from envelope.role import Role
 
-NOT_AGENTS = {Role.MANAGER, Role.INGESTION, Role.TOOL}
+NOT_AGENTS = {Role.MANAGER, Role.INGESTION}
 AGENTS = tuple(spec.load_class() for spec in SPECS)
 
 
@@ -135,7 +135,7 @@ def test_every_attribute_that_names_an_agent_is_really_used_by_it() -> None:
 def test_agents_that_wait_for_models_or_the_index_have_several_instances_by_default() -> None:
     single = {spec.role for spec in SPECS if spec.instances == 1}
 
-    assert single == {Role.LANG, Role.COMMAND, Role.AUGMENTATION}
+    assert single == {Role.LANG, Role.COMMAND, Role.AUGMENTATION, Role.REFLECT}
     for spec in SPECS:
         waits = spec.model_task is not None or spec.needs_index
         assert (spec.instances >= 2) == waits, spec.role

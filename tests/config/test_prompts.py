@@ -86,6 +86,8 @@ _OURS = frozenset(
         "domain_name",
         "domain_scope",
         "strictness",
+        "language_name",
+        "most_calls",
         "schema_text",
         "claim.number",
         "source.number",

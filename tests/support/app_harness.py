@@ -18,6 +18,8 @@ from deploy.assembly.knowledge import Knowledge
 from deploy.assembly.runtime import ROLES, connect_runtime, desk, run_workers
 from deploy.cli.commands.chat import COMMANDS
 from gateway.desk import Desk, Message, parse_command
+from llm.conversations.port import ModelStep
+from llm.conversations.turns import ToolConversation
 from llm.offline.model import OfflineModel
 from llm.port import I, Model, ModelAnswer, O, Task
 from llm.scripted import Scripted, ScriptedModel
@@ -86,6 +88,10 @@ class PartlyScriptedModel:
     async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
         model: Model = self.script if task.name in self.tasks else self._offline
         return await model.ask(task, inputs, skip=skip)
+
+    async def converse(self, conversation: ToolConversation, *, skip: int = 0) -> ModelStep:
+        model = self.script if conversation.task in self.tasks else self._offline
+        return await model.converse(conversation, skip=skip)
 
     def find_asked(self, task: str) -> list[Any]:
         """What the script was asked for a task, in order."""

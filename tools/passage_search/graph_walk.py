@@ -22,7 +22,7 @@ from knowledge.library.library import Library, NamesOfDocuments, WholeDocument
 from knowledge.library.mentioned_names import find_mentioned_names
 from knowledge.port import Hit, Searcher, SearchRequest
 from knowledge.sections import document_of
-from tools.passage_search.passages import FoundPassage, cite_chunk, cite_hit
+from tools.passage_search.passages import LINKED, FoundPassage, cite_chunk, cite_hit
 
 _CANDIDATES = 60
 _MOST_NAMES = 40
@@ -179,7 +179,7 @@ class GraphWalker:
                 candidate = pool.by_document.get(one)
                 if candidate is not None and candidate.linked < value:
                     candidate.linked = value
-                    candidate.relation = f"{name.name!r} is mentioned"
+                    candidate.relation = f"{name.name!r} {LINKED}"
 
     async def _add_sharing(
         self, pool: _CandidatePool, names: NamesOfDocuments, text: str, decay: float, walk: Walk

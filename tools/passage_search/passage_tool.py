@@ -1,25 +1,43 @@
-"""The base of the tools that search in words."""
+"""The bases of the tools that return passages."""
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 from knowledge.port import Searcher
-from tools.calls import CitedPassage, ToolCaller
+from tools.calls import CitedPassage, QuotedPassage, ToolCaller
 from tools.passage_search.passages import (
     PassageList,
     QueryInputs,
     cite_passages,
     list_passages,
     make_request,
+    quote_passages,
     render_passages,
 )
 from tools.tool import Tool
 
+Q = TypeVar("Q", bound=QueryInputs)
 
-class PassageTool(Tool[QueryInputs, PassageList]):
+
+class QueryTool(Tool[Q, PassageList]):
+    """Returns passages for a query; subclasses find them."""
+
+    output = PassageList
+
+    def render(self, output: PassageList) -> str:
+        return render_passages(output.passages, output.note)
+
+    def cite(self, output: PassageList) -> Iterable[CitedPassage]:
+        return cite_passages(output.passages)
+
+    def quote(self, output: PassageList) -> Iterable[QuotedPassage]:
+        return quote_passages(output.passages)
+
+
+class PassageTool(QueryTool[QueryInputs]):
     """Searches with one searcher; subclasses choose it."""
 
     inputs = QueryInputs
-    output = PassageList
     by_words = False
 
     def __init__(self, searcher: Searcher) -> None:
@@ -28,9 +46,3 @@ class PassageTool(Tool[QueryInputs, PassageList]):
     async def run(self, inputs: QueryInputs, caller: ToolCaller) -> PassageList:
         request = make_request(inputs, caller, by_words=self.by_words)
         return list_passages(await self._searcher.search(request))
-
-    def render(self, output: PassageList) -> str:
-        return render_passages(output.passages, output.note)
-
-    def cite(self, output: PassageList) -> Iterable[CitedPassage]:
-        return cite_passages(output.passages)

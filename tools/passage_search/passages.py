@@ -6,10 +6,12 @@ from pydantic import BaseModel, Field
 
 from knowledge.library.library import WholeDocument
 from knowledge.port import Findings, Hit, SearchRequest
-from tools.calls import CitedPassage, ToolCaller
+from tools.calls import CitedPassage, QuotedPassage, ToolCaller
 
 MOST_PASSAGES = 30
 LONGEST_QUERY = 4_000
+LINKED = "is mentioned"
+"""What the relation of a passage says that another one names."""
 
 
 class FoundPassage(BaseModel, frozen=True):
@@ -122,3 +124,11 @@ def describe_place(citation: CitedPassage) -> str:
 def cite_passages(passages: Iterable[FoundPassage]) -> list[CitedPassage]:
     """Return the citations of passages, each once."""
     return list({found.citation.chunk_id: found.citation for found in passages}.values())
+
+
+def quote_passages(passages: Iterable[FoundPassage]) -> list[QuotedPassage]:
+    """Return the texts of passages, each passage once."""
+    return [
+        QuotedPassage(citation=found.citation, text=found.text, is_linked=LINKED in found.relation)
+        for found in {one.citation.chunk_id: one for one in passages}.values()
+    ]

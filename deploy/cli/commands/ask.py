@@ -11,6 +11,7 @@ from deploy.cli.draft_display import show_progress
 from deploy.cli.group_arguments import add_groups_argument, read_groups
 from deploy.cli.main import EXIT_STATUSES
 from deploy.cli.printing import list_operator_notes, print_line, reply_lines, say_json
+from envelope.ways.tool_loop import WayName
 from gateway.answer import safe_reply
 from gateway.desk import Message
 from gateway.text import clean_text
@@ -28,6 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="id of the message; a question sent twice under one id is answered once",
     )
     add_groups_argument(parser)
+    parser.add_argument(
+        "--way",
+        choices=[way.value for way in WayName],
+        help="how to answer: one search, a loop of tool calls, or as the question needs "
+        "(default: the setting WAY)",
+    )
     parser.add_argument("--json", action="store_true", help="print the complete reply as JSON")
     parser.epilog = "exit status: 0 answered, 3 clarification, 4 refused, 5 failed, 1 error"
 
@@ -42,7 +49,7 @@ def run(chosen: argparse.Namespace) -> int:
         shows_drafts=not chosen.json and sys.stdout.isatty(),
         groups=read_groups(chosen.groups),
     )
-    return asyncio.run(_ask(message, as_json=chosen.json))
+    return asyncio.run(_ask(message, as_json=chosen.json, way=chosen.way))
 
 
 def _from_standard_input() -> str:
@@ -51,8 +58,8 @@ def _from_standard_input() -> str:
     return sys.stdin.read()
 
 
-async def _ask(message: Message, *, as_json: bool) -> int:
-    settings = load_settings()
+async def _ask(message: Message, *, as_json: bool, way: str | None) -> int:
+    settings = load_settings(**({} if way is None else {"way": way}))
     async with open_desk(settings) as desk:
         if as_json or not sys.stdout.isatty():
             reply = await desk.ask(message)

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from deploy.evaluation.retrieval import levels_alone
 from knowledge.embedding import Embedder
 from knowledge.index.port import Index
 from knowledge.library.library import Library
 from knowledge.port import Searcher, SearchRequest
 from knowledge.search.searcher import LevelSearcher
+from knowledge.search.weights import weigh_levels_alone
 from knowledge.sections import document_of
 from llm.offline.model import OfflineModel
 from llm.offline.planning.assessment import Evidence, measure_completeness
@@ -118,7 +118,7 @@ def make_parts(index: Index, embedder: Embedder) -> EvaluationParts:
 
     def search_level(level: str) -> Searcher:
         if level not in known:
-            weights = replace(levels_alone()[level])
+            weights = replace(weigh_levels_alone()[level])
             known[level] = LevelSearcher(index, embedder, weights=weights)
         return known[level]
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from envelope.ways.tool_loop import Intent
 from llm.conversations.turns import (
     ModelMessage,
     ToolChoice,
@@ -22,7 +23,7 @@ from llm.conversations.turns import (
     ToolUse,
     UserMessage,
 )
-from llm.offline.planning.question_parts import Intent, QuestionParts, read_question
+from llm.offline.planning.question_parts import QuestionParts, read_question
 
 MOST_PASSAGES = "most_passages"
 """The fact with the number of passages that all rounds together may show."""
@@ -67,6 +68,13 @@ def write_next(conversation: ToolConversation) -> ModelMessage:
         return ModelMessage(text=f"{len(state.shown)} passages were found.")
     reason = f"round {state.rounds + 1}: {', '.join(use.name for use in uses)}"
     return ModelMessage(text=reason, calls=tuple(uses))
+
+
+def has_next(conversation: ToolConversation) -> bool:
+    """Return whether the plan has another round after the last message, whose calls still run."""
+    state = read_state(conversation)
+    is_searched = any(name in state.tools for name in _SEARCHES)
+    return state.rounds < state.most_rounds and is_searched and not state.question.is_long
 
 
 def read_state(conversation: ToolConversation) -> PlanState:

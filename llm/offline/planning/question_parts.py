@@ -4,9 +4,9 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from importlib.resources import files
 
+from envelope.ways.tool_loop import Intent
 from llm.offline.dialogue.several_questions import split_questions
 from llm.offline.words import normalise
 
@@ -26,17 +26,6 @@ _LONG_CHARACTERS = 800
 _LONG_SENTENCES = 8
 _LEAST_WORDS = 4
 _MOST_SENTENCES = 80
-
-
-class Intent(StrEnum):
-    """The kinds of answers that a question can ask for."""
-
-    SEARCH = "search"
-    SUMMARY = "summary"
-    GENERAL = "general"
-    COMPARISON = "comparison"
-    PENALTY = "penalty"
-    OUT_OF_SCOPE = "out_of_scope"
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ def test_more_branches_than_the_most_are_refused() -> None:
 
 
 def test_a_branch_inherits_what_its_role_reads_and_not_what_it_returns() -> None:
-    assert find_visible(BRANCHING_FLOW, CALL) == {"tool_call"}
+    assert find_visible(BRANCHING_FLOW, CALL) == {"tool_call", "language"}
 
 
 def make_envelope(stage: str = "guardrails", **payload: JsonValue) -> Envelope:
@@ -142,6 +142,7 @@ async def test_a_scatter_begins_a_branch_for_each_item_with_what_its_role_reads(
     assert first.payload == {
         "stage": "call",
         "attempt": 0,
+        "language": "en",
         "tool_call": {"key": "call_1", "number": 1, "what": "how"},
     }
     assert (first.branch, first.target_role) == ("t1", "tool")

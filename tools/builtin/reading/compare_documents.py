@@ -11,13 +11,14 @@ from knowledge.index.listing import ListedDocument
 from knowledge.library.comparison import SectionPair, compare_documents
 from knowledge.library.library import WholeDocument
 from knowledge.sections import Section
-from tools.calls import CitedPassage, ToolCaller
+from tools.calls import CitedPassage, QuotedPassage, ToolCaller
 from tools.errors import InvalidInput
 from tools.library_tool import LibraryTool
 from tools.passage_search.passages import cite_chunk, describe_place
 
 _MOST_PHRASES = 8
 _LONGEST_PHRASE = 200
+_LONGEST_SECTION = 800
 _READ_AT_ONCE = 256
 _WITHDRAWN = re.compile(
     r"\W{0,3}(?:withdrawn|repealed|deleted|removed|superseded|deprecated|revoked)\b", re.IGNORECASE
@@ -52,6 +53,8 @@ class DocumentChange(BaseModel, frozen=True):
     new: CitedPassage | None = None
     only_old: tuple[str, ...] = ()
     only_new: tuple[str, ...] = ()
+    old_text: str = ""
+    new_text: str = ""
 
 
 class Output(BaseModel, frozen=True):
@@ -73,6 +76,7 @@ class CompareDocuments(LibraryTool[Inputs, Output]):
     )
     inputs = Inputs
     output = Output
+    is_source = True
 
     async def run(self, inputs: Inputs, caller: ToolCaller) -> Output:
         documents = await self._library.read([inputs.old, inputs.new], caller.groups)
@@ -88,6 +92,19 @@ class CompareDocuments(LibraryTool[Inputs, Output]):
     def cite(self, output: Output) -> Iterable[CitedPassage]:
         found = (one for change in output.changes for one in (change.new, change.old))
         return list({one.chunk_id: one for one in found if one is not None}.values())
+
+    def quote(self, output: Output) -> Iterable[QuotedPassage]:
+        texts = (
+            (citation, text)
+            for change in output.changes
+            for citation, text in ((change.new, change.new_text), (change.old, change.old_text))
+        )
+        quoted = (
+            QuotedPassage(citation=citation, text=text)
+            for citation, text in texts
+            if citation is not None and text
+        )
+        return list({one.citation.chunk_id: one for one in quoted}.values())
 
     async def _compare_versions(self, inputs: Inputs, caller: ToolCaller) -> Output:
         listed = [
@@ -154,6 +171,8 @@ def _describe(
                 new=_cite_section(new, pair.new),
                 only_old=_cut_phrases(pair.only_old),
                 only_new=_cut_phrases(pair.only_new),
+                old_text=_cut_section(pair.old),
+                new_text=_cut_section(pair.new),
             )
         )
     return Output(changes=tuple(changes[:limit]), total=len(changes), same=same)
@@ -166,6 +185,10 @@ def _cite_section(document: WholeDocument, section: Section | None) -> CitedPass
     own = (at for at in places if document.chunks[at].chunk.chunk_id in section.chunk_ids)
     first = next(own, None)
     return None if first is None else cite_chunk(document, first)
+
+
+def _cut_section(section: Section | None) -> str:
+    return "" if section is None else section.text[:_LONGEST_SECTION]
 
 
 def _cut_phrases(phrases: Iterable[str]) -> tuple[str, ...]:

@@ -42,6 +42,7 @@ class GetDocumentList(LibraryTool[Inputs, Output]):
     description = "List the documents with their ids, titles, languages and versions."
     inputs = Inputs
     output = Output
+    is_source = True
 
     async def run(self, inputs: Inputs, caller: ToolCaller) -> Output:
         wanted = inputs.title_contains.casefold()

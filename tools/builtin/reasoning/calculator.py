@@ -65,6 +65,7 @@ class Calculator(Tool[Inputs, Output]):
     )
     inputs = Inputs
     output = Output
+    is_source = True
 
     async def run(self, inputs: Inputs, caller: ToolCaller) -> Output:
         value = compute(inputs.expression)

@@ -7,8 +7,14 @@ from pydantic import BaseModel, Field
 
 from citations.claims import split_units
 from knowledge.port import Findings, Searcher, SearchRequest
-from tools.calls import CitedPassage, ToolCaller
-from tools.passage_search.passages import FoundPassage, cite_hit, cite_passages, render_passages
+from tools.calls import CitedPassage, QuotedPassage, ToolCaller
+from tools.passage_search.passages import (
+    FoundPassage,
+    cite_hit,
+    cite_passages,
+    quote_passages,
+    render_passages,
+)
 from tools.tool import Tool, ToolParts
 
 _MARKS = (
@@ -70,6 +76,9 @@ class DefinitionAligner(Tool[Inputs, Output]):
 
     def cite(self, output: Output) -> Iterable[CitedPassage]:
         return cite_passages(output.definitions)
+
+    def quote(self, output: Output) -> Iterable[QuotedPassage]:
+        return quote_passages(output.definitions)
 
 
 def _list_definitions(findings: Findings, term: str) -> Iterator[FoundPassage]:

@@ -9,9 +9,15 @@ from citations.claims import UnitKind, split_units
 from knowledge.library.library import WholeDocument
 from llm.offline.attacks.injection import attack_in
 from llm.offline.support import terms
-from tools.calls import CitedPassage, ToolCaller
+from tools.calls import CitedPassage, QuotedPassage, ToolCaller
 from tools.library_tool import LibraryTool
-from tools.passage_search.passages import FoundPassage, cite_chunk, cite_passages, render_passages
+from tools.passage_search.passages import (
+    FoundPassage,
+    cite_chunk,
+    cite_passages,
+    quote_passages,
+    render_passages,
+)
 
 _MOST_CHUNKS = 200
 _LONGEST_SENTENCE = 400
@@ -55,6 +61,9 @@ class Summarize(LibraryTool[Inputs, Output]):
 
     def cite(self, output: Output) -> Iterable[CitedPassage]:
         return cite_passages(output.sentences)
+
+    def quote(self, output: Output) -> Iterable[QuotedPassage]:
+        return quote_passages(output.sentences)
 
 
 def choose_sentences(document: WholeDocument, about: str, wanted: int) -> list[FoundPassage]:

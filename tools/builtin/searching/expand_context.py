@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pydantic import BaseModel, Field
 
 from knowledge.sections import document_of
-from tools.calls import CitedPassage, ToolCaller
+from tools.calls import CitedPassage, QuotedPassage, ToolCaller
 from tools.errors import InvalidInput
 from tools.library_tool import LibraryTool
 from tools.passage_search.passages import (
@@ -13,6 +13,7 @@ from tools.passage_search.passages import (
     PassageList,
     cite_chunk,
     cite_passages,
+    quote_passages,
     render_passages,
 )
 
@@ -61,3 +62,6 @@ class ExpandContext(LibraryTool[Inputs, PassageList]):
 
     def cite(self, output: PassageList) -> Iterable[CitedPassage]:
         return cite_passages(output.passages)
+
+    def quote(self, output: PassageList) -> Iterable[QuotedPassage]:
+        return quote_passages(output.passages)

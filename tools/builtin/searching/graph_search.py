@@ -1,14 +1,17 @@
 """The tool `graph_search`."""
 
-from collections.abc import Iterable
 from typing import Self
 
 from pydantic import Field
 
-from tools.calls import CitedPassage, ToolCaller
+from tools.calls import ToolCaller
 from tools.passage_search.graph_walk import GraphWalker, Walk
-from tools.passage_search.passages import PassageList, QueryInputs, cite_passages, render_passages
-from tools.tool import Tool, ToolParts
+from tools.passage_search.passage_tool import QueryTool
+from tools.passage_search.passages import (
+    PassageList,
+    QueryInputs,
+)
+from tools.tool import ToolParts
 
 
 class Inputs(QueryInputs):
@@ -20,7 +23,7 @@ class Inputs(QueryInputs):
     version: str = Field(default="", max_length=50, description="follow links to this version")
 
 
-class GraphSearch(Tool[Inputs, PassageList]):
+class GraphSearch(QueryTool[Inputs]):
     """Follows links, cross references and shared names from passages to further ones."""
 
     name = "graph_search"
@@ -30,7 +33,6 @@ class GraphSearch(Tool[Inputs, PassageList]):
         "passages that complete the answer. Give the whole question as the query."
     )
     inputs = Inputs
-    output = PassageList
 
     def __init__(self, walker: GraphWalker) -> None:
         self._walker = walker
@@ -51,9 +53,3 @@ class GraphSearch(Tool[Inputs, PassageList]):
         )
         found = await self._walker.walk(walk)
         return PassageList(passages=tuple(found), note="" if found else "nothing leads further")
-
-    def render(self, output: PassageList) -> str:
-        return render_passages(output.passages, output.note)
-
-    def cite(self, output: PassageList) -> Iterable[CitedPassage]:
-        return cite_passages(output.passages)

@@ -4,13 +4,14 @@ from collections.abc import Iterable
 
 from pydantic import BaseModel, Field
 
-from tools.calls import CitedPassage, ToolCaller
+from tools.calls import CitedPassage, QuotedPassage, ToolCaller
 from tools.library_tool import LibraryTool
 from tools.passage_search.passages import (
     FoundPassage,
     PassageList,
     cite_chunk,
     cite_passages,
+    quote_passages,
     render_passages,
 )
 
@@ -51,3 +52,6 @@ class Lookup(LibraryTool[Inputs, PassageList]):
 
     def cite(self, output: PassageList) -> Iterable[CitedPassage]:
         return cite_passages(output.passages)
+
+    def quote(self, output: PassageList) -> Iterable[QuotedPassage]:
+        return quote_passages(output.passages)

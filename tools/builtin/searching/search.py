@@ -1,24 +1,23 @@
 """The tool `search`."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Self
 
 from pydantic import Field
 
 from knowledge.port import Findings, Hit, Searcher
-from tools.calls import CitedPassage, ToolCaller
+from tools.calls import ToolCaller
+from tools.passage_search.passage_tool import QueryTool
 from tools.passage_search.passages import (
     FoundPassage,
     PassageList,
     QueryInputs,
     cite_hit,
-    cite_passages,
     list_passages,
     make_request,
-    render_passages,
 )
-from tools.tool import Tool, ToolParts
+from tools.tool import ToolParts
 
 _OWN_WEIGHT = 10.0
 _RANK_OFFSET = 20
@@ -35,7 +34,7 @@ class Inputs(QueryInputs):
     )
 
 
-class Search(Tool[Inputs, PassageList]):
+class Search(QueryTool[Inputs]):
     """Searches as the plain way does; several aspects are fused by their ranks."""
 
     name = "search"
@@ -45,7 +44,6 @@ class Search(Tool[Inputs, PassageList]):
         "give the parts of a long request as aspects."
     )
     inputs = Inputs
-    output = PassageList
 
     def __init__(self, searcher: Searcher) -> None:
         self._searcher = searcher
@@ -63,12 +61,6 @@ class Search(Tool[Inputs, PassageList]):
             parts.append(await self._search(inputs, aspect[:2_000], _ASPECT_CANDIDATES, caller))
             await asyncio.sleep(0)  # a long list of aspects lets other calls run
         return _fuse(whole, parts, inputs.limit)
-
-    def render(self, output: PassageList) -> str:
-        return render_passages(output.passages, output.note)
-
-    def cite(self, output: PassageList) -> Iterable[CitedPassage]:
-        return cite_passages(output.passages)
 
     async def _search(
         self, inputs: Inputs, query: str, candidates: int, caller: ToolCaller

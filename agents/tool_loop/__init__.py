@@ -1,0 +1,1 @@
+"""The agents of the tool loop, and the one that chooses between the ways."""

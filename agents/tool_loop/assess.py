@@ -1,0 +1,157 @@
+"""Assesses the answer of a round on four criteria, and keeps the best answer so far."""
+
+from collections.abc import Mapping
+from typing import Protocol, Self
+
+from pydantic import BaseModel, JsonValue
+
+from agents.agent import Agent, AgentParts
+from citations.claims import without_citations
+from envelope.conversation import ClarificationReason
+from envelope.outcome import HopOutcome, Wrote
+from envelope.role import Role
+from envelope.sources import SourceReference, SourceUsed
+from envelope.ways.tool_loop import AnswerAssessment, KeptAnswer
+from llm.errors import ModelError
+from llm.offline.model import OfflineModel
+from llm.port import Model, ModelAnswer
+from llm.tasks.assess import TASK, AssessedSource, Inputs, Output
+
+_MOST_MISSING = 5
+_MISSING_CHARACTERS = 200
+
+
+class AssessSettings(Protocol):
+    """The settings that the agent needs."""
+
+    @property
+    def quality_threshold(self) -> float: ...
+
+
+class Reads(BaseModel, frozen=True):
+    """The answer of this round with its sources, and the best one of the rounds before."""
+
+    canonical_question: str
+    language: str = "en"
+    response: str = ""
+    generation_error: str = ""
+    sources_used: tuple[SourceUsed, ...] = ()
+    source_references: tuple[SourceReference, ...] = ()
+    search_context: str = ""
+    answer_model: str = ""
+    missing: str = ""
+    plan_messages: tuple[dict[str, JsonValue], ...] = ()
+    kept_answer: KeptAnswer | None = None
+
+
+class Writes(BaseModel, frozen=True):
+    """The assessment, and the better one of both answers, with its sources."""
+
+    assessment: AnswerAssessment | None = None
+    assessment_fallback: str = ""
+    kept_answer: KeptAnswer | None = None
+    response: str = ""
+    sources_used: tuple[SourceUsed, ...] = ()
+    source_references: tuple[SourceReference, ...] = ()
+    search_context: str = ""
+    answer_model: str = ""
+    missing: str = ""
+    needs_clarification: bool = False
+    clarification_reason: ClarificationReason | None = None
+    clarification_message: str = ""
+
+
+class AssessAgent(Agent[Reads, Writes]):
+    """Writes the best assessed answer as the response, whichever round wrote it.
+
+    A round without an answer gets the one that was kept. If a model fails, the rules assess.
+    """
+
+    role = Role.ASSESS
+    reads = Reads
+    writes = Writes
+
+    def __init__(self, *, model: Model, quality_threshold: float = 7.0) -> None:
+        self._model = model
+        self._offline = OfflineModel()
+        self._threshold = quality_threshold
+
+    @classmethod
+    def make(cls, parts: AgentParts[AssessSettings]) -> Self:
+        return cls(model=parts.model(TASK.name), quality_threshold=parts.settings.quality_threshold)
+
+    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        if not reads.response or reads.generation_error:
+            return Wrote(self._restore(reads))
+        given, fallback = await self._assess(reads)
+        assessment = self._judge(given.output, given.model, len(reads.plan_messages))
+        kept = reads.kept_answer
+        if kept is None or assessment.quality > kept.quality:
+            kept = _keep(reads, assessment.quality)
+        return Wrote(_write_back(kept, assessment, fallback))
+
+    async def _assess(self, reads: Reads) -> tuple[ModelAnswer[Output], str]:
+        inputs = Inputs(
+            question=reads.canonical_question,
+            answer=without_citations(reads.response),
+            sources=tuple(
+                AssessedSource(number=one.number, text=reads.search_context[slice(*one.span)])
+                for one in reads.source_references
+            ),
+        )
+        try:
+            return await self._model.ask(TASK, inputs), ""
+        except ModelError as error:
+            found = await self._offline.ask(TASK, inputs)
+            return found, f"{type(error).__name__}: {error}"
+
+    def _judge(self, output: Output, model: str, rounds: int) -> AnswerAssessment:
+        parts = (output.completeness, output.accuracy, output.clarity, output.specificity)
+        quality = round(sum(parts) / len(parts), 2)
+        missing = (" ".join(one.split())[:_MISSING_CHARACTERS] for one in output.missing)
+        return AnswerAssessment(
+            completeness=output.completeness,
+            accuracy=output.accuracy,
+            clarity=output.clarity,
+            specificity=output.specificity,
+            quality=quality,
+            is_enough=quality >= self._threshold,
+            missing=tuple(one for one in missing if one)[:_MOST_MISSING],
+            round=max(1, rounds),
+            assessed_by=model,
+        )
+
+    def _restore(self, reads: Reads) -> Writes:
+        """Return the answer of an earlier round, or the reason why there is none."""
+        if reads.kept_answer is not None:
+            return _write_back(reads.kept_answer, None, "")
+        reason = ClarificationReason.INSUFFICIENT_CONTEXT
+        if reads.generation_error:
+            reason = ClarificationReason.INTERNAL_FAULT
+        return Writes(
+            needs_clarification=True,
+            clarification_reason=reason,
+            clarification_message=reads.missing
+            or "The documents do not say enough to answer this.",
+        )
+
+
+def _keep(reads: Reads, quality: float) -> KeptAnswer:
+    return KeptAnswer(
+        response=reads.response,
+        sources_used=reads.sources_used,
+        source_references=reads.source_references,
+        search_context=reads.search_context,
+        answer_model=reads.answer_model,
+        missing=reads.missing,
+        quality=quality,
+    )
+
+
+def _write_back(kept: KeptAnswer, assessment: AnswerAssessment | None, fallback: str) -> Writes:
+    fields: Mapping[str, object] = {
+        name: getattr(kept, name) for name in KeptAnswer.model_fields if name != "quality"
+    }
+    return Writes.model_validate(
+        {"assessment": assessment, "assessment_fallback": fallback, "kept_answer": kept, **fields}
+    )

@@ -1,0 +1,285 @@
+"""Plans the calls of a round of the tool loop; it runs none of them."""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol, Self
+
+from pydantic import BaseModel, JsonValue
+
+from agents.agent import Agent, AgentParts
+from envelope.outcome import GaveUp, HopOutcome, Wrote
+from envelope.role import Role
+from envelope.ways.tool_loop import AnswerAssessment, Intent, Strategy
+from llm.conversations.port import ConversationModel
+from llm.conversations.turns import ModelMessage, ToolConversation, ToolUse, UserMessage
+from llm.errors import ModelError
+from llm.offline.planning.planner import MOST_PASSAGES, MOST_ROUNDS, VERSIONS, has_next
+from llm.offline.planning.question_parts import find_cues
+from llm.port import Model
+from llm.tasks.reason import TASK, Inputs
+from tools.calls import ToolResult
+from tools.catalog import ToolCatalog
+from tools.loop import find_end, make_tool_message
+from tools.schemas import describe_tools
+
+CONTINUE = "CONTINUE"
+"""The word by which a model says that later calls need the results of these."""
+OUT_OF_SCOPE = "out_of_scope_handler"
+"""The tool that a model calls for a question that is not about the documents."""
+_NAMED_INTENTS = (Intent.COMPARISON, Intent.PENALTY, Intent.SUMMARY)
+ListVersions = Callable[[Sequence[str]], Awaitable[Sequence[str]]]
+"""Returns the versions that documents state, for a person of these groups."""
+
+
+class ReasonSettings(Protocol):
+    """The settings that the agent needs."""
+
+    @property
+    def domain_name(self) -> str: ...
+
+    @property
+    def domain_scope(self) -> str: ...
+
+    @property
+    def max_iterations(self) -> int: ...
+
+    @property
+    def search_results_limit(self) -> int: ...
+
+    @property
+    def multi_tool_enabled(self) -> bool: ...
+
+    @property
+    def max_tool_calls(self) -> int: ...
+
+    @property
+    def tool_combinations(self) -> dict[str, tuple[str, ...]]: ...
+
+
+class Reads(BaseModel, frozen=True):
+    """The question, the rounds before, and what the last answer lacked."""
+
+    canonical_question: str
+    language: str = "en"
+    groups: tuple[str, ...] = ()
+    plan_messages: tuple[dict[str, JsonValue], ...] = ()
+    multi_tool_results: dict[str, JsonValue] = {}
+    assessment: AnswerAssessment | None = None
+    quality_analysis: str = ""
+
+
+class Writes(BaseModel, frozen=True):
+    """The calls of this round; none when everything was found, or nothing more can be."""
+
+    intent: Intent
+    reasoning: str
+    strategy: Strategy | None
+    tool_calls: tuple[dict[str, JsonValue], ...]
+    continues_planning: bool
+    plan_messages: tuple[dict[str, JsonValue], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLimits:
+    """What one plan may use: calls of a round, rounds, and passages of all rounds together."""
+
+    most_calls: int = 8
+    most_rounds: int = 3
+    most_passages: int = 10
+
+
+def _read_clock() -> datetime:
+    return datetime.now(UTC)
+
+
+class ReasonAgent(Agent[Reads, Writes]):
+    """Asks a model, or the rules, which tools to call next.
+
+    A call that was made before is left out, whatever the model writes; ids are replaced, so that
+    they are unique over all rounds. Names and arguments are checked by the executor, not here.
+    """
+
+    role = Role.REASON
+    reads = Reads
+    writes = Writes
+
+    def __init__(
+        self,
+        *,
+        model: Model,
+        tools: ToolCatalog,
+        list_versions: ListVersions,
+        limits: PlanLimits = PlanLimits(),
+        prompt: Inputs = Inputs(question=""),  # noqa: B008 - frozen
+        now: Callable[[], datetime] = _read_clock,
+    ) -> None:
+        self._model = model
+        self._tools = describe_tools(tools.select())
+        self._list_versions = list_versions
+        self._limits = limits
+        self._prompt = prompt
+        self._now = now
+
+    @classmethod
+    def make(cls, parts: AgentParts[ReasonSettings]) -> Self:
+        settings = parts.settings
+        return cls(
+            model=parts.model(TASK.name),
+            tools=parts.tools,
+            list_versions=parts.list_versions,
+            limits=PlanLimits(
+                settings.max_tool_calls if settings.multi_tool_enabled else 1,
+                settings.max_iterations,
+                settings.search_results_limit,
+            ),
+            prompt=Inputs(
+                question="",
+                domain_name=settings.domain_name,
+                domain_scope=settings.domain_scope,
+                combinations=settings.tool_combinations,
+            ),
+        )
+
+    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        if not isinstance(self._model, ConversationModel):
+            return GaveUp(f"expected a model that calls tools, found {self._model.name!r}")
+        messages = [ModelMessage.model_validate(one) for one in reads.plan_messages]
+        results = _read_results(reads.multi_tool_results)
+        conversation = await self._open(reads, messages, results)
+        if find_end(list(results.values())):
+            return Wrote(_make_writes(ModelMessage(), (), messages, results, goes_on=False))
+        try:
+            step = await self._model.converse(conversation)
+        except ModelError as error:
+            return GaveUp(f"{type(error).__name__}: {error}")
+        fresh = _number(step.message.calls, messages)[: self._limits.most_calls]
+        message = ModelMessage(text=step.message.text, calls=tuple(fresh))
+        goes_on = CONTINUE in message.text or (
+            step.model == "offline" and has_next(conversation.extend(message))
+        )
+        return Wrote(_make_writes(message, fresh, messages, results, goes_on=goes_on))
+
+    async def _open(
+        self,
+        reads: Reads,
+        messages: Sequence[ModelMessage],
+        results: Mapping[str, ToolResult],
+    ) -> ToolConversation:
+        """Return the conversation so far: each message, and the results of its calls."""
+        versions = tuple(await self._list_versions(reads.groups))
+        conversation = ToolConversation(
+            task=TASK.name,
+            messages=(UserMessage(text=reads.canonical_question),),
+            tools=tuple(self._tools),
+            facts={
+                MOST_PASSAGES: self._limits.most_passages,
+                MOST_ROUNDS: self._limits.most_rounds,
+                VERSIONS: list(versions),
+            },
+            prompt=self._prompt.model_copy(
+                update={
+                    "question": reads.canonical_question,
+                    "today": self._now().date().isoformat(),
+                    "versions": versions,
+                    "most_calls": self._limits.most_calls,
+                }
+            ),
+        )
+        for message in messages:
+            found = [results[use.call_id] for use in message.calls if use.call_id in results]
+            answered = {result.call_id for result in found}
+            # Vendors refuse a call without a result: one whose branch was lost is left out.
+            kept = [use for use in message.calls if use.call_id in answered]
+            shown = message.model_copy(update={"calls": tuple(kept)})
+            conversation = conversation.extend(shown, *map(make_tool_message, found))
+        lacks = _describe_gaps(reads)
+        return conversation.extend(UserMessage(text=lacks)) if lacks else conversation
+
+
+def _describe_gaps(reads: Reads) -> str:
+    """Return what the answer of the last round lacked, as the next message of the conversation."""
+    if not reads.plan_messages:
+        return ""
+    parts = []
+    if reads.assessment is not None and not reads.assessment.is_enough:
+        missing = "; ".join(reads.assessment.missing) or "parts of the question"
+        parts.append(f"The answer so far lacks: {missing}.")
+    if reads.quality_analysis:
+        parts.append(f"The check of the answer says: {reads.quality_analysis}")
+    return "\n".join(parts)
+
+
+def _read_results(found: Mapping[str, JsonValue]) -> dict[str, ToolResult]:
+    return {name: ToolResult.model_validate(value) for name, value in found.items()}
+
+
+def _number(calls: Sequence[ToolUse], before: Sequence[ModelMessage]) -> list[ToolUse]:
+    """Return the calls that were not made before, with ids of this round."""
+    known = {_key(use) for message in before for use in message.calls}
+    ids: dict[str, str] = {}
+    fresh: list[ToolUse] = []
+    for use in calls:
+        if _key(use) in known:
+            continue
+        known.add(_key(use))
+        ids.setdefault(use.call_id, f"r{len(before) + 1}-{len(fresh) + 1}")
+        fresh.append(use.model_copy(update={"call_id": f"r{len(before) + 1}-{len(fresh) + 1}"}))
+    return [
+        use.model_copy(update={"depends_on": tuple(ids.get(one, one) for one in use.depends_on)})
+        for use in fresh
+    ]
+
+
+def _key(use: ToolUse) -> tuple[str, str]:
+    return use.name, json.dumps(use.arguments, sort_keys=True)
+
+
+def _make_writes(
+    message: ModelMessage,
+    calls: Sequence[ToolUse],
+    before: Sequence[ModelMessage],
+    results: Mapping[str, ToolResult],
+    *,
+    goes_on: bool,
+) -> Writes:
+    end = find_end(list(results.values()))
+    reasoning = f"no further calls: {end}" if end else message.text
+    return Writes(
+        intent=_find_intent(calls),
+        reasoning=reasoning[:2_000],
+        strategy=_find_strategy(calls, before),
+        tool_calls=tuple(
+            {
+                "call_id": use.call_id,
+                "tool": use.name,
+                "arguments": use.arguments,
+                "depends_on": list(use.depends_on),
+            }
+            for use in calls
+        ),
+        continues_planning=goes_on and bool(calls),
+        plan_messages=(message.model_dump(mode="json"),) if calls else (),
+    )
+
+
+def _find_intent(calls: Sequence[ToolUse]) -> Intent:
+    names = {use.name for use in calls}
+    if names == {OUT_OF_SCOPE}:
+        return Intent.OUT_OF_SCOPE
+    if len(names) > 1:
+        return Intent.MULTI_TOOL
+    cues = {cue for name in names for cue in find_cues(name.replace("_", " "))}
+    return next((one for one in _NAMED_INTENTS if one.value in cues), Intent.SEARCH)
+
+
+def _find_strategy(calls: Sequence[ToolUse], before: Sequence[ModelMessage]) -> Strategy | None:
+    """Return how these calls differ from those of the round before; None in the first round."""
+    if not before or not calls:
+        return None
+    names = {use.name for use in calls}
+    if len(calls) > 1:
+        return Strategy.MULTI_TOOL_ORCHESTRATION
+    same = names <= {use.name for use in before[-1].calls}
+    return Strategy.REFINE_QUERY if same else Strategy.SWITCH_TOOL

@@ -1,0 +1,1 @@
+"""Settings of the ways in which questions are answered."""

@@ -1,0 +1,61 @@
+"""Settings of the ways: which one answers, and the limits of the tool loop."""
+
+from pathlib import Path
+
+from pydantic import BaseModel, Field, field_validator
+
+from envelope.ways.tool_loop import WayName
+
+
+class WaySettings(BaseModel):
+    """The way of answering, and the tool loop; a part of `Settings`."""
+
+    way: WayName = Field(
+        WayName.SEARCH,
+        description="how questions are answered: `search`: one search; `tools`: a loop of tool "
+        "calls, for questions that need several passages; `auto`: by the complexity of each "
+        "question",
+    )
+    search_below_complexity: int = Field(
+        30,
+        ge=0,
+        le=101,
+        description="with `WAY=auto`: questions of a lower complexity (0 to 100) are answered by "
+        "one search, the others by tools",
+    )
+    max_iterations: int = Field(
+        3, ge=1, le=10, description="maximum number of rounds of the tool loop"
+    )
+    quality_threshold: float = Field(
+        7.0,
+        ge=1,
+        le=10,
+        description="an answer that is assessed at least so (1 to 10) ends the tool loop",
+    )
+    multi_tool_enabled: bool = Field(
+        True, description="whether a round may call several tools; false: one"
+    )
+    max_parallel_tools: int = Field(
+        3, ge=1, le=64, description="maximum number of tool calls of a question at the same time"
+    )
+    max_tool_calls: int = Field(
+        8, ge=1, le=64, description="maximum number of tool calls in one round"
+    )
+    tool_timeout_seconds: float = Field(
+        30.0, gt=0, description="time limit of one call of a tool, unless the tool has a lower one"
+    )
+    tool_set: Path | None = Field(
+        None,
+        description="TOML file with further tools: built-in ones under other names and with fixed "
+        "arguments",
+    )
+    tool_combinations: dict[str, tuple[str, ...]] = Field(
+        {},
+        description="tools that a plan often calls together, by purpose (JSON), as a hint for "
+        'models: `{"safety_and_penalties": ["regulation_search", "penalty_lookup"]}`',
+    )
+
+    @field_validator("tool_set", mode="before")
+    @classmethod
+    def _treat_empty_as_unset(cls, value: object) -> object:
+        return None if value == "" else value

@@ -1,0 +1,1 @@
+"""What the steps of the ways leave in the payload."""

@@ -1,0 +1,95 @@
+"""What the steps of the tool loop leave in the payload."""
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from envelope.sources import SourceReference, SourceUsed
+
+
+class WayName(StrEnum):
+    """How a question within the scope is answered; `auto` chooses one for each question."""
+
+    SEARCH = "search"
+    TOOLS = "tools"
+    AUTO = "auto"
+
+
+class Intent(StrEnum):
+    """What the calls of a round are for."""
+
+    SEARCH = "search"
+    SUMMARY = "summary"
+    COMPARISON = "comparison"
+    PENALTY = "penalty"
+    MULTI_TOOL = "multi_tool"
+    OUT_OF_SCOPE = "out_of_scope"
+
+
+class Strategy(StrEnum):
+    """How a further round differs from the one before."""
+
+    REFINE_QUERY = "REFINE_QUERY"
+    SWITCH_TOOL = "SWITCH_TOOL"
+    MULTI_TOOL_ORCHESTRATION = "MULTI_TOOL_ORCHESTRATION"
+
+
+class QueryType(StrEnum):
+    """The kind of a question."""
+
+    SIMPLE_SEARCH = "simple_search"
+    CROSS_DOC = "cross_doc"
+    COMPLIANCE = "compliance"
+    RISK = "risk"
+    SYNTHESIS = "synthesis"
+    REPORTING = "reporting"
+    UNKNOWN = "unknown"
+
+
+class Triage(BaseModel, frozen=True, extra="forbid"):
+    """The decision about the way of one question, with what it rests on."""
+
+    way: Literal[WayName.SEARCH, WayName.TOOLS]
+    complexity: int = Field(ge=0, le=100)
+    query_type: QueryType
+    semantic_type: str = Field(default="", description="the kind of answer that is wanted")
+    vagueness: float = Field(ge=0, le=1)
+    needs_clarification: bool = False
+    agent_sequence: tuple[str, ...] = ()
+    needs_approval: bool = False
+    reasoning: str = ""
+    decided_by: str = Field(description="the model that decided")
+
+
+class AnswerAssessment(BaseModel, frozen=True, extra="forbid"):
+    """The assessment of an answer on four criteria, each 1 to 10; `quality` is their mean."""
+
+    completeness: float = Field(ge=1, le=10)
+    accuracy: float = Field(ge=1, le=10)
+    clarity: float = Field(ge=1, le=10)
+    specificity: float = Field(ge=1, le=10)
+    quality: float = Field(ge=1, le=10)
+    is_enough: bool = Field(description="whether the quality reaches the threshold")
+    missing: tuple[str, ...] = Field(default=(), description="what the answer lacks")
+    round: int = Field(ge=1, description="the round of the loop that it is about")
+    assessed_by: str = Field(description="the model that assessed")
+
+
+class Contradiction(BaseModel, frozen=True, extra="forbid"):
+    """Two sources that say different things about the same."""
+
+    sources: tuple[int, int] = Field(description="their numbers")
+    statements: tuple[str, str]
+
+
+class KeptAnswer(BaseModel, frozen=True, extra="forbid"):
+    """The best assessed answer of the loop so far, with the sources that it was written from."""
+
+    response: str
+    sources_used: tuple[SourceUsed, ...]
+    source_references: tuple[SourceReference, ...]
+    search_context: str
+    answer_model: str = ""
+    missing: str = ""
+    quality: float

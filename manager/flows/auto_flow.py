@@ -1,0 +1,29 @@
+"""The flow `auto`: triage chooses between one search and the tool loop for each question."""
+
+from manager.flow import Counter, Flow, Row, StageEvent
+from manager.flows import stages as at
+from manager.flows.search_flow import SEARCHING
+from manager.flows.shared_rows import CLARIFYING, make_way_in, make_way_out
+from manager.flows.tool_loop import TOOL_LOOP
+
+# fmt: off
+_TRIAGE: tuple[Row, ...] = (
+    #   stage              event                       next stage        counter             at its limit       reason
+    Row(at.TRIAGE,         StageEvent.SEARCHES,        at.SEARCH),
+    Row(at.TRIAGE,         StageEvent.USES_TOOLS,      at.REASON),
+    Row(at.TRIAGE,         StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
+    Row(at.TRIAGE,         StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
+)
+# fmt: on
+AUTO_FLOW = Flow(
+    "auto",
+    1,
+    (
+        *make_way_in(at.TRIAGE, rephrase=at.SEARCH),
+        *_TRIAGE,
+        *TOOL_LOOP,
+        *SEARCHING,
+        *make_way_out(again=at.SEARCH, write=at.WRITE),
+        *CLARIFYING,
+    ),
+)

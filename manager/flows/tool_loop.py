@@ -1,0 +1,67 @@
+"""The rows of the tool loop: plan calls, run them side by side, combine, write, assess, again.
+
+A plan that fails, and one that finds nothing, falls back to one search.
+"""
+
+from collections.abc import Sequence
+
+from pydantic import JsonValue
+
+from envelope.conversation import ClarificationReason as Reason
+from manager.flow import BranchItem, Counter, Join, Return, Row, Scatter, StageEvent, Writes
+from manager.flows import stages as at
+from manager.flows.shared_rows import BEST
+
+_JOIN = Join(seconds=60.0, at_once=64)
+"""The setting MAX_PARALLEL_TOOLS lowers how many calls run at once."""
+
+
+def list_calls(payload: Writes) -> Sequence[BranchItem]:
+    """Return a branch for each planned call."""
+    found = payload.get("tool_calls")
+    return [
+        _make_item(one)
+        for one in (found if isinstance(found, list) else ())
+        if isinstance(one, dict)
+    ]
+
+
+def _make_item(call: dict[str, JsonValue]) -> BranchItem:
+    depends_on = call.get("depends_on")
+    keys = tuple(str(key) for key in (depends_on if isinstance(depends_on, list) else ()))
+    return BranchItem(str(call.get("call_id")), {"tool_call": call}, keys)
+
+
+_ACT = Scatter(at.ACT, at.RESULTS, list_calls, _JOIN)
+_ACT_THEN_PLAN = Scatter(at.ACT, at.INTERIM_RESULTS, list_calls, _JOIN)
+_RESULT = Return(("multi_tool_results", "tool_executions"))
+
+# fmt: off
+TOOL_LOOP: tuple[Row, ...] = (
+    #   stage              event                       next stage        counter             at its limit       reason
+    Row(at.REASON,         StageEvent.CALLS,           _ACT,             Counter.STEP,       at.REFLECT),
+    Row(at.REASON,         StageEvent.CALLS_AND_PLANS, _ACT_THEN_PLAN,   Counter.STEP,       at.REFLECT),
+    Row(at.REASON,         StageEvent.READY,           at.REFLECT),
+    Row(at.REASON,         StageEvent.OUTSIDE,         at.CLARIFICATION, None,               None,              Reason.OUT_OF_SCOPE),
+    Row(at.REASON,         StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
+    Row(at.ACT,            StageEvent.DONE,            _RESULT),
+    Row(at.ACT,            StageEvent.FAILED,          _RESULT),
+    Row(at.RESULTS,        StageEvent.GATHERED,        at.REFLECT),
+    Row(at.RESULTS,        StageEvent.MORE,            _ACT,             Counter.WAVE,       at.REFLECT),
+    Row(at.RESULTS,        StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
+    Row(at.INTERIM_RESULTS, StageEvent.GATHERED,       at.REASON),
+    Row(at.INTERIM_RESULTS, StageEvent.MORE,           _ACT_THEN_PLAN,   Counter.WAVE,       at.REFLECT),
+    Row(at.INTERIM_RESULTS, StageEvent.FAILED,         at.SEARCH,        is_fallback=True),
+    Row(at.REFLECT,        StageEvent.FOUND,           at.WRITE),
+    Row(at.REFLECT,        StageEvent.NOTHING,         at.SEARCH,        is_fallback=True),
+    Row(at.REFLECT,        StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
+    Row(at.WRITE,          StageEvent.DONE,            at.ASSESS),
+    Row(at.WRITE,          StageEvent.ASKS,            at.REASON,        Counter.ITERATION,  at.ASSESS),
+    Row(at.WRITE,          StageEvent.GENERATION_ERROR, at.WRITE,        Counter.NEXT_MODEL, at.ASSESS),
+    Row(at.WRITE,          StageEvent.FAILED,          at.WRITE,         Counter.NEXT_MODEL, at.ASSESS),
+    Row(at.ASSESS,         StageEvent.ENOUGH,          at.QUALITY),
+    Row(at.ASSESS,         StageEvent.AGAIN,           at.REASON,        Counter.ITERATION,  at.QUALITY),
+    Row(at.ASSESS,         StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
+    Row(at.ASSESS,         StageEvent.FAILED,          BEST),
+)
+# fmt: on

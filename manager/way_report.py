@@ -1,0 +1,43 @@
+"""The part of a reply about the way that answered: triage, calls of tools, and a fallback."""
+
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+
+from envelope.ways.tool_loop import WayName
+
+_MOST_CALLS = 100
+_CALL_FIELDS = (
+    "tool_name", "arguments", "success", "error_type", "error", "duration_ms", "attempts",
+)  # fmt: skip
+
+
+def describe_way(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the fields of the reply about its way; none where one search answered from the start.
+
+    `tool_calls` are in the order in which their results arrived.
+    """
+    triage, executions = payload.get("triage"), payload.get("tool_executions")
+    fallback, assessment = payload.get("way_fallback"), payload.get("assessment")
+    calls = [_describe_call(one) for one in _list_objects(executions)[:_MOST_CALLS]]
+    if not (triage or calls or fallback):
+        return {}
+    report: dict[str, JsonValue] = {
+        "way": WayName.SEARCH if fallback or not calls else WayName.TOOLS,
+        "tool_calls": [*calls],
+    }
+    if fallback:
+        report["way_fallback"] = fallback
+    if isinstance(triage, dict):
+        report["triage"] = triage
+    if isinstance(assessment, dict):
+        report["assessment"] = assessment
+    return report
+
+
+def _describe_call(execution: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    return {name: execution[name] for name in _CALL_FIELDS if name in execution}
+
+
+def _list_objects(value: JsonValue) -> list[dict[str, JsonValue]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

@@ -1,0 +1,3 @@
+from tests.tools.conftest import catalog, executor, parts
+
+__all__ = ["catalog", "executor", "parts"]

@@ -1,0 +1,86 @@
+"""An answer is assessed on four criteria, and the best one so far goes on."""
+
+from typing import Any
+
+from agents.tool_loop.assess import AssessAgent, Reads, Writes
+from envelope.conversation import ClarificationReason
+from envelope.outcome import Wrote
+from envelope.sources import SourceReference
+from llm.errors import ModelUnavailable
+from llm.scripted import ScriptedModel
+from llm.tasks.assess import Output
+
+FEE = "A carrier pays a fee of 150 euros a year."
+SOURCE = SourceReference(number=1, chunk_id="fees#0", title="Fees", span=(0, len(FEE)))
+
+
+def score(value: float, *missing: str) -> Output:
+    return Output(
+        completeness=value, accuracy=value, clarity=value, specificity=value, missing=missing
+    )
+
+
+async def assess(model: ScriptedModel, **reads: Any) -> Writes:
+    known = {
+        "canonical_question": "What is the fee?",
+        "response": "150 euros a year. [1]",
+        "search_context": FEE,
+        "source_references": (SOURCE,),
+        "plan_messages": ({},),
+    }
+    outcome = await AssessAgent(model=model).work(Reads.model_validate({**known, **reads}))
+    assert isinstance(outcome, Wrote)
+    return outcome.writes
+
+
+async def test_an_answer_at_the_threshold_is_enough() -> None:
+    good = await assess(ScriptedModel([score(7.0)]))
+    poor = await assess(ScriptedModel([score(6.9, "who pays it")]))
+
+    assert good.assessment is not None
+    assert good.assessment.is_enough
+    assert poor.assessment is not None
+    assert (poor.assessment.is_enough, poor.assessment.missing) == (False, ("who pays it",))
+
+
+async def test_a_worse_answer_of_a_later_round_gives_way_to_the_kept_one() -> None:
+    first = await assess(ScriptedModel([score(6.5)]))
+
+    second = await assess(
+        ScriptedModel([score(3.0)]),
+        response="It depends. [1]",
+        kept_answer=first.kept_answer,
+        plan_messages=({}, {}),
+    )
+
+    assert second.response == "150 euros a year. [1]"
+    assert second.source_references == (SOURCE,)
+    assert second.assessment is not None
+    assert (second.assessment.quality, second.assessment.round) == (3.0, 2)
+
+
+async def test_a_round_without_an_answer_restores_the_kept_one() -> None:
+    first = await assess(ScriptedModel([score(6.5)]))
+
+    writes = await assess(
+        ScriptedModel([]), response="", generation_error="away", kept_answer=first.kept_answer
+    )
+
+    assert (writes.response, writes.assessment) == ("150 euros a year. [1]", None)
+
+
+async def test_without_any_answer_the_true_reason_is_given() -> None:
+    silent = await assess(ScriptedModel([]), response="", missing="the fee of 2026")
+    broken = await assess(ScriptedModel([]), response="", generation_error="away")
+
+    assert silent.clarification_reason is ClarificationReason.INSUFFICIENT_CONTEXT
+    assert silent.clarification_message == "the fee of 2026"
+    assert broken.clarification_reason is ClarificationReason.INTERNAL_FAULT
+
+
+async def test_rules_assess_where_the_model_fails_and_the_reason_is_recorded() -> None:
+    writes = await assess(ScriptedModel([ModelUnavailable("away")]))
+
+    assert writes.assessment_fallback == "ModelUnavailable: away"
+    assert writes.assessment is not None
+    assert writes.assessment.assessed_by == "offline"

@@ -1,0 +1,165 @@
+"""The planner writes calls and runs none: each call once, and within limits."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from agents.tool_loop.reason import PlanLimits, Reads, ReasonAgent, Writes
+from envelope.outcome import GaveUp, Wrote
+from envelope.ways.tool_loop import AnswerAssessment, Intent, Strategy
+from llm.conversations.turns import ModelMessage, ToolConversation, ToolUse
+from llm.errors import ModelUnavailable
+from llm.offline.model import OfflineModel
+from llm.scripted import ScriptedModel
+from tools.calls import ToolErrorType, ToolResult
+from tools.catalog import ToolCatalog
+
+QUESTION = "What is the fee, and what happens after a breach?"
+
+
+async def list_versions(_groups: Sequence[str]) -> Sequence[str]:
+    return ["2024", "2025"]
+
+
+def make_agent(catalog: ToolCatalog, model: Any, limits: PlanLimits | None = None) -> ReasonAgent:
+    made = PlanLimits() if limits is None else limits
+    return ReasonAgent(model=model, tools=catalog, list_versions=list_versions, limits=made)
+
+
+def use(tool: str, call_id: str = "c1", **arguments: Any) -> ToolUse:
+    return ToolUse(call_id=call_id, name=tool, arguments=arguments)
+
+
+def make_result(call_id: str, kind: ToolErrorType = ToolErrorType.SUCCESS) -> ToolResult:
+    good = kind is ToolErrorType.SUCCESS
+    return ToolResult(call_id=call_id, tool="search", success=good, error_type=kind, text="found")
+
+
+def carry(*results: ToolResult) -> dict[str, Any]:
+    return {one.call_id: one.model_dump(mode="json") for one in results}
+
+
+async def plan(agent: ReasonAgent, **reads: Any) -> Writes:
+    outcome = await agent.work(Reads(canonical_question=QUESTION, **reads))
+    assert isinstance(outcome, Wrote)
+    return outcome.writes
+
+
+async def test_the_calls_of_a_model_get_ids_of_their_round(catalog: ToolCatalog) -> None:
+    message = ModelMessage(calls=(use("lookup", "x", name="Article 83"), use("search", "x")))
+    earlier = ModelMessage(calls=(use("search", "r1-1", query="fee"),))
+
+    writes = await plan(
+        make_agent(catalog, ScriptedModel([message])),
+        plan_messages=(earlier.model_dump(mode="json"),),
+        multi_tool_results=carry(make_result("r1-1")),
+    )
+
+    assert [call["call_id"] for call in writes.tool_calls] == ["r2-1", "r2-2"]
+    assert writes.intent is Intent.MULTI_TOOL
+    assert writes.strategy is Strategy.MULTI_TOOL_ORCHESTRATION
+    assert not writes.continues_planning
+
+
+async def test_a_call_that_was_made_before_is_not_made_again(catalog: ToolCatalog) -> None:
+    earlier = ModelMessage(calls=(use("search", "r1-1", query="fee"),))
+    repeated = ModelMessage(calls=(use("search", "new", query="fee"),))
+
+    writes = await plan(
+        make_agent(catalog, ScriptedModel([repeated])),
+        plan_messages=(earlier.model_dump(mode="json"),),
+        multi_tool_results=carry(make_result("r1-1")),
+    )
+
+    assert writes.tool_calls == ()
+    assert writes.plan_messages == ()
+
+
+async def test_a_model_that_needs_results_for_further_calls_says_so(catalog: ToolCatalog) -> None:
+    message = ModelMessage(text="CONTINUE", calls=(use("search", query="fee"),))
+
+    writes = await plan(make_agent(catalog, ScriptedModel([message])))
+
+    assert writes.continues_planning
+    assert (writes.intent, writes.strategy) == (Intent.SEARCH, None)
+
+
+async def test_a_further_round_reads_the_gaps_of_the_answer_before(catalog: ToolCatalog) -> None:
+    model = ScriptedModel([ModelMessage(calls=(use("lookup", name="Article 83"),))])
+    earlier = ModelMessage(calls=(use("search", "r1-1", query="fee"), use("search", "r1-2")))
+    lacking = AnswerAssessment(
+        completeness=4, accuracy=9, clarity=9, specificity=5, quality=6.75, is_enough=False,
+        missing=("the fine",), round=1, assessed_by="judge",
+    )  # fmt: skip
+
+    writes = await plan(
+        make_agent(catalog, model),
+        plan_messages=(earlier.model_dump(mode="json"),),
+        multi_tool_results=carry(make_result("r1-1")),
+        assessment=lacking,
+    )
+
+    asked = model.calls[0].inputs
+    assert isinstance(asked, ToolConversation)
+    assert asked.messages[-1].text == "The answer so far lacks: the fine."
+    # The call whose branch was lost has no result, and vendors refuse such a call.
+    assert [one.call_id for one in asked.messages[1].calls] == ["r1-1"]  # type: ignore[union-attr] # a model's message
+    assert writes.strategy is Strategy.SWITCH_TOOL
+
+
+async def test_after_too_many_wrong_calls_no_model_is_asked(catalog: ToolCatalog) -> None:
+    wrong = [make_result(f"r{n}-1", ToolErrorType.HALLUCINATION) for n in range(1, 5)]
+    calls = [ModelMessage(calls=(use(f"tool_{one.call_id}", one.call_id),)) for one in wrong]
+
+    writes = await plan(
+        make_agent(catalog, ScriptedModel([])),
+        plan_messages=tuple(one.model_dump(mode="json") for one in calls),
+        multi_tool_results=carry(*wrong),
+    )
+
+    assert writes.tool_calls == ()
+    assert writes.reasoning == "no further calls: corrections"
+
+
+async def test_a_round_has_at_most_so_many_calls(catalog: ToolCatalog) -> None:
+    many = ModelMessage(calls=tuple(use("search", f"c{n}", query=f"q{n}") for n in range(50)))
+
+    writes = await plan(make_agent(catalog, ScriptedModel([many]), PlanLimits(most_calls=3)))
+
+    assert len(writes.tool_calls) == 3
+
+
+async def test_a_question_about_something_else_is_declined(catalog: ToolCatalog) -> None:
+    message = ModelMessage(calls=(use("out_of_scope_handler", reason="it is about bread"),))
+
+    writes = await plan(make_agent(catalog, ScriptedModel([message])))
+
+    assert writes.intent is Intent.OUT_OF_SCOPE
+
+
+@pytest.mark.parametrize("model", [ScriptedModel([ModelUnavailable("away")]), object()])
+async def test_a_model_that_cannot_plan_gives_the_question_back(
+    catalog: ToolCatalog, model: Any
+) -> None:
+    if not isinstance(model, ScriptedModel):
+        model = type("Plain", (), {"name": "plain"})()
+
+    outcome = await make_agent(catalog, model).work(Reads(canonical_question=QUESTION))
+
+    assert isinstance(outcome, GaveUp)
+
+
+async def test_the_rules_plan_rounds_until_the_passages_are_enough(catalog: ToolCatalog) -> None:
+    agent = make_agent(catalog, OfflineModel(), PlanLimits(most_rounds=2))
+    first = await plan(agent)
+
+    second = await plan(
+        agent,
+        plan_messages=first.plan_messages,
+        multi_tool_results=carry(*(make_result(str(one["call_id"])) for one in first.tool_calls)),
+    )
+
+    assert first.continues_planning
+    assert not second.continues_planning
+    assert {call["tool"] for call in first.tool_calls} == {"graph_search"}

@@ -1,0 +1,97 @@
+"""Results become numbered sources: each round has its room, and earlier numbers stay."""
+
+from typing import Any
+
+from agents.tool_loop.reflect import Reads, ReflectAgent, Writes
+from envelope.outcome import Wrote
+from llm.conversations.turns import ModelMessage, ToolUse
+from tools.calls import CitedPassage, QuotedPassage, ToolErrorType, ToolResult
+
+
+def make_result(call_id: str, *texts: str, **fields: Any) -> ToolResult:
+    quoted = tuple(
+        QuotedPassage(
+            citation=CitedPassage(chunk_id=f"{call_id}#{n}", document_id=call_id, title="Fees"),
+            text=text,
+        )
+        for n, text in enumerate(texts)
+    )
+    known = {"success": True, "error_type": ToolErrorType.SUCCESS, "tool": "search", **fields}
+    return ToolResult.model_validate({"call_id": call_id, "quoted": quoted, **known})
+
+
+async def combine(*rounds: list[ToolResult], most_tokens: int = 3500) -> Writes:
+    messages = [
+        ModelMessage(calls=tuple(ToolUse(call_id=one.call_id, name=one.tool) for one in results))
+        for results in rounds
+    ]
+    reads = Reads(
+        canonical_question="What is the fee?",
+        plan_messages=tuple(one.model_dump(mode="json") for one in messages),
+        multi_tool_results={
+            one.call_id: one.model_dump(mode="json") for results in rounds for one in results
+        },
+    )
+    outcome = await ReflectAgent(max_context_length=most_tokens).work(reads)
+    assert isinstance(outcome, Wrote)
+    return outcome.writes
+
+
+def read_texts(writes: Writes) -> list[str]:
+    return [writes.search_context[slice(*one.span)] for one in writes.source_references]
+
+
+async def test_the_results_of_parallel_calls_take_turns() -> None:
+    writes = await combine([make_result("a", "a first", "a second"), make_result("b", "b first")])
+
+    assert read_texts(writes) == ["a first", "b first", "a second"]
+    assert [one.number for one in writes.source_references] == [1, 2, 3]
+
+
+async def test_a_further_round_keeps_the_numbers_of_the_sources_before() -> None:
+    first = [make_result("a", "a " * 400, "b " * 400)]
+    alone = await combine(first, most_tokens=250)
+
+    both = await combine(first, [make_result("c", "c " * 150)], most_tokens=250)
+
+    assert read_texts(both)[: len(read_texts(alone))] == read_texts(alone)
+    assert read_texts(both)[-1].startswith("c ")
+
+
+async def test_a_passage_that_two_calls_found_is_one_source() -> None:
+    writes = await combine([make_result("a", "the fee"), make_result("a", "the fee")])
+
+    assert read_texts(writes) == ["the fee"]
+
+
+async def test_a_calculation_is_a_source_with_the_name_of_its_tool() -> None:
+    result = make_result("r1-1", tool="calculator", text="2 * 3 = 6", is_source=True)
+
+    writes = await combine([result])
+
+    [source] = writes.source_references
+    assert (source.title, source.url, source.path) == ("calculator", None, None)
+    assert read_texts(writes) == ["2 * 3 = 6"]
+
+
+async def test_a_failed_call_and_an_empty_result_are_no_sources() -> None:
+    failed = make_result(
+        "a", success=False, error_type=ToolErrorType.TIMEOUT, text="error", is_source=True
+    )
+
+    writes = await combine([failed, make_result("b", text="nothing was found")])
+
+    assert writes.source_references == ()
+
+
+async def test_sources_that_differ_in_a_number_are_named() -> None:
+    writes = await combine(
+        [
+            make_result("old", "A carrier pays a yearly fee of 100 euros."),
+            make_result("new", "A carrier pays a yearly fee of 150 euros. It is due in May."),
+        ]
+    )
+
+    [found] = writes.contradictions
+    assert found.sources == (1, 2)
+    assert found.statements[1] == "A carrier pays a yearly fee of 150 euros."

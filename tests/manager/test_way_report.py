@@ -1,0 +1,34 @@
+from pydantic import JsonValue
+
+from manager.way_report import describe_way
+
+CALL: dict[str, JsonValue] = {
+    "tool_name": "search", "success": True, "error_type": "success", "duration_ms": 2.0,
+    "agent_name": "reason",
+}  # fmt: skip
+
+
+def test_one_search_from_the_start_needs_no_report() -> None:
+    assert describe_way({"search_results": []}) == {}
+
+
+def test_the_report_lists_the_calls_and_the_last_assessment() -> None:
+    report = describe_way({"tool_executions": [CALL], "assessment": {"quality": 8.0}})
+
+    assert report["way"] == "tools"
+    assert report["assessment"] == {"quality": 8.0}
+    assert report["tool_calls"] == [
+        {name: value for name, value in CALL.items() if name != "agent_name"}
+    ]
+
+
+def test_a_fallback_is_named_and_the_search_is_the_way() -> None:
+    report = describe_way({"tool_executions": [CALL], "way_fallback": "reason.failed"})
+
+    assert (report["way"], report["way_fallback"]) == ("search", "reason.failed")
+
+
+def test_the_decision_of_triage_is_reported() -> None:
+    assert describe_way({"triage": {"way": "search"}}) == {
+        "way": "search", "tool_calls": [], "triage": {"way": "search"},
+    }  # fmt: skip
