@@ -174,7 +174,10 @@ class WorkerHarness:
         meter: WorkerMeter | None = None,
         grace_seconds: float = 2.0,
     ) -> WorkerProcess:
-        agents: list[Agent[Any, Any]] = [ScriptedAgent(role, self.script) for role in WRITES]
+        further = {agent.role for agent in self.further_agents}
+        agents: list[Agent[Any, Any]] = [
+            ScriptedAgent(role, self.script) for role in WRITES if role not in further
+        ]
         agents += self.further_agents
         manager = manager or self.manager()
         meter = meter or SilentMeter()
