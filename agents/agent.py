@@ -12,6 +12,7 @@ from envelope.sources import AnswerDraft
 
 if TYPE_CHECKING:
     from knowledge.language.port import Detector
+    from knowledge.library.library import NamedInText
     from knowledge.port import Searcher
     from knowledge.search.early_embedding import EarlyEmbedding
     from llm.port import Model
@@ -72,6 +73,12 @@ class AgentParts(Protocol[S]):
     @property
     def tools(self) -> "ToolCatalog":
         """The tools of the assistant; raises `LookupError` without an index."""
+        ...
+
+    @property
+    def find_named(self) -> "Callable[[str, Sequence[str]], Awaitable[NamedInText]]":
+        """Returns the versions and documents that a text names, for a person of these groups;
+        raises `LookupError` without an index."""
         ...
 
     @property

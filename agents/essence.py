@@ -17,6 +17,7 @@ from envelope.conversation import (
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
 from envelope.understanding import Understanding
+from envelope.ways.tool_loop import WayName
 from llm.errors import ModelError
 from llm.offline.dialogue.acts import find_last_answer, read_certain_act, rephrase
 from llm.offline.dialogue.open_questions import find_remaining, without_offer
@@ -71,6 +72,9 @@ class EssenceSettings(Protocol):
     @property
     def skip_certain_calls(self) -> bool: ...
 
+    @property
+    def way(self) -> WayName: ...
+
 
 class EssenceAgent(Agent[Reads, Writes]):
     """Makes the last turn understandable alone, or reads it as a reply to an open question.
@@ -78,8 +82,8 @@ class EssenceAgent(Agent[Reads, Writes]):
     Rules recognise a pressed button, an option's number, a stop word and a mere "thanks"; no model
     can misread them. A request to word the last answer differently repeats the question of that
     answer unchanged, also when a model returns another one. Several questions about unrelated
-    topics are a reason for a clarification; after the answer to one of them, `remaining_questions`
-    are those that are still open.
+    topics are a reason for a clarification, unless tools can look for all of them; after the answer
+    to one of them, `remaining_questions` are those that are still open.
 
     With `skips_certain`, a first turn that can be understood alone and has an English text needs no
     model either. The result of a combined call is used if it is consistent with the conversation;
@@ -90,13 +94,20 @@ class EssenceAgent(Agent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    def __init__(self, *, model: Model, skips_certain: bool = False) -> None:
+    def __init__(
+        self, *, model: Model, skips_certain: bool = False, answers_several: bool = False
+    ) -> None:
         self._model = model
         self._skips_certain = skips_certain
+        self._answers_several = answers_several
 
     @classmethod
     def make(cls, parts: AgentParts[EssenceSettings]) -> Self:
-        return cls(model=parts.model(TASK.name), skips_certain=parts.settings.skip_certain_calls)
+        return cls(
+            model=parts.model(TASK.name),
+            skips_certain=parts.settings.skip_certain_calls,
+            answers_several=parts.settings.way is not WayName.SEARCH,
+        )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         inputs = Inputs(**{name: getattr(reads, name) for name in Inputs.model_fields})
@@ -106,11 +117,22 @@ class EssenceAgent(Agent[Reads, Writes]):
         offer = inputs.open_pause
         asked = inputs.model_copy(update={"open_pause": without_offer(offer)})
         try:
-            writes = await self._understand(reads, asked)
+            writes = self._join_questions(await self._understand(reads, asked))
         except ModelError as error:
             return GaveUp(f"{type(error).__name__}: {error}")
         is_kept = offer is not None and offer.is_offer and _is_about_answer(reads, writes)
         return Wrote(_keep_offer(writes, offer) if offer is not None and is_kept else writes)
+
+    def _join_questions(self, found: Writes) -> Writes:
+        """Return `found` without asking which of its questions to answer, if tools answer all."""
+        is_asked = found.clarification_reason is ClarificationReason.MULTIPLE_TOPICS
+        if not (self._answers_several and is_asked):
+            return found
+        asked = {
+            "needs_clarification", "clarification_reason", "clarification_message",
+            "clarification_options",
+        }  # fmt: skip
+        return Writes.model_validate(found.model_dump(exclude=asked, exclude_unset=True))
 
     async def _understand(self, reads: Reads, inputs: Inputs) -> Writes:
         if self._skips_certain and _is_certain(reads, inputs):

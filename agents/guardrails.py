@@ -1,5 +1,6 @@
 """Decides whether a question is within the scope of the desk."""
 
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from pydantic import BaseModel, Field
@@ -9,6 +10,7 @@ from envelope.conversation import ClarificationReason
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.understanding import Understanding
+from envelope.ways.tool_loop import WayName
 from knowledge.errors import KnowledgeError
 from knowledge.port import Findings, Hit, Searcher, SearchRequest
 from knowledge.search.refusals import find_refusal_reason
@@ -19,6 +21,7 @@ from llm.port import Model
 from llm.tasks.scope import TASK, Inputs, Output, Strictness
 
 if TYPE_CHECKING:
+    from knowledge.library.library import NamedInText
     from knowledge.search.early_embedding import EarlyEmbedding
 
 _NEAREST = 5
@@ -72,6 +75,13 @@ class GuardrailsSettings(Protocol):
     @property
     def has_scope_of_documents(self) -> bool: ...
 
+    @property
+    def way(self) -> WayName: ...
+
+
+FindNamed = Callable[[str, Sequence[str]], Awaitable["NamedInText"]]
+"""Returns the versions and documents that a text names, for a person of these groups."""
+
 
 class GuardrailsAgent(Agent[Reads, Writes]):
     """Accepts questions about the subject of the documents and declines attacks on the desk.
@@ -90,6 +100,9 @@ class GuardrailsAgent(Agent[Reads, Writes]):
     With an `early_embedding` a vendor embeds the question for the search stage while the scope
     model judges, and the documents are searched by words meanwhile. After a combined call the
     question has its vector, which both stages use.
+
+    Where tools can answer, a question that names a document or two versions is within scope, too: a
+    summary or a comparison has hardly a word in common with the text.
 
     The verdict of a combined call is given without the documents. It counts if the coverage agrees
     with it; otherwise a call with the findings decides, and `asked_again` states the reason.
@@ -110,7 +123,9 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         inspection_seconds: float = BUDGET_SECONDS,
         skips_certain: bool = False,
         early_embedding: "EarlyEmbedding | None" = None,
+        find_named: FindNamed | None = None,
     ) -> None:
+        self._find_named = find_named
         self._model = model
         self._searcher = searcher
         self._early = early_embedding
@@ -132,6 +147,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
                 parts.settings.skip_certain_calls and parts.settings.has_scope_of_documents
             ),
             early_embedding=parts.early_embedding,
+            find_named=None if parts.settings.way is WayName.SEARCH else parts.find_named,
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
@@ -166,6 +182,9 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             return await self._weigh_signs(reads, findings, signs)
         if self._skips_certain and reason is None and _is_certainly_covered(findings):
             return self._apply_verdict(_judge_covered(findings))
+        named = await self._describe_named(reads)
+        if self._skips_certain and named:
+            return self._apply_verdict(Output(verdict="within", confidence=0.9, analysis=named))
         part = reads.understanding
         why = "" if part is None else _find_doubt(part, findings, self._strictness)
         if part is not None and part.verdict is not None and not why:
@@ -174,6 +193,18 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             )
             return _note_decision(self._apply_verdict(found), "combined_call")
         return _note_decision(await self._ask_model(reads, findings, reason), "own_call", why)
+
+    async def _describe_named(self, reads: Reads) -> str:
+        """Return what the question names of the documents, where tools read it; empty: nothing.
+
+        One version alone is no name: it may be a year.
+        """
+        if self._find_named is None:
+            return ""
+        named = await self._find_named(reads.canonical_question, reads.groups)
+        if named.document_ids:
+            return f"it names {len(named.document_ids)} documents"
+        return f"it names the versions {', '.join(named.versions)}" if named.versions[1:] else ""
 
     async def _weigh_signs(
         self, reads: Reads, findings: Findings, signs: tuple[str, ...]

@@ -2,6 +2,9 @@
 
 from pydantic import BaseModel, Field
 
+TOOL_SOURCE = "tool:"
+"""How the `chunk_id` of a source begins that is the result of a tool, and no passage."""
+
 
 class FoundPart(BaseModel, frozen=True, extra="forbid"):
     """A chunk that the search compared with the question, inside the text of its section."""

@@ -34,6 +34,8 @@ Shows = Callable[[Fields, str], "Answer"]
 """Returns the public form of a reply; the language is used for a reply without one."""
 Named = Mapping[str, JsonValue]
 _nowhere = opens_in("")
+_INTERNAL = frozenset({"model_usage", "way", "way_fallback", "tool_calls", "triage", "assessment"})
+"""The attributes of a reply that only its operator reads."""
 
 
 class Source(BaseModel, frozen=True, extra="ignore"):
@@ -89,6 +91,18 @@ class ModelUsage(BaseModel, frozen=True, extra="ignore"):
     saved_usd: float | None = Field(None, description="the cost of those answers")
 
 
+class ReportedCall(BaseModel, frozen=True, extra="ignore"):
+    """One call of a tool that was made for a message."""
+
+    tool_name: str = Field(examples=["search"])
+    arguments: dict[str, JsonValue] | str | None = Field(None, description="shortened")
+    success: bool
+    error_type: str = Field(description="`success`, or why there is no result")
+    error: str | None = None
+    duration_ms: float = 0.0
+    attempts: int = 0
+
+
 class Answer(BaseModel, frozen=True, extra="ignore"):
     """The one outcome of a message."""
 
@@ -112,6 +126,19 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
     model_usage: ModelUsage | None = Field(
         None, description="for secret keys; omitted if no vendor was called"
     )
+    way: str | None = Field(
+        None, description="`search` or `tools`; for secret keys, if tools could have been called"
+    )
+    way_fallback: str | None = Field(
+        None, description="for secret keys: where the tools failed and one search answered"
+    )
+    tool_calls: tuple[ReportedCall, ...] | None = Field(None, description="for secret keys")
+    triage: dict[str, JsonValue] | None = Field(
+        None, description="for secret keys: why this way, with `WAY=auto`"
+    )
+    assessment: dict[str, JsonValue] | None = Field(
+        None, description="for secret keys: of the last answer of the tool loop"
+    )
 
 
 def answer_of(
@@ -128,7 +155,7 @@ def answer_of(
     the top of this module. Removals are logged, because agents should have removed these parts
     before. A message that was forgotten while a client waited for it counts as superseded.
     """
-    hidden = frozenset() if with_usage else frozenset({"model_usage"})
+    hidden = frozenset() if with_usage else _INTERNAL
     shown = {
         name: value for name, value in reply.items() if value is not None and name not in hidden
     }

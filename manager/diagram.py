@@ -1,20 +1,27 @@
-"""Renders the flow table as the page `docs/flow.md`; a test checks that the page is current."""
+"""Renders the flow tables as the page `docs/flow.md`; a test checks that the page is current."""
+
+from collections.abc import Iterable
 
 from manager.flow import Final, Flow, Row, Scatter, Stage, Target
 
-HEADER = """# The flow of the assistant
+HEADER = """# The flows of the assistant
 
 Generated from `manager/flows/` by `python -m deploy.generate.pages`; do not edit.
 
 Each row names a stage, the event of its hop, and the next role. A row with a counter leads to the
-target *at its limit* after the manager has taken it as often as the settings allow; if the message
-has a scored answer by then, Refdesk sends that answer instead.
+target *at its limit* after the manager has taken it as often as the settings allow; if that target
+is a refusal and the message has a scored answer by then, Refdesk sends that answer instead.
+[ways.md](ways.md) explains which flow a question takes.
 """
 
 
-def draw(flow: Flow) -> str:
-    """Return the page: a Mermaid diagram and the table."""
-    return "\n".join([HEADER, *_diagram(flow), "", *_table(flow), ""])
+def draw(flows: Iterable[Flow]) -> str:
+    """Return the page: a Mermaid diagram and the table of each flow."""
+    parts = [HEADER]
+    for flow in flows:
+        parts += [f"## `{flow.name}`, version {flow.version}", "", *_diagram(flow), ""]
+        parts += [*_table(flow), ""]
+    return "\n".join(parts)
 
 
 def _diagram(flow: Flow) -> list[str]:

@@ -12,10 +12,11 @@ from agents.agent import Agent, AgentParts
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
 from envelope.ways.tool_loop import AnswerAssessment, Intent, Strategy
+from knowledge.library.library import NamedInText
 from llm.conversations.port import ConversationModel
 from llm.conversations.turns import ModelMessage, ToolConversation, ToolUse, UserMessage
 from llm.errors import ModelError
-from llm.offline.planning.planner import MOST_PASSAGES, MOST_ROUNDS, VERSIONS, has_next
+from llm.offline.planning.planner import DOCUMENTS, MOST_PASSAGES, MOST_ROUNDS, VERSIONS, has_next
 from llm.offline.planning.question_parts import find_cues
 from llm.port import Model
 from llm.tasks.reason import TASK, Inputs
@@ -31,6 +32,9 @@ OUT_OF_SCOPE = "out_of_scope_handler"
 _NAMED_INTENTS = (Intent.COMPARISON, Intent.PENALTY, Intent.SUMMARY)
 ListVersions = Callable[[Sequence[str]], Awaitable[Sequence[str]]]
 """Returns the versions that documents state, for a person of these groups."""
+FindNamed = Callable[[str, Sequence[str]], Awaitable[NamedInText]]
+"""Returns the versions and documents that a text names, for a person of these groups."""
+_MOST_NAMED = 20
 
 
 class ReasonSettings(Protocol):
@@ -111,6 +115,7 @@ class ReasonAgent(Agent[Reads, Writes]):
         model: Model,
         tools: ToolCatalog,
         list_versions: ListVersions,
+        find_named: FindNamed,
         limits: PlanLimits = PlanLimits(),
         prompt: Inputs = Inputs(question=""),  # noqa: B008 - frozen
         now: Callable[[], datetime] = _read_clock,
@@ -118,6 +123,7 @@ class ReasonAgent(Agent[Reads, Writes]):
         self._model = model
         self._tools = describe_tools(tools.select())
         self._list_versions = list_versions
+        self._find_named = find_named
         self._limits = limits
         self._prompt = prompt
         self._now = now
@@ -129,6 +135,7 @@ class ReasonAgent(Agent[Reads, Writes]):
             model=parts.model(TASK.name),
             tools=parts.tools,
             list_versions=parts.list_versions,
+            find_named=parts.find_named,
             limits=PlanLimits(
                 settings.max_tool_calls if settings.multi_tool_enabled else 1,
                 settings.max_iterations,
@@ -169,6 +176,7 @@ class ReasonAgent(Agent[Reads, Writes]):
     ) -> ToolConversation:
         """Return the conversation so far: each message, and the results of its calls."""
         versions = tuple(await self._list_versions(reads.groups))
+        named = await self._find_named(reads.canonical_question, reads.groups)
         conversation = ToolConversation(
             task=TASK.name,
             messages=(UserMessage(text=reads.canonical_question),),
@@ -177,6 +185,7 @@ class ReasonAgent(Agent[Reads, Writes]):
                 MOST_PASSAGES: self._limits.most_passages,
                 MOST_ROUNDS: self._limits.most_rounds,
                 VERSIONS: list(versions),
+                DOCUMENTS: list(named.document_ids[:_MOST_NAMED]),
             },
             prompt=self._prompt.model_copy(
                 update={

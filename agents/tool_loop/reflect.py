@@ -11,7 +11,7 @@ from pydantic import BaseModel, JsonValue
 from agents.agent import Agent, AgentParts
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.sources import FoundPart, SearchResult, SourceReference
+from envelope.sources import TOOL_SOURCE, FoundPart, SearchResult, SourceReference
 from envelope.ways.tool_loop import Contradiction
 from knowledge.search.context.token_count import count_tokens
 from llm.conversations.turns import ModelMessage
@@ -137,7 +137,9 @@ def _list_quoted(result: ToolResult) -> list[QuotedPassage]:
     if result.quoted or not result.is_source:
         return list(result.quoted)
     own = CitedPassage(
-        chunk_id=f"tool:{result.call_id}", document_id=f"tool:{result.tool}", title=result.tool
+        chunk_id=f"{TOOL_SOURCE}{result.call_id}",
+        document_id=f"{TOOL_SOURCE}{result.tool}",
+        title=result.tool,
     )
     return [QuotedPassage(citation=own, text=result.text)]
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from deploy.assembly.assistant_prompts import PromptFolders
     from deploy.assembly.knowledge import Knowledge
+    from knowledge.library.library import NamedInText
     from knowledge.port import Searcher
     from knowledge.search.early_embedding import EarlyEmbedding
     from tools.catalog import ToolCatalog
@@ -83,6 +84,11 @@ class AgentFactory:
     def tools(self) -> "ToolCatalog":
         """The tools over the assistant's documents; raises `LookupError` without an index."""
         return make_tools(self.settings, self._find_knowledge())
+
+    @property
+    def find_named(self) -> "Callable[[str, Sequence[str]], Awaitable[NamedInText]]":
+        """Returns the versions and the documents that a text names."""
+        return self._find_knowledge().library.find_named
 
     @property
     def list_versions(self) -> Callable[[Sequence[str]], Awaitable[Sequence[str]]]:

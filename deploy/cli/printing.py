@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from citations.links import clean_text
 from config.settings import Settings
+from envelope.sources import TOOL_SOURCE
 from gateway.answer import safe_reply
 
 WIDTH = 80
@@ -103,6 +104,8 @@ _CLOSING = "。、，．！？）」』】"
 def format_place(source: Fields) -> str:
     """Return the place of a source: URL, or path, with its anchor."""
     where = source.get("url") or source.get("path") or source.get("chunk_id")
+    if str(where).startswith(TOOL_SOURCE):
+        return "result of a tool"
     anchor = source.get("anchor")
     fragment = f"#{anchor}" if anchor and "#" not in str(where) else ""
     return f"{where}{fragment}"

@@ -21,7 +21,7 @@ from envelope.merging import MergeRule
 from envelope.payload import CATALOGUE, Attribute
 from envelope.role import Role
 from manager.diagram import draw
-from manager.flows.search_flow import SEARCH_FLOW
+from manager.flows import EVERY
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -72,7 +72,7 @@ _GROUP_TABLE = """\
 def pages() -> dict[Path, str]:
     """Return the generated files, by path."""
     return {
-        DOCS / "flow.md": draw(SEARCH_FLOW),
+        DOCS / "flow.md": draw(EVERY),
         DOCS / "contracts.md": _CONTRACTS + "".join(map(_contract, CATALOGUE)),
         DOCS / "settings.md": _SETTINGS + "".join(_area(group) for group in (*_GROUPS, Settings)),
         DOCS / "deployment.md": _with_block(

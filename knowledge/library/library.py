@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from knowledge.library.document_names import DocumentNames
 from knowledge.library.shared_names import MOST_CHUNKS, SharedNames
 from knowledge.sections import Section, join_chunks
 
+_WORD = re.compile(r"[\w.]{1,100}")
 _MOST_COMMON = 20
 """A name in more passages connects none of them."""
 _KEPT = 4
@@ -56,6 +58,14 @@ class WholeDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedInText:
+    """The versions and the documents that a text names."""
+
+    versions: tuple[str, ...] = ()
+    document_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class NamesOfDocuments:
     """The names that lead from text to documents; `shared` is None where there are too many."""
 
@@ -64,13 +74,22 @@ class NamesOfDocuments:
     shared: SharedNames | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Outline:
+    """The titles and the stated versions of the documents at one revision of the index."""
+
+    revision: str
+    versions: tuple[str, ...]
+    titles: DocumentNames
+
+
 class Library:
     """The documents of one assistant; every method raises `IndexUnavailable`."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
         self._names: OrderedDict[tuple[str, ...], NamesOfDocuments] = OrderedDict()
-        self._versions: dict[tuple[str, ...], tuple[str, list[str]]] = {}
+        self._outlines: OrderedDict[tuple[str, ...], _Outline] = OrderedDict()
         self._reading = asyncio.Lock()
 
     async def list_documents(self, groups: Sequence[str] = ()) -> list[ListedDocument]:
@@ -78,20 +97,18 @@ class Library:
         found = await self._visible(groups).list_documents()
         return sorted(found, key=lambda document: (document.title, document.id))
 
-    async def list_versions(self, groups: Sequence[str] = ()) -> list[str]:
+    async def list_versions(self, groups: Sequence[str] = ()) -> tuple[str, ...]:
         """Return the versions that documents state which a person may read, each once."""
-        index = self._visible(groups)
-        revision = await index.revision()
-        key = tuple(sorted(set(groups)))
-        known = self._versions.get(key)
-        if known is None or known[0] != revision:
-            found = await index.list_documents()
-            stated = sorted({one.stated_version for one in found if one.stated_version})
-            known = revision, stated
-            self._versions[key] = known
-            if len(self._versions) > _KEPT:
-                del self._versions[next(iter(self._versions))]
-        return known[1]
+        return (await self._read_outline(groups)).versions
+
+    async def find_named(self, text: str, groups: Sequence[str] = ()) -> NamedInText:
+        """Return the stated versions, and the documents, that a text names by a title or code."""
+        words = {word.rstrip(".") for word in _WORD.findall(text)}
+        outline = await self._read_outline(groups)
+        versions = [one for one in outline.versions if one in words]
+        named = outline.titles.find_in(text, versions[0] if len(versions) == 1 else "")
+        ids = dict.fromkeys(one for name in named for one in name.document_ids)
+        return NamedInText(tuple(versions), tuple(ids))
 
     async def read(
         self, document_ids: Sequence[str], groups: Sequence[str] = ()
@@ -130,6 +147,21 @@ class Library:
             if len(self._names) > _KEPT:
                 self._names.popitem(last=False)
             return known
+
+    async def _read_outline(self, groups: Sequence[str]) -> "_Outline":
+        """Return titles and versions; they are read again only after a change."""
+        key, index = tuple(sorted(set(groups))), self._visible(groups)
+        revision = await index.revision()
+        known = self._outlines.pop(key, None)
+        if known is None or known.revision != revision:
+            listed = await index.list_documents()
+            stated = sorted({one.stated_version for one in listed if one.stated_version})
+            titles = await asyncio.to_thread(DocumentNames, listed)
+            known = _Outline(revision, tuple(stated), titles)
+        self._outlines[key] = known
+        if len(self._outlines) > _KEPT:
+            self._outlines.popitem(last=False)
+        return known
 
     async def _read_names(
         self, index: ReadableIndex, revision: str, groups: Sequence[str]

@@ -24,14 +24,14 @@ def plan(*calls: ToolUse, text: str = "") -> ModelMessage:
     return ModelMessage(text=text, calls=calls)
 
 
-def cite_first(phrase: str) -> Any:
+def cite_first(phrase: str, said: str = ANSWER) -> Any:
     """Answer with the source that says `phrase`."""
 
     def answer(inputs: Any) -> respond.Output:
         number = next((one.number for one in inputs.sources if phrase in one.text), None)
         if number is None:
             return respond.Output(status="insufficient_context", missing=phrase)
-        return respond.Output(status="answered", answer=f"{ANSWER} [{number}]", confidence=0.9)
+        return respond.Output(status="answered", answer=f"{said} [{number}]", confidence=0.9)
 
     return answer
 
@@ -185,3 +185,11 @@ async def test_auto_gives_a_complex_question_to_the_tools(open_app: OpenApp) -> 
 
     assert reply["way"] == "tools"
     assert reply["triage"]["complexity"] == 50
+
+
+async def test_a_calculation_is_answered_with_its_result(open_app: OpenApp) -> None:
+    async with open_app(way="auto") as harness:
+        reply = await harness.driver().say("How much are 8 * 3 routing rules?")
+
+    assert reply["text"] == "8 * 3 = 24 [1]"
+    assert [source["title"] for source in reply["sources"]] == ["calculator"]

@@ -9,7 +9,7 @@ The rules read results only as sources; nothing in a text is taken for an instru
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -19,6 +19,7 @@ from llm.conversations.turns import (
     ModelMessage,
     ToolChoice,
     ToolConversation,
+    ToolDescription,
     ToolMessage,
     ToolUse,
     UserMessage,
@@ -30,6 +31,8 @@ MOST_PASSAGES = "most_passages"
 MOST_ROUNDS = "most_rounds"
 VERSIONS = "versions"
 """The fact with the versions that documents state."""
+DOCUMENTS = "documents"
+"""The fact with the ids of the documents that the question names."""
 _DEFAULT_PASSAGES = 10
 _DEFAULT_ROUNDS = 3
 _FIRST_SHARE = 0.4
@@ -40,15 +43,24 @@ _MOST_AT_ONCE = 30
 
 @dataclass(frozen=True, slots=True)
 class PlanState:
-    """The position of a plan: `rounds` that are over, and the passages `shown` by them."""
+    """The position of a plan: `rounds` that are over, and the passages `shown` by them.
+
+    `inputs` has the names of each tool's arguments.
+    """
 
     question: QuestionParts
-    tools: frozenset[str]
+    inputs: Mapping[str, frozenset[str]]
     rounds: int
     shown: tuple[str, ...]
     most_passages: int
     most_rounds: int
     versions: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+
+    @property
+    def tools(self) -> frozenset[str]:
+        """The names of the tools."""
+        return frozenset(self.inputs)
 
     @property
     def share(self) -> int:
@@ -87,16 +99,22 @@ def read_state(conversation: ToolConversation) -> PlanState:
         for source in message.sources
     )
     facts = conversation.facts
-    versions = facts.get(VERSIONS)
+    versions, documents = facts.get(VERSIONS), facts.get(DOCUMENTS)
     return PlanState(
         question=read_question(asked),
-        tools=frozenset(tool.name for tool in conversation.tools),
+        inputs={tool.name: _list_inputs(tool) for tool in conversation.tools},
         rounds=sum(isinstance(message, ModelMessage) for message in conversation.messages),
         shown=tuple(shown),
         most_passages=_read_number(facts.get(MOST_PASSAGES), _DEFAULT_PASSAGES),
         most_rounds=_read_number(facts.get(MOST_ROUNDS), _DEFAULT_ROUNDS),
         versions=tuple(map(str, versions)) if isinstance(versions, list) else (),
+        documents=tuple(map(str, documents)) if isinstance(documents, list) else (),
     )
+
+
+def _list_inputs(tool: ToolDescription) -> frozenset[str]:
+    properties = tool.input_schema.get("properties")
+    return frozenset(properties) if isinstance(properties, dict) else frozenset()
 
 
 def _list_calls(state: PlanState) -> Iterator[tuple[str, dict[str, JsonValue]]]:
@@ -119,8 +137,12 @@ def _list_first(state: PlanState) -> Iterator[tuple[str, dict[str, JsonValue]]]:
             {"old": old, "new": new, "title_prefix": question.prefix, "limit": 100},
         )
     for name in sorted(state.tools):
-        if any(f"{cue}_" in name or f"_{cue}" in name for cue in question.cues):
+        if not any(f"{cue}_" in name or f"_{cue}" in name for cue in question.cues):
+            continue
+        if "query" in state.inputs[name]:
             yield name, {"query": question.text[:2_000], "limit": 2}
+        elif "document_id" in state.inputs[name] and state.documents:
+            yield name, {"document_id": state.documents[0]}
 
 
 def _list_searches(state: PlanState) -> Iterator[tuple[str, dict[str, JsonValue]]]:

@@ -13,7 +13,7 @@ from llm.tasks.triage import Inputs, Output
 
 _COMPARISON = 40
 _ARITHMETIC = 40
-_SEPARATE = 15
+_SEPARATE = 30
 _RELATION = 14
 _LONG = 25
 _MOST = 100

@@ -21,7 +21,7 @@ Ranks = frozenset[int]
 def find_earlier(sources: Sequence[PromptSource], question: str) -> Ranks:
     """Return the sources of which there is a newer version, unless the question names theirs."""
     newest: dict[tuple[str, ...], tuple[int, ...]] = {}
-    keys = [_name_page(source) for source in sources]
+    keys = [name_page(source) for source in sources]
     numbers = [_read_numbers(source.version) for source in sources]
     for key, own in zip(keys, numbers, strict=True):
         newest[key] = max(newest.get(key, ()), own)
@@ -42,7 +42,7 @@ def find_otherwise(
         for other in others
         if other.kind is best.kind
         and sources[other.rank].version != own.version
-        and _name_page(sources[other.rank]) == _name_page(own)
+        and name_page(sources[other.rank]) == name_page(own)
         and relevance.fits(other) == relevance.fits(best)
         and relevance.share(other) >= _SHARE * relevance.share(best)
         and len(other.terms & best.terms) >= _LIKE * len(other.terms | best.terms)
@@ -56,7 +56,7 @@ def _normalise(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _name_page(source: PromptSource) -> tuple[str, ...]:
+def name_page(source: PromptSource) -> tuple[str, ...]:
     """Return the words of a source's place, without those that only a version has."""
     place = source.place[:_MOST_CHARACTERS].casefold()
     return tuple(word for word in _WORD.findall(place) if word != "version")

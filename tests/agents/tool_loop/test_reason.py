@@ -8,6 +8,7 @@ import pytest
 from agents.tool_loop.reason import PlanLimits, Reads, ReasonAgent, Writes
 from envelope.outcome import GaveUp, Wrote
 from envelope.ways.tool_loop import AnswerAssessment, Intent, Strategy
+from knowledge.library.library import NamedInText
 from llm.conversations.turns import ModelMessage, ToolConversation, ToolUse
 from llm.errors import ModelUnavailable
 from llm.offline.model import OfflineModel
@@ -22,9 +23,19 @@ async def list_versions(_groups: Sequence[str]) -> Sequence[str]:
     return ["2024", "2025"]
 
 
+async def find_named(_text: str, _groups: Sequence[str]) -> NamedInText:
+    return NamedInText()
+
+
 def make_agent(catalog: ToolCatalog, model: Any, limits: PlanLimits | None = None) -> ReasonAgent:
     made = PlanLimits() if limits is None else limits
-    return ReasonAgent(model=model, tools=catalog, list_versions=list_versions, limits=made)
+    return ReasonAgent(
+        model=model,
+        tools=catalog,
+        list_versions=list_versions,
+        find_named=find_named,
+        limits=made,
+    )
 
 
 def use(tool: str, call_id: str = "c1", **arguments: Any) -> ToolUse:

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from pydantic import BaseModel, Field
@@ -19,6 +19,9 @@ from tools.passage_search.passages import cite_chunk, describe_place
 _MOST_PHRASES = 8
 _LONGEST_PHRASE = 200
 _LONGEST_SECTION = 800
+_MOST_READ = 30
+"""Up to this number of changed documents two versions are compared section by section."""
+_MOST_SECTIONS = 10
 _READ_AT_ONCE = 256
 _WITHDRAWN = re.compile(
     r"\W{0,3}(?:withdrawn|repealed|deleted|removed|superseded|deprecated|revoked)\b", re.IGNORECASE
@@ -132,7 +135,55 @@ class CompareDocuments(LibraryTool[Inputs, Output]):
             *(_list_change("changed", new[name]) for name in changed),
         ]
         same = len(both) - len(changed)
+        if len(changed) <= _MOST_READ:
+            pairs = [(old[name].id, new[name].id) for name in changed]
+            added = [active[name].id for name in active if name not in old]
+            changes = [
+                *await self._quote_added(added, caller),
+                *(one for one in changes if one.change == "removed"),
+                *await self._compare_sections(pairs, caller),
+            ]
         return Output(changes=tuple(changes[: inputs.limit]), total=len(changes), same=same)
+
+    async def _compare_sections(
+        self, pairs: Sequence[tuple[str, str]], caller: ToolCaller
+    ) -> list[DocumentChange]:
+        """Return the sections that differ in pairs of documents, an older and a newer one."""
+        found = []
+        for ids in pairs:
+            documents = await self._library.read(ids, caller.groups)
+            if len(documents) == len(ids):
+                old, new = documents
+                sections = await asyncio.to_thread(compare_documents, old, new)
+                whole = _describe(sections, old, new, _MOST_SECTIONS)
+                title, own = new.listed.title, new.listed.id
+                found += [
+                    one.model_copy(
+                        update={
+                            "change": "changed",
+                            "title": _join_title(title, one.title),
+                            "document_id": own,
+                        }
+                    )
+                    for one in whole.changes
+                ]
+        return found
+
+    async def _quote_added(
+        self, document_ids: Sequence[str], caller: ToolCaller
+    ) -> list[DocumentChange]:
+        """Return documents that only the newer version has, each with its beginning."""
+        documents = await self._library.read(document_ids[:_MOST_READ], caller.groups)
+        return [
+            DocumentChange(
+                change="added",
+                title=one.listed.title,
+                document_id=one.listed.id,
+                new=cite_chunk(one, 0),
+                new_text=one.chunks[0].chunk.text[:_LONGEST_SECTION],
+            )
+            for one in documents
+        ]
 
     async def _list_withdrawn(self, document_ids: list[str], caller: ToolCaller) -> set[str]:
         """Return the documents that only say that they were withdrawn."""
@@ -176,6 +227,10 @@ def _describe(
             )
         )
     return Output(changes=tuple(changes[:limit]), total=len(changes), same=same)
+
+
+def _join_title(document: str, section: str) -> str:
+    return section if section.startswith(document) else f"{document} > {section}"
 
 
 def _cite_section(document: WholeDocument, section: Section | None) -> CitedPassage | None:

@@ -1,0 +1,107 @@
+"""Quotes what two versions of the same page say differently, if the question compares versions."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from envelope.ways.tool_loop import Intent
+from llm.offline.planning.question_parts import read_question
+from llm.offline.quoting.versions import name_page
+from llm.offline.words import stems
+from llm.tasks.respond import Inputs, PromptSource
+
+_UNIT_END = re.compile(r"(?<=[.!?])\s|\n")
+_ROW_END = re.compile(r"^[|\s:-]+$")
+_MOST_PAIRS = 6
+_MOST_UNITS = 2
+_COMPARING = stems(
+    "change changes changed changing differ differs difference differences different compare "
+    "compared comparison between version versions revision edition what which how new old "
+    "was ist sich geändert änderung änderungen unterschied unterschiede zwischen fassung fassungen"
+)
+"""Words of a comparison itself, in English and German: pages need not have them."""
+_SHARE = 0.6
+"""How near to the best pair of pages another one must be to the question."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    """The units that one version of a page has and the other lacks."""
+
+    sides: tuple[tuple[PromptSource, tuple[str, ...]], ...]
+    relevance: int
+
+
+def find_comparison(inputs: Inputs) -> str | None:
+    """Return a list of what differs, the older version first; None if no versions are compared."""
+    question = read_question(inputs.question)
+    versions = _match_versions(question.versions, inputs.sources)
+    if question.intent is not Intent.COMPARISON or len(versions) != 2:
+        return None
+    asked = stems(_leave_versions_out(inputs.question, versions)) - _COMPARING
+    found = sorted(
+        _list_differences(inputs.sources, versions, asked), key=lambda one: -one.relevance
+    )
+    if not found:
+        return None
+    least = _SHARE * found[0].relevance
+    chosen = [one for one in found if one.relevance >= least][:_MOST_PAIRS]
+    lines = [
+        f"- {_name_place(source)} (version {source.version}): {' '.join(units)} [{source.number}]"
+        for one in chosen
+        for source, units in one.sides
+    ]
+    return "\n".join(lines)
+
+
+def _match_versions(named: Sequence[str], sources: Sequence[PromptSource]) -> tuple[str, ...]:
+    """Return the versions of sources that the question names, in its order: the older one first."""
+    stated = dict.fromkeys(source.version for source in sources if source.version)
+    found = [one for number in named for one in stated if _read_number(one) == number]
+    return tuple(dict.fromkeys(found))
+
+
+def _read_number(version: str) -> str:
+    return version.lstrip("vVrR").lstrip("ev. ")
+
+
+def _leave_versions_out(question: str, versions: Sequence[str]) -> str:
+    for version in versions:
+        question = question.replace(_read_number(version), " ")
+    return question
+
+
+def _list_differences(
+    sources: Sequence[PromptSource], versions: tuple[str, ...], asked: frozenset[str]
+) -> Iterator[_Difference]:
+    pages: dict[tuple[str, ...], dict[str, PromptSource]] = {}
+    for source in sources:
+        if source.version in versions:
+            pages.setdefault(name_page(source), {}).setdefault(source.version, source)
+    for page in (one for one in pages.values() if len(one) == len(versions)):
+        units = {version: _list_units(source.text) for version, source in page.items()}
+        sides = []
+        for version in versions:
+            others = {unit for other, own in units.items() if other != version for unit in own}
+            only = [unit for unit in units.get(version, ()) if unit not in others][:_MOST_UNITS]
+            if only:
+                sides.append((page[version], tuple(only)))
+        if sides:
+            text = " ".join(f"{source.place} {' '.join(own)}" for source, own in sides)
+            yield _Difference(tuple(sides), len(asked & stems(text)))
+
+
+def _list_units(text: str) -> list[str]:
+    """Return sentences and rows of tables, rows as their cells."""
+    units = []
+    for part in _UNIT_END.split(text):
+        line = part.strip()
+        if not line or line.startswith("#") or _ROW_END.match(line):
+            continue
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        units.append(": ".join(cell for cell in cells if cell) if line.startswith("|") else line)
+    return units
+
+
+def _name_place(source: PromptSource) -> str:
+    return source.place.removesuffix(f" (version {source.version})")
