@@ -108,12 +108,16 @@ async def test_two_versions_are_compared_section_by_section(executor: ToolExecut
 async def test_two_versions_of_all_documents_are_compared(executor: ToolExecutor) -> None:
     found = await call(executor, "compare_documents", old="2024", new="2025")
 
-    assert found.text.splitlines() == [
-        "3 changes, 0 unchanged",
+    assert [line for line in found.text.splitlines() if not line.startswith(" ")] == [
+        "4 changes, 0 unchanged",
         "added: Article 83 Penalties",
         "removed: Article 9",
-        "changed: Article 6 Scope of the Alfa Act",
+        "changed: Article 6 Scope of the Alfa Act > Fees",
+        "changed: Article 6 Scope of the Alfa Act > Reports",
     ]
+    texts = {one.citation.document_id: one.text for one in found.quoted}
+    assert "a fee of 100 euros" in texts["alfa@2024"]
+    assert "punished with a fine" in texts["penalties@2025"]
 
 
 async def test_the_context_of_a_passage_is_what_stands_around_it(executor: ToolExecutor) -> None:

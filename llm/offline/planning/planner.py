@@ -139,10 +139,11 @@ def _list_first(state: PlanState) -> Iterator[tuple[str, dict[str, JsonValue]]]:
     for name in sorted(state.tools):
         if not any(f"{cue}_" in name or f"_{cue}" in name for cue in question.cues):
             continue
-        if "query" in state.inputs[name]:
-            yield name, {"query": question.text[:2_000], "limit": 2}
-        elif "document_id" in state.inputs[name] and state.documents:
+        known = state.inputs[name]
+        if "document_id" in known and state.documents:
             yield name, {"document_id": state.documents[0]}
+        elif not known or "query" in known:
+            yield name, {"query": question.text[:2_000], "limit": 2}
 
 
 def _list_searches(state: PlanState) -> Iterator[tuple[str, dict[str, JsonValue]]]:
