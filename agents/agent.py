@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from knowledge.port import Searcher
     from knowledge.search.early_embedding import EarlyEmbedding
     from llm.port import Model
+    from tools.budget import ToolBudget
 
 R = TypeVar("R", bound=BaseModel)
 W = TypeVar("W", bound=BaseModel)
@@ -84,6 +85,11 @@ class AgentParts(Protocol[S]):
 
     @property
     def texts(self) -> AgentTexts: ...
+
+    @property
+    def tool_budget(self) -> "ToolBudget | None":
+        """The budget of a question's tool calls, for a `ToolExecutor`; None without a limit."""
+        ...
 
     @property
     def drafts(self) -> DraftPublisher | None:

@@ -93,6 +93,8 @@ CATALOGUE: tuple[Attribute, ...] = (
               (Role.SEARCH, Role.RESPONSE, Role.QUALITY)),
     Attribute("model_usage", dict[str, JsonValue], "calls, tokens and cost of the models so far; added up by the worker, not by agents",
               NOBODY, MANAGER),
+    Attribute("exhausted_budget", str, "the budget that allows no further call: model_calls, tool_calls, tokens, usd or tenant_usd; set by the worker, not by agents",
+              NOBODY, MANAGER),
     Attribute("counters", dict[str, int], "how often the manager took each counted row", MANAGER, MANAGER),
     Attribute("branches", tuple[dict[str, JsonValue], ...], "the branches of the present scatter: path, key, status, and the reason of a failure", MANAGER, MANAGER),
     Attribute("branches_made", int, "number of branches that the trunk or this branch has made so far", MANAGER, MANAGER),

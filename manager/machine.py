@@ -63,6 +63,7 @@ class Context:
     has_best_answer: bool = False
     reason: ClarificationReason | None = None
     in_branch: bool = False
+    exhausted_budget: str = ""
 
 
 @dataclass(slots=True)
@@ -110,6 +111,8 @@ def decide(
         return _go(row, row.go_to, counters, facts)
     taken = counters.get(row.counts, 0)
     refuses = row.counts is Counter.ROUND and facts.reason in REFUSALS
+    if facts.exhausted_budget and row.counts is not Counter.ROUND:
+        return _at_exhausted_budget(row, counters, facts)
     if taken < limits.of(row.counts) or refuses:
         # A round is counted when it ends: the pause stores it beyond the end of this message.
         raised = counters if row.counts is Counter.ROUND else {**counters, row.counts: taken + 1}
@@ -155,6 +158,24 @@ def _at_limit(row: Row, counters: Counters, facts: Context) -> Decision:
     return Decision(decision.row, decision.actions, counters, why, termination_reason=reason)
 
 
+def _at_exhausted_budget(row: Row, counters: Counters, facts: Context) -> Decision:
+    """Return the way on without further work: no loop is taken once a budget is exhausted.
+
+    Rows that lead to an answer from the gathered material are taken; a refusal would blame the
+    documents.
+    """
+    reason = f"budget_{facts.exhausted_budget}"
+    target = row.at_limit
+    if facts.in_branch:
+        target = target if isinstance(target, Stage) else Return()
+    elif facts.has_best_answer or target is None or target is CLARIFICATION:
+        target = Final(Ending.BEST)
+    decision = _go(row, target, counters, facts)
+    return Decision(
+        decision.row, decision.actions, counters, facts.reason, termination_reason=reason
+    )
+
+
 def _go(row: Row, target: Target, counters: Counters, facts: Context) -> Decision:
     reason = facts.reason if facts.reason is not None else row.reason
     if isinstance(target, Stage):
@@ -162,10 +183,12 @@ def _go(row: Row, target: Target, counters: Counters, facts: Context) -> Decisio
     if not isinstance(target, Final):
         return Decision(row.name, (target,), counters, reason)
     end = End(target.ending, _outcome(row, target.ending, reason))
-    return Decision(row.name, (end,), counters, reason, _why_ended(row, target.ending))
+    return Decision(row.name, (end,), counters, reason, _why_ended(row, target.ending, facts))
 
 
-def _why_ended(row: Row, ending: Ending) -> str:
+def _why_ended(row: Row, ending: Ending, facts: Context) -> str:
+    if facts.exhausted_budget:
+        return f"budget_{facts.exhausted_budget}"
     return f"{row.after}_failed" if ending is Ending.BEST else ""
 
 

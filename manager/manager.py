@@ -313,6 +313,7 @@ def _facts(envelope: Envelope, remaining_seconds: float, did: StageEvent, stage:
         isinstance(envelope.payload.get("best_answer"), dict),
         _reason(envelope, did, stage),
         envelope.branch != "",
+        str(envelope.payload.get("exhausted_budget") or ""),
     )
 
 

@@ -16,6 +16,7 @@ from config.settings import Settings
 from config.texts import FixedTexts, load_texts
 from deploy.assembly.call_recording import HopCalls
 from deploy.assembly.languages import CorpusLanguages, language_of, make_detector
+from deploy.assembly.limits.budgets import make_tool_budget
 from envelope.role import Role
 from knowledge.language.port import Detector
 from knowledge.search.findings_cache import CachedSearcher, FindingsCache
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from deploy.assembly.knowledge import Knowledge
     from knowledge.port import Searcher
     from knowledge.search.early_embedding import EarlyEmbedding
+    from tools.budget import ToolBudget
     from worker.monitoring.metrics import PrometheusMeter
 
 AnyAgent = Agent[Any, Any]
@@ -59,6 +61,7 @@ class AgentFactory:
     drafts: DraftPublisher | None = None
     findings: FindingsCache | None = None
     early_embedding: "EarlyEmbedding | None" = None
+    tool_budget: "ToolBudget | None" = None
 
     def agent(self, role: str) -> AnyAgent:
         """Return the agent of a role; imports the agent's module."""
@@ -173,6 +176,7 @@ async def make_worker_specs(
             stack,
             findings,
             _make_early_embedding(settings, knowledge, client),
+            make_tool_budget(settings, client),
         ),
         manager=manager,
         limit_seconds=settings.agent_timeout_seconds,
@@ -230,6 +234,7 @@ def _make_factories(
     stack: AsyncExitStack,
     findings: FindingsCache | None,
     early_embedding: "EarlyEmbedding | None",
+    tool_budget: "ToolBudget | None",
 ) -> dict[Assistant, AgentFactory]:
     """Return a factory for each assistant, which has only the assistant's own documents.
 
@@ -255,6 +260,7 @@ def _make_factories(
             None if one.release == "approved" else publisher,
             findings,
             early_embedding,
+            tool_budget,
         )
 
     return {(one.tenant, one.assistant): make(one) for one in every}

@@ -23,6 +23,7 @@ MOST_BRANCHES = 256
 TIME_SHARE = 0.75
 """The share of the remaining time after which branches go on with the results so far."""
 _COMPLETED, _FAILED, _RUNNING, _MISSING = "completed", "failed", "running", "missing"
+_COUNTED = ("model_usage", "exhausted_budget")
 _NOT_INHERITED = frozenset({"stage", "attempt", "counters"})
 
 
@@ -141,6 +142,8 @@ def gather_results(envelope: Envelope) -> tuple[Envelope, StageEvent]:
         hops += int(_number(result.get("hops")))
         seconds = max(seconds, _number(result.get("seconds")))
         payload = _add_usage(payload, result.get("model_usage"))
+        if "exhausted_budget" in result:
+            payload["exhausted_budget"] = result["exhausted_budget"]
     payload["branches"] = list(branches)
     gathered = envelope.replace(
         payload=payload,
@@ -172,8 +175,7 @@ def make_return(
     }
     if why:
         result["reason"] = why
-    if "model_usage" in payload:
-        result["model_usage"] = payload["model_usage"]
+    result |= {name: payload[name] for name in _COUNTED if name in payload}
     return ReturnResult(bound_result(result), is_good, list_join_roles(flow), journal)
 
 
