@@ -37,6 +37,11 @@ class AnswerSettings(BaseModel):
     max_clarification_rounds: int = Field(
         3, ge=0, description="maximum number of clarifications for one question"
     )
+    pause_seconds: int = Field(
+        86_400,
+        ge=60,
+        description="how long a question for information or an approval can be answered",
+    )
     quality_score_threshold: float = Field(
         0.7, ge=0, le=1, description="minimum score of an approved answer"
     )

@@ -10,6 +10,7 @@ from manager.flow import (
     Ending,
     Final,
     Flow,
+    PauseFor,
     Return,
     Row,
     Scatter,
@@ -22,6 +23,7 @@ from manager.flows.stages import CLARIFICATION
 Counters = dict[str, int]
 NO_BETTER = "no_better_answer"
 """The termination reason of a best answer that further work did not improve."""
+_PAUSES = {Ending.PAUSE: Outcome.CLARIFICATION, Ending.PAUSE_OVER: Outcome.REFUSED}
 Limit = Literal["process_count_limit", "total_time_limit", "deadline"]
 
 
@@ -37,6 +39,7 @@ class Limits:
     process_count: int = 60
     total_time_seconds: float = 110.0
     deadline_reserve_seconds: float = 1.0
+    pause_seconds: float = 86_400.0
 
     def of(self, counter: Counter) -> int:
         """Return how often rows with this counter may be taken."""
@@ -81,7 +84,7 @@ class End:
     outcome: Outcome | None
 
 
-Action = Send | End | Scatter | Return
+Action = Send | End | Scatter | Return | PauseFor
 
 
 @dataclass(slots=True)
@@ -195,6 +198,8 @@ def _why_ended(row: Row, ending: Ending, facts: Context) -> str:
 def _outcome(row: Row, ending: Ending, reason: ClarificationReason | None) -> Outcome | None:
     if ending is Ending.BEST:
         return None
+    if ending in _PAUSES:
+        return _PAUSES[ending]
     if row.after is not CLARIFICATION:
         return Outcome.ANSWERED
     if reason is ClarificationReason.INTERNAL_FAULT:

@@ -1,5 +1,6 @@
 """Decides where each envelope goes next, and ends messages. No other role does either."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -28,11 +29,22 @@ from manager import replies
 from manager.branching import branches
 from manager.classify import classify_result
 from manager.contract import write_payload
-from manager.flow import Counter, Flow, Return, Scatter, Stage, StageEvent, find_flow
+from manager.flow import (
+    Counter,
+    Flow,
+    FlowError,
+    PauseFor,
+    Return,
+    Scatter,
+    Stage,
+    StageEvent,
+    find_flow,
+)
 from manager.flows.stages import CLARIFICATION, ESSENCE, LANG, QUALITY, SEARCH, START
 from manager.hop_decision import HopDecision
 from manager.machine import Context, Counters, End, Limits, Send, decide
 from manager.offers import add_offer
+from manager.pausing.pauses import Pauses
 from manager.port import ReplyTexts
 from memory.port import Ended, Memory
 
@@ -74,6 +86,7 @@ class Manager:
         self._quality_threshold = quality_threshold
         self._domain_names = domain_names if domain_names is not None else {}
         self._on_routed = on_routed
+        self._pauses = Pauses(flows, memory, texts, limits=limits)
 
     def prefetch_memory(self, question: Question) -> MemoryRead | None:
         """Return the memory read that the broker does in the round trip that starts a message."""
@@ -95,8 +108,12 @@ class Manager:
         stage = flow.stage(str(envelope.payload.get("stage") or START))
         if stage is START:
             envelope = await self._start(delivery, _with_merged(envelope, delivery))
+            envelope = await self._pauses.resume(delivery.question, envelope, time.time())
+            flow = find_flow(self._flows, envelope.flow)
+            stage = flow.stage(str(envelope.payload.get("stage") or START))
         if envelope.gathered is not None:
-            envelope, did = branches.gather_results(envelope)
+            may_ask = StageEvent.NEEDS_INPUT in stage.events
+            envelope, did = branches.gather_results(envelope, may_ask=may_ask)
         else:
             did = classify_result(
                 stage, envelope.hop, envelope.payload, quality_threshold=self._quality_threshold
@@ -112,6 +129,11 @@ class Manager:
                 hop.skip_branches(
                     lambda stage, did: decide(flow, stage, did, counters, self._limits, facts)
                 )
+        hop.begin_pause(
+            self._pauses,
+            time.time(),
+            lambda stage, did: decide(flow, stage, did, counters, self._limits, facts),
+        )
         return await self._settle(hop, remaining_seconds)
 
     async def _settle(self, hop: HopDecision, remaining_seconds: float) -> Settlement:
@@ -125,6 +147,8 @@ class Manager:
                 return self._return(hop, returned)
             case Scatter() as scatter:
                 return self._scatter(hop, scatter, remaining_seconds)
+            case PauseFor() as pause:
+                raise FlowError(f"expected a pause that has begun, found {pause.resume}")
 
     async def _start(self, delivery: Delivery, envelope: Envelope) -> Envelope:
         """Copy the conversation's memory into the payload, so that a redelivery reads the same.
@@ -240,6 +264,7 @@ class Manager:
         names = self._domain_names.get((envelope.tenant, envelope.assistant), "")
         reply = replies.end_reply(envelope, decision, end, self._texts, names)
         ended = await self._with_dropped(delivery, envelope, replies.remember(envelope, reply))
+        ended = ended if hop.kept is None else replace(ended, kept=hop.kept)
         language = replies.language_of(envelope.payload)
         reply = add_offer(reply, envelope.payload, self._texts, language)
         forget = envelope.payload.get("forget")

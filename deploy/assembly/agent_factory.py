@@ -285,6 +285,7 @@ def make_manager(settings: Settings, memory: RedisMemory, on_routed: OnRouted) -
             research=settings.max_research,
             regenerate=settings.max_regenerate,
             rounds=settings.max_clarification_rounds,
+            pause_seconds=settings.pause_seconds,
             process_count=settings.max_process_count,
             total_time_seconds=settings.deadline_seconds - MODEL_RESERVE_SECONDS,
         ),

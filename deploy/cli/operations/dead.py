@@ -136,6 +136,7 @@ _SUBMITTED = (
     "arguments",
     "history",
     "open_pause",
+    "pause_reply",
     "client_keeps_history",
     "shows_drafts",
 )
