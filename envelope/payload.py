@@ -111,6 +111,8 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("branches", tuple[dict[str, JsonValue], ...], "the branches of the present scatter: path, key, status, and the reason of a failure", MANAGER, MANAGER),
     Attribute("branches_made", int, "number of branches that the trunk or this branch has made so far", MANAGER, MANAGER),
     Attribute("waiting_branches", tuple[dict[str, JsonValue], ...], "branches that begin after those on which they depend", MANAGER, MANAGER),
+    Attribute("agent_sequence", tuple[str, ...], "names of the stages that are to work one after the other", NOBODY, MANAGER),
+    Attribute("sequence_place", int, "place in `agent_sequence` of the next one, from 0", MANAGER, MANAGER),
     Attribute("tool_call", dict[str, JsonValue], "the call that a branch makes: its key, the tool, its arguments", MANAGER, (Role.TOOL,)),
     Attribute("multi_tool_results", dict[str, JsonValue], "the results of tool calls, by key of the call", (Role.TOOL,), NOBODY, merge=MergeRule.MERGE),
     Attribute("best_answer", dict[str, JsonValue] | None, "the grounded answer with the highest score so far", MANAGER, MANAGER),

@@ -116,6 +116,7 @@ class Counter(StrEnum):
     NEXT_MODEL = "next_model"
     ROUND = "round"
     WAVE = "wave"
+    SEQUENCE = "sequence"
 
 
 class Ending(StrEnum):
@@ -197,7 +198,18 @@ class PauseFor:
     resume: Stage
 
 
-Target = Stage | Final | Scatter | Return | PauseFor
+@dataclass(frozen=True, slots=True, eq=False)
+class Next:
+    """Send to the stage of the next name in the payload's `agent_sequence`; after all, to `done`.
+
+    Names of other stages than `stages` are skipped, and the journal names them.
+    """
+
+    stages: tuple[Stage, ...]
+    done: Stage
+
+
+Target = Stage | Final | Scatter | Return | PauseFor | Next
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,13 +237,13 @@ class Row:
     @property
     def targets(self) -> tuple[Stage, ...]:
         """The stages that this row leads to: of a scatter the one that gathers, of a pause the one
-        at which its reply goes on.
+        at which its reply goes on, of a sequence every one that it may name.
         """
         return (*_list_stages(self.go_to), *self.targets_at_limit)
 
     @property
     def targets_at_limit(self) -> tuple[Stage, ...]:
-        """The stage that this row leads to at the limit of its counter, if it is one."""
+        """The stages that this row leads to at the limit of its counter."""
         return _list_stages(self.at_limit)
 
     @property
@@ -245,6 +257,8 @@ def _list_stages(target: Target | None) -> tuple[Stage, ...]:
         return (target.gather,)
     if isinstance(target, PauseFor):
         return (target.resume,)
+    if isinstance(target, Next):
+        return (*target.stages, target.done)
     return (target,) if isinstance(target, Stage) else ()
 
 

@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from broker.journal_events import EncodedEvent, JournalEvent
 from broker.values import Delivery, Fields
-from envelope.encoding import to_json
+from envelope.encoding import brief, to_json
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from manager.branching.branches import NONE, Branches, note_refused
@@ -82,6 +82,8 @@ class HopDecision:
         }
         if hop is not None and hop.reason:
             fields["reason"] = hop.reason
+        if decision.skipped:
+            fields["skipped"] = [brief(name) for name in decision.skipped]
         if decision.termination_reason:
             fields["termination_reason"] = decision.termination_reason
         if self.stage.events == RESUME_EVENTS:

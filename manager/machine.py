@@ -10,6 +10,7 @@ from manager.flow import (
     Ending,
     Final,
     Flow,
+    Next,
     PauseFor,
     Return,
     Row,
@@ -36,6 +37,7 @@ class Limits:
     next_model: int = 1
     rounds: int = 3
     waves: int = 20
+    sequence: int = 20
     process_count: int = 60
     total_time_seconds: float = 110.0
     deadline_reserve_seconds: float = 1.0
@@ -54,6 +56,8 @@ class Limits:
                 return self.rounds
             case Counter.WAVE:
                 return self.waves
+            case Counter.SEQUENCE:
+                return self.sequence
 
 
 @dataclass(slots=True)
@@ -67,6 +71,8 @@ class Context:
     reason: ClarificationReason | None = None
     in_branch: bool = False
     exhausted_budget: str = ""
+    sequence: tuple[str, ...] = ()
+    sequence_place: int = 0
 
 
 @dataclass(slots=True)
@@ -89,13 +95,19 @@ Action = Send | End | Scatter | Return | PauseFor
 
 @dataclass(slots=True)
 class Decision:
-    """The decision for one hop: the actions, and the attributes that the manager records."""
+    """The decision for one hop: the actions, and the attributes that the manager records.
+
+    `sequence_place` is the place in `agent_sequence` after the stage that begins; `skipped` are the
+    names before it that the flow does not allow here.
+    """
 
     row: str
     actions: tuple[Action, ...]
     counters: Counters
     reason: ClarificationReason | None = None
     termination_reason: str = ""
+    sequence_place: int | None = None
+    skipped: tuple[str, ...] = ()
 
 
 def decide(
@@ -183,10 +195,24 @@ def _go(row: Row, target: Target, counters: Counters, facts: Context) -> Decisio
     reason = facts.reason if facts.reason is not None else row.reason
     if isinstance(target, Stage):
         return Decision(row.name, (Send(target),), counters, reason)
+    if isinstance(target, Next):
+        return _take_next(row, target, counters, facts)
     if not isinstance(target, Final):
         return Decision(row.name, (target,), counters, reason)
     end = End(target.ending, _outcome(row, target.ending, reason))
     return Decision(row.name, (end,), counters, reason, _why_ended(row, target.ending, facts))
+
+
+def _take_next(row: Row, target: Next, counters: Counters, facts: Context) -> Decision:
+    """Return the step to the next stage of the sequence that the flow allows, or beyond its end."""
+    allowed = {stage.name: stage for stage in target.stages}
+    rest = facts.sequence[facts.sequence_place :]
+    found = next((place for place, name in enumerate(rest) if name in allowed), len(rest))
+    stage = allowed[rest[found]] if found < len(rest) else target.done
+    place = facts.sequence_place + min(found + 1, len(rest))
+    decision = Decision(row.name, (Send(stage),), counters, facts.reason or row.reason)
+    decision.sequence_place, decision.skipped = place, rest[:found]
+    return decision
 
 
 def _why_ended(row: Row, ending: Ending, facts: Context) -> str:

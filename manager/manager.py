@@ -55,6 +55,7 @@ _GIVES_A_REASON = frozenset(
     {StageEvent.ASKS, StageEvent.MANY, StageEvent.NOTHING, StageEvent.OUTSIDE}
 )
 _CHANGES_LAST_RESORT = frozenset({None, LANG.name, ESSENCE.name, SEARCH.name, QUALITY.name})
+_NO_ATTEMPTS = frozenset({Counter.ROUND, Counter.WAVE, Counter.SEQUENCE})
 OnRouted = Callable[[str, str], None]
 """Receives the stage and the event of each decision."""
 
@@ -220,6 +221,8 @@ class Manager:
             "counters": dict(decision.counters),
             "attempt": _attempt(decision.counters),
         }
+        if decision.sequence_place is not None:
+            changes["sequence_place"] = decision.sequence_place
         if send.stage is CLARIFICATION:
             changes |= {
                 "needs_clarification": True,
@@ -339,7 +342,16 @@ def _facts(envelope: Envelope, remaining_seconds: float, did: StageEvent, stage:
         _reason(envelope, did, stage),
         envelope.branch != "",
         str(envelope.payload.get("exhausted_budget") or ""),
+        *_sequence(envelope.payload),
     )
+
+
+def _sequence(payload: Mapping[str, JsonValue]) -> tuple[tuple[str, ...], int]:
+    """Return the planned sequence and the place of the next one in it."""
+    names = payload.get("agent_sequence")
+    if not isinstance(names, list):
+        return (), 0
+    return tuple(map(str, names)), max(0, _whole(payload.get("sequence_place")))
 
 
 def _reason(envelope: Envelope, did: StageEvent, stage: Stage) -> ClarificationReason | None:
@@ -370,7 +382,7 @@ def _counters(envelope: Envelope) -> Counters:
 def _attempt(counters: Counters) -> int:
     if not counters:
         return 0
-    return sum(counters.values()) - counters.get(Counter.ROUND, 0) - counters.get(Counter.WAVE, 0)
+    return sum(count for name, count in counters.items() if name not in _NO_ATTEMPTS)
 
 
 def _whole(value: JsonValue) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -42,7 +43,8 @@ class HopCalls:
         )
         with record_calls() as calls, entered as scope:
             try:
-                yield lambda: (
+                yield lambda: _mark_branch(
+                    envelope.branch,
                     *(encode_model_call(call) for call in calls),
                     *_encode_refusals(scope.refusals),
                 )
@@ -114,6 +116,13 @@ def _encode_refusals(refusals: Sequence[BudgetRefusal]) -> tuple[JournalEntry, .
         JournalEntry("budget_exhausted", {"budget": one.name, "limit": one.limit, "used": one.used})
         for one in refusals[:1]
     )
+
+
+def _mark_branch(branch: str, *entries: JournalEntry) -> tuple[JournalEntry, ...]:
+    """Return the events of a hop with its branch, if it is in one."""
+    if not branch:
+        return entries
+    return tuple(replace(entry, fields={**entry.fields, "branch": branch}) for entry in entries)
 
 
 def _read_price(value: JsonValue) -> Decimal | None:

@@ -7,13 +7,13 @@ from broker.values import Fields, JournalEntry
 from envelope.outcome import Outcome
 from envelope.role import Role
 from manager.flow import (
-    Final,
     Flow,
     FlowError,
-    PauseFor,
+    Next,
     Return,
     Row,
     Scatter,
+    Stage,
     StageEvent,
     Target,
 )
@@ -163,7 +163,8 @@ def _last_resort(reply: Fields) -> bool:
 
 def _targets(row: Row, *, limited: bool, in_branch: bool) -> set[str]:
     ways = [row.go_to] if row.at_limit is None else [row.go_to, row.at_limit]
-    targets = {_name_target(way) for way in ways}
+    targets = {_name_target(way) for way in ways if not isinstance(way, Next)}
+    targets |= {stage.name for stage in row.targets}
     return {*targets, RETURN if in_branch else FINAL} if limited else targets
 
 
@@ -172,6 +173,4 @@ def _name_target(target: Target) -> str:
         return target.gather.name
     if isinstance(target, Return):
         return RETURN
-    if isinstance(target, PauseFor):
-        return FINAL
-    return FINAL if isinstance(target, Final) else target.name
+    return target.name if isinstance(target, Stage) else FINAL

@@ -7,6 +7,7 @@ from manager.flow import (
     Ending,
     Final,
     Flow,
+    Next,
     PauseFor,
     Return,
     Row,
@@ -124,3 +125,19 @@ def test_a_pause_that_resumes_is_sound() -> None:
 )  # fmt: skip
 def test_a_pause_that_breaks_a_rule_is_named(rows: list[Row], problem: str) -> None:
     assert problem in find_flow_problems(Flow("broken", 1, rows))
+
+
+def test_a_sequence_has_an_edge_to_every_stage_that_it_may_name() -> None:
+    planned = Next((A, B), C)
+    ends = [Row(stage, E.FAILED, ENDS) for stage in (A, B, C)]
+    uncounted = [Row(A, E.DONE, planned), Row(B, E.DONE, planned), Row(C, E.DONE, ENDS), *ends]
+    counted = [
+        Row(A, E.DONE, planned, Counter.SEQUENCE, C),
+        Row(B, E.DONE, planned, Counter.SEQUENCE, C),
+        *uncounted[2:],
+    ]
+
+    found = find_flow_problems(Flow("uncounted", 1, uncounted))
+
+    assert "b is on a cycle that no counter ends" in found
+    assert find_flow_problems(Flow("counted", 1, counted)) == []

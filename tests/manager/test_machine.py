@@ -2,7 +2,7 @@ import pytest
 
 from envelope.conversation import ClarificationReason as Reason
 from envelope.outcome import Outcome
-from manager.flow import Counter, Ending, Flow, Return, Row, Stage, StageEvent
+from manager.flow import Counter, Ending, Flow, Next, Return, Row, Stage, StageEvent
 from manager.flows import stages
 from manager.flows.search_flow import SEARCH_FLOW
 from manager.machine import Context, Counters, Decision, End, Limits, Send, decide
@@ -214,3 +214,58 @@ def test_an_exhausted_budget_returns_a_branch_with_what_it_has() -> None:
 
     assert decision.actions == (Return(),)
     assert decision.termination_reason == "budget_tool_calls"
+
+
+def make_sequence() -> Flow:
+    """Return a flow in which search, response and quality follow in a planned order."""
+    planned = Next((stages.SEARCH, stages.RESPONSE, stages.QUALITY), stages.CLARIFICATION)
+    every = (stages.GUARDRAILS, stages.SEARCH, stages.RESPONSE, stages.QUALITY)
+    return Flow(
+        "sequence",
+        1,
+        [
+            Row(stage, StageEvent.DONE, planned, Counter.SEQUENCE, stages.CLARIFICATION)
+            for stage in every
+        ],
+    )
+
+
+def take(sequence: tuple[str, ...], place: int, counters: Counters | None = None) -> Decision:
+    facts = Context(sequence=sequence, sequence_place=place)
+    known = counters if counters is not None else {}
+    return decide(
+        make_sequence(), stages.GUARDRAILS, StageEvent.DONE, known, Limits(sequence=3), facts
+    )
+
+
+def test_the_next_of_a_sequence_follows_and_is_counted() -> None:
+    first = take(("search", "response"), 0)
+    second = take(("search", "response"), 1, first.counters)
+    done = take(("search", "response"), 2, second.counters)
+
+    assert [first.actions, second.actions, done.actions] == [
+        (Send(stages.SEARCH),),
+        (Send(stages.RESPONSE),),
+        (Send(stages.CLARIFICATION),),
+    ]
+    assert [first.sequence_place, second.sequence_place, done.sequence_place] == [1, 2, 2]
+    assert done.counters == {Counter.SEQUENCE: 3}
+
+
+def test_a_name_that_the_flow_does_not_allow_is_skipped_and_noted() -> None:
+    decision = take(("lang", "delete_everything", "quality"), 0)
+
+    assert decision.actions == (Send(stages.QUALITY),)
+    assert decision.skipped == ("lang", "delete_everything")
+    assert decision.sequence_place == 3
+
+
+def test_a_sequence_that_never_ends_is_ended_by_its_counter() -> None:
+    decision = take(("search",) * 50, 3, {Counter.SEQUENCE: 3})
+
+    assert decision.actions == (Send(stages.CLARIFICATION),)
+    assert decision.termination_reason == "sequence_limit"
+
+
+def test_a_flow_without_a_planned_sequence_goes_beyond_its_end() -> None:
+    assert take((), 0).actions == (Send(stages.CLARIFICATION),)
