@@ -47,21 +47,21 @@ def make_branching_journal() -> list[JournalEntry]:
     def entry(kind: str, at: float, **fields: JsonValue) -> JournalEntry:
         return JournalEntry(kind, fields, f"{at * 1000:.0f}-0", at)
 
-    def routed(at: float, stage: str, target: str, **fields: JsonValue) -> JournalEntry:
+    def make_routing(at: float, stage: str, target: str, **fields: JsonValue) -> JournalEntry:
         return entry("routed", at, stage=stage, event="completed", target=target, **fields)
 
     call: dict[str, JsonValue] = {"model": "m@openai", "task": "reason", "milliseconds": 9.0}
     return [
         entry("accepted", 1.0, text="How?"),
-        routed(1.1, "reason", "act", branches=["t1", "t2"]),
+        make_routing(1.1, "reason", "act", branches=["t1", "t2"]),
         entry("agent_run", 1.2, role="tool", status="completed", milliseconds=1, branch="t2",
               writes={"multi_tool_results": {"two": "x" * 300}}),
         entry("model_call", 1.3, cost_usd="0.25", branch="t1", **call),
         entry("agent_run", 1.3, role="tool", status="completed", milliseconds=2, branch="t1"),
-        routed(1.4, "call", "return", branch="t2"),
+        make_routing(1.4, "call", "return", branch="t2"),
         entry("routed", 1.5, stage="call", event="failed", target="return", branch="t1"),
-        routed(1.6, "act", "act", branches=["t3"]),
-        routed(1.7, "call", "inner", branch="t3", branches=["t3/w1"]),
+        make_routing(1.6, "act", "act", branches=["t3"]),
+        make_routing(1.7, "call", "inner", branch="t3", branches=["t3/w1"]),
         entry("model_call", 1.8, cost_usd="0.5", branch="t3/w1", **call),
         entry("agent_run", 1.8, role="worker", status="completed", milliseconds=3, branch="t3/w1"),
         entry("finished", 2.0, outcome="answered"),
