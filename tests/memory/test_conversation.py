@@ -1,3 +1,4 @@
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from memory.key_names import conversation_keys
 from memory.model_calls import MOST_SHARED, RedisCacheStore, RedisCallStore
 from memory.port import Ended, KeptPayload, SummaryLine
 
+END = 9
 QUESTION = Question(tenant="acme", assistant="docs", conversation_id="c/1:x", message_id="m")
 OTHER = QUESTION.model_copy(update={"conversation_id": "c/2"})
 PAUSE = Pause(
@@ -264,3 +266,23 @@ async def test_a_closed_pause_erases_the_payload_that_it_kept(client: Any) -> No
 
     assert await memory.claim_pause(QUESTION, "p") is None
     assert await client.keys("*kept*") == []
+
+
+async def test_in_every_order_of_replies_crashes_and_ends_one_message_alone_receives_a_payload(
+    client: Any,
+) -> None:
+    """Each reply is delivered twice, as after a crash; the end of the winner closes the pause."""
+    memory = RedisMemory(client, shards=4)
+    replies = [QUESTION.model_copy(update={"message_id": name}) for name in ("n", "o")]
+    kept = memory.writes(QUESTION, Ended(kept=KeptPayload("p", "{}", 60)))
+    for order in sorted(set(permutations((0, 0, 1, 1, END)))):
+        await apply_writes(client, kept)
+        received: list[int] = []
+        for step in order:
+            if step == END:
+                await apply_writes(client, memory.writes(QUESTION, Ended(close_pause=True)))
+            elif await memory.claim_pause(replies[step], "p") is not None:
+                received.append(step)
+        claims = order[: order.index(END)]
+        assert received == [step for step in claims if step == claims[0]], order
+        assert await client.keys("*kept*") == []

@@ -8,12 +8,14 @@ import pytest
 
 from broker.values import Fields
 from envelope.conversation import PauseReply
+from envelope.question import Question
 from envelope.role import Role
 from gateway.desk import Desk, Message
 from manager.flow_proofs import find_flow_problems
 from manager.flows import NEWEST
 from manager.machine import Limits
 from manager.pausing.reply_reading import compute_code
+from memory.conversation import RedisMemory
 from memory.key_names import conversation_keys
 from tests.faults.journal_checker import check_journal
 from tests.support.pausing_flow import AskingTool, make_flow
@@ -235,3 +237,31 @@ async def test_what_a_pause_keeps_is_erased_with_the_conversation(harness: Worke
         conversation_keys(desk.question(ASKED), 1).kept
         in conversation_keys(desk.question(ASKED), 1).all
     )
+
+
+class CrashingMemory(RedisMemory):
+    """Claims a pause, and crashes before anybody learns of it: the first time only."""
+
+    crashes = 1
+
+    async def claim_pause(self, question: Question, pause_id: str) -> bytes | None:
+        found = await super().claim_pause(question, pause_id)
+        if self.crashes:
+            self.crashes -= 1
+            raise RuntimeError("the process died after the claim")
+        return found
+
+
+async def test_a_reply_whose_process_died_after_its_claim_goes_on_when_it_is_delivered_again(
+    harness: WorkerHarness,
+) -> None:
+    tool = prepare(harness, "approval")
+    harness.memory = CrashingMemory(harness.client, shards=1)
+
+    async with harness.open() as desk:
+        await desk.ask(ASKED)
+        first = await desk.ask(reply_with(2, approve=True))
+        second = await desk.ask(reply_with(3, approve=True))
+
+    assert (first["outcome"], second["outcome"]) == ("answered", "refused")
+    assert len(tool.ran) == 5
