@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from knowledge.port import Searcher
     from knowledge.search.early_embedding import EarlyEmbedding
     from llm.port import Model
+    from tools.budget import ToolBudget
     from tools.catalog import ToolCatalog
 
 R = TypeVar("R", bound=BaseModel)
@@ -102,6 +103,11 @@ class AgentParts(Protocol[S]):
 
     @property
     def texts(self) -> AgentTexts: ...
+
+    @property
+    def tool_budget(self) -> "ToolBudget | None":
+        """The budget of a question's tool calls, for a `ToolExecutor`; None without a limit."""
+        ...
 
     @property
     def drafts(self) -> DraftPublisher | None:

@@ -6,6 +6,7 @@
 | routed                 | the manager decided: `row`, `stage`, `event`, `result`, `target`      |
 | agent_run              | an agent ran: `role`, `status` (`completed`, `gave_up`), `writes`     |
 | model_call             | an agent asked a model: `task`, `model`, tokens, cost, milliseconds   |
+| budget_exhausted       | a budget allowed no further call: `budget`, its `limit`, `used`       |
 | draft                  | an agent has written a part of the answer: `draft`, `text`, `sources` |
 | inline_decision_failed | the manager in an agent's process failed; its stream tries again      |
 | retried                | a run failed and is scheduled again: `role`, `reason`                 |
@@ -31,6 +32,7 @@ JOURNAL_KINDS = frozenset(
     {
         "accepted", "routed", "agent_run", "model_call", "inline_decision_failed", "retried",
         "dead_lettered", "memory_failed", "draft", "finished",
+        "budget_exhausted",
     }
 )  # fmt: skip
 

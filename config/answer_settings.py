@@ -37,6 +37,11 @@ class AnswerSettings(BaseModel):
     max_clarification_rounds: int = Field(
         3, ge=0, description="maximum number of clarifications for one question"
     )
+    pause_seconds: int = Field(
+        86_400,
+        ge=60,
+        description="how long a question for information or an approval can be answered",
+    )
     quality_score_threshold: float = Field(
         0.7, ge=0, le=1, description="minimum score of an approved answer"
     )
@@ -55,6 +60,30 @@ class AnswerSettings(BaseModel):
     )
     max_process_count: int = Field(
         60, ge=10, description="maximum number of hops (runs of agents) of a question"
+    )
+    budget_model_calls: int = Field(
+        0, ge=0, description="maximum number of paid model calls of a question; 0: no limit"
+    )
+    budget_tool_calls: int = Field(
+        50, ge=0, description="maximum number of tool calls of a question; 0: no limit"
+    )
+    budget_tokens: int = Field(
+        0,
+        ge=0,
+        description="maximum number of tokens that paid model calls of a question read and "
+        "write; 0: no limit",
+    )
+    budget_usd: float = Field(
+        0.0,
+        ge=0,
+        description="maximum price of a question's model calls in USD; a model without a known "
+        "price counts as free; 0: no limit",
+    )
+    budget_tenant_usd: float = Field(
+        0.0,
+        ge=0,
+        description="maximum price of all model calls of a tenant on one day (UTC) in USD; "
+        "0: no limit",
     )
     deadline_seconds: float = Field(
         120.0, gt=1, description="time limit of a question, from its acceptance"

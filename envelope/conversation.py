@@ -100,10 +100,42 @@ class SuggestedAction(BaseModel, frozen=True, extra="forbid"):
     anchor: str | None = None
 
 
-class Pause(BaseModel, frozen=True, extra="forbid"):
-    """A clarification that waits for the user's reply; the next message may answer it.
+PauseKind = Literal["clarification", "information", "approval"]
+FIELD_NAME = r"^[A-Za-z][A-Za-z0-9_]{0,63}$"
 
-    `groups` as in a `Turn`.
+
+class InputField(BaseModel, frozen=True, extra="forbid"):
+    """A typed value that the user is asked for; a date has the form 2026-01-31."""
+
+    name: str = Field(pattern=FIELD_NAME)
+    type: Literal["text", "number", "date", "choice"] = "text"
+    choices: tuple[str, ...] = ()
+    required: bool = True
+
+
+class PauseQuestion(BaseModel, frozen=True, extra="forbid"):
+    """One question of a pause: with a field it asks for a value, without one for an approval."""
+
+    id: str = Field(min_length=1, max_length=128)
+    text: str = Field(min_length=1, max_length=2_000)
+    suggestions: tuple[str, ...] = ()
+    field: InputField | None = None
+
+
+class PauseReply(BaseModel, frozen=True, extra="forbid"):
+    """A typed reply to a pause: the approval or its denial, or values of fields by name."""
+
+    pause_id: str = Field(min_length=1, max_length=128)
+    approve: bool | None = None
+    fields: dict[str, str | int | float] = {}
+
+
+class Pause(BaseModel, frozen=True, extra="forbid"):
+    """A question of the desk that waits for the user's reply; the next message may answer it.
+
+    `groups` as in a `Turn`. The reply to a clarification is a question that begins from the start.
+    A pause of another kind has `questions`, and its reply goes on at the stage `resume_stage` of
+    `flow`; `created` and `expires` are Unix seconds, `answers` the values that were given so far.
     `remaining` are the other questions of the same message, to be offered after the answer. With
     `is_offer`, the message was answered and the pause only offers the questions that remain: a turn
     that chooses none of them is about something else.
@@ -120,3 +152,12 @@ class Pause(BaseModel, frozen=True, extra="forbid"):
     groups: tuple[str, ...] | None = None
     remaining: tuple[str, ...] = ()
     is_offer: bool = False
+    kind: PauseKind = "clarification"
+    asked_by: str = ""
+    questions: tuple[PauseQuestion, ...] = ()
+    answers: dict[str, str | float] = {}
+    created: float = 0.0
+    expires: float = 0.0
+    resume_stage: str = ""
+    flow: str = ""
+    language: str = ""

@@ -103,6 +103,33 @@ class ReportedCall(BaseModel, frozen=True, extra="ignore"):
     attempts: int = 0
 
 
+class AnswerField(BaseModel, frozen=True, extra="ignore"):
+    """A typed value to give; a date has the form 2026-01-31."""
+
+    name: str
+    type: Literal["text", "number", "date", "choice"] = "text"
+    choices: tuple[str, ...] = ()
+    required: bool = True
+
+
+class OpenQuestion(BaseModel, frozen=True, extra="ignore"):
+    """One question of a pause; without a field, it asks for an approval."""
+
+    id: str
+    text: str
+    suggestions: tuple[str, ...] = ()
+    field: AnswerField | None = None
+
+
+class OpenPause(BaseModel, frozen=True, extra="ignore"):
+    """What the desk waits for; the next message answers it with `pause_reply`."""
+
+    id: str = Field(description="send it back as `pause_id`")
+    kind: Literal["information", "approval"]
+    expires: float = Field(description="until when it can be answered, in Unix seconds")
+    questions: tuple[OpenQuestion, ...] = ()
+
+
 class Answer(BaseModel, frozen=True, extra="ignore"):
     """The one outcome of a message."""
 
@@ -115,6 +142,9 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
     language: str = Field("en", description="language of the text, ISO 639-1")
     sources: tuple[Source, ...] = ()
     suggested_actions: tuple[Action, ...] = Field((), description="options of a clarification")
+    pause: OpenPause | None = Field(
+        None, description="what to approve or to fill in, if the outcome is `clarification`"
+    )
     clarification_type: str | None = None
     clarification_reason: str | None = None
     question: str | None = Field(None, description="the question as Refdesk understood it")
@@ -184,6 +214,8 @@ def safe_reply(
         "sources": [*sources],
         "suggested_actions": [*actions],
     }
+    if isinstance(pause := reply.get("pause"), dict):
+        safe["pause"] = {**pause, "questions": [*map(_question, _objects(pause.get("questions")))]}
     if isinstance(question := reply.get("question"), str):
         safe["question"] = clean_text(question)
     return safe, kept.removed
@@ -221,6 +253,18 @@ def _action(action: Named, opens: Opens) -> dict[str, JsonValue]:
         "crumbs": [plain_line(str(part)) for part in _list_values(action, "crumbs")],
     }
     return {**shown, "link": opens(shown) if action.get("kind") == "source" else None}
+
+
+def _question(question: Named) -> dict[str, JsonValue]:
+    """Return a question of a pause in plain words."""
+    suggestions: list[JsonValue] = [
+        plain_line(str(one)) for one in _list_values(question, "suggestions")
+    ]
+    return {
+        **question,
+        "text": plain_line(str(question.get("text") or "")),
+        "suggestions": suggestions,
+    }
 
 
 def _list_values(source: Named, name: str) -> list[JsonValue]:

@@ -16,7 +16,7 @@ from broker.errors import BrokerUnavailableError
 from broker.ports import Producer, ReplyReader, ReplySubscription
 from broker.transport.outage import Outage
 from broker.values import Accepted, Busy, Duplicate, Fields, JournalEntry, Submission
-from envelope.conversation import Pause, Turn
+from envelope.conversation import Pause, PauseReply, Turn
 from envelope.encoding import escape_surrogates
 from envelope.envelope import Envelope
 from envelope.question import Question, qualify_conversation, shard_of
@@ -49,6 +49,7 @@ class Message:
     - `not_before_seconds`: messages that arrive within this time join the one that waits
     - `shows_drafts`: whether the channel shows sentences before the answer is approved
     - `groups`: those of the person, as the channel knows them; no field of a request names them
+    - `pause_reply`: a typed reply to an open pause, of which `text` are the words
     - `history`, `pause`: set by clients that keep the conversation; None: the desk's memory
     """
 
@@ -65,6 +66,7 @@ class Message:
     history: tuple[Turn, ...] | None = None
     pause: Pause | None = None
     groups: tuple[str, ...] = ()
+    pause_reply: PauseReply | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,6 +387,8 @@ def _payload(message: Message) -> dict[str, JsonValue]:
         payload["arguments"] = [escape_surrogates(argument) for argument in message.arguments]
     if message.shows_drafts:
         payload["shows_drafts"] = True
+    if message.pause_reply is not None:
+        payload["pause_reply"] = message.pause_reply.model_dump(mode="json", exclude_none=True)
     if message.history is not None:
         payload["client_keeps_history"] = True
         payload["history"] = [

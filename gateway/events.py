@@ -3,7 +3,9 @@
 | event    | from the entry | data                                                       |
 |----------|----------------|------------------------------------------------------------|
 | accepted | accepted       | `conversation_id`, `message_id`                            |
-| stage    | routed         | `stage`: the role that begins now; `attempt`: 0 first      |
+| stage    | routed         | `stage`: the role that begins now; `attempt`: 0 first;     |
+|          |                | `branches`: those that begin now, where the work branches  |
+| branch   | routed         | a `branch` has ended; `status`: `completed` or `failed`    |
 | text     | finished       | `text`: the next piece; `offset`: characters before it     |
 | sources  | finished       | `sources`: what the text cites                             |
 | done     | finished       | the whole `Answer`; nothing comes after it                 |
@@ -27,6 +29,8 @@ from gateway.errors import MessageError
 PIECE_CHARACTERS = 48
 """A piece of an answer ends at the first space after this many characters."""
 BEGINNING = "0"
+_NO_ATTEMPTS = frozenset({"round", "wave", "sequence"})
+"""Counters of rows that repeat nothing."""
 _ID = re.compile(r"(\d{1,16})-(\d{1,20})\.(\d{1,9})", re.ASCII)
 _LARGEST = 2**64 - 1
 _PIECE = re.compile(rf"(?s).{{{PIECE_CHARACTERS},}}?\s+|.+")
@@ -84,6 +88,8 @@ def events_of(
     match entry.kind:
         case "accepted":
             yield Event(f"{entry.id}.0", "accepted", _names(question))
+        case "routed" if entry.fields.get("target") == "return":
+            yield Event(f"{entry.id}.0", "branch", _branch(entry.fields))
         case "routed" if entry.fields.get("target") != "final" and "branch" not in entry.fields:
             yield Event(f"{entry.id}.0", "stage", _stage(entry.fields))
         case "finished":
@@ -115,8 +121,15 @@ def _names(question: Question) -> Fields:
 def _stage(fields: Fields) -> Fields:
     counters = fields.get("counters")
     counts = counters if isinstance(counters, dict) else {}
-    attempt = sum(_whole(count) for name, count in counts.items() if name != "round")
-    return {"stage": str(fields.get("target")), "attempt": attempt}
+    attempt = sum(_whole(count) for name, count in counts.items() if name not in _NO_ATTEMPTS)
+    begun = fields.get("branches")
+    branches: Fields = {"branches": begun} if isinstance(begun, list) else {}
+    return {"stage": str(fields.get("target")), "attempt": attempt, **branches}
+
+
+def _branch(fields: Fields) -> Fields:
+    failed = fields.get("event") == "failed" or bool(fields.get("termination_reason"))
+    return {"branch": str(fields.get("branch")), "status": "failed" if failed else "completed"}
 
 
 def _whole(value: JsonValue) -> int:

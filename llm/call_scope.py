@@ -11,14 +11,33 @@ from envelope.question import Question
 
 
 @dataclass(frozen=True, slots=True)
+class BudgetRefusal:
+    """The amount of a budget that a call would have taken beyond its limit."""
+
+    name: str
+    limit: int
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
 class CallScope:
-    """The hop that asks; `deadline` is a time of the running event loop, or None."""
+    """The hop that asks; `deadline` is a time of the running event loop, or None.
+
+    `refusals` are the reservations of this delivery that a budget refused.
+    """
 
     question: Question
     stage: str
     attempt: int
     deadline: float | None = None
+    branch: str = ""
     equal_calls: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
+    refusals: list[BudgetRefusal] = field(default_factory=list, compare=False, repr=False)
+
+    @property
+    def place(self) -> str:
+        """Where calls are made: the stage, and the branch of the question if it is one."""
+        return f"{self.stage}@{self.branch}" if self.branch else self.stage
 
     def count_equal(self, content_hash: str) -> int:
         """Return how many equal calls this delivery has made before, and count one more."""
@@ -44,7 +63,12 @@ _allowance: ContextVar[CallAllowance] = ContextVar("call_allowance", default=Cal
 
 @contextmanager
 def call_scope(
-    question: Question, *, stage: str, attempt: int, remaining_seconds: float | None = None
+    question: Question,
+    *,
+    stage: str,
+    attempt: int,
+    remaining_seconds: float | None = None,
+    branch: str = "",
 ) -> Iterator[CallScope]:
     """Ask on behalf of this hop inside the block; called inside a running event loop.
 
@@ -54,7 +78,7 @@ def call_scope(
     deadline = (
         None if remaining_seconds is None else asyncio.get_running_loop().time() + remaining_seconds
     )
-    scope = CallScope(question, stage, attempt, deadline)
+    scope = CallScope(question, stage, attempt, deadline, branch)
     token = _scope.set(scope)
     try:
         yield scope

@@ -13,6 +13,7 @@ ModelError
 │   ├── QuotaExhausted     the account has no quota left; a short wait does not help
 │   ├── ModelTimeout       no answer within the time limit
 │   └── ChainExhausted     every model of a fallback chain failed; `errors` has their errors
+├── BudgetExhausted      a budget of the question or its tenant does not allow the call
 ├── RejectedRequest      the vendor cannot process our request (too long, wrong parameter)
 ├── Refused              the model does not answer this request
 ├── UnreadableOutput     the answer is not of the task's type, even after one repair
@@ -91,6 +92,14 @@ class ChainExhausted(ModelUnavailable):
     def __init__(self, message: str, errors: tuple[ModelError, ...]) -> None:
         super().__init__(message)
         self.errors = errors
+
+
+class BudgetExhausted(ModelError):  # noqa: N818 - as above
+    """A budget does not allow the call; nothing was asked. `amount` names the exhausted one."""
+
+    def __init__(self, message: str, *, amount: str = "") -> None:
+        super().__init__(message)
+        self.amount = amount
 
 
 class RejectedRequest(ModelError):  # noqa: N818 - as above

@@ -47,12 +47,17 @@ class UsageMeter:
         finally:
             self._close(entry, (perf_counter() - started) * 1000, error)
 
+    def price(self, usage: Usage) -> Decimal | None:
+        """Return the price of a call that takes this; None where it is unknown."""
+        return self.prices.cost_usd(self.name.rpartition("@")[0], usage)
+
     def charge(self, error: ModelError) -> None:
         """Store the usage and the cost so far in an error."""
         error.usage, error.cost_usd = self.usage, self.cost_usd
 
     def _close(self, entry: "UsageEntry", milliseconds: float, error: str) -> None:
-        cost = self._cost(entry)
+        cost = entry.cost_usd = self._cost(entry)
+        entry.has_ended = error != CANCELLED
         usage = entry.usage if entry.usage is not None else Usage()
         self.usage = _sum(self.usage, usage)
         self.cost_usd = None if self.cost_usd is None or cost is None else self.cost_usd + cost
@@ -74,16 +79,21 @@ class UsageMeter:
             return Decimal(0)
         if entry.usage is None:
             return None
-        return self.prices.cost_usd(self.name.rpartition("@")[0], entry.usage)
+        return self.price(entry.usage)
 
 
 @dataclass(slots=True)
 class UsageEntry:
-    """One exchange: `answered` when the vendor worked for it, `problem` when that was no use."""
+    """One exchange: `answered` when the vendor worked for it, `problem` when that was no use.
+
+    One that was cancelled has not ended: its cost is unknown.
+    """
 
     answered: bool = False
     usage: Usage | None = None
     problem: str = ""
+    has_ended: bool = False
+    cost_usd: Decimal | None = Decimal(0)
 
     def record_usage(self, usage: Usage | None) -> None:
         """Note that the vendor answered; `usage` is None when it does not report it."""

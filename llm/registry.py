@@ -6,6 +6,7 @@ from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from llm.call_budget import CallBudget
 from llm.errors import MissingKey, UnknownProvider
 from llm.fallback.chain import PATIENCE_SECONDS, ChainLink, FallbackChain
 from llm.fallback.circuit_breaker import CircuitBreaker
@@ -57,6 +58,7 @@ class Registry:
         retries: RetryRules = RetryRules(),  # noqa: B008 - frozen
         embedding_retries: RetryRules = EMBEDDING_RETRIES,
         limiter: Limiter | None = None,
+        budget: CallBudget | None = None,
         scripted: Model | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
@@ -68,6 +70,7 @@ class Registry:
         self._retries = retries
         self._embedding_retries = embedding_retries
         self._limiter = limiter
+        self._budget = budget
         self._clock = clock
         self._local: dict[str, Model | None] = {"offline": OfflineModel(), "scripted": scripted}
         self._links: dict[ModelName, ChainLink] = {}
@@ -82,7 +85,8 @@ class Registry:
             StoredModel      the answer that was paid before, for this hop or another question
             FallbackChain    the models of the setting, and when to ask the next of them
             CircuitBreaker   keeps questions off a model that fails
-            VendorModel      renders the prompt, reads the answer, repairs it, records the cost
+            VendorModel      reserves budget, renders the prompt, reads the answer, repairs it,
+                             records the cost
             Transport        quota, time limit, and the repetition of a failed request
             ChatClient       the client of the vendor: one request
 
@@ -109,6 +113,7 @@ class Registry:
                 prompts=self._find_prompts(name),
                 prices=PriceSource(vendor.price_name, access.base_url),
                 capabilities=choose_capabilities(vendor, access),
+                budget=self._budget,
             )
             self._links[name] = ChainLink(model, CircuitBreaker(str(name), clock=self._clock))
         chain = FallbackChain(

@@ -29,7 +29,10 @@ def classify_result(
 
 
 def classify_start(payload: Writes, _threshold: float) -> StageEvent:
-    """Return whether the message is a command or a question."""
+    """Return whether the message is a command, a reply to a pause that ends it, or a question."""
+    state = payload.get("pause_state")
+    if state is not None:
+        return StageEvent.PAUSE_OVER if state == "over" else StageEvent.PAUSE_UNANSWERED
     return StageEvent.COMMAND if payload.get("command") is not None else StageEvent.QUESTION
 
 

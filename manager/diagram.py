@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from manager.flow import Final, Flow, Row, Scatter, Stage, Target
+from manager.flow import Final, Flow, Next, PauseFor, Row, Scatter, Stage, Target
 
 HEADER = """# The flows of the assistant
 
@@ -54,6 +54,10 @@ def _line(row: Row) -> str:
 def _node(target: Target) -> str:
     if isinstance(target, Scatter):
         return target.branch.name
+    if isinstance(target, PauseFor):
+        return target.resume.name
+    if isinstance(target, Next):
+        return target.stages[0].name
     return target.name if isinstance(target, Stage) else "[*]"
 
 
@@ -62,4 +66,9 @@ def _target(target: Target) -> str:
         return f"{target.branch} for each branch, then {target.gather}"
     if isinstance(target, Final):
         return f"final: {target.ending.value}"
+    if isinstance(target, PauseFor):
+        return f"pause for {target.kind}, then {target.resume}"
+    if isinstance(target, Next):
+        names = ", ".join(stage.name for stage in target.stages)
+        return f"the next of the sequence ({names}), then {target.done}"
     return target.name if isinstance(target, Stage) else "the branch returns"

@@ -6,6 +6,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Literal
 
 from pydantic import JsonValue
 
@@ -52,6 +53,11 @@ class StageEvent(StrEnum):
     READY = "no_further_calls"
     ENOUGH = "good_enough"
     AGAIN = "another_round"
+    NEEDS_INPUT = "needs_input"
+    REPLIED = "replied"
+    DENIED = "denied"
+    PAUSE_OVER = "pause_over"
+    PAUSE_UNANSWERED = "pause_unanswered"
 
     @property
     def description(self) -> str:
@@ -85,7 +91,15 @@ _DESCRIPTIONS = {
     StageEvent.READY: "everything was found, or nothing more can be",
     StageEvent.ENOUGH: "the answer is good enough",
     StageEvent.AGAIN: "the answer lacks something",
+    StageEvent.NEEDS_INPUT: "the user has to say or to approve something",
+    StageEvent.REPLIED: "the user gave the values or the approval",
+    StageEvent.DENIED: "the user denied, or cannot be asked",
+    StageEvent.PAUSE_OVER: "a reply to a pause that is no longer open",
+    StageEvent.PAUSE_UNANSWERED: "a reply to a pause that lacks values",
 }
+
+GATHER_EVENTS = frozenset({StageEvent.GATHERED, StageEvent.MORE, StageEvent.FAILED})
+RESUME_EVENTS = frozenset({StageEvent.REPLIED, StageEvent.DENIED, StageEvent.FAILED})
 
 Classifier = Callable[[Writes, float], StageEvent]
 """Returns the event of a hop from what it wrote; the number is the quality threshold."""
@@ -118,6 +132,7 @@ class Counter(StrEnum):
     WAVE = "wave"
     STEP = "step"
     ITERATION = "iteration"
+    SEQUENCE = "sequence"
 
 
 class Ending(StrEnum):
@@ -129,6 +144,8 @@ class Ending(StrEnum):
     ACT = "the fixed text of what the user did"
     REPLY = "the agent's own words"
     FIXED = "the fixed text of the reason"
+    PAUSE = "the questions of the pause"
+    PAUSE_OVER = "the fixed text of a pause that is no longer open"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +203,29 @@ class Return:
     attributes: tuple[str, ...] = ()
 
 
-Target = Stage | Final | Scatter | Return
+@dataclass(frozen=True, slots=True, eq=False)
+class PauseFor:
+    """End the message with the questions in `needs_input`; its reply goes on at `resume`.
+
+    `resume` is a stage of the manager: `make_resume_stage` returns one.
+    """
+
+    kind: Literal["information", "approval"]
+    resume: Stage
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Next:
+    """Send to the stage of the next name in the payload's `agent_sequence`; after all, to `done`.
+
+    Names of other stages than `stages` are skipped, and the journal names them.
+    """
+
+    stages: tuple[Stage, ...]
+    done: Stage
+
+
+Target = Stage | Final | Scatter | Return | PauseFor | Next
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,12 +253,14 @@ class Row:
 
     @property
     def targets(self) -> tuple[Stage, ...]:
-        """The stages that this row leads to; a scatter leads to the stage that gathers."""
+        """The stages that this row leads to: of a scatter the one that gathers, of a pause the one
+        at which its reply goes on, of a sequence every one that it may name.
+        """
         return (*_list_stages(self.go_to), *self.targets_at_limit)
 
     @property
     def targets_at_limit(self) -> tuple[Stage, ...]:
-        """The stage that this row leads to at the limit of its counter, if it is one."""
+        """The stages that this row leads to at the limit of its counter."""
         return _list_stages(self.at_limit)
 
     @property
@@ -231,16 +272,31 @@ class Row:
 def _list_stages(target: Target | None) -> tuple[Stage, ...]:
     if isinstance(target, Scatter):
         return (target.gather,)
+    if isinstance(target, PauseFor):
+        return (target.resume,)
+    if isinstance(target, Next):
+        return (*target.stages, target.done)
     return (target,) if isinstance(target, Stage) else ()
 
 
-def make_gather_stage(name: str) -> Stage:
+def make_gather_stage(name: str, *, may_ask: bool = False) -> Stage:
     """Return a stage at which the manager goes on with the results of branches.
 
-    Its events come from the results: some are there, none is, or further branches can begin.
+    Its events come from the results: some are there, none is, or further branches can begin. With
+    `may_ask` the flow has a row for branches that need something of the user.
     """
-    events = frozenset({StageEvent.GATHERED, StageEvent.MORE, StageEvent.FAILED})
+    events = GATHER_EVENTS | {StageEvent.NEEDS_INPUT} if may_ask else GATHER_EVENTS
     return Stage(name, Role.MANAGER, events, lambda _payload, _threshold: StageEvent.FAILED)
+
+
+def make_resume_stage(name: str) -> Stage:
+    """Return a stage at which the manager goes on with the reply to a pause."""
+    return Stage(name, Role.MANAGER, RESUME_EVENTS, _classify_resumed)
+
+
+def _classify_resumed(payload: Writes, _threshold: float) -> StageEvent:
+    answers = {"replied": StageEvent.REPLIED, "denied": StageEvent.DENIED}
+    return answers.get(str(payload.get("pause_answer")), StageEvent.FAILED)
 
 
 class FlowError(Exception):

@@ -7,7 +7,18 @@ which a scatter begins it. A scatter leads its own trunk or branch on to the sta
 from collections.abc import Callable, Iterator
 
 from envelope.role import Role
-from manager.flow import Final, Flow, Return, Row, Scatter, Stage, StageEvent
+from manager.flow import (
+    GATHER_EVENTS,
+    RESUME_EVENTS,
+    Final,
+    Flow,
+    PauseFor,
+    Return,
+    Row,
+    Scatter,
+    Stage,
+    StageEvent,
+)
 
 DEEPEST = 3
 """How deep branches may scatter again."""
@@ -23,6 +34,7 @@ def find_flow_problems(flow: Flow) -> list[str]:
         *_find_endless(flow),
         *_find_wrong_ends(flow),
         *_find_wrong_joins(flow),
+        *_find_wrong_pauses(flow),
         *_find_too_deep(flow),
     ]
 
@@ -83,13 +95,32 @@ def _find_wrong_ends(flow: Flow) -> Iterator[str]:
 
 def _find_wrong_joins(flow: Flow) -> Iterator[str]:
     """Every scatter leads to a stage that gathers, and that one does not scatter after failure."""
-    events = {StageEvent.GATHERED, StageEvent.MORE, StageEvent.FAILED}
     for row in flow.rows:
         for scatter in row.scatters:
-            if scatter.gather.role is not Role.MANAGER or scatter.gather.events != events:
+            known = scatter.gather.events - {StageEvent.NEEDS_INPUT}
+            if scatter.gather.role is not Role.MANAGER or known != GATHER_EVENTS:
                 yield f"{row.name} scatters, and {scatter.gather} does not gather"
-        if row.after.events == events and row.did is StageEvent.FAILED and row.scatters:
+        if row.after.events >= GATHER_EVENTS and row.did is StageEvent.FAILED and row.scatters:
             yield f"{row.name} scatters again although no branch can begin"
+
+
+def _find_wrong_pauses(flow: Flow) -> Iterator[str]:
+    """Every pause has a stage where its reply goes on, and only the trunk asks the user."""
+    branches = frozenset[Stage]().union(*_list_branches(flow))
+    resumed = {pause.resume for row in flow.rows for pause in _list_pauses(row)}
+    for row in flow.rows:
+        for pause in _list_pauses(row):
+            if pause.resume.role is not Role.MANAGER or pause.resume.events != RESUME_EVENTS:
+                yield f"{row.name} pauses, and {pause.resume} does not resume"
+            if row.after in branches:
+                yield f"{row.name} pauses in a branch"
+        sent = {each for each in (row.go_to, row.at_limit) if isinstance(each, Stage)}
+        for stage in sent & resumed:
+            yield f"{row.name} leads to {stage} without a pause"
+
+
+def _list_pauses(row: Row) -> list[PauseFor]:
+    return [each for each in (row.go_to, row.at_limit) if isinstance(each, PauseFor)]
 
 
 def _find_too_deep(flow: Flow) -> Iterator[str]:

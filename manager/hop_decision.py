@@ -1,17 +1,21 @@
 """Holds the decision for one hop, and writes its event of the journal."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
 from broker.journal_events import EncodedEvent, JournalEvent
 from broker.values import Delivery, Fields
-from envelope.encoding import to_json
+from envelope.encoding import brief, to_json
 from envelope.envelope import Envelope
+from envelope.outcome import Outcome
 from manager.branching.branches import NONE, Branches, note_refused
-from manager.flow import Flow, Scatter, Stage, StageEvent
-from manager.machine import Decision
+from manager.contract import write_payload
+from manager.flow import RESUME_EVENTS, Ending, Flow, PauseFor, Scatter, Stage, StageEvent
+from manager.machine import Decision, End
+from manager.pausing.pauses import Pauses
+from memory.port import KeptPayload
 
 READ_CHARACTERS = 200
 """The journal entry of a decision omits longer values; the hop that wrote them recorded them."""
@@ -29,6 +33,7 @@ class HopDecision:
     decision: Decision
     journal: Sequence[JournalEvent]
     chosen: Branches = NONE
+    kept: KeptPayload | None = None
 
     @property
     def is_fallback(self) -> bool:
@@ -42,6 +47,25 @@ class HopDecision:
             self.envelope = note_refused(self.envelope, self.chosen.refused)
             self.stage, self.did = action.gather, StageEvent.FAILED
             self.decision = decide(self.stage, self.did)
+
+    def begin_pause(
+        self, pauses: Pauses, now: float, decide: Callable[[Stage, StageEvent], Decision]
+    ) -> None:
+        """Begin the pause of the decision; where that is impossible, go on as if it was denied."""
+        action = self.decision.actions[0]
+        if not isinstance(action, PauseFor):
+            return
+        opened = pauses.begin(self.envelope, action, now)
+        self.envelope, self.kept = opened.envelope, opened.kept
+        if opened.problem:
+            self.stage, self.did = action.resume, StageEvent.DENIED
+            self.decision = decide(self.stage, self.did)
+            changes: dict[str, JsonValue] = {"termination_reason": opened.problem}
+            payload = write_payload(self.envelope.payload, changes)
+            self.envelope = self.envelope.replace(payload=payload)
+        else:
+            end = End(Ending.PAUSE, Outcome.CLARIFICATION)
+            self.decision = replace(self.decision, actions=(end,))
 
     def encode_events(self, target: str, more: Fields | None = None) -> Sequence[JournalEvent]:
         """Return the journal of the settlement that leads to `target`."""
@@ -63,8 +87,12 @@ class HopDecision:
         }
         if hop is not None and hop.reason:
             fields["reason"] = hop.reason
+        if decision.skipped:
+            fields["skipped"] = [brief(name) for name in decision.skipped]
         if decision.termination_reason:
             fields["termination_reason"] = decision.termination_reason
+        if self.stage.events == RESUME_EVENTS:
+            fields["resumed"] = True
         if self.envelope.branch:
             fields["branch"] = self.envelope.branch
         if more is not None:

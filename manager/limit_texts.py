@@ -5,6 +5,14 @@ from manager.machine import NO_BETTER
 
 DEAD_LETTER = "dead_letter"
 """The termination reason of a question that no process could work on."""
+BUDGETS = (
+    "budget_model_calls",
+    "budget_tool_calls",
+    "budget_tokens",
+    "budget_usd",
+    "budget_tenant_usd",
+)
+"""The termination reasons of exhausted budgets."""
 _OUT_OF_TIME = ("deadline", "total_time_limit")
 _OUT_OF_ATTEMPTS = (
     "process_count_limit",
@@ -12,6 +20,7 @@ _OUT_OF_ATTEMPTS = (
     "regenerate_limit",
     "round_limit",
     NO_BETTER,
+    *BUDGETS,
 )
 _BEST_ANSWERS = {
     **dict.fromkeys(_OUT_OF_TIME, "limit_reached"),
@@ -19,7 +28,7 @@ _BEST_ANSWERS = {
 }
 _APOLOGIES = {
     **dict.fromkeys(_OUT_OF_TIME, "deadline"),
-    "process_count_limit": "steps_reached",
+    **dict.fromkeys(("process_count_limit", *BUDGETS), "steps_reached"),
 }
 _REFUSALS = {"round_limit": "rounds_reached", "research_limit": "searches_reached"}
 _FIXED_REFUSALS = {

@@ -1,7 +1,10 @@
 """Decides the next step of a message: a pure function without I/O and clock."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
+
+from pydantic import JsonValue
 
 from envelope.conversation import REFUSALS, ClarificationReason
 from envelope.outcome import Outcome
@@ -10,6 +13,8 @@ from manager.flow import (
     Ending,
     Final,
     Flow,
+    Next,
+    PauseFor,
     Return,
     Row,
     Scatter,
@@ -22,6 +27,7 @@ from manager.flows.stages import CLARIFICATION
 Counters = dict[str, int]
 NO_BETTER = "no_better_answer"
 """The termination reason of a best answer that further work did not improve."""
+_PAUSES = {Ending.PAUSE: Outcome.CLARIFICATION, Ending.PAUSE_OVER: Outcome.REFUSED}
 Limit = Literal["process_count_limit", "total_time_limit", "deadline"]
 
 
@@ -37,27 +43,48 @@ class Limits:
     steps: int = 10
     iterations: int = 2
     parallel_tools: int = 3
+    sequence: int = 20
     process_count: int = 60
     total_time_seconds: float = 110.0
     deadline_reserve_seconds: float = 1.0
+    pause_seconds: float = 86_400.0
 
     def of(self, counter: Counter) -> int:
         """Return how often rows with this counter may be taken."""
-        match counter:
-            case Counter.RESEARCH:
-                return self.research
-            case Counter.REGENERATE:
-                return self.regenerate
-            case Counter.NEXT_MODEL:
-                return self.next_model
-            case Counter.ROUND:
-                return self.rounds
-            case Counter.WAVE:
-                return self.waves
-            case Counter.STEP:
-                return self.steps
-            case Counter.ITERATION:
-                return self.iterations
+        limit: int = getattr(self, _LIMITS[counter])
+        return limit
+
+
+_LIMITS = {
+    Counter.RESEARCH: "research",
+    Counter.REGENERATE: "regenerate",
+    Counter.NEXT_MODEL: "next_model",
+    Counter.ROUND: "rounds",
+    Counter.WAVE: "waves",
+    Counter.STEP: "steps",
+    Counter.ITERATION: "iterations",
+    Counter.SEQUENCE: "sequence",
+}
+"""The limit of each counter."""
+_NO_ATTEMPTS = frozenset(
+    {Counter.ROUND, Counter.WAVE, Counter.SEQUENCE, Counter.STEP, Counter.ITERATION}
+)
+"""Counters that make no further attempt of an agent."""
+
+
+def read_counters(payload: Mapping[str, JsonValue]) -> Counters:
+    """Return how often counted rows were taken so far."""
+    counters = payload.get("counters")
+    if not counters or not isinstance(counters, dict):
+        return {}
+    return {name: value if isinstance(value, int) else 0 for name, value in counters.items()}
+
+
+def count_attempts(counters: Counters) -> int:
+    """Return the number of the present attempt, from 0."""
+    if not counters:
+        return 0
+    return sum(count for name, count in counters.items() if name not in _NO_ATTEMPTS)
 
 
 @dataclass(slots=True)
@@ -70,6 +97,9 @@ class Context:
     has_best_answer: bool = False
     reason: ClarificationReason | None = None
     in_branch: bool = False
+    exhausted_budget: str = ""
+    sequence: tuple[str, ...] = ()
+    sequence_place: int = 0
 
 
 @dataclass(slots=True)
@@ -87,18 +117,24 @@ class End:
     outcome: Outcome | None
 
 
-Action = Send | End | Scatter | Return
+Action = Send | End | Scatter | Return | PauseFor
 
 
 @dataclass(slots=True)
 class Decision:
-    """The decision for one hop: the actions, and the attributes that the manager records."""
+    """The decision for one hop: the actions, and the attributes that the manager records.
+
+    `sequence_place` is the place in `agent_sequence` after the stage that begins; `skipped` are the
+    names before it that the flow does not allow here.
+    """
 
     row: str
     actions: tuple[Action, ...]
     counters: Counters
     reason: ClarificationReason | None = None
     termination_reason: str = ""
+    sequence_place: int | None = None
+    skipped: tuple[str, ...] = ()
 
 
 def decide(
@@ -117,6 +153,8 @@ def decide(
         return _go(row, row.go_to, counters, facts)
     taken = counters.get(row.counts, 0)
     refuses = row.counts is Counter.ROUND and facts.reason in REFUSALS
+    if facts.exhausted_budget and row.counts is not Counter.ROUND:
+        return _at_exhausted_budget(row, counters, facts)
     if taken < limits.of(row.counts) or refuses:
         # A round is counted when it ends: the pause stores it beyond the end of this message.
         raised = counters if row.counts is Counter.ROUND else {**counters, row.counts: taken + 1}
@@ -164,23 +202,59 @@ def _at_limit(row: Row, counters: Counters, facts: Context) -> Decision:
     return Decision(decision.row, decision.actions, counters, why, termination_reason=reason)
 
 
+def _at_exhausted_budget(row: Row, counters: Counters, facts: Context) -> Decision:
+    """Return the way on without further work: no loop is taken once a budget is exhausted.
+
+    Rows that lead to an answer from the gathered material are taken; a refusal would blame the
+    documents.
+    """
+    reason = f"budget_{facts.exhausted_budget}"
+    target = row.at_limit
+    if facts.in_branch:
+        target = target if isinstance(target, Stage) else Return()
+    elif facts.has_best_answer or target is None or target is CLARIFICATION:
+        target = Final(Ending.BEST)
+    decision = _go(row, target, counters, facts)
+    return Decision(
+        decision.row, decision.actions, counters, facts.reason, termination_reason=reason
+    )
+
+
 def _go(row: Row, target: Target, counters: Counters, facts: Context) -> Decision:
     reason = facts.reason if facts.reason is not None else row.reason
     if isinstance(target, Stage):
         return Decision(row.name, (Send(target),), counters, reason)
+    if isinstance(target, Next):
+        return _take_next(row, target, counters, facts)
     if not isinstance(target, Final):
         return Decision(row.name, (target,), counters, reason)
     end = End(target.ending, _outcome(row, target.ending, reason))
-    return Decision(row.name, (end,), counters, reason, _why_ended(row, target.ending))
+    return Decision(row.name, (end,), counters, reason, _why_ended(row, target.ending, facts))
 
 
-def _why_ended(row: Row, ending: Ending) -> str:
+def _take_next(row: Row, target: Next, counters: Counters, facts: Context) -> Decision:
+    """Return the step to the next stage of the sequence that the flow allows, or beyond its end."""
+    allowed = {stage.name: stage for stage in target.stages}
+    rest = facts.sequence[facts.sequence_place :]
+    found = next((place for place, name in enumerate(rest) if name in allowed), len(rest))
+    stage = allowed[rest[found]] if found < len(rest) else target.done
+    place = facts.sequence_place + min(found + 1, len(rest))
+    decision = Decision(row.name, (Send(stage),), counters, facts.reason or row.reason)
+    decision.sequence_place, decision.skipped = place, rest[:found]
+    return decision
+
+
+def _why_ended(row: Row, ending: Ending, facts: Context) -> str:
+    if facts.exhausted_budget:
+        return f"budget_{facts.exhausted_budget}"
     return f"{row.after}_failed" if ending is Ending.BEST else ""
 
 
 def _outcome(row: Row, ending: Ending, reason: ClarificationReason | None) -> Outcome | None:
     if ending is Ending.BEST:
         return None
+    if ending in _PAUSES:
+        return _PAUSES[ending]
     if row.after is not CLARIFICATION:
         return Outcome.ANSWERED
     if reason is ClarificationReason.INTERNAL_FAULT:

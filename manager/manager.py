@@ -1,5 +1,6 @@
 """Decides where each envelope goes next, and ends messages. No other role does either."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -28,11 +29,30 @@ from manager import replies
 from manager.branching import branches
 from manager.classify import classify_result
 from manager.contract import write_payload
-from manager.flow import Counter, Flow, Return, Scatter, Stage, StageEvent, find_flow
+from manager.flow import (
+    Counter,
+    Flow,
+    FlowError,
+    PauseFor,
+    Return,
+    Scatter,
+    Stage,
+    StageEvent,
+    find_flow,
+)
 from manager.flows.stages import CLARIFICATION, ESSENCE, LANG, QUALITY, SEARCH, START
 from manager.hop_decision import HopDecision
-from manager.machine import Context, Counters, End, Limits, Send, decide
+from manager.machine import (
+    Context,
+    End,
+    Limits,
+    Send,
+    count_attempts,
+    decide,
+    read_counters,
+)
 from manager.offers import add_offer
+from manager.pausing.pauses import Pauses
 from manager.port import ReplyTexts
 from memory.port import Ended, Memory
 
@@ -43,8 +63,6 @@ _GIVES_A_REASON = frozenset(
     {StageEvent.ASKS, StageEvent.MANY, StageEvent.NOTHING, StageEvent.OUTSIDE}
 )
 _CHANGES_LAST_RESORT = frozenset({None, LANG.name, ESSENCE.name, SEARCH.name, QUALITY.name})
-_NO_ATTEMPTS = frozenset({Counter.ROUND, Counter.WAVE, Counter.STEP, Counter.ITERATION})
-"""Counters that do not make a further attempt of an agent."""
 OnRouted = Callable[[str, str], None]
 """Receives the stage and the event of each decision."""
 
@@ -76,6 +94,7 @@ class Manager:
         self._quality_threshold = quality_threshold
         self._domain_names = domain_names if domain_names is not None else {}
         self._on_routed = on_routed
+        self._pauses = Pauses(flows, memory, texts, limits=limits)
 
     def prefetch_memory(self, question: Question) -> MemoryRead | None:
         """Return the memory read that the broker does in the round trip that starts a message."""
@@ -97,15 +116,19 @@ class Manager:
         stage = flow.stage(str(envelope.payload.get("stage") or START))
         if stage is START:
             envelope = await self._start(delivery, _with_merged(envelope, delivery))
+            envelope = await self._pauses.resume(delivery.question, envelope, time.time())
+            flow = find_flow(self._flows, envelope.flow)
+            stage = flow.stage(str(envelope.payload.get("stage") or START))
         if envelope.gathered is not None:
-            envelope, did = branches.gather_results(envelope)
+            may_ask = StageEvent.NEEDS_INPUT in stage.events
+            envelope, did = branches.gather_results(envelope, may_ask=may_ask)
         else:
             did = classify_result(
                 stage, envelope.hop, envelope.payload, quality_threshold=self._quality_threshold
             )
         envelope = _record_progress(envelope, stage, did)
         facts = _facts(envelope, remaining_seconds, did, stage)
-        counters = _counters(envelope)
+        counters = read_counters(envelope.payload)
         decision = decide(flow, stage, did, counters, self._limits, facts)
         hop = HopDecision(delivery, envelope, flow, stage, did, decision, journal)
         if isinstance(decision.actions[0], Scatter):
@@ -114,6 +137,11 @@ class Manager:
                 hop.skip_branches(
                     lambda stage, did: decide(flow, stage, did, counters, self._limits, facts)
                 )
+        hop.begin_pause(
+            self._pauses,
+            time.time(),
+            lambda stage, did: decide(flow, stage, did, counters, self._limits, facts),
+        )
         return await self._settle(hop, remaining_seconds)
 
     async def _settle(self, hop: HopDecision, remaining_seconds: float) -> Settlement:
@@ -127,6 +155,8 @@ class Manager:
                 return self._return(hop, returned)
             case Scatter() as scatter:
                 return self._scatter(hop, scatter, remaining_seconds)
+            case PauseFor() as pause:
+                raise FlowError(f"expected a pause that has begun, found {pause.resume}")
 
     async def _start(self, delivery: Delivery, envelope: Envelope) -> Envelope:
         """Copy the conversation's memory into the payload, so that a redelivery reads the same.
@@ -165,7 +195,7 @@ class Manager:
         counters = hop.decision.counters
         changes: dict[str, JsonValue] = {
             "counters": dict(counters),
-            "attempt": _attempt(counters),
+            "attempt": count_attempts(counters),
         }
         counted = hop.envelope.replace(payload=write_payload(hop.envelope.payload, changes))
         is_wave = hop.did is StageEvent.MORE
@@ -202,10 +232,12 @@ class Manager:
         changes: dict[str, JsonValue] = {
             "stage": send.stage.name,
             "counters": dict(decision.counters),
-            "attempt": _attempt(decision.counters),
+            "attempt": count_attempts(decision.counters),
         }
         if hop.is_fallback:
             changes["way_fallback"] = decision.row
+        if decision.sequence_place is not None:
+            changes["sequence_place"] = decision.sequence_place
         if send.stage is CLARIFICATION:
             changes |= {
                 "needs_clarification": True,
@@ -250,6 +282,7 @@ class Manager:
         names = self._domain_names.get((envelope.tenant, envelope.assistant), "")
         reply = replies.end_reply(envelope, decision, end, self._texts, names)
         ended = await self._with_dropped(delivery, envelope, replies.remember(envelope, reply))
+        ended = ended if hop.kept is None else replace(ended, kept=hop.kept)
         language = replies.language_of(envelope.payload)
         reply = add_offer(reply, envelope.payload, self._texts, language)
         forget = envelope.payload.get("forget")
@@ -305,7 +338,7 @@ def _record_progress(envelope: Envelope, stage: Stage, did: StageEvent) -> Envel
         if not isinstance(pause, dict):
             return envelope
         counters: dict[str, JsonValue] = {
-            **_counters(envelope),
+            **read_counters(envelope.payload),
             Counter.ROUND.value: _whole(pause.get("round")),
         }
         best_answer = pause.get("best_answer")
@@ -323,7 +356,17 @@ def _facts(envelope: Envelope, remaining_seconds: float, did: StageEvent, stage:
         isinstance(envelope.payload.get("best_answer"), dict),
         _reason(envelope, did, stage),
         envelope.branch != "",
+        str(envelope.payload.get("exhausted_budget") or ""),
+        *_sequence(envelope.payload),
     )
+
+
+def _sequence(payload: Mapping[str, JsonValue]) -> tuple[tuple[str, ...], int]:
+    """Return the planned sequence and the place of the next one in it."""
+    names = payload.get("agent_sequence")
+    if not isinstance(names, list):
+        return (), 0
+    return tuple(map(str, names)), max(0, _whole(payload.get("sequence_place")))
 
 
 def _reason(envelope: Envelope, did: StageEvent, stage: Stage) -> ClarificationReason | None:
@@ -342,19 +385,6 @@ def _choose_branches(hop: HopDecision) -> branches.Branches:
     if hop.did is StageEvent.MORE or not isinstance(action, Scatter):
         return branches.select_next_branches(hop.envelope)
     return branches.select_branches(action.plan(payload))
-
-
-def _counters(envelope: Envelope) -> Counters:
-    counters = envelope.payload.get("counters")
-    if not counters or not isinstance(counters, dict):
-        return {}
-    return {name: _whole(value) for name, value in counters.items()}
-
-
-def _attempt(counters: Counters) -> int:
-    if not counters:
-        return 0
-    return sum(taken for name, taken in counters.items() if name not in _NO_ATTEMPTS)
 
 
 def _whole(value: JsonValue) -> int:

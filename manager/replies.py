@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from pydantic import JsonValue
+from pydantic import JsonValue, TypeAdapter
 
 from citations.claims import without_citations
 from citations.nearest_pages import MOST_PAGES, list_labels, list_nearest_pages
@@ -21,6 +21,7 @@ from manager.limit_texts import (
 )
 from manager.machine import Decision, End
 from manager.offers import find_remaining, make_offer
+from manager.pausing.pauses import find_new_pause, make_pause_reply
 from manager.port import ReplyTexts
 from manager.way_report import describe_way
 from memory.port import Ended
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Reply = dict[str, JsonValue]
+PAUSES = frozenset({Ending.PAUSE, Ending.PAUSE_OVER})
 OFFLINE = "offline"
 LANGUAGE_CONFIDENCE = 0.8
 """The least confidence with which a detected language is stored."""
@@ -47,6 +49,8 @@ def end_reply(
     elif end.ending is Ending.ACT:
         text = act_text(payload, texts, language_of(payload), domain_name)
         reply = {"outcome": "answered", "text": text}
+    elif end.ending in PAUSES:
+        reply = _pause(end, payload, texts)
     elif end.ending is Ending.EXIT:
         reply = {"outcome": "answered", "text": texts.text("exit", language_of(payload))}
     elif (repeated := _repeat_answer(payload, end, texts)) is not None:
@@ -54,6 +58,19 @@ def end_reply(
     else:
         reply = _with_limit(_own_words(payload, decision, end, texts), payload, decision, texts)
     return _with_system(reply, envelope, decision.termination_reason)
+
+
+def _pause(end: End, payload: "Mapping[str, JsonValue]", texts: ReplyTexts) -> Reply:
+    """Return the questions of a pause, or that it is no longer open, with its best answer."""
+    pause, language = find_new_pause(payload), language_of(payload)
+    if end.ending is Ending.PAUSE and pause is not None:
+        return make_pause_reply(pause, texts, pause.language or language)
+    best = pause.best_answer if pause is not None else None
+    over = texts.text("pause_over", (pause.language if pause is not None else "") or language)
+    if best is None:
+        return {"outcome": Outcome.REFUSED.value, "text": over}
+    found = TypeAdapter(Reply).validate_python(best)
+    return {**found, "outcome": Outcome.ANSWERED.value, "text": f"{over}\n\n{found.get('text')}"}
 
 
 def last_resort(
@@ -108,13 +125,14 @@ def remember(envelope: Envelope, reply: Reply) -> Ended:
         return _remember_aside(payload, outcome, envelope.total_processing_time)
     asks = outcome is Outcome.CLARIFICATION
     pause = new_pause(envelope, reply) if asks else make_offer(envelope, reply)
+    answered = payload.get("open_pause") is not None and outcome is not Outcome.FAILED
     if payload.get("client_keeps_history"):
         return Ended(pause=pause, brief=True)
     return Ended(
         turns=_turns(envelope, reply) if outcome is not Outcome.FAILED else (),
         preferences=_make_preferences(payload),
         pause=pause,
-        close_pause=payload.get("open_pause") is not None and outcome is not Outcome.FAILED,
+        close_pause=answered or payload.get("closes_pause") is True,
         statistics={
             "questions": 1,
             f"outcome_{outcome.value}": 1,
@@ -146,6 +164,9 @@ def _remember_aside(payload: "Mapping[str, JsonValue]", outcome: Outcome, second
 def new_pause(envelope: Envelope, reply: Reply) -> Pause:
     """Return the pause of a clarification; its round is one higher than the previous round."""
     payload = envelope.payload
+    found = find_new_pause(payload)
+    if found is not None:
+        return found
     counters = payload.get("counters")
     rounds = counters.get(Counter.ROUND, 0) if isinstance(counters, dict) else 0
     actions = reply.get("suggested_actions")
@@ -327,7 +348,7 @@ def _turns(envelope: Envelope, reply: Reply) -> tuple[Turn, ...]:
     return (
         Turn(
             speaker="user",
-            text=str(payload.get("text") or ""),
+            text=str(payload.get("reply_text") or payload.get("text") or ""),
             meant=_meant(payload),
             language=language,
             groups=groups,

@@ -21,7 +21,7 @@ _RESERVE = """
 -- Count amounts if none of them goes beyond its limit; count nothing else. KEYS: budget.
 -- ARGV: reservation, seconds to live, then name, amount, limit ('': none) of each.
 -- Returns nothing, or the name of the exhausted amount and how much of it is used. A reservation
--- that is there, or was settled, is granted again and counted once.
+-- that is there is granted again and counted once.
 local reservation = 'r:' .. ARGV[1]
 if redis.call('HEXISTS', KEYS[1], reservation) == 1 then
   return false
@@ -46,19 +46,20 @@ return false
 _SETTLE = """
 -- Replace what a reservation counted by what the call cost. KEYS: budget.
 -- ARGV: reservation, then name and amount of each; an amount that is not named cost nothing.
--- Returns 1, or 0 where there is no such reservation, or it was settled before.
+-- Returns 1, or 0 where there is no such reservation, or it was settled before. A settled one is
+-- forgotten: what reserves the same again makes a further call.
 local reservation = 'r:' .. ARGV[1]
 local held = redis.call('HGET', KEYS[1], reservation)
-if not held or held == '' then
+if not held then
   return 0
 end
 for name, amount in string.gmatch(held, '(%S+) (%d+)') do
-  redis.call('HINCRBY', KEYS[1], name, '-' .. amount)
+  redis.call('HINCRBY', KEYS[1], name, string.format('%d', -tonumber(amount)))
 end
 for place = 2, #ARGV, 2 do
   redis.call('HINCRBY', KEYS[1], ARGV[place], ARGV[place + 1])
 end
-redis.call('HSET', KEYS[1], reservation, '')
+redis.call('HDEL', KEYS[1], reservation)
 return 1
 """
 

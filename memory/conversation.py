@@ -12,6 +12,7 @@ from envelope.memory_write import Append, Delete, Increment, MemoryWrite, SetFie
 from envelope.question import Question
 from memory.errors import MemoryUnavailableError
 from memory.key_names import ConversationKeys, conversation_keys
+from memory.model_calls import await_answer
 from memory.port import Ended, Overflow, Remembered, SummaryLine
 from memory.snapshot import name_found, read, reading
 
@@ -24,6 +25,17 @@ THREAD_SECONDS = DAY_SECONDS
 """How long a clarification is stored if the client stores the rest of the conversation."""
 SUMMARY_CHARACTERS = 2_000
 QUESTION_CHARACTERS = 160
+
+
+_CLAIM = """
+-- Claim a kept payload for one message. KEYS: kept; ARGV: pause, message.
+local id, by, payload = unpack(redis.call('HMGET', KEYS[1], 'id', 'by', 'payload'))
+if id ~= ARGV[1] or by ~= '' and by ~= ARGV[2] then
+  return false
+end
+redis.call('HSET', KEYS[1], 'by', ARGV[2])
+return payload
+"""
 
 
 class RedisMemory:
@@ -69,6 +81,12 @@ class RedisMemory:
             pause=Pause.model_validate_json(known.pause["pause"]) if known.pause else None,
             statistics={name: float(value) for name, value in known.statistics.items()},
         )
+
+    async def claim_pause(self, question: Question, pause_id: str) -> bytes | None:
+        key = conversation_keys(question, self._shards).kept
+        call = self._client.eval(_CLAIM, 1, key, pause_id, question.message_id)
+        found: bytes | None = await await_answer(call)
+        return found
 
     async def overflowing(self, question: Question, *, kept: int, added: int) -> Overflow:
         surplus = kept + added - self._keep
@@ -138,6 +156,11 @@ def _fields(keys: ConversationKeys, ended: Ended, ttl_seconds: int) -> tuple[Mem
         writes.append(SetFields(key=keys.pause, fields=fields, ttl_seconds=ttl_seconds))
     elif ended.close_pause:
         writes.append(Delete(key=keys.pause))
+    if ended.kept is not None:
+        kept = {"id": ended.kept.pause_id, "by": "", "payload": ended.kept.payload}
+        writes.append(SetFields(key=keys.kept, fields=kept, ttl_seconds=ended.kept.seconds))
+    elif ended.close_pause:
+        writes.append(Delete(key=keys.kept))
     if ended.statistics:
         writes.append(
             Increment(key=keys.statistics, fields=ended.statistics, ttl_seconds=ttl_seconds)
@@ -146,7 +169,9 @@ def _fields(keys: ConversationKeys, ended: Ended, ttl_seconds: int) -> tuple[Mem
 
 
 def _forget_history(keys: ConversationKeys) -> tuple[MemoryWrite, ...]:
-    words = (keys.history, keys.summary, keys.pause, keys.feedback, keys.threads, keys.shared)
+    words = (
+        keys.history, keys.summary, keys.pause, keys.kept, keys.feedback, keys.threads, keys.shared,
+    )  # fmt: skip
     return tuple(Delete(key=key) for key in words)
 
 

@@ -6,6 +6,7 @@
 | rd:{shard}:mem:<conversation>:summary      | hash | finish  | manager | ttl      |
 | rd:{shard}:mem:<conversation>:preferences  | hash | finish  | manager | ttl      |
 | rd:{shard}:mem:<conversation>:pause        | hash | finish  | manager | ttl, end |
+| rd:{shard}:mem:<conversation>:kept         | hash | finish  | manager | pause, end |
 | rd:{shard}:mem:<conversation>:statistics   | hash | finish  | manager | ttl      |
 | rd:{shard}:mem:<conversation>:calls        | hash | agents  | agents  | ttl, end |
 | rd:{shard}:mem:<conversation>:feedback     | hash | gateway | gateway | ttl      |
@@ -34,10 +35,11 @@
 
 (1) Minutes, until the first question of the session. (2) An hour; only numbers.
 
-`gateway` includes the chat channels. `calls` has the paid model calls of the running message, so
-that a redelivered envelope finds them; the end of the message deletes it. `shared` has model
-answers that other conversations may reuse; they find it by `rd:cache`, which has no text. It is
-erased with the conversation that paid for the answers. `threads` has the digests of the keys
+`kept` has the payload of a message that waits for information or an approval, and the message that
+claimed it. `gateway` includes the chat channels. `calls` has the paid model calls of the running
+message, so that a redelivered envelope finds them; the end of the message deletes it. `shared` has
+model answers that other conversations may reuse; they find it by `rd:cache`, which has no text. It
+is erased with the conversation that paid for the answers. `threads` has the digests of the keys
 `rd:thread` of the conversation. `visit` is the session; it survives `clear_all`, because the
 visitor continues the conversation. `workers` has the live processes by the time of their last
 announcement (ms), `controls` the instructions of operators to them; both are in the first shard.
@@ -64,6 +66,7 @@ class ConversationKeys(NamedTuple):
     threads: str
     shared: str
     visit: str
+    kept: str
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -78,6 +81,7 @@ class ConversationKeys(NamedTuple):
             self.feedback,
             self.threads,
             self.shared,
+            self.kept,
         )
 
 
@@ -101,6 +105,7 @@ def _keys(conversation: tuple[str, str, str], shards: int) -> ConversationKeys:
         threads=f"{stem}:threads",
         shared=f"{stem}:shared",
         visit=f"{stem}:visit",
+        kept=f"{stem}:kept",
     )
 
 

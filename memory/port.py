@@ -38,6 +38,15 @@ class Remembered:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptPayload:
+    """The payload with which the reply to a pause goes on, as JSON, for the life of the pause."""
+
+    pause_id: str
+    payload: str
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """The changes that the end of a message makes; None leaves a value unchanged.
 
@@ -53,6 +62,7 @@ class Ended:
     statistics: dict[str, float] = field(default_factory=dict)
     forget: str = ""
     brief: bool = False
+    kept: KeptPayload | None = None
 
 
 class Memory(Protocol):
@@ -68,6 +78,13 @@ class Memory(Protocol):
 
     def parse_recall(self, found: MemoryFound) -> Remembered:
         """Return the result of `recall` from the values that were found for `reads`."""
+        ...
+
+    async def claim_pause(self, question: Question, pause_id: str) -> bytes | None:
+        """Return the payload that a pause kept, for the first message that answers it.
+
+        A redelivery of that message receives it again. None: it expired, or another message had it.
+        """
         ...
 
     async def overflowing(self, question: Question, *, kept: int, added: int) -> Overflow:

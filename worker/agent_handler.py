@@ -4,7 +4,7 @@
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -26,7 +26,7 @@ from memory.errors import MemoryUnavailableError, QuestionEndedError
 from worker.drafts import draft_for
 from worker.errors import HandlerTimeoutError, RunFailedError
 from worker.inline_manager import MANAGER, InlineManager, to_manager
-from worker.model_usage import add_model_usage
+from worker.model_usage import add_model_usage, find_exhausted_budget
 from worker.timeouts import run_with_timeout
 
 RESERVE_SECONDS = 0.5
@@ -125,7 +125,7 @@ class AgentHandler:
         self._on_written(self._name, writes)
         made = calls()
         journal = (*made, self._encode_run(envelope.branch, hop, writes, seconds))
-        written = {**writes, **add_model_usage(envelope.payload, made)} if made else writes
+        written = {**writes, **_summarise_calls(envelope.payload, made)} if made else writes
         handed = reply_to_manager(delivery, envelope, hop, written, seconds)
         if self._manager is None:
             return to_manager(handed, journal)
@@ -211,6 +211,10 @@ class AgentHandler:
         except ValueError as error:
             problem = f"{self._name} wrote values that JSON cannot express: {error}"
             raise ContractError(problem) from error
+
+
+def _summarise_calls(payload: Mapping[str, JsonValue], made: Sequence[JournalEvent]) -> Fields:
+    return {**add_model_usage(payload, made), **find_exhausted_budget(made)}
 
 
 def _encode_writes(writes: BaseModel) -> dict[str, JsonValue]:

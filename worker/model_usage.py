@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from broker.journal_events import JournalEvent
 
 ATTRIBUTE = "model_usage"
+BUDGET_EXHAUSTED = "budget_exhausted"
+"""The journal event of a hop in which a budget allowed no further call."""
 _RULES = "offline"
 _TOKENS = ("input_tokens", "output_tokens", "cached_input_tokens")
 
@@ -44,6 +46,14 @@ def add_model_usage(payload: "Mapping[str, JsonValue]", calls: "Iterable[Journal
         usage["cache_hits"] = _read_count(before, "cache_hits") + len(hits)
         usage["saved_usd"] = _add(before, hits, "saved_usd")
     return {ATTRIBUTE: usage}
+
+
+def find_exhausted_budget(calls: "Iterable[JournalEvent]") -> Fields:
+    """Return the attribute `exhausted_budget` after a refused reservation, else nothing."""
+    for call in calls:
+        if isinstance(call, JournalEntry) and call.kind == BUDGET_EXHAUSTED:
+            return {"exhausted_budget": call.fields["budget"]}
+    return {}
 
 
 def _read_count(fields: "Mapping[str, JsonValue]", name: str) -> int:

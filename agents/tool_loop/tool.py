@@ -7,6 +7,7 @@ from pydantic import BaseModel, JsonValue
 from agents.agent import Agent, AgentParts
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
+from tools.budget import ToolBudget
 from tools.calls import QuotedPassage, ToolCall, ToolCaller, ToolResult
 from tools.executor import ToolExecutor
 
@@ -44,18 +45,20 @@ class ToolAgent(Agent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    def __init__(self, *, executor: ToolExecutor) -> None:
+    def __init__(self, *, executor: ToolExecutor, budget: ToolBudget | None = None) -> None:
         self._executor = executor
+        self._budget = budget
 
     @classmethod
     def make(cls, parts: AgentParts[ToolSettings]) -> Self:
         seconds = parts.settings.tool_timeout_seconds
-        return cls(executor=ToolExecutor(parts.tools, most_seconds=seconds))
+        executor = ToolExecutor(parts.tools, most_seconds=seconds)
+        return cls(executor=executor, budget=parts.tool_budget)
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         call = ToolCall.model_validate(reads.tool_call)
         caller = ToolCaller(agent="reason", groups=reads.groups, language=reads.language)
-        result, execution = await self._executor.execute_recorded(call, caller)
+        result, execution = await self._executor.execute_recorded(call, caller, self._budget)
         record = execution.model_dump(mode="json", exclude_none=True)
         return Wrote(
             Writes(

@@ -16,6 +16,7 @@ from config.settings import Settings
 from config.texts import FixedTexts, load_texts
 from deploy.assembly.call_recording import HopCalls
 from deploy.assembly.languages import CorpusLanguages, language_of, make_detector
+from deploy.assembly.limits.budgets import make_tool_budget
 from deploy.assembly.tooling.index_tools import make_tools
 from envelope.role import Role
 from knowledge.language.port import Detector
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from knowledge.library.library import NamedInText
     from knowledge.port import Searcher
     from knowledge.search.early_embedding import EarlyEmbedding
+    from tools.budget import ToolBudget
     from tools.catalog import ToolCatalog
     from worker.monitoring.metrics import PrometheusMeter
 
@@ -62,6 +64,7 @@ class AgentFactory:
     drafts: DraftPublisher | None = None
     findings: FindingsCache | None = None
     early_embedding: "EarlyEmbedding | None" = None
+    tool_budget: "ToolBudget | None" = None
 
     def agent(self, role: str) -> AnyAgent:
         """Return the agent of a role; imports the agent's module."""
@@ -195,6 +198,7 @@ async def make_worker_specs(
             stack,
             findings,
             _make_early_embedding(settings, knowledge, client),
+            make_tool_budget(settings, client),
         ),
         manager=manager,
         limit_seconds=settings.agent_timeout_seconds,
@@ -252,6 +256,7 @@ def _make_factories(
     stack: AsyncExitStack,
     findings: FindingsCache | None,
     early_embedding: "EarlyEmbedding | None",
+    tool_budget: "ToolBudget | None",
 ) -> dict[Assistant, AgentFactory]:
     """Return a factory for each assistant, which has only the assistant's own documents.
 
@@ -277,6 +282,7 @@ def _make_factories(
             None if one.release == "approved" else publisher,
             findings,
             early_embedding,
+            tool_budget,
         )
 
     return {(one.tenant, one.assistant): make(one) for one in every}
@@ -301,6 +307,7 @@ def make_manager(settings: Settings, memory: RedisMemory, on_routed: OnRouted) -
             research=settings.max_research,
             regenerate=settings.max_regenerate,
             rounds=settings.max_clarification_rounds,
+            pause_seconds=settings.pause_seconds,
             process_count=settings.max_process_count,
             total_time_seconds=settings.deadline_seconds - MODEL_RESERVE_SECONDS,
             iterations=settings.max_iterations - 1,

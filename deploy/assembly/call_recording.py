@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from envelope.encoding import escape_surrogates
 from envelope.envelope import Envelope
 from knowledge.port import CALIBRATION, RERANKING
 from llm.call_log import record_calls
-from llm.call_scope import call_scope, current_scope
+from llm.call_scope import BudgetRefusal, call_scope, current_scope
 from llm.port import ModelCall
 from worker.agent_handler import Calls
 
@@ -33,14 +34,23 @@ class HopCalls:
         self, envelope: Envelope, stage: str, attempt: int, seconds: float
     ) -> Iterator[Calls]:
         """Record the model calls inside the block for this hop."""
-        scope = call_scope(
-            envelope.question, stage=stage, attempt=attempt, remaining_seconds=seconds
+        entered = call_scope(
+            envelope.question,
+            stage=stage,
+            attempt=attempt,
+            remaining_seconds=seconds,
+            branch=envelope.branch,
         )
-        with record_calls() as calls, scope:
+        with record_calls() as calls, entered as scope:
             try:
-                yield lambda: tuple(encode_model_call(call) for call in calls)
+                yield lambda: _mark_branch(
+                    envelope.branch,
+                    *(encode_model_call(call) for call in calls),
+                    *_encode_refusals(scope.refusals),
+                )
             finally:
                 self._count(stage, calls)
+                self._count_refusals(stage, scope.refusals)
 
     def count_fallbacks(self, role: str, writes: Fields) -> None:
         """Count the fallbacks of a role; see `worker.agent_handler.AgentHandler`."""
@@ -80,6 +90,11 @@ class HopCalls:
                     cost_usd=_read_price(entry.fields["cost_usd"]),
                 )
 
+    def _count_refusals(self, role: str, refusals: Sequence[BudgetRefusal]) -> None:
+        if self._meter is not None:
+            for name in {refusal.name for refusal in refusals}:
+                self._meter.count_fallback(role, f"budget_{name}")
+
     def _count(self, role: str, calls: Sequence[ModelCall]) -> None:
         if self._meter is None:
             return
@@ -93,6 +108,21 @@ class HopCalls:
                 self._meter.count_model_call(
                     role, call.model, failed=failed, cost_usd=call.cost_usd
                 )
+
+
+def _encode_refusals(refusals: Sequence[BudgetRefusal]) -> tuple[JournalEntry, ...]:
+    """Return the journal event of the first refusal of a hop; the others say the same."""
+    return tuple(
+        JournalEntry("budget_exhausted", {"budget": one.name, "limit": one.limit, "used": one.used})
+        for one in refusals[:1]
+    )
+
+
+def _mark_branch(branch: str, *entries: JournalEntry) -> tuple[JournalEntry, ...]:
+    """Return the events of a hop with its branch, if it is in one."""
+    if not branch:
+        return entries
+    return tuple(replace(entry, fields={**entry.fields, "branch": branch}) for entry in entries)
 
 
 def _read_price(value: JsonValue) -> Decimal | None:

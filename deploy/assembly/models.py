@@ -10,6 +10,7 @@ import numpy as np
 from broker.keys import record_of
 from config.settings import Settings
 from deploy.assembly.assistant_prompts import load_overriding_prompts
+from deploy.assembly.limits.budgets import make_call_budget
 from knowledge.embedding_forms import TextForms
 from knowledge.errors import EmbeddingFailed, RerankingFailed
 from knowledge.search.question_vectors import VectorStore
@@ -44,8 +45,8 @@ def make_registry(
 ) -> Registry:
     """Return the registry of this process's models; the libraries of vendors load on first use.
 
-    With a Redis client the limits hold over all processes; without one there are none. Without
-    `prompts`, those of `PROMPTS_FOLDER` and of the product are rendered.
+    With a Redis client, limits and budgets hold over all processes; without one there are none.
+    Without `prompts`, those of `PROMPTS_FOLDER` and of the product are rendered.
     """
     limits = settings.model_limits
     return Registry(
@@ -54,6 +55,7 @@ def make_registry(
         timeout_seconds=settings.model_timeout_seconds,
         patience_seconds=settings.model_patience_seconds,
         limiter=RedisLimiter(client, limits) if client is not None and limits else None,
+        budget=None if client is None else make_call_budget(settings, client),
     )
 
 

@@ -101,6 +101,9 @@ class _FixedHistory:
     def parse_recall(self, found: MemoryFound) -> Remembered:
         return Remembered(history=self._history, kept=len(self._history))
 
+    async def claim_pause(self, question: Question, pause_id: str) -> None:
+        return None
+
     async def overflowing(self, question: Question, *, kept: int, added: int) -> Overflow:
         return Overflow()
 

@@ -50,7 +50,7 @@ class RedisUser:
 
 
 _SHARDS = ("rd:{*", "rd:shards")
-WORKER = RedisUser("refdesk-worker", (*_SHARDS, "rd:cache:*", "rd:limit:*"))
+WORKER = RedisUser("refdesk-worker", (*_SHARDS, "rd:budget:*", "rd:cache:*", "rd:limit:*"))
 """No access to keys of the HTTP channel, rates, and posts of chat channels."""
 GATEWAY = RedisUser("refdesk-gateway", ("rd:*",))
 CHAT = RedisUser("refdesk-chat", (*_SHARDS, "rd:push:*", "rd:rate:*"))

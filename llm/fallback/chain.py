@@ -12,6 +12,7 @@ from llm.call_scope import CallAllowance, allow, remaining_seconds
 from llm.conversations.port import ConversationModel, ModelStep
 from llm.conversations.turns import ToolConversation
 from llm.errors import (
+    BudgetExhausted,
     ChainExhausted,
     MissingKey,
     ModelError,
@@ -31,6 +32,7 @@ A = TypeVar("A", bound="ModelAnswer[Any] | ModelStep")
 
 FALLBACK_ON = (
     ModelUnavailable, UnknownModel, MissingKey, RejectedRequest, UnreadableOutput, Refused,
+    BudgetExhausted,
 )  # fmt: skip
 """Faults of the program are left out: they are the same for every model."""
 PATIENCE_SECONDS = 5.0
@@ -197,11 +199,12 @@ class _Race(Generic[A]):
         return None
 
     def _blame(self, link: ChainLink, started: float, error: ModelError) -> None:
-        """Open the breaker, unless there was no time to answer in."""
+        """Open the breaker, unless there was no time to answer in, or no budget to ask."""
         if link.breaker is None:
             return
         taken = asyncio.get_running_loop().time() - started
-        if isinstance(error, ModelTimeout) and taken < self._patience_seconds:
+        is_hasty = isinstance(error, ModelTimeout) and taken < self._patience_seconds
+        if is_hasty or isinstance(error, BudgetExhausted):
             link.breaker.abandon()
         else:
             link.breaker.note_failure(error)
@@ -250,6 +253,8 @@ def _make_exhausted_error(links: Sequence[ChainLink], errors: Sequence[ModelErro
         return errors[0]
     why = "; ".join(str(error) for error in errors)
     message = f"expected an answer from one of {len(links)} models, all failed: {why}"
+    if all(isinstance(error, BudgetExhausted) for error in errors):
+        return errors[0]
     limited = [error for error in errors if isinstance(error, RateLimited)]
     if len(limited) == len(errors):
         known = [

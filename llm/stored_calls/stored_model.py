@@ -24,7 +24,10 @@ OFFLINE = "offline"
 
 @dataclass(frozen=True, slots=True)
 class CallKey:
-    """Identifies one call of one hop, in all deliveries of its envelope."""
+    """Identifies one call of one hop, in all deliveries of its envelope.
+
+    `stage` names the branch of the question, too: equal calls of two branches are two calls.
+    """
 
     question: Question
     stage: str
@@ -150,7 +153,7 @@ class StoredModel:
         content_hash = fingerprint(task, inputs, asked=asked, prompts=self._prompts)
         if self._calls is None:
             return await self._ask_shared(scope, content_hash, task, inputs, skip)
-        key = CallKey(scope.question, scope.stage, scope.attempt, content_hash)
+        key = CallKey(scope.question, scope.place, scope.attempt, content_hash)
         frame = await self._calls.get(key)
         found = decode(frame, task.output) if frame is not None else None
         if found is not None:
@@ -173,7 +176,7 @@ class StoredModel:
             return await self._model.converse(conversation, skip=skip)
         content_hash = digest(f"{self.name}+{skip}", conversation.model_dump_json())
         number = scope.count_equal(content_hash)
-        key = CallKey(scope.question, scope.stage, scope.attempt, f"{content_hash}-{number}")
+        key = CallKey(scope.question, scope.place, scope.attempt, f"{content_hash}-{number}")
         frame = await self._calls.get(key)
         found = decode_step(frame) if frame is not None else None
         if found is not None:

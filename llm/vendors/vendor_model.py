@@ -8,13 +8,14 @@ from typing import Generic, TypeVar
 
 import structlog
 
+from llm.call_budget import CallBudget, hold
 from llm.conversations.port import ModelStep
 from llm.conversations.turns import ToolConversation, UserMessage
 from llm.errors import ModelError, ModelUnavailable, Refused, RejectedRequest, UnreadableOutput
 from llm.metering import UsageMeter
 from llm.output_parsing import NotReadable, read, read_complete_part
 from llm.partial_answers.text_listener import TextListener, find_listener
-from llm.port import I, ModelAnswer, O, Task
+from llm.port import I, ModelAnswer, O, Task, Usage
 from llm.prices import PriceSource
 from llm.prompts import JSON_OBJECT, REPAIR, JsonObjectInputs, Prompts, Rendered, RepairInputs
 from llm.stored_calls.fingerprint import digest
@@ -64,6 +65,7 @@ class VendorModel:
         prompts: Prompts,
         prices: PriceSource,
         capabilities: Capabilities = Capabilities(),  # noqa: B008 - frozen
+        budget: CallBudget | None = None,
     ) -> None:
         self.name = transport.name
         self._transport = transport
@@ -71,6 +73,7 @@ class VendorModel:
         self._prompts = prompts
         self._prices = prices
         self._capabilities = capabilities
+        self._budget = budget
 
     async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
         prompt = self._prompts.render(task.name, inputs)
@@ -87,7 +90,7 @@ class VendorModel:
         content_hash = digest(conversation.model_dump_json())
         account = UsageMeter(conversation.task, self.name, self._prices, content_hash)
         try:
-            with account.exchange() as entry:
+            async with hold(self._budget, account, _estimate_step(conversation)) as entry:
                 reply = await self._exchange(
                     # Conversations have no schema that a server could reject.
                     replace(self._capabilities, structure="text"),
@@ -139,7 +142,7 @@ class VendorModel:
         known: Capabilities | None = None,
     ) -> _ReadReply[O]:
         """Make one exchange; an unreadable reply is recorded as a failed call with its cost."""
-        with account.exchange() as entry:
+        async with hold(self._budget, account, _estimate(request)) as entry:
             reply = await self._exchange(
                 known or self._capabilities, lambda fitting: self._send(self._fit(request, fitting))
             )
@@ -216,18 +219,15 @@ class VendorModel:
                 return reply
 
     async def _send_step(self, conversation: ToolConversation, known: Capabilities) -> StepReply:
-        characters = len(conversation.model_dump_json())
-        tokens = characters // CHARACTERS_PER_TOKEN + conversation.max_output_tokens
         return await self._transport.call(
-            tokens,
+            _count(_estimate_step(conversation)),
             lambda seconds: self._wire.converse(StepRequest(conversation, seconds, known)),
         )
 
     async def _send(self, request: Request) -> ModelReply:
-        characters = len(request.system) + sum(len(turn.text) for turn in request.turns)
-        tokens = characters // CHARACTERS_PER_TOKEN + request.max_output_tokens
         return await self._transport.call(
-            tokens, lambda seconds: self._exchange_once(replace(request, timeout_seconds=seconds))
+            _count(_estimate(request)),
+            lambda seconds: self._exchange_once(replace(request, timeout_seconds=seconds)),
         )
 
     async def _exchange_once(self, request: Request) -> ModelReply:
@@ -300,6 +300,21 @@ class VendorModel:
             max_output_tokens=task.max_output_tokens,
             timeout_seconds=self._transport.timeout_seconds,
         )
+
+
+def _estimate(request: Request) -> Usage:
+    """Return what a request takes at most, by the length of its text."""
+    characters = len(request.system) + sum(len(turn.text) for turn in request.turns)
+    return Usage(characters // CHARACTERS_PER_TOKEN, request.max_output_tokens)
+
+
+def _estimate_step(conversation: ToolConversation) -> Usage:
+    characters = len(conversation.model_dump_json())
+    return Usage(characters // CHARACTERS_PER_TOKEN, conversation.max_output_tokens)
+
+
+def _count(usage: Usage) -> int:
+    return usage.input_tokens + usage.output_tokens
 
 
 def make_refusal(model: str, task_name: str, reason: str) -> Refused:

@@ -23,6 +23,8 @@ MOST_BRANCHES = 256
 TIME_SHARE = 0.75
 """The share of the remaining time after which branches go on with the results so far."""
 _COMPLETED, _FAILED, _RUNNING, _MISSING = "completed", "failed", "running", "missing"
+_NEEDS_INPUT = "needs_input"
+_COUNTED = ("model_usage", "exhausted_budget")
 _NOT_INHERITED = frozenset({"stage", "attempt", "counters"})
 
 
@@ -117,11 +119,12 @@ def note_refused(envelope: Envelope, refused: Sequence[dict[str, JsonValue]]) ->
     return envelope.replace(payload=write_payload(envelope.payload, changes))
 
 
-def gather_results(envelope: Envelope) -> tuple[Envelope, StageEvent]:
+def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, StageEvent]:
     """Return the envelope with the results of its branches, and the event of the stage.
 
     Results are merged in the order of the plan, by the rules of the catalogue. Missing ones are
-    named. Hops and model calls are added up; of the time, that of the slowest branch counts.
+    named. With `may_ask`, a branch that needs something of the user comes before all else. Hops and
+    model calls are added up; of the time, that of the slowest branch counts.
     """
     found = envelope.gathered if envelope.gathered is not None else {}
     payload, branches = dict(envelope.payload), _list_branches(envelope)
@@ -133,7 +136,8 @@ def gather_results(envelope: Envelope) -> tuple[Envelope, StageEvent]:
         if not isinstance(result, dict):
             branch |= {"status": _MISSING}
             continue
-        status = _COMPLETED if result.get("status") == _COMPLETED else _FAILED
+        known = (_COMPLETED, _NEEDS_INPUT)
+        status = result["status"] if result.get("status") in known else _FAILED
         branch |= {"status": status, **_find_reason(result)}
         writes = result.get("writes")
         if isinstance(writes, dict):
@@ -141,6 +145,8 @@ def gather_results(envelope: Envelope) -> tuple[Envelope, StageEvent]:
         hops += int(_number(result.get("hops")))
         seconds = max(seconds, _number(result.get("seconds")))
         payload = _add_usage(payload, result.get("model_usage"))
+        if "exhausted_budget" in result:
+            payload["exhausted_budget"] = result["exhausted_budget"]
     payload["branches"] = list(branches)
     gathered = envelope.replace(
         payload=payload,
@@ -148,7 +154,7 @@ def gather_results(envelope: Envelope) -> tuple[Envelope, StageEvent]:
         process_count=hops,
         total_processing_time=envelope.total_processing_time + seconds,
     )
-    return gathered, _find_event(gathered, branches)
+    return gathered, _find_event(gathered, branches, may_ask=may_ask)
 
 
 def make_return(
@@ -165,15 +171,14 @@ def make_return(
     why = reason or (hop.reason if hop is not None else "")
     payload = envelope.payload
     result: Fields = {
-        "status": _COMPLETED if is_good else _FAILED,
+        "status": _find_status(payload, is_good=is_good),
         "writes": {name: payload[name] for name in action.attributes if name in payload},
         "hops": envelope.process_count,
         "seconds": round(envelope.total_processing_time, 4),
     }
     if why:
         result["reason"] = why
-    if "model_usage" in payload:
-        result["model_usage"] = payload["model_usage"]
+    result |= {name: payload[name] for name in _COUNTED if name in payload}
     return ReturnResult(bound_result(result), is_good, list_join_roles(flow), journal)
 
 
@@ -220,7 +225,15 @@ def list_join_roles(flow: Flow) -> tuple[str, ...]:
     return tuple(sorted({Role.MANAGER.value, *(each.branch.role.value for each in scatters)}))
 
 
-def _find_event(envelope: Envelope, branches: Sequence[Fields]) -> StageEvent:
+def _find_status(payload: Writes, *, is_good: bool) -> str:
+    if not is_good:
+        return _FAILED
+    return _NEEDS_INPUT if payload.get("needs_input") else _COMPLETED
+
+
+def _find_event(envelope: Envelope, branches: Sequence[Fields], *, may_ask: bool) -> StageEvent:
+    if may_ask and any(each.get("status") == _NEEDS_INPUT for each in branches):
+        return StageEvent.NEEDS_INPUT
     if select_next_branches(envelope).begin:
         return StageEvent.MORE
     return StageEvent.GATHERED if _list_completed(branches) else StageEvent.FAILED

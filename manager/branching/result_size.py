@@ -8,7 +8,7 @@ from envelope.encoding import to_json
 LARGEST_RESULT = 32_000
 """The most bytes that a branch returns."""
 _HEAD, _TAIL = 0.60, 0.35
-_COUNTS = ("hops", "seconds")
+_COUNTS = ("hops", "seconds", "model_usage", "exhausted_budget")
 _SHORTEST = 200
 """Texts of fewer characters are never cut."""
 

@@ -8,6 +8,7 @@ from manager.flow import Counter, Ending, Final, Row, Stage, StageEvent
 from manager.flows import stages as at
 
 ANSWER, BEST, EXIT = Final(Ending.ANSWER), Final(Ending.BEST), Final(Ending.EXIT)
+PAUSE, PAUSE_OVER = Final(Ending.PAUSE), Final(Ending.PAUSE_OVER)
 REPLY, FIXED, ACT = Final(Ending.REPLY), Final(Ending.FIXED), Final(Ending.ACT)
 
 
@@ -20,6 +21,8 @@ def make_way_in(middle: Stage, rephrase: Stage) -> tuple[Row, ...]:
         #   stage              event                       next stage        counter             at its limit       reason
         Row(at.START,          StageEvent.QUESTION,        at.LANG),
         Row(at.START,          StageEvent.COMMAND,         at.COMMAND),
+        Row(at.START,          StageEvent.PAUSE_OVER,      PAUSE_OVER),
+        Row(at.START,          StageEvent.PAUSE_UNANSWERED, PAUSE),
         Row(at.START,          StageEvent.FAILED,          BEST),
         Row(at.COMMAND,        StageEvent.DONE,            REPLY),
         Row(at.COMMAND,        StageEvent.FAILED,          BEST),

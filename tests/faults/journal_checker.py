@@ -6,7 +6,17 @@ from dataclasses import dataclass, field
 from broker.values import Fields, JournalEntry
 from envelope.outcome import Outcome
 from envelope.role import Role
-from manager.flow import Final, Flow, FlowError, Return, Row, Scatter, StageEvent, Target
+from manager.flow import (
+    Flow,
+    FlowError,
+    Next,
+    Return,
+    Row,
+    Scatter,
+    Stage,
+    StageEvent,
+    Target,
+)
 from manager.flows.search_flow import SEARCH_FLOW
 from manager.flows.stages import START
 from tests.support.branching_flow import ACT, BRANCHING_FLOW
@@ -17,7 +27,12 @@ Problem = tuple[str, str]
 
 def problems(entries: Sequence[JournalEntry]) -> Iterator[Problem]:
     """Yield kind and sentence of every illegal or repeated step of one journal."""
-    walk = _JournalChecker(_find_flow(entries))
+    yield from check_journal(entries, _find_flow(entries))
+
+
+def check_journal(entries: Sequence[JournalEntry], flow: Flow) -> Iterator[Problem]:
+    """Yield kind and sentence of every step that this flow does not have."""
+    walk = _JournalChecker(flow)
     for entry in entries:
         yield from walk.step(entry)
 
@@ -86,6 +101,8 @@ class _JournalChecker:
 
     def _check_routed(self, path: str, place: _Place, fields: Fields) -> Iterator[Problem]:
         after, target = str(fields["stage"]), str(fields["target"])
+        if fields.get("resumed") and place.stage == START.name:
+            place.stage = after
         if after != place.stage or not place.is_done or place.has_returned:
             at = place.stage or "no stage"
             yield "doubled", f"was routed after {after} while it was at {at} {path}"
@@ -146,7 +163,8 @@ def _last_resort(reply: Fields) -> bool:
 
 def _targets(row: Row, *, limited: bool, in_branch: bool) -> set[str]:
     ways = [row.go_to] if row.at_limit is None else [row.go_to, row.at_limit]
-    targets = {_name_target(way) for way in ways}
+    targets = {_name_target(way) for way in ways if not isinstance(way, Next)}
+    targets |= {stage.name for stage in row.targets}
     return {*targets, RETURN if in_branch else FINAL} if limited else targets
 
 
@@ -155,4 +173,4 @@ def _name_target(target: Target) -> str:
         return target.gather.name
     if isinstance(target, Return):
         return RETURN
-    return FINAL if isinstance(target, Final) else target.name
+    return target.name if isinstance(target, Stage) else FINAL

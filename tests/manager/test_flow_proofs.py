@@ -7,12 +7,15 @@ from manager.flow import (
     Ending,
     Final,
     Flow,
+    Next,
+    PauseFor,
     Return,
     Row,
     Scatter,
     Stage,
     StageEvent,
     make_gather_stage,
+    make_resume_stage,
 )
 from manager.flow_proofs import find_flow_problems
 from manager.flows import FLOWS
@@ -94,3 +97,47 @@ def test_a_scatter_whose_branches_return_is_sound() -> None:
 )  # fmt: skip
 def test_a_broken_scatter_is_named_with_its_row(rows: list[Row], problem: str) -> None:
     assert problem in find_flow_problems(Flow("broken", 1, rows))
+
+
+R = make_resume_stage("r")
+PAUSES = PauseFor("approval", R)
+RESUMES = [Row(R, E.REPLIED, ENDS), Row(R, E.DENIED, ENDS), Row(R, E.FAILED, ENDS)]
+
+
+def test_a_pause_that_resumes_is_sound() -> None:
+    rows = [Row(A, E.DONE, PAUSES), Row(A, E.FAILED, ENDS), *RESUMES]
+
+    assert find_flow_problems(Flow("sound", 1, rows)) == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        ([Row(A, E.DONE, PauseFor("approval", B)), Row(A, E.FAILED, ENDS), Row(B, E.DONE, ENDS),
+          Row(B, E.FAILED, ENDS)], "a.completed pauses, and b does not resume"),
+        ([Row(A, E.DONE, PAUSES), Row(A, E.FAILED, R), *RESUMES],
+         "a.failed leads to r without a pause"),
+        ([Row(A, E.DONE, PAUSES), Row(A, E.FAILED, ENDS), Row(R, E.REPLIED, A), *RESUMES[1:]],
+         "a is on a cycle that no counter ends"),
+        ([*BEGINS, *GATHERS, Row(C, E.DONE, PAUSES), RETURNS[1], *RESUMES],
+         "c.completed pauses in a branch"),
+    ],
+)  # fmt: skip
+def test_a_pause_that_breaks_a_rule_is_named(rows: list[Row], problem: str) -> None:
+    assert problem in find_flow_problems(Flow("broken", 1, rows))
+
+
+def test_a_sequence_has_an_edge_to_every_stage_that_it_may_name() -> None:
+    planned = Next((A, B), C)
+    ends = [Row(stage, E.FAILED, ENDS) for stage in (A, B, C)]
+    uncounted = [Row(A, E.DONE, planned), Row(B, E.DONE, planned), Row(C, E.DONE, ENDS), *ends]
+    counted = [
+        Row(A, E.DONE, planned, Counter.SEQUENCE, C),
+        Row(B, E.DONE, planned, Counter.SEQUENCE, C),
+        *uncounted[2:],
+    ]
+
+    found = find_flow_problems(Flow("uncounted", 1, uncounted))
+
+    assert "b is on a cycle that no counter ends" in found
+    assert find_flow_problems(Flow("counted", 1, counted)) == []

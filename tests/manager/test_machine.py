@@ -2,7 +2,7 @@ import pytest
 
 from envelope.conversation import ClarificationReason as Reason
 from envelope.outcome import Outcome
-from manager.flow import Counter, Ending, Stage, StageEvent
+from manager.flow import Counter, Ending, Flow, Next, Return, Row, Stage, StageEvent
 from manager.flows import stages
 from manager.flows.search_flow import SEARCH_FLOW
 from manager.machine import Context, Counters, Decision, End, Limits, Send, decide
@@ -166,3 +166,106 @@ def test_a_finished_answer_is_not_thrown_away_at_a_limit() -> None:
     decision = decide_next(stages.QUALITY, StageEvent.APPROVED, facts=Context(process_count=99))
 
     assert decision.actions == (End(Ending.ANSWER, Outcome.ANSWERED),)
+
+
+def test_an_exhausted_budget_takes_no_further_loop_and_ends_with_the_best_answer() -> None:
+    facts = Context(has_best_answer=True, exhausted_budget="model_calls")
+
+    decision = decide_next(stages.QUALITY, StageEvent.RESEARCH, facts=facts)
+
+    assert decision.actions == (End(Ending.BEST, None),)
+    assert decision.termination_reason == "budget_model_calls"
+
+
+def test_an_exhausted_budget_without_an_answer_does_not_blame_the_documents() -> None:
+    facts = Context(exhausted_budget="usd")
+
+    decision = decide_next(stages.QUALITY, StageEvent.RESEARCH, facts=facts)
+
+    assert decision.actions == (End(Ending.BEST, None),)
+    assert decision.termination_reason == "budget_usd"
+
+
+def test_an_exhausted_budget_goes_on_to_the_answer_and_is_named_at_its_end() -> None:
+    facts = Context(exhausted_budget="tokens")
+
+    onwards = decide_next(stages.SEARCH, StageEvent.FOUND, facts=facts)
+    ended = decide_next(stages.QUALITY, StageEvent.APPROVED, facts=facts)
+
+    assert onwards.actions == (Send(stages.AUGMENTATION),)
+    assert ended.actions == (End(Ending.ANSWER, Outcome.ANSWERED),)
+    assert ended.termination_reason == "budget_tokens"
+
+
+def test_an_exhausted_budget_still_asks_back() -> None:
+    facts = Context(exhausted_budget="tokens")
+
+    decision = decide_next(stages.SEARCH, StageEvent.MANY, facts=facts)
+
+    assert decision.actions == (Send(stages.CLARIFICATION),)
+
+
+def test_an_exhausted_budget_returns_a_branch_with_what_it_has() -> None:
+    again = Row(stages.RESPONSE, StageEvent.DONE, stages.RESPONSE, Counter.NEXT_MODEL)
+    flow = Flow("loop", 1, (again, Row(stages.RESPONSE, StageEvent.FAILED, Return())))
+    facts = Context(in_branch=True, exhausted_budget="tool_calls")
+
+    decision = decide(flow, stages.RESPONSE, StageEvent.DONE, {}, Limits(), facts)
+
+    assert decision.actions == (Return(),)
+    assert decision.termination_reason == "budget_tool_calls"
+
+
+def make_sequence() -> Flow:
+    """Return a flow in which search, response and quality follow in a planned order."""
+    planned = Next((stages.SEARCH, stages.RESPONSE, stages.QUALITY), stages.CLARIFICATION)
+    every = (stages.GUARDRAILS, stages.SEARCH, stages.RESPONSE, stages.QUALITY)
+    return Flow(
+        "sequence",
+        1,
+        [
+            Row(stage, StageEvent.DONE, planned, Counter.SEQUENCE, stages.CLARIFICATION)
+            for stage in every
+        ],
+    )
+
+
+def take(sequence: tuple[str, ...], place: int, counters: Counters | None = None) -> Decision:
+    facts = Context(sequence=sequence, sequence_place=place)
+    known = counters if counters is not None else {}
+    return decide(
+        make_sequence(), stages.GUARDRAILS, StageEvent.DONE, known, Limits(sequence=3), facts
+    )
+
+
+def test_the_next_of_a_sequence_follows_and_is_counted() -> None:
+    first = take(("search", "response"), 0)
+    second = take(("search", "response"), 1, first.counters)
+    done = take(("search", "response"), 2, second.counters)
+
+    assert [first.actions, second.actions, done.actions] == [
+        (Send(stages.SEARCH),),
+        (Send(stages.RESPONSE),),
+        (Send(stages.CLARIFICATION),),
+    ]
+    assert [first.sequence_place, second.sequence_place, done.sequence_place] == [1, 2, 2]
+    assert done.counters == {Counter.SEQUENCE: 3}
+
+
+def test_a_name_that_the_flow_does_not_allow_is_skipped_and_noted() -> None:
+    decision = take(("lang", "delete_everything", "quality"), 0)
+
+    assert decision.actions == (Send(stages.QUALITY),)
+    assert decision.skipped == ("lang", "delete_everything")
+    assert decision.sequence_place == 3
+
+
+def test_a_sequence_that_never_ends_is_ended_by_its_counter() -> None:
+    decision = take(("search",) * 50, 3, {Counter.SEQUENCE: 3})
+
+    assert decision.actions == (Send(stages.CLARIFICATION),)
+    assert decision.termination_reason == "sequence_limit"
+
+
+def test_a_flow_without_a_planned_sequence_goes_beyond_its_end() -> None:
+    assert take((), 0).actions == (Send(stages.CLARIFICATION),)

@@ -18,6 +18,8 @@ BEST: Payload = {"text": "the best", "sources": [], "quality_score": 0.6, "outco
 class Words:
     """Fixed texts that name themselves."""
 
+    languages = ("en",)
+
     def text(self, key: str, language: str, **values: str) -> str:
         return f"{key}/{language}"
 

@@ -54,9 +54,18 @@ async def test_a_redelivered_hop_reserves_and_settles_once(client: Any) -> None:
         assert await budgets.reserve(ASKED, "a", CALL) is None
     assert await budgets.settle(ASKED, "a", {"model_calls": 1})
     assert not await budgets.settle(ASKED, "a", {"model_calls": 1})
-    assert await budgets.reserve(ASKED, "a", CALL) is None
 
     assert await budgets.read(ASKED) == {"model_calls": 1, "tokens": 0}
+
+
+async def test_a_call_that_failed_and_is_made_again_counts_twice(client: Any) -> None:
+    budgets = RedisBudgets(client, shards=1)
+
+    for _ in range(2):
+        assert await budgets.reserve(ASKED, "a", CALL) is None
+        assert await budgets.settle(ASKED, "a", {"model_calls": 1, "tokens": 10})
+
+    assert await budgets.read(ASKED) == {"model_calls": 2, "tokens": 20}
 
 
 async def test_a_reservation_whose_process_died_stays_counted_until_the_budget_expires(
@@ -69,6 +78,15 @@ async def test_a_reservation_whose_process_died_stays_counted_until_the_budget_e
 
     assert await budgets.read(ASKED) == {"model_calls": 1, "tokens": 100}
     assert 0 < await client.ttl(key) <= 3600
+
+
+async def test_an_amount_of_nothing_is_reserved_and_settled(client: Any) -> None:
+    budgets = RedisBudgets(client, shards=1)
+
+    assert await budgets.reserve(ASKED, "a", Amounts({"micro_usd": 0}, {})) is None
+    assert await budgets.settle(ASKED, "a", {"micro_usd": 0})
+
+    assert await budgets.read(ASKED) == {"micro_usd": 0}
 
 
 async def test_a_tenant_has_a_budget_for_each_day(client: Any) -> None:

@@ -1,3 +1,4 @@
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ from memory.conversation import QUESTION_CHARACTERS, SUMMARY_CHARACTERS, RedisMe
 from memory.errors import MemoryUnavailableError
 from memory.key_names import conversation_keys
 from memory.model_calls import MOST_SHARED, RedisCacheStore, RedisCallStore
-from memory.port import Ended, SummaryLine
+from memory.port import Ended, KeptPayload, SummaryLine
 
+END = 9
 QUESTION = Question(tenant="acme", assistant="docs", conversation_id="c/1:x", message_id="m")
 OTHER = QUESTION.model_copy(update={"conversation_id": "c/2"})
 PAUSE = Pause(
@@ -239,3 +241,48 @@ class Shared:
     def __init__(self, tenant: str, content_hash: str = "h") -> None:
         self.tenant = tenant
         self.content_hash = content_hash
+
+
+async def test_a_kept_payload_is_given_to_the_first_message_that_claims_it_and_to_no_other(
+    client: Any,
+) -> None:
+    memory = RedisMemory(client, shards=4)
+    await apply_writes(client, memory.writes(QUESTION, Ended(kept=KeptPayload("p", "{}", 60))))
+    later = QUESTION.model_copy(update={"message_id": "n"})
+
+    claimed = [await memory.claim_pause(QUESTION, "p") for _ in range(2)]
+
+    assert claimed == [b"{}", b"{}"], "a redelivery of the message goes on"
+    assert await memory.claim_pause(later, "p") is None
+    assert await memory.claim_pause(QUESTION, "another") is None
+    assert await memory.claim_pause(OTHER, "p") is None
+
+
+async def test_a_closed_pause_erases_the_payload_that_it_kept(client: Any) -> None:
+    memory = RedisMemory(client, shards=4)
+    await apply_writes(client, memory.writes(QUESTION, Ended(kept=KeptPayload("p", "{}", 60))))
+
+    await apply_writes(client, memory.writes(QUESTION, Ended(close_pause=True)))
+
+    assert await memory.claim_pause(QUESTION, "p") is None
+    assert await client.keys("*kept*") == []
+
+
+async def test_in_every_order_of_replies_crashes_and_ends_one_message_alone_receives_a_payload(
+    client: Any,
+) -> None:
+    """Each reply is delivered twice, as after a crash; the end of the winner closes the pause."""
+    memory = RedisMemory(client, shards=4)
+    replies = [QUESTION.model_copy(update={"message_id": name}) for name in ("n", "o")]
+    kept = memory.writes(QUESTION, Ended(kept=KeptPayload("p", "{}", 60)))
+    for order in sorted(set(permutations((0, 0, 1, 1, END)))):
+        await apply_writes(client, kept)
+        received: list[int] = []
+        for step in order:
+            if step == END:
+                await apply_writes(client, memory.writes(QUESTION, Ended(close_pause=True)))
+            elif await memory.claim_pause(replies[step], "p") is not None:
+                received.append(step)
+        claims = order[: order.index(END)]
+        assert received == [step for step in claims if step == claims[0]], order
+        assert await client.keys("*kept*") == []

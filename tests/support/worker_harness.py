@@ -107,6 +107,8 @@ class Script:
 class FixedTexts:
     """Fixed texts that name themselves."""
 
+    languages = ("en",)
+
     def text(self, key: str, language: str, **values: str) -> str:
         return f"{key}/{language}"
 

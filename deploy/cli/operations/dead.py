@@ -136,6 +136,7 @@ _SUBMITTED = (
     "arguments",
     "history",
     "open_pause",
+    "pause_reply",
     "client_keeps_history",
     "shows_drafts",
 )
@@ -150,10 +151,13 @@ def _list(letters: Sequence[DeadLetter], *, as_json: bool) -> int:
     if not shown:
         print_line("no dead letters")
     for letter in shown:
+        branch = find_branch(letter)
         print_line(
             f"{letter.id}  {letter.role:<13} {letter.reason}  "
             f"attempts {letter.attempts}  {_at(letter)}"
         )
+        if branch:
+            print_line(f"    branch {branch[:67]}")
         print_line(f"    {letter.error[:74]}")
     return 0
 
@@ -185,7 +189,16 @@ def _fields(letter: DeadLetter) -> dict[str, object]:
         "deaths": [f"{death.worker} at {_moment(death.at)}" for death in letter.deaths],
         "conversation": question.conversation_id if question is not None else None,
         "message": question.message_id if question is not None else None,
+        "branch": find_branch(letter) or None,
     }
+
+
+def find_branch(letter: DeadLetter) -> str:
+    """Return the path of the branch that ended as this letter; empty: it ended its question."""
+    try:
+        return decode(letter.frame).branch
+    except DecodeError:
+        return ""
 
 
 def _at(letter: DeadLetter) -> str:

@@ -21,6 +21,8 @@ from manager.flow import StageEvent
 
 SHOWN_CHARACTERS = 56
 LEAST_CHARACTERS = 20
+HEAD = 13
+"""The characters of the time at the beginning of a line."""
 _LONG = frozenset({"search_context", "search_results", "augmented_prompt", "source_references"})
 
 
@@ -87,12 +89,84 @@ def _sole(message_id: str, conversation_id: str | None, found: Sequence[Question
 
 
 def trace_lines(question: Question, entries: Sequence[JournalEntry]) -> list[str]:
-    """Return the journal of a question as a tree."""
+    """Return the journal of a question as a tree: below each scatter its branches, by wave."""
     lines = [f"{question.conversation_id} / {question.message_id}", *_version_lines(entries)]
-    began = entries[0].at if entries else 0.0
-    for entry in entries:
-        lines += _entry_lines(entry, (entry.at - began) * 1000)
-    return [*lines, _sum_line(entries)]
+    return [*lines, *_Tree(entries).list_lines(""), _sum_line(entries)]
+
+
+class _Tree:
+    """The entries of a journal by their branch; `""` is the trunk."""
+
+    def __init__(self, entries: Sequence[JournalEntry]) -> None:
+        self._began = entries[0].at if entries else 0.0
+        self._by_branch: dict[str, list[JournalEntry]] = {"": []}
+        begun = {path for entry in entries for path in _list_begun(entry)}
+        for entry in entries:
+            path = str(entry.fields.get("branch") or "")
+            # Entries of a branch whose beginning is not in the journal stay among the others.
+            self._by_branch.setdefault(path if path in begun else "", []).append(entry)
+
+    def list_lines(self, path: str) -> list[str]:
+        """Return the lines of the trunk or of a branch, with those of the branches below it."""
+        lines, depth, wave = [], 0 if not path else path.count("/") + 1, 0
+        for entry in self._by_branch.get(path, ()):
+            found = _entry_lines(entry, self._count_milliseconds(entry))
+            lines += [_indent(line, depth) for line in found]
+            begun = _list_begun(entry)
+            wave += bool(begun)
+            for branch in begun:
+                lines.append(_indent(self._describe_branch(branch, wave, entry), depth))
+                lines += self.list_lines(branch)
+        return lines
+
+    def _describe_branch(self, path: str, wave: int, scatter: JournalEntry) -> str:
+        """Return the line above a branch: its wave, how it ended, its time and its cost."""
+        below = [
+            entry
+            for branch, entries in self._by_branch.items()
+            if branch == path or branch.startswith(f"{path}/")
+            for entry in entries
+        ]
+        returned = [one for one in self._by_branch.get(path, ()) if _has_returned(one)]
+        ending = "no result"
+        if returned:
+            failed = returned[0].fields.get("event") == StageEvent.FAILED.value
+            ending = "failed" if failed else "completed"
+        seconds = max((entry.at for entry in below), default=scatter.at) - scatter.at
+        head = f"{self._count_milliseconds(scatter):>8.0f} ms  "
+        costs = _describe_costs(below)
+        return f"{head}|  wave {wave}, {path}: {ending} in {seconds * 1000:.0f} ms{costs}"
+
+    def _count_milliseconds(self, entry: JournalEntry) -> float:
+        return (entry.at - self._began) * 1000
+
+
+def _list_begun(entry: JournalEntry) -> list[str]:
+    """Return the paths of the branches that an entry begins."""
+    begun = entry.fields.get("branches") if entry.kind == "routed" else None
+    return [str(path) for path in begun] if isinstance(begun, list) else []
+
+
+def _has_returned(entry: JournalEntry) -> bool:
+    if entry.kind == "dead_lettered":
+        return True
+    return entry.kind == "routed" and entry.fields.get("target") == "return"
+
+
+def _describe_costs(entries: Sequence[JournalEntry]) -> str:
+    calls = [entry.fields for entry in entries if entry.kind == "model_call"]
+    if not calls:
+        return ""
+    known = sum((Decimal(str(one["cost_usd"])) for one in calls if one["cost_usd"]), Decimal(0))
+    return f", {len(calls)} calls, {known:.6f} USD"
+
+
+def _indent(line: str, depth: int) -> str:
+    """Return a line moved to its branch, of at most the width of a terminal."""
+    if not depth:
+        return line
+    moved = line[:HEAD] + "|  " * depth + line[HEAD:]
+    return moved if len(moved) <= WIDTH else moved[: WIDTH - 1] + "…"
 
 
 def _version_lines(entries: Sequence[JournalEntry]) -> list[str]:

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Depends, Header, Request, Response
 from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse
 
+from envelope.conversation import PauseReply
 from envelope.question import Question
 from gateway.answer import STOPPED, Answer
 from gateway.api_keys import Scope
@@ -71,6 +72,11 @@ class NewMessage(BaseModel, frozen=True, extra="forbid"):
     )
     language: str | None = Field(
         None, pattern=LANGUAGE, description="language of an apology if the text's is unknown"
+    )
+    pause_reply: PauseReply | None = Field(
+        None,
+        description="answers the open `pause` of the last reply: `approve`, or `fields` by name; "
+        "`text` are the words that the conversation shows for it",
     )
 
 
@@ -260,4 +266,5 @@ def _message(
         request_id=str(request.state.request_id),
         key_id=access.caller.key_id,
         groups=access.caller.groups,
+        pause_reply=sent.pause_reply,
     )

@@ -28,9 +28,11 @@ from deploy.redis_access.users import (
     draw_users,
 )
 from gateway.desk import Message
+from memory.budgets import Amounts, RedisBudgets
 from memory.leader_lock import RedisDuty
 from tests.conftest import start_redis
 from tests.support.app_harness import ROOT, settings_of
+from tests.support.broker_harness import question
 
 pytestmark = pytest.mark.redis
 
@@ -128,6 +130,21 @@ async def test_what_gateways_and_operators_keep_is_in_their_reach(guarded: Guard
     assert await RedisDuty(chat, "slack", "poll", "me").keep(1.0)
     await client.aclose()
     await chat.aclose()
+    assert await guarded.refusals() == []
+
+
+async def test_workers_reserve_the_budgets_of_questions_and_of_tenants(
+    guarded: GuardedRedis,
+) -> None:
+    client = guarded.endpoint(WORKER).client()
+    budgets = RedisBudgets(client, shards=1)
+    asked, amounts = question(), Amounts({"micro_usd": 1}, {"micro_usd": 9})
+
+    assert await budgets.reserve(asked, "a", amounts) is None
+    assert await budgets.settle(asked, "a", {"micro_usd": 1})
+    assert await budgets.reserve_of_tenant("acme", "2026-11-23", "a", amounts) is None
+    assert await budgets.settle_of_tenant("acme", "2026-11-23", "a", {"micro_usd": 1})
+    await client.aclose()
     assert await guarded.refusals() == []
 
 

@@ -60,7 +60,12 @@ def test_more_branches_than_the_most_are_refused() -> None:
 
 
 def test_a_branch_inherits_what_its_role_reads_and_not_what_it_returns() -> None:
-    assert find_visible(BRANCHING_FLOW, CALL) == {"tool_call", "language"}
+    assert find_visible(BRANCHING_FLOW, CALL) == {
+        "approvals",
+        "language",
+        "tool_call",
+        "user_inputs",
+    }
 
 
 def make_envelope(stage: str = "guardrails", **payload: JsonValue) -> Envelope:

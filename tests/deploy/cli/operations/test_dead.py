@@ -6,26 +6,37 @@ import pytest
 
 from broker.values import DeadLetter
 from config.settings import load_settings
-from deploy.cli.operations.dead import retry_letter
+from deploy.cli.operations.dead import find_branch, retry_letter
 from deploy.errors import CommandError
 from tests.support.broker_harness import carrying
 
 
-async def test_a_branch_does_not_run_again_without_its_question() -> None:
-    envelope = carrying()
-    branch = envelope.with_branch("t1", {"stage": "call"})
-    letter = DeadLetter(
+def make_letter(frame: bytes) -> DeadLetter:
+    return DeadLetter(
         id="0-1-1",
         role="tool",
         shard=0,
-        question=envelope.question,
+        question=carrying().question,
         reason="failed",
         error="ValueError",
         attempts=3,
         worker="w",
         at=1.0,
-        frame=branch.encode(),
+        frame=frame,
     )
+
+
+def test_a_letter_shows_the_branch_that_it_ended() -> None:
+    branch = carrying().with_branch("w2/t1", {"stage": "call"})
+
+    assert find_branch(make_letter(branch.encode())) == "w2/t1"
+    assert find_branch(make_letter(carrying().encode())) == ""
+    assert find_branch(make_letter(b"no frame")) == ""
+
+
+async def test_a_branch_does_not_run_again_without_its_question() -> None:
+    envelope = carrying()
+    letter = make_letter(envelope.with_branch("t1", {"stage": "call"}).encode())
     broker: Any = None  # nothing is submitted
 
     with pytest.raises(CommandError, match=f"the branch t1 of {envelope.message_id}"):

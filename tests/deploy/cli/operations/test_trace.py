@@ -1,5 +1,7 @@
 """`refdesk trace` shows sentences for people, and says when a newer release wrote the journal."""
 
+from pydantic import JsonValue
+
 from broker.journal_events import JOURNAL_SCHEMA_VERSION
 from broker.values import Fields, JournalEntry
 from deploy.cli.operations.trace import trace_lines
@@ -37,3 +39,58 @@ def test_a_journal_of_this_release_and_of_the_former_one_has_no_warning() -> Non
 
     assert "schema version" not in present
     assert "schema version" not in trace_lines_of("accepted", text="How?")
+
+
+def make_branching_journal() -> list[JournalEntry]:
+    """Two branches in one wave, then one that began a branch below it; their entries interleave."""
+
+    def entry(kind: str, at: float, **fields: JsonValue) -> JournalEntry:
+        return JournalEntry(kind, fields, f"{at * 1000:.0f}-0", at)
+
+    def make_routing(at: float, stage: str, target: str, **fields: JsonValue) -> JournalEntry:
+        return entry("routed", at, stage=stage, event="completed", target=target, **fields)
+
+    call: dict[str, JsonValue] = {"model": "m@openai", "task": "reason", "milliseconds": 9.0}
+    return [
+        entry("accepted", 1.0, text="How?"),
+        make_routing(1.1, "reason", "act", branches=["t1", "t2"]),
+        entry("agent_run", 1.2, role="tool", status="completed", milliseconds=1, branch="t2",
+              writes={"multi_tool_results": {"two": "x" * 300}}),
+        entry("model_call", 1.3, cost_usd="0.25", branch="t1", **call),
+        entry("agent_run", 1.3, role="tool", status="completed", milliseconds=2, branch="t1"),
+        make_routing(1.4, "call", "return", branch="t2"),
+        entry("routed", 1.5, stage="call", event="failed", target="return", branch="t1"),
+        make_routing(1.6, "act", "act", branches=["t3"]),
+        make_routing(1.7, "call", "inner", branch="t3", branches=["t3/w1"]),
+        entry("model_call", 1.8, cost_usd="0.5", branch="t3/w1", **call),
+        entry("agent_run", 1.8, role="worker", status="completed", milliseconds=3, branch="t3/w1"),
+        entry("finished", 2.0, outcome="answered"),
+    ]  # fmt: skip
+
+
+def test_branches_are_shown_below_their_scatter_with_waves_times_and_cost() -> None:
+    lines = trace_lines(question(), make_branching_journal())
+
+    shown = [line[13:] for line in lines[1:]]
+    heads = [line for line in shown if "wave" in line]
+    assert heads == [
+        "|  wave 1, t1: failed in 400 ms, 1 calls, 0.250000 USD",
+        "|  wave 1, t2: completed in 300 ms",
+        "|  wave 2, t3: no result in 200 ms, 1 calls, 0.500000 USD",
+        "|  |  wave 1, t3/w1: no result in 100 ms, 1 calls, 0.500000 USD",
+    ]
+    first, second = shown.index(heads[0]), shown.index(heads[1])
+    assert "asked m@openai" in shown[first + 1]
+    assert shown[first + 1].startswith("|  |")
+    assert any("multi_tool_results" in line for line in shown[second + 1 : shown.index(heads[2])])
+    assert all(len(line) <= 80 for line in lines)
+    assert lines[-1].startswith("3 hops, 1000 ms, 2 model calls, 0.750000 USD")
+
+
+def test_entries_of_a_branch_that_never_began_are_not_lost() -> None:
+    journal = [entry for entry in make_branching_journal() if "branches" not in entry.fields]
+
+    lines = trace_lines(question(), journal)
+
+    assert sum("in 3 ms" in line for line in lines) == 1
+    assert not any("wave" in line for line in lines)

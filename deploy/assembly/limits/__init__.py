@@ -1,0 +1,1 @@
+"""Limits of questions and tenants: the budgets that the processes share."""

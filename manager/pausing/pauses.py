@@ -1,0 +1,274 @@
+"""Begins a pause with the payload as it stood, and goes on with it when the reply comes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import structlog
+from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic_core import from_json
+
+from citations.links import plain_line
+from envelope.conversation import (
+    ClarificationReason,
+    Pause,
+    PauseQuestion,
+    PauseReply,
+    SuggestedAction,
+)
+from envelope.encoding import to_json
+from envelope.envelope import Envelope
+from envelope.question import Question
+from manager.contract import write_payload
+from manager.flow import Counter, Flow, PauseFor
+from manager.machine import Limits
+from manager.pausing.reply_reading import (
+    Answered,
+    NotOpen,
+    OtherTopic,
+    ReadReply,
+    ReplyLabels,
+    Unanswered,
+    compute_code,
+    list_missing,
+    read_typed,
+    read_words,
+)
+from manager.port import ReplyTexts
+from memory.port import KeptPayload, Memory
+
+MOST_KEPT = 256_000
+"""The most bytes of the payload that a pause keeps."""
+TOO_LARGE = "pause_too_large"
+_OF_ONE_MESSAGE = frozenset(
+    {
+        "closes_pause", "exhausted_budget", "model_usage", "new_pause", "open_pause",
+        "pause_answer", "pause_reply", "pause_state", "reply_text", "shows_drafts",
+        "termination_reason",
+    }
+)  # fmt: skip
+"""Attributes that a pause does not keep: they belong to one message."""
+_OF_THE_REPLY = (
+    "client_keeps_history",
+    "history_kept",
+    "preferences",
+    "shows_drafts",
+    "statistics",
+)
+"""Attributes that the message with the reply brings along."""
+_QUESTIONS = TypeAdapter(tuple[PauseQuestion, ...])
+Payload = Mapping[str, JsonValue]
+
+log = structlog.get_logger("manager")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedPause:
+    """A pause that begins; `problem` says why it cannot: the work then goes on without a reply."""
+
+    envelope: Envelope
+    kept: KeptPayload | None = None
+    problem: str = ""
+
+
+class Pauses:
+    """Begins pauses and resumes them; `flows` are those by which an open pause can go on."""
+
+    def __init__(
+        self, flows: Mapping[str, Flow], memory: Memory, texts: ReplyTexts, *, limits: Limits
+    ) -> None:
+        self._flows = flows
+        self._memory = memory
+        self._labels = _load_labels(texts)
+        self._seconds, self._rounds = limits.pause_seconds, limits.rounds
+
+    def begin(self, envelope: Envelope, action: PauseFor, now: float) -> OpenedPause:
+        """Return the envelope with its pause, and the kept payload; `now` in Unix seconds.
+
+        A pause without a question, and one whose payload is larger than `MOST_KEPT`, has a problem.
+        """
+        payload = envelope.payload
+        asked = [
+            one
+            for one in _read_questions(payload)
+            if (one.field is None) == (action.kind == "approval")
+        ]
+        kept = {name: value for name, value in payload.items() if name not in _OF_ONE_MESSAGE}
+        text = to_json(kept).decode()
+        if not asked or len(text) > MOST_KEPT:
+            problem = TOO_LARGE if asked else "pause_without_question"
+            log.warning("pause_refused", reason=problem, bytes=len(text))
+            return OpenedPause(envelope, problem=problem)
+        hop, best = envelope.hop, payload.get("best_answer")
+        pause = Pause(
+            pause_id=envelope.message_id,
+            original_question=str(payload.get("canonical_question") or payload.get("text") or ""),
+            original_text=str(payload.get("text") or ""),
+            reason=ClarificationReason.MISSING_DETAILS,
+            asked="\n".join(one.text for one in asked),
+            round=_count_rounds(payload) + 1,
+            best_answer=dict(best) if isinstance(best, dict) else None,
+            groups=envelope.groups or None,
+            kind=action.kind,
+            asked_by=hop.role if hop is not None else "",
+            questions=tuple(asked),
+            created=now,
+            expires=now + self._seconds,
+            resume_stage=action.resume.name,
+            flow=envelope.flow,
+            language=str(payload.get("language") or ""),
+        )
+        changes: dict[str, JsonValue] = {"new_pause": _dump(pause)}
+        opened = envelope.replace(payload=write_payload(payload, changes))
+        return OpenedPause(opened, KeptPayload(pause.pause_id, text, int(self._seconds)))
+
+    async def resume(self, question: Question, envelope: Envelope, now: float) -> Envelope:
+        """Return the envelope with which a message begins, after the look at an open pause.
+
+        The reply to a pause goes on at its stage, with the payload as it stood. Every other message
+        begins as usual; one about something else closes the pause.
+        """
+        payload = envelope.payload
+        found = payload.get("open_pause")
+        if found is None and "pause_reply" not in payload and "#" not in str(payload.get("text")):
+            return envelope
+        is_other = not isinstance(found, dict) or found.get("kind") in {None, "clarification"}
+        pause = None if is_other else Pause.model_validate(found)
+        read = self._read(payload, pause, now)
+        if isinstance(read, Answered) and pause is not None:
+            return await self._go_on(question, envelope, pause, read)
+        if isinstance(read, NotOpen):
+            return _end(envelope, pause, "over")
+        if isinstance(read, Unanswered) and pause is not None:
+            if pause.round >= self._rounds:
+                denied = Answered(is_granted=False, values=read.values)
+                return await self._go_on(question, envelope, pause, denied)
+            return self._ask_again(envelope, pause, read)
+        if pause is None:
+            return envelope
+        changes: dict[str, JsonValue] = {"open_pause": None, "closes_pause": True}
+        return envelope.replace(payload=write_payload(payload, changes))
+
+    def _read(self, payload: Payload, pause: Pause | None, now: float) -> ReadReply:
+        if payload.get("command") is not None:
+            # A command leaves the pause open.
+            return OtherTopic()
+        typed = payload.get("pause_reply")
+        if typed is not None:
+            return read_typed(pause, PauseReply.model_validate(typed), now)
+        return read_words(pause, str(payload.get("text") or ""), self._labels, now)
+
+    async def _go_on(
+        self, question: Question, envelope: Envelope, pause: Pause, answer: Answered
+    ) -> Envelope:
+        flow = self._flows.get(pause.flow)
+        if flow is None or pause.resume_stage not in flow.stages:
+            log.warning("pause_of_unknown_flow", flow=pause.flow, stage=pause.resume_stage)
+            return _end(envelope, pause, "over")
+        found = await self._memory.claim_pause(question, pause.pause_id)
+        if found is None:
+            return _end(envelope, pause, "over")
+        payload = envelope.payload
+        brought = {name: payload[name] for name in _OF_THE_REPLY if name in payload}
+        kept: dict[str, JsonValue] = {**from_json(found), **brought}
+        granted = {one.id: answer.is_granted for one in pause.questions if one.field is None}
+        changes: dict[str, JsonValue] = {
+            "stage": pause.resume_stage,
+            "counters": {**_read_object(kept, "counters"), Counter.ROUND.value: pause.round},
+            "needs_input": [],
+            "user_inputs": {**_read_object(kept, "user_inputs"), **answer.values},
+            "approvals": {**_read_object(kept, "approvals"), **granted},
+            "pause_answer": "replied" if answer.is_granted else "denied",
+            "reply_text": str(payload.get("text") or ""),
+            "closes_pause": True,
+        }
+        return envelope.replace(flow=pause.flow, payload=write_payload(kept, changes))
+
+    def _ask_again(self, envelope: Envelope, pause: Pause, found: Unanswered) -> Envelope:
+        """Return the envelope that ends with the pause again: its values so far are kept."""
+        again = pause.model_copy(update={"answers": found.values, "round": pause.round + 1})
+        return _end(envelope, again, "unanswered")
+
+
+def find_new_pause(payload: Payload) -> Pause | None:
+    """Return the pause with which a message ends, if it asks for information or an approval."""
+    found = payload.get("new_pause")
+    return Pause.model_validate(found) if isinstance(found, dict) else None
+
+
+def make_pause_reply(pause: Pause, texts: ReplyTexts, language: str) -> dict[str, JsonValue]:
+    """Return the reply that asks the questions of a pause which are still open."""
+    missing = {one.name for one in list_missing(pause, pause.answers)}
+    asked = [one for one in pause.questions if one.field is None or one.field.name in missing]
+    lead = texts.text(f"ask_{pause.kind}", language)
+    lines = [f"{number}. {plain_line(one.text)}" for number, one in enumerate(asked, 1)]
+    actions = [one.model_dump(mode="json", exclude_none=True) for one in
+               _make_actions(pause, asked, texts, language)]  # fmt: skip
+    questions: list[JsonValue] = [one.model_dump(mode="json", exclude_none=True) for one in asked]
+    return {
+        "outcome": "clarification",
+        "text": "\n".join((lead, *lines)),
+        "suggested_actions": [*actions],
+        "pause": {
+            "id": pause.pause_id,
+            "kind": pause.kind,
+            "expires": pause.expires,
+            "questions": questions,
+        },
+    }
+
+
+def _make_actions(
+    pause: Pause, asked: Sequence[PauseQuestion], texts: ReplyTexts, language: str
+) -> Iterable[SuggestedAction]:
+    """Yield the buttons of a pause: approve and deny, or the choices of its only question."""
+    if pause.kind == "approval":
+        for key in ("approve", "deny"):
+            label = texts.text(key, language)
+            yield SuggestedAction(label=label, value=f"{label} #{compute_code(pause.pause_id)}")
+        return
+    if len(asked) == 1:
+        wanted = asked[0].field
+        for choice in (wanted.choices if wanted is not None else ()) or asked[0].suggestions:
+            yield SuggestedAction(label=choice, value=choice)
+    label = texts.text("exit_action", language)
+    yield SuggestedAction(label=label, value=label, kind="exit")
+
+
+def _end(envelope: Envelope, pause: Pause | None, state: str) -> Envelope:
+    """Return the envelope of a message that ends at once, with the pause or without it."""
+    changes: dict[str, JsonValue] = {"pause_state": state, "open_pause": None}
+    if pause is not None:
+        changes["new_pause"] = _dump(pause)
+    return envelope.replace(payload=write_payload(envelope.payload, changes))
+
+
+def _load_labels(texts: ReplyTexts) -> ReplyLabels:
+    def fold(key: str) -> frozenset[str]:
+        every = (texts.text(key, language) for language in texts.languages)
+        return frozenset(" ".join(text.casefold().split()) for text in every)
+
+    return ReplyLabels(fold("approve"), fold("deny"), fold("exit_action"))
+
+
+def _read_questions(payload: Payload) -> tuple[PauseQuestion, ...]:
+    """Return what agents ask the user for; none where they wrote something else."""
+    try:
+        return _QUESTIONS.validate_python(payload.get("needs_input") or ())
+    except ValidationError as error:
+        log.warning("pause_questions_invalid", error=str(error)[:200])
+        return ()
+
+
+def _count_rounds(payload: Payload) -> int:
+    rounds = _read_object(payload, "counters").get(Counter.ROUND.value)
+    return rounds if isinstance(rounds, int) else 0
+
+
+def _read_object(payload: Payload, name: str) -> dict[str, JsonValue]:
+    found = payload.get(name)
+    return dict(found) if isinstance(found, dict) else {}
+
+
+def _dump(pause: Pause) -> JsonValue:
+    dumped: JsonValue = pause.model_dump(mode="json", exclude_defaults=True)
+    return dumped

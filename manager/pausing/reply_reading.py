@@ -1,0 +1,176 @@
+"""Reads the reply to a pause: typed, from a button, or in the user's words. Rules alone do so."""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from math import isfinite
+
+from envelope.conversation import InputField, Pause, PauseReply
+
+LONGEST_VALUE = 2_000
+"""The most characters of one value."""
+CODE_DIGITS = 8
+_CODED = re.compile(r"(?P<label>[^#\n]{1,80}) #(?P<code>[0-9a-f]{8})")
+Values = dict[str, str | float]
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The user approved, or gave every required value; else denied, or wants to stop."""
+
+    is_granted: bool
+    values: Values = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """Values are missing or not of their type; `values` are those so far."""
+
+    values: Values
+
+
+@dataclass(frozen=True, slots=True)
+class NotOpen:
+    """The reply is to a pause that has expired, was answered, or is not of this conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherTopic:
+    """The message is no reply to the pause."""
+
+
+ReadReply = Answered | Unanswered | NotOpen | OtherTopic
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyLabels:
+    """The words of the buttons in every language, folded: to approve, to deny, and to stop."""
+
+    approve: frozenset[str]
+    deny: frozenset[str]
+    stop: frozenset[str] = frozenset()
+
+
+def compute_code(pause_id: str) -> str:
+    """Return the digits that a button of a pause carries, so that it answers no other one."""
+    return hashlib.blake2b(pause_id.encode(), digest_size=CODE_DIGITS // 2).hexdigest()
+
+
+def read_typed(pause: Pause | None, reply: PauseReply, now: float) -> ReadReply:
+    """Return the meaning of a typed reply; `now` in Unix seconds."""
+    if pause is None or reply.pause_id != pause.pause_id or now >= pause.expires:
+        return NotOpen()
+    if reply.approve is False:
+        return Answered(is_granted=False, values=dict(pause.answers))
+    if pause.kind == "approval":
+        return Answered(is_granted=True) if reply.approve else Unanswered({})
+    return _complete(pause, _read_values(pause, reply.fields))
+
+
+def read_words(pause: Pause | None, text: str, labels: ReplyLabels, now: float) -> ReadReply:
+    """Return the meaning of a message in words, or of a pressed button, which sends its words."""
+    # Equal lines are one press: messages that follow at once are joined.
+    lines = list(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
+    words = lines[0] if len(lines) == 1 else ""
+    coded = _CODED.fullmatch(words)
+    label = _fold(coded["label"] if coded else words)
+    is_button = coded is not None and label in labels.approve | labels.deny
+    if coded is not None and is_button and not _is_code_of(pause, coded["code"], now):
+        return NotOpen()
+    if pause is None or now >= pause.expires:
+        return OtherTopic()
+    if label in labels.deny | labels.stop:
+        return Answered(is_granted=False, values=dict(pause.answers))
+    if pause.kind == "approval":
+        return Answered(is_granted=True) if label in labels.approve else OtherTopic()
+    return _read_lines(pause, lines)
+
+
+def _is_code_of(pause: Pause | None, code: str, now: float) -> bool:
+    return pause is not None and code == compute_code(pause.pause_id) and now < pause.expires
+
+
+def _read_lines(pause: Pause, lines: Sequence[str]) -> ReadReply:
+    """Return the values of lines such as `name: value`, or of one text for the only open field."""
+    names = {one.name.casefold(): one.name for one in list_fields(pause)}
+    named: dict[str, str | int | float] = {}
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if colon and name.strip().casefold() in names:
+            named[names[name.strip().casefold()]] = value.strip()
+    if named:
+        return _complete(pause, _read_values(pause, named))
+    missing = list_missing(pause, pause.answers)
+    text = "\n".join(lines)
+    if len(missing) != 1 or text.endswith(("?", "？", "؟")):
+        return OtherTopic()
+    values = _read_values(pause, {missing[0].name: text})
+    return _complete(pause, values) if values else OtherTopic()
+
+
+def _complete(pause: Pause, values: Values) -> ReadReply:
+    known = {**pause.answers, **values}
+    return Unanswered(known) if list_missing(pause, known) else Answered(True, known)
+
+
+def list_fields(pause: Pause) -> list[InputField]:
+    """Return the fields of a pause."""
+    return [one.field for one in pause.questions if one.field is not None]
+
+
+def list_missing(pause: Pause, values: Mapping[str, str | float]) -> list[InputField]:
+    """Return the required fields without a value."""
+    return [one for one in list_fields(pause) if one.required and one.name not in values]
+
+
+def _read_values(pause: Pause, given: Mapping[str, str | int | float]) -> Values:
+    """Return the values that are of the type of their field; the others are asked for again."""
+    values: Values = {}
+    for one in list_fields(pause):
+        value = _parse(one, given[one.name]) if one.name in given else None
+        if value is not None:
+            values[one.name] = value
+    return values
+
+
+def _parse(wanted: InputField, given: str | int | float) -> str | float | None:
+    text = str(given).strip()
+    if not text or len(text) > LONGEST_VALUE:
+        return None
+    if wanted.type == "number":
+        return _parse_number(given, text)
+    if wanted.type == "date":
+        return _parse_date(text)
+    if wanted.type == "choice":
+        return _parse_choice(wanted.choices, text)
+    return text
+
+
+def _parse_number(given: str | int | float, text: str) -> float | None:
+    try:
+        number = float(text.replace(",", ".") if isinstance(given, str) else given)
+    except (ValueError, OverflowError):
+        return None
+    return number if isfinite(number) else None
+
+
+def _parse_date(text: str) -> str | None:
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        return None
+
+
+def _parse_choice(choices: Sequence[str], text: str) -> str | None:
+    """Return the choice by its words or by its number in the list, from 1."""
+    by_words = {_fold(choice): choice for choice in choices}
+    if _fold(text) in by_words:
+        return by_words[_fold(text)]
+    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(len(choices)))
+    return choices[int(text) - 1] if is_number and 0 < int(text) <= len(choices) else None
+
+
+def _fold(text: str) -> str:
+    return " ".join(text.casefold().split()).rstrip(".!")

@@ -1,0 +1,282 @@
+"""Budgets of questions and tenants, from an agent's call to the vendor's server."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Protocol
+
+import pytest
+from fakeredis import FakeAsyncRedis
+
+from broker.transport.connect import connect
+from config.settings import load_settings
+from deploy.assembly.limits.budgets import (
+    BudgetLimits,
+    ModelCallBudget,
+    ToolCallBudget,
+    make_call_budget,
+    make_tool_budget,
+)
+from envelope.question import Question as Message
+from llm.call_budget import CallCost
+from llm.call_scope import BudgetRefusal, CallScope, call_scope
+from llm.errors import BudgetExhausted
+from llm.port import Model
+from llm.registry import AnswerStores, Registry
+from llm.vendors.catalogue import VendorAccess
+from memory.budgets import RedisBudgets
+from tests.llm.sample_task import BLUE, COLOUR, PlainPrompts, Question
+from tests.llm.test_replay import FakeCallStore
+from tests.llm.vendor_dialects import OpenAI
+from tests.support.app_harness import AppHarness
+from tests.support.model_server import ModelServer, Response, running_server
+from tools.calls import ToolCall
+
+VENDOR = OpenAI()
+ANSWER = VENDOR.answer(BLUE.model_dump_json())
+ASKED = Message(tenant="acme", assistant="docs", conversation_id="c", message_id="m")
+MODEL = "gpt-4o-mini@openai"
+
+
+class OpenApp(Protocol):
+    def __call__(self, **changes: object) -> AbstractAsyncContextManager[AppHarness]: ...
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ModelServer]:
+    async with running_server() as server:
+        yield server
+
+
+@pytest.fixture(params=["played", pytest.param("real", marks=pytest.mark.redis)])
+async def client(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
+    """An empty Redis: played in the process, and a real one."""
+    if request.param == "played":
+        played = FakeAsyncRedis(protocol=2)
+        yield played
+        await played.aclose()
+        return
+    real = connect(request.getfixturevalue("redis_url"))
+    await real.flushall()
+    yield real
+    await real.aclose()
+
+
+MakeModel = Callable[..., Model]
+
+
+@pytest.fixture
+async def make_model(server: ModelServer) -> AsyncIterator[MakeModel]:
+    """Return a function from a budget to the model of a setting, with a store of paid answers."""
+    access = {"openai": VendorAccess(api_key="secret-key", base_url=f"{server.url}/v1")}
+    async with AsyncExitStack() as stack:
+
+        def make(budget: ModelCallBudget, setting: str = MODEL) -> Model:
+            registry = Registry(prompts=PlainPrompts(), access=access, budget=budget)
+            stack.push_async_callback(registry.close)
+            return registry.model(setting, AnswerStores(FakeCallStore()))
+
+        yield make
+
+
+async def ask(model: Model, text: str, *, branch: str = "") -> CallScope:
+    with call_scope(ASKED, stage="response", attempt=0, branch=branch) as scope:
+        await model.ask(COLOUR, Question(text=text))
+    return scope
+
+
+async def test_of_two_hundred_calls_at_once_on_a_limit_of_five_exactly_five_are_asked(
+    server: ModelServer, make_model: MakeModel, client: Any
+) -> None:
+    server.will_send(*[ANSWER] * 200)
+    budgets = RedisBudgets(client, shards=4)
+    budget = ModelCallBudget(budgets, BudgetLimits({"model_calls": 5}))
+    model = make_model(budget)
+    connections = asyncio.Semaphore(64)
+
+    async def ask_one(number: int) -> BaseException | None:
+        async with connections:
+            try:
+                await ask(model, f"question {number}", branch=f"t{number}")
+            except BudgetExhausted as error:
+                return error
+        return None
+
+    found = await asyncio.gather(*map(ask_one, range(200)))
+
+    assert found.count(None) == 5
+    assert len(server.received) == 5
+    assert (await budgets.read(ASKED))["model_calls"] == 5
+
+
+async def test_a_call_that_was_killed_before_it_was_settled_counts_once_when_it_is_made_again(
+    server: ModelServer, make_model: MakeModel, client: Any
+) -> None:
+    server.will_send(Response(ends="never"), ANSWER, ANSWER)
+    budgets = RedisBudgets(client, shards=4)
+    budget = ModelCallBudget(budgets, BudgetLimits({"model_calls": 1}))
+    model = make_model(budget)
+
+    async with asyncio.TaskGroup() as group:
+        killed = group.create_task(ask(model, "the first"))
+        await server.was_asked.wait()
+        killed.cancel()
+    assert (await budgets.read(ASKED))["model_calls"] == 1
+    await ask(model, "the first")
+    await ask(model, "the first")
+    with pytest.raises(BudgetExhausted, match="1 model_calls"):
+        await ask(model, "another")
+
+    assert len(server.received) == 2
+    assert await budgets.read(ASKED) == {"model_calls": 1, "tokens": 120, "micro_usd": 0}
+
+
+async def test_stored_answers_and_answers_of_rules_reserve_nothing(
+    server: ModelServer, make_model: MakeModel, client: Any
+) -> None:
+    server.will_send(ANSWER)
+    budgets = RedisBudgets(client, shards=4)
+    budget = ModelCallBudget(budgets, BudgetLimits({"model_calls": 1}))
+    model = make_model(budget)
+
+    for _ in range(3):
+        await ask(model, "the same")
+
+    assert (await budgets.read(ASKED))["model_calls"] == 1
+    assert len(server.received) == 1
+
+
+async def test_equal_calls_of_two_branches_are_two_calls_and_a_redelivered_branch_pays_for_none(
+    server: ModelServer, make_model: MakeModel, client: Any
+) -> None:
+    server.will_send(ANSWER, ANSWER)
+    budget = ModelCallBudget(RedisBudgets(client, shards=4), BudgetLimits({"model_calls": 2}))
+    model = make_model(budget)
+
+    for _ in range(2):
+        for branch in ("t1", "t2"):
+            await ask(model, "the same", branch=branch)
+
+    assert len(server.received) == 2
+
+
+async def test_a_failed_call_that_costs_nothing_frees_its_tokens_and_counts_as_a_call(
+    server: ModelServer, make_model: MakeModel, client: Any
+) -> None:
+    server.will_send(VENDOR.failure(401), ANSWER)
+    budgets = RedisBudgets(client, shards=4)
+    limits = BudgetLimits({"tokens": 1000, "model_calls": 9})
+    model = make_model(ModelCallBudget(budgets, limits))
+
+    with pytest.raises(Exception, match="OPENAI_API_KEY"):
+        await ask(model, "the first")
+
+    assert await budgets.read(ASKED) == {"model_calls": 1, "tokens": 0, "micro_usd": 0}
+
+
+async def test_a_call_that_may_cost_more_than_is_left_is_not_made(
+    server: ModelServer, make_model: MakeModel, client: Any
+) -> None:
+    server.will_send(ANSWER, ANSWER)
+    budget = ModelCallBudget(RedisBudgets(client, shards=4), BudgetLimits({"tokens": 150}))
+    model = make_model(budget)
+
+    scope = await ask(model, "short")
+    assert scope.refusals == []
+    with (
+        call_scope(ASKED, stage="response", attempt=0) as scope,
+        pytest.raises(BudgetExhausted),
+    ):
+        await model.ask(COLOUR, Question(text="another"))
+
+    [refusal] = scope.refusals
+    assert (refusal.name, refusal.limit, refusal.used) == ("tokens", 150, 120)
+    assert len(server.received) == 1
+
+
+async def test_a_tenants_day_ends_its_budget_and_a_call_over_midnight_is_settled(
+    client: Any,
+) -> None:
+    now = [datetime(2026, 11, 23, 23, 59, tzinfo=UTC)]
+    budgets = RedisBudgets(client, shards=4)
+    budget = ModelCallBudget(
+        budgets,
+        BudgetLimits({"model_calls": 5}, tenant_micro_usd=100),
+        clock=lambda: now[0],
+    )
+    scope = CallScope(ASKED, "response", 0)
+    dear, cheap = CallCost(MODEL, 9, Decimal("0.00006")), CallCost(MODEL, 9, Decimal("0.00001"))
+
+    assert await budget.reserve(scope, "a", dear) is None
+    assert await budget.reserve(scope, "b", dear) == BudgetRefusal("tenant_usd", 100, 60)
+    assert (await budgets.read(ASKED))["model_calls"] == 1
+    now[0] += timedelta(minutes=2)
+    await budget.settle(scope, "a", cheap)
+    now[0] -= timedelta(minutes=2)
+
+    assert await budget.reserve(scope, "c", dear) is None
+    assert await budget.reserve(scope, "d", dear) == BudgetRefusal("tenant_usd", 100, 70)
+
+
+async def test_a_budget_that_refuses_a_model_does_not_keep_other_questions_off_it(
+    server: ModelServer, make_model: MakeModel, client: Any
+) -> None:
+    server.will_send(*[ANSWER] * 9)
+    budget = ModelCallBudget(RedisBudgets(client, shards=4), BudgetLimits({"model_calls": 1}))
+    model = make_model(budget, f"{MODEL},gpt-4o@openai")
+
+    await ask(model, "first")
+    for _ in range(6):
+        with pytest.raises(BudgetExhausted):
+            await ask(model, "refused")
+    with call_scope(ASKED.model_copy(update={"message_id": "n"}), stage="response", attempt=0):
+        answer = await model.ask(COLOUR, Question(text="of another question"))
+
+    assert answer.model == MODEL
+
+
+async def test_a_tool_call_is_reserved_once_and_the_sixth_of_five_is_not_made(client: Any) -> None:
+    budget = ToolCallBudget(RedisBudgets(client, shards=4), 5)
+
+    async def reserve(branch: str) -> bool:
+        call = ToolCall(call_id="c1", tool="lookup", arguments={})
+        with call_scope(ASKED, stage="tool", attempt=0, branch=branch):
+            return await budget.reserve(call)
+
+    first = [await reserve("t1") for _ in range(3)]
+    found = await asyncio.gather(*(reserve(f"t{number}") for number in range(2, 40)))
+
+    assert first == [True, True, True]
+    assert found.count(True) == 4
+
+
+def test_without_a_limit_nothing_asks_redis(client: Any) -> None:
+    settings = load_settings(_env_file=None, budget_tool_calls=0)
+
+    assert make_call_budget(settings, client) is None
+    assert make_tool_budget(settings, client) is None
+
+
+async def test_a_question_whose_budget_is_used_up_is_answered_and_says_so(
+    server: ModelServer, open_app: OpenApp
+) -> None:
+    server.will_send(*[VENDOR.answer("not what was asked")] * 40)
+
+    async with open_app(
+        gen_model=MODEL,
+        openai_api_key="sk-of-this-test",
+        openai_base_url=f"{server.url}/v1",
+        budget_model_calls=1,
+        skip_certain_calls=False,
+    ) as app:
+        talk = app.driver()
+        reply = await talk.say("How do I create a routing rule?")
+        journal = await talk.journal(reply)
+
+    assert (reply["outcome"], reply["model"]) == ("answered", "offline")
+    assert reply["termination_reason"] == "budget_model_calls"
+    assert len(server.received) == 1
+    noted = [entry.fields for entry in journal if entry.kind == "budget_exhausted"]
+    assert noted[0] == {"budget": "model_calls", "limit": 1, "used": 1}
