@@ -43,7 +43,8 @@ class Tool(ABC, Generic[I, O]):
     """One thing that a model may ask for.
 
     `run` raises an error of `tools.errors`; any other exception is a failure of the tool, too, and
-    ends nothing but the call. One instance serves all calls and keeps nothing between them.
+    ends nothing but the call. Where a tool with an effect raises `ToolFailed`, nothing happened.
+    One instance serves all calls and keeps nothing between them.
     """
 
     name: str
@@ -51,6 +52,8 @@ class Tool(ABC, Generic[I, O]):
     description: str
     effect: EffectClass = EffectClass.READ
     timeout_seconds: float = TIMEOUT_SECONDS
+    most_cost_micros: int | None = None
+    """The most that one call costs, in millionths of a USD; None: not known."""
     inputs: type[I]
     output: type[O]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import JsonValue
 
 from broker.values import Fields, JournalEntry, Settlement
+from deploy.assembly.tools.hop_receipts import receipt_scope
 from envelope.encoding import escape_surrogates
 from envelope.envelope import Envelope
 from knowledge.port import CALIBRATION, RERANKING
@@ -36,7 +37,7 @@ class HopCalls:
         scope = call_scope(
             envelope.question, stage=stage, attempt=attempt, remaining_seconds=seconds
         )
-        with record_calls() as calls, scope:
+        with record_calls() as calls, scope, receipt_scope(envelope.question, envelope.branch):
             try:
                 yield lambda: tuple(encode_model_call(call) for call in calls)
             finally:

@@ -1,0 +1,1 @@
+"""Connects the tools of an assistant with what they need."""
