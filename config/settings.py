@@ -15,6 +15,7 @@ from config.http_settings import HttpSettings
 from config.ingestion_settings import IngestionSettings
 from config.models.model_settings import ModelSettings
 from config.models.vendor_settings import VendorSettings
+from config.outside_settings import OutsideSettings
 from config.retention_settings import RetentionSettings
 from config.storage_settings import StorageSettings
 from config.visitor_settings import VisitorSettings
@@ -41,6 +42,7 @@ class Settings(
     HttpSettings,
     VisitorSettings,
     ChatSettings,
+    OutsideSettings,
     BaseSettings,
 ):
     """The settings of one process. Times are seconds unless the name says otherwise."""

@@ -3,7 +3,7 @@
 A call always has a result. A tool that does not exist, an input of the wrong form, a tool that
 raises, hangs or returns something else are results with an error type; only a cancellation ends the
 executor itself. Nothing in a result is read as a call. A call with an effect has a receipt, so that
-it happens once; `effects.receipts` tells how.
+it happens once (`effects.receipts`).
 """
 
 import asyncio
@@ -66,13 +66,16 @@ class ToolExecutor:
     """Runs calls for one assistant.
 
     `repeats` is the number of further attempts of a tool that failed, where its effect class allows
-    one. A tool that exceeds its time is not repeated: it would exceed it again.
+    one. A tool that exceeds its time is not repeated: it would exceed it again. Without `receipts`
+    no effect is run; what they raise leaves the executor: an effect that cannot be noted must not
+    run.
     """
 
     def __init__(
         self,
         catalog: ToolCatalog,
         *,
+        receipts: ToolReceipts | None = None,
         repeats: int = RETRY_COUNT,
         longest_text: int = LONGEST_TEXT,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -80,31 +83,17 @@ class ToolExecutor:
         self.metrics = ToolUsageMetrics()
         self.execution_history: list[ToolExecution] = []
         self._catalog = catalog
+        self._receipts = receipts
         self._repeats = repeats
         self._longest_text = longest_text
         self._clock = clock
 
     async def execute(
-        self,
-        call: ToolCall,
-        caller: ToolCaller,
-        budget: ToolBudget | None = None,
-        receipts: ToolReceipts | None = None,
+        self, call: ToolCall, caller: ToolCaller, budget: ToolBudget | None = None
     ) -> ToolResult:
-        """Return the result of one call, made or not; without `receipts` no effect is run.
-
-        Raises what `receipts` raise: an effect that cannot be noted is not run.
-        """
+        """Return the result of one call, made or not."""
         started, timestamp = perf_counter(), self._clock().isoformat()
-        refused = await self._refuse(call, caller, budget)
-        if isinstance(refused, ToolResult):
-            result, attempts = refused, 0
-        else:
-            tool, inputs = refused
-            if tool.effect.may_repeat:
-                result, attempts = await self._run_repeatedly(tool, call, inputs, caller)
-            else:
-                result, attempts = await self._run_noted(tool, call, inputs, caller, receipts)
+        result, attempts = await self._check_and_run(call, caller, budget)
         self._note(call, caller, result, attempts, (perf_counter() - started) * 1000, timestamp)
         return result
 
@@ -113,7 +102,6 @@ class ToolExecutor:
         calls: Sequence[ToolCall],
         caller: ToolCaller,
         budget: ToolBudget | None = None,
-        receipts: ToolReceipts | None = None,
         *,
         most_parallel: int = MOST_PARALLEL,
     ) -> list[ToolResult]:
@@ -122,11 +110,22 @@ class ToolExecutor:
 
         async def execute_one(call: ToolCall) -> ToolResult:
             async with limit:
-                return await self.execute(call, caller, budget, receipts)
+                return await self.execute(call, caller, budget)
 
         async with asyncio.TaskGroup() as group:
             running = [group.create_task(execute_one(call)) for call in calls]
         return [task.result() for task in running]
+
+    async def _check_and_run(
+        self, call: ToolCall, caller: ToolCaller, budget: ToolBudget | None
+    ) -> tuple[ToolResult, int]:
+        refused = await self._refuse(call, caller, budget)
+        if isinstance(refused, ToolResult):
+            return refused, 0
+        tool, inputs = refused
+        if tool.effect.may_repeat:
+            return await self._run_repeatedly(tool, call, inputs, caller)
+        return await self._run_noted(tool, call, inputs, caller)
 
     async def _refuse(
         self, call: ToolCall, caller: ToolCaller, budget: ToolBudget | None
@@ -158,14 +157,10 @@ class ToolExecutor:
         return failed.model_copy(update={"approval": asked})
 
     async def _run_noted(
-        self,
-        tool: AnyTool,
-        call: ToolCall,
-        inputs: BaseModel,
-        caller: ToolCaller,
-        receipts: ToolReceipts | None,
+        self, tool: AnyTool, call: ToolCall, inputs: BaseModel, caller: ToolCaller
     ) -> tuple[ToolResult, int]:
         """Run an effect that has not run yet; otherwise return what its receipt knows."""
+        receipts = self._receipts
         if receipts is None:
             reason = f"the tool {tool.name!r} has an effect, and nothing here can note that it ran"
             return _fail(call, ToolErrorType.EXECUTION, reason), 0

@@ -21,7 +21,6 @@ from llm.conversations.turns import (
 )
 from tools.budget import ToolBudget
 from tools.calls import CitedPassage, ToolCall, ToolCaller, ToolErrorType, ToolResult
-from tools.effects.receipts import ToolReceipts
 from tools.executor import ToolExecutor
 from tools.waves import arrange_waves
 
@@ -128,13 +127,12 @@ async def execute_calls(
     calls: Sequence[ToolCall],
     caller: ToolCaller,
     budget: ToolBudget | None = None,
-    receipts: ToolReceipts | None = None,
 ) -> list[ToolResult]:
     """Return the results of calls, wave by wave; calls that can never run are refused."""
     arranged = arrange_waves(calls)
     results = list(arranged.refused)
     for wave in arranged.waves:
-        results += await executor.execute_wave(wave, caller, budget, receipts)
+        results += await executor.execute_wave(wave, caller, budget)
     return results
 
 
@@ -145,12 +143,11 @@ async def run_loop(
     caller: ToolCaller,
     *,
     budget: ToolBudget | None = None,
-    receipts: ToolReceipts | None = None,
     most_steps: int = MOST_STEPS,
 ) -> LoopResult:
     """Ask and run calls until the model answers; at a limit it is asked once more, without tools.
 
-    Raises what the model and the receipts raise: results of tools never do.
+    Raises what the model raises: results of tools never do.
     """
     steps: list[ModelStep] = []
     results: list[ToolResult] = []
@@ -165,7 +162,7 @@ async def run_loop(
             return LoopResult(
                 conversation.extend(step.message), tuple(steps), tuple(results), "answered"
             )
-        found = await execute_calls(executor, read_calls(step.message), caller, budget, receipts)
+        found = await execute_calls(executor, read_calls(step.message), caller, budget)
         results += found
         conversation = add_results(conversation, step.message, found)
         reason = find_end(results)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import JsonValue
 
 from broker.values import Fields, JournalEntry, Settlement
-from deploy.assembly.tools.hop_receipts import receipt_scope
+from deploy.assembly.tooling.hop_receipts import receipt_scope
 from envelope.encoding import escape_surrogates
 from envelope.envelope import Envelope
 from knowledge.port import CALIBRATION, RERANKING

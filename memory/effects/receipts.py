@@ -22,7 +22,7 @@ MOST_RECEIPTS = 1_000
 DONE, UNKNOWN = "done", "unknown"
 
 _CLAIM = """
--- Claim a call, or return what is known of it. KEYS: receipts, record.
+-- Claim a call, or return its state. KEYS: receipts, record.
 -- ARGV: call, action, delivery, seconds, how many there may be, '1' if a person approved the call.
 -- Returns {state, result}, or 1 when the question has ended.
 if redis.call('HEXISTS', KEYS[2], 'o') == 1 then

@@ -4,7 +4,7 @@ import pytest
 from fakeredis import FakeAsyncRedis
 
 from broker.keys import record_of
-from deploy.assembly.tools.hop_receipts import HopReceipts, receipt_scope
+from deploy.assembly.tooling.hop_receipts import HopReceipts, receipt_scope
 from envelope.question import Question
 from tools.effects.receipts import ReceiptKey
 
@@ -22,10 +22,10 @@ async def test_every_delivery_of_an_envelope_is_another_one() -> None:
     with receipt_scope(QUESTION, "w1/t1"):
         first = await receipts.claim(KEY)
         same = await receipts.claim(KEY)
-    with receipt_scope(QUESTION, "w1/t1"):
-        redelivered = await receipts.claim(KEY)
     with receipt_scope(QUESTION, "w1/t2"):
         other_branch = await receipts.claim(KEY)
+    with receipt_scope(QUESTION, "w1/t1"):
+        redelivered = await receipts.claim(KEY)
 
     assert [first, same, other_branch] == [("claimed", b"")] * 3
     assert redelivered == ("unknown", b"")

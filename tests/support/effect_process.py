@@ -38,7 +38,7 @@ class Ordered(BaseModel):
 
 
 class OrderTool(Tool[Order, Ordered]):
-    """Writes an order down; hangs afterwards where it is told so."""
+    """Writes an order down; hangs afterwards if `hangs`."""
 
     name = "order"
     description = "Orders an item."
@@ -74,12 +74,12 @@ async def place_order(
     orders: Path, client: "Redis", delivery: str, *, hangs: bool = False, call_id: str = "1"
 ) -> ToolResult:
     """Return the result of the call, as one delivery makes it."""
-    executor = ToolExecutor(ToolCatalog([OrderTool(orders, hangs=hangs)]))
+    executor = ToolExecutor(
+        ToolCatalog([OrderTool(orders, hangs=hangs)]), receipts=make_receipts(client, delivery)
+    )
     return await executor.execute(
         ToolCall(call_id=call_id, tool="order", arguments={"item": "book"}),
         ToolCaller(agent="tool"),
-        None,
-        make_receipts(client, delivery),
     )
 
 

@@ -69,10 +69,10 @@ class Faulty(Tool[Asked, Reported]):
 async def execute(
     tool: Faulty, arguments: JsonValue = None, caller: ToolCaller = CALLER, name: str = ""
 ) -> ToolResult:
-    executor = ToolExecutor(ToolCatalog([tool]))
+    executor = ToolExecutor(ToolCatalog([tool]), receipts=LocalReceipts())
     given: JsonValue = {} if arguments is None else arguments
     call = ToolCall(call_id="1", tool=name or tool.name, arguments=given)
-    return await executor.execute(call, caller, None, LocalReceipts())
+    return await executor.execute(call, caller)
 
 
 @pytest.mark.parametrize("arguments", [{"count": "many"}, {"other": 1}, [1], "count", 7])
@@ -223,10 +223,10 @@ async def test_an_effect_that_ended_without_an_answer_is_unknown_and_not_repeate
     behaviour: object,
 ) -> None:
     tool = Faulty("pay", behaviour, effect=EffectClass.EFFECT, timeout_seconds=0.01)
-    executor, receipts = ToolExecutor(ToolCatalog([tool])), LocalReceipts()
+    executor = ToolExecutor(ToolCatalog([tool]), receipts=LocalReceipts())
     calls = [ToolCall(call_id=one, tool="pay") for one in ("1", "1", "2")]
 
-    results = [await executor.execute(call, CALLER, None, receipts) for call in calls]
+    results = [await executor.execute(call, CALLER) for call in calls]
 
     assert {one.error_type for one in results} == {ToolErrorType.UNKNOWN}
     assert all("not known whether" in one.text for one in results)
@@ -245,10 +245,10 @@ async def test_an_effect_without_a_place_for_its_receipt_is_not_run() -> None:
 
 async def test_an_effect_that_is_done_returns_its_result_again() -> None:
     tool = Faulty("pay", Reported(text="x" * 90_000), effect=EffectClass.EFFECT)
-    executor, receipts = ToolExecutor(ToolCatalog([tool])), LocalReceipts()
+    executor = ToolExecutor(ToolCatalog([tool]), receipts=LocalReceipts())
     call = ToolCall(call_id="1", tool="pay")
 
-    first, second = [await executor.execute(call, CALLER, None, receipts) for _ in range(2)]
+    first, second = [await executor.execute(call, CALLER) for _ in range(2)]
 
     assert (first, tool.runs) == (second, 1)
     assert first.success

@@ -1,8 +1,8 @@
-"""Receipts: a call that changes something outside happens at most once, whatever process dies.
+"""Receipts: a call that changes something outside happens at most once, also if a process dies.
 
-A receipt is `claimed` before its call and `done` with the result after it. Whoever finds a call
-claimed by an earlier delivery does not repeat it: nobody knows whether it happened, and the receipt
-becomes `unknown`.
+A receipt is `claimed` before its call and `done` with the result after it. A call that an earlier
+delivery claimed is not repeated: nobody knows whether it happened, and its receipt becomes
+`unknown`.
 """
 
 from enum import StrEnum
@@ -18,7 +18,7 @@ MOST_RECEIPT_BYTES = 64_000
 
 
 class ReceiptState(StrEnum):
-    """What is known of a call; only `claimed` by this very delivery lets it run.
+    """The state of a call; only `claimed` by this very delivery lets it run.
 
     `full`: the conversation has too many receipts, and nothing more can be noted.
     """
@@ -51,7 +51,7 @@ class ToolReceipts(Protocol):
     """The receipts of one branch of one question, as one delivery sees them."""
 
     async def claim(self, key: ReceiptKey, *, was_approved: bool = False) -> tuple[str, bytes]:
-        """Claim a call, or return what is known of it: the state, and the result if it is done.
+        """Claim a call, or return its state, and its result if it is done.
 
         An action whose outcome is unknown stays unknown under every other call id, unless a person
         has approved this call since.

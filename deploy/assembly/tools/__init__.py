@@ -1,1 +1,0 @@
-"""Connects the tools of an assistant with what they need."""
