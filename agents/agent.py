@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from llm.port import Model
     from tools.budget import ToolBudget
     from tools.catalog import ToolCatalog
+    from tools.effects.receipts import ToolReceipts
 
 R = TypeVar("R", bound=BaseModel)
 W = TypeVar("W", bound=BaseModel)
@@ -107,6 +108,11 @@ class AgentParts(Protocol[S]):
     @property
     def tool_budget(self) -> "ToolBudget | None":
         """The budget of a question's tool calls, for a `ToolExecutor`; None without a limit."""
+        ...
+
+    @property
+    def tool_receipts(self) -> "ToolReceipts | None":
+        """The receipts of calls with effects, for a `ToolExecutor`; without them none is made."""
         ...
 
     @property

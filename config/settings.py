@@ -18,6 +18,7 @@ from config.models.vendor_settings import VendorSettings
 from config.retention_settings import RetentionSettings
 from config.storage_settings import StorageSettings
 from config.visitor_settings import VisitorSettings
+from config.ways.outside_settings import OutsideSettings
 from config.ways.way_settings import WaySettings
 from manager.flows.search_flow import SEARCH_FLOW
 
@@ -45,6 +46,7 @@ class Settings(
     VisitorSettings,
     ChatSettings,
     WaySettings,
+    OutsideSettings,
     BaseSettings,
 ):
     """The settings of one process. Times are seconds unless the name says otherwise."""

@@ -9,6 +9,7 @@
 | rd:{shard}:mem:<conversation>:kept         | hash | finish  | manager | pause, end |
 | rd:{shard}:mem:<conversation>:statistics   | hash | finish  | manager | ttl      |
 | rd:{shard}:mem:<conversation>:calls        | hash | agents  | agents  | ttl, end |
+| rd:{shard}:mem:<conversation>:receipts     | hash | agents  | agents  | a day    |
 | rd:{shard}:mem:<conversation>:feedback     | hash | gateway | gateway | ttl      |
 | rd:{shard}:mem:<conversation>:threads      | set  | gateway | forget  | a day    |
 | rd:{shard}:mem:<conversation>:shared       | hash | agents  | agents  | ttl      |
@@ -36,10 +37,11 @@
 (1) Minutes, until the first question of the session. (2) An hour; only numbers.
 
 `kept` has the payload of a message that waits for information or an approval, and the message that
-claimed it. `gateway` includes the chat channels. `calls` has the paid model calls of the running
-message, so that a redelivered envelope finds them; the end of the message deletes it. `shared` has
-model answers that other conversations may reuse; they find it by `rd:cache`, which has no text. It
-is erased with the conversation that paid for the answers. `threads` has the digests of the keys
+claimed it. `gateway` includes the chat channels. `receipts` has the tool calls with effects (see
+`effects.receipts`). `calls` has the paid model calls of the running message, so that a redelivered
+envelope finds them; the end of the message deletes it. `shared` has model answers that other
+conversations may reuse; they find it by `rd:cache`, which has no text. It is erased with the
+conversation that paid for the answers. `threads` has the digests of the keys
 `rd:thread` of the conversation. `visit` is the session; it survives `clear_all`, because the
 visitor continues the conversation. `workers` has the live processes by the time of their last
 announcement (ms), `controls` the instructions of operators to them; both are in the first shard.
@@ -62,6 +64,7 @@ class ConversationKeys(NamedTuple):
     pause: str
     statistics: str
     calls: str
+    receipts: str
     feedback: str
     threads: str
     shared: str
@@ -78,6 +81,7 @@ class ConversationKeys(NamedTuple):
             self.pause,
             self.statistics,
             self.calls,
+            self.receipts,
             self.feedback,
             self.threads,
             self.shared,
@@ -101,6 +105,7 @@ def _keys(conversation: tuple[str, str, str], shards: int) -> ConversationKeys:
         pause=f"{stem}:pause",
         statistics=f"{stem}:statistics",
         calls=f"{stem}:calls",
+        receipts=f"{stem}:receipts",
         feedback=f"{stem}:feedback",
         threads=f"{stem}:threads",
         shared=f"{stem}:shared",

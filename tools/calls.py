@@ -1,5 +1,6 @@
 """The values around a call of a tool: the call, its caller, its result and its record."""
 
+from datetime import datetime
 from enum import StrEnum
 
 from pydantic import BaseModel, Field, JsonValue
@@ -26,7 +27,7 @@ class ToolErrorType(StrEnum):
     """How a call ended.
 
     `budget` and `approval` are calls that were not made: the budget was used up, or nobody has
-    approved a dangerous tool yet.
+    approved a dangerous tool yet. `unknown` is an effect that may have happened.
     """
 
     SUCCESS = "success"
@@ -36,6 +37,7 @@ class ToolErrorType(StrEnum):
     TIMEOUT = "timeout"
     BUDGET = "budget"
     APPROVAL = "approval"
+    UNKNOWN = "unknown"
 
 
 class ToolCall(BaseModel, frozen=True, extra="forbid"):
@@ -55,8 +57,8 @@ class ToolCaller(BaseModel, frozen=True, extra="forbid"):
     """The agent that calls, and the person for whom it works.
 
     `allowed` are the names of the tools that the agent may use; None: all. `groups` are those of
-    the person: a tool reads only documents that they may read. `approved` has the ids of calls of
-    dangerous tools that a person has approved.
+    the person: a tool reads only documents that they may read. `approved` has the ids of
+    approvals (`effects.approvals.make_approval_id`) that a person has given.
     """
 
     agent: str
@@ -93,6 +95,22 @@ class QuotedPassage(BaseModel, frozen=True, extra="forbid"):
     is_linked: bool = False
 
 
+class ApprovalRequest(BaseModel, frozen=True, extra="forbid"):
+    """What a person is asked before a dangerous call: the call, its cost and how long it holds."""
+
+    approval_id: str
+    call_id: str
+    tool: str
+    description: str
+    arguments: JsonValue
+    digest: str
+    most_cost_micros: int | None = Field(
+        default=None, ge=0, description="millionths of a USD; None: not known"
+    )
+    asks: str = Field(default="", description="the person who may answer; empty: any")
+    expires: datetime
+
+
 class ToolResult(BaseModel, frozen=True, extra="forbid"):
     """The result of a call, also of one that was not made.
 
@@ -114,6 +132,7 @@ class ToolResult(BaseModel, frozen=True, extra="forbid"):
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
     error: str | None = None
     nearest: str | None = Field(default=None, description="the existing tool of a similar name")
+    approval: ApprovalRequest | None = Field(default=None, description="what a person is asked")
 
     @property
     def was_hallucinated(self) -> bool:

@@ -3,7 +3,8 @@
 ToolError
 ├── InvalidInput       the input is well formed, but it means nothing: reported as `validation`
 ├── ToolFailed         the tool did not succeed; repeated where its effect class allows
-│   └── ToolRejected   the same call cannot succeed later: never repeated
+│   ├── ToolRejected   the same call cannot succeed later: never repeated
+│   └── OutcomeUnknown the call was sent, and nobody knows whether it had an effect
 └── InvalidToolSet     a file of a tool set cannot be used
 """
 
@@ -22,6 +23,10 @@ class ToolFailed(ToolError):  # noqa: N818 - as above
 
 class ToolRejected(ToolFailed):
     """The tool cannot do this; a later call cannot either."""
+
+
+class OutcomeUnknown(ToolFailed):
+    """The call was sent, and no answer came: an effect may have happened."""
 
 
 class InvalidToolSet(ToolError):  # noqa: N818 - as above

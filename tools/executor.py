@@ -1,8 +1,9 @@
-"""Runs calls of tools: exists and is allowed, is valid, has a budget, run, measure; in this order.
+"""Runs calls of tools: exists and is allowed, is valid, is approved, has a budget, run, measure.
 
 A call always has a result. A tool that does not exist, an input of the wrong form, a tool that
 raises, hangs or returns something else are results with an error type; only a cancellation ends the
-executor itself. Nothing in a result is read as a call.
+executor itself. Nothing in a result is read as a call. A call with an effect has a receipt, so that
+it happens once (`effects.receipts`).
 """
 
 import asyncio
@@ -27,7 +28,14 @@ from tools.calls import (
     ToolResult,
 )
 from tools.catalog import ToolCatalog
-from tools.errors import InvalidInput, ToolFailed, ToolRejected
+from tools.effects.approvals import make_approval_id, request_approval
+from tools.effects.receipts import (
+    MOST_RECEIPT_BYTES,
+    ReceiptState,
+    ToolReceipts,
+    make_receipt_key,
+)
+from tools.errors import InvalidInput, OutcomeUnknown, ToolFailed, ToolRejected
 from tools.shortening import LONGEST_TEXT, count_estimated_tokens, shorten
 from tools.tool import TIMEOUT_SECONDS, Tool
 from tools.usage_metrics import ToolUsageMetrics
@@ -42,6 +50,7 @@ MOST_HISTORY = 1_000
 _SUMMARY_CHARACTERS = 200
 _ERROR_CHARACTERS = 500
 _MOST_PROBLEMS = 5
+_FAULTS = {ToolErrorType.EXECUTION, ToolErrorType.TIMEOUT, ToolErrorType.UNKNOWN}
 CRITICAL = frozenset(
     {
         "hierarchical_search", "similarity_search", "graph_search", "get_document_info",
@@ -59,13 +68,15 @@ class ToolExecutor:
 
     `repeats` is the number of further attempts of a tool that failed, where its effect class allows
     one; `most_seconds` bounds each attempt, besides the tool's own limit. A tool that exceeds its
-    time is not repeated: it would exceed it again.
+    time is not repeated: it would exceed it again. Without `receipts` no effect is run; what they
+    raise leaves the executor: an effect that cannot be noted must not run.
     """
 
     def __init__(
         self,
         catalog: ToolCatalog,
         *,
+        receipts: ToolReceipts | None = None,
         repeats: int = RETRY_COUNT,
         most_seconds: float = TIMEOUT_SECONDS,
         longest_text: int = LONGEST_TEXT,
@@ -74,6 +85,7 @@ class ToolExecutor:
         self.metrics = ToolUsageMetrics()
         self.execution_history: list[ToolExecution] = []
         self._catalog = catalog
+        self._receipts = receipts
         self._repeats = repeats
         self._most_seconds = most_seconds
         self._longest_text = longest_text
@@ -116,19 +128,67 @@ class ToolExecutor:
     async def _check_and_run(
         self, call: ToolCall, caller: ToolCaller, budget: ToolBudget | None
     ) -> tuple[ToolResult, int]:
+        refused = await self._refuse(call, caller, budget)
+        if isinstance(refused, ToolResult):
+            return refused, 0
+        tool, inputs = refused
+        if tool.effect.may_repeat:
+            return await self._run_repeatedly(tool, call, inputs, caller)
+        return await self._run_noted(tool, call, inputs, caller)
+
+    async def _refuse(
+        self, call: ToolCall, caller: ToolCaller, budget: ToolBudget | None
+    ) -> ToolResult | tuple[AnyTool, BaseModel]:
+        """Return the tool and its input, or why the call is not made."""
         tool = self._catalog.find(call.tool)
         if tool is None or not _is_allowed(tool, caller):
-            return self._report_unknown(call, caller), 0
+            return self._report_unknown(call, caller)
         inputs = _read_inputs(tool, call)
         if isinstance(inputs, str):
-            return _fail(call, ToolErrorType.VALIDATION, inputs), 0
-        if tool.effect is EffectClass.DANGEROUS and call.call_id not in caller.approved:
-            reason = f"the tool {tool.name!r} needs the approval of a person"
-            return _fail(call, ToolErrorType.APPROVAL, reason), 0
+            return _fail(call, ToolErrorType.VALIDATION, inputs)
+        if tool.effect is EffectClass.DANGEROUS and not _is_approved(tool, call, caller):
+            return self._ask_approval(tool, call)
         if budget is not None and not await budget.reserve(call):
             reason = "the budget of tool calls is used up: answer from the results so far"
-            return _fail(call, ToolErrorType.BUDGET, reason), 0
-        return await self._run_repeatedly(tool, call, inputs, caller)
+            return _fail(call, ToolErrorType.BUDGET, reason)
+        return tool, inputs
+
+    def _ask_approval(self, tool: AnyTool, call: ToolCall) -> ToolResult:
+        asked = request_approval(
+            call,
+            tool.name,
+            tool.description,
+            now=self._clock(),
+            most_cost_micros=tool.most_cost_micros,
+        )
+        reason = f"the tool {tool.name!r} needs the approval of a person"
+        failed = _fail(call, ToolErrorType.APPROVAL, reason)
+        return failed.model_copy(update={"approval": asked})
+
+    async def _run_noted(
+        self, tool: AnyTool, call: ToolCall, inputs: BaseModel, caller: ToolCaller
+    ) -> tuple[ToolResult, int]:
+        """Run an effect that has not run yet; otherwise return what its receipt knows."""
+        receipts = self._receipts
+        if receipts is None:
+            reason = f"the tool {tool.name!r} has an effect, and nothing here can note that it ran"
+            return _fail(call, ToolErrorType.EXECUTION, reason), 0
+        key = make_receipt_key(call, tool.name)
+        state, stored = await receipts.claim(key, was_approved=_is_approved(tool, call, caller))
+        if state == ReceiptState.DONE:
+            return ToolResult.model_validate_json(stored), 0
+        if state == ReceiptState.FULL:
+            reason = "this conversation has had too many effects: no further one is run"
+            return _fail(call, ToolErrorType.EXECUTION, reason), 0
+        if state != ReceiptState.CLAIMED:
+            log.warning("tool_outcome_unknown", tool=tool.name, agent=caller.agent)
+            return _fail(call, ToolErrorType.UNKNOWN, _report_doubt(tool)), 0
+        result, _ = await self._run_once(tool, call, inputs, caller)
+        if result.error_type is ToolErrorType.UNKNOWN:
+            await receipts.mark_unknown(key)
+        else:
+            await receipts.finish(key, _write_receipt(result))
+        return result, 1
 
     async def _run_repeatedly(
         self, tool: AnyTool, call: ToolCall, inputs: BaseModel, caller: ToolCaller
@@ -156,16 +216,18 @@ class ToolExecutor:
             return self._make_success(tool, call, output), False
         except TimeoutError as error:
             if not limit.expired():
-                return _fail(call, ToolErrorType.EXECUTION, _describe(error)), True
+                return _fail_running(tool, call, _describe(error)), True
             reason = f"expected a result within {seconds:g} s, found none"
-            return _fail(call, ToolErrorType.TIMEOUT, reason), False
+            return _fail_running(tool, call, reason, ToolErrorType.TIMEOUT), False
         except InvalidInput as error:
             return _fail(call, ToolErrorType.VALIDATION, str(error)), False
+        except OutcomeUnknown as error:
+            return _fail_running(tool, call, str(error)), True
         except ToolFailed as error:
             may_repeat = not isinstance(error, ToolRejected)
             return _fail(call, ToolErrorType.EXECUTION, str(error)), may_repeat
         except Exception as error:  # noqa: BLE001 - the fault of one tool is a result, and logged
-            return _fail(call, ToolErrorType.EXECUTION, _describe(error)), True
+            return _fail_running(tool, call, _describe(error)), True
 
     def _make_success(self, tool: AnyTool, call: ToolCall, output: BaseModel) -> ToolResult:
         text = remove_hidden_characters(tool.render(output))
@@ -222,7 +284,7 @@ class ToolExecutor:
         self.metrics.add(execution)
         self.execution_history.append(execution)
         del self.execution_history[:-MOST_HISTORY]
-        if result.error_type in {ToolErrorType.EXECUTION, ToolErrorType.TIMEOUT}:
+        if result.error_type in _FAULTS:
             log.warning(
                 "tool_failed",
                 tool=result.tool,
@@ -249,6 +311,17 @@ def _is_allowed(tool: AnyTool, caller: ToolCaller) -> bool:
     return tool.name in caller.allowed
 
 
+def _is_approved(tool: AnyTool, call: ToolCall, caller: ToolCaller) -> bool:
+    return make_approval_id(call, tool.name) in caller.approved
+
+
+def _write_receipt(result: ToolResult) -> bytes:
+    written = result.model_dump_json().encode()
+    if len(written) <= MOST_RECEIPT_BYTES:
+        return written
+    return result.model_copy(update={"data": None, "citations": ()}).model_dump_json().encode()
+
+
 def _read_inputs(tool: AnyTool, call: ToolCall) -> BaseModel | str:
     """Return the typed input, or why there is none."""
     size = len(json.dumps(call.arguments))
@@ -269,6 +342,25 @@ def _list_problems(error: ValidationError) -> str:
         for one in error.errors(include_url=False, include_input=False)[:_MOST_PROBLEMS]
     ]
     return "; ".join(problems)
+
+
+def _fail_running(
+    tool: AnyTool,
+    call: ToolCall,
+    reason: str,
+    kind: ToolErrorType = ToolErrorType.EXECUTION,
+) -> ToolResult:
+    """Return the failure of a tool that was running: an effect of it may have happened."""
+    if tool.effect.may_repeat:
+        return _fail(call, kind, reason)
+    return _fail(call, ToolErrorType.UNKNOWN, f"{reason}; {_report_doubt(tool)}")
+
+
+def _report_doubt(tool: AnyTool) -> str:
+    return (
+        f"it is not known whether {tool.name!r} had its effect, so it is not repeated: "
+        "say so, and ask the person to check"
+    )
 
 
 def _describe(error: Exception) -> str:

@@ -43,8 +43,9 @@ class Tool(ABC, Generic[I, O]):
     """One thing that a model may ask for.
 
     `run` raises an error of `tools.errors`; any other exception is a failure of the tool, too, and
-    ends nothing but the call. One instance serves all calls and keeps nothing between them. With
-    `is_source`, an answer may be written from the text of a result that quotes no passage.
+    ends nothing but the call. Where a tool with an effect raises `ToolFailed`, nothing happened.
+    One instance serves all calls and keeps nothing between them. With `is_source`, an answer may be
+    written from the text of a result that quotes no passage.
     """
 
     name: str
@@ -53,6 +54,8 @@ class Tool(ABC, Generic[I, O]):
     effect: EffectClass = EffectClass.READ
     timeout_seconds: float = TIMEOUT_SECONDS
     is_source: bool = False
+    most_cost_micros: int | None = None
+    """The most that one call costs, in millionths of a USD; None: not known."""
     inputs: type[I]
     output: type[O]
 

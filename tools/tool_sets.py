@@ -1,4 +1,4 @@
-"""Tool sets: tools of a TOML file, each a built-in tool with a name and fixed arguments.
+"""Tool sets: tools of a TOML file, each another tool with a name and fixed arguments.
 
 ```toml
 [penalty_lookup]
@@ -52,6 +52,7 @@ class NamedTool(Tool[BaseModel, BaseModel]):
         self.effect = tool.effect
         self.timeout_seconds = tool.timeout_seconds
         self.is_source = tool.is_source
+        self.most_cost_micros = tool.most_cost_micros
         self.inputs = tool.inputs
         self.output = tool.output
         self._entry = entry
@@ -124,8 +125,10 @@ def _make_tool(name: str, entry: ToolSetEntry, catalog: ToolCatalog, source: str
         )
     if catalog.find(name) is not None:
         raise InvalidToolSet(f"{source}: expected a name that no other tool has, found {name!r}")
+    arguments = tool.describe_inputs().get("properties")
     for argument in (*entry.fixed, *entry.templates):
-        if argument not in tool.inputs.model_fields:
-            known = ", ".join(tool.inputs.model_fields)
+        # A tool of a server that is away has no arguments yet: they are checked at each call.
+        if isinstance(arguments, dict) and argument not in arguments:
+            known = ", ".join(arguments)
             raise InvalidToolSet(f"{source}: {name}: expected one of {known}, found {argument!r}")
     return NamedTool(name, entry, tool)

@@ -1,19 +1,32 @@
-"""Runs one call of a tool in its branch."""
+"""Runs one call of a tool in its branch, or asks for the approval that it needs."""
 
+import json
 from typing import Protocol, Self
 
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts
+from agents.agent import Agent, AgentParts, AgentTexts
+from envelope.conversation import PauseQuestion
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from tools.budget import ToolBudget
-from tools.calls import QuotedPassage, ToolCall, ToolCaller, ToolResult
+from tools.calls import (
+    ApprovalRequest,
+    QuotedPassage,
+    ToolCall,
+    ToolCaller,
+    ToolExecution,
+    ToolResult,
+)
+from tools.catalog import ToolCatalog
+from tools.effects.receipts import ToolReceipts
 from tools.executor import ToolExecutor
+from tools.tool import TIMEOUT_SECONDS
 
 MOST_QUOTED_CHARACTERS = 12_000
 """The characters of quoted passages that one result carries; further passages are left out."""
 _ARGUMENT_CHARACTERS = 300
+_SHOWN_ARGUMENTS = 800
 
 
 class ToolSettings(Protocol):
@@ -24,48 +37,80 @@ class ToolSettings(Protocol):
 
 
 class Reads(BaseModel, frozen=True):
-    """The call, and the person for whom it is made."""
+    """The call, the person for whom it is made, and what that person approved or denied."""
 
     tool_call: dict[str, JsonValue]
     language: str = "en"
     groups: tuple[str, ...] = ()
+    approvals: dict[str, bool] = {}
 
 
 class Writes(BaseModel, frozen=True):
-    """The result of the call by its id, and the record of it."""
+    """The result of the call by its id with its record; or the approval that it needs."""
 
-    multi_tool_results: dict[str, JsonValue]
-    tool_executions: tuple[dict[str, JsonValue], ...]
+    multi_tool_results: dict[str, JsonValue] = {}
+    tool_executions: tuple[dict[str, JsonValue], ...] = ()
+    needs_input: tuple[PauseQuestion, ...] = ()
 
 
 class ToolAgent(Agent[Reads, Writes]):
-    """Every call has a result: a failure of the tool is one, too."""
+    """Every call has a result: a failure of the tool, and a denied approval, are results, too.
+
+    A call of a dangerous tool asks once. Its approval belongs to the tool and these arguments.
+    """
 
     role = Role.TOOL
     reads = Reads
     writes = Writes
 
-    def __init__(self, *, executor: ToolExecutor, budget: ToolBudget | None = None) -> None:
-        self._executor = executor
+    def __init__(
+        self,
+        *,
+        catalog: ToolCatalog,
+        texts: AgentTexts,
+        receipts: ToolReceipts | None = None,
+        budget: ToolBudget | None = None,
+        most_seconds: float = TIMEOUT_SECONDS,
+    ) -> None:
+        self._executor = ToolExecutor(catalog, receipts=receipts, most_seconds=most_seconds)
+        self._allowed = frozenset(catalog.names())
+        self._texts = texts
         self._budget = budget
 
     @classmethod
     def make(cls, parts: AgentParts[ToolSettings]) -> Self:
-        seconds = parts.settings.tool_timeout_seconds
-        executor = ToolExecutor(parts.tools, most_seconds=seconds)
-        return cls(executor=executor, budget=parts.tool_budget)
+        return cls(
+            catalog=parts.tools,
+            texts=parts.texts,
+            receipts=parts.tool_receipts,
+            budget=parts.tool_budget,
+            most_seconds=parts.settings.tool_timeout_seconds,
+        )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         call = ToolCall.model_validate(reads.tool_call)
-        caller = ToolCaller(agent="reason", groups=reads.groups, language=reads.language)
+        caller = ToolCaller(
+            agent="reason",
+            allowed=self._allowed,
+            groups=reads.groups,
+            language=reads.language,
+            approved=frozenset(name for name, given in reads.approvals.items() if given),
+        )
         result, execution = await self._executor.execute_recorded(call, caller, self._budget)
-        record = execution.model_dump(mode="json", exclude_none=True)
+        asked = result.approval
+        if asked is not None and asked.approval_id not in reads.approvals:
+            return Wrote(Writes(needs_input=(self._make_question(asked, reads.language),)))
         return Wrote(
             Writes(
                 multi_tool_results={call.call_id: _carry(result).model_dump(mode="json")},
-                tool_executions=({**record, "arguments": _shorten_arguments(call)},),
+                tool_executions=(_describe(execution, call),),
             )
         )
+
+    def _make_question(self, asked: ApprovalRequest, language: str) -> PauseQuestion:
+        arguments = json.dumps(asked.arguments, ensure_ascii=False)[:_SHOWN_ARGUMENTS]
+        text = self._texts.text("approve_call", language, tool=asked.tool, arguments=arguments)
+        return PauseQuestion(id=asked.approval_id, text=text)
 
 
 def _carry(result: ToolResult) -> ToolResult:
@@ -77,7 +122,12 @@ def _carry(result: ToolResult) -> ToolResult:
         if room < 0 and quoted:
             break
         quoted.append(one)
-    return result.model_copy(update={"data": None, "quoted": tuple(quoted)})
+    return result.model_copy(update={"data": None, "quoted": tuple(quoted), "approval": None})
+
+
+def _describe(execution: ToolExecution, call: ToolCall) -> dict[str, JsonValue]:
+    record = execution.model_dump(mode="json", exclude_none=True)
+    return {**record, "arguments": _shorten_arguments(call)}
 
 
 def _shorten_arguments(call: ToolCall) -> JsonValue:

@@ -16,8 +16,8 @@ from config.settings import Settings
 from config.texts import FixedTexts, load_texts
 from deploy.assembly.call_recording import HopCalls
 from deploy.assembly.languages import CorpusLanguages, language_of, make_detector
-from deploy.assembly.limits.budgets import make_tool_budget
 from deploy.assembly.tooling.index_tools import make_tools
+from deploy.assembly.tooling.tool_access import NO_ACCESS, ToolAccess, open_tool_access
 from envelope.role import Role
 from knowledge.language.port import Detector
 from knowledge.search.findings_cache import CachedSearcher, FindingsCache
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from knowledge.search.early_embedding import EarlyEmbedding
     from tools.budget import ToolBudget
     from tools.catalog import ToolCatalog
+    from tools.effects.receipts import ToolReceipts
     from worker.monitoring.metrics import PrometheusMeter
 
 AnyAgent = Agent[Any, Any]
@@ -64,7 +65,7 @@ class AgentFactory:
     drafts: DraftPublisher | None = None
     findings: FindingsCache | None = None
     early_embedding: "EarlyEmbedding | None" = None
-    tool_budget: "ToolBudget | None" = None
+    tool_access: ToolAccess = NO_ACCESS
 
     def agent(self, role: str) -> AnyAgent:
         """Return the agent of a role; imports the agent's module."""
@@ -86,7 +87,17 @@ class AgentFactory:
     @property
     def tools(self) -> "ToolCatalog":
         """The tools over the assistant's documents; raises `LookupError` without an index."""
-        return make_tools(self.settings, self._find_knowledge())
+        return make_tools(self.settings, self._find_knowledge(), self.tool_access.outside)
+
+    @property
+    def tool_budget(self) -> "ToolBudget | None":
+        """The budget of a question's tool calls; None without a limit."""
+        return self.tool_access.budget
+
+    @property
+    def tool_receipts(self) -> "ToolReceipts | None":
+        """The receipts of calls with effects; None where none can be written."""
+        return self.tool_access.receipts
 
     @property
     def find_named(self) -> "Callable[[str, Sequence[str]], Awaitable[NamedInText]]":
@@ -198,7 +209,7 @@ async def make_worker_specs(
             stack,
             findings,
             _make_early_embedding(settings, knowledge, client),
-            make_tool_budget(settings, client),
+            await open_tool_access(settings, roles, client, stack),
         ),
         manager=manager,
         limit_seconds=settings.agent_timeout_seconds,
@@ -256,7 +267,7 @@ def _make_factories(
     stack: AsyncExitStack,
     findings: FindingsCache | None,
     early_embedding: "EarlyEmbedding | None",
-    tool_budget: "ToolBudget | None",
+    tool_access: ToolAccess,
 ) -> dict[Assistant, AgentFactory]:
     """Return a factory for each assistant, which has only the assistant's own documents.
 
@@ -282,7 +293,7 @@ def _make_factories(
             None if one.release == "approved" else publisher,
             findings,
             early_embedding,
-            tool_budget,
+            tool_access,
         )
 
     return {(one.tenant, one.assistant): make(one) for one in every}

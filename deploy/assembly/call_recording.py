@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import JsonValue
 
 from broker.values import Fields, JournalEntry, Settlement
+from deploy.assembly.tooling.hop_receipts import receipt_scope
 from envelope.encoding import escape_surrogates
 from envelope.envelope import Envelope
 from knowledge.port import CALIBRATION, RERANKING
@@ -41,7 +42,8 @@ class HopCalls:
             remaining_seconds=seconds,
             branch=envelope.branch,
         )
-        with record_calls() as calls, entered as scope:
+        receipts = receipt_scope(envelope.question, envelope.branch)
+        with record_calls() as calls, entered as scope, receipts:
             try:
                 yield lambda: _mark_branch(
                     envelope.branch,

@@ -2,7 +2,7 @@
 
 from envelope.role import Role
 from manager import classify
-from manager.flow import Classifier, Stage, StageEvent, make_gather_stage
+from manager.flow import Classifier, Stage, StageEvent, make_gather_stage, make_resume_stage
 
 _E = StageEvent
 _DONE_OR_FAILED = frozenset({_E.DONE, _E.FAILED})
@@ -63,8 +63,9 @@ REASON = _make_stage(
     classify.classify_reason,
 )
 ACT = _make_stage(Role.TOOL, _DONE_OR_FAILED, name="act")
-RESULTS = make_gather_stage("results")
-INTERIM_RESULTS = make_gather_stage("interim_results")
+RESULTS = make_gather_stage("results", may_ask=True)
+INTERIM_RESULTS = make_gather_stage("interim_results", may_ask=True)
+APPROVED_CALLS = make_resume_stage("approved_calls")
 REFLECT = _make_stage(
     Role.REFLECT, frozenset({_E.FOUND, _E.NOTHING, _E.FAILED}), classify.classify_reflect
 )

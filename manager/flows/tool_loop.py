@@ -8,7 +8,17 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from envelope.conversation import ClarificationReason as Reason
-from manager.flow import BranchItem, Counter, Join, Return, Row, Scatter, StageEvent, Writes
+from manager.flow import (
+    BranchItem,
+    Counter,
+    Join,
+    PauseFor,
+    Return,
+    Row,
+    Scatter,
+    StageEvent,
+    Writes,
+)
 from manager.flows import stages as at
 from manager.flows.shared_rows import BEST
 
@@ -17,12 +27,13 @@ _JOIN = Join(seconds=60.0, at_once=64)
 
 
 def list_calls(payload: Writes) -> Sequence[BranchItem]:
-    """Return a branch for each planned call."""
-    found = payload.get("tool_calls")
+    """Return a branch for each planned call that has no result yet."""
+    found, results = payload.get("tool_calls"), payload.get("multi_tool_results")
+    done = results if isinstance(results, dict) else {}
     return [
         _make_item(one)
         for one in (found if isinstance(found, list) else ())
-        if isinstance(one, dict)
+        if isinstance(one, dict) and one.get("call_id") not in done
     ]
 
 
@@ -34,7 +45,8 @@ def _make_item(call: dict[str, JsonValue]) -> BranchItem:
 
 _ACT = Scatter(at.ACT, at.RESULTS, list_calls, _JOIN)
 _ACT_THEN_PLAN = Scatter(at.ACT, at.INTERIM_RESULTS, list_calls, _JOIN)
-_RESULT = Return(("multi_tool_results", "tool_executions"))
+_ASK = PauseFor("approval", at.APPROVED_CALLS)
+_RESULT = Return(("multi_tool_results", "tool_executions", "needs_input"))
 
 # fmt: off
 TOOL_LOOP: tuple[Row, ...] = (
@@ -48,10 +60,15 @@ TOOL_LOOP: tuple[Row, ...] = (
     Row(at.ACT,            StageEvent.FAILED,          _RESULT),
     Row(at.RESULTS,        StageEvent.GATHERED,        at.REFLECT),
     Row(at.RESULTS,        StageEvent.MORE,            _ACT,             Counter.WAVE,       at.REFLECT),
+    Row(at.RESULTS,        StageEvent.NEEDS_INPUT,     _ASK,             Counter.ROUND,      at.REFLECT),
     Row(at.RESULTS,        StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
     Row(at.INTERIM_RESULTS, StageEvent.GATHERED,       at.REASON),
     Row(at.INTERIM_RESULTS, StageEvent.MORE,           _ACT_THEN_PLAN,   Counter.WAVE,       at.REFLECT),
+    Row(at.INTERIM_RESULTS, StageEvent.NEEDS_INPUT,    _ASK,             Counter.ROUND,      at.REFLECT),
     Row(at.INTERIM_RESULTS, StageEvent.FAILED,         at.SEARCH,        is_fallback=True),
+    Row(at.APPROVED_CALLS, StageEvent.REPLIED,         _ACT),
+    Row(at.APPROVED_CALLS, StageEvent.DENIED,          at.REFLECT),
+    Row(at.APPROVED_CALLS, StageEvent.FAILED,          BEST),
     Row(at.REFLECT,        StageEvent.FOUND,           at.WRITE),
     Row(at.REFLECT,        StageEvent.NOTHING,         at.SEARCH,        is_fallback=True),
     Row(at.REFLECT,        StageEvent.FAILED,          at.SEARCH,        is_fallback=True),

@@ -18,7 +18,9 @@ from tools.calls import (
     ToolResult,
 )
 from tools.catalog import ToolCatalog
-from tools.errors import ToolFailed, ToolRejected
+from tools.effects.approvals import make_approval_id
+from tools.effects.receipts import LocalReceipts
+from tools.errors import OutcomeUnknown, ToolFailed, ToolRejected
 from tools.executor import MOST_HISTORY, ToolExecutor, list_critical_failures
 from tools.shortening import LONGEST_TEXT
 from tools.tool import Tool
@@ -67,11 +69,10 @@ class Faulty(Tool[Asked, Reported]):
 async def execute(
     tool: Faulty, arguments: JsonValue = None, caller: ToolCaller = CALLER, name: str = ""
 ) -> ToolResult:
-    executor = ToolExecutor(ToolCatalog([tool]))
+    executor = ToolExecutor(ToolCatalog([tool]), receipts=LocalReceipts())
     given: JsonValue = {} if arguments is None else arguments
-    return await executor.execute(
-        ToolCall(call_id="1", tool=name or tool.name, arguments=given), caller
-    )
+    call = ToolCall(call_id="1", tool=name or tool.name, arguments=given)
+    return await executor.execute(call, caller)
 
 
 @pytest.mark.parametrize("arguments", [{"count": "many"}, {"other": 1}, [1], "count", 7])
@@ -122,7 +123,8 @@ async def test_a_tool_that_hangs_is_stopped_once() -> None:
         (EffectClass.IDEMPOTENT, RuntimeError("surprise"), 3),
         (EffectClass.READ, TimeoutError("of its own"), 3),
         (EffectClass.READ, ToolRejected("never"), 1),
-        (EffectClass.EFFECT, RuntimeError("surprise"), 1),
+        (EffectClass.READ, OutcomeUnknown("no answer came"), 3),
+        (EffectClass.EFFECT, ToolFailed("it was refused"), 1),
     ],
 )
 async def test_a_failure_is_repeated_where_the_effect_class_allows(
@@ -186,7 +188,9 @@ async def test_a_tool_off_the_list_counts_as_unknown() -> None:
 async def test_a_dangerous_tool_is_given_only_by_name_and_waits_for_approval() -> None:
     tool = Faulty("delete", Reported(), effect=EffectClass.DANGEROUS)
     trusted = CALLER.model_copy(update={"allowed": frozenset({"delete"})})
-    approved = trusted.model_copy(update={"approved": frozenset({"1"})})
+    asked = await execute(tool, caller=trusted)
+    assert asked.approval is not None
+    approved = trusted.model_copy(update={"approved": frozenset({asked.approval.approval_id})})
 
     results = [await execute(tool, caller=who) for who in (CALLER, trusted, approved)]
 
@@ -196,6 +200,58 @@ async def test_a_dangerous_tool_is_given_only_by_name_and_waits_for_approval() -
         ToolErrorType.SUCCESS,
     ]
     assert tool.runs == 1
+
+
+async def test_an_approval_holds_for_its_call_with_its_arguments_alone() -> None:
+    tool = Faulty("delete", Reported(), effect=EffectClass.DANGEROUS)
+    shown = ToolCall(call_id="1", tool="delete", arguments={"count": 1})
+    caller = ToolCaller(
+        agent="reason",
+        allowed=frozenset({"delete"}),
+        approved=frozenset({"1", make_approval_id(shown, "delete")}),
+    )
+
+    other = await execute(tool, {"count": 2}, caller)
+    same = await execute(tool, {"count": 1}, caller)
+
+    assert (other.error_type, same.success) == (ToolErrorType.APPROVAL, True)
+    assert tool.runs == 1
+
+
+@pytest.mark.parametrize("behaviour", [RuntimeError("surprise"), asyncio.Event()])
+async def test_an_effect_that_ended_without_an_answer_is_unknown_and_not_repeated(
+    behaviour: object,
+) -> None:
+    tool = Faulty("pay", behaviour, effect=EffectClass.EFFECT, timeout_seconds=0.01)
+    executor = ToolExecutor(ToolCatalog([tool]), receipts=LocalReceipts())
+    calls = [ToolCall(call_id=one, tool="pay") for one in ("1", "1", "2")]
+
+    results = [await executor.execute(call, CALLER) for call in calls]
+
+    assert {one.error_type for one in results} == {ToolErrorType.UNKNOWN}
+    assert all("not known whether" in one.text for one in results)
+    assert tool.runs == 1
+
+
+async def test_an_effect_without_a_place_for_its_receipt_is_not_run() -> None:
+    tool = Faulty("pay", Reported(), effect=EffectClass.EFFECT)
+
+    result = await ToolExecutor(ToolCatalog([tool])).execute(
+        ToolCall(call_id="1", tool="pay"), CALLER
+    )
+
+    assert (result.error_type, tool.runs) == (ToolErrorType.EXECUTION, 0)
+
+
+async def test_an_effect_that_is_done_returns_its_result_again() -> None:
+    tool = Faulty("pay", Reported(text="x" * 90_000), effect=EffectClass.EFFECT)
+    executor = ToolExecutor(ToolCatalog([tool]), receipts=LocalReceipts())
+    call = ToolCall(call_id="1", tool="pay")
+
+    first, second = [await executor.execute(call, CALLER) for _ in range(2)]
+
+    assert (first, tool.runs) == (second, 1)
+    assert first.success
 
 
 async def test_only_valid_calls_use_the_budget_and_it_is_never_exceeded() -> None:

@@ -1,8 +1,8 @@
 """Makes the tools of an assistant: the built-in ones over its documents, and its tool set."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from knowledge.library.library import Library
 from knowledge.port import Searcher
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from config.settings import Settings
     from deploy.assembly.knowledge import Knowledge
     from tools.catalog import ToolCatalog
+    from tools.tool import Tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +46,18 @@ class IndexTools:
         return self._levels[level]
 
 
-def make_tools(settings: "Settings", knowledge: "Knowledge") -> "ToolCatalog":
-    """Return the tools of an assistant; raises `InvalidToolSet` for a tool set that is wrong."""
+def make_tools(
+    settings: "Settings", knowledge: "Knowledge", outside: "Sequence[Tool[Any, Any]]" = ()
+) -> "ToolCatalog":
+    """Return the tools of an assistant, with those that run elsewhere.
+
+    Raises `InvalidToolSet` for a tool set that is wrong.
+    """
     # Imported here: they are needed only where tools are planned or run.
     from tools.catalog import make_builtin
     from tools.tool_sets import load_tool_set
 
-    catalog = make_builtin(IndexTools(knowledge))
+    catalog = make_builtin(IndexTools(knowledge)).extend(outside)
     if settings.tool_set is None:
         return catalog
     return catalog.extend(load_tool_set(settings.tool_set, catalog))

@@ -37,7 +37,10 @@ class StreamOptions(BaseModel, frozen=True, extra="ignore"):
 
 
 class CompletionRequest(BaseModel, frozen=True, extra="ignore"):
-    """A request; parameters of a model (temperature, tools, system messages) have no effect."""
+    """A request; parameters of a model (temperature, system messages) have no effect.
+
+    Tools of the caller are refused: an answer that ignored them would look as if none was needed.
+    """
 
     model: str = Field(max_length=64, examples=["default"])
     messages: list[ChatMessage] = Field(
@@ -48,11 +51,26 @@ class CompletionRequest(BaseModel, frozen=True, extra="ignore"):
     stream: bool | None = False
     stream_options: StreamOptions | None = None
     n: Literal[1] | None = 1
+    tools: JsonValue = Field(None, description="refused: Refdesk calls its own tools only")
+    tool_choice: JsonValue = Field(None, description="refused, as `tools`; `none` is accepted")
+    functions: JsonValue = Field(None, description="refused, as `tools`")
+    function_call: JsonValue = Field(None, description="refused, as `tools`; `none` is accepted")
     conversation_id: str | None = Field(
         None,
         pattern=ID,
         description="an extension: Refdesk stores the conversation and reads only the last message",
     )
+
+
+def find_foreign_tools(request: CompletionRequest) -> str | None:
+    """Return the parameter by which a caller offers tools; None if it offers none."""
+    offered = {
+        "tools": request.tools,
+        "functions": request.functions,
+        "tool_choice": None if request.tool_choice == "none" else request.tool_choice,
+        "function_call": None if request.function_call == "none" else request.function_call,
+    }
+    return next((name for name, value in offered.items() if value not in (None, [])), None)
 
 
 class CompletionUsage(BaseModel):

@@ -33,6 +33,7 @@ from gateway.http.routes.completion_form import (
     annotations_of,
     content_of,
     extensions_of,
+    find_foreign_tools,
     usage_of,
 )
 from gateway.http.routes.messages import IdempotencyKey
@@ -139,6 +140,12 @@ class Completions:
     ) -> AdmittedCompletion:
         if caller.public:
             raise ForbiddenError("completions need a secret key", code="secret_key_required")
+        if (param := find_foreign_tools(wanted)) is not None:
+            raise InvalidRequestError(
+                f"{param}: this model calls no tools of its callers: leave the parameter out",
+                code="unsupported_parameter",
+                param=param,
+            )
         desk = self._desk(caller, wanted.model)
         history = history_of(wanted.messages, turns=self._turns)
         key_id = caller.key_id

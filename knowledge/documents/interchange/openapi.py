@@ -32,13 +32,14 @@ def split_operations(data: bytes, source: str, *, is_json: bool) -> Iterator[Pag
         raise NoDocumentError("it holds data and is no description of an interface (OpenAPI)")
     references = References(document)
     yield replace(_write_overview(document, source), warnings=warnings)
-    for count, (method, path, operation) in enumerate(_operations(document)):
+    for count, (method, path, operation) in enumerate(list_operations(document)):
         if count == _MOST_OPERATIONS:
             raise TooLargeError(f"an interface may have {_MOST_OPERATIONS} operations")
         yield _write_operation(document, references, method, path, operation, source)
 
 
-def _operations(document: Value) -> Iterator[tuple[str, str, Value]]:
+def list_operations(document: Value) -> Iterator[tuple[str, str, Value]]:
+    """Yield method, path and description of each operation, with the parameters of its path."""
     for path, methods in _mapping(document, "paths").items():
         methods = References(document).resolve(methods)
         for method in _METHODS:
@@ -64,7 +65,7 @@ def _write_overview(document: Value, source: str) -> Page:
     blocks += _write_security(document)
     rows = [
         (f"`{method} {path}`", _text(operation, "summary"))
-        for method, path, operation in _operations(document)
+        for method, path, operation in list_operations(document)
     ]
     if rows:
         blocks.append(Block(BlockKind.HEADING, "Operations", 2, "operations"))

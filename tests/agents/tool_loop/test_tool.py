@@ -3,21 +3,70 @@
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from agents.tool_loop.tool import MOST_QUOTED_CHARACTERS, Reads, ToolAgent, Writes
+from config.texts import load_texts
 from envelope.outcome import Wrote
-from tools.calls import ToolErrorType, ToolResult
-from tools.executor import ToolExecutor
+from tools.calls import EffectClass, ToolCaller, ToolErrorType, ToolResult
+from tools.catalog import ToolCatalog
+from tools.effects.receipts import ReceiptKey, ReceiptState
+from tools.tool import Tool
+
+TEXTS = load_texts()
+
+
+class PaymentInputs(BaseModel):
+    amount: int
+
+
+class Payment(BaseModel):
+    amount: int
+
+
+class PayTool(Tool[PaymentInputs, Payment]):
+    """Pays, which somebody has to approve."""
+
+    name = "pay"
+    description = "Pay an amount."
+    effect = EffectClass.DANGEROUS
+    inputs = PaymentInputs
+    output = Payment
+    is_source = True
+
+    def __init__(self) -> None:
+        self.paid: list[int] = []
+
+    async def run(self, inputs: PaymentInputs, caller: ToolCaller) -> Payment:
+        self.paid.append(inputs.amount)
+        return Payment(amount=inputs.amount)
+
+
+class MemoryReceipts:
+    """Receipts of one process."""
+
+    async def claim(self, key: ReceiptKey, *, was_approved: bool = False) -> tuple[str, bytes]:
+        return ReceiptState.CLAIMED, b""
+
+    async def finish(self, key: ReceiptKey, result: bytes) -> None: ...
+
+    async def mark_unknown(self, key: ReceiptKey) -> None: ...
 
 
 async def call(
-    executor: ToolExecutor, tool: str, groups: tuple[str, ...] = (), **given: Any
+    catalog: ToolCatalog,
+    tool: str,
+    groups: tuple[str, ...] = (),
+    approvals: dict[str, bool] | None = None,
+    **given: Any,
 ) -> Writes:
     reads = Reads(
         tool_call={"call_id": "r1-1", "tool": tool, "arguments": given, "depends_on": []},
         groups=groups,
+        approvals=approvals or {},
     )
-    outcome = await ToolAgent(executor=executor).work(reads)
+    receipts = MemoryReceipts()
+    outcome = await ToolAgent(catalog=catalog, texts=TEXTS, receipts=receipts).work(reads)
     assert isinstance(outcome, Wrote)
     return outcome.writes
 
@@ -26,8 +75,8 @@ def read_result(writes: Writes) -> ToolResult:
     return ToolResult.model_validate(writes.multi_tool_results["r1-1"])
 
 
-async def test_a_result_quotes_the_passages_that_it_found(executor: ToolExecutor) -> None:
-    writes = await call(executor, "lookup", name="Article 83")
+async def test_a_result_quotes_the_passages_that_it_found(catalog: ToolCatalog) -> None:
+    writes = await call(catalog, "lookup", name="Article 83")
 
     [quoted] = read_result(writes).quoted
     assert "a fine of up to 4 %" in quoted.text
@@ -38,9 +87,9 @@ async def test_a_result_quotes_the_passages_that_it_found(executor: ToolExecutor
 
 
 async def test_an_unknown_tool_is_a_result_that_names_the_nearest_one(
-    executor: ToolExecutor,
+    catalog: ToolCatalog,
 ) -> None:
-    result = read_result(await call(executor, "lookups", name="Article 83"))
+    result = read_result(await call(catalog, "lookups", name="Article 83"))
 
     assert result.error_type is ToolErrorType.HALLUCINATION
     assert result.nearest == "lookup"
@@ -48,15 +97,43 @@ async def test_an_unknown_tool_is_a_result_that_names_the_nearest_one(
 
 @pytest.mark.parametrize("groups", [(), ("staff",)])
 async def test_a_tool_reads_only_what_the_person_may_read(
-    executor: ToolExecutor, groups: tuple[str, ...]
+    catalog: ToolCatalog, groups: tuple[str, ...]
 ) -> None:
-    result = read_result(await call(executor, "lookup", groups, name="Omega"))
+    result = read_result(await call(catalog, "lookup", groups, name="Omega"))
 
     assert not result.quoted
 
 
-async def test_a_result_carries_a_bounded_amount_of_text(executor: ToolExecutor) -> None:
-    writes = await call(executor, "search", query="carrier fee", limit=30)
+async def test_a_result_carries_a_bounded_amount_of_text(catalog: ToolCatalog) -> None:
+    writes = await call(catalog, "search", query="carrier fee", limit=30)
 
     assert sum(len(one.text) for one in read_result(writes).quoted) <= MOST_QUOTED_CHARACTERS
     assert read_result(writes).data is None
+
+
+async def test_a_dangerous_call_asks_first_and_runs_only_as_it_was_approved() -> None:
+    tool = PayTool()
+    catalog = ToolCatalog([tool])
+
+    asking = await call(catalog, "pay", amount=5)
+    [question] = asking.needs_input
+    approved = await call(catalog, "pay", approvals={question.id: True}, amount=5)
+    other = await call(catalog, "pay", approvals={question.id: True}, amount=500)
+
+    assert question.text == 'Shall I run “pay”? With: {"amount": 5}'
+    assert asking.multi_tool_results == {}
+    assert read_result(approved).success
+    assert other.needs_input, "an approval belongs to its arguments"
+    assert tool.paid == [5]
+
+
+async def test_a_denied_call_is_a_result_and_asks_no_second_time() -> None:
+    tool = PayTool()
+    catalog = ToolCatalog([tool])
+    [question] = (await call(catalog, "pay", amount=5)).needs_input
+
+    denied = await call(catalog, "pay", approvals={question.id: False}, amount=5)
+
+    assert denied.needs_input == ()
+    assert read_result(denied).error_type is ToolErrorType.APPROVAL
+    assert tool.paid == []

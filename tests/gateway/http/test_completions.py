@@ -94,6 +94,43 @@ async def test_the_official_client_gets_a_stream(
     assert (chunks[-1].choices, chunks[-1].usage.total_tokens) == ([], 0)
 
 
+@pytest.mark.parametrize(
+    ("param", "value"),
+    [
+        ("tools", [{"type": "function", "function": {"name": "weather", "parameters": {}}}]),
+        ("tool_choice", "auto"),
+        ("functions", [{"name": "weather", "parameters": {}}]),
+        ("function_call", {"name": "weather"}),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_tools_of_a_caller_are_refused_and_never_ignored(
+    http_server: HttpServerFixture, desk: openai.AsyncOpenAI, param: str, value: Any, stream: bool
+) -> None:
+    offered: Any = {param: value}
+
+    with pytest.raises(openai.BadRequestError) as raised:
+        await desk.chat.completions.create(
+            model="docs", messages=[QUESTION], stream=stream, **offered
+        )
+
+    assert (raised.value.status_code, raised.value.type) == (400, "invalid_request_error")
+    assert (raised.value.code, raised.value.param) == ("unsupported_parameter", param)
+    assert "calls no tools of its callers" in raised.value.message
+
+
+async def test_a_caller_that_offers_no_tools_in_so_many_words_is_answered(
+    http_server: HttpServerFixture, desk: openai.AsyncOpenAI
+) -> None:
+    nothing: Any = {"tools": [], "tool_choice": "none", "functions": None, "function_call": "none"}
+
+    completion: Any = await desk.chat.completions.create(
+        model="docs", messages=[QUESTION], **nothing
+    )
+
+    assert completion.choices[0].finish_reason == "stop"
+
+
 async def test_assistants_are_models(
     http_server: HttpServerFixture, desk: openai.AsyncOpenAI
 ) -> None:

@@ -1,0 +1,49 @@
+"""Opens what calls of tools need besides the documents: outside tools, a budget, receipts."""
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from broker.keys import record_of
+from config.settings import Settings
+from deploy.assembly.limits.budgets import make_tool_budget
+from deploy.assembly.tooling.hop_receipts import HopReceipts
+from deploy.assembly.tooling.outside_tools import open_outside_tools
+from envelope.role import Role
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+    from tools.budget import ToolBudget
+    from tools.effects.receipts import ToolReceipts
+    from tools.tool import Tool
+
+_USES_TOOLS = frozenset({Role.REASON.value, Role.TOOL.value})
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAccess:
+    """The tools that run elsewhere, the budget of calls, and the receipts of effects."""
+
+    outside: "Sequence[Tool[Any, Any]]" = ()
+    budget: "ToolBudget | None" = None
+    receipts: "ToolReceipts | None" = None
+
+
+NO_ACCESS = ToolAccess()
+
+
+async def open_tool_access(
+    settings: Settings, roles: Sequence[str], client: "Redis", stack: AsyncExitStack
+) -> ToolAccess:
+    """Return the access of these roles; outside tools are connected until `stack` is closed.
+
+    Raises `InvalidToolSet` and `CommandError`, as `open_outside_tools` does.
+    """
+    if _USES_TOOLS.isdisjoint(roles):
+        return NO_ACCESS
+    outside = await stack.enter_async_context(open_outside_tools(settings.outside_tools))
+    shards = settings.shards
+    receipts = HopReceipts(client, shards=shards, record_of=record_of(shards))
+    return ToolAccess(tuple(outside), make_tool_budget(settings, client), receipts)

@@ -1,0 +1,1 @@
+"""Receipts of calls that change something outside."""

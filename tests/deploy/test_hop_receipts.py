@@ -1,0 +1,51 @@
+from typing import Any
+
+import pytest
+from fakeredis import FakeAsyncRedis
+
+from broker.keys import record_of
+from deploy.assembly.tooling.hop_receipts import HopReceipts, receipt_scope
+from envelope.question import Question
+from tools.effects.receipts import ReceiptKey
+
+QUESTION = Question(tenant="acme", assistant="desk", conversation_id="c1", message_id="m1")
+KEY = ReceiptKey(call_id="1", tool="pay", digest="abc")
+
+
+def make_receipts(client: Any) -> HopReceipts:
+    return HopReceipts(client, shards=1, record_of=record_of(1))
+
+
+async def test_every_delivery_of_an_envelope_is_another_one() -> None:
+    receipts = make_receipts(FakeAsyncRedis(protocol=2))
+
+    with receipt_scope(QUESTION, "w1/t1"):
+        first = await receipts.claim(KEY)
+        same = await receipts.claim(KEY)
+    with receipt_scope(QUESTION, "w1/t2"):
+        other_branch = await receipts.claim(KEY)
+    with receipt_scope(QUESTION, "w1/t1"):
+        redelivered = await receipts.claim(KEY)
+
+    assert [first, same, other_branch] == [("claimed", b"")] * 3
+    assert redelivered == ("unknown", b"")
+
+
+async def test_results_are_found_by_the_next_delivery() -> None:
+    receipts = make_receipts(FakeAsyncRedis(protocol=2))
+    doubted = KEY.model_copy(update={"digest": "def"})
+
+    with receipt_scope(QUESTION, ""):
+        await receipts.claim(KEY)
+        await receipts.finish(KEY, b"paid")
+        await receipts.claim(doubted)
+        await receipts.mark_unknown(doubted)
+    with receipt_scope(QUESTION, ""):
+        found = await receipts.claim(KEY), await receipts.claim(doubted)
+
+    assert found == (("done", b"paid"), ("unknown", b""))
+
+
+async def test_outside_a_hop_nothing_can_be_claimed() -> None:
+    with pytest.raises(LookupError, match="found no hop"):
+        await make_receipts(FakeAsyncRedis(protocol=2)).claim(KEY)

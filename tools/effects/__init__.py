@@ -1,0 +1,1 @@
+"""What calls with effects need: a receipt, so that one happens once, and approvals of people."""

@@ -1,0 +1,1 @@
+"""Tools from operations of HTTP interfaces that an OpenAPI 3 document describes."""

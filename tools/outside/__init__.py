@@ -1,0 +1,1 @@
+"""Tools of others, by configuration: their files, their schemas, and the form of their results."""

@@ -1,0 +1,167 @@
+"""Schemas of others: compiled once, bounded, and never the reason for a request or a slow pattern.
+
+Patterns run in linear time (`jsonschema_rs.RegexOptions`), references are followed inside the
+schema only, and a model is shown the keywords of `_SHOWN` alone.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import TypeGuard
+
+import jsonschema_rs
+from pydantic import JsonValue
+
+from tools.effects.digests import digest_arguments
+from tools.outside.foreign_text import clean, clean_line
+
+MOST_SCHEMA_BYTES = 64_000
+MOST_NODES = 2_000
+_DEEPEST = 12
+_MOST_PROBLEMS = 5
+_LONGEST_PROBLEM = 200
+_LONGEST_TEXT = 300
+_PROPERTY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_SHOWN = frozenset(
+    {
+        "type", "description", "enum", "const", "items", "anyOf", "oneOf", "allOf", "minimum",
+        "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern", "format",
+        "additionalProperties", "default", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+    }
+)  # fmt: skip
+_NO_LINKS = jsonschema_rs.RegexOptions(size_limit=1_000_000, dfa_size_limit=1_000_000)
+
+
+class InvalidSchema(ValueError):  # noqa: N818 - names a state
+    """A schema of others cannot be used."""
+
+
+class ForeignSchema:
+    """A JSON schema that somebody else wrote; raises `InvalidSchema`.
+
+    `is_input`: it describes the arguments of a tool, which are an object.
+    """
+
+    def __init__(self, schema: Mapping[str, JsonValue], *, is_input: bool = True) -> None:
+        try:
+            size = len(json.dumps(schema))
+        except (RecursionError, TypeError, ValueError) as error:
+            raise InvalidSchema(f"expected a JSON schema, found {type(error).__name__}") from error
+        if size > MOST_SCHEMA_BYTES:
+            raise InvalidSchema(
+                f"expected a schema of at most {MOST_SCHEMA_BYTES} bytes, found {size}"
+            )
+        if is_input and schema.get("type") != "object":
+            raise InvalidSchema(f"expected a schema of an object, found {schema.get('type')!r:.80}")
+        self.schema = dict(schema)
+        try:
+            self._validator = jsonschema_rs.validator_for(
+                self.schema, pattern_options=_NO_LINKS, offline=True, validate_formats=False
+            )
+        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
+            reason = clean_line(str(error), _LONGEST_PROBLEM)
+            raise InvalidSchema(f"expected a valid JSON schema: {reason}") from error
+        self._shown = _SchemaWriter(self.schema).show() if is_input else {}
+
+    def find_problems(self, value: JsonValue) -> str:
+        """Return why a value does not fit, bounded; empty if it fits."""
+        problems = []
+        for error in self._validator.iter_errors(value):
+            place = ".".join(str(part)[:80] for part in error.instance_path) or "arguments"
+            problems.append(f"{place}: {clean_line(error.message, _LONGEST_PROBLEM)}")
+            if len(problems) == _MOST_PROBLEMS:
+                break
+        return "; ".join(problems)
+
+    def describe(self) -> dict[str, JsonValue]:
+        """Return the schema as a model is shown it: without references, texts bounded."""
+        return self._shown
+
+
+def digest_definition(
+    name: str,
+    description: str,
+    schema: Mapping[str, JsonValue],
+    output: Mapping[str, JsonValue] | None,
+) -> str:
+    """Return the digest of everything that another side says about a tool."""
+    return digest_arguments(
+        [name, description, dict(schema), None if output is None else dict(output)]
+    )
+
+
+class _SchemaWriter:
+    """Writes a schema without references: at most `MOST_NODES` nodes; deeper ones stay open.
+
+    A schema may contain itself, and references to references grow without end.
+    """
+
+    def __init__(self, schema: dict[str, JsonValue]) -> None:
+        self._schema = schema
+        self._left = MOST_NODES
+
+    def show(self) -> dict[str, JsonValue]:
+        shown = self._show(self._schema, 0)
+        if self._left < 0:
+            raise InvalidSchema(f"expected a schema of at most {MOST_NODES} parts, found more")
+        shown.setdefault("properties", {})
+        return shown
+
+    def _show(self, value: JsonValue, depth: int) -> dict[str, JsonValue]:
+        self._left -= 1
+        if self._left < 0 or depth > _DEEPEST or not isinstance(value, dict):
+            return {}
+        reference = value.get("$ref")
+        if isinstance(reference, str):
+            value = {**self._find(reference), **{k: v for k, v in value.items() if k != "$ref"}}
+            if "$ref" in value:
+                return self._show(value, depth + 1)
+        shown = {key: self._show_keyword(key, one, depth) for key, one in value.items()}
+        shown = {key: one for key, one in shown.items() if key in _SHOWN}
+        properties = value.get("properties")
+        if isinstance(properties, dict):
+            shown |= self._show_properties(properties, value.get("required"), depth)
+        return shown
+
+    def _show_properties(
+        self, properties: dict[str, JsonValue], required: JsonValue, depth: int
+    ) -> dict[str, JsonValue]:
+        names = [name for name in properties if _PROPERTY.fullmatch(name)]
+        needed = [name for name in required if name in properties] if _is_list(required) else []
+        if not set(needed) <= set(names):
+            raise InvalidSchema("expected names of letters, digits and _.- for what is required")
+        return {
+            "properties": {name: self._show(properties[name], depth + 1) for name in names},
+            "required": list(needed),
+        }
+
+    def _show_keyword(self, key: str, value: JsonValue, depth: int) -> JsonValue:
+        if key in ("anyOf", "oneOf", "allOf") and isinstance(value, list):
+            return [self._show(one, depth + 1) for one in value]
+        if key == "items" or (key == "additionalProperties" and isinstance(value, dict)):
+            return self._show(value, depth + 1)
+        return self._clean(value) if key in _SHOWN else None
+
+    def _clean(self, value: JsonValue) -> JsonValue:
+        self._left -= 1
+        if self._left < 0:
+            return None
+        if isinstance(value, str):
+            return clean(value, _LONGEST_TEXT)
+        if isinstance(value, list):
+            return [self._clean(one) for one in value]
+        if isinstance(value, dict):
+            return {clean(key, _LONGEST_TEXT): self._clean(one) for key, one in value.items()}
+        return value
+
+    def _find(self, reference: str) -> dict[str, JsonValue]:
+        value: JsonValue = self._schema if reference.startswith("#") else None
+        for part in reference.lstrip("#").strip("/").split("/"):
+            key = part.replace("~1", "/").replace("~0", "~")
+            if key:
+                value = value.get(key) if isinstance(value, dict) else None
+        return value if isinstance(value, dict) else {}
+
+
+def _is_list(value: JsonValue) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
