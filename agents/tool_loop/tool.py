@@ -1,6 +1,7 @@
 """Runs one call of a tool in its branch, or asks for the approval that it needs."""
 
 import json
+from collections.abc import Mapping
 from typing import Protocol, Self
 
 from pydantic import BaseModel, JsonValue
@@ -37,12 +38,13 @@ class ToolSettings(Protocol):
 
 
 class Reads(BaseModel, frozen=True):
-    """The call, the person for whom it is made, and what that person approved or denied."""
+    """The call, and the person for whom it is made, with their approvals and values."""
 
     tool_call: dict[str, JsonValue]
     language: str = "en"
     groups: tuple[str, ...] = ()
     approvals: dict[str, bool] = {}
+    user_inputs: dict[str, JsonValue] = {}
 
 
 class Writes(BaseModel, frozen=True):
@@ -73,6 +75,7 @@ class ToolAgent(Agent[Reads, Writes]):
         most_seconds: float = TIMEOUT_SECONDS,
     ) -> None:
         self._executor = ToolExecutor(catalog, receipts=receipts, most_seconds=most_seconds)
+        self._catalog = catalog
         self._allowed = frozenset(catalog.names())
         self._texts = texts
         self._budget = budget
@@ -88,7 +91,7 @@ class ToolAgent(Agent[Reads, Writes]):
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
-        call = ToolCall.model_validate(reads.tool_call)
+        call = self._complete(ToolCall.model_validate(reads.tool_call), reads.user_inputs)
         caller = ToolCaller(
             agent="reason",
             allowed=self._allowed,
@@ -106,6 +109,16 @@ class ToolAgent(Agent[Reads, Writes]):
                 tool_executions=(_describe(execution, call),),
             )
         )
+
+    def _complete(self, call: ToolCall, given: Mapping[str, JsonValue]) -> ToolCall:
+        """Return the call with values that the user gave for inputs which it leaves out."""
+        tool = self._catalog.find(call.tool)
+        if tool is None or not given or not isinstance(call.arguments, dict):
+            return call
+        known = tool.describe_inputs().get("properties")
+        names = known.keys() if isinstance(known, dict) else ()
+        values = {name: value for name, value in given.items() if name in names}
+        return call.model_copy(update={"arguments": {**values, **call.arguments}})
 
     def _make_question(self, asked: ApprovalRequest, language: str) -> PauseQuestion:
         arguments = json.dumps(asked.arguments, ensure_ascii=False)[:_SHOWN_ARGUMENTS]
