@@ -114,6 +114,8 @@ def _find_wrong_pauses(flow: Flow) -> Iterator[str]:
                 yield f"{row.name} pauses, and {pause.resume} does not resume"
             if row.after in branches:
                 yield f"{row.name} pauses in a branch"
+            if row.after.events >= GATHER_EVENTS and row.did is StageEvent.FAILED:
+                yield f"{row.name} pauses although no branch can begin"
         sent = {each for each in (row.go_to, row.at_limit) if isinstance(each, Stage)}
         for stage in sent & resumed:
             yield f"{row.name} leads to {stage} without a pause"

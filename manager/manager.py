@@ -131,17 +131,18 @@ class Manager:
         counters = read_counters(envelope.payload)
         decision = decide(flow, stage, did, counters, self._limits, facts)
         hop = HopDecision(delivery, envelope, flow, stage, did, decision, journal)
-        if isinstance(decision.actions[0], Scatter):
+        if isinstance(decision.actions[0], PauseFor):
+            hop.begin_pause(
+                self._pauses,
+                time.time(),
+                lambda stage, did: decide(flow, stage, did, counters, self._limits, facts),
+            )
+        if isinstance(hop.decision.actions[0], Scatter):
             hop.chosen = _choose_branches(hop)
             if not hop.chosen.begin:
                 hop.skip_branches(
                     lambda stage, did: decide(flow, stage, did, counters, self._limits, facts)
                 )
-        hop.begin_pause(
-            self._pauses,
-            time.time(),
-            lambda stage, did: decide(flow, stage, did, counters, self._limits, facts),
-        )
         return await self._settle(hop, remaining_seconds)
 
     async def _settle(self, hop: HopDecision, remaining_seconds: float) -> Settlement:
@@ -349,16 +350,20 @@ def _record_progress(envelope: Envelope, stage: Stage, did: StageEvent) -> Envel
 
 def _facts(envelope: Envelope, remaining_seconds: float, did: StageEvent, stage: Stage) -> Context:
     # Positional arguments take half the time of keyword arguments here.
-    return Context(
+    facts = Context(
         envelope.process_count,
         envelope.total_processing_time,
         remaining_seconds,
         isinstance(envelope.payload.get("best_answer"), dict),
         _reason(envelope, did, stage),
         envelope.branch != "",
-        str(envelope.payload.get("exhausted_budget") or ""),
-        *_sequence(envelope.payload),
     )
+    payload = envelope.payload
+    if "exhausted_budget" in payload:
+        facts.exhausted_budget = str(payload["exhausted_budget"] or "")
+    if "agent_sequence" in payload:
+        facts.sequence, facts.sequence_place = _sequence(payload)
+    return facts
 
 
 def _sequence(payload: Mapping[str, JsonValue]) -> tuple[tuple[str, ...], int]:

@@ -121,6 +121,8 @@ def test_a_pause_that_resumes_is_sound() -> None:
          "a is on a cycle that no counter ends"),
         ([*BEGINS, *GATHERS, Row(C, E.DONE, PAUSES), RETURNS[1], *RESUMES],
          "c.completed pauses in a branch"),
+        ([*BEGINS, *GATHERS[:2], Row(G, E.FAILED, PAUSES), *RETURNS, *RESUMES],
+         "g.failed pauses although no branch can begin"),
     ],
 )  # fmt: skip
 def test_a_pause_that_breaks_a_rule_is_named(rows: list[Row], problem: str) -> None:
