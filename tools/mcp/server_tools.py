@@ -25,12 +25,12 @@ from mcp_types import Tool as Definition
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from tools.calls import ToolCaller
-from tools.errors import InvalidInput, OutcomeUnknown, ToolFailed, ToolRejected
+from tools.errors import InvalidInput, InvalidSchema, OutcomeUnknown, ToolFailed, ToolRejected
 from tools.mcp.connection import McpConnection
 from tools.mcp.http_transport import open_address
 from tools.mcp.stdio_transport import ServerEnd, open_process
 from tools.outside.configuration import McpServerEntry, McpToolEntry
-from tools.outside.foreign_schemas import ForeignSchema, InvalidSchema, digest_definition
+from tools.outside.foreign_schemas import ForeignSchema, digest_definition
 from tools.outside.foreign_text import MOST_DESCRIPTION, MOST_RESULT, clean, clean_line
 from tools.outside.outside_tool import OutsideInputs, OutsideOutput, OutsideTool, make_output
 
@@ -119,14 +119,20 @@ class McpTool(OutsideTool):
         if result.is_error:
             reason = clean_line(" ".join(texts), _LONGEST_ERROR) or "no reason"
             raise ToolRejected(f"the tool reports an error: {reason}")
+        written = _JSON.dump_json(result.structured_content).decode()
         if self._output is not None:
-            if result.structured_content is None:
-                raise OutcomeUnknown("expected the structured result that its schema promises")
-            if problems := self._output.find_problems(result.structured_content):
-                raise OutcomeUnknown(f"expected a result of the tool's own schema: {problems}")
+            self._check_output(result.structured_content, len(written))
         if not texts and result.structured_content is not None:
-            texts = [_JSON.dump_json(result.structured_content).decode()]
+            texts = [written]
         return make_output(texts, left_out)
+
+    def _check_output(self, found: JsonValue, size: int) -> None:
+        if found is None or self._output is None:
+            raise OutcomeUnknown("expected the structured result that its schema promises")
+        if size > MOST_RESULT:
+            raise OutcomeUnknown(f"expected a result of at most {MOST_RESULT} bytes, found {size}")
+        if problems := self._output.find_problems(found):
+            raise OutcomeUnknown(f"expected a result of the tool's own schema: {problems}")
 
 
 def _read_content(content: Sequence[Any]) -> tuple[list[str], list[str]]:

@@ -25,6 +25,22 @@ from tools.shortening import LONGEST_TEXT
 
 PROGRAM = Path(__file__).parents[2] / "support" / "mcp_server.py"
 FORECAST: dict[str, JsonValue] = {"city": "Mantua"}
+WORKER = """
+import asyncio, sys
+from tools.mcp.server_tools import open_servers
+from tools.outside.configuration import McpServerEntry
+from tools.outside.outside_tool import OutsideInputs
+from tools.calls import ToolCaller
+
+async def work():
+    command = [sys.executable, sys.argv[1], sys.argv[2]]
+    tools = {"hang": {"effect": "read"}}
+    entry = McpServerEntry(command=command, start_seconds=30, tools=tools)
+    async with open_servers({"weather": entry}) as [tool]:
+        await tool.run(OutsideInputs(arguments={}), ToolCaller(agent="t"))
+
+asyncio.run(work())
+"""
 pytestmark = pytest.mark.slow
 
 
@@ -338,6 +354,37 @@ async def test_a_cancelled_call_ends_and_the_connection_stays(open_weather: Open
 
     assert result.success
     assert len(weather.starts) == 1
+
+
+async def test_a_server_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
+    """Also where nothing could say goodbye: the worker is killed."""
+    worker = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", WORKER, str(PROGRAM), str(tmp_path), cwd=PROGRAM.parents[2]
+    )
+    harness = OutsideHarness(tmp_path, (), LocalReceipts())
+    await wait_until((tmp_path / "hanging").exists)
+    [server] = harness.starts
+    assert is_alive(server)
+
+    worker.kill()
+    await worker.wait()
+
+    await wait_until(lambda: not is_alive(server))
+
+
+async def test_calls_at_once_share_one_connection_also_while_it_is_opened_again(
+    open_weather: Open,
+) -> None:
+    async with open_weather() as weather:
+        os.kill(weather.starts[0], 9)
+        await wait_until(lambda: not is_alive(weather.starts[0]))
+
+        results = await asyncio.gather(
+            *(weather.call("get_forecast", FORECAST, str(number)) for number in range(20))
+        )
+
+    assert all(result.success for result in results)
+    assert len(weather.starts) == 2
 
 
 async def test_an_error_inside_the_block_leaves_as_it_is(open_weather: Open) -> None:
