@@ -5,7 +5,8 @@ tool whose definition is another one than at the start, or than the operator pin
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Any
@@ -155,12 +156,14 @@ def _read_content(content: Sequence[Any]) -> tuple[list[str], list[str]]:
 
 
 @asynccontextmanager
-async def open_servers(servers: Mapping[str, McpServerEntry]) -> AsyncIterator[list[McpTool]]:
+async def open_servers(
+    servers: Mapping[str, McpServerEntry], *, clock: Callable[[], float] = time.monotonic
+) -> AsyncIterator[list[McpTool]]:
     """Yield the tools of servers, which are connected inside the block.
 
     A server that cannot be reached is logged; its tools are there, and each call tries again.
     """
-    opened = [_make_server(name, entry) for name, entry in servers.items()]
+    opened = [_make_server(name, entry, clock) for name, entry in servers.items()]
     try:
         async with asyncio.TaskGroup() as group:
             serving = [group.create_task(connection.serve()) for connection, _ in opened]
@@ -185,13 +188,16 @@ async def _start(connection: McpConnection) -> None:
         log.warning("mcp_server_unavailable", server=connection.name, error=str(error))
 
 
-def _make_server(name: str, entry: McpServerEntry) -> tuple[McpConnection, list[McpTool]]:
+def _make_server(
+    name: str, entry: McpServerEntry, clock: Callable[[], float]
+) -> tuple[McpConnection, list[McpTool]]:
     tools = [McpTool(name, remote, one) for remote, one in entry.tools.items()]
     connection = McpConnection(
         name,
         partial(_open_streams, entry),
         partial(_update_tools, tools),
         start_seconds=entry.start_seconds,
+        clock=clock,
     )
     for tool in tools:
         tool.connection = connection

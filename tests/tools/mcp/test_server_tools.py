@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from tools.calls import ToolCall, ToolCaller, ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog
 from tools.effects.receipts import LocalReceipts
 from tools.executor import ToolExecutor
+from tools.mcp.connection import LISTING_SECONDS
 from tools.mcp.server_tools import McpTool, open_servers
 from tools.outside.configuration import McpServerEntry
 from tools.schemas import describe_tool
@@ -74,6 +76,7 @@ Open = Callable[..., AbstractAsyncContextManager[OutsideHarness]]
 def open_weather(tmp_path: Path) -> Open:
     @asynccontextmanager
     async def start(*names: str, **facts: Any) -> AsyncIterator[OutsideHarness]:
+        clock = facts.pop("clock", time.monotonic)
         limits = {"effect": "read", "timeout_seconds": 20}
         tools = {name: limits | facts.pop(name, {}) for name in names or ("get_forecast",)}
         entry = McpServerEntry.model_validate(
@@ -84,7 +87,7 @@ def open_weather(tmp_path: Path) -> Open:
                 **facts,
             }
         )
-        async with open_servers({"weather": entry}) as opened:
+        async with open_servers({"weather": entry}, clock=clock) as opened:
             yield OutsideHarness(tmp_path, opened, LocalReceipts())
 
     return start
@@ -277,6 +280,21 @@ async def test_a_tool_that_changes_after_the_start_is_not_called_any_more(
     assert second.error_type is ToolErrorType.EXECUTION
     assert "expected" in (second.error or "")
     assert "digest" in (second.error or "") or "found none" in (second.error or "")
+
+
+async def test_a_change_is_noticed_after_a_minute_while_the_connection_stays(
+    open_weather: Open,
+) -> None:
+    now = [0.0]
+    async with open_weather(clock=lambda: now[0]) as weather:
+        weather.mark("changed")
+        at_once = await weather.call("get_forecast", FORECAST)
+        now[0] += LISTING_SECONDS + 1
+        later = await weather.call("get_forecast", FORECAST)
+
+    assert at_once.success
+    assert "has changed" in (later.error or "")
+    assert len(weather.starts) == 1
 
 
 async def test_a_tool_with_another_definition_than_the_pinned_one_is_not_called(
