@@ -5,7 +5,8 @@ ToolError
 ├── ToolFailed         the tool did not succeed; repeated where its effect class allows
 │   ├── ToolRejected   the same call cannot succeed later: never repeated
 │   └── OutcomeUnknown the call was sent, and nobody knows whether it had an effect
-└── InvalidToolSet     a file of a tool set cannot be used
+├── InvalidToolSet     a file of a tool set cannot be used
+└── InvalidSchema      a schema of others cannot be used
 """
 
 
@@ -31,3 +32,7 @@ class OutcomeUnknown(ToolFailed):
 
 class InvalidToolSet(ToolError):  # noqa: N818 - as above
     """A file of a tool set cannot be used; the message names the place and the expected form."""
+
+
+class InvalidSchema(ToolError):  # noqa: N818 - as above
+    """A schema of others is malformed, too large, or too costly to check values by."""

@@ -2,15 +2,12 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import Any
 
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
 from tools.errors import ToolFailed
-
-if TYPE_CHECKING:
-    from mcp.client._transport import TransportStreams
 
 MOST_BODY_BYTES = 4_000_000
 CONNECT_SECONDS = 10.0
@@ -55,9 +52,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
 
 
 @asynccontextmanager
-async def open_address(
-    url: str, headers: Mapping[str, str], seconds: float
-) -> "AsyncIterator[TransportStreams]":
+async def open_address(url: str, headers: Mapping[str, str], seconds: float) -> AsyncIterator[Any]:
     """Yield the streams of a server at an address; `seconds` limit one request."""
     client = httpx2.AsyncClient(
         transport=BoundedTransport(),

@@ -5,7 +5,8 @@ tool whose definition is another one than at the start, or than the operator pin
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Any
@@ -25,12 +26,12 @@ from mcp_types import Tool as Definition
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from tools.calls import ToolCaller
-from tools.errors import InvalidInput, OutcomeUnknown, ToolFailed, ToolRejected
+from tools.errors import InvalidInput, InvalidSchema, OutcomeUnknown, ToolFailed, ToolRejected
 from tools.mcp.connection import McpConnection
 from tools.mcp.http_transport import open_address
 from tools.mcp.stdio_transport import ServerEnd, open_process
 from tools.outside.configuration import McpServerEntry, McpToolEntry
-from tools.outside.foreign_schemas import ForeignSchema, InvalidSchema, digest_definition
+from tools.outside.foreign_schemas import ForeignSchema, digest_definition
 from tools.outside.foreign_text import MOST_DESCRIPTION, MOST_RESULT, clean, clean_line
 from tools.outside.outside_tool import OutsideInputs, OutsideOutput, OutsideTool, make_output
 
@@ -119,14 +120,20 @@ class McpTool(OutsideTool):
         if result.is_error:
             reason = clean_line(" ".join(texts), _LONGEST_ERROR) or "no reason"
             raise ToolRejected(f"the tool reports an error: {reason}")
+        written = _JSON.dump_json(result.structured_content).decode()
         if self._output is not None:
-            if result.structured_content is None:
-                raise OutcomeUnknown("expected the structured result that its schema promises")
-            if problems := self._output.find_problems(result.structured_content):
-                raise OutcomeUnknown(f"expected a result of the tool's own schema: {problems}")
+            self._check_output(result.structured_content, len(written))
         if not texts and result.structured_content is not None:
-            texts = [_JSON.dump_json(result.structured_content).decode()]
+            texts = [written]
         return make_output(texts, left_out)
+
+    def _check_output(self, found: JsonValue, size: int) -> None:
+        if found is None or self._output is None:
+            raise OutcomeUnknown("expected the structured result that its schema promises")
+        if size > MOST_RESULT:
+            raise OutcomeUnknown(f"expected a result of at most {MOST_RESULT} bytes, found {size}")
+        if problems := self._output.find_problems(found):
+            raise OutcomeUnknown(f"expected a result of the tool's own schema: {problems}")
 
 
 def _read_content(content: Sequence[Any]) -> tuple[list[str], list[str]]:
@@ -149,12 +156,14 @@ def _read_content(content: Sequence[Any]) -> tuple[list[str], list[str]]:
 
 
 @asynccontextmanager
-async def open_servers(servers: Mapping[str, McpServerEntry]) -> AsyncIterator[list[McpTool]]:
+async def open_servers(
+    servers: Mapping[str, McpServerEntry], *, clock: Callable[[], float] = time.monotonic
+) -> AsyncIterator[list[McpTool]]:
     """Yield the tools of servers, which are connected inside the block.
 
     A server that cannot be reached is logged; its tools are there, and each call tries again.
     """
-    opened = [_make_server(name, entry) for name, entry in servers.items()]
+    opened = [_make_server(name, entry, clock) for name, entry in servers.items()]
     try:
         async with asyncio.TaskGroup() as group:
             serving = [group.create_task(connection.serve()) for connection, _ in opened]
@@ -179,13 +188,16 @@ async def _start(connection: McpConnection) -> None:
         log.warning("mcp_server_unavailable", server=connection.name, error=str(error))
 
 
-def _make_server(name: str, entry: McpServerEntry) -> tuple[McpConnection, list[McpTool]]:
+def _make_server(
+    name: str, entry: McpServerEntry, clock: Callable[[], float]
+) -> tuple[McpConnection, list[McpTool]]:
     tools = [McpTool(name, remote, one) for remote, one in entry.tools.items()]
     connection = McpConnection(
         name,
         partial(_open_streams, entry),
         partial(_update_tools, tools),
         start_seconds=entry.start_seconds,
+        clock=clock,
     )
     for tool in tools:
         tool.connection = connection

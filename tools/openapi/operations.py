@@ -15,8 +15,8 @@ from knowledge.documents.errors import ReadingError
 from knowledge.documents.interchange.openapi import list_operations
 from knowledge.documents.interchange.openapi_schema import References
 from knowledge.documents.interchange.structured import parse_structured
-from tools.errors import InvalidToolSet
-from tools.outside.foreign_schemas import ForeignSchema, InvalidSchema
+from tools.errors import InvalidSchema, InvalidToolSet
+from tools.outside.foreign_schemas import ForeignSchema
 from tools.outside.foreign_text import MOST_DESCRIPTION, clean
 
 BODY = "body"
@@ -116,7 +116,7 @@ class OperationReader:
             clean(str(description), MOST_DESCRIPTION),
             tuple(parameters),
             tuple(_list_needed_headers(given)),
-            ForeignSchema(self._make_schema(properties, required)),
+            ForeignSchema(self._make_schema(properties, required), is_trusted=True),
         )
 
     def _read_body(self, body: Node) -> JsonValue:

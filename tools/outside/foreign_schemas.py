@@ -13,7 +13,9 @@ import jsonschema_rs
 from pydantic import JsonValue
 
 from tools.effects.digests import digest_arguments
+from tools.errors import InvalidSchema
 from tools.outside.foreign_text import clean, clean_line
+from tools.outside.schema_cost import check_cost, find_target
 
 MOST_SCHEMA_BYTES = 64_000
 MOST_NODES = 2_000
@@ -32,17 +34,20 @@ _SHOWN = frozenset(
 _NO_LINKS = jsonschema_rs.RegexOptions(size_limit=1_000_000, dfa_size_limit=1_000_000)
 
 
-class InvalidSchema(ValueError):  # noqa: N818 - names a state
-    """A schema of others cannot be used."""
-
-
 class ForeignSchema:
     """A JSON schema that somebody else wrote; raises `InvalidSchema`.
 
-    `is_input`: it describes the arguments of a tool, which are an object.
+    `is_input`: it describes the arguments of a tool, which are an object. `is_trusted`: the
+    operator has chosen it, so that its cost is not checked.
     """
 
-    def __init__(self, schema: Mapping[str, JsonValue], *, is_input: bool = True) -> None:
+    def __init__(
+        self,
+        schema: Mapping[str, JsonValue],
+        *,
+        is_input: bool = True,
+        is_trusted: bool = False,
+    ) -> None:
         try:
             size = len(json.dumps(schema))
         except (RecursionError, TypeError, ValueError) as error:
@@ -53,6 +58,8 @@ class ForeignSchema:
             )
         if is_input and schema.get("type") != "object":
             raise InvalidSchema(f"expected a schema of an object, found {schema.get('type')!r:.80}")
+        if not is_trusted:
+            check_cost(schema)
         self.schema = dict(schema)
         try:
             self._validator = jsonschema_rs.validator_for(
@@ -155,12 +162,8 @@ class _SchemaWriter:
         return value
 
     def _find(self, reference: str) -> dict[str, JsonValue]:
-        value: JsonValue = self._schema if reference.startswith("#") else None
-        for part in reference.lstrip("#").strip("/").split("/"):
-            key = part.replace("~1", "/").replace("~0", "~")
-            if key:
-                value = value.get(key) if isinstance(value, dict) else None
-        return value if isinstance(value, dict) else {}
+        target = find_target(self._schema, reference)
+        return target if isinstance(target, dict) else {}
 
 
 def _is_list(value: JsonValue) -> TypeGuard[list[str]]:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from tools.calls import ToolCall, ToolCaller, ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog
 from tools.effects.receipts import LocalReceipts
 from tools.executor import ToolExecutor
+from tools.mcp.connection import LISTING_SECONDS
 from tools.mcp.server_tools import McpTool, open_servers
 from tools.outside.configuration import McpServerEntry
 from tools.schemas import describe_tool
@@ -25,6 +27,22 @@ from tools.shortening import LONGEST_TEXT
 
 PROGRAM = Path(__file__).parents[2] / "support" / "mcp_server.py"
 FORECAST: dict[str, JsonValue] = {"city": "Mantua"}
+WORKER = """
+import asyncio, sys
+from tools.mcp.server_tools import open_servers
+from tools.outside.configuration import McpServerEntry
+from tools.outside.outside_tool import OutsideInputs
+from tools.calls import ToolCaller
+
+async def work():
+    command = [sys.executable, sys.argv[1], sys.argv[2]]
+    tools = {"hang": {"effect": "read"}}
+    entry = McpServerEntry(command=command, start_seconds=30, tools=tools)
+    async with open_servers({"weather": entry}) as [tool]:
+        await tool.run(OutsideInputs(arguments={}), ToolCaller(agent="t"))
+
+asyncio.run(work())
+"""
 pytestmark = pytest.mark.slow
 
 
@@ -58,6 +76,7 @@ Open = Callable[..., AbstractAsyncContextManager[OutsideHarness]]
 def open_weather(tmp_path: Path) -> Open:
     @asynccontextmanager
     async def start(*names: str, **facts: Any) -> AsyncIterator[OutsideHarness]:
+        clock = facts.pop("clock", time.monotonic)
         limits = {"effect": "read", "timeout_seconds": 20}
         tools = {name: limits | facts.pop(name, {}) for name in names or ("get_forecast",)}
         entry = McpServerEntry.model_validate(
@@ -68,7 +87,7 @@ def open_weather(tmp_path: Path) -> Open:
                 **facts,
             }
         )
-        async with open_servers({"weather": entry}) as opened:
+        async with open_servers({"weather": entry}, clock=clock) as opened:
             yield OutsideHarness(tmp_path, opened, LocalReceipts())
 
     return start
@@ -263,6 +282,21 @@ async def test_a_tool_that_changes_after_the_start_is_not_called_any_more(
     assert "digest" in (second.error or "") or "found none" in (second.error or "")
 
 
+async def test_a_change_is_noticed_after_a_minute_while_the_connection_stays(
+    open_weather: Open,
+) -> None:
+    now = [0.0]
+    async with open_weather(clock=lambda: now[0]) as weather:
+        weather.mark("changed")
+        at_once = await weather.call("get_forecast", FORECAST)
+        now[0] += LISTING_SECONDS + 1
+        later = await weather.call("get_forecast", FORECAST)
+
+    assert at_once.success
+    assert "has changed" in (later.error or "")
+    assert len(weather.starts) == 1
+
+
 async def test_a_tool_with_another_definition_than_the_pinned_one_is_not_called(
     open_weather: Open,
 ) -> None:
@@ -338,6 +372,37 @@ async def test_a_cancelled_call_ends_and_the_connection_stays(open_weather: Open
 
     assert result.success
     assert len(weather.starts) == 1
+
+
+async def test_a_server_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
+    """Also where nothing could say goodbye: the worker is killed."""
+    worker = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", WORKER, str(PROGRAM), str(tmp_path), cwd=PROGRAM.parents[2]
+    )
+    harness = OutsideHarness(tmp_path, (), LocalReceipts())
+    await wait_until((tmp_path / "hanging").exists)
+    [server] = harness.starts
+    assert is_alive(server)
+
+    worker.kill()
+    await worker.wait()
+
+    await wait_until(lambda: not is_alive(server))
+
+
+async def test_calls_at_once_share_one_connection_also_while_it_is_opened_again(
+    open_weather: Open,
+) -> None:
+    async with open_weather() as weather:
+        os.kill(weather.starts[0], 9)
+        await wait_until(lambda: not is_alive(weather.starts[0]))
+
+        results = await asyncio.gather(
+            *(weather.call("get_forecast", FORECAST, str(number)) for number in range(20))
+        )
+
+    assert all(result.success for result in results)
+    assert len(weather.starts) == 2
 
 
 async def test_an_error_inside_the_block_leaves_as_it_is(open_weather: Open) -> None:
