@@ -6,6 +6,7 @@ eight ports" answers a question about the device that its heading names.
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -14,6 +15,7 @@ from citations.claims import UnitKind
 from llm.offline.quoting.extracts import Extract, split_cells
 from llm.offline.quoting.key_terms import extract_asked_terms, extract_key_terms
 from llm.offline.quoting.naming import (
+    KIND_TERMS,
     Label,
     find_codes,
     find_group,
@@ -22,6 +24,7 @@ from llm.offline.quoting.naming import (
     find_names,
     find_stated_versions,
     find_versions,
+    is_list_of_changes,
 )
 from llm.offline.quoting.question_kinds import QuestionKinds, classify_question
 from llm.offline.support import numbers_of, terms
@@ -41,6 +44,12 @@ NO_HEAD_SHARE = 0.6
 NEAR_PLACE = 0.15
 MOST_NAMES_ABSENT = 0.5
 CODE_SHARE = 0.6
+CHANGE_SHARE = 0.6
+_SENDER = "@"
+"""In the place of a message, whose heading names who wrote it."""
+_TIME_MARK = re.compile(
+    r"\b(?:after|before|until|since|nach|vor|bis|seit)\b[^.,;:]{1,80}", re.IGNORECASE
+)
 
 
 class Relevance:
@@ -66,6 +75,11 @@ class Relevance:
         self._versions = find_versions(question)
         self._sources = sources
         self._whole = extract_key_terms(question)
+        self._changes = frozenset(
+            rank
+            for rank, source in enumerate(sources)
+            if not self.kinds.changes and is_list_of_changes(source.place)
+        )
         self._places = [extract_key_terms(source.place) for source in sources]
         self._around = _collect_terms(found)
         self._named = _collect_names(sources, self._around, self._names)
@@ -82,8 +96,13 @@ class Relevance:
         """Return 0 to about 1.5: what the extract holds of the question, and whether it fits."""
         key = (extract.rank, extract.order)
         if key not in self._scores:
-            self._scores[key] = self._compute_score(extract)
+            weight = CHANGE_SHARE if self.is_past_change(extract) else 1.0
+            self._scores[key] = weight * self._compute_score(extract)
         return self._scores[key]
+
+    def is_past_change(self, extract: Extract) -> bool:
+        """Return whether an extract is from a changelog that the question does not ask for."""
+        return extract.rank in self._changes
 
     def share(self, extract: Extract) -> float:
         """Return from 0 to 1 how much of the question the extract and its place hold."""
@@ -145,6 +164,16 @@ class Relevance:
         absent = self._names - held - self._named[rank]
         return bool(absent) and len(absent) > MOST_NAMES_ABSENT * len(self._names)
 
+    def holds_only_names(self, extract: Extract) -> bool:
+        """Return whether an extract knows only the names in a question for yes or no.
+
+        "Does the A4 have a crane?" is not answered by the price of the A4.
+        """
+        others = self.asked - self._names - self._numbers - KIND_TERMS
+        if not others or not self._names or not self.kinds.yes_or_no:
+            return False
+        return not any(self._credit(term, extract, extract.rank) for term in others)
+
     def is_about_another_version(self, extract: Extract) -> bool:
         """Return whether an extract and its place name a version, but none of the question."""
         if not self._versions:
@@ -164,13 +193,16 @@ class Relevance:
 
     def needs_place(self, extract: Extract) -> bool:
         """Return whether only the place of an extract holds the kind of thing that is asked for."""
+        place = self._sources[extract.rank].place
+        if self.kinds.person and _SENDER in place:
+            return True
         if (
             extract.kind is UnitKind.TABLE
             or not self.kinds.may_stand_in_heading
             or self.fits(extract)
         ):
             return False
-        return self.kinds.fits(self._sources[extract.rank].place)
+        return self.kinds.fits(place)
 
     def fits(self, extract: Extract) -> bool:
         """Return whether the extract holds the kind of thing that is asked for."""
@@ -179,9 +211,19 @@ class Relevance:
 
     def is_ruled_out(self, extract: Extract) -> bool:
         """Return whether the extract lacks what every answer to the question has."""
+        if self.kinds.duration and self._only_marks_time(extract):
+            return True
         wording = self._without_question(extract)
         ruled_out = self.kinds.rules_out(wording, self._setting(extract))
         return ruled_out and not self.needs_place(extract)
+
+    def _only_marks_time(self, extract: Extract) -> bool:
+        """Return whether the asked terms only date something else: "after the holidays"."""
+        held = self.asked & extract.terms
+        without = _TIME_MARK.sub(" ", extract.text)
+        return (
+            bool(held) and without != extract.text and held.isdisjoint(extract_key_terms(without))
+        )
 
     def _compute_score(self, extract: Extract) -> float:
         score = self.share(extract) * (1 + RANK_SHARE / (1 + extract.rank))
