@@ -241,9 +241,19 @@ def _answers(extract: Extract, relevance: Relevance) -> bool:
         return False
     if relevance.holds_only_names(extract):
         return False
+    if _only_repeats(extract, relevance):
+        return False
     least = ENOUGH_FITTING if relevance.fits(extract) else ENOUGH
     least -= min(_LESS_PER_TERM * max(len(relevance.asked) - _SHORT, 0), _LESS_AT_MOST)
     return relevance.share(extract) >= least
+
+
+def _only_repeats(extract: Extract, relevance: Relevance) -> bool:
+    """Return whether a text only has words of the question, and so says neither yes nor no."""
+    kinds = relevance.kinds
+    may_answer = kinds.yes_or_no or kinds.permission or kinds.may_stand_in_heading
+    is_text = extract.kind in (UnitKind.SENTENCE, UnitKind.ITEM)
+    return is_text and not may_answer and relevance.is_repetition(extract)
 
 
 def _is_as_good(extract: Extract, best: Extract, relevance: Relevance) -> bool:

@@ -30,6 +30,14 @@ PRICES = make_source(
         ("Which flavours does the oat line have?", OATS),
         ("Does the SL-8 have a diesel engine?", PRICES),
         (
+            "Can I mount the filter outdoors?",
+            make_source(1, "Filter", "Mount the filter with two screws."),
+        ),
+        (
+            "How often do I have to replace the cartridge?",
+            make_source(1, "Cartridge", "Replace the seal AP3-SEA of the cartridge."),
+        ),
+        (
             "How do I change the phone number of a rental?",
             make_source(1, "POST /rentals", "The phone number of a rental receives the code."),
         ),
@@ -131,3 +139,78 @@ def test_an_ordinal_of_german_ends_no_sentence() -> None:
     )
 
     assert said.answer == f"{text} [1]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The boathouse key is handed out to members over 18 only.",
+        "The membership fee rises to 205 pounds for members from 1 July.",
+    ],
+)
+def test_a_number_of_something_else_does_not_count_what_is_asked(text: str) -> None:
+    found = ask("How many members has the club?", make_source(1, "Club", text))
+
+    assert found.status == "insufficient_context"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The club has 120 rowing members.",
+        "Members of the club: 120.",
+        "The number of members of the club is limited to 120.",
+        "The club has twelve members.",
+    ],
+)
+def test_a_number_that_counts_what_is_asked_answers(text: str) -> None:
+    assert text in ask("How many members has the club?", make_source(1, "Club", text)).answer
+
+
+def test_a_day_of_the_week_is_no_name() -> None:
+    rota = "| Ward | Shift | Mon | Tue |\n|---|---|---|---|\n| Surgery | Night | Quist | Tanaka |"
+    other = "Complaints are received by Mrs. Duarte, Tuesday and Thursday from 9 to 11."
+    said = ask(
+        "Who works the night shift in surgery on Tuesday?",
+        make_source(1, "Rules", other),
+        make_source(2, "Rota", rota),
+    ).answer
+
+    assert "Tanaka" in said
+    assert "Duarte" not in said
+
+
+def test_what_is_free_of_charge_is_the_asked_thing() -> None:
+    source = make_source(1, "Can I recycle the cartridge?", "Send it back; postage is free.")
+
+    assert ask("How much does a cartridge cost?", source).status == "insufficient_context"
+    assert "free" in ask("How much does the postage cost?", source).answer
+
+
+def test_a_label_that_only_repeats_the_question_is_no_answer() -> None:
+    tabs = make_source(1, "Authentication", "Header\n\nAuthorization: Quill carries it.")
+
+    assert ask("Which header carries the token?", tabs).answer != "Header [1]"
+
+
+def test_the_number_of_a_status_is_no_size() -> None:
+    codes = make_source(1, "POST /render", "- Response `202`: The job was queued\n"
+                        "- Response `413`: The drawing is too large")  # fmt: skip
+    size = make_source(2, "Rendering", "A drawing may have at most 25 MB.")
+
+    text = "Response `202`: It was queued Response `413`: The drawing is too large"
+    line = make_source(1, "POST /render", text)
+
+    assert ask("How large may a drawing be?", codes).status == "insufficient_context"
+    assert ask("How large may a drawing be?", line).status == "insufficient_context"
+    assert ask("How large may a drawing be?", codes, size).answer == (
+        "A drawing may have at most 25 MB. [2]"
+    )
+
+
+def test_what_is_done_to_something_else_is_no_way_to_do_it() -> None:
+    jobs = make_source(1, "POST /drawings/{id}", "Returns a job. A job is deleted after 48 hours.")
+    own = make_source(1, "Drawings", "A drawing is deleted with the button Remove.")
+
+    assert ask("How do I delete a drawing?", jobs).status == "insufficient_context"
+    assert "Remove" in ask("How do I delete a drawing?", own).answer

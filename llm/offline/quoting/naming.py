@@ -7,7 +7,7 @@ describe how to reset the model 900.
 import re
 from dataclasses import dataclass
 
-from llm.offline.phrases import KIND_WORDS
+from llm.offline.phrases import KIND_WORDS, MONTHS, WEEKDAYS
 from llm.offline.quoting.key_terms import (
     extract_asked_terms,
     extract_key_terms,
@@ -103,8 +103,13 @@ def find_names(question: str) -> frozenset[str]:
     words = _WORD.findall(question)
     if len(words) > 2 and all(word[:1].isupper() for word in words):
         return frozenset()
-    named = [word for word in words[1:] if word[:1].isupper() and word not in ("I", "I'm")]
+    named = [word for word in words[1:] if word[:1].isupper() and not _is_no_name(word.lower())]
     return frozenset[str]().union(*(extract_key_terms(word) for word in named))
+
+
+def _is_no_name(word: str) -> bool:
+    """Return whether a word has its capital letter for another reason: dates name no thing."""
+    return word in ("i", "i'm") or word in WEEKDAYS or word in MONTHS
 
 
 _HEADS = (

@@ -101,6 +101,8 @@ _PERMISSION = re.compile(
 )
 
 _HAS_DIGIT = re.compile(r"\d")
+_AMOUNT_DIGIT = re.compile(r"(?<![^\W_])(?<![^\W_]-)\d")
+"""A digit outside of a name such as AP3-CRT."""
 _NUMERALS = re.compile(
     r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fifteen|twenty"
     r"|thirty|forty|fifty|sixty|hundred|thousand|million|half|quarter|third|dozen|once|twice|every"
@@ -128,6 +130,7 @@ _MONEY = re.compile(
     r"|kostenlos|gratis|gratuit|бесплатн|безкоштовн|руб|грн|円|元|免费|無料|מחיר",
     re.IGNORECASE,
 )
+_FREE = re.compile(r"\b(?:free|kostenlos|gratis|gratuit)\b", re.IGNORECASE)
 _PRICE_LIKE = re.compile(
     r"(?<![\d.,:])\d{1,7}[.,]\d{2}(?![\d.,:])(?!\s?(?:[kcmµ]?m\b|k?g\b|[mc]?l\b|°|h\b|[kMGT]i?B\b))"
 )
@@ -181,8 +184,8 @@ class QuestionKinds:
         `setting` is the text around it, where a currency may be named for a whole table.
         """
         return (
-            (self.price and _has_number(text) and _has_price(text, setting))
-            or (self.amount and _has_number(text))
+            (self.price and has_number(text) and _has_price(text, setting))
+            or (self.amount and has_number(text))
             or (self.time and _has_time(text) and self._has_deadline(f"{setting}\n{text}"))
             or (self.place and _HAS_PLACE.search(text) is not None)
             or (self.person and _HAS_NAME.search(text) is not None)
@@ -198,14 +201,14 @@ class QuestionKinds:
         """Return whether `text` cannot answer, because it lacks what every answer has."""
         if self.price:
             has_price = _has_price(text, setting)
-            return not (has_price and _has_number(text)) and "free" not in text
+            return not (has_price and has_number(text)) and "free" not in text
         if self.version:
             return _HAS_VERSION.search(text) is None
         if self.role_holder:
             return _HAS_NAME.search(text) is None
         if self.time:
             return not (_has_time(text) and self._has_deadline(f"{setting}\n{text}"))
-        return self.amount and not _has_number(text)
+        return self.amount and not has_number(text)
 
     @property
     def depends_on_group(self) -> bool:
@@ -260,8 +263,14 @@ def classify_question(question: str) -> QuestionKinds:
     )
 
 
-def _has_number(text: str) -> bool:
-    return _HAS_DIGIT.search(text) is not None or _NUMERALS.search(text) is not None
+def has_number(text: str) -> bool:
+    """Return whether `text` has a number, in digits or as a word."""
+    return _AMOUNT_DIGIT.search(text) is not None or _NUMERALS.search(text) is not None
+
+
+def states_no_sum(text: str) -> bool:
+    """Return whether `text` says that something costs nothing, and names no sum."""
+    return _FREE.search(text) is not None and _HAS_DIGIT.search(text) is None
 
 
 def _has_price(text: str, setting: str) -> bool:
