@@ -34,7 +34,9 @@ _STOP = re.compile(
 )
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:e\.g|i\.e|z\. ?b|d\. ?h|bzw|nr|vs|approx|ca|dr|mr|mrs|ms|fig|т\. ?е|т\. ?к"
-    r"|st|prof|gen|jr|sr|inc|u\.s|[^\W\d_])"
+    r"|st|prof|gen|jr|sr|inc|u\.s|[^\W\d_]"
+    # An ordinal of German: "die 1. Klasse".
+    r"|(?:der|die|das|den|dem|des|am|im|zum|vom|ab|bis|zur|beim|seit)\s\d{1,2})"
     r"\.\Z",
     re.IGNORECASE,
 )

@@ -34,12 +34,37 @@ _BY_LANGUAGE = {
     "tego tylko więc wszystkie",
 }
 
-ASKING_WORDS = (
-    "amount big called cost costs date difference differ different exact exactly "
+ASKING_WORDS = {
+    "en": "amount big called cost costs date difference differ different exact exactly "
     "fast heavy high kind large long many mean means meaning much name number often old permitted "
     "possible price reason tall time type value wide work works year happen happens say says said "
-    "still compare versus far deep please need which does get use"
-)
-"""English words that ask for a kind of answer and are no subject of a question."""
+    "still compare versus far deep please need which does get use",
+    "de": "ab am an auf aus bei beim bin bis bitte brauche braucht da darf darfst das dem den der "
+    "des die dürfen du ein er es für gehört gibt gilt groß habe hat heißt hoch ich ihr im in ist "
+    "kann kosten kostet lange man mein meine mich mir mit muss ob oft sie sind so soll steht "
+    "um und uns viel viele vom von vor wann war warum was welche welchem welchen welcher welches "
+    "wem wen wer wie wieso wir wird wo wofür woher wohin worum wozu zu zum zur",
+    "es": "al cada cómo con cual cuál cuáles cuando cuándo cuánta cuánto cuántos cuesta cuestan de "
+    "debo del dice dónde el en es está están hay hace la las le lo los me mi necesito no o para "
+    "pero por puedo puede que qué quién quiénes se si sin son su sus tengo tiene un una y",
+    "fr": "à au aux avec ce ces combien comment coûte coûtent dans de des doit dois du elle en est "
+    "et faut il ils je la le les ma mais me mes mon ne nous où on ont ou par pas peut puis pour "
+    "pourquoi qu quand que quel quelle quelles quels qui quoi sa se ses si son sur un une y",
+    "it": "a ai al c che chi ci come con cosa costa costano da dal dei del di dove e è gli ha ho i "
+    "il in io la le lo ma mi mia mio nel non o per perché posso può qual quale quali quando quanta "
+    "quanti quanto se si sono su tra un una uno",
+    "pt": "a ao as até com como custa custam da das de devo do dos e é em há mas me meu minha na "
+    "não no o onde os ou para pela pelo por porque posso pode qual quais quando quanta quanto "
+    "quantos que quem se sem são seu sua tem um uma",
+    "nl": "aan als bij dan dat de die dit een en er heb heeft het hoe hoeveel hoelang ik in is "
+    "kan kost kosten mag me met mijn moet naar of om op te tot uit van waar waarom wanneer wat "
+    "welk welke wie zijn",
+    "ru": "а в во где да для до ещё же за и из или к как какая какие какой когда кого кому кто ли "
+    "мне мы на над надо не нет о об он она они от по под почему при с сколько стоит так то у уже "
+    "что чтобы это я",
+    "uk": "а в де для до же за з і із й коли кого кому котрий ли мені ми на не о об по при "
+    "скільки коштує та так те то у хто це чи чому що щоб я як яка яке який які",
+}
+"""Words by language that ask for a kind of answer, and are no subject of a question."""
 
 STOP_WORDS = frozenset(word for words in _BY_LANGUAGE.values() for word in words.split())

@@ -296,7 +296,7 @@ class LevelSearcher:
         places = _list_places(candidates, list_best_by_keywords(scores))
         numbers = view.numbers
         shape = {
-            **features(candidates, view, scores, ranked, shares, numbers, places),
+            **features(candidates, view, scores, ranked, shares, numbers, places, asked.language),
             **conversation(candidates, query, asked, view, numbers),
             **wording(request),
         }

@@ -25,6 +25,11 @@ CONJUNCTIONS = frozenset[str](_LISTS["conjunctions"].split())
 AUXILIARIES = frozenset[str](_LISTS["auxiliaries"].split())
 DETERMINERS = frozenset[str](_LISTS["determiners"].split())
 ASKING_WORDS = frozenset[str](_LISTS["asking_words"].split())
+KIND_WORDS = frozenset[str](_LISTS["kind_words"].split())
+WEEKDAYS = frozenset[str](_LISTS["weekdays"].split())
+MONTHS = {
+    name: month for month, names in enumerate(_LISTS["months"], start=1) for name in names.split()
+}
 IRREGULAR_FORMS = {
     form: line.split()[0] for line in _LISTS["irregular_forms"] for form in line.split()[1:]
 }

@@ -13,13 +13,15 @@ from dataclasses import dataclass, field, replace
 from citations.claims import UnitKind
 from llm.offline.dialogue.subjects import join_subject, split_subject
 from llm.offline.found_chunks import select_found
+from llm.offline.quoting.dated_sources import find_later, name_dated
 from llm.offline.quoting.extracts import Extract, extracts, is_open_question, is_order_to_assistant
 from llm.offline.quoting.naming import find_compared
 from llm.offline.quoting.quotation_text import lay_out
 from llm.offline.quoting.ranges import hold_numbers
 from llm.offline.quoting.relevance import Relevance
 from llm.offline.quoting.repeats import in_order, without_repeats
-from llm.offline.quoting.steps import MOST_STEPS, find_steps, put_together
+from llm.offline.quoting.steps import find_steps, put_together
+from llm.offline.quoting.surroundings import find_around
 from llm.offline.quoting.versions import find_earlier, find_otherwise
 from llm.offline.support import numbers_of
 from llm.offline.words import content_words, stems
@@ -42,19 +44,6 @@ _LOOKED_AT = 12
 _RIVAL_SHARE = 0.95
 _FOREIGN_CONFIDENCE = 0.3
 _MISSING_WORDS = 6
-_CONTINUES = (
-    "it ",
-    "they ",
-    "this ",
-    "that ",
-    "these ",
-    "he ",
-    "she ",
-    "his ",
-    "her ",
-    "its ",
-    "their ",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +208,10 @@ def _quote_best(
     best = next((extract for extract in ranked[:_LOOKED_AT] if _answers(extract, relevance)), None)
     if best is None:
         return None
-    around = _find_around(best, found, relevance)
+    later = find_later(best, found, inputs.sources, relevance)
+    if later is not None:
+        return _quote_later(later, best, found, inputs, relevance)
+    around = find_around(best, found, relevance)
     rivals = _find_rivals(best, ranked, inputs, relevance)
     near = [e for e in ranked if _is_as_good(e, best, relevance)]
     picked = without_repeats([*around, *rivals, *near])[: max(_SENTENCES, len(around))]
@@ -230,18 +222,45 @@ def _quote_best(
     return _Quotation(chosen, relevance.share(best), headings)
 
 
+def _quote_later(
+    later: Extract,
+    best: Extract,
+    found: Sequence[Extract],
+    inputs: Inputs,
+    relevance: Relevance,
+) -> _Quotation:
+    """Return what the latest message or minutes say on a point, then the earlier quotation."""
+    headings = {one.rank: name_dated(inputs.sources[one.rank].place) for one in (later, best)}
+    chosen = [*in_order(find_around(later, found, relevance)), best]
+    return _Quotation(without_repeats(chosen), relevance.share(best), headings)
+
+
 def _answers(extract: Extract, relevance: Relevance) -> bool:
     """Return whether an extract holds enough of the question, and the thing asked for."""
     if relevance.is_ruled_out(extract) or relevance.lacks_names(extract):
+        return False
+    if relevance.holds_only_names(extract):
+        return False
+    if _only_repeats(extract, relevance):
         return False
     least = ENOUGH_FITTING if relevance.fits(extract) else ENOUGH
     least -= min(_LESS_PER_TERM * max(len(relevance.asked) - _SHORT, 0), _LESS_AT_MOST)
     return relevance.share(extract) >= least
 
 
+def _only_repeats(extract: Extract, relevance: Relevance) -> bool:
+    """Return whether a text only has words of the question, and so says neither yes nor no."""
+    kinds = relevance.kinds
+    may_answer = kinds.yes_or_no or kinds.permission or kinds.may_stand_in_heading
+    is_text = extract.kind in (UnitKind.SENTENCE, UnitKind.ITEM)
+    return is_text and not may_answer and relevance.is_repetition(extract)
+
+
 def _is_as_good(extract: Extract, best: Extract, relevance: Relevance) -> bool:
     """Return whether an extract answers as well as the best, about the same named thing."""
     if relevance.score(extract) < _AS_GOOD * relevance.score(best):
+        return False
+    if relevance.is_past_change(extract) and not relevance.is_past_change(best):
         return False
     if relevance.fits(best) and not relevance.fits(extract):
         return False
@@ -260,6 +279,7 @@ def _find_rivals(
         and (_page_of(other, inputs) != page or _is_other_date(other, best, relevance))
         and relevance.share(other) >= _RIVAL_SHARE * relevance.share(best)
         and relevance.fits(other) == relevance.fits(best)
+        and relevance.is_past_change(other) == relevance.is_past_change(best)
         and numbers_of(other.text) != numbers
         and len(other.terms & own) >= _LIKE * len(other.terms | own)
     ][:1]
@@ -311,59 +331,6 @@ def _with_whole_tables(
     }
     rows = [row for row in found if row.kind is UnitKind.TABLE and (row.rank, row.head) in whole]
     return [*(extract for extract in picked if extract not in rows), *rows[:_ROWS]]
-
-
-def _find_around(best: Extract, found: Sequence[Extract], relevance: Relevance) -> list[Extract]:
-    """Return the best extract with what it needs: what it leads to, or what leads to it."""
-    same = [extract for extract in found if extract.rank == best.rank]
-    at = same.index(best)
-    before = same[at - 1] if at else None
-    if best.leads:
-        following = same[at + 1 : at + 1 + MOST_STEPS]
-        run = [e for e in following if following and e.kind is following[0].kind]
-        return [best, *run]
-    if best.kind is UnitKind.SENTENCE:
-        return _find_neighbours(best, same, at)
-    if best.kind is UnitKind.CODE and before is not None and before.kind is UnitKind.SENTENCE:
-        return [before, best]
-    if best.kind is UnitKind.ITEM:
-        return _find_list(best, same, at, relevance)
-    return [best]
-
-
-def _find_neighbours(best: Extract, same: Sequence[Extract], at: int) -> list[Extract]:
-    """Return a sentence with the one that it refers to and the one that goes on from it."""
-    around = [best]
-    if at and same[at - 1].kind is UnitKind.SENTENCE and _continues(best):
-        around = [same[at - 1], best]
-    following = same[at + 1] if at + 1 < len(same) else None
-    if following is not None and following.kind is UnitKind.SENTENCE and not following.leads:
-        around.append(following)
-    return [best, *(extract for extract in around if extract is not best)]
-
-
-def _continues(extract: Extract) -> bool:
-    return extract.text.casefold().startswith(_CONTINUES)
-
-
-def _find_list(
-    best: Extract, same: Sequence[Extract], at: int, relevance: Relevance
-) -> list[Extract]:
-    """Return an item, or the whole list where its lead is more about the question than the item."""
-    first = at
-    while first and same[first - 1].kind is UnitKind.ITEM:
-        first -= 1
-    lead = same[first - 1] if first and same[first - 1].kind is UnitKind.SENTENCE else None
-    if lead is None or not lead.leads:
-        return [best]
-    if relevance.share(lead) < relevance.share(best):
-        return [lead, best]
-    items = []
-    for extract in same[first : first + MOST_STEPS]:
-        if extract.kind is not UnitKind.ITEM:
-            break
-        items.append(extract)
-    return [lead, *items]
 
 
 def _find_beginning(

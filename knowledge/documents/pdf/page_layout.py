@@ -27,6 +27,7 @@ _OUTER_EDGE = 0.07
 _BASELINE = 0.5
 _LEAST_SIDE = 5
 _LEAST_LETTERS = 22
+_LEAST_LONG = 1
 _LEAST_PAGES = 3
 
 
@@ -77,7 +78,7 @@ def lay_out(number: int, text: PageText) -> LaidOutPage:
     """Return a page whose lines are in reading order, column by column."""
     segments = [segment for segment in text.segments if segment.text.strip()]
     lines: list[Line] = []
-    for group in _split_columns(segments, text.width, depth=2):
+    for group in _split_columns(segments, text, depth=2):
         column = (min(one.left for one in group), max(one.right for one in group))
         for line in _find_lines(group):
             line.column, line.page = column, number
@@ -140,9 +141,9 @@ def _bare(text: str) -> str:
     return _DIGITS.sub("#", " ".join(text.lower().split()))
 
 
-def _split_columns(segments: list[Segment], width: float, depth: int) -> Iterator[list[Segment]]:
+def _split_columns(segments: list[Segment], page: PageText, depth: int) -> Iterator[list[Segment]]:
     """Yield groups of segments in reading order; what crosses a gutter stands between columns."""
-    gutter = _find_gutter(segments, width) if depth else None
+    gutter = _find_gutter(segments, page) if depth else None
     if gutter is None:
         if segments:
             yield segments
@@ -150,28 +151,31 @@ def _split_columns(segments: list[Segment], width: float, depth: int) -> Iterato
     band: list[Segment] = []
     for segment in sorted(segments, key=lambda one: -one.base):
         if segment.left < gutter < segment.right:
-            yield from _split_band(band, gutter, width, depth)
+            yield from _split_band(band, gutter, page, depth)
             band = []
             yield [segment]
         else:
             band.append(segment)
-    yield from _split_band(band, gutter, width, depth)
+    yield from _split_band(band, gutter, page, depth)
 
 
 def _split_band(
-    band: list[Segment], gutter: float, width: float, depth: int
+    band: list[Segment], gutter: float, page: PageText, depth: int
 ) -> Iterator[list[Segment]]:
-    yield from _split_columns([one for one in band if one.right <= gutter], width, depth - 1)
-    yield from _split_columns([one for one in band if one.left >= gutter], width, depth - 1)
+    yield from _split_columns([one for one in band if one.right <= gutter], page, depth - 1)
+    yield from _split_columns([one for one in band if one.left >= gutter], page, depth - 1)
 
 
-def _find_gutter(segments: Sequence[Segment], width: float) -> float | None:
-    """Return the middle of an empty strip between two columns of prose, or None."""
+def _find_gutter(segments: Sequence[Segment], page: PageText) -> float | None:
+    """Return the middle of an empty strip between two columns, or None.
+
+    Both are prose, or one is, and the lines of the other have places of their own.
+    """
     if len(segments) < 2 * _LEAST_SIDE:
         return None
     first = min(one.left for one in segments)
     last = max(one.right for one in segments)
-    if last - first < width * 0.4:
+    if last - first < page.width * 0.4:
         return None
     best: tuple[int, float] | None = None
     step = max((last - first) / 100, 1.0)
@@ -179,7 +183,7 @@ def _find_gutter(segments: Sequence[Segment], width: float) -> float | None:
     while at < first + (last - first) * 0.75:
         crossing = sum(one.left < at < one.right for one in segments)
         is_better = crossing * 5 <= len(segments) and (best is None or crossing < best[0])
-        if is_better and _divides(segments, at):
+        if is_better and (_divides(segments, at) or (not crossing and _parts(segments, at, page))):
             best = (crossing, at)
         at += step
     return None if best is None else best[1]
@@ -189,6 +193,30 @@ def _divides(segments: Sequence[Segment], at: float) -> bool:
     return _is_prose([one for one in segments if one.right <= at]) and _is_prose(
         [one for one in segments if one.left >= at]
     )
+
+
+def _parts(segments: Sequence[Segment], at: float, page: PageText) -> bool:
+    """Return whether prose is on one side, and on the other something else that is no table's cell.
+
+    Cells of a row share a baseline or the rules between the rows. A column that holds a table
+    has lines between those of the other column, and rules that end before it.
+    """
+    if any(rule.left < at < rule.right for rule in page.rules):
+        return False
+    left = [one for one in segments if one.right <= at]
+    right = [one for one in segments if one.left >= at]
+    if _is_prose(left):
+        return _is_independent(right, left)
+    return _is_prose(right) and _is_independent(left, right)
+
+
+def _is_independent(side: Sequence[Segment], prose: Sequence[Segment]) -> bool:
+    """Return whether a side has long lines, and few lines beside a line of the prose."""
+    if sum(len(one.text) >= _LEAST_LETTERS for one in side) < _LEAST_LONG:
+        return False
+    bases = {round(one.base) for one in side}
+    beside = sum(any(abs(one.base - base) < 1.5 for one in prose) for base in bases)
+    return len(bases) >= 2 * _LEAST_SIDE and beside * 5 <= len(bases) * 2
 
 
 def _is_prose(side: Sequence[Segment]) -> bool:

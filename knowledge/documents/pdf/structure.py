@@ -176,7 +176,7 @@ def _is_followed_by_prose(line: Line, following: Line | TextTable | None) -> boo
     """Return whether a numbered line heads text, rather than being an item among items."""
     if isinstance(following, TextTable):
         return True
-    if following is None:
+    if following is None or _goes_on(line, following):
         return False
     label = _NUMBERED.match(line.text)
     other = _NUMBERED.match(following.text)

@@ -62,8 +62,9 @@ def features(
     found: TermShares,
     numbers: TermNumbers,
     places: Sequence[tuple[str, str]],
+    language: str,
 ) -> dict[str, float]:
-    """Return the features of a search that has candidates.
+    """Return the features of a search that has candidates, for a question in `language`.
 
     `places` are the headings and crumbs of the best candidates by keywords, with their languages.
     """
@@ -71,7 +72,7 @@ def features(
     whole = max(float(found.idf.sum()), 1e-9)
     best = float(scores.bm25[by_keywords[0]])
     return {
-        **measure_word_evidence(found, by_keywords.tolist(), len(view), numbers),
+        **measure_word_evidence(found, by_keywords.tolist(), len(view), numbers, language),
         **_terms(found, len(view)),
         **_pages(candidates, ranked),
         "best": float(found.cover(by_keywords.tolist()).max()),

@@ -11,7 +11,7 @@ The subject is the question without words that only ask ("much", "cost"). A ques
 that has no such word has no subject, and its surprise is negative.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import numpy as np
@@ -21,6 +21,8 @@ from knowledge.index.terms import terms
 from knowledge.search.evidence.term_shares import TermShares
 from knowledge.stop_words import ASKING_WORDS
 
+_ENGLISH = "en"
+
 
 def make_no_evidence(size: int) -> dict[str, float]:
     """Return the features of a question without a subject; `size` is the number of chunks."""
@@ -29,10 +31,13 @@ def make_no_evidence(size: int) -> dict[str, float]:
 
 
 def measure_word_evidence(
-    found: TermShares, chunks: Sequence[int], size: int, numbers: TermNumbers
+    found: TermShares, chunks: Sequence[int], size: int, numbers: TermNumbers, language: str
 ) -> dict[str, float]:
-    """Return the features of the question's terms in the given candidates, out of `size` chunks."""
-    is_subject = ~np.isin(found.own, numbers.of_all(_list_asking_terms()))
+    """Return the features of the question's terms in the given candidates, out of `size` chunks.
+
+    `language` is that of the question.
+    """
+    is_subject = ~np.isin(found.own, numbers.of_all(_list_asking_terms(language)))
     if not is_subject.any() or not len(chunks):
         return make_no_evidence(size)
     counts = found.counts[is_subject]
@@ -49,5 +54,13 @@ def measure_word_evidence(
 
 
 @cache
-def _list_asking_terms() -> tuple[str, ...]:
-    return tuple(terms(ASKING_WORDS, "en"))
+def _list_asking_terms(language: str) -> tuple[str, ...]:
+    """Return the terms that only ask in English, and in a language."""
+    own = ASKING_WORDS.get(language, "") if language != _ENGLISH else ""
+    return (*terms(ASKING_WORDS[_ENGLISH], _ENGLISH), *_analyse_alone(own, language))
+
+
+def _analyse_alone(words: str, language: str) -> Iterator[str]:
+    """Yield the terms of each word alone: among others, a function word is left out."""
+    for word in words.split():
+        yield from terms(word, language)

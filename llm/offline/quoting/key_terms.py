@@ -43,6 +43,12 @@ def extract_asked_terms(question: str) -> frozenset[str]:
     return (asked or frozenset(_reduce(word) for word in held)).union(letters)
 
 
+def find_last_term(question: str) -> frozenset[str]:
+    """Return the term of the last word with a subject: what a question for yes or no is about."""
+    held = [word for word in terms(question, cut=False) if not is_function_word(word)]
+    return frozenset(_reduce(word) for word in held[-1:])
+
+
 def _join_verbs(text: str) -> str:
     """Return `text` with "turn off" as the verb that it means: "disable"."""
     return _TURN_ON.sub("enable", _TURN_OFF.sub("disable", text))

@@ -7,6 +7,7 @@ describe how to reset the model 900.
 import re
 from dataclasses import dataclass
 
+from llm.offline.phrases import KIND_WORDS, MONTHS, WEEKDAYS
 from llm.offline.quoting.key_terms import (
     extract_asked_terms,
     extract_key_terms,
@@ -41,6 +42,16 @@ _DIFFERS = re.compile(
 )
 
 
+_CHANGE_HEADING = re.compile(
+    r"\[?(?:version|release|v)?\s?\d{1,5}(?:\.\d{1,5}){1,3}[\w.+-]{0,20}\]?"
+    r"(?:\s?[\u2013(,-].{0,60})?\s?\Z",
+    re.IGNORECASE,
+)
+_CHANGE_TITLE = re.compile(
+    r"(?:change ?log|release notes?|release history|version history|what.?s new"
+    r"|änderungsprotokoll|versionshinweise)\b",
+    re.IGNORECASE,
+)
 _LABEL = re.compile(r"\b([^\W\d_]{3,40}) (\d{1,2})(?![\w.,:]*\d)(?: ([^\W\d_]{2,40}))?")
 
 
@@ -51,6 +62,14 @@ class Label:
     word: str
     number: str
     counted: str
+
+
+def is_list_of_changes(place: str) -> bool:
+    """Return whether a place is an entry of a changelog, which may no longer hold."""
+    *above, last = place.split(" > ")
+    if _CHANGE_HEADING.match(last.strip()) is None:
+        return False
+    return any(_CHANGE_TITLE.match(part.strip()) for part in above)
 
 
 def find_stated_versions(heading: str) -> frozenset[str]:
@@ -84,8 +103,13 @@ def find_names(question: str) -> frozenset[str]:
     words = _WORD.findall(question)
     if len(words) > 2 and all(word[:1].isupper() for word in words):
         return frozenset()
-    named = [word for word in words[1:] if word[:1].isupper() and word not in ("I", "I'm")]
+    named = [word for word in words[1:] if word[:1].isupper() and not _is_no_name(word.lower())]
     return frozenset[str]().union(*(extract_key_terms(word) for word in named))
+
+
+def _is_no_name(word: str) -> bool:
+    """Return whether a word has its capital letter for another reason: dates name no thing."""
+    return word in ("i", "i'm") or word in WEEKDAYS or word in MONTHS
 
 
 _HEADS = (
@@ -100,7 +124,22 @@ _HEADS = (
         r" ([\w -]{1,40}?)[?.! ]*\Z",
         re.IGNORECASE,
     ),
+    re.compile(
+        r"\bhow many ([\w-]{1,30}(?: [\w-]{1,30})?) (?:do|does|did|can|may|must|should|will|would"
+        r"|is|are|was|were|has|have|had)\b",
+        re.IGNORECASE,
+    ),
     re.compile(r"\bhow many ([\w-]{1,30})\b", re.IGNORECASE),
+    re.compile(
+        r"\b(?:which|what) ([\w-]{1,30}(?: [\w-]{1,30}){0,2}?) (?:do|does|did|can|may|must|should"
+        r"|will|would|is|are|was|were|has|have|had)\b",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"\bhow (?:do|does|can|could|may|should|would) (?:i|we|you|one|[\w-]{1,30})"
+        r" ([a-z-]{2,30})\b",
+        re.IGNORECASE,
+    ),
 )
 
 
@@ -114,6 +153,10 @@ _GROUPS = (
 )
 
 
+KIND_TERMS = extract_key_terms(" ".join(sorted(KIND_WORDS)))
+"""The terms of words for a kind of thing, which an answer need not repeat."""
+
+
 def find_group(question: str) -> frozenset[str]:
     """Return the term of those whom a question is about: "How many days do nurses have?"."""
     found = (pattern.search(question) for pattern in _GROUPS)
@@ -121,11 +164,16 @@ def find_group(question: str) -> frozenset[str]:
 
 
 def find_head(question: str) -> frozenset[str]:
-    """Return the term that a question asks for: "salary" of `What is the salary of ...?`."""
+    """Return the term of what a question asks for: "salary" of `What is the salary of ...?`.
+
+    That of a question how to do something is its verb: "change" of `How do I change ...?`.
+    """
     for pattern in _HEADS:
         match = pattern.search(question)
         if match is not None:
-            return extract_asked_terms(match[1].split()[-1])
+            head = match[1].split()[-1].lower()
+            # "Which company ...?" is answered by a name: the answer need not say the kind.
+            return frozenset() if head in KIND_WORDS else extract_asked_terms(head) - KIND_TERMS
     return frozenset()
 
 

@@ -7,6 +7,8 @@ price a price, a date a time. Others only make a text more likely to answer.
 import re
 from dataclasses import dataclass
 
+from llm.offline.phrases import AUXILIARIES
+
 _STEPS = re.compile(
     r"\bhow (?!many|much|long|often|fast|big|large|old|far|high|deep|heavy|tall|wide|does"
     r"|is\b|are\b|come\b|early|late|soon|likely)"
@@ -23,10 +25,13 @@ _TIME = re.compile(
     r"|\bwann\b|\bcu[aá]ndo\b|\bquand\b|\bquando\b|\bкогда\b|\bколи\b|いつ|متى|कब",
     re.IGNORECASE,
 )
+_DURATION = re.compile(
+    r"\b(?:how long|wie lange?) (?:is|are|does|do|will|ist|sind|dauert)\b", re.IGNORECASE
+)
 _DEADLINE = re.compile(r"\b(?:until when|by when|deadline|bis wann)\b", re.IGNORECASE)
 _HAS_DEADLINE = re.compile(
     r"\b(?:until|till|by|before|within|latest|deadline|due|ends?|expires?|bis"
-    r"|vor|innerhalb|spätestens)\b",
+    r"|laps(?:e|es|ed)|forfeit(?:s|ed)?|valid|vor|innerhalb|spätestens|gültig|verf[aä]ll(?:t|en))\b",
     re.IGNORECASE,
 )
 _WHEN = re.compile(r"\bwhen\b", re.IGNORECASE)
@@ -36,6 +41,12 @@ _ASKS_OTHERWISE = re.compile(
 """Behind another question word "when" is a conjunction: "What happens when ...?"."""
 _VERSION = re.compile(
     r"\b(?:which|what) (?:version|release)\b|\bversion\?\Z|\bwelche[rn]? version\b", re.IGNORECASE
+)
+_CHANGES = re.compile(
+    r"\b(?:versions?|chang(?:es|ed|elog)|releases?d?|new in|what\W?s new|deprecated|history"
+    r"|since when|introduced|removed in|added in|v?\d{1,4}\.\d{1,4}|arrived?|version(?:en)?"
+    r"|geändert|neu in)\b",
+    re.IGNORECASE,
 )
 _HAS_VERSION = re.compile(r"\bv?\d+\.\d|\b(?:version|release) \d", re.IGNORECASE)
 _AMOUNT = re.compile(
@@ -90,6 +101,8 @@ _PERMISSION = re.compile(
 )
 
 _HAS_DIGIT = re.compile(r"\d")
+_AMOUNT_DIGIT = re.compile(r"(?<![^\W_])(?<![^\W_]-)\d")
+"""A digit outside of a name such as AP3-CRT."""
 _NUMERALS = re.compile(
     r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fifteen|twenty"
     r"|thirty|forty|fifty|sixty|hundred|thousand|million|half|quarter|third|dozen|once|twice|every"
@@ -116,6 +129,10 @@ _MONEY = re.compile(
     r"|fees?|costs?|charge[sd]?|surcharge|tariffs?|rates?|per cent|percent|rubles?|yen)\b|%"
     r"|kostenlos|gratis|gratuit|бесплатн|безкоштовн|руб|грн|円|元|免费|無料|מחיר",
     re.IGNORECASE,
+)
+_FREE = re.compile(r"\b(?:free|kostenlos|gratis|gratuit)\b", re.IGNORECASE)
+_PRICE_LIKE = re.compile(
+    r"(?<![\d.,:])\d{1,7}[.,]\d{2}(?![\d.,:])(?!\s?(?:[kcmµ]?m\b|k?g\b|[mc]?l\b|°|h\b|[kMGT]i?B\b))"
 )
 _HAS_PLACE = re.compile(
     r"\S > \S|https?://|/\w+/|\b(?:under|open|below|above|behind|near|next to|beside|inside|outside"
@@ -157,6 +174,9 @@ class QuestionKinds:
     version: bool = False
     role_holder: bool = False
     deadline: bool = False
+    duration: bool = False
+    yes_or_no: bool = False
+    changes: bool = False
 
     def fits(self, text: str, setting: str = "") -> bool:
         """Return whether `text` holds the kind of thing that is asked for.
@@ -164,9 +184,9 @@ class QuestionKinds:
         `setting` is the text around it, where a currency may be named for a whole table.
         """
         return (
-            (self.price and _has_number(text) and _MONEY.search(f"{text}\n{setting}") is not None)
-            or (self.amount and _has_number(text))
-            or (self.time and _has_time(text) and self._has_deadline(text))
+            (self.price and has_number(text) and _has_price(text, setting))
+            or (self.amount and has_number(text))
+            or (self.time and _has_time(text) and self._has_deadline(f"{setting}\n{text}"))
             or (self.place and _HAS_PLACE.search(text) is not None)
             or (self.person and _HAS_NAME.search(text) is not None)
             or (self.reason and _HAS_REASON.search(text) is not None)
@@ -180,15 +200,15 @@ class QuestionKinds:
     def rules_out(self, text: str, setting: str = "") -> bool:
         """Return whether `text` cannot answer, because it lacks what every answer has."""
         if self.price:
-            has_price = _MONEY.search(f"{text}\n{setting}") is not None
-            return not (has_price and _has_number(text)) and "free" not in text
+            has_price = _has_price(text, setting)
+            return not (has_price and has_number(text)) and "free" not in text
         if self.version:
             return _HAS_VERSION.search(text) is None
         if self.role_holder:
             return _HAS_NAME.search(text) is None
         if self.time:
-            return not _has_time(text)
-        return self.amount and not _has_number(text)
+            return not (_has_time(text) and self._has_deadline(f"{setting}\n{text}"))
+        return self.amount and not has_number(text)
 
     @property
     def depends_on_group(self) -> bool:
@@ -237,11 +257,25 @@ def classify_question(question: str) -> QuestionKinds:
         version=_VERSION.search(question) is not None,
         role_holder=_ROLE_HOLDER.search(question) is not None,
         deadline=_DEADLINE.search(question) is not None,
+        duration=_DURATION.search(question) is not None,
+        changes=_CHANGES.search(question) is not None,
+        yes_or_no=not AUXILIARIES.isdisjoint(question.lower().split()[:1]),
     )
 
 
-def _has_number(text: str) -> bool:
-    return _HAS_DIGIT.search(text) is not None or _NUMERALS.search(text) is not None
+def has_number(text: str) -> bool:
+    """Return whether `text` has a number, in digits or as a word."""
+    return _AMOUNT_DIGIT.search(text) is not None or _NUMERALS.search(text) is not None
+
+
+def states_no_sum(text: str) -> bool:
+    """Return whether `text` says that something costs nothing, and names no sum."""
+    return _FREE.search(text) is not None and _HAS_DIGIT.search(text) is None
+
+
+def _has_price(text: str, setting: str) -> bool:
+    """Return whether `text` or its setting names money, or a number looks like a price."""
+    return _MONEY.search(f"{text}\n{setting}") is not None or _PRICE_LIKE.search(text) is not None
 
 
 def _has_time(text: str) -> bool:

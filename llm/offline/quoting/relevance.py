@@ -6,14 +6,21 @@ eight ports" answers a question about the device that its heading names.
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from citations.claims import UnitKind
+from llm.offline.quoting.counting import counts_something_else, find_counted
 from llm.offline.quoting.extracts import Extract, split_cells
-from llm.offline.quoting.key_terms import extract_asked_terms, extract_key_terms
+from llm.offline.quoting.key_terms import (
+    extract_asked_terms,
+    extract_key_terms,
+    find_last_term,
+)
 from llm.offline.quoting.naming import (
+    KIND_TERMS,
     Label,
     find_codes,
     find_group,
@@ -22,8 +29,9 @@ from llm.offline.quoting.naming import (
     find_names,
     find_stated_versions,
     find_versions,
+    is_list_of_changes,
 )
-from llm.offline.quoting.question_kinds import QuestionKinds, classify_question
+from llm.offline.quoting.question_kinds import QuestionKinds, classify_question, states_no_sum
 from llm.offline.support import numbers_of, terms
 from llm.tasks.respond import PromptSource
 
@@ -41,6 +49,15 @@ NO_HEAD_SHARE = 0.6
 NEAR_PLACE = 0.15
 MOST_NAMES_ABSENT = 0.5
 CODE_SHARE = 0.6
+CHANGE_SHARE = 0.6
+_CODE_LABEL = re.compile(r"`[^`\n]{1,80}`:")
+"""Before a statement, as in "Response `413`:": its number is a name, and no amount."""
+_PASSIVE = re.compile(r"([^\W\d_]{2,30}) (?:is|are|was|were|be|gets?) ([^\W\d_]{2,30})")
+_SENDER = "@"
+"""In the place of a message, whose heading names who wrote it."""
+_TIME_MARK = re.compile(
+    r"\b(?:after|before|until|since|nach|vor|bis|seit)\b[^.,;:]{1,80}", re.IGNORECASE
+)
 
 
 class Relevance:
@@ -52,6 +69,7 @@ class Relevance:
         self.question = question
         self.asked = extract_asked_terms(question)
         self.kinds: QuestionKinds = classify_question(question)
+        self._counted = find_counted(question)
         self._head = find_head(question) & self.asked
         self._names = (find_names(question) | find_codes(question)) & self.asked
         self._group = (
@@ -66,6 +84,11 @@ class Relevance:
         self._versions = find_versions(question)
         self._sources = sources
         self._whole = extract_key_terms(question)
+        self._changes = frozenset(
+            rank
+            for rank, source in enumerate(sources)
+            if not self.kinds.changes and is_list_of_changes(source.place)
+        )
         self._places = [extract_key_terms(source.place) for source in sources]
         self._around = _collect_terms(found)
         self._named = _collect_names(sources, self._around, self._names)
@@ -82,18 +105,29 @@ class Relevance:
         """Return 0 to about 1.5: what the extract holds of the question, and whether it fits."""
         key = (extract.rank, extract.order)
         if key not in self._scores:
-            self._scores[key] = self._compute_score(extract)
+            weight = CHANGE_SHARE if self.is_past_change(extract) else 1.0
+            self._scores[key] = weight * self._compute_score(extract)
         return self._scores[key]
+
+    def is_past_change(self, extract: Extract) -> bool:
+        """Return whether an extract is from a changelog that the question does not ask for."""
+        return extract.rank in self._changes
 
     def share(self, extract: Extract) -> float:
         """Return from 0 to 1 how much of the question the extract and its place hold."""
         rank = extract.rank
         held = sum(self._weights[t] * self._credit(t, extract, rank) for t in self.asked)
         share = held / self._total
-        has_head = not self._head or any(
-            self._credit(t, extract, rank) >= BEFORE_CREDIT for t in self._head
-        )
+        has_head = not self._head or any(self._has_head(t, extract) for t in self._head)
         return share if has_head else share * NO_HEAD_SHARE
+
+    def _has_head(self, term: str, extract: Extract) -> bool:
+        """Return whether an extract is about what the question asks for, or asks how to do."""
+        credit = self._credit(term, extract, extract.rank)
+        if not self.kinds.steps:
+            return credit >= BEFORE_CREDIT
+        before = self._before.get((extract.rank, extract.order), frozenset())
+        return credit >= PLACE_CREDIT or term in before
 
     def place(self, rank: int) -> float:
         """Return the share of the question in the place of a source."""
@@ -119,8 +153,12 @@ class Relevance:
         return self.asked - held
 
     def unknown_names(self) -> frozenset[str]:
-        """Return the names, codes and numbers of the question that no source holds."""
-        unknown = (self._names | self._group) - self._everything
+        """Return the names, codes and numbers of the question that no source holds.
+
+        A question for yes or no is about its last word: "May I use it outdoors?".
+        """
+        point = find_last_term(self.question) if self.kinds.yes_or_no else frozenset()
+        unknown = (self._names | self._group | (point & self.asked)) - self._everything
         return unknown | {label.number for label in self._labels if self._is_unknown(label)}
 
     def _is_unknown(self, label: Label) -> bool:
@@ -145,6 +183,16 @@ class Relevance:
         absent = self._names - held - self._named[rank]
         return bool(absent) and len(absent) > MOST_NAMES_ABSENT * len(self._names)
 
+    def holds_only_names(self, extract: Extract) -> bool:
+        """Return whether an extract knows only the names in a question for yes or no.
+
+        "Does the A4 have a crane?" is not answered by the price of the A4.
+        """
+        others = self.asked - self._names - self._numbers - KIND_TERMS
+        if not others or not self._names or not self.kinds.yes_or_no:
+            return False
+        return not any(self._credit(term, extract, extract.rank) for term in others)
+
     def is_about_another_version(self, extract: Extract) -> bool:
         """Return whether an extract and its place name a version, but none of the question."""
         if not self._versions:
@@ -164,13 +212,16 @@ class Relevance:
 
     def needs_place(self, extract: Extract) -> bool:
         """Return whether only the place of an extract holds the kind of thing that is asked for."""
+        place = self._sources[extract.rank].place
+        if self.kinds.person and _SENDER in place:
+            return True
         if (
             extract.kind is UnitKind.TABLE
             or not self.kinds.may_stand_in_heading
             or self.fits(extract)
         ):
             return False
-        return self.kinds.fits(self._sources[extract.rank].place)
+        return self.kinds.fits(place)
 
     def fits(self, extract: Extract) -> bool:
         """Return whether the extract holds the kind of thing that is asked for."""
@@ -179,9 +230,43 @@ class Relevance:
 
     def is_ruled_out(self, extract: Extract) -> bool:
         """Return whether the extract lacks what every answer to the question has."""
+        if self._is_beside_the_point(extract):
+            return True
         wording = self._without_question(extract)
         ruled_out = self.kinds.rules_out(wording, self._setting(extract))
         return ruled_out and not self.needs_place(extract)
+
+    def _is_beside_the_point(self, extract: Extract) -> bool:
+        """Return whether the number of an extract is not that of the asked thing."""
+        if self.kinds.duration and self._only_marks_time(extract):
+            return True
+        if self.kinds.steps and self._does_it_to_something_else(extract):
+            return True
+        if extract.kind is UnitKind.TABLE:
+            return False
+        if self.kinds.price and states_no_sum(extract.text):
+            # "Postage is free" is no price of the parcel.
+            return extract.terms.isdisjoint(self.asked)
+        counted = self._counted
+        return bool(counted) and counts_something_else(extract.text, counted, self._whole)
+
+    def _does_it_to_something_else(self, extract: Extract) -> bool:
+        """Return whether the asked verb is done to something else: "A job is deleted ..."."""
+        done = [
+            (extract_key_terms(subject), extract_key_terms(verb))
+            for subject, verb in _PASSIVE.findall(extract.text)
+        ]
+        subjects = [subject for subject, verb in done if verb & self._head]
+        own = self.asked & extract.terms
+        return bool(subjects) and own <= self._head and not any(s & self.asked for s in subjects)
+
+    def _only_marks_time(self, extract: Extract) -> bool:
+        """Return whether the asked terms only date something else: "after the holidays"."""
+        held = self.asked & extract.terms
+        without = _TIME_MARK.sub(" ", extract.text)
+        return (
+            bool(held) and without != extract.text and held.isdisjoint(extract_key_terms(without))
+        )
 
     def _compute_score(self, extract: Extract) -> float:
         score = self.share(extract) * (1 + RANK_SHARE / (1 + extract.rank))
@@ -189,13 +274,13 @@ class Relevance:
             score *= CODE_SHARE
         if extract.kind is UnitKind.TABLE:
             score += self._bonus_of_row(extract)
-        if self._is_repetition(extract):
+        if self.is_repetition(extract):
             score *= REPETITION
         if score and self.kinds.asks_for_thing and self.is_ruled_out(extract):
             return score * REPETITION
         return score + FIT_BONUS if score and self.fits(extract) else score
 
-    def _is_repetition(self, extract: Extract) -> bool:
+    def is_repetition(self, extract: Extract) -> bool:
         """Return whether an extract only says the question again, and leads to nothing."""
         if not extract.terms or extract.leads:
             return False
@@ -229,6 +314,8 @@ class Relevance:
     def _without_question(self, extract: Extract) -> str:
         """Return the text without the numbers that the question itself names."""
         wording: str = extract.text
+        if extract.kind in (UnitKind.ITEM, UnitKind.SENTENCE):
+            wording = _CODE_LABEL.sub(" ", wording)
         for number in self._numbers:
             wording = wording.replace(number, " ")
         return wording

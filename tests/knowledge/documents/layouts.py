@@ -12,6 +12,7 @@ from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import (
     BaseDocTemplate,
     Frame,
+    FrameBreak,
     PageBreak,
     PageTemplate,
     Paragraph,
@@ -102,6 +103,43 @@ def two_columns() -> bytes:
             Paragraph(right, TEXT),
         ]
     )
+    return file.getvalue()
+
+
+def make_columns_of_prose_and_table() -> bytes:
+    """Return a leaflet: prose and steps in the left column, a ruled table in the right one."""
+    file = io.BytesIO()
+    frames = [
+        Frame(50, 50, 240, 750, id="left"),
+        Frame(305, 50, 240, 750, id="right"),
+    ]
+    template = BaseDocTemplate(file, pagesize=A4)
+    template.addPageTemplates([PageTemplate(frames=frames)])
+    rows = [
+        ("Symptom", "Cause", "Remedy"),
+        ("Little water", "Cartridge is blocked", "Change the cartridge"),
+        ("Water is cloudy", "Air in the line", "Flush for two minutes"),
+        ("Leak at the inlet", "Seal is worn", "Replace the seal"),
+    ]
+    template.build(
+        [
+            Paragraph("Safety", STYLES["Heading2"]),
+            Paragraph("Use the filter with cold drinking water only, from 4 to 30 degrees. Do not "
+                      "use it with well water.", TEXT),
+            Paragraph("Never clean the housing with solvents or with hot water.", TEXT),
+            Paragraph("Installation", STYLES["Heading2"]),
+            Paragraph("Close the main valve before you begin.", TEXT),
+            Paragraph("1. Mount the bracket with two screws.", TEXT),
+            Paragraph("2. Open the valve slowly and flush the filter with ten litres.", TEXT),
+            Paragraph("The light turns red when the cartridge has to be changed.", TEXT),
+            FrameBreak(),
+            Paragraph("Troubleshooting", STYLES["Heading2"]),
+            Table([[Paragraph(cell, TEXT) for cell in row] for row in rows],
+                  colWidths=[70, 80, 85], style=GRID),
+            Paragraph("Warranty", STYLES["Heading2"]),
+            Paragraph("The warranty is three years from the date of purchase.", TEXT),
+        ]
+    )  # fmt: skip
     return file.getvalue()
 
 

@@ -1,5 +1,8 @@
 import os
 import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -109,3 +112,41 @@ def test_a_link_that_is_named_by_hand_is_followed(tmp_path: Path) -> None:
 
     assert [file.read() for file in found.files] == [b"# A\n\nText.\n"]
     assert isinstance(found.files[0], FoundFile)
+
+
+NOBODY = 65534
+
+
+@contextmanager
+def act_as_nobody() -> Iterator[None]:
+    """Gives up the rights of an administrator, for whom every folder is open."""
+    own = os.geteuid()
+    if own == 0:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(own)
+
+
+def test_a_folder_without_rights_is_one_line_and_costs_itself_alone() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "open.md").write_text("# Open\n")
+        (folder / "closed").mkdir()
+        (folder / "closed" / "a.md").write_text("# A\n")
+        (folder / "closed").chmod(0)
+        with act_as_nobody():
+            found = walk(folder)
+            alone = walk(folder / "closed")
+        (folder / "closed").chmod(0o700)
+
+    assert [str(file.path) for file in found.files] == ["open.md"]
+    assert [(str(path), reason) for path, reason in found.failures] == [
+        ("closed", "the folder cannot be listed: Permission denied")
+    ]
+    assert not alone.files
+    assert [reason for _, reason in alone.failures] == [
+        "the folder cannot be listed: Permission denied"
+    ]

@@ -52,6 +52,29 @@ def test_an_answer_is_found_below_its_heading_and_on_its_page(
     assert passage.anchor == f"page={place}"
 
 
+def test_a_table_in_one_column_is_no_table_of_both_columns() -> None:
+    page = read(layouts.make_columns_of_prose_and_table())
+
+    texts = [block.text for block in page.blocks]
+    assert "Use the filter with cold drinking water only, from 4 to 30 degrees. " in (
+        find(page, "well water").text.replace("\n", " ")
+    )
+    assert [text for text in texts if text.startswith("| Symptom")] == [
+        "| Symptom | Cause | Remedy |\n|---|---|---|\n"
+        "| Little water | Cartridge is blocked | Change the cartridge |\n"
+        "| Water is cloudy | Air in the line | Flush for two minutes |\n"
+        "| Leak at the inlet | Seal is worn | Replace the seal |"
+    ]
+    assert texts[-1] == "The warranty is three years from the date of purchase."
+
+
+def test_a_numbered_item_that_goes_on_in_the_next_line_is_no_heading() -> None:
+    page = read(layouts.make_columns_of_prose_and_table())
+
+    headings = [block.text for block in page.blocks if block.kind is BlockKind.HEADING]
+    assert headings == ["Safety", "Installation", "Troubleshooting", "Warranty"]
+
+
 def test_a_numbered_heading_is_not_glued_to_its_sentence() -> None:
     page = read(layouts.make_numbered_handbook())
 
