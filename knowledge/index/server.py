@@ -17,9 +17,11 @@ from knowledge.index.points.layout import Point
 from knowledge.index.qdrant import Identity, QdrantIndex
 from knowledge.index.queries import (
     HNSW_EF,
+    PointId,
     QueryResult,
     SparseText,
     VectorQuery,
+    read_id,
     read_result,
     read_sparse,
 )
@@ -91,15 +93,15 @@ class ServerEngine:
 
     async def upsert(self, points: Sequence[Point]) -> None:
         made = [
-            models.PointStruct(id=point.id, vector=_make_vectors(point), payload=point.payload)
+            models.PointStruct(id=str(point.id), vector=_make_vectors(point), payload=point.payload)
             for point in points
         ]
         for start in range(0, len(made), _BATCH):
             batch = made[start : start + _BATCH]
             await self._await_answer(self._client.upsert(self._collection, batch, wait=True))
 
-    async def delete(self, points: Sequence[str]) -> None:
-        chosen = models.PointIdsList(points=list(points))
+    async def delete(self, points: Sequence[PointId]) -> None:
+        chosen = models.PointIdsList(points=_name(points))
         await self._await_answer(self._client.delete(self._collection, chosen, wait=True))
 
     async def delete_chunks(
@@ -118,7 +120,7 @@ class ServerEngine:
 
     async def retrieve(
         self,
-        points: Sequence[str],
+        points: Sequence[PointId],
         *,
         fields: Sequence[str] | None = None,
         vectors: Sequence[str] = (),
@@ -127,7 +129,7 @@ class ServerEngine:
         found = await self._await_answer(
             self._client.retrieve(
                 self._collection,
-                list(points),
+                _name(points),
                 with_payload=payload,
                 with_vectors=list(vectors) or False,
             )
@@ -250,7 +252,7 @@ def _request(query: VectorQuery, groups: Collection[str] | None) -> models.Query
     is_exact = query.points is not None
     must: list[models.Condition] = []
     if query.points is not None:
-        must.append(models.HasIdCondition(has_id=list(query.points)))
+        must.append(models.HasIdCondition(has_id=_name(query.points)))
     idf: models.IdfCorpusParams | None = None
     if groups is not None:
         must.append(_select({}, groups))
@@ -283,6 +285,10 @@ def _match(key: str, value: str | Sequence[str]) -> models.FieldCondition:
     return models.FieldCondition(key=field, match=models.MatchAny(any=list(found)))
 
 
+def _name(points: Collection[PointId]) -> list[models.ExtendedPointId]:
+    return [str(point) for point in points]
+
+
 def _make_vectors(point: Point) -> dict[str, Any]:
     vectors: dict[str, Any] = {
         name: models.SparseVector(indices=text.terms.tolist(), values=text.weights.tolist())
@@ -297,4 +303,4 @@ def _read_point(record: models.Record) -> Point:
     vectors: Any = record.vector or {}
     sparse = {name: read_sparse(vectors[name]) for name in layout.SPARSE if name in vectors}
     using = next((name for name in layout.DENSE if name in vectors), layout.SEMANTIC)
-    return Point(str(record.id), record.payload or {}, vectors.get(using), using, sparse)
+    return Point(read_id(record.id), record.payload or {}, vectors.get(using), using, sparse)

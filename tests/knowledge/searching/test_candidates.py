@@ -6,7 +6,7 @@ import pytest
 
 from knowledge.index.port import Index
 from knowledge.port import SearchRequest
-from knowledge.search.candidates import BY_KEYWORDS
+from knowledge.search.candidates.candidate_search import BY_KEYWORDS
 from knowledge.search.searcher import LevelSearcher
 from tests.knowledge.searching.conftest import WordEmbedder, document, put
 

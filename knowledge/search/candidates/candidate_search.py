@@ -1,111 +1,96 @@
-"""The chunks that a question is compared with: the best of each level, found by the engine.
+"""Finds the candidates of a question: the best chunks of each level, found by the engine.
 
-The engine returns the best chunks by meaning, by keywords and by names; then every one of them gets
-its exact scores on all levels, from its vectors, which are kept for the next search. Chunks of a
-version that is being written or removed are left out.
+The engine returns the best chunks by meaning, by keywords and by names, then the exact scores that
+each of them has by the other levels. Only those that can still be among the best are read and
+compared on all levels. Chunks of a version that is being written or removed are left out.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
 
 from knowledge.index.points import layout
-from knowledge.index.points.layout import chunk_identity
-from knowledge.index.queries import NOTHING_FOUND, Floats, QueryResult, SparseText, VectorQuery
-from knowledge.search.kept_points import FoundChunk, FoundDocument, KeptPoints
+from knowledge.index.points.layout import chunk_identity, document_identity
+from knowledge.index.queries import (
+    NOTHING_FOUND,
+    Floats,
+    PointId,
+    QueryResult,
+    SparseText,
+    VectorQuery,
+)
+from knowledge.search.candidates.engine_scores import EngineScores
+from knowledge.search.candidates.found_candidates import Candidates, LevelMoments, RawScores
+from knowledge.search.candidates.kept_points import FoundChunk, FoundDocument, KeptPoints
+from knowledge.search.levels import weigh_meaning, weigh_words
 from knowledge.search.query import Query
 from knowledge.search.statistics.corpus import CorpusView
-from knowledge.search.statistics.postings import Rows, score_texts
-from knowledge.search.statistics.sample import cosines
+from knowledge.search.statistics.postings import Rows
+from knowledge.search.weights import Weights
 
 BY_MEANING = 200
 BY_KEYWORDS = 200
 BY_NAMES = 100
 ALONE = 10
+MOST_COMPARED = 200
+"""The chunks that are compared on all levels, the best by keywords and meaning together."""
+LEAST_OF_LEVEL = 50
+"""Of each level alone, as many of the best are compared; all that were found by names."""
 # Of pages in several languages, the version to show may not be among the candidates.
 _TRANSLATED_PAGES = 40
 _TRANSLATED_CHUNKS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class RawScores:
-    """What the engine says about each candidate; the vectors' parts are None without a vector.
+class _BestPoints:
+    """The best chunks of each level; `alone` are the best cosines without the conversation."""
 
-    `best_keywords` are the best BM25 scores of all chunks, `alone` the best cosines of the question
-    without its conversation.
-    """
+    meaning: QueryResult
+    keywords: QueryResult
+    names: QueryResult
+    alone: Floats | None
 
-    bm25: Floats
-    summary: Floats
-    best_keywords: Floats
-    cosine: Floats | None = None
-    lead: Floats | None = None
-    centre: Floats | None = None
-    alone: Floats | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """Chunks with their documents; both count from 0."""
-
-    points: Sequence[str]
-    chunks: Sequence[FoundChunk]
-    documents: Sequence[FoundDocument]
-    raw: RawScores
-    document_of: Rows
-    page_of: Rows
-    version_of: Mapping[tuple[int, str], int]
-    kinds: Mapping[str, Any]
-
-    def __len__(self) -> int:
-        return len(self.points)
-
-    def point_of(self, document: int, ordinal: int) -> str:
-        """Return the name of the point of any chunk of a document."""
-        found = self.documents[document]
-        return chunk_identity(found.document_id, found.version, ordinal)
-
-    def find_documents(self, document_ids: Collection[str]) -> list[int]:
-        """Return the numbers of those of some documents that have candidates."""
-        return [at for at, one in enumerate(self.documents) if one.document_id in document_ids]
-
-    def find_chunks(self, chunk_ids: Iterable[str]) -> set[int]:
-        """Return the candidates with these ids."""
-        named = set(chunk_ids)
-        if not named:
-            return set()
-        return {
-            number
-            for number, chunk in enumerate(self.chunks)
-            if f"{chunk.document_id}#{chunk.ordinal}" in named
-        }
+    def list_points(self) -> list[PointId]:
+        """Return each point once."""
+        return list(dict.fromkeys((*self.meaning.ids, *self.keywords.ids, *self.names.ids)))
 
 
 class CandidateSearch:
     """Finds the candidates of one question in an index."""
 
-    def __init__(self, view: CorpusView, kept: KeptPoints, query: Query, *, excluded: int) -> None:
+    def __init__(
+        self,
+        view: CorpusView,
+        kept: KeptPoints,
+        query: Query,
+        weights: Weights,
+        *,
+        excluded: int,
+    ) -> None:
         self._view = view
         self._kept = kept
         self._index = view.index
         self._query = query
+        self._weights = weights
         self._languages = view.counts.languages
         self._more = excluded
         self._text = SparseText(query.terms, query.weights)
         self._own = SparseText(query.own, np.ones(len(query.own), dtype=np.float32))
+        self._scores = EngineScores(view.index, query)
 
     async def find(self, language: str | None, *, is_last: bool = False) -> Candidates | None:
         """Return the candidates; None when a document was replaced while it was read.
 
         With `is_last`, that document is left out.
         """
-        by_meaning, by_keywords, by_names, alone = await self._find_best()
-        wanted = list(dict.fromkeys((*by_meaning.ids, *by_keywords.ids, *by_names.ids)))
+        best = await self._find_best()
+        moments = self._measure(best)
+        wanted = best.list_points()
+        await self._scores.read({layout.SEMANTIC: wanted, layout.KEYWORDS: wanted})
         found = _CandidateParts()
-        await self._read(found, wanted)
+        await self._read(found, self._choose(wanted, best, moments))
         if language is not None and len(self._languages) > 1 and language in self._languages:
             await self._read(found, await self._find_versions(found, language))
         present = found.list_present()
@@ -113,9 +98,9 @@ class CandidateSearch:
         self._kept.forget(torn)
         if torn and not is_last:
             return None
-        return self._make(found, present, by_keywords.scores, alone)
+        return await self._make(found, present, moments, best.alone)
 
-    async def _find_best(self) -> tuple[QueryResult, QueryResult, QueryResult, Floats | None]:
+    async def _find_best(self) -> _BestPoints:
         query = self._query
         asked: list[VectorQuery] = []
         if len(query.terms):
@@ -130,9 +115,44 @@ class CandidateSearch:
         words = [results.pop(0), results.pop(0)] if len(query.terms) else [NOTHING_FOUND] * 2
         by_meaning = results[0] if results else NOTHING_FOUND
         alone = results[-1].scores[:ALONE] if results else None
-        return by_meaning, words[0], words[1], alone
+        if len(query.terms):
+            self._scores.add(layout.KEYWORDS, words[0])
+        if results:
+            self._scores.add(layout.SEMANTIC, by_meaning)
+        return _BestPoints(by_meaning, words[0], words[1], alone)
 
-    async def _find_versions(self, found: "_CandidateParts", language: str) -> list[str]:
+    def _measure(self, best: _BestPoints) -> LevelMoments:
+        """Return how the scores of all chunks are distributed."""
+        sample, query = self._view.sample, self._query
+        idf = self._view.idf(query.terms)
+        words = sample.measure_keywords(self._text, idf, best.keywords.scores, BY_KEYWORDS)
+        about = sample.measure_summaries(self._text, self._view.counts.documents)
+        if query.vector is None:
+            return LevelMoments(words, about)
+        meaning = sample.measure_cosines(query.vector)
+        return LevelMoments(words, about, meaning, sample.measure_centres(query.vector))
+
+    def _choose(
+        self, wanted: Sequence[PointId], best: _BestPoints, moments: LevelMoments
+    ) -> list[PointId]:
+        """Return the chunks to compare on all levels."""
+        if len(wanted) <= MOST_COMPARED:
+            return list(wanted)
+        chosen = dict.fromkeys(best.names.ids)
+        for result in (best.keywords, best.meaning):
+            chosen |= dict.fromkeys(result.ids[: LEAST_OF_LEVEL + self._more])
+        words = moments.words.standardise(self._scores.of(layout.KEYWORDS, wanted))
+        total = weigh_words(words, self._query, self._weights)
+        if moments.meaning is not None:
+            meaning = moments.meaning.standardise(self._scores.of(layout.SEMANTIC, wanted))
+            total += weigh_meaning(meaning, self._weights)
+        for at in np.argsort(-total, kind="stable").tolist():
+            if len(chosen) >= MOST_COMPARED + self._more:
+                break
+            chosen[wanted[at]] = None
+        return list(chosen)
+
+    async def _find_versions(self, found: "_CandidateParts", language: str) -> list[PointId]:
         """Return the chunks of the first pages' versions in a language."""
         pages = found.list_pages_without(language)[:_TRANSLATED_PAGES]
         if not pages:
@@ -146,59 +166,52 @@ class CandidateSearch:
             for ordinal in range(min(int(one["chunks"]), _TRANSLATED_CHUNKS))
         ]
 
-    async def _read(self, found: "_CandidateParts", points: Sequence[str]) -> None:
-        """Add chunks with the first chunks of their sections, and their documents."""
+    async def _read(self, found: "_CandidateParts", points: Iterable[PointId]) -> None:
+        """Add chunks and their documents."""
         missing = [point for point in points if point not in found.chunks]
         if not missing:
             return
         found.chunks.update(await self._kept.read_chunks(self._view.index, missing))
-        if self._query.vector is not None:
-            leads = {one.lead_point for one in found.chunks.values()}
-            leads.difference_update(found.chunks, found.leads)
-            unread = sorted(leads)
-            found.leads.update(await self._kept.read_chunks(self._view.index, unread))
         names = {one.document_id: None for one in found.chunks.values()}
         unread = [name for name in names if name not in found.documents]
         found.documents.update(
             await self._kept.read_documents(self._view.index, self._view.revision, unread)
         )
 
-    def _score(
+    async def _score(
         self,
-        found: "_CandidateParts",
         chunks: Sequence[FoundChunk],
         documents: Sequence[FoundDocument],
         document_of: Rows,
-        best: tuple[Floats, Floats | None],
+        moments: LevelMoments,
+        alone: Floats | None,
     ) -> RawScores:
-        """Return the exact scores of chunks; `best` are the best of all by keywords, and alone."""
-        query, view = self._query, self._view
-        bm25 = score_texts(
-            [chunk.keywords for chunk in chunks], query.terms, query.weights * view.idf(query.terms)
+        """Return the exact scores of chunks, those of their sections' first chunks, and pages'."""
+        points = [chunk.point for chunk in chunks]
+        leads = [chunk.lead_point for chunk in chunks]
+        own = [document_identity(document.document_id) for document in documents]
+        await self._scores.read(
+            {
+                layout.SEMANTIC: dict.fromkeys((*points, *leads)),
+                layout.KEYWORDS: points,
+                layout.CENTRE: own,
+                layout.SUMMARY: own,
+            }
         )
-        summary = score_texts(
-            [document.summary for document in documents],
-            query.terms,
-            query.weights * view.summary_idf(query.terms),
-        )[document_of]
-        by_keywords, alone = best
-        if alone is None or query.vector is None or not len(chunks):
-            return RawScores(bm25, summary, by_keywords)
-        cosine = cosines(_stack([chunk.vector for chunk in chunks]), query.vector)
-        own = {chunk.point: value for chunk, value in zip(chunks, cosine.tolist(), strict=True)}
-        others = [point for point in found.leads if point not in own]
-        if others:
-            led = cosines(_stack([found.leads[one].vector for one in others]), query.vector)
-            own.update(zip(others, led.tolist(), strict=True))
-        lead = np.array([own.get(chunk.lead_point, 0.0) for chunk in chunks], dtype=np.float32)
-        centre = cosines(_stack([one.centre for one in documents]), query.vector)[document_of]
-        return RawScores(bm25, summary, by_keywords, cosine, lead, centre, alone)
+        scores = self._scores
+        bm25 = scores.of(layout.KEYWORDS, points)
+        summary = scores.of(layout.SUMMARY, own)[document_of]
+        if alone is None or self._query.vector is None or not len(chunks):
+            return RawScores(bm25, summary, moments)
+        cosine, lead = scores.of(layout.SEMANTIC, points), scores.of(layout.SEMANTIC, leads)
+        centre = scores.of(layout.CENTRE, own)[document_of]
+        return RawScores(bm25, summary, moments, cosine, lead, centre, alone)
 
-    def _make(
+    async def _make(
         self,
         found: "_CandidateParts",
         present: Sequence[FoundChunk],
-        best_keywords: Floats,
+        moments: LevelMoments,
         alone: Floats | None,
     ) -> Candidates:
         """Return the chunks of present versions, in the order of their documents."""
@@ -216,7 +229,7 @@ class CandidateSearch:
             points=[chunk.point for chunk in chunks],
             chunks=chunks,
             documents=documents,
-            raw=self._score(found, chunks, documents, document_of, (best_keywords, alone)),
+            raw=await self._score(chunks, documents, document_of, moments, alone),
             document_of=document_of,
             page_of=np.array(page_of, dtype=np.int32),
             version_of={
@@ -231,8 +244,7 @@ class _CandidateParts:
     """The parts that were read so far: chunks by their points, documents by their ids."""
 
     def __init__(self) -> None:
-        self.chunks: dict[str, FoundChunk] = {}
-        self.leads: dict[str, FoundChunk] = {}
+        self.chunks: dict[PointId, FoundChunk] = {}
         self.documents: dict[str, FoundDocument] = {}
 
     def list_torn(self, present: Sequence[FoundChunk]) -> list[str]:
@@ -251,8 +263,3 @@ class _CandidateParts:
         for one in self.documents.values():
             pages[one.page] = pages.get(one.page, False) or one.language == language
         return [page for page, has_language in pages.items() if not has_language]
-
-
-def _stack(vectors: Sequence[Floats]) -> Floats:
-    """Return vectors of one length as rows; faster than `numpy.stack`, which checks every one."""
-    return np.concatenate(vectors).reshape(len(vectors), -1)
