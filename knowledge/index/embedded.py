@@ -337,7 +337,9 @@ def _vectors(point: Point) -> Any:
 
 
 def _point(record: edge.Record) -> Point:
-    vectors: Any = record.vector or {}
+    vectors: Any = record.vector
+    if not vectors:
+        return Point(read_id(record.id), record.payload or {})
     sparse = {name: read_sparse(vectors[name]) for name in layout.SPARSE if name in vectors}
     using = next((name for name in layout.DENSE if name in vectors), layout.SEMANTIC)
     return Point(read_id(record.id), record.payload or {}, vectors.get(using), using, sparse)

@@ -1,18 +1,19 @@
 """Finds the candidates of a question: the best chunks of each level, found by the engine.
 
-The engine returns the best chunks by meaning, by keywords and by names, then the exact scores that
-each of them has by the other levels. Only those that can still be among the best are read and
-compared on all levels. Chunks of a version that is being written or removed are left out.
+The engine returns the best chunks by meaning, by keywords and by names. Those that can be among the
+best of all are read, and the engine returns the exact scores that they have on the other levels.
+Chunks of a version that is being written or removed are left out.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from operator import attrgetter
 
 import numpy as np
 
 from knowledge.index.points import layout
-from knowledge.index.points.layout import chunk_identity, document_identity
+from knowledge.index.points.layout import chunk_identity
 from knowledge.index.queries import (
     NOTHING_FOUND,
     Floats,
@@ -34,7 +35,7 @@ BY_MEANING = 200
 BY_KEYWORDS = 200
 BY_NAMES = 100
 ALONE = 10
-MOST_COMPARED = 200
+MOST_COMPARED = 160
 """The chunks that are compared on all levels, the best by keywords and meaning together."""
 LEAST_OF_LEVEL = 50
 """Of each level alone, as many of the best are compared; all that were found by names."""
@@ -52,9 +53,16 @@ class _BestPoints:
     names: QueryResult
     alone: Floats | None
 
+    def count_certain(self) -> int:
+        """Return how many of these points are compared in any case; they come first."""
+        best = chain(self.keywords.ids[:LEAST_OF_LEVEL], self.meaning.ids[:LEAST_OF_LEVEL])
+        return len({*self.names.ids, *best})
+
     def list_points(self) -> list[PointId]:
-        """Return each point once."""
-        return list(dict.fromkeys((*self.meaning.ids, *self.keywords.ids, *self.names.ids)))
+        """Return each point once, those found by names first, then the best of each level."""
+        first = [self.names.ids]
+        first += [one.ids[:LEAST_OF_LEVEL] for one in (self.keywords, self.meaning)]
+        return list(dict.fromkeys(chain(*first, self.keywords.ids, self.meaning.ids)))
 
 
 class CandidateSearch:
@@ -87,10 +95,8 @@ class CandidateSearch:
         """
         best = await self._find_best()
         moments = self._measure(best)
-        wanted = best.list_points()
-        await self._scores.read({layout.SEMANTIC: wanted, layout.KEYWORDS: wanted})
         found = _CandidateParts()
-        await self._read(found, self._choose(wanted, best, moments))
+        await self._read(found, self._choose(best, moments))
         if language is not None and len(self._languages) > 1 and language in self._languages:
             await self._read(found, await self._find_versions(found, language))
         present = found.list_present()
@@ -132,25 +138,24 @@ class CandidateSearch:
         meaning = sample.measure_cosines(query.vector)
         return LevelMoments(words, about, meaning, sample.measure_centres(query.vector))
 
-    def _choose(
-        self, wanted: Sequence[PointId], best: _BestPoints, moments: LevelMoments
-    ) -> list[PointId]:
-        """Return the chunks to compare on all levels."""
-        if len(wanted) <= MOST_COMPARED:
-            return list(wanted)
-        chosen = dict.fromkeys(best.names.ids)
-        for result in (best.keywords, best.meaning):
-            chosen |= dict.fromkeys(result.ids[: LEAST_OF_LEVEL + self._more])
-        words = moments.words.standardise(self._scores.of(layout.KEYWORDS, wanted))
-        total = weigh_words(words, self._query, self._weights)
+    def _choose(self, best: _BestPoints, moments: LevelMoments) -> list[PointId]:
+        """Return the chunks to compare on all levels: those whose sum can be the highest.
+
+        A chunk that a level did not find has at most the score of the last one that it found.
+        """
+        every = best.list_points()
+        most = MOST_COMPARED + self._more
+        if len(every) <= most:
+            return every
+        total = weigh_words(
+            moments.words.standardise(_bound(best.keywords, every)), self._query, self._weights
+        )
         if moments.meaning is not None:
-            meaning = moments.meaning.standardise(self._scores.of(layout.SEMANTIC, wanted))
-            total += weigh_meaning(meaning, self._weights)
-        for at in np.argsort(-total, kind="stable").tolist():
-            if len(chosen) >= MOST_COMPARED + self._more:
-                break
-            chosen[wanted[at]] = None
-        return list(chosen)
+            bounds = moments.meaning.standardise(_bound(best.meaning, every))
+            total += weigh_meaning(bounds, self._weights)
+        certain = best.count_certain()
+        order = certain + np.argsort(-total[certain:], kind="stable")
+        return every[:certain] + [every[at] for at in order[: max(most - certain, 0)].tolist()]
 
     async def _find_versions(self, found: "_CandidateParts", language: str) -> list[PointId]:
         """Return the chunks of the first pages' versions in a language."""
@@ -189,7 +194,7 @@ class CandidateSearch:
         """Return the exact scores of chunks, those of their sections' first chunks, and pages'."""
         points = [chunk.point for chunk in chunks]
         leads = [chunk.lead_point for chunk in chunks]
-        own = [document_identity(document.document_id) for document in documents]
+        own = [document.point for document in documents]
         await self._scores.read(
             {
                 layout.SEMANTIC: dict.fromkeys((*points, *leads)),
@@ -238,6 +243,14 @@ class CandidateSearch:
             },
             kinds={kind: (kinds == kind)[document_of] for kind in sorted({*kinds} - {""})},
         )
+
+
+def _bound(found: QueryResult, points: Sequence[PointId]) -> Floats:
+    """Return the highest scores that points can have by a level."""
+    if not found.ids:
+        return np.zeros(len(points), dtype=np.float32)
+    known, last = found.by_id(), float(found.scores[-1])
+    return np.array([known.get(point, last) for point in points], dtype=np.float32)
 
 
 class _CandidateParts:

@@ -33,6 +33,7 @@ Rows = npt.NDArray[np.int32]
 class FoundDocument:
     """A document that has candidates."""
 
+    point: PointId
     document_id: str
     version: str
     page: str
@@ -113,8 +114,8 @@ class KeptPoints:
             self._documents.move_to_end(name)
         if missing:
             read = await index.fields_of(list(missing), _DOCUMENT_FIELDS)
-            for payload in read.values():
-                document = _make_document(payload)
+            for point, payload in read.items():
+                document = _make_document(point, payload)
                 found[document.document_id] = document
                 self._keep_document(document, revision)
             self._drop()
@@ -174,8 +175,9 @@ def _make_chunk(point: PointId, payload: Mapping[str, Any]) -> FoundChunk:
     )
 
 
-def _make_document(payload: Mapping[str, Any]) -> FoundDocument:
+def _make_document(point: PointId, payload: Mapping[str, Any]) -> FoundDocument:
     return FoundDocument(
+        point=point,
         document_id=sys.intern(payload["document"]),
         version=sys.intern(payload["version"]),
         page=payload["page"],
