@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from deploy.assembly.describing.model_descriptions import ModelDescriber
+    from knowledge.index.listing import ListedDocument
     from knowledge.index.overlap import SurveySource
     from knowledge.isolation.limits import ReadingLimits
     from knowledge.rule_descriptions import RuleDescriber
@@ -55,8 +56,9 @@ async def ingest_here(
     knowledge: Knowledge,
     sources: Sequence[Path | FetchedSource],
     report: Report,
+    replaced: "Sequence[ListedDocument]" = (),
 ) -> IngestionResult:
-    """Ingest sources into an index that this process owns."""
+    """Ingest sources into an index that this process owns; `replaced` is that of `ingest`."""
     # Imports every reader of documents, which most commands never need.
     from knowledge.ingestion import ingest
     from knowledge.isolation.reader_process import ReaderProcess
@@ -77,6 +79,7 @@ async def ingest_here(
             report,
             language_of=language_of(settings, make_detector(settings)),
             default_language=settings.default_language,
+            replaced=replaced,
         )
         if not isinstance(describer, RuleDescriber):
             await describer.finish()
@@ -116,12 +119,13 @@ async def ingest_alone(
     knowledge: Knowledge,
     sources: Sequence[Path | FetchedSource],
     report: Report,
+    replaced: "Sequence[ListedDocument]" = (),
 ) -> IngestionResult:
     """Ingest in a process in which nobody searches, then build the graph of vectors.
 
     The engine stops the process while it builds.
     """
-    result = await ingest_here(settings, knowledge, sources, report)
+    result = await ingest_here(settings, knowledge, sources, report, replaced)
     await knowledge.index.optimize()
     return result
 

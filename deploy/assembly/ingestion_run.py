@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import TypeAdapter
+
 from deploy.assembly.indexed_documents import (
     AFTER,
     CHECK,
@@ -33,6 +35,7 @@ from deploy.assembly.sources.source_registry import SourceRegistry
 from deploy.errors import CommandError
 from knowledge.embedding_forms import VectorIdentity
 from knowledge.errors import IndexOwned
+from knowledge.index.listing import ListedDocument
 
 if TYPE_CHECKING:
     from broker.values import Fields
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     from knowledge.ingestion_report import IngestionResult, Report
 
 _MOST_NAMED = 3
+_LISTED = TypeAdapter(list[ListedDocument])
 
 
 async def run_ingestion(
@@ -89,16 +93,17 @@ async def _ingest_replacement(
     roots = {source.spec.root for source in given}
     further = [one for one in SourceRegistry(settings).list_specs() if one.root not in roots]
     sources = [*given, *await fetch(settings, further, report)]
+    before = await _list_serving(settings)
     try:
         async with open_replacement(settings) as knowledge:
-            result = await ingest_alone(settings, knowledge, sources, report)
+            result = await ingest_alone(settings, knowledge, sources, report, before)
             written = set(await knowledge.index.versions())
     except IndexOwned as error:
         raise CommandError(
             f"another process writes the index of {_describe(wanted)} already: wait for it"
         ) from error
-    serving = await _list_roots(settings)
-    left = {name: root for name, root in serving.items() if name not in written}
+    serving = await _list_serving(settings)
+    left = {one.id: one.root for one in serving if one.id not in written}
     reason = _find_reason(left, [source.spec.root for source in sources], result)
     if not reason:
         return replace(result, replacement=_switch(settings, wanted))
@@ -135,18 +140,17 @@ def _switch(settings: "Settings", wanted: VectorIdentity) -> str:
     return f"{done}; the earlier one was removed"
 
 
-async def _list_roots(settings: "Settings") -> Mapping[str, str]:
-    """Return the source of each document of the index that answers, by the document's id."""
-    roots: dict[str, str] = {}
-    after = ""
+async def _list_serving(settings: "Settings") -> list[ListedDocument]:
+    """Return the documents of the index that answers."""
+    listed: list[ListedDocument] = []
     while True:
+        after = listed[-1].id if listed else ""
         request: Fields = {DOCUMENTS: "list", PATTERNS: [], AFTER: after}
         found = (await request_documents(settings, request)).get("documents")
-        listed = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-        if not listed:
-            return roots
-        roots |= {str(one["id"]): str(one["root"]) for one in listed}
-        after = str(listed[-1]["id"])
+        some = _LISTED.validate_python(found)
+        if not some:
+            return listed
+        listed += some
 
 
 def read_vectors(found: object) -> VectorIdentity | None:
