@@ -188,14 +188,13 @@ class _Ingestion:
             for document in listed
             if document.id in (found.moved or ())
         }
-        root = found.root
-        self._ledger.open(root, find_owned(listed, found), len(found.walk.files))
+        self._ledger.open(found.root, find_owned(listed, found), len(found.walk.files))
         self._note(found.walk)
         for file in found.walk.files:
-            await self._file(file, found.locations[file.path], root)
+            await self._file(file, found.locations[file.path], found.root)
             self._ledger.advance()
         await self._queue.finish()
-        await self._write(root)
+        await self._write(found.root)
         gone = self._ledger.gone()
         if gone:
             await self._index.remove(gone)

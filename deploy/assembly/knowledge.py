@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from knowledge.index.index_folders import IndexFolders
     from knowledge.index.qdrant import Identity
+    from llm.quotas import Limiter, SharedLimits
 
 log = structlog.get_logger("knowledge")
 
@@ -48,6 +49,8 @@ class Knowledge:
     """The indexes of the further assistants, by tenant and assistant."""
     is_replaced: Callable[[], bool] = bool
     """Returns whether another index answers since this one was opened."""
+    limits: "SharedLimits | None" = None
+    """The limits of the vendors' embedder and reranker."""
 
     def of(self, tenant: str, assistant: str, *, own: tuple[str, str]) -> "Knowledge | None":
         """Return the index of an assistant, or None; `own` is the assistant of this one."""
@@ -58,9 +61,15 @@ class Knowledge:
         return (await self.index.info()).documents > 0
 
     def share_vectors(self, settings: Settings, client: "Redis") -> None:
-        """Let other processes use the vectors and scores that a vendor has returned here."""
-        from deploy.assembly.models import ServerReranker, share_vectors
+        """Let other processes use the vectors and scores that a vendor has returned here.
 
+        The vendor's limits hold over all processes from then on.
+        """
+        from deploy.assembly.models import ServerReranker, share_vectors
+        from memory.rate_limits import RedisLimiter
+
+        if self.limits is not None:
+            self.limits.count_with(RedisLimiter(client, settings.model_limits))
         for vendor in (self.embedder, self.reranker):
             if isinstance(vendor, QuestionVectors | ServerReranker):
                 share_vectors(vendor, settings, client)
@@ -103,27 +112,44 @@ async def open_knowledge(settings: Settings, *, alone: bool = False) -> AsyncIte
 
     Raises `IndexOwned` when another process owns one.
     """
-    embedder, reranker = make_embedder(settings), make_reranker(settings)
+    limits = _make_limits(settings)
+    embedder, reranker = make_embedder(settings, limits), make_reranker(settings, limits)
     async with AsyncExitStack() as stack:
+        stack.push_async_callback(close_embedder, embedder)
         if reranker is not None:
             stack.push_async_callback(reranker.close)
         first, *further = settings.of_assistants()
         others = {
-            (one.tenant, one.assistant): await _open_one(one, embedder, reranker, stack)
+            (one.tenant, one.assistant): await _open_one(one, embedder, reranker, limits, stack)
             for one in (() if alone else further)
         }
-        known = await _open_one(first, embedder, reranker, stack)
+        known = await _open_one(first, embedder, reranker, limits, stack)
         yield replace(known, others=others)
 
 
 async def _open_one(
-    settings: Settings, embedder: Embedder, reranker: Reranker | None, stack: AsyncExitStack
+    settings: Settings,
+    embedder: Embedder,
+    reranker: Reranker | None,
+    limits: "SharedLimits | None",
+    stack: AsyncExitStack,
 ) -> Knowledge:
-    index, own = await _open_serving(settings, embedder)
+    index, own = await _open_serving(settings, embedder, limits)
+    if own is not embedder:
+        stack.push_async_callback(close_embedder, own)
     stack.push_async_callback(index.close)
     await log_uncalibrated(index)
     searcher = make_searcher(settings, index, own, reranker)
-    return Knowledge(index, own, searcher, reranker, is_replaced=_watch_folder(settings))
+    replaced = _watch_folder(settings)
+    return Knowledge(index, own, searcher, reranker, is_replaced=replaced, limits=limits)
+
+
+def _make_limits(settings: Settings) -> "SharedLimits | None":
+    if not settings.model_limits:
+        return None
+    from deploy.assembly.models import make_limits
+
+    return make_limits(settings)
 
 
 def _watch_folder(settings: Settings) -> Callable[[], bool]:
@@ -141,32 +167,47 @@ async def open_replacement(settings: Settings) -> AsyncIterator[Knowledge]:
 
     Raises `IndexOwned` when another process writes it.
     """
-    embedder = make_embedder(settings)
+    limits = _make_limits(settings)
+    embedder = make_embedder(settings, limits)
     protect_data_folder(settings.refdesk_data)
     index = await open_folders(settings).open_replacement(_identify(settings, embedder))
     try:
-        yield Knowledge(index, embedder, make_searcher(settings, index, embedder))
+        searcher = make_searcher(settings, index, embedder)
+        yield Knowledge(index, embedder, searcher, limits=limits)
     finally:
         await index.close()
+        await close_embedder(embedder)
 
 
-def make_embedder(settings: Settings) -> Embedder:
-    """Return the embedder of `EMBEDDING_MODEL`: shipped, of fastembed, or a vendor's."""
+async def close_embedder(embedder: Embedder) -> None:
+    """Close the connections of an embedder to its vendor, if there are any."""
+    if isinstance(embedder, QuestionVectors):
+        await embedder.close()
+
+
+def make_embedder(settings: Settings, limiter: "Limiter | None" = None) -> Embedder:
+    """Return the embedder of `EMBEDDING_MODEL`: shipped, of fastembed, or a vendor's.
+
+    `limiter` limits the requests to a vendor.
+    """
     name = settings.embedding_model
     if settings.has_vendor_embedding:
         from deploy.assembly.models import VendorEmbedding, make_registry
 
-        model = make_registry(settings).embedder(name, settings.embedding_dimensions)
-        return QuestionVectors(VendorEmbedding(model, choose_forms(settings)))
+        registry = make_registry(settings, limiter=limiter)
+        model = registry.embedder(name, settings.embedding_dimensions)
+        vendor = VendorEmbedding(model, choose_forms(settings))
+        return QuestionVectors(vendor, close=registry.close)
     return local_embedder(
         name, dimensions=settings.embedding_dimensions, forms=choose_forms(settings)
     )
 
 
-def make_reranker(settings: Settings) -> Reranker | None:
+def make_reranker(settings: Settings, limiter: "Limiter | None" = None) -> Reranker | None:
     """Return the reranker of the settings, or None; raises `UnknownProvider` and `MissingKey`.
 
-    Its libraries are imported here and when it is first used: most settings have no reranker.
+    `limiter` limits the requests to a server. Its libraries are imported here and when it is first
+    used: most settings have no reranker.
     """
     if not settings.reranker:
         return None
@@ -176,7 +217,7 @@ def make_reranker(settings: Settings) -> Reranker | None:
         return make_cross_encoder(settings.reranker, settings.reranker_seconds)
     from deploy.assembly.models import ServerReranker, make_registry
 
-    registry = make_registry(settings)
+    registry = make_registry(settings, limiter=limiter)
     model = registry.reranker(settings.reranker, settings.reranker_seconds)
     return ServerReranker(model, registry.close)
 
@@ -204,7 +245,9 @@ async def open_index(settings: Settings, embedder: Embedder) -> Index:
     return (await _open_serving(settings, embedder))[0]
 
 
-async def _open_serving(settings: Settings, embedder: Embedder) -> tuple[Index, Embedder]:
+async def _open_serving(
+    settings: Settings, embedder: Embedder, limiter: "Limiter | None" = None
+) -> tuple[Index, Embedder]:
     """Return the index that answers, and the embedder of its vectors.
 
     That is another embedder than the one of the settings until an index of theirs is complete.
@@ -214,7 +257,7 @@ async def _open_serving(settings: Settings, embedder: Embedder) -> tuple[Index, 
     except IndexMismatch as error:
         if error.written is None:
             raise
-        earlier = restore_embedder(settings, error.written)
+        earlier = restore_embedder(settings, error.written, limiter)
     log.warning(
         "index_of_another_model_serves",
         serving=earlier.name,
@@ -224,7 +267,9 @@ async def _open_serving(settings: Settings, embedder: Embedder) -> tuple[Index, 
     return await _open_with(settings, earlier), earlier
 
 
-def restore_embedder(settings: Settings, vectors: VectorIdentity) -> Embedder:
+def restore_embedder(
+    settings: Settings, vectors: VectorIdentity, limiter: "Limiter | None" = None
+) -> Embedder:
     """Return the embedder of vectors that other settings have made.
 
     If it cannot be made any more, the returned one fails, so that searches use keywords.
@@ -239,7 +284,7 @@ def restore_embedder(settings: Settings, vectors: VectorIdentity) -> Embedder:
             "embedding_document_prefix": forms.document,
         }
         try:
-            embedder = make_embedder(settings.model_copy(update=changes))
+            embedder = make_embedder(settings.model_copy(update=changes), limiter)
         except (EmbeddingFailed, ModelError, ImportError) as error:
             reason = str(error)
             continue

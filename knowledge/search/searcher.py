@@ -34,7 +34,7 @@ from knowledge.search.candidates.candidate_search import CandidateSearch
 from knowledge.search.candidates.found_candidates import Candidates
 from knowledge.search.candidates.kept_points import KeptPoints
 from knowledge.search.context import composer, earlier_versions
-from knowledge.search.evidence.chunk_texts import read_chunk_texts
+from knowledge.search.evidence.compared_texts import read_compared_texts
 from knowledge.search.evidence.conversation_features import conversation
 from knowledge.search.evidence.search_features import (
     features,
@@ -294,7 +294,7 @@ class LevelSearcher:
             without=candidates.find_chunks(request.exclude),
         )
         chunks, documents = list_best(scores, ranked)
-        texts = await read_chunk_texts(view.index, candidates, chunks)
+        texts = await read_compared_texts(view.index, candidates, chunks)
         shares = await read_term_shares(
             self._vocabularies, candidates, query, view, texts=texts, documents=documents
         )

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from knowledge.index.queries import Floats, Terms
 from knowledge.search.candidates.found_candidates import Candidates
-from knowledge.search.evidence.chunk_texts import ChunkText
+from knowledge.search.evidence.compared_texts import ComparedText
 from knowledge.search.evidence.vocabularies import Vocabularies
 from knowledge.search.query import Query
 from knowledge.search.statistics.corpus import CorpusView
@@ -46,7 +46,7 @@ async def read_term_shares(
     query: Query,
     view: CorpusView,
     *,
-    texts: Mapping[int, ChunkText],
+    texts: Mapping[int, ComparedText],
     documents: Sequence[int],
 ) -> TermShares:
     """Return which of the terms these candidates and documents contain."""

@@ -14,25 +14,25 @@ _NO_TERMS = np.zeros(0, dtype=np.uint32)
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkText:
+class ComparedText:
     """The terms of a chunk, and its headings and crumbs without the root, with their language."""
 
     terms: Terms
     place: tuple[str, str]
 
 
-async def read_chunk_texts(
+async def read_compared_texts(
     index: ReadableIndex, candidates: Candidates, chunks: Sequence[int]
-) -> Mapping[int, ChunkText]:
+) -> Mapping[int, ComparedText]:
     """Return the texts of candidates; one that is gone meanwhile has no terms."""
     points = [candidates.points[chunk] for chunk in chunks]
     read = await index.read_points(points, ("heading_path",), (KEYWORDS,)) if points else {}
-    found: dict[int, ChunkText] = {}
+    found: dict[int, ComparedText] = {}
     for chunk, point in zip(chunks, points, strict=True):
         document = candidates.documents[candidates.document_of[chunk]]
         stored = read.get(point)
         headings = () if stored is None else stored.payload["heading_path"]
         text = None if stored is None else stored.texts.get(KEYWORDS)
         place = " ".join((*document.crumbs[1:], *headings)), document.language
-        found[chunk] = ChunkText(_NO_TERMS if text is None else text.terms, place)
+        found[chunk] = ComparedText(_NO_TERMS if text is None else text.terms, place)
     return found
