@@ -70,12 +70,12 @@ class AgentFactory:
         if self.knowledge is None:
             raise LookupError("expected an open index for this role, found none")
         if self.findings is None:
-            return self.knowledge.searcher
+            return self.knowledge
         return CachedSearcher(
-            self.knowledge.searcher,
+            self.knowledge,
             self.findings,
             index=(self.settings.tenant, self.settings.assistant),
-            read_revision=self.knowledge.index.revision,
+            read_revision=self.knowledge.read_revision,
         )
 
     @property

@@ -1,7 +1,7 @@
 """Opens the index, the embedder, and the search over both."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -22,6 +22,7 @@ from knowledge.embedding import (
 from knowledge.embedding_forms import TextForms, VectorIdentity, find_forms, read_forms
 from knowledge.errors import EmbeddingFailed, IndexMismatch, RerankingFailed
 from knowledge.index.port import Index
+from knowledge.port import Findings, SearchRequest
 from knowledge.search.question_vectors import QuestionVectors
 from knowledge.search.reranking.reranker import Reranker
 from knowledge.search.searcher import LevelSearcher
@@ -37,9 +38,12 @@ if TYPE_CHECKING:
 log = structlog.get_logger("knowledge")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Knowledge:
-    """An open index with its embedder and its searcher."""
+    """An open index with its embedder and its searcher.
+
+    On a Qdrant server another index may replace it while the process runs; see `search`.
+    """
 
     index: Index
     embedder: Embedder
@@ -51,10 +55,34 @@ class Knowledge:
     """Returns whether another index answers since this one was opened."""
     limits: "SharedLimits | None" = None
     """The limits of the vendors' embedder and reranker."""
+    follow_server: "Callable[[Knowledge], Awaitable[None]] | None" = None
+    """Adopts the index that answers on the server, if another one does."""
+    shared_with: "tuple[Settings, Redis] | None" = None
 
     def of(self, tenant: str, assistant: str, *, own: tuple[str, str]) -> "Knowledge | None":
         """Return the index of an assistant, or None; `own` is the assistant of this one."""
         return self if (tenant, assistant) == own else self.others.get((tenant, assistant))
+
+    async def follow(self) -> None:
+        """Have the index that answers now; raises `KnowledgeError`."""
+        if self.follow_server is not None:
+            await self.follow_server(self)
+
+    def adopt(self, opened: "Knowledge") -> None:
+        """Answer from another index from now on."""
+        self.index, self.embedder, self.searcher = opened.index, opened.embedder, opened.searcher
+        if self.shared_with is not None:
+            self.share_vectors(*self.shared_with)
+
+    async def search(self, request: SearchRequest) -> Findings:
+        """Search the index that answers now; see `knowledge.port.Searcher`."""
+        await self.follow()
+        return await self.searcher.search(request)
+
+    async def read_revision(self) -> str:
+        """Return the revision of the index that answers now."""
+        await self.follow()
+        return await self.index.revision()
 
     async def has_documents(self) -> bool:
         """Return whether the index contains documents."""
@@ -68,6 +96,7 @@ class Knowledge:
         from deploy.assembly.models import ServerReranker, share_vectors
         from memory.rate_limits import RedisLimiter
 
+        self.shared_with = settings, client
         if self.limits is not None:
             self.limits.count_with(RedisLimiter(client, settings.model_limits))
         for vendor in (self.embedder, self.reranker):
@@ -134,14 +163,23 @@ async def _open_one(
     limits: "SharedLimits | None",
     stack: AsyncExitStack,
 ) -> Knowledge:
-    index, own = await _open_serving(settings, embedder, limits)
-    if own is not embedder:
-        stack.push_async_callback(close_embedder, own)
-    stack.push_async_callback(index.close)
-    await log_uncalibrated(index)
-    searcher = make_searcher(settings, index, own, reranker)
-    replaced = _watch_folder(settings)
-    return Knowledge(index, own, searcher, reranker, is_replaced=replaced, limits=limits)
+    async def open_serving() -> Knowledge:
+        index, own = await _open_serving(settings, embedder, limits)
+        if own is not embedder:
+            stack.push_async_callback(close_embedder, own)
+        stack.push_async_callback(index.close)
+        await log_uncalibrated(index)
+        searcher = make_searcher(settings, index, own, reranker)
+        return Knowledge(index, own, searcher, reranker, limits=limits)
+
+    if settings.qdrant_url is None:
+        return replace(await open_serving(), is_replaced=_watch_folder(settings))
+    from deploy.assembly.indexes.server_following import ServerFollower, open_collections
+
+    collections = await stack.enter_async_context(open_collections(settings))
+    serving = await collections.find_serving()
+    follower = ServerFollower(collections, serving, open_serving)
+    return replace(await open_serving(), follow_server=follower)
 
 
 def _make_limits(settings: Settings) -> "SharedLimits | None":
@@ -154,8 +192,6 @@ def _make_limits(settings: Settings) -> "SharedLimits | None":
 
 def _watch_folder(settings: Settings) -> Callable[[], bool]:
     """Return a function that returns whether another embedded index answers now."""
-    if settings.qdrant_url is not None:
-        return bool
     folders = open_folders(settings)
     serving = folders.serving
     return lambda: folders.serving != serving
@@ -163,20 +199,30 @@ def _watch_folder(settings: Settings) -> Callable[[], bool]:
 
 @asynccontextmanager
 async def open_replacement(settings: Settings) -> AsyncIterator[Knowledge]:
-    """Open the embedded index that is written to replace the one of another embedding model.
+    """Open the index that is written to replace the one of another embedding model.
 
-    Raises `IndexOwned` when another process writes it.
+    Raises `IndexOwned` when another process writes it, embedded.
     """
     limits = _make_limits(settings)
     embedder = make_embedder(settings, limits)
-    protect_data_folder(settings.refdesk_data)
-    index = await open_folders(settings).open_replacement(_identify(settings, embedder))
+    index = await _open_replacement(settings, _identify(settings, embedder))
     try:
         searcher = make_searcher(settings, index, embedder)
         yield Knowledge(index, embedder, searcher, limits=limits)
     finally:
         await index.close()
         await close_embedder(embedder)
+
+
+async def _open_replacement(settings: Settings, identity: "Identity") -> Index:
+    if settings.qdrant_url is None:
+        protect_data_folder(settings.refdesk_data)
+        return await open_folders(settings).open_replacement(identity)
+    from deploy.assembly.indexes.server_following import open_collections
+
+    async with open_collections(settings) as collections:
+        name = collections.name_replacement(identity.vectors)
+    return await _open_on_server(settings, identity, name)
 
 
 async def close_embedder(embedder: Embedder) -> None:
@@ -316,10 +362,18 @@ def _identify(settings: Settings, embedder: Embedder) -> "Identity":
 async def _open_with(settings: Settings, embedder: Embedder) -> Index:
     identity = _identify(settings, embedder)
     if settings.qdrant_url is not None:
-        from knowledge.index.server import open_server
-
-        key = settings.qdrant_api_key
-        secret = key.get_secret_value() if key is not None else None
-        return await open_server(settings.qdrant_url, identity, api_key=secret)
+        return await _open_on_server(settings, identity)
     protect_data_folder(settings.refdesk_data)
     return await open_folders(settings).open_serving(identity)
+
+
+async def _open_on_server(
+    settings: Settings, identity: "Identity", collection: str | None = None
+) -> Index:
+    from knowledge.index.server.server_engine import open_server
+
+    url, key = settings.qdrant_url, settings.qdrant_api_key
+    if url is None:
+        raise ValueError("expected QDRANT_URL, found none")
+    secret = key.get_secret_value() if key is not None else None
+    return await open_server(url, identity, api_key=secret, collection=collection)

@@ -16,9 +16,11 @@ class Engine(Protocol):
     """
 
     location: str
-    storage: str
     shared: bool
     was_interrupted: bool
+
+    @property
+    def storage(self) -> str: ...
 
     async def upsert(self, points: Sequence[Point]) -> None: ...
 

@@ -6,10 +6,7 @@ A client of `qdrant-client` is handed in or made from a URL; its local mode runs
 from collections.abc import Awaitable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
-import httpx
-from grpc import RpcError
 from qdrant_client import AsyncQdrantClient, models
-from qdrant_client.http.exceptions import ApiException
 
 from knowledge.errors import IndexUnavailable
 from knowledge.index.points import layout
@@ -25,6 +22,7 @@ from knowledge.index.queries import (
     read_result,
     read_sparse,
 )
+from knowledge.index.server.server_collections import ServerCollections, await_answer
 
 T = TypeVar("T")
 
@@ -32,27 +30,36 @@ TIMEOUT_SECONDS = 10
 _PAGE = 1000
 _BATCH = 200
 _MOST_VALUES = 10_000
-_CLIENT_ERRORS = (ApiException, httpx.HTTPError, RpcError, OSError, RuntimeError, ValueError)
-"""What `qdrant-client` raises: its local mode `ValueError` and `RuntimeError`."""
 
 
-async def open_server(url: str, identity: Identity, *, api_key: str | None = None) -> QdrantIndex:
-    """Open the index on the server at a URL; raises as `open_client`."""
-    client = AsyncQdrantClient(
+def connect_server(url: str, *, api_key: str | None = None) -> AsyncQdrantClient:
+    """Return a client of the server at a URL, which asks it nothing yet."""
+    return AsyncQdrantClient(
         url=url, api_key=api_key, timeout=TIMEOUT_SECONDS, check_compatibility=False
     )
-    return await open_client(client, identity, location=url)
+
+
+async def open_server(
+    url: str, identity: Identity, *, api_key: str | None = None, collection: str | None = None
+) -> QdrantIndex:
+    """Open the index on the server at a URL; raises as `open_client`."""
+    client = connect_server(url, api_key=api_key)
+    return await open_client(client, identity, location=url, collection=collection)
 
 
 async def open_client(
-    client: AsyncQdrantClient, identity: Identity, *, location: str
+    client: AsyncQdrantClient,
+    identity: Identity,
+    *,
+    location: str,
+    collection: str | None = None,
 ) -> QdrantIndex:
     """Open the index behind a client, making it when there is none; closing it closes the client.
 
-    Raises `IndexUnavailable` when the server does not answer, `IndexMismatch` when another
-    embedding model wrote the index.
+    `collection` is by default the one that answers. Raises `IndexUnavailable` when the server does
+    not answer, `IndexMismatch` when another embedding model wrote the index.
     """
-    engine = ServerEngine(client, identity, location)
+    engine = ServerEngine(client, identity, location, collection)
     index = QdrantIndex(engine, identity)
     try:
         await engine.prepare()
@@ -69,15 +76,27 @@ class ServerEngine:
     shared = True
     was_interrupted = False
 
-    def __init__(self, client: AsyncQdrantClient, identity: Identity, location: str) -> None:
+    def __init__(
+        self,
+        client: AsyncQdrantClient,
+        identity: Identity,
+        location: str,
+        collection: str | None = None,
+    ) -> None:
         self.location = location
         self._client = client
-        self._collection = f"refdesk-{layout.namespace(identity.tenant, identity.assistant)}"
-        self.storage = f"the collection {self._collection}"
+        self._collections = ServerCollections(client, identity.tenant, identity.assistant, location)
+        self._collection = collection or ""
         self._dimensions = identity.dimensions
+
+    @property
+    def storage(self) -> str:
+        """What an operator removes to remove all points."""
+        return f"the collection {self._collection}"
 
     async def prepare(self) -> None:
         """Create the collection if it is missing; another process may create it first."""
+        self._collection = self._collection or await self._collections.find_serving()
         if await self._await_answer(self._client.collection_exists(self._collection)):
             return
         try:
@@ -222,13 +241,7 @@ class ServerEngine:
         )
 
     async def _await_answer(self, asked: Awaitable[T]) -> T:
-        try:
-            return await asked
-        except _CLIENT_ERRORS as error:
-            reason = " ".join(str(error).split())[:300] or type(error).__name__
-            raise IndexUnavailable(
-                f"the Qdrant server at {self.location} does not answer: {reason}"
-            ) from error
+        return await await_answer(asked, self.location)
 
 
 def _select(
