@@ -15,13 +15,13 @@ from broker.ports import Broker
 from broker.values import Delivery, Fields, Finish, Settlement, Submission
 from config.settings import Settings
 from deploy.assembly.calibration import calibrate
-from deploy.assembly.indexed_documents import DOCUMENTS, MOVE, act_on_documents
-from deploy.assembly.indexes.embedding_cost import (
+from deploy.assembly.describing.embedding_cost import (
     PaidEmbedder,
     choose_embedder,
     count_waits,
     make_patient,
 )
+from deploy.assembly.indexed_documents import DOCUMENTS, MOVE, act_on_documents
 from deploy.assembly.knowledge import Knowledge, close_embedder
 from deploy.assembly.languages import language_of, make_detector
 from deploy.assembly.sources.source_spec import FetchedSource, SourceSpec, spec_of

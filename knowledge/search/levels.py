@@ -69,35 +69,23 @@ def score(
     """Score all candidates on all levels that can be had; `stated` is from `find_stated`."""
     raw = candidates.raw
     moments = raw.moments
+    words = moments.words.standardise(raw.bm25)
     match = _match(candidates, names, query, view)
     summary: Floats = weights.summary_text * moments.about.standardise(raw.summary)
     levels: dict[str, Floats] = {
-        KEYWORDS: weigh_words(moments.words.standardise(raw.bm25), query, weights)
+        KEYWORDS: weights.weigh_words(
+            moments.words.standardise(raw.bm25), is_english=query.is_english
+        )
         + np.float32(weights.keywords_stated) * stated,
         HIERARCHICAL: np.float32(weights.hierarchical) * match**3,
         SUMMARY: summary,
     }
     meaning, centres = moments.meaning, moments.centres
     if raw.cosine is not None and meaning is not None and centres is not None:
-        levels[SEMANTIC] = weigh_meaning(meaning.standardise(raw.cosine), weights)
+        levels[SEMANTIC] = weights.weigh_meaning(meaning.standardise(raw.cosine))
         summary += weights.summary_lead * meaning.standardise(_must(raw.lead))
         summary += weights.summary_centre * centres.standardise(_must(raw.centre))
     return Scores(levels, raw.bm25, raw.cosine, match, moments.words, meaning)
-
-
-def weigh_words(values: Floats, query: Query, weights: Weights) -> Floats:
-    """Return what z-scores of keywords add to the sum of the levels."""
-    if query.is_english:
-        bend = np.float32(weights.keywords_bend)
-        values = np.where(values > 0, bend * np.log1p(np.maximum(values, 0) / bend), values)
-    weighed: Floats = weights.keywords * values
-    return weighed
-
-
-def weigh_meaning(values: Floats, weights: Weights) -> Floats:
-    """Return what z-scores of cosines add to the sum of the levels."""
-    weighed: Floats = weights.semantic * values
-    return weighed
 
 
 def _must(values: Floats | None) -> Floats:

@@ -5,7 +5,7 @@ from typing import Any
 
 from config.models.model_settings import ModelLimit
 from config.models.vendor_settings import CompatibleServer
-from deploy.assembly.indexes.embedding_cost import PaidEmbedder
+from deploy.assembly.describing.embedding_cost import PaidEmbedder
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import open_knowledge
 from deploy.assembly.sources.source_spec import parse_source

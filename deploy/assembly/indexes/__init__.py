@@ -1,1 +1,1 @@
-"""What an index needs while it is written, or replaced by another one."""
+"""Follows an index that another one replaces."""

@@ -25,7 +25,6 @@ from knowledge.index.queries import (
 from knowledge.search.candidates.engine_scores import EngineScores
 from knowledge.search.candidates.found_candidates import Candidates, LevelMoments, RawScores
 from knowledge.search.candidates.kept_points import FoundChunk, FoundDocument, KeptPoints
-from knowledge.search.levels import weigh_meaning, weigh_words
 from knowledge.search.query import Query
 from knowledge.search.statistics.corpus import CorpusView
 from knowledge.search.statistics.postings import Rows
@@ -147,12 +146,11 @@ class CandidateSearch:
         most = MOST_COMPARED + self._more
         if len(every) <= most:
             return every
-        total = weigh_words(
-            moments.words.standardise(_bound(best.keywords, every)), self._query, self._weights
-        )
+        words = moments.words.standardise(_bound(best.keywords, every))
+        total = self._weights.weigh_words(words, is_english=self._query.is_english)
         if moments.meaning is not None:
             bounds = moments.meaning.standardise(_bound(best.meaning, every))
-            total += weigh_meaning(bounds, self._weights)
+            total += self._weights.weigh_meaning(bounds)
         certain = best.count_certain()
         order = certain + np.argsort(-total[certain:], kind="stable")
         return every[:certain] + [every[at] for at in order[: max(most - certain, 0)].tolist()]
