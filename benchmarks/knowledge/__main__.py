@@ -10,7 +10,6 @@ next run.
 import argparse
 import asyncio
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -54,9 +53,7 @@ def measure_size(folder: Path, size: int) -> dict[str, float]:
     """Return the figures of an index of this size, which is made if it is missing."""
     began = time.monotonic()
     asyncio.run(fill_index(folder, size))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    seconds = time.monotonic() - began
-    print(f"{size:,} chunks were there after {seconds:.0f} s, {peak:.0f} MB", file=sys.stderr)
+    print(f"{size:,} chunks were there after {time.monotonic() - began:.0f} s", file=sys.stderr)
     command = [sys.executable, "-m", "benchmarks.knowledge.measurement", str(folder)]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     figures: dict[str, float] = json.loads(printed)

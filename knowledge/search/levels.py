@@ -73,9 +73,7 @@ def score(
     match = _match(candidates, names, query, view)
     summary: Floats = weights.summary_text * moments.about.standardise(raw.summary)
     levels: dict[str, Floats] = {
-        KEYWORDS: weights.weigh_words(
-            moments.words.standardise(raw.bm25), is_english=query.is_english
-        )
+        KEYWORDS: weights.weigh_words(words, is_english=query.is_english)
         + np.float32(weights.keywords_stated) * stated,
         HIERARCHICAL: np.float32(weights.hierarchical) * match**3,
         SUMMARY: summary,

@@ -4,28 +4,34 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import structlog
 
 from config.settings import Settings
 
 if TYPE_CHECKING:
-    from deploy.assembly.knowledge import Knowledge
     from knowledge.index.server.server_collections import ServerCollections
 
 CHECK_SECONDS = 2.0
 """How long a process may answer from an index that was replaced."""
 log = structlog.get_logger("knowledge")
 
-OpenServing = Callable[[], Awaitable["Knowledge"]]
-"""Opens the index that answers now."""
+Opened = TypeVar("Opened")
+Adopted = TypeVar("Adopted", contravariant=True)
 
 
-class ServerFollower:
+class AdoptingKnowledge(Protocol[Adopted]):
+    """Answers from an index, until it adopts another one."""
+
+    def adopt(self, opened: Adopted) -> None: ...
+
+
+class ServerFollower(Generic[Opened]):
     """Asks the server at most every `CHECK_SECONDS` which collection answers.
 
-    `serving` is the collection that answered when the index was opened. Searches that run when it
+    `serving` is the collection that answered when the index was opened, `open_serving` opens the
+    one that answers now. Searches that run when it
     is replaced end in the earlier collection, which is there until the next replacement.
     """
 
@@ -33,7 +39,7 @@ class ServerFollower:
         self,
         collections: "ServerCollections",
         serving: str,
-        open_serving: OpenServing,
+        open_serving: Callable[[], Awaitable[Opened]],
         *,
         clock: Callable[[], float] = monotonic,
     ) -> None:
@@ -44,7 +50,7 @@ class ServerFollower:
         self._due = clock() + CHECK_SECONDS
         self._following = asyncio.Lock()
 
-    async def __call__(self, knowledge: "Knowledge") -> None:
+    async def __call__(self, knowledge: AdoptingKnowledge[Opened]) -> None:
         """Let `knowledge` have the index that answers; raises `KnowledgeError`."""
         if self._clock() < self._due:
             return
@@ -55,7 +61,7 @@ class ServerFollower:
             if serving != self._serving:
                 knowledge.adopt(await self._open_serving())
                 self._serving = serving
-                log.info("index_replaced", collection=serving, embedding=knowledge.embedder.name)
+                log.info("index_replaced", collection=serving)
             self._due = self._clock() + CHECK_SECONDS
 
 
