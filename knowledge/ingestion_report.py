@@ -85,8 +85,8 @@ class IngestionResult:
 
     def list_costs(self) -> list[str]:
         """Return a line on each kind of model that was asked, and on the waiting for limits."""
-        told = (self.descriptions, self.embedding, self.waits)
-        return [one.format() for one in told if one is not None]
+        costs = (self.descriptions, self.embedding, self.waits)
+        return [one.format() for one in costs if one is not None]
 
 
 class Report(Protocol):

@@ -56,7 +56,7 @@ COSTS = {
     "embedding": TypeAdapter[Any](EmbeddingUsage | None),
     "waits": TypeAdapter[Any](LimitWaits | None),
 }
-"""What an ingestion tells of its calls to models, by the attribute of its result."""
+"""What an ingestion reports on its calls to models, by the attribute of its result."""
 SOURCES = "sources"
 """The attribute of a request that names the sources to ingest."""
 CONVERSATION = "ingestion"
@@ -346,7 +346,7 @@ def _fields(result: IngestionResult) -> Fields:
 
 
 def dump_costs(result: IngestionResult) -> Fields:
-    """Return what an ingestion tells of its calls to models, as values for JSON."""
+    """Return what an ingestion reports on its calls to models, as values for JSON."""
     return {
         name: kind.dump_python(getattr(result, name), mode="json") for name, kind in COSTS.items()
     }

@@ -1,4 +1,4 @@
-"""An ingestion waits for the limits of a vendor's embedding model, and tells what it has cost."""
+"""An ingestion waits for the limits of a vendor's embedding model, and reports what it has cost."""
 
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ class EmbeddingServer(ModelServer):
         return OpenAI().vectors([[0.6, 0.8] for _ in received.body["input"]])
 
 
-async def test_an_ingestion_waits_for_the_limits_and_tells_calls_cost_and_waits(
+async def test_an_ingestion_waits_for_the_limits_and_reports_calls_cost_and_waits(
     tmp_path: Path,
 ) -> None:
     folder = write_pages(tmp_path / "fax", {"fax.md": f"# Fax bridge\n\n{LONG}\n"})
@@ -57,7 +57,7 @@ async def test_an_ingestion_waits_for_the_limits_and_tells_calls_cost_and_waits(
     assert limits is not None
 
 
-async def test_an_embedder_of_this_machine_costs_nothing_and_nothing_is_told() -> None:
+async def test_an_embedder_of_this_machine_costs_nothing_and_nothing_is_reported() -> None:
     embedder = PaidEmbedder(WordEmbedder())
 
     await embedder.embed_documents(["one"])

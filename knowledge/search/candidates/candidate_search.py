@@ -37,7 +37,7 @@ ALONE = 10
 MOST_COMPARED = 160
 """The chunks that are compared on all levels, the best by keywords and meaning together."""
 LEAST_OF_LEVEL = 50
-"""Of each level alone, as many of the best are compared; all that were found by names."""
+"""The best of each level alone that are compared in any case; of those found by names, all."""
 # Of pages in several languages, the version to show may not be among the candidates.
 _TRANSLATED_PAGES = 40
 _TRANSLATED_CHUNKS = 40
