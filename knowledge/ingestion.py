@@ -117,10 +117,12 @@ async def ingest(
     *,
     language_of: Callable[[str], str],
     default_language: str = "en",
+    replaced: Sequence[ListedDocument] = (),
 ) -> IngestionResult:
     """Bring files, folders and other sources into the index; remove those that have disappeared.
 
     `language_of` returns the ISO 639-1 code of a text, for pages that do not state their language.
+    `replaced` are the documents of the index that this one replaces; moved files keep names.
     Raises the errors of the index and the embedder; documents written before an error remain.
     """
     started = time.monotonic()
@@ -130,7 +132,7 @@ async def ingest(
             index, embedder, describer, queue, reader, ledger, language_of, default_language
         )
         for path in paths:
-            await ingestion.bring(path)
+            await ingestion.bring(path, replaced)
     result = ledger.result(time.monotonic() - started)
     report.finish(result)
     return result
@@ -164,7 +166,7 @@ class _Ingestion:
         self._waiting: list[tuple[Document, Vectors]] = []
         self._waiting_since = 0.0
 
-    async def bring(self, path: Path | SurveySource) -> None:
+    async def bring(self, path: Path | SurveySource, replaced: Sequence[ListedDocument]) -> None:
         listed = await self._index.list_documents()
         try:
             found = await asyncio.to_thread(self._survey, path, listed)
@@ -178,7 +180,7 @@ class _Ingestion:
         except ConnectorError as error:
             self._ledger.fail(error.source, str(error))
             return
-        found = keep_names(found, listed)
+        found = keep_names(found, (*replaced, *listed))
         self._hashes = {document.id: document.content_hash for document in listed}
         self._is_move = found.moved is not None
         self._moved = {
@@ -186,15 +188,13 @@ class _Ingestion:
             for document in listed
             if document.id in (found.moved or ())
         }
-        root, locations = found.root, found.locations
-        known = find_owned(listed, found)
-        self._ledger.open(root, known, len(found.walk.files))
+        self._ledger.open(found.root, find_owned(listed, found), len(found.walk.files))
         self._note(found.walk)
         for file in found.walk.files:
-            await self._file(file, locations[file.path], root)
+            await self._file(file, found.locations[file.path], found.root)
             self._ledger.advance()
         await self._queue.finish()
-        await self._write(root)
+        await self._write(found.root)
         gone = self._ledger.gone()
         if gone:
             await self._index.remove(gone)

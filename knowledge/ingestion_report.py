@@ -32,12 +32,41 @@ class DescriptionUsage:
 
 
 @dataclass(frozen=True, slots=True)
+class EmbeddingUsage:
+    """The calls of a vendor's embedding model, and their cost; None if a price is unknown."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    cost_usd: Decimal | None = Decimal(0)
+
+    def format(self) -> str:
+        """Return the usage in words."""
+        price = "of unknown price" if self.cost_usd is None else f"{self.cost_usd:.4f} USD"
+        calls = _format_count(self.calls, "model call")
+        return f"embedding: {calls}, {self.input_tokens} tokens in, {price}"
+
+
+@dataclass(frozen=True, slots=True)
+class LimitWaits:
+    """How many requests to models waited for their limits, and how long together."""
+
+    waits: int = 0
+    seconds: float = 0.0
+
+    def format(self) -> str:
+        """Return the waits in words."""
+        waits = _format_count(self.waits, "request")
+        return f"limits: {waits} waited {self.seconds:.1f} s for MODEL_LIMITS"
+
+
+@dataclass(frozen=True, slots=True)
 class IngestionResult:
     """The result of an ingestion; `failed`, `warned` and `skipped` have sources with the reason.
 
     `added`, `changed`, `unchanged` and `removed` count documents; `chunks` counts written chunks.
-    `descriptions` is None if no model describes pages. `replacement` says what became of an index
-    that is written to replace the one of another embedding model.
+    `descriptions` is None if no model describes pages, `embedding` if no vendor embeds them,
+    `waits` if no request waited. `replacement` says what became of an index that is written to
+    replace the one of another embedding model.
     """
 
     added: int = 0
@@ -51,6 +80,13 @@ class IngestionResult:
     skipped: tuple[tuple[str, str], ...] = ()
     descriptions: DescriptionUsage | None = None
     replacement: str = ""
+    embedding: EmbeddingUsage | None = None
+    waits: LimitWaits | None = None
+
+    def list_costs(self) -> list[str]:
+        """Return a line on each kind of model that was asked, and on the waiting for limits."""
+        costs = (self.descriptions, self.embedding, self.waits)
+        return [one.format() for one in costs if one is not None]
 
 
 class Report(Protocol):
@@ -136,8 +172,8 @@ class PlainReport:
             f"{len(result.skipped)} skipped; "
             f"{_format_count(result.chunks, 'chunk')} in {result.seconds:.1f} s"
         )
-        if result.descriptions is not None:
-            self._write(result.descriptions.format())
+        for line in result.list_costs():
+            self._write(line)
 
 
 def _format_count(number: int, noun: str) -> str:

@@ -1,5 +1,6 @@
 """Limits requests and tokens per model and minute, over all callers."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import monotonic
@@ -53,6 +54,41 @@ class InProcessLimiter:
         if wait == 0.0:
             for bucket, amount in zip(buckets, amounts, strict=True):
                 bucket.take(amount)
+        return wait
+
+
+class SharedLimits:
+    """The limits of this process, counted with other processes as soon as that is possible."""
+
+    def __init__(self, limiter: Limiter) -> None:
+        self._limiter = limiter
+
+    def count_with(self, limiter: Limiter) -> None:
+        """Count with other processes from now on."""
+        self._limiter = limiter
+
+    async def acquire(self, model: str, tokens: int) -> float:
+        return await self._limiter.acquire(model, tokens)
+
+
+class PatientLimiter:
+    """Waits for a place itself, however long: for work that no person waits for.
+
+    `waits` counts the requests that had to wait, `seconds` how long they did together.
+    """
+
+    def __init__(self, limiter: Limiter) -> None:
+        self._limiter = limiter
+        self.waits = 0
+        self.seconds = 0.0
+
+    async def acquire(self, model: str, tokens: int) -> float:
+        wait = await self._limiter.acquire(model, tokens)
+        self.waits += wait > 0
+        while wait > 0:
+            self.seconds += wait
+            await asyncio.sleep(wait)
+            wait = await self._limiter.acquire(model, tokens)
         return wait
 
 

@@ -76,12 +76,12 @@ class AgentFactory:
         """The search in the assistant's documents; raises `LookupError` without an index."""
         knowledge = self._find_knowledge()
         if self.findings is None:
-            return knowledge.searcher
+            return knowledge
         return CachedSearcher(
-            knowledge.searcher,
+            knowledge,
             self.findings,
             index=(self.settings.tenant, self.settings.assistant),
-            read_revision=knowledge.index.revision,
+            read_revision=knowledge.read_revision,
         )
 
     @property

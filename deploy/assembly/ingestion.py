@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from pydantic import TypeAdapter
@@ -15,8 +15,14 @@ from broker.ports import Broker
 from broker.values import Delivery, Fields, Finish, Settlement, Submission
 from config.settings import Settings
 from deploy.assembly.calibration import calibrate
+from deploy.assembly.describing.embedding_cost import (
+    PaidEmbedder,
+    choose_embedder,
+    count_waits,
+    make_patient,
+)
 from deploy.assembly.indexed_documents import DOCUMENTS, MOVE, act_on_documents
-from deploy.assembly.knowledge import Knowledge
+from deploy.assembly.knowledge import Knowledge, close_embedder
 from deploy.assembly.languages import language_of, make_detector
 from deploy.assembly.sources.source_spec import FetchedSource, SourceSpec, spec_of
 from deploy.errors import CommandError
@@ -25,18 +31,32 @@ from envelope.outcome import Outcome
 from envelope.question import Question, qualify_conversation
 from envelope.role import Role
 from knowledge.errors import KnowledgeError
-from knowledge.ingestion_report import DescriptionUsage, IngestionResult, PlainReport, Report
+from knowledge.ingestion_report import (
+    DescriptionUsage,
+    EmbeddingUsage,
+    IngestionResult,
+    LimitWaits,
+    PlainReport,
+    Report,
+)
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from deploy.assembly.describing.model_descriptions import ModelDescriber
+    from knowledge.index.listing import ListedDocument
     from knowledge.index.overlap import SurveySource
     from knowledge.isolation.limits import ReadingLimits
     from knowledge.rule_descriptions import RuleDescriber
+    from llm.quotas import Limiter
 
 CHANNEL = "cli"
-USAGE = TypeAdapter[DescriptionUsage | None](DescriptionUsage | None)
+COSTS = {
+    "descriptions": TypeAdapter[Any](DescriptionUsage | None),
+    "embedding": TypeAdapter[Any](EmbeddingUsage | None),
+    "waits": TypeAdapter[Any](LimitWaits | None),
+}
+"""What an ingestion reports on its calls to models, by the attribute of its result."""
 SOURCES = "sources"
 """The attribute of a request that names the sources to ingest."""
 CONVERSATION = "ingestion"
@@ -55,15 +75,21 @@ async def ingest_here(
     knowledge: Knowledge,
     sources: Sequence[Path | FetchedSource],
     report: Report,
+    replaced: "Sequence[ListedDocument]" = (),
 ) -> IngestionResult:
-    """Ingest sources into an index that this process owns."""
+    """Ingest sources into an index that this process owns; `replaced` is that of `ingest`."""
     # Imports every reader of documents, which most commands never need.
     from knowledge.ingestion import ingest
     from knowledge.isolation.reader_process import ReaderProcess
     from knowledge.rule_descriptions import RuleDescriber
 
-    describer = make_describer(settings, report)
+    patient = make_patient(knowledge.limits)
+    describer = make_describer(settings, report, limiter=patient)
+    chosen = choose_embedder(settings, knowledge.embedder, patient)
+    embedder = PaidEmbedder(chosen)
     async with AsyncExitStack() as closing:
+        if chosen is not knowledge.embedder:
+            closing.push_async_callback(close_embedder, chosen)
         if not isinstance(describer, RuleDescriber):
             closing.push_async_callback(describer.close)
         stack = closing.enter_context(ExitStack())
@@ -71,20 +97,26 @@ async def ingest_here(
         result = await ingest(
             [_open_source(settings, source, stack) for source in sources],
             knowledge.index,
-            knowledge.embedder,
+            embedder,
             describer,
             reader,
             report,
             language_of=language_of(settings, make_detector(settings)),
             default_language=settings.default_language,
+            replaced=replaced,
         )
         if not isinstance(describer, RuleDescriber):
             await describer.finish()
             result = replace(result, descriptions=describer.usage)
-    notes = await calibrate(knowledge.index, knowledge.embedder)
+        notes = await calibrate(knowledge.index, embedder)
     for source, reason in notes:
         report.record_warning(source, reason)
-    return replace(result, warned=(*notes, *result.warned))
+    return replace(
+        result,
+        warned=(*notes, *result.warned),
+        embedding=embedder.usage,
+        waits=count_waits(patient),
+    )
 
 
 def _open_source(
@@ -116,12 +148,13 @@ async def ingest_alone(
     knowledge: Knowledge,
     sources: Sequence[Path | FetchedSource],
     report: Report,
+    replaced: "Sequence[ListedDocument]" = (),
 ) -> IngestionResult:
     """Ingest in a process in which nobody searches, then build the graph of vectors.
 
     The engine stops the process while it builds.
     """
-    result = await ingest_here(settings, knowledge, sources, report)
+    result = await ingest_here(settings, knowledge, sources, report, replaced)
     await knowledge.index.optimize()
     return result
 
@@ -136,11 +169,16 @@ def reading_limits(settings: Settings) -> "ReadingLimits":
 
 
 def make_describer(
-    settings: Settings, report: Report | None = None, *, pauses: tuple[float, ...] | None = None
+    settings: Settings,
+    report: Report | None = None,
+    *,
+    pauses: tuple[float, ...] | None = None,
+    limiter: "Limiter | None" = None,
 ) -> "RuleDescriber | ModelDescriber":
     """Return the describer of pages: rules, or the model of `DESCRIPTION_MODEL`.
 
-    `pauses` replaces the seconds between requests to a model that is not available.
+    `pauses` replaces the seconds between requests to a model that is not available; `limiter`
+    limits the requests.
     """
     if settings.description_model == "offline":
         from knowledge.rule_descriptions import RuleDescriber
@@ -152,7 +190,7 @@ def make_describer(
     from deploy.assembly.models import make_registry
 
     prompts = load_overriding_prompts(settings.prompts_folder)
-    registry = make_registry(settings, prompts=prompts)
+    registry = make_registry(settings, prompts=prompts, limiter=limiter)
     return ModelDescriber(
         registry.model(settings.description_model),
         prompts,
@@ -183,7 +221,8 @@ async def move_here(
     """Move documents in an index that this process owns, see `sources.moving`."""
     from deploy.assembly.sources.moving import move_documents
 
-    describer, limits = make_describer(settings), reading_limits(settings)
+    describer = make_describer(settings, limiter=make_patient(knowledge.limits))
+    limits = reading_limits(settings)
     return await move_documents(settings, knowledge, request, describer, limits)
 
 
@@ -238,6 +277,7 @@ class IngestionHandler:
         if knowledge.is_replaced():
             return Finish(Outcome.FAILED, {"outcome": "failed", "error": REPLACED})
         try:
+            await knowledge.follow()
             if envelope.payload.get(DOCUMENTS) == MOVE:
                 async with self._one_at_a_time:
                     fields = await move_here(self._of(question), knowledge, envelope.payload)
@@ -301,7 +341,14 @@ def _fields(result: IngestionResult) -> Fields:
         "skipped": skipped[:MOST_NOTES],
         "chunks": result.chunks,
         "seconds": result.seconds,
-        "descriptions": USAGE.dump_python(result.descriptions, mode="json"),
+        **dump_costs(result),
+    }
+
+
+def dump_costs(result: IngestionResult) -> Fields:
+    """Return what an ingestion reports on its calls to models, as values for JSON."""
+    return {
+        name: kind.dump_python(getattr(result, name), mode="json") for name, kind in COSTS.items()
     }
 
 
@@ -319,7 +366,7 @@ def _result(reply: Fields) -> IngestionResult:
         warned=_pairs(reply.get("warned")),
         skipped=_pairs(reply.get("skipped")),
         seconds=float(str(reply.get("seconds", 0.0))),
-        descriptions=USAGE.validate_python(reply.get("descriptions")),
+        **{name: kind.validate_python(reply.get(name)) for name, kind in COSTS.items()},
     )
 
 

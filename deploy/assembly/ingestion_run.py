@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import TypeAdapter
+
 from deploy.assembly.indexed_documents import (
     AFTER,
     CHECK,
@@ -20,6 +22,7 @@ from deploy.assembly.indexed_documents import (
     VECTORS,
     act_on_documents,
 )
+from deploy.assembly.indexes.server_following import open_collections
 from deploy.assembly.ingestion import ask_owner, fetch, ingest_alone, ingest_by_owner, move_here
 from deploy.assembly.knowledge import (
     identify_vectors,
@@ -33,6 +36,7 @@ from deploy.assembly.sources.source_registry import SourceRegistry
 from deploy.errors import CommandError
 from knowledge.embedding_forms import VectorIdentity
 from knowledge.errors import IndexOwned
+from knowledge.index.listing import ListedDocument
 
 if TYPE_CHECKING:
     from broker.values import Fields
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
     from knowledge.ingestion_report import IngestionResult, Report
 
 _MOST_NAMED = 3
+_LISTED = TypeAdapter(list[ListedDocument])
 
 
 async def run_ingestion(
@@ -59,11 +64,6 @@ async def run_ingestion(
             # A process of an earlier version does not name its model; it ingests with its own one.
             if read_vectors(reply.get(VECTORS)) in (None, wanted):
                 return await ingest_by_owner(runtime.broker, settings, fetched, report)
-    if settings.qdrant_url is not None:
-        raise CommandError(
-            f"the index on the server was not written with {_describe(wanted)}: set "
-            "EMBEDDING_MODEL and its settings as they were, or ingest for another ASSISTANT"
-        )
     return await _ingest_replacement(settings, fetched, wanted, report)
 
 
@@ -89,19 +89,20 @@ async def _ingest_replacement(
     roots = {source.spec.root for source in given}
     further = [one for one in SourceRegistry(settings).list_specs() if one.root not in roots]
     sources = [*given, *await fetch(settings, further, report)]
+    before = await _list_serving(settings)
     try:
         async with open_replacement(settings) as knowledge:
-            result = await ingest_alone(settings, knowledge, sources, report)
+            result = await ingest_alone(settings, knowledge, sources, report, before)
             written = set(await knowledge.index.versions())
     except IndexOwned as error:
         raise CommandError(
             f"another process writes the index of {_describe(wanted)} already: wait for it"
         ) from error
-    serving = await _list_roots(settings)
-    left = {name: root for name, root in serving.items() if name not in written}
+    serving = await _list_serving(settings)
+    left = {one.id: one.root for one in serving if one.id not in written}
     reason = _find_reason(left, [source.spec.root for source in sources], result)
     if not reason:
-        return replace(result, replacement=_switch(settings, wanted))
+        return replace(result, replacement=await _switch(settings, wanted))
     return replace(
         result,
         replacement=f"the index of {_describe(wanted)} does not answer yet: {reason} (refdesk "
@@ -123,7 +124,14 @@ def _find_reason(left: Mapping[str, str], read: Sequence[str], result: "Ingestio
     return ""
 
 
-def _switch(settings: "Settings", wanted: VectorIdentity) -> str:
+async def _switch(settings: "Settings", wanted: VectorIdentity) -> str:
+    if settings.qdrant_url is not None:
+        async with open_collections(settings) as collections:
+            await collections.switch(collections.name_replacement(wanted))
+        return (
+            f"the index of {_describe(wanted)} answers from now on, in processes that run too; the "
+            "earlier collection is removed by the next replacement"
+        )
     folders = open_folders(settings)
     folders.switch(folders.name_replacement(wanted))
     done = f"the index of {_describe(wanted)} answers from now on"
@@ -135,18 +143,17 @@ def _switch(settings: "Settings", wanted: VectorIdentity) -> str:
     return f"{done}; the earlier one was removed"
 
 
-async def _list_roots(settings: "Settings") -> Mapping[str, str]:
-    """Return the source of each document of the index that answers, by the document's id."""
-    roots: dict[str, str] = {}
-    after = ""
+async def _list_serving(settings: "Settings") -> list[ListedDocument]:
+    """Return the documents of the index that answers."""
+    listed: list[ListedDocument] = []
     while True:
+        after = listed[-1].id if listed else ""
         request: Fields = {DOCUMENTS: "list", PATTERNS: [], AFTER: after}
         found = (await request_documents(settings, request)).get("documents")
-        listed = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-        if not listed:
-            return roots
-        roots |= {str(one["id"]): str(one["root"]) for one in listed}
-        after = str(listed[-1]["id"])
+        some = _LISTED.validate_python(found)
+        if not some:
+            return listed
+        listed += some
 
 
 def read_vectors(found: object) -> VectorIdentity | None:
@@ -163,10 +170,7 @@ async def find_replacement_notes(settings: "Settings", serving: VectorIdentity) 
     if serving == wanted:
         return []
     note = f"questions are answered from the index of {_describe(serving)}"
-    if settings.qdrant_url is not None:
-        return [f"{note}, not of {_describe(wanted)} as EMBEDDING_MODEL names it"]
-    folders = open_folders(settings)
-    if not folders.has(folders.name_replacement(wanted)):
+    if not await _has_replacement(settings, wanted):
         return [f"{note}; run refdesk ingest for one of {_describe(wanted)}"]
     try:
         async with open_replacement(settings) as knowledge:
@@ -177,6 +181,15 @@ async def find_replacement_notes(settings: "Settings", serving: VectorIdentity) 
         f"{note}; the one of {_describe(wanted)} is not complete, with {info.documents} documents: "
         "repeat refdesk ingest"
     ]
+
+
+async def _has_replacement(settings: "Settings", wanted: VectorIdentity) -> bool:
+    """Return whether an index of such vectors is being written, or was not completed."""
+    if settings.qdrant_url is None:
+        folders = open_folders(settings)
+        return folders.has(folders.name_replacement(wanted))
+    async with open_collections(settings) as collections:
+        return await collections.has(collections.name_replacement(wanted))
 
 
 def _describe(vectors: VectorIdentity) -> str:

@@ -1,7 +1,7 @@
 """Opens the index, the embedder, and the search over both."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -23,6 +23,7 @@ from knowledge.embedding_forms import TextForms, VectorIdentity, find_forms, rea
 from knowledge.errors import EmbeddingFailed, IndexMismatch, RerankingFailed
 from knowledge.index.port import Index
 from knowledge.library.library import Library
+from knowledge.port import Findings, SearchRequest
 from knowledge.search.question_vectors import QuestionVectors
 from knowledge.search.reranking.reranker import Reranker
 from knowledge.search.searcher import LevelSearcher
@@ -33,13 +34,17 @@ if TYPE_CHECKING:
 
     from knowledge.index.index_folders import IndexFolders
     from knowledge.index.qdrant import Identity
+    from llm.quotas import Limiter, SharedLimits
 
 log = structlog.get_logger("knowledge")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Knowledge:
-    """An open index with its embedder and its searcher."""
+    """An open index with its embedder and its searcher.
+
+    On a Qdrant server another index may replace it while the process runs; see `search`.
+    """
 
     index: Index
     embedder: Embedder
@@ -49,25 +54,59 @@ class Knowledge:
     """The indexes of the further assistants, by tenant and assistant."""
     is_replaced: Callable[[], bool] = bool
     """Returns whether another index answers since this one was opened."""
+    limits: "SharedLimits | None" = None
+    """The limits of the vendors' embedder and reranker."""
+    follow_server: "Callable[[Knowledge], Awaitable[None]] | None" = None
+    """Adopts the index that answers on the server, if another one does."""
+    shared_with: "tuple[Settings, Redis] | None" = None
     library: Library = field(init=False)
     """The documents of the index, with the names in them once these were read."""
 
     def __post_init__(self) -> None:
         """Make the library, which keeps what it has read."""
-        object.__setattr__(self, "library", Library(self.index))
+        self.library = Library(self.index)
 
     def of(self, tenant: str, assistant: str, *, own: tuple[str, str]) -> "Knowledge | None":
         """Return the index of an assistant, or None; `own` is the assistant of this one."""
         return self if (tenant, assistant) == own else self.others.get((tenant, assistant))
+
+    async def follow(self) -> None:
+        """Have the index that answers now; raises `KnowledgeError`."""
+        if self.follow_server is not None:
+            await self.follow_server(self)
+
+    def adopt(self, opened: "Knowledge") -> None:
+        """Answer from another index from now on."""
+        self.index, self.embedder, self.searcher = opened.index, opened.embedder, opened.searcher
+        self.library.adopt(opened.index)
+        if self.shared_with is not None:
+            self.share_vectors(*self.shared_with)
+
+    async def search(self, request: SearchRequest) -> Findings:
+        """Search the index that answers now; see `knowledge.port.Searcher`."""
+        await self.follow()
+        return await self.searcher.search(request)
+
+    async def read_revision(self) -> str:
+        """Return the revision of the index that answers now."""
+        await self.follow()
+        return await self.index.revision()
 
     async def has_documents(self) -> bool:
         """Return whether the index contains documents."""
         return (await self.index.info()).documents > 0
 
     def share_vectors(self, settings: Settings, client: "Redis") -> None:
-        """Let other processes use the vectors and scores that a vendor has returned here."""
-        from deploy.assembly.models import ServerReranker, share_vectors
+        """Let other processes use the vectors and scores that a vendor has returned here.
 
+        The vendor's limits hold over all processes from then on.
+        """
+        from deploy.assembly.models import ServerReranker, share_vectors
+        from memory.rate_limits import RedisLimiter
+
+        self.shared_with = settings, client
+        if self.limits is not None:
+            self.limits.count_with(RedisLimiter(client, settings.model_limits))
         for vendor in (self.embedder, self.reranker):
             if isinstance(vendor, QuestionVectors | ServerReranker):
                 share_vectors(vendor, settings, client)
@@ -110,33 +149,57 @@ async def open_knowledge(settings: Settings, *, alone: bool = False) -> AsyncIte
 
     Raises `IndexOwned` when another process owns one.
     """
-    embedder, reranker = make_embedder(settings), make_reranker(settings)
+    limits = _make_limits(settings)
+    embedder, reranker = make_embedder(settings, limits), make_reranker(settings, limits)
     async with AsyncExitStack() as stack:
+        stack.push_async_callback(close_embedder, embedder)
         if reranker is not None:
             stack.push_async_callback(reranker.close)
         first, *further = settings.of_assistants()
         others = {
-            (one.tenant, one.assistant): await _open_one(one, embedder, reranker, stack)
+            (one.tenant, one.assistant): await _open_one(one, embedder, reranker, limits, stack)
             for one in (() if alone else further)
         }
-        known = await _open_one(first, embedder, reranker, stack)
+        known = await _open_one(first, embedder, reranker, limits, stack)
         yield replace(known, others=others)
 
 
 async def _open_one(
-    settings: Settings, embedder: Embedder, reranker: Reranker | None, stack: AsyncExitStack
+    settings: Settings,
+    embedder: Embedder,
+    reranker: Reranker | None,
+    limits: "SharedLimits | None",
+    stack: AsyncExitStack,
 ) -> Knowledge:
-    index, own = await _open_serving(settings, embedder)
-    stack.push_async_callback(index.close)
-    await log_uncalibrated(index)
-    searcher = make_searcher(settings, index, own, reranker)
-    return Knowledge(index, own, searcher, reranker, is_replaced=_watch_folder(settings))
+    async def open_serving() -> Knowledge:
+        index, own = await _open_serving(settings, embedder, limits)
+        if own is not embedder:
+            stack.push_async_callback(close_embedder, own)
+        stack.push_async_callback(index.close)
+        await log_uncalibrated(index)
+        searcher = make_searcher(settings, index, own, reranker)
+        return Knowledge(index, own, searcher, reranker, limits=limits)
+
+    if settings.qdrant_url is None:
+        return replace(await open_serving(), is_replaced=_watch_folder(settings))
+    from deploy.assembly.indexes.server_following import ServerFollower, open_collections
+
+    collections = await stack.enter_async_context(open_collections(settings))
+    serving = await collections.find_serving()
+    follower = ServerFollower(collections, serving, open_serving)
+    return replace(await open_serving(), follow_server=follower)
+
+
+def _make_limits(settings: Settings) -> "SharedLimits | None":
+    if not settings.model_limits:
+        return None
+    from deploy.assembly.models import make_limits
+
+    return make_limits(settings)
 
 
 def _watch_folder(settings: Settings) -> Callable[[], bool]:
     """Return a function that returns whether another embedded index answers now."""
-    if settings.qdrant_url is not None:
-        return bool
     folders = open_folders(settings)
     serving = folders.serving
     return lambda: folders.serving != serving
@@ -144,36 +207,61 @@ def _watch_folder(settings: Settings) -> Callable[[], bool]:
 
 @asynccontextmanager
 async def open_replacement(settings: Settings) -> AsyncIterator[Knowledge]:
-    """Open the embedded index that is written to replace the one of another embedding model.
+    """Open the index that is written to replace the one of another embedding model.
 
-    Raises `IndexOwned` when another process writes it.
+    Raises `IndexOwned` when another process writes it, embedded.
     """
-    embedder = make_embedder(settings)
-    protect_data_folder(settings.refdesk_data)
-    index = await open_folders(settings).open_replacement(_identify(settings, embedder))
+    limits = _make_limits(settings)
+    embedder = make_embedder(settings, limits)
+    index = await _open_replacement(settings, _identify(settings, embedder))
     try:
-        yield Knowledge(index, embedder, make_searcher(settings, index, embedder))
+        searcher = make_searcher(settings, index, embedder)
+        yield Knowledge(index, embedder, searcher, limits=limits)
     finally:
         await index.close()
+        await close_embedder(embedder)
 
 
-def make_embedder(settings: Settings) -> Embedder:
-    """Return the embedder of `EMBEDDING_MODEL`: shipped, of fastembed, or a vendor's."""
+async def _open_replacement(settings: Settings, identity: "Identity") -> Index:
+    if settings.qdrant_url is None:
+        protect_data_folder(settings.refdesk_data)
+        return await open_folders(settings).open_replacement(identity)
+    from deploy.assembly.indexes.server_following import open_collections
+
+    async with open_collections(settings) as collections:
+        name = collections.name_replacement(identity.vectors)
+    return await _open_on_server(settings, identity, name)
+
+
+async def close_embedder(embedder: Embedder) -> None:
+    """Close the connections of an embedder to its vendor, if there are any."""
+    if isinstance(embedder, QuestionVectors):
+        await embedder.close()
+
+
+def make_embedder(settings: Settings, limiter: "Limiter | None" = None) -> Embedder:
+    """Return the embedder of `EMBEDDING_MODEL`: shipped, of fastembed, or a vendor's.
+
+    `limiter` limits the requests to a vendor.
+    """
     name = settings.embedding_model
     if settings.has_vendor_embedding:
         from deploy.assembly.models import VendorEmbedding, make_registry
 
-        model = make_registry(settings).embedder(name, settings.embedding_dimensions)
-        return QuestionVectors(VendorEmbedding(model, choose_forms(settings)))
+        registry = make_registry(settings, limiter=limiter)
+        model = registry.embedder(name, settings.embedding_dimensions)
+        vendor = VendorEmbedding(model, choose_forms(settings))
+        return QuestionVectors(vendor, close=registry.close)
     return local_embedder(
         name, dimensions=settings.embedding_dimensions, forms=choose_forms(settings)
     )
 
 
-def make_reranker(settings: Settings) -> Reranker | None:
+def make_reranker(settings: Settings, limiter: "Limiter | None" = None) -> Reranker | None:
     """Return the reranker of the settings, or None; raises `UnknownProvider` and `MissingKey`.
 
-    Its libraries are imported here and when it is first used: most settings have no reranker.
+    `limiter` limits the requests to a server. Its libraries are imported here and when it is first
+    used: most settings have no reranker.
     """
     if not settings.reranker:
         return None
@@ -183,7 +271,7 @@ def make_reranker(settings: Settings) -> Reranker | None:
         return make_cross_encoder(settings.reranker, settings.reranker_seconds)
     from deploy.assembly.models import ServerReranker, make_registry
 
-    registry = make_registry(settings)
+    registry = make_registry(settings, limiter=limiter)
     model = registry.reranker(settings.reranker, settings.reranker_seconds)
     return ServerReranker(model, registry.close)
 
@@ -211,7 +299,9 @@ async def open_index(settings: Settings, embedder: Embedder) -> Index:
     return (await _open_serving(settings, embedder))[0]
 
 
-async def _open_serving(settings: Settings, embedder: Embedder) -> tuple[Index, Embedder]:
+async def _open_serving(
+    settings: Settings, embedder: Embedder, limiter: "Limiter | None" = None
+) -> tuple[Index, Embedder]:
     """Return the index that answers, and the embedder of its vectors.
 
     That is another embedder than the one of the settings until an index of theirs is complete.
@@ -221,7 +311,7 @@ async def _open_serving(settings: Settings, embedder: Embedder) -> tuple[Index, 
     except IndexMismatch as error:
         if error.written is None:
             raise
-        earlier = restore_embedder(settings, error.written)
+        earlier = restore_embedder(settings, error.written, limiter)
     log.warning(
         "index_of_another_model_serves",
         serving=earlier.name,
@@ -231,7 +321,9 @@ async def _open_serving(settings: Settings, embedder: Embedder) -> tuple[Index, 
     return await _open_with(settings, earlier), earlier
 
 
-def restore_embedder(settings: Settings, vectors: VectorIdentity) -> Embedder:
+def restore_embedder(
+    settings: Settings, vectors: VectorIdentity, limiter: "Limiter | None" = None
+) -> Embedder:
     """Return the embedder of vectors that other settings have made.
 
     If it cannot be made any more, the returned one fails, so that searches use keywords.
@@ -246,7 +338,7 @@ def restore_embedder(settings: Settings, vectors: VectorIdentity) -> Embedder:
             "embedding_document_prefix": forms.document,
         }
         try:
-            embedder = make_embedder(settings.model_copy(update=changes))
+            embedder = make_embedder(settings.model_copy(update=changes), limiter)
         except (EmbeddingFailed, ModelError, ImportError) as error:
             reason = str(error)
             continue
@@ -278,10 +370,18 @@ def _identify(settings: Settings, embedder: Embedder) -> "Identity":
 async def _open_with(settings: Settings, embedder: Embedder) -> Index:
     identity = _identify(settings, embedder)
     if settings.qdrant_url is not None:
-        from knowledge.index.server import open_server
-
-        key = settings.qdrant_api_key
-        secret = key.get_secret_value() if key is not None else None
-        return await open_server(settings.qdrant_url, identity, api_key=secret)
+        return await _open_on_server(settings, identity)
     protect_data_folder(settings.refdesk_data)
     return await open_folders(settings).open_serving(identity)
+
+
+async def _open_on_server(
+    settings: Settings, identity: "Identity", collection: str | None = None
+) -> Index:
+    from knowledge.index.server.server_engine import open_server
+
+    url, key = settings.qdrant_url, settings.qdrant_api_key
+    if url is None:
+        raise ValueError("expected QDRANT_URL, found none")
+    secret = key.get_secret_value() if key is not None else None
+    return await open_server(url, identity, api_key=secret, collection=collection)

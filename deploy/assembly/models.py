@@ -19,6 +19,7 @@ from llm.errors import ModelError
 from llm.offline.model import CONVERSATION_RULES, RULES
 from llm.port import Model, ScoreModel, VectorModel
 from llm.prompts import Prompts
+from llm.quotas import InProcessLimiter, Limiter, ModelQuota, SharedLimits
 from llm.registry import AnswerStores, Registry, providers_of
 from llm.stored_calls.stored_model import CallKey, CallStore, SharedCache
 from llm.vendors.catalogue import vendors_by_name
@@ -40,12 +41,26 @@ class SharesVectors(Protocol):
     def share_through(self, store: VectorStore) -> None: ...
 
 
+def make_limits(settings: Settings) -> SharedLimits | None:
+    """Return the limits of this process by `MODEL_LIMITS`, if there are any."""
+    limits = {
+        model: ModelQuota(limit.requests_per_minute, limit.tokens_per_minute)
+        for model, limit in settings.model_limits.items()
+    }
+    return SharedLimits(InProcessLimiter(limits)) if limits else None
+
+
 def make_registry(
-    settings: Settings, client: "Redis | None" = None, *, prompts: Prompts | None = None
+    settings: Settings,
+    client: "Redis | None" = None,
+    *,
+    prompts: Prompts | None = None,
+    limiter: Limiter | None = None,
 ) -> Registry:
     """Return the registry of this process's models; the libraries of vendors load on first use.
 
-    With a Redis client, limits and budgets hold over all processes; without one there are none.
+    With a Redis client, limits and budgets hold over all processes; without one, `limiter` limits
+    requests, and there is no budget.
     Without `prompts`, those of `PROMPTS_FOLDER` and of the product are rendered.
     """
     limits = settings.model_limits
@@ -54,7 +69,7 @@ def make_registry(
         access=settings.vendor_access(),
         timeout_seconds=settings.model_timeout_seconds,
         patience_seconds=settings.model_patience_seconds,
-        limiter=RedisLimiter(client, limits) if client is not None and limits else None,
+        limiter=RedisLimiter(client, limits) if client is not None and limits else limiter,
         budget=None if client is None else make_call_budget(settings, client),
     )
 

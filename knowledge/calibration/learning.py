@@ -21,7 +21,7 @@ from knowledge.document import Chunk
 from knowledge.index.calibration import Calibration, Calibrations
 from knowledge.index.listing import ListedDocument
 from knowledge.index.port import Passage, ReadableIndex
-from knowledge.index.queries import Floats
+from knowledge.index.queries import Floats, PointId
 
 LEAST_CHUNKS = 20
 """With fewer chunks in a language nothing is learned: words alone decide there."""
@@ -82,7 +82,7 @@ async def _take_sample(index: ReadableIndex, listed: Sequence[ListedDocument]) -
     ordered = sorted(listed, key=lambda document: hash_text(document.id))
     vectors: list[Floats] = []
     headings: list[str] = []
-    points: list[str] = []
+    points: list[PointId] = []
     for start in range(0, len(ordered), _DOCUMENTS_AT_ONCE):
         names = [document.id for document in ordered[start : start + _DOCUMENTS_AT_ONCE]]
         for document in await index.load(names):
@@ -93,8 +93,8 @@ async def _take_sample(index: ReadableIndex, listed: Sequence[ListedDocument]) -
                 points.append(chunk.point)
         if len(vectors) >= MOST_CHUNKS:
             break
-    chosen = sorted(points, key=hash_text)[:PASSAGES]
-    found: Mapping[str, Passage] = await index.passages(chosen)
+    chosen = sorted(points, key=lambda point: hash_text(str(point)))[:PASSAGES]
+    found: Mapping[PointId, Passage] = await index.passages(chosen)
     texts: list[Chunk] = [found[point].chunk for point in chosen if point in found]
     stacked = np.stack(vectors[:MOST_CHUNKS]) if vectors else np.zeros((0, 1), np.float32)
     return _Sample(stacked, headings, [chunk.text for chunk in texts])

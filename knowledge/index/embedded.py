@@ -19,9 +19,11 @@ from knowledge.index.points.layout import Point
 from knowledge.index.qdrant import Identity, QdrantIndex
 from knowledge.index.queries import (
     HNSW_EF,
+    PointId,
     QueryResult,
     SparseText,
     VectorQuery,
+    read_id,
     read_result,
     read_sparse,
 )
@@ -81,7 +83,7 @@ class EdgeEngine:
     async def upsert(self, points: Sequence[Point]) -> None:
         await self._in_thread(lambda: self._upsert(points))
 
-    async def delete(self, points: Sequence[str]) -> None:
+    async def delete(self, points: Sequence[PointId]) -> None:
         operation = edge.UpdateOperation.delete_points(list(points))
         await self._in_thread(lambda: self._change(operation, len(points)))
 
@@ -97,7 +99,7 @@ class EdgeEngine:
 
     async def retrieve(
         self,
-        points: Sequence[str],
+        points: Sequence[PointId],
         *,
         fields: Sequence[str] | None = None,
         vectors: Sequence[str] = (),
@@ -335,7 +337,9 @@ def _vectors(point: Point) -> Any:
 
 
 def _point(record: edge.Record) -> Point:
-    vectors: Any = record.vector or {}
+    vectors: Any = record.vector
+    if not vectors:
+        return Point(read_id(record.id), record.payload or {})
     sparse = {name: read_sparse(vectors[name]) for name in layout.SPARSE if name in vectors}
     using = next((name for name in layout.DENSE if name in vectors), layout.SEMANTIC)
-    return Point(str(record.id), record.payload or {}, vectors.get(using), using, sparse)
+    return Point(read_id(record.id), record.payload or {}, vectors.get(using), using, sparse)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from knowledge.index.points.layout import Point
-from knowledge.index.queries import QueryResult, VectorQuery
+from knowledge.index.queries import PointId, QueryResult, VectorQuery
 
 
 class Engine(Protocol):
@@ -16,13 +16,15 @@ class Engine(Protocol):
     """
 
     location: str
-    storage: str
     shared: bool
     was_interrupted: bool
 
+    @property
+    def storage(self) -> str: ...
+
     async def upsert(self, points: Sequence[Point]) -> None: ...
 
-    async def delete(self, points: Sequence[str]) -> None: ...
+    async def delete(self, points: Sequence[PointId]) -> None: ...
 
     async def delete_chunks(
         self, documents: Collection[str], *, but_version: str | None = None
@@ -32,7 +34,7 @@ class Engine(Protocol):
 
     async def retrieve(
         self,
-        points: Sequence[str],
+        points: Sequence[PointId],
         *,
         fields: Sequence[str] | None = None,
         vectors: Sequence[str] = (),

@@ -11,7 +11,7 @@ from knowledge.index.listing import ListedDocument
 from knowledge.index.points import layout, point_decoder
 from knowledge.index.points.layout import GROUPS, Point
 from knowledge.index.port import IndexCounts, IndexSample, Passage, StoredDocument
-from knowledge.index.queries import QueryResult, StoredPoint, VectorQuery
+from knowledge.index.queries import PointId, QueryResult, StoredPoint, VectorQuery
 
 _DOCUMENTS_AT_ONCE = 256
 _CHUNK_FIELDS = ["document", "version", "ordinal", "heading_path", "defined"]
@@ -86,15 +86,15 @@ class IndexReader:
         return await self._engine.query(queries, groups=self._filter) if queries else []
 
     async def fields_of(
-        self, points: Sequence[str], fields: Sequence[str]
-    ) -> Mapping[str, Mapping[str, Any]]:
+        self, points: Sequence[PointId], fields: Sequence[str]
+    ) -> Mapping[PointId, Mapping[str, Any]]:
         wanted = (*fields, GROUPS)
         found = await self._engine.retrieve(points, fields=wanted) if points else []
         return {point.id: point.payload for point in found if self._is_visible(point)}
 
     async def read_points(
-        self, points: Sequence[str], fields: Sequence[str], vectors: Sequence[str]
-    ) -> Mapping[str, StoredPoint]:
+        self, points: Sequence[PointId], fields: Sequence[str], vectors: Sequence[str]
+    ) -> Mapping[PointId, StoredPoint]:
         wanted = (*fields, GROUPS)
         found = await self._engine.retrieve(points, fields=wanted, vectors=vectors)
         return {
@@ -103,7 +103,7 @@ class IndexReader:
 
     async def find_documents(
         self, match: Mapping[str, str | Sequence[str]], fields: Sequence[str]
-    ) -> Mapping[str, Mapping[str, Any]]:
+    ) -> Mapping[PointId, Mapping[str, Any]]:
         every = {"kind": "document", **match}
         found = await self._engine.scroll(every, groups=self._groups, fields=fields)
         return {point.id: point.payload for point in found}
@@ -114,7 +114,7 @@ class IndexReader:
             loaded += await self._load(document_ids[start : start + _DOCUMENTS_AT_ONCE])
         return loaded
 
-    async def passages(self, points: Sequence[str]) -> Mapping[str, Passage]:
+    async def passages(self, points: Sequence[PointId]) -> Mapping[PointId, Passage]:
         found = await self._engine.retrieve(points) if points else []
         # Ids are looked up without a filter; a document may have got groups since it was found.
         return {

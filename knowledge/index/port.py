@@ -13,7 +13,14 @@ from knowledge.document import Chunk, Document
 from knowledge.embedding_forms import VectorIdentity
 from knowledge.index.calibration import Calibrations
 from knowledge.index.listing import ListedDocument
-from knowledge.index.queries import Floats, QueryResult, SparseText, StoredPoint, VectorQuery
+from knowledge.index.queries import (
+    Floats,
+    PointId,
+    QueryResult,
+    SparseText,
+    StoredPoint,
+    VectorQuery,
+)
 from knowledge.rule_descriptions import Description
 
 
@@ -47,7 +54,7 @@ class StoredChunk:
     source states for the page.
     """
 
-    point: str
+    point: PointId
     ordinal: int
     heading_path: tuple[str, ...]
     defined: tuple[str, ...]
@@ -131,7 +138,7 @@ class IndexSample:
 class Passage:
     """A chunk with its text and its document."""
 
-    point: str
+    point: PointId
     chunk: Chunk
     document_id: str
     page: str
@@ -181,20 +188,20 @@ class ReadableIndex(Protocol):
         ...
 
     async def fields_of(
-        self, points: Sequence[str], fields: Sequence[str]
-    ) -> Mapping[str, Mapping[str, Any]]:
+        self, points: Sequence[PointId], fields: Sequence[str]
+    ) -> Mapping[PointId, Mapping[str, Any]]:
         """Return fields of points by their ids; points that are gone meanwhile are left out."""
         ...
 
     async def read_points(
-        self, points: Sequence[str], fields: Sequence[str], vectors: Sequence[str]
-    ) -> Mapping[str, StoredPoint]:
+        self, points: Sequence[PointId], fields: Sequence[str], vectors: Sequence[str]
+    ) -> Mapping[PointId, StoredPoint]:
         """Return fields and vectors of points by their ids; points that are gone are left out."""
         ...
 
     async def find_documents(
         self, match: Mapping[str, str | Sequence[str]], fields: Sequence[str]
-    ) -> Mapping[str, Mapping[str, Any]]:
+    ) -> Mapping[PointId, Mapping[str, Any]]:
         """Return fields of the documents that have these values, by the ids of their points."""
         ...
 
@@ -202,7 +209,7 @@ class ReadableIndex(Protocol):
         """Return the present versions; documents that are gone meanwhile are left out."""
         ...
 
-    async def passages(self, points: Sequence[str]) -> Mapping[str, Passage]:
+    async def passages(self, points: Sequence[PointId]) -> Mapping[PointId, Passage]:
         """Return the texts of chunks by point; chunks that are gone meanwhile are left out."""
         ...
 

@@ -16,6 +16,7 @@ from knowledge.index.points import layout, point_decoder
 from knowledge.index.points.layout import Point
 from knowledge.index.points.point_encoder import PointEncoder, calibration_point
 from knowledge.index.port import IndexInfo, WrittenDocument
+from knowledge.index.queries import PointId
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,7 @@ class QdrantIndex(IndexReader):
         chunks = await self._engine.scroll({"kind": "chunk"}, fields=fields)
         found = Counter(chunk.payload["version"] for chunk in chunks)
         versions: set[str] = set()
-        halves: list[str] = []
+        halves: list[PointId] = []
         for point in await self._engine.scroll({"kind": "document"}, fields=fields):
             if found[point.payload["version"]] == point.payload["chunks"]:
                 versions.add(point.payload["version"])

@@ -3,12 +3,15 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
+from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float32]
 Terms = npt.NDArray[np.uint32]
+PointId = UUID
+"""The name of a point; the embedded engine takes and gives it faster than its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class VectorQuery:
     using: str
     vector: Floats | SparseText
     limit: int
-    points: Collection[str] | None = None
+    points: Collection[PointId] | None = None
     fields: Sequence[str] = ()
     returns_text: bool = False
 
@@ -39,12 +42,12 @@ class VectorQuery:
 class QueryResult:
     """The points that a query found, best first; `payloads` and `texts` are empty if not asked."""
 
-    ids: Sequence[str]
+    ids: Sequence[PointId]
     scores: Floats
     payloads: Sequence[Mapping[str, Any]] = ()
     texts: Sequence[SparseText] = ()
 
-    def by_id(self) -> dict[str, float]:
+    def by_id(self) -> dict[PointId, float]:
         """Return the scores by the ids of the points."""
         return dict(zip(self.ids, self.scores.tolist(), strict=True))
 
@@ -84,13 +87,18 @@ def read_result(query: VectorQuery, found: Sequence[ScoredPoint]) -> QueryResult
     if not found:
         return NOTHING_FOUND
     return QueryResult(
-        ids=[str(point.id) for point in found],
+        ids=[read_id(point.id) for point in found],
         scores=np.array([point.score for point in found], dtype=np.float32),
         payloads=[point.payload or {} for point in found] if query.fields else (),
         texts=[read_sparse(point.vector[query.using]) for point in found]
         if query.returns_text
         else (),
     )
+
+
+def read_id(found: Any) -> PointId:
+    """Return the name of a point of an engine; a server gives it as a text."""
+    return found if isinstance(found, UUID) else UUID(str(found))
 
 
 def read_sparse(vector: Any) -> SparseText:

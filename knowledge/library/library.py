@@ -92,6 +92,12 @@ class Library:
         self._outlines: OrderedDict[tuple[str, ...], _Outline] = OrderedDict()
         self._reading = asyncio.Lock()
 
+    def adopt(self, index: Index) -> None:
+        """Read another index from now on."""
+        self._index = index
+        self._names.clear()
+        self._outlines.clear()
+
     async def list_documents(self, groups: Sequence[str] = ()) -> list[ListedDocument]:
         """Return the documents that a person of these groups may read, by title."""
         found = await self._visible(groups).list_documents()

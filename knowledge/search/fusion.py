@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from knowledge.index.queries import Floats
-from knowledge.search.candidates import Candidates
+from knowledge.search.candidates.found_candidates import Candidates
 from knowledge.search.levels import NAMES, Scores
 from knowledge.search.query import Query
 from knowledge.search.weights import Weights

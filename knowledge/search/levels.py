@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from knowledge.index.queries import Floats, SparseText
-from knowledge.search.candidates import BY_KEYWORDS, Candidates
+from knowledge.index.queries import Floats
+from knowledge.search.candidates.found_candidates import Candidates
 from knowledge.search.query import Query
 from knowledge.search.statistics.corpus import CorpusView
 from knowledge.search.statistics.postings import find_members
@@ -68,41 +68,28 @@ def score(
 ) -> Scores:
     """Score all candidates on all levels that can be had; `stated` is from `find_stated`."""
     raw = candidates.raw
-    text = SparseText(query.terms, query.weights)
-    idf = view.idf(query.terms)
-    sample = view.sample
-    words = sample.measure_keywords(text, idf, raw.best_keywords, BY_KEYWORDS)
+    moments = raw.moments
+    words = moments.words.standardise(raw.bm25)
     match = _match(candidates, names, query, view)
-    about = sample.measure_summaries(text, view.counts.documents).standardise(raw.summary)
-    summary: Floats = weights.summary_text * about
+    summary: Floats = weights.summary_text * moments.about.standardise(raw.summary)
     levels: dict[str, Floats] = {
-        KEYWORDS: weights.keywords * _bent(words.standardise(raw.bm25), query, weights)
+        KEYWORDS: weights.weigh_words(words, is_english=query.is_english)
         + np.float32(weights.keywords_stated) * stated,
         HIERARCHICAL: np.float32(weights.hierarchical) * match**3,
         SUMMARY: summary,
     }
-    meaning = None
-    if raw.cosine is not None and query.vector is not None:
-        meaning = sample.measure_cosines(query.vector)
-        centres = sample.measure_centres(query.vector)
-        levels[SEMANTIC] = weights.semantic * meaning.standardise(raw.cosine)
+    meaning, centres = moments.meaning, moments.centres
+    if raw.cosine is not None and meaning is not None and centres is not None:
+        levels[SEMANTIC] = weights.weigh_meaning(meaning.standardise(raw.cosine))
         summary += weights.summary_lead * meaning.standardise(_must(raw.lead))
         summary += weights.summary_centre * centres.standardise(_must(raw.centre))
-    return Scores(levels, raw.bm25, raw.cosine, match, words, meaning)
+    return Scores(levels, raw.bm25, raw.cosine, match, moments.words, meaning)
 
 
 def _must(values: Floats | None) -> Floats:
     if values is None:
         raise ValueError("expected scores of leads and centres where there are cosines")
     return values
-
-
-def _bent(values: Floats, query: Query, weights: Weights) -> Floats:
-    if not query.is_english:
-        return values
-    bend = np.float32(weights.keywords_bend)
-    bent: Floats = np.where(values > 0, bend * np.log1p(np.maximum(values, 0) / bend), values)
-    return bent
 
 
 def _match(candidates: Candidates, names: NameMatches, query: Query, view: CorpusView) -> Floats:

@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from time import monotonic
 from typing import Protocol
 
@@ -37,18 +37,30 @@ class QuestionVectors:
     another embedding.
     """
 
-    def __init__(self, embedder: Embedder, *, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self,
+        embedder: Embedder,
+        *,
+        clock: Callable[[], float] = monotonic,
+        close: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         self.name = embedder.name
         self.dimensions = embedder.dimensions
         self.forms = embedder.forms
         self._embedder = embedder
         self._clock = clock
+        self._close = close
         self._store: VectorStore | None = None
         self._kept: dict[str, tuple[float, Vector]] = {}
 
     def share_through(self, store: VectorStore) -> None:
         """Share the vectors with other processes through this store."""
         self._store = store
+
+    async def close(self) -> None:
+        """Close the connections to the vendor."""
+        if self._close is not None:
+            await self._close()
 
     async def embed_documents(self, texts: Sequence[str]) -> Sequence[Vector]:
         """Return a vector for each text of a document; none is kept."""

@@ -18,6 +18,7 @@ from knowledge.errors import EmbeddingFailed
 from knowledge.index.bm25 import TermNumbers
 from knowledge.index.calibration import Calibrations, choose_language
 from knowledge.index.port import Index, Passage
+from knowledge.index.queries import PointId
 from knowledge.index.terms import terms
 from knowledge.port import (
     CALIBRATION,
@@ -29,8 +30,11 @@ from knowledge.port import (
     SearchRequest,
 )
 from knowledge.search import fusion, levels
-from knowledge.search.candidates import Candidates, CandidateSearch
+from knowledge.search.candidates.candidate_search import CandidateSearch
+from knowledge.search.candidates.found_candidates import Candidates
+from knowledge.search.candidates.kept_points import KeptPoints
 from knowledge.search.context import composer, earlier_versions
+from knowledge.search.evidence.compared_texts import read_compared_texts
 from knowledge.search.evidence.conversation_features import conversation
 from knowledge.search.evidence.search_features import (
     features,
@@ -42,7 +46,6 @@ from knowledge.search.evidence.vocabularies import Vocabularies
 from knowledge.search.evidence.word_evidence import make_no_evidence
 from knowledge.search.evidence.wording import wording
 from knowledge.search.fusion import RankedChunk, RankedPage
-from knowledge.search.kept_points import KeptPoints
 from knowledge.search.levels import Scores
 from knowledge.search.query import Query, Wordings, combine_vectors, make_query, wordings
 from knowledge.search.reranking.reordering import rerank
@@ -268,9 +271,10 @@ class LevelSearcher:
         *,
         is_last: bool,
     ) -> _Found | None:
-        search = CandidateSearch(view, self._kept, query, excluded=len(request.exclude))
+        search = CandidateSearch(
+            view, self._kept, query, self._weights, excluded=len(request.exclude)
+        )
         await view.read_frequencies(query.terms.tolist())
-        await view.read_summary_frequencies(query.terms.tolist())
         candidates = await search.find(asked.language, is_last=is_last)
         if candidates is None:
             return None
@@ -290,10 +294,11 @@ class LevelSearcher:
             without=candidates.find_chunks(request.exclude),
         )
         chunks, documents = list_best(scores, ranked)
+        texts = await read_compared_texts(view.index, candidates, chunks)
         shares = await read_term_shares(
-            self._vocabularies, candidates, query, view, chunks=chunks, documents=documents
+            self._vocabularies, candidates, query, view, texts=texts, documents=documents
         )
-        places = _list_places(candidates, list_best_by_keywords(scores))
+        places = [texts[chunk].place for chunk in list_best_by_keywords(scores)]
         numbers = view.numbers
         shape = {
             **features(candidates, view, scores, ranked, shares, numbers, places, asked.language),
@@ -322,18 +327,6 @@ async def _rerank(
     return replace(found, pages=ordered.pages), ordered.fallbacks
 
 
-def _list_places(candidates: Candidates, chunks: Sequence[int]) -> list[tuple[str, str]]:
-    """Return headings and crumbs of candidates, without the root, with their language."""
-    found = [
-        (candidates.chunks[one], candidates.documents[candidates.document_of[one]])
-        for one in chunks
-    ]
-    return [
-        (" ".join((*document.crumbs[1:], *chunk.heading_path)), document.language)
-        for chunk, document in found
-    ]
-
-
 def _list_terms(asked: Wordings, numbers: TermNumbers) -> list[int]:
     """Return the terms of the question in all of its wordings."""
     return [
@@ -350,7 +343,7 @@ def _is_untranslated(view: CorpusView, request: SearchRequest) -> bool:
 
 
 def _hits(
-    found: _Found, best: Sequence[RankedChunk], passages: Mapping[str, Passage]
+    found: _Found, best: Sequence[RankedChunk], passages: Mapping[PointId, Passage]
 ) -> Iterator[Hit]:
     if found.scores is None:
         return
@@ -361,7 +354,7 @@ def _hits(
             yield composer.make_hit(passage, hit.score, names)
 
 
-def _places(found: _Found, passages: Mapping[str, Passage]) -> Iterator[CandidatePlace]:
+def _places(found: _Found, passages: Mapping[PointId, Passage]) -> Iterator[CandidatePlace]:
     for page in found.pages[:_PLACES]:
         passage = passages.get(found.candidates.points[page.chunks[0].chunk])
         if passage is not None:

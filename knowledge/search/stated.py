@@ -6,7 +6,7 @@ from knowledge.index.points import layout
 from knowledge.index.points.layout import document_identity
 from knowledge.index.port import ReadableIndex
 from knowledge.index.queries import Floats, SparseText, Terms, VectorQuery
-from knowledge.search.candidates import Candidates
+from knowledge.search.candidates.found_candidates import Candidates
 from knowledge.search.query import Query
 from knowledge.search.statistics.corpus import CorpusView
 

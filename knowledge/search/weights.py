@@ -5,6 +5,10 @@
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from knowledge.index.queries import Floats
+
 
 @dataclass(frozen=True, slots=True)
 class Weights:
@@ -33,6 +37,19 @@ class Weights:
     previous_vector: float = 0.2
     listing_pages: float = 0.8
     best_chunks: tuple[float, ...] = (1.0,)
+
+    def weigh_words(self, values: Floats, *, is_english: bool) -> Floats:
+        """Return what z-scores of keywords add to the sum of the levels."""
+        if is_english:
+            bend = np.float32(self.keywords_bend)
+            values = np.where(values > 0, bend * np.log1p(np.maximum(values, 0) / bend), values)
+        weighed: Floats = self.keywords * values
+        return weighed
+
+    def weigh_meaning(self, values: Floats) -> Floats:
+        """Return what z-scores of cosines add to the sum of the levels."""
+        weighed: Floats = self.semantic * values
+        return weighed
 
 
 def weigh_levels_alone() -> dict[str, Weights]:

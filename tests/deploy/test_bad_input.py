@@ -23,7 +23,7 @@ from gateway.desk import Message
 from gateway.errors import MessageError
 from knowledge.embedding import Embedder
 from knowledge.index.qdrant import Identity
-from knowledge.index.server import open_client
+from knowledge.index.server.server_engine import open_client
 from knowledge.ingestion_report import PlainReport
 from llm.scripted import gate
 from llm.tasks.translate import Output as Translation

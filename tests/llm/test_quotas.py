@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm.quotas import InProcessLimiter, ModelQuota
+from llm.quotas import InProcessLimiter, ModelQuota, PatientLimiter, SharedLimits
 
 
 class Clock:
@@ -82,3 +82,24 @@ async def test_no_minute_ever_holds_more_than_two_limits(
         within = [tokens for at, tokens in passed if start <= at < start + 60]
         assert len(within) <= 2 * 6
         assert sum(within) <= 2 * 600 + 1e-6
+
+
+async def test_a_patient_limiter_waits_itself_and_counts() -> None:
+    patient = PatientLimiter(InProcessLimiter({"m": ModelQuota(tokens_per_minute=60_000)}))
+
+    waits = [await patient.acquire("m", tokens) for tokens in (60_000, 20, 1)]
+
+    assert waits == [0, 0, 0]
+    assert 1 <= patient.waits <= 2
+    assert 0 < patient.seconds < 1
+
+
+async def test_limits_of_a_process_can_be_counted_with_others_later(clock: Clock) -> None:
+    limits = SharedLimits(limiter(clock, requests_per_minute=2))
+    other = limiter(clock, requests_per_minute=1)
+    await other.acquire("m", 1)
+
+    alone = await limits.acquire("m", 1)
+    limits.count_with(other)
+
+    assert (alone, await limits.acquire("m", 1)) == (0, 60)

@@ -98,8 +98,31 @@ async def _query(local: AsyncQdrantClient, name: str, body: models.QueryRequestB
     return await local.query_batch_points(name, body.searches)
 
 
+async def _aliases(local: AsyncQdrantClient, _name: str, _body: None) -> object:
+    return await local.get_aliases()
+
+
+async def _change_aliases(
+    local: AsyncQdrantClient, _name: str, body: models.ChangeAliasesOperation
+) -> object:
+    return await local.update_collection_aliases(body.actions)
+
+
+async def _drop(local: AsyncQdrantClient, name: str, _body: None) -> object:
+    return await local.delete_collection(name)
+
+
 _COLLECTION = "/collections/{collection_name}"
 OPERATIONS = (
+    Operation("GET", "/aliases", frozenset(), None, _aliases),
+    Operation(
+        "POST",
+        "/collections/aliases",
+        frozenset({"timeout"}),
+        models.ChangeAliasesOperation,
+        _change_aliases,
+    ),
+    Operation("DELETE", _COLLECTION, frozenset({"timeout"}), None, _drop),
     Operation("GET", f"{_COLLECTION}/exists", frozenset(), None, _exists),
     Operation("PUT", _COLLECTION, frozenset({"timeout"}), models.CreateCollection, _create),
     Operation("PUT", f"{_COLLECTION}/index", _WRITES, models.CreateFieldIndex, _make_index),
@@ -152,7 +175,7 @@ class QdrantFront:
             except (ValidationError, ValueError) as error:
                 self.rejected.append(f"{operation.method} {operation.path}: {error}")
                 return JSONResponse({"status": {"error": str(error)}}, status_code=400)
-            name = request.path_params["collection_name"]
+            name = request.path_params.get("collection_name", "")
             result = await operation.answer(self._local, name, body)
             return JSONResponse({"result": _encode(result), "status": "ok", "time": 0.0})
 

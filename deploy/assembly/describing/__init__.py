@@ -1,1 +1,1 @@
-"""Describing pages with the model of `DESCRIPTION_MODEL`."""
+"""What an ingestion asks models for: descriptions of pages, and vectors with their cost."""

@@ -1,11 +1,12 @@
 """Makes the tools of an assistant: the built-in ones over its documents, and its tool set."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from knowledge.index.port import Index
 from knowledge.library.library import Library
-from knowledge.port import Searcher
+from knowledge.port import Findings, Searcher, SearchRequest
 from knowledge.search.searcher import LevelSearcher
 from knowledge.search.weights import weigh_levels_alone
 
@@ -21,12 +22,11 @@ class IndexTools:
     """The parts of tools over an open index; see `tools.tool.ToolParts`."""
 
     knowledge: "Knowledge"
-    _levels: dict[str, Searcher] = field(default_factory=dict)
 
     @property
     def searcher(self) -> Searcher:
         """The search on all levels."""
-        return self.knowledge.searcher
+        return self.knowledge
 
     @property
     def library(self) -> Library:
@@ -39,11 +39,25 @@ class IndexTools:
         return self._make_level
 
     def _make_level(self, level: str) -> Searcher:
-        if level not in self._levels:
-            weights = weigh_levels_alone()[level]
-            known = self.knowledge
-            self._levels[level] = LevelSearcher(known.index, known.embedder, weights=weights)
-        return self._levels[level]
+        return LevelSearch(self.knowledge, level)
+
+
+class LevelSearch:
+    """Searches on one level of the index that answers now."""
+
+    def __init__(self, knowledge: "Knowledge", level: str) -> None:
+        self._knowledge = knowledge
+        self._weights = weigh_levels_alone()[level]
+        self._made: tuple[Index, LevelSearcher] | None = None
+
+    async def search(self, request: SearchRequest) -> Findings:
+        """Search the index; see `knowledge.port.Searcher`."""
+        await self._knowledge.follow()
+        index = self._knowledge.index
+        if self._made is None or self._made[0] is not index:
+            searcher = LevelSearcher(index, self._knowledge.embedder, weights=self._weights)
+            self._made = index, searcher
+        return await self._made[1].search(request)
 
 
 def make_tools(

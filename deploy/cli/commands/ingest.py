@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from config.settings import load_settings
-from deploy.assembly.ingestion import USAGE
+from deploy.assembly.ingestion import dump_costs
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.sources.source_registry import SourceRegistry
 from deploy.assembly.sources.source_spec import SourceSpec, parse_source
@@ -105,13 +105,12 @@ def result_lines(result: IngestionResult) -> list[str]:
         place = settings.qdrant_url or settings.refdesk_data.resolve()
         return [f"no documents found; nothing was added to {place}"]
     lines.append(f"documents: {documents}; {result.chunks} new chunks in {result.seconds:.1f} s")
-    lines += [] if result.descriptions is None else [result.descriptions.format()]
+    lines += result.list_costs()
     return [*lines, result.replacement] if result.replacement else lines
 
 
 def result_fields(result: IngestionResult) -> dict[str, object]:
     """Return the result of an ingestion as values for JSON."""
-    usage = result.descriptions
     return {
         "added": result.added,
         "changed": result.changed,
@@ -123,7 +122,7 @@ def result_fields(result: IngestionResult) -> dict[str, object]:
         "chunks": result.chunks,
         "seconds": round(result.seconds, 3),
         **({"replacement": result.replacement} if result.replacement else {}),
-        **({} if usage is None else {"descriptions": USAGE.dump_python(usage, mode="json")}),
+        **{name: value for name, value in dump_costs(result).items() if value is not None},
     }
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from knowledge.index.queries import SparseText
+from knowledge.index.queries import PointId, SparseText
 
 FORMAT = 2
 """The version of this layout, part of every point's id; a program reads only its format."""
@@ -67,7 +67,7 @@ _SLUG = re.compile(r"[^a-z0-9]+")
 class Point:
     """A point in the form that both engines use; `using` names its dense vector."""
 
-    id: str
+    id: PointId
     payload: dict[str, Any]
     dense: Sequence[float] | None = None
     using: str = SEMANTIC
@@ -84,12 +84,12 @@ def namespace(tenant: str, assistant: str) -> str:
     return f"{slug}-{digest[:12]}".strip("-")
 
 
-def document_identity(document_id: str) -> str:
+def document_identity(document_id: str) -> PointId:
     """Return the name of a document's own point."""
     return _identity("document", document_id)
 
 
-def chunk_identity(document_id: str, version: str, ordinal: int) -> str:
+def chunk_identity(document_id: str, version: str, ordinal: int) -> PointId:
     """Return the name of the point of a chunk in one version of its document."""
     return _identity("chunk", document_id, version, str(ordinal))
 
@@ -123,15 +123,15 @@ def make_word_term(word: str) -> str:
     return f"={word}"
 
 
-def manifest_identity(layout_format: int = FORMAT) -> str:
+def manifest_identity(layout_format: int = FORMAT) -> PointId:
     """Return the id of the point that describes an index of a format."""
     return _identity("manifest", layout_format=layout_format)
 
 
-def calibration_identity() -> str:
+def calibration_identity() -> PointId:
     """Return the id of the point that has the calibrations."""
     return _identity("calibrations")
 
 
-def _identity(*parts: str, layout_format: int = FORMAT) -> str:
-    return str(uuid.uuid5(_NAMESPACE, "\n".join((str(layout_format), *parts))))
+def _identity(*parts: str, layout_format: int = FORMAT) -> PointId:
+    return uuid.uuid5(_NAMESPACE, "\n".join((str(layout_format), *parts)))

@@ -126,10 +126,13 @@ def _join_stated(document: Document) -> str:
 
 def _list_added(document: Document) -> list[str]:
     """Return the terms of the stated metadata's words that the page's own text does not have."""
+    stated = _join_stated(document)
+    if not stated:
+        return []
     text = " ".join((document.title, *(chunk.text for chunk in document.chunks)))
     known = set(terms(text, document.language))
     # All of them together: alone, a stop word would be a term.
-    return [term for term in terms(_join_stated(document), document.language) if term not in known]
+    return [term for term in terms(stated, document.language) if term not in known]
 
 
 def _find_sections(chunks: Sequence[Chunk]) -> Iterator[dict[str, int]]:

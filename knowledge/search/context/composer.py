@@ -15,8 +15,9 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from dataclasses import dataclass, field
 
 from knowledge.index.port import Passage
+from knowledge.index.queries import PointId
 from knowledge.port import ContextSection, FoundSpan, Hit
-from knowledge.search.candidates import Candidates
+from knowledge.search.candidates.found_candidates import Candidates
 from knowledge.search.context.section_chunks import SectionChunks
 from knowledge.search.context.token_count import count_tokens
 from knowledge.search.fusion import RankedChunk
@@ -42,7 +43,7 @@ _REFERENCE = re.compile(r"`?[\w.]{1,80}[-/][\w./-]{1,200}`?")
 _LISTED_SHARE = 0.75
 _INTRODUCTION_WORDS = 12
 
-ReadPassages = Callable[[Sequence[str]], Awaitable[Mapping[str, Passage]]]
+ReadPassages = Callable[[Sequence[PointId]], Awaitable[Mapping[PointId, Passage]]]
 """Returns passages by point; passages that are gone are left out."""
 FindTitles = Callable[[Collection[str]], Awaitable[Collection[str]]]
 """Returns those of some texts, in lower case, that are titles of documents."""

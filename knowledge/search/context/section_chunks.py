@@ -1,7 +1,8 @@
 """Numbers the chunks of candidates' sections, so that neighbours have neighbouring numbers."""
 
-from knowledge.search.candidates import Candidates
-from knowledge.search.kept_points import FoundChunk
+from knowledge.index.queries import PointId
+from knowledge.search.candidates.found_candidates import Candidates
+from knowledge.search.candidates.kept_points import FoundChunk
 
 _MOST_CHUNKS = 1 << 32
 """More than a document has chunks."""
@@ -41,7 +42,7 @@ class SectionChunks:
             and (first.document_id, first.first) == (second.document_id, second.first)
         )
 
-    def point_of(self, number: int) -> str:
+    def point_of(self, number: int) -> PointId:
         """Return the name of the point of a chunk."""
         document, ordinal = divmod(number, _MOST_CHUNKS)
         return self._candidates.point_of(document, ordinal)

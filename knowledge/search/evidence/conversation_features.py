@@ -19,7 +19,7 @@ import numpy as np
 from knowledge.index.bm25 import TermNumbers
 from knowledge.index.queries import Floats
 from knowledge.index.terms import terms
-from knowledge.search.candidates import Candidates, RawScores
+from knowledge.search.candidates.found_candidates import Candidates, RawScores
 from knowledge.search.query import Query, Wordings
 from knowledge.search.statistics.corpus import CorpusView
 

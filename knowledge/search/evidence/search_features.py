@@ -32,7 +32,7 @@ import numpy.typing as npt
 from knowledge.index.bm25 import B, K, TermNumbers
 from knowledge.index.queries import Floats
 from knowledge.index.terms import terms
-from knowledge.search.candidates import Candidates
+from knowledge.search.candidates.found_candidates import Candidates
 from knowledge.search.evidence.term_shares import TermShares
 from knowledge.search.evidence.word_evidence import measure_word_evidence
 from knowledge.search.fusion import RankedPage

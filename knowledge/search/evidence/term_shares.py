@@ -1,13 +1,14 @@
 """Finds which of a question's terms its best candidates and the best pages contain."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from knowledge.index.queries import Floats, Terms
-from knowledge.search.candidates import Candidates
+from knowledge.search.candidates.found_candidates import Candidates
+from knowledge.search.evidence.compared_texts import ComparedText
 from knowledge.search.evidence.vocabularies import Vocabularies
 from knowledge.search.query import Query
 from knowledge.search.statistics.corpus import CorpusView
@@ -45,13 +46,13 @@ async def read_term_shares(
     query: Query,
     view: CorpusView,
     *,
-    chunks: Sequence[int],
+    texts: Mapping[int, ComparedText],
     documents: Sequence[int],
 ) -> TermShares:
     """Return which of the terms these candidates and documents contain."""
     own = _find_best_known(query, view)
     present_chunks = {
-        one: (own[:, None] == candidates.chunks[one].keywords.terms).any(axis=1) for one in chunks
+        chunk: (own[:, None] == text.terms).any(axis=1) for chunk, text in texts.items()
     }
     pages = {one: candidates.documents[one] for one in documents}
     held = await vocabularies.read(view.index, pages.values())

@@ -8,7 +8,7 @@ import numpy as np
 from knowledge.index.points.layout import VOCABULARY, document_identity
 from knowledge.index.port import ReadableIndex
 from knowledge.index.queries import Terms
-from knowledge.search.kept_points import FoundDocument
+from knowledge.search.candidates.kept_points import FoundDocument
 
 MOST_BYTES = 4_000_000
 _OVERHEAD = 500

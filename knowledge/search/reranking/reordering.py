@@ -12,6 +12,7 @@ import structlog
 
 from knowledge.errors import RerankingFailed
 from knowledge.index.port import Passage
+from knowledge.index.queries import PointId
 from knowledge.port import RERANKING
 from knowledge.search import fusion
 from knowledge.search.context.composer import ReadPassages
@@ -37,7 +38,7 @@ class Reordered:
 
 async def rerank(
     pages: list[RankedPage],
-    points: Sequence[str],
+    points: Sequence[PointId],
     question: str,
     reranker: Reranker,
     read: ReadPassages,

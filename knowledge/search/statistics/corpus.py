@@ -22,7 +22,6 @@ from knowledge.index.bm25 import TermNumbers
 from knowledge.index.points.layout import (
     KEYWORDS,
     LABELS,
-    SUMMARY,
     VERSION,
     VOCABULARY,
     make_word_term,
@@ -67,7 +66,6 @@ class CorpusView:
         self.kept = kept
         self._present: dict[int, float] = {}
         self._labels: dict[int, float] = {}
-        self._summaries: dict[int, float] = {}
 
     def __len__(self) -> int:
         return self.counts.chunks
@@ -88,17 +86,6 @@ class CorpusView:
             self._keep(term)
         for term, value in zip(missing, idf[len(missing) :], strict=False):
             self._labels[term] = _frequency(value, self.counts.labelled)
-
-    async def read_summary_frequencies(self, wanted: Iterable[int]) -> None:
-        """Read how rare each term is in the summaries of documents."""
-        missing = [term for term in dict.fromkeys(wanted) if term not in self._summaries]
-        found = await self.index.query([_ask_for(SUMMARY, term) for term in missing])
-        for term, one in zip(missing, found, strict=True):
-            self._summaries[term] = _read_idf(one, term) or 0.0
-
-    def summary_idf(self, wanted: Terms) -> Floats:
-        """Return the IDF of terms in the summaries; 0 for those that no summary has."""
-        return np.array([self._summaries.get(one, 0.0) for one in wanted.tolist()], np.float32)
 
     async def read_kept_frequencies(self, wanted: Iterable[int]) -> None:
         """Read the frequencies of terms that no earlier revision has read."""

@@ -14,7 +14,7 @@ from knowledge.errors import EmbeddingFailed, RerankingFailed
 from knowledge.index.embedded import open_embedded
 from knowledge.index.port import Index
 from knowledge.index.qdrant import Identity
-from knowledge.index.server import open_client
+from knowledge.index.server.server_engine import open_client
 from knowledge.index.terms import terms
 from tests.support.embedders import UniformEmbedder
 

@@ -11,6 +11,7 @@ from knowledge.index.embedded import EdgeEngine
 from knowledge.index.points import layout
 from knowledge.index.points.layout import Point
 from knowledge.index.qdrant import QdrantIndex
+from knowledge.index.queries import PointId
 from tests.knowledge.searching.conftest import document, identity, put
 
 OLD = ("one old part",)
@@ -26,7 +27,7 @@ class KilledEngine(EdgeEngine):
         self._count_down()
         await super().upsert(points)
 
-    async def delete(self, points: Sequence[str]) -> None:
+    async def delete(self, points: Sequence[PointId]) -> None:
         self._count_down()
         await super().delete(points)
 

@@ -2,11 +2,12 @@
 
 from knowledge.index.points.layout import chunk_identity
 from knowledge.index.port import Index
-from knowledge.search.kept_points import KeptPoints
+from knowledge.index.queries import PointId
+from knowledge.search.candidates.kept_points import KeptPoints
 from tests.knowledge.searching.conftest import document, put
 
 
-async def list_points(index: Index) -> list[str]:
+async def list_points(index: Index) -> list[PointId]:
     return [chunk_identity(name, version, 0) for name, version in (await index.versions()).items()]
 
 

@@ -10,7 +10,7 @@ from knowledge.index.embedded import EdgeEngine, open_embedded
 from knowledge.index.engine import Engine
 from knowledge.index.points import layout
 from knowledge.index.points.layout import Point
-from knowledge.index.server import ServerEngine, open_client
+from knowledge.index.server.server_engine import ServerEngine, open_client
 from tests.knowledge.searching.conftest import identity
 
 

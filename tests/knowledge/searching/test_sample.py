@@ -1,3 +1,5 @@
+from uuid import UUID
+
 import numpy as np
 
 from knowledge.index.port import IndexSample, StoredChunk
@@ -11,7 +13,7 @@ ONE = np.ones(1, dtype=np.float32)
 def chunk(at: int, weight: float) -> StoredChunk:
     terms = TERM if weight else TERM[:0]
     text = SparseText(terms, np.full(len(terms), weight, dtype=np.float32))
-    return StoredChunk(str(at), at, (), (), np.zeros(2, dtype=np.float32), text)
+    return StoredChunk(UUID(int=at), at, (), (), np.zeros(2, dtype=np.float32), text)
 
 
 def sample_of(weights: Floats, size: int) -> CorpusSample:

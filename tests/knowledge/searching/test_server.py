@@ -5,7 +5,7 @@ import pytest
 from qdrant_client import AsyncQdrantClient
 
 from knowledge.errors import IndexUnavailable
-from knowledge.index.server import open_client, open_server
+from knowledge.index.server.server_engine import open_client, open_server
 from tests.knowledge.searching.conftest import document, identity, put
 
 

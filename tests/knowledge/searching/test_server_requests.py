@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -9,7 +10,8 @@ import pytest
 
 from knowledge.index.calibration import Calibration
 from knowledge.index.qdrant import QdrantIndex
-from knowledge.index.server import open_client
+from knowledge.index.server.server_collections import ServerCollections
+from knowledge.index.server.server_engine import open_client
 from knowledge.port import SearchRequest
 from knowledge.search.searcher import LevelSearcher
 from tests.knowledge.searching.conftest import WordEmbedder, document, identity, put
@@ -35,6 +37,31 @@ async def index(front: QdrantFront) -> AsyncIterator[QdrantIndex]:
     await index.close()
 
 
+async def replace_twice(front: QdrantFront) -> None:
+    """Let indexes of two other models answer, one after the other."""
+    own = identity()
+    client = front.connect()
+    collections = ServerCollections(client, own.tenant, own.assistant, front.url)
+    first = await collections.find_serving()
+    for model in ("second", "third"):
+        other = replace(own, embedding=model)
+        name = collections.name_replacement(other.vectors)
+        before = await collections.find_serving()
+        written = await open_client(front.connect(), other, location=front.url, collection=name)
+        await put(written, document("routes", f"A route of the {model} model."))
+        await collections.switch(name)
+        await written.close()
+        assert await collections.find_serving() == name
+        assert await collections.has(before)
+    assert not await collections.has(first)
+    serving = await open_client(
+        front.connect(), replace(own, embedding="third"), location=front.url
+    )
+    assert (await serving.info()).documents == 1
+    await serving.close()
+    await client.close()
+
+
 async def test_every_request_of_an_index_and_its_search_fits_and_every_operation_is_used(
     front: QdrantFront, index: QdrantIndex
 ) -> None:
@@ -55,6 +82,7 @@ async def test_every_request_of_an_index_and_its_search_fits_and_every_operation
     await index.list_documents()
     await index.hashes("library")
     await index.remove(["routes", "unknown"])
+    await replace_twice(front)
 
     assert front.rejected == []
     assert front.seen == {(one.method, one.path) for one in OPERATIONS}

@@ -1,8 +1,8 @@
 """The terms of documents that a search keeps are bounded, and those of the present version."""
 
 from knowledge.index.port import Index
+from knowledge.search.candidates.kept_points import FoundDocument, KeptPoints
 from knowledge.search.evidence.vocabularies import Vocabularies
-from knowledge.search.kept_points import FoundDocument, KeptPoints
 from tests.knowledge.searching.conftest import document, put
 
 

@@ -6,10 +6,7 @@ A client of `qdrant-client` is handed in or made from a URL; its local mode runs
 from collections.abc import Awaitable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
-import httpx
-from grpc import RpcError
 from qdrant_client import AsyncQdrantClient, models
-from qdrant_client.http.exceptions import ApiException
 
 from knowledge.errors import IndexUnavailable
 from knowledge.index.points import layout
@@ -17,12 +14,15 @@ from knowledge.index.points.layout import Point
 from knowledge.index.qdrant import Identity, QdrantIndex
 from knowledge.index.queries import (
     HNSW_EF,
+    PointId,
     QueryResult,
     SparseText,
     VectorQuery,
+    read_id,
     read_result,
     read_sparse,
 )
+from knowledge.index.server.server_collections import ServerCollections, await_answer
 
 T = TypeVar("T")
 
@@ -30,27 +30,36 @@ TIMEOUT_SECONDS = 10
 _PAGE = 1000
 _BATCH = 200
 _MOST_VALUES = 10_000
-_CLIENT_ERRORS = (ApiException, httpx.HTTPError, RpcError, OSError, RuntimeError, ValueError)
-"""What `qdrant-client` raises: its local mode `ValueError` and `RuntimeError`."""
 
 
-async def open_server(url: str, identity: Identity, *, api_key: str | None = None) -> QdrantIndex:
-    """Open the index on the server at a URL; raises as `open_client`."""
-    client = AsyncQdrantClient(
+def connect_server(url: str, *, api_key: str | None = None) -> AsyncQdrantClient:
+    """Return a client of the server at a URL, which asks it nothing yet."""
+    return AsyncQdrantClient(
         url=url, api_key=api_key, timeout=TIMEOUT_SECONDS, check_compatibility=False
     )
-    return await open_client(client, identity, location=url)
+
+
+async def open_server(
+    url: str, identity: Identity, *, api_key: str | None = None, collection: str | None = None
+) -> QdrantIndex:
+    """Open the index on the server at a URL; raises as `open_client`."""
+    client = connect_server(url, api_key=api_key)
+    return await open_client(client, identity, location=url, collection=collection)
 
 
 async def open_client(
-    client: AsyncQdrantClient, identity: Identity, *, location: str
+    client: AsyncQdrantClient,
+    identity: Identity,
+    *,
+    location: str,
+    collection: str | None = None,
 ) -> QdrantIndex:
     """Open the index behind a client, making it when there is none; closing it closes the client.
 
-    Raises `IndexUnavailable` when the server does not answer, `IndexMismatch` when another
-    embedding model wrote the index.
+    `collection` is by default the one that answers. Raises `IndexUnavailable` when the server does
+    not answer, `IndexMismatch` when another embedding model wrote the index.
     """
-    engine = ServerEngine(client, identity, location)
+    engine = ServerEngine(client, identity, location, collection)
     index = QdrantIndex(engine, identity)
     try:
         await engine.prepare()
@@ -67,15 +76,27 @@ class ServerEngine:
     shared = True
     was_interrupted = False
 
-    def __init__(self, client: AsyncQdrantClient, identity: Identity, location: str) -> None:
+    def __init__(
+        self,
+        client: AsyncQdrantClient,
+        identity: Identity,
+        location: str,
+        collection: str | None = None,
+    ) -> None:
         self.location = location
         self._client = client
-        self._collection = f"refdesk-{layout.namespace(identity.tenant, identity.assistant)}"
-        self.storage = f"the collection {self._collection}"
+        self._collections = ServerCollections(client, identity.tenant, identity.assistant, location)
+        self._collection = collection or ""
         self._dimensions = identity.dimensions
+
+    @property
+    def storage(self) -> str:
+        """What an operator removes to remove all points."""
+        return f"the collection {self._collection}"
 
     async def prepare(self) -> None:
         """Create the collection if it is missing; another process may create it first."""
+        self._collection = self._collection or await self._collections.find_serving()
         if await self._await_answer(self._client.collection_exists(self._collection)):
             return
         try:
@@ -91,15 +112,15 @@ class ServerEngine:
 
     async def upsert(self, points: Sequence[Point]) -> None:
         made = [
-            models.PointStruct(id=point.id, vector=_make_vectors(point), payload=point.payload)
+            models.PointStruct(id=str(point.id), vector=_make_vectors(point), payload=point.payload)
             for point in points
         ]
         for start in range(0, len(made), _BATCH):
             batch = made[start : start + _BATCH]
             await self._await_answer(self._client.upsert(self._collection, batch, wait=True))
 
-    async def delete(self, points: Sequence[str]) -> None:
-        chosen = models.PointIdsList(points=list(points))
+    async def delete(self, points: Sequence[PointId]) -> None:
+        chosen = models.PointIdsList(points=_name(points))
         await self._await_answer(self._client.delete(self._collection, chosen, wait=True))
 
     async def delete_chunks(
@@ -118,7 +139,7 @@ class ServerEngine:
 
     async def retrieve(
         self,
-        points: Sequence[str],
+        points: Sequence[PointId],
         *,
         fields: Sequence[str] | None = None,
         vectors: Sequence[str] = (),
@@ -127,7 +148,7 @@ class ServerEngine:
         found = await self._await_answer(
             self._client.retrieve(
                 self._collection,
-                list(points),
+                _name(points),
                 with_payload=payload,
                 with_vectors=list(vectors) or False,
             )
@@ -220,13 +241,7 @@ class ServerEngine:
         )
 
     async def _await_answer(self, asked: Awaitable[T]) -> T:
-        try:
-            return await asked
-        except _CLIENT_ERRORS as error:
-            reason = " ".join(str(error).split())[:300] or type(error).__name__
-            raise IndexUnavailable(
-                f"the Qdrant server at {self.location} does not answer: {reason}"
-            ) from error
+        return await await_answer(asked, self.location)
 
 
 def _select(
@@ -250,7 +265,7 @@ def _request(query: VectorQuery, groups: Collection[str] | None) -> models.Query
     is_exact = query.points is not None
     must: list[models.Condition] = []
     if query.points is not None:
-        must.append(models.HasIdCondition(has_id=list(query.points)))
+        must.append(models.HasIdCondition(has_id=_name(query.points)))
     idf: models.IdfCorpusParams | None = None
     if groups is not None:
         must.append(_select({}, groups))
@@ -283,6 +298,10 @@ def _match(key: str, value: str | Sequence[str]) -> models.FieldCondition:
     return models.FieldCondition(key=field, match=models.MatchAny(any=list(found)))
 
 
+def _name(points: Collection[PointId]) -> list[models.ExtendedPointId]:
+    return [str(point) for point in points]
+
+
 def _make_vectors(point: Point) -> dict[str, Any]:
     vectors: dict[str, Any] = {
         name: models.SparseVector(indices=text.terms.tolist(), values=text.weights.tolist())
@@ -297,4 +316,4 @@ def _read_point(record: models.Record) -> Point:
     vectors: Any = record.vector or {}
     sparse = {name: read_sparse(vectors[name]) for name in layout.SPARSE if name in vectors}
     using = next((name for name in layout.DENSE if name in vectors), layout.SEMANTIC)
-    return Point(str(record.id), record.payload or {}, vectors.get(using), using, sparse)
+    return Point(read_id(record.id), record.payload or {}, vectors.get(using), using, sparse)

@@ -4,6 +4,7 @@ A chunk of one version never changes, so it is kept until the space is needed. O
 present version counts, so it is compared with the index after every change.
 """
 
+import sys
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,15 +16,12 @@ import numpy.typing as npt
 from knowledge.index.points import layout
 from knowledge.index.points.layout import chunk_identity, document_identity
 from knowledge.index.port import ReadableIndex
-from knowledge.index.queries import Floats, SparseText, StoredPoint, Terms
+from knowledge.index.queries import PointId, Terms
 
 MOST_BYTES = 32_000_000
-# Of a chunk or document besides its arrays: objects, names and the heads of arrays.
-_OVERHEAD = 1000
-_EMPTY = SparseText(np.zeros(0, np.uint32), np.zeros(0, np.float32))
-_CHUNK_FIELDS = (
-    "document", "version", "ordinal", "lead", "first", "last", "heading_path", layout.NAMES,
-)  # fmt: skip
+# Of a chunk or document: objects, texts and the heads of arrays.
+_OVERHEAD = 700
+_CHUNK_FIELDS = ("document", "version", "ordinal", "lead", "first", "last", layout.NAMES)
 _DOCUMENT_FIELDS = (
     "document", "version", "page", "language", "crumbs", "kind_of_page", "chunks", layout.VERSION,
 )  # fmt: skip
@@ -33,8 +31,9 @@ Rows = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class FoundDocument:
-    """A document that has candidates; `centre` is the direction of the mean of its chunks."""
+    """A document that has candidates."""
 
+    point: PointId
     document_id: str
     version: str
     page: str
@@ -43,8 +42,6 @@ class FoundDocument:
     kind: str
     chunks: int
     stated_version: str
-    centre: Floats
-    summary: SparseText
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +53,16 @@ class FoundChunk:
     `name_lengths` says how many each name has.
     """
 
-    point: str
+    point: PointId
     document_id: str
     version: str
     ordinal: int
     lead: int
-    lead_point: str
+    lead_point: PointId
     first: int
     last: int
-    heading_path: tuple[str, ...]
     name_terms: Terms
     name_lengths: Rows
-    vector: Floats
-    keywords: SparseText
 
 
 class KeptPoints:
@@ -77,7 +71,7 @@ class KeptPoints:
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
         self._bytes = 0
-        self._chunks: OrderedDict[str, FoundChunk] = OrderedDict()
+        self._chunks: OrderedDict[PointId, FoundChunk] = OrderedDict()
         self._documents: OrderedDict[str, FoundDocument] = OrderedDict()
         self._checked: set[str] = set()
         self._revision: str | None = None
@@ -88,21 +82,20 @@ class KeptPoints:
         return self._bytes
 
     async def read_chunks(
-        self, index: ReadableIndex, points: Sequence[str]
-    ) -> dict[str, FoundChunk]:
+        self, index: ReadableIndex, points: Sequence[PointId]
+    ) -> dict[PointId, FoundChunk]:
         """Return chunks by their points; those that are gone are left out."""
         found = {point: kept for point in points if (kept := self._chunks.get(point)) is not None}
         for point in found:
             self._chunks.move_to_end(point)
         missing = [point for point in points if point not in found]
         if missing:
-            vectors = (layout.SEMANTIC, layout.KEYWORDS)
-            read = await index.read_points(missing, _CHUNK_FIELDS, vectors)
-            for point, stored in read.items():
-                found[point] = chunk = _make_chunk(point, stored)
+            read = await index.fields_of(missing, _CHUNK_FIELDS)
+            for point, payload in read.items():
+                found[point] = chunk = _make_chunk(point, payload)
                 if point not in self._chunks:
                     self._chunks[point] = chunk
-                    self._bytes += _measure_chunk(chunk)
+                    self._bytes += _measure(chunk)
             self._drop()
         return found
 
@@ -120,10 +113,9 @@ class KeptPoints:
         for name in found:
             self._documents.move_to_end(name)
         if missing:
-            vectors = (layout.CENTRE, layout.SUMMARY)
-            read = await index.read_points(list(missing), _DOCUMENT_FIELDS, vectors)
-            for stored in read.values():
-                document = _make_document(stored)
+            read = await index.fields_of(list(missing), _DOCUMENT_FIELDS)
+            for point, payload in read.items():
+                document = _make_document(point, payload)
                 found[document.document_id] = document
                 self._keep_document(document, revision)
             self._drop()
@@ -132,9 +124,8 @@ class KeptPoints:
     def forget(self, document_ids: Iterable[str]) -> None:
         """Read these documents again when they are needed."""
         for name in document_ids:
-            document = self._documents.pop(name, None)
-            if document is not None:
-                self._bytes -= _measure_document(document)
+            if self._documents.pop(name, None) is not None:
+                self._bytes -= _OVERHEAD
 
     async def _check(self, index: ReadableIndex, revision: str, names: Sequence[str]) -> None:
         """Forget those of some documents whose present version is another one."""
@@ -154,61 +145,49 @@ class KeptPoints:
         name = document.document_id
         self.forget([name])
         self._documents[name] = document
-        self._bytes += _measure_document(document)
+        self._bytes += _OVERHEAD
         if self._revision == revision:
             self._checked.add(name)
 
     def _drop(self) -> None:
         while self._bytes > self._most_bytes and self._chunks:
-            self._bytes -= _measure_chunk(self._chunks.popitem(last=False)[1])
+            self._bytes -= _measure(self._chunks.popitem(last=False)[1])
         while self._bytes > self._most_bytes and self._documents:
-            self._bytes -= _measure_document(self._documents.popitem(last=False)[1])
+            self._documents.popitem(last=False)
+            self._bytes -= _OVERHEAD
 
 
-def _make_chunk(point: str, stored: StoredPoint) -> FoundChunk:
-    payload = stored.payload
+def _make_chunk(point: PointId, payload: Mapping[str, Any]) -> FoundChunk:
     names = payload[layout.NAMES]
-    place = payload["document"], payload["version"]
+    ordinal, lead = payload["ordinal"], payload["lead"]
+    place = sys.intern(payload["document"]), sys.intern(payload["version"])
     return FoundChunk(
         point=point,
-        document_id=payload["document"],
-        version=payload["version"],
-        ordinal=payload["ordinal"],
-        lead=payload["lead"],
-        lead_point=point
-        if payload["lead"] == payload["ordinal"]
-        else chunk_identity(*place, payload["lead"]),
+        document_id=place[0],
+        version=place[1],
+        ordinal=ordinal,
+        lead=lead,
+        lead_point=point if lead == ordinal else chunk_identity(*place, lead),
         first=payload["first"],
         last=payload["last"],
-        heading_path=tuple(payload["heading_path"]),
         name_terms=np.array([term for name in names for term in name], dtype=np.uint32),
         name_lengths=np.array([len(name) for name in names], dtype=np.int32),
-        vector=stored.vectors[layout.SEMANTIC],
-        keywords=stored.texts.get(layout.KEYWORDS, _EMPTY),
     )
 
 
-def _make_document(stored: StoredPoint) -> FoundDocument:
-    payload: Mapping[str, Any] = stored.payload
+def _make_document(point: PointId, payload: Mapping[str, Any]) -> FoundDocument:
     return FoundDocument(
-        document_id=payload["document"],
-        version=payload["version"],
+        point=point,
+        document_id=sys.intern(payload["document"]),
+        version=sys.intern(payload["version"]),
         page=payload["page"],
-        language=payload["language"],
+        language=sys.intern(payload["language"]),
         crumbs=tuple(payload["crumbs"]),
         kind=payload.get("kind_of_page", ""),
         chunks=payload["chunks"],
         stated_version=payload.get(layout.VERSION, ""),
-        centre=stored.vectors.get(layout.CENTRE, np.zeros(0, np.float32)),
-        summary=stored.texts.get(layout.SUMMARY, _EMPTY),
     )
 
 
-def _measure_chunk(chunk: FoundChunk) -> int:
-    arrays = chunk.vector, chunk.keywords.terms, chunk.keywords.weights, chunk.name_terms
-    return _OVERHEAD + sum(array.nbytes for array in arrays)
-
-
-def _measure_document(document: FoundDocument) -> int:
-    arrays = document.centre, document.summary.terms, document.summary.weights
-    return _OVERHEAD + sum(array.nbytes for array in arrays)
+def _measure(chunk: FoundChunk) -> int:
+    return _OVERHEAD + chunk.name_terms.nbytes + chunk.name_lengths.nbytes

@@ -1,0 +1,1 @@
+"""Follows an index that another one replaces."""
