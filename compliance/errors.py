@@ -2,7 +2,8 @@
 
 ComplianceError
 ├── ChecklistError      a checklist that is no checklist
-└── EmptyDocumentError  a document without text
+├── EmptyDocumentError  a document without text
+└── MissingPdfLibraryError  `compliance.reporting.pdf_report`: the optional library is missing
 """
 
 

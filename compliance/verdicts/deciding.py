@@ -55,17 +55,14 @@ def decide_verdict(
     probabilities, thresholds, is_calibrated = compute_probabilities(features, query.text, chosen)
     best = int(np.argmax(probabilities * np.array(thresholds)))
     status = STATUSES[best]
-    note = ""
-    if document.language != language:
-        note = _LANGUAGES_NOTE.format(found=document.language, expected=language)
     return Verdict(
         requirement_id=name,
         status=status,
         confidence=round(float(probabilities[best]), 4),
         evidence=() if status is Status.GAP else tuple(select_evidence(document, match)),
-        searched=tuple(_list_places(document, match.order[:BEST])) if status is Status.GAP else (),
+        searched=list_searched(document, match) if status is Status.GAP else (),
         is_calibrated=is_calibrated,
-        note=note,
+        note=find_language_note(document, language),
     )
 
 
@@ -93,5 +90,13 @@ def select_within_budget(matches: Sequence[Match], budget: int) -> tuple[int, ..
     return tuple(chosen)
 
 
-def _list_places(document: PreparedDocument, order: Iterable[int]) -> Iterable[TextPlace]:
-    return (document.passages[at].place for at in order)
+def list_searched(document: PreparedDocument, match: Match) -> tuple[TextPlace, ...]:
+    """Return the places that were read in vain."""
+    return tuple(document.passages[at].place for at in match.order[:BEST])
+
+
+def find_language_note(document: PreparedDocument, language: str) -> str:
+    """Return a note about a document that is not in the language of the requirements, or ""."""
+    if document.language == language:
+        return ""
+    return _LANGUAGES_NOTE.format(found=document.language, expected=language)
