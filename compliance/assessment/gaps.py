@@ -1,10 +1,10 @@
-"""Collects what is missing, of five kinds.
+"""Collects gaps of five kinds.
 
 regulatory   a requirement that no passage of the document fulfils
 coverage     a heading of the rule of which only some requirements are fulfilled
 consistency  two passages of the document of which one forbids what the other obliges or permits
 citation     a claim without a source, or with one that does not say it
-temporal     a date that has passed, of a thing that is told as present or to come
+temporal     a date that has passed, of a thing that is still to come or in force
 """
 
 import re
@@ -33,7 +33,7 @@ _MOST_COMPARED = 400
 
 
 class SynthesizedGap(BaseModel, frozen=True):
-    """One gap; `requirement_ids` and `places` say what it is about."""
+    """One gap; `requirement_ids` and `places` name its subject."""
 
     kind: GapKind
     summary: str

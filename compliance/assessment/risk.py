@@ -16,7 +16,7 @@ from compliance.wording.thesaurus import list_concepts
 
 
 class RiskCategory(StrEnum):
-    """What is at stake."""
+    """The kind of damage."""
 
     LEGAL = "Legal"
     FINANCIAL = "Financial"

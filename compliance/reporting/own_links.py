@@ -6,7 +6,7 @@ _SAFE = "/#?&=.-_~%:+"
 
 
 def keep_own_link(link: str, base: str = "") -> str:
-    """Return a link as it may stand in an attribute: below `base`, or an absolute path or anchor.
+    """Return a link, quoted for an attribute: below `base`, or an absolute path or anchor.
 
     Any other one is dropped: an empty text is returned.
     """

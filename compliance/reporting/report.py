@@ -85,7 +85,7 @@ def compose_report(
     inputs: ReportInputs, *, language: str = "en", link: LinkMaker = _link_nowhere
 ) -> ReviewReport:
     """Return the report in a language; English where a language has no texts."""
-    composer = _Composer(inputs, load_texts(language), link)
+    composer = _ReportComposer(inputs, load_texts(language), link)
     return ReviewReport(
         title=composer.say("title", document=inputs.document, law=inputs.law),
         language=language if language in _load() else "en",
@@ -101,7 +101,7 @@ def compose_report(
     )
 
 
-class _Composer:
+class _ReportComposer:
     def __init__(self, inputs: ReportInputs, texts: Mapping[str, str], link: LinkMaker) -> None:
         self._inputs = inputs
         self._texts = texts

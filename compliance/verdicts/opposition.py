@@ -1,8 +1,9 @@
 """Says why a passage contradicts a requirement: by its polarity, or by a period.
 
-A passage opposes a ban that it permits or obliges, and a duty or a right that it forbids or denies;
-it also opposes a period: longer than the one within which something must happen, or shorter than
-the one for which it must last.
+A passage that has all concepts of a requirement opposes a ban that it permits or obliges, and a
+duty or a right that it forbids. Any passage about the same opposes a period: longer than the one
+within which something must happen, or shorter than the one for which it must last. It is made for
+plainly worded clauses; long sentences with exceptions are left to the model of verdicts.
 """
 
 import re
@@ -32,7 +33,7 @@ _SPELLED = {
 _LEAST = frozenset({"least", "mindestens", "minimum", "earlier"})
 _FILLERS = frozenset({"working", "business", "calendar", "full"})
 _NUMBER = re.compile(r"\d{1,6}\Z")
-_LEAST_SHARE = 0.5
+_LEAST_SHARE = 0.7
 _LIMITING = frozenset({"without", "ohne"})
 _LEAST_SHARE_OF_PERIODS = 0.4
 _BAN, _DUTY, _PERMISSION, _STATEMENT, _NEGATED = range(5)
@@ -45,8 +46,13 @@ def find_opposition(query: RequirementQuery, document: PreparedDocument, at: int
         period = compare_periods(query.text, document.passages[at].text)
         if period:
             return period
-    if share < _LEAST_SHARE or query.kind in {None, RuleKind.DEFINITION}:
+    concepts = frozenset(filter(is_concept, query.features))
+    is_same = share >= _LEAST_SHARE and concepts <= document.joint_features[at]
+    if not is_same or query.kind in {None, RuleKind.DEFINITION}:
         return ""
+    words = split_words(document.passages[at].text)
+    if find_cues(words, document.language, "exception"):
+        return ""  # a passage with an exception may both forbid and permit
     clauses = _choose_clauses(query, document.clauses[at])
     is_denied = _has_denial(document.passages[at].text, document.language)
     if not clauses:
@@ -55,8 +61,8 @@ def find_opposition(query: RequirementQuery, document: PreparedDocument, at: int
         is_permitted = not is_denied and all(map(_permits, clauses))
         return "it permits what is forbidden" if is_permitted else ""
     word = "required" if query.kind is RuleKind.DUTY else "permitted"
-    is_forbidden = all(_forbids(one, is_denied) for one in clauses)
-    return f"it forbids or denies what is {word}" if is_forbidden else ""
+    is_forbidden = all(map(_forbids, clauses))
+    return f"it forbids what is {word}" if is_forbidden else ""
 
 
 def compare_periods(required: str, given: str) -> str:
@@ -111,9 +117,8 @@ def _permits(clause: ClausePolarity) -> bool:
     return bool(is_positive) and not values[_BAN]
 
 
-def _forbids(clause: ClausePolarity, is_denied: bool) -> bool:
-    values = clause.values
-    return bool(values[_BAN] or (is_denied and values[_NEGATED] and not values[_PERMISSION]))
+def _forbids(clause: ClausePolarity) -> bool:
+    return bool(clause.values[_BAN])
 
 
 def _has_denial(text: str, language: str) -> bool:

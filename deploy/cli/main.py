@@ -163,7 +163,8 @@ def _is_own(error: Exception) -> bool:
 _OWN_ERRORS = frozenset(
     {
         "CommandError", "ConfigError", "BrokerError", "MemoryStoreError", "KnowledgeError",
-        "ModelError", "GatewayError", "EnvelopeError", "UnknownFormatError", "WorkerError",
+        "ModelError", "ComplianceError", "GatewayError", "EnvelopeError", "UnknownFormatError",
+        "WorkerError",
     }
 )  # fmt: skip
 

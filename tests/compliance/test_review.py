@@ -70,10 +70,10 @@ def test_every_clause_that_contradicts_a_requirement_is_listed(
 def test_a_claim_of_compliance_changes_no_verdict(
     law: list[RuleUnit], faulty: PreparedDocument
 ) -> None:
-    told = [one for one in faulty.passages if "report no violations" not in one.text]
-    assert len(told) < len(faulty.passages)
+    others = [one for one in faulty.passages if "report no violations" not in one.text]
+    assert len(others) < len(faulty.passages)
 
-    with_claim, without = review(law, faulty), review(law, PreparedDocument(told))
+    with_claim, without = review(law, faulty), review(law, PreparedDocument(others))
 
     assert [one.status for one in with_claim.verdicts] == [one.status for one in without.verdicts]
 

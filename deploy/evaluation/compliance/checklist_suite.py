@@ -13,6 +13,7 @@ from compliance.verdicts.deciding import decide_verdict, select_within_budget
 from compliance.verdicts.matching import RequirementQuery, make_query, match_passages
 from compliance.verdicts.passages import DocumentPassage, PreparedDocument, Vector
 from compliance.verdicts.sections import SectionRanking
+from compliance.verdicts.weights import load_weights
 from deploy.evaluation.compliance.review_figures import (
     Figures,
     JudgedCase,
@@ -118,10 +119,21 @@ def _judge_document(
     matches = [match_passages(query, review.document) for query in queries.values()]
     budget = SPANS_OF_A_REQUIREMENT * len(queries)
     shown = {review.numbers[at] for at in select_within_budget(matches, budget)}
+    unlearned = load_weights().model_copy(update={"checklists": ()})
     for one in labelled:
         verdict = decide_verdict(one.requirement, queries[one.requirement], review.document)
+        general = decide_verdict(
+            one.requirement, queries[one.requirement], review.document, weights=unlearned
+        )
         recall = len(one.evidence & shown) / len(one.evidence) if one.evidence else None
-        yield JudgedVerdict(review.position, one.status, verdict.status, verdict.confidence, recall)
+        yield JudgedVerdict(
+            position=review.position,
+            gold=one.status,
+            found=verdict.status,
+            confidence=verdict.confidence,
+            recall=recall,
+            general=general.status,
+        )
 
 
 def _score_citations(
