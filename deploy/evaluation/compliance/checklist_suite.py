@@ -14,6 +14,7 @@ from compliance.verdicts.matching import RequirementQuery, make_query, match_pas
 from compliance.verdicts.passages import DocumentPassage, PreparedDocument, Vector
 from compliance.verdicts.sections import SectionRanking
 from compliance.verdicts.weights import load_weights
+from deploy.evaluation.compliance.extraction_figures import is_rule_folder, measure_extraction
 from deploy.evaluation.compliance.review_figures import (
     Figures,
     JudgedCase,
@@ -50,20 +51,23 @@ class PreparedReview:
 
 async def evaluate(data: Path, *, embedder: Embedder | None = None) -> Figures:
     """Return the figures of a folder; raises `UnknownFormatError` for another kind of folder."""
+    if is_rule_folder(data):
+        figures = measure_extraction(data)
+        return {"suite": "compliance", "data": data.name, "kind": "rules", **figures}
     loaded = load_reviews(data)
     model = local_embedder() if embedder is None else embedder
-    figures: Figures = {"suite": "compliance", "data": data.name, "kind": loaded.kind}
+    named: Figures = {"suite": "compliance", "data": data.name, "kind": loaded.kind}
     if loaded.kind == "cases":
         judged = await _judge_cases(loaded, model)
-        return {**figures, **measure_halves(judged, compute_case_figures)}
+        return {**named, **measure_halves(judged, compute_case_figures)}
     queries = await prepare_queries(loaded, model)
     reviews = await prepare_reviews(loaded, model)
     verdicts = list(_judge_verdicts(loaded, queries, reviews))
-    figures["verdicts"] = measure_halves(verdicts, compute_verdict_figures)
+    named["verdicts"] = measure_halves(verdicts, compute_verdict_figures)
     if loaded.citations:
         scored = list(_score_citations(loaded, queries, reviews))
-        figures["citations"] = measure_halves(scored, compute_citation_figures)
-    return figures
+        named["citations"] = measure_halves(scored, compute_citation_figures)
+    return named
 
 
 async def prepare_queries(data: ReviewData, model: Embedder) -> Mapping[str, RequirementQuery]:

@@ -98,6 +98,21 @@ async def test_cases_are_recognised_by_their_files(tmp_path: Path) -> None:
     assert figures["all"]["sections recall@5"] == 1.0
 
 
+async def test_the_units_of_a_law_are_recognised_by_their_file(tmp_path: Path) -> None:
+    units = [
+        {"doc": "law", "unit_id": "1", "text": "The keeper shall answer. Nobody may be charged."},
+        {"doc": "law", "unit_id": "2", "text": "This law is about registers."},
+    ]
+    write_rows(tmp_path, "units.jsonl", units)
+
+    figures: Any = await evaluate(tmp_path)
+
+    assert figures["kind"] == "rules"
+    assert figures["units accounted for"] == 2
+    assert figures["of these with a requirement"] == 1.0
+    assert figures["requirements that their place holds"] == 1.0
+
+
 async def test_another_folder_is_refused_by_what_was_expected(tmp_path: Path) -> None:
     with pytest.raises(UnknownFormatError, match="expected contracts"):
         await evaluate(tmp_path)
