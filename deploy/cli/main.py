@@ -27,6 +27,7 @@ VERBS: dict[str, str] = {
     "status": "show queue depths, dead letters and live workers",
     "forget": "erase a conversation from all stores",
     "dead": "list, show, retry or drop dead letters",
+    "audit": "check the citations of a Markdown answer against the documents",
     "evaluate": "measure Refdesk on a folder of evaluation data",
 }
 OPERATIONS = frozenset({"documents", "keys", "workers", "trace", "status", "forget", "dead"})
@@ -44,6 +45,7 @@ exit status:
   4  ask: refused
   5  ask: failed or superseded
   6  ingest, crawl: some files could not be read
+  7  audit: some citations are wrong
 
 refdesk VERB --help explains the arguments of a verb. Settings are environment
 variables or lines of a .env file; docs/settings.md lists them.
@@ -161,7 +163,8 @@ def _is_own(error: Exception) -> bool:
 _OWN_ERRORS = frozenset(
     {
         "CommandError", "ConfigError", "BrokerError", "MemoryStoreError", "KnowledgeError",
-        "ModelError", "GatewayError", "EnvelopeError", "UnknownFormatError", "WorkerError",
+        "ModelError", "ComplianceError", "GatewayError", "EnvelopeError", "UnknownFormatError",
+        "WorkerError",
     }
 )  # fmt: skip
 

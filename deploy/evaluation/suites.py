@@ -5,6 +5,7 @@ from inspect import isawaitable
 from pathlib import Path
 
 SUITES = {
+    "compliance": "deploy.evaluation.compliance.checklist_suite",
     "retrieval": "deploy.evaluation.retrieval",
     "context": "deploy.evaluation.context_suite",
     "language": "deploy.evaluation.language",

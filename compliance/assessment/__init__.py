@@ -1,0 +1,1 @@
+"""Gaps, risks and the kind of a document."""

@@ -1,0 +1,1 @@
+"""Audits of citations: whether a source exists and says what cites it."""

@@ -1,0 +1,1 @@
+"""The report of a review, in Markdown, HTML and PDF."""

@@ -1,0 +1,59 @@
+"""Renders a report as one HTML page without scripts, pictures or foreign links."""
+
+from collections.abc import Iterator
+from html import escape
+
+from compliance.reporting.own_links import keep_own_link
+from compliance.reporting.report import ReportTable, ReportText, ReviewReport
+from envelope.hidden_characters import remove_hidden_characters
+
+_STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
+    "table{border-collapse:collapse;width:100%}th,td{border:1px solid #767676;padding:.3rem .5rem;"
+    "text-align:left;vertical-align:top}"
+)
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def render_html(report: ReviewReport, *, base: str = "") -> str:
+    """Return the page; only links to our own reader remain (`base` is its address)."""
+    title = _escape(report.title)
+    lines = [
+        "<!doctype html>",
+        f'<html lang="{escape(report.language, quote=True)}">',
+        '<head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+        '<meta name="viewport" content="width=device-width">',
+        f"<title>{title}</title><style>{_STYLE}</style></head>",
+        f"<body><main><h1>{title}</h1>",
+    ]
+    for part in report.parts:
+        lines.append(f"<section><h2>{_escape(part.heading)}</h2>")
+        lines += [f"<p>{_render(one, base)}</p>" for one in part.paragraphs]
+        if part.items:
+            items = "".join(f"<li>{_render(one, base)}</li>" for one in part.items)
+            lines.append(f"<ul>{items}</ul>")
+        if part.table is not None:
+            lines += _render_table(part.table, base)
+        lines.append("</section>")
+    lines.append("</main></body></html>")
+    return "\n".join(lines) + "\n"
+
+
+def _render_table(table: ReportTable, base: str) -> Iterator[str]:
+    yield "<table>"
+    for number, row in enumerate(table.rows):
+        opening, closing = ('<th scope="col">', "</th>") if number == 0 else ("<td>", "</td>")
+        cells = "".join(f"{opening}{_render(cell, base)}{closing}" for cell in row)
+        yield f"<tr>{cells}</tr>"
+    yield "</table>"
+
+
+def _render(text: ReportText, base: str) -> str:
+    link = keep_own_link(text.link, base)
+    shown = _escape(text.text)
+    return f'<a href="{escape(link, quote=True)}">{shown}</a>' if link else shown
+
+
+def _escape(text: str) -> str:
+    return escape(" ".join(remove_hidden_characters(text).split()), quote=True)

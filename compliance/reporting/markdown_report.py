@@ -1,0 +1,43 @@
+"""Renders a report as Markdown; texts of documents are escaped."""
+
+import re
+from collections.abc import Iterator
+
+from compliance.reporting.own_links import keep_own_link
+from compliance.reporting.report import ReportTable, ReportText, ReviewReport
+from envelope.hidden_characters import remove_hidden_characters
+
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>#|!~])")
+_LINE_MARK = re.compile(r"\A(\d{1,9})([.)])|\A([-+])")
+
+
+def render_markdown(report: ReviewReport, *, base: str = "") -> str:
+    """Return the report; only links to our own reader remain (`base` is its address)."""
+    lines = [f"# {_escape(report.title)}", ""]
+    for part in report.parts:
+        lines += [f"## {part.heading}", ""]
+        for paragraph in part.paragraphs:
+            lines += [_render(paragraph, base), ""]
+        if part.items:
+            lines += [*(f"- {_render(item, base)}" for item in part.items), ""]
+        if part.table is not None:
+            lines += [*_render_table(part.table, base), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _render_table(table: ReportTable, base: str) -> Iterator[str]:
+    for number, row in enumerate(table.rows):
+        yield f"| {' | '.join(_render(cell, base) for cell in row)} |"
+        if number == 0:
+            yield f"|{'---|' * len(row)}"
+
+
+def _render(text: ReportText, base: str) -> str:
+    link = keep_own_link(text.link, base)
+    shown = _escape(text.text)
+    return f"[{shown}]({link})" if link else shown
+
+
+def _escape(text: str) -> str:
+    plain = _MARKUP.sub(r"\\\1", " ".join(remove_hidden_characters(text).split()))
+    return _LINE_MARK.sub(lambda mark: f"{mark[1] or ''}\\{mark[2] or mark[3]}", plain)

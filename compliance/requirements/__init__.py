@@ -1,0 +1,1 @@
+"""Requirements: what a rule obliges, forbids, permits or defines, with its place."""

@@ -1,0 +1,1 @@
+"""Verdicts: whether a document fulfils a requirement, with the evidence."""

@@ -1,0 +1,70 @@
+"""Maps the words of rules and agreements to concepts, so that drafters' synonyms meet.
+
+A text becomes *features*: the concepts that its phrases name (`@retain`) and the stems of its other
+words. Concepts have the same names in every language, so that a German phrase meets an English one.
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+
+from knowledge.index.terms import terms
+
+_FILE = Path(__file__).with_name("thesaurus.toml")
+_MARK = "@"
+_DEFAULT = "en"
+_LONGEST = 8
+
+Phrases = Mapping[str, Sequence[tuple[tuple[str, ...], str]]]
+"""By its first stem: each phrase as stems, with its concept; the longest first."""
+
+
+def find_features(text: str, language: str = _DEFAULT) -> frozenset[str]:
+    """Return the concepts and the stems of a text, each once."""
+    return frozenset(_find_features(text, language))
+
+
+def list_features(text: str, language: str = _DEFAULT) -> tuple[str, ...]:
+    """Return the features of a text, each once, in the order of the text."""
+    return _find_features(text, language)
+
+
+def is_concept(feature: str) -> bool:
+    """Return whether a feature is a concept, not a stem."""
+    return feature.startswith(_MARK)
+
+
+def list_concepts(text: str, language: str = _DEFAULT) -> frozenset[str]:
+    """Return only the concepts of a text."""
+    return frozenset(one for one in _find_features(text, language) if is_concept(one))
+
+
+@lru_cache(maxsize=1 << 14)
+def _find_features(text: str, language: str) -> tuple[str, ...]:
+    stems = terms(text, language)
+    return tuple(dict.fromkeys(_name_features(stems, load_phrases(language))))
+
+
+def _name_features(stems: Sequence[str], phrases: Phrases) -> Iterator[str]:
+    for at, stem in enumerate(stems):
+        is_named = False
+        for phrase, concept in phrases.get(stem, ()):
+            if tuple(stems[at : at + len(phrase)]) == phrase:
+                is_named = is_named or len(phrase) == 1
+                yield concept
+        if not is_named:
+            yield stem
+
+
+@cache
+def load_phrases(language: str) -> Phrases:
+    """Return the phrases of a language; those of English where a language has none."""
+    tables: dict[str, dict[str, list[str]]] = tomllib.loads(_FILE.read_text("utf-8"))
+    found: dict[str, list[tuple[tuple[str, ...], str]]] = {}
+    for concept, phrases in tables.get(language, tables[_DEFAULT]).items():
+        for phrase in phrases:
+            stems = tuple(terms(phrase, language))[:_LONGEST]
+            if stems:
+                found.setdefault(stems[0], []).append((stems, f"{_MARK}{concept}"))
+    return {first: tuple(sorted(own, key=lambda one: -len(one[0]))) for first, own in found.items()}

@@ -1,0 +1,1 @@
+"""The suite `compliance`: verdicts, evidence, citations and sections, against people's labels."""

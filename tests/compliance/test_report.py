@@ -1,0 +1,141 @@
+"""The report: seven parts as Markdown, HTML and PDF, without foreign links."""
+
+from collections.abc import Callable
+from datetime import date
+from io import BytesIO
+
+import pypdfium2
+import pytest
+from markdown_it import MarkdownIt
+from selectolax.lexbor import LexborHTMLParser
+
+from compliance.assessment.gaps import synthesize_gaps
+from compliance.assessment.risk import rank_risks
+from compliance.reporting.html_report import render_html
+from compliance.reporting.markdown_report import render_markdown
+from compliance.reporting.own_links import keep_own_link
+from compliance.reporting.pdf_report import render_pdf
+from compliance.reporting.report import ReportInputs, ReviewReport, compose_report
+from compliance.requirements.extraction import extract_requirements
+from compliance.requirements.requirement import RuleUnit, TextPlace
+from compliance.verdicts.passages import PreparedDocument, split_passages
+from compliance.verdicts.review import review_document
+
+HOSTILE = (
+    "<script>alert(1)</script> [x](http://evil.example) | `code` \u202e The supplier shall pay."
+)
+
+
+def make_report(
+    law: list[RuleUnit],
+    document: PreparedDocument,
+    link: Callable[[TextPlace], str] = lambda place: f"/documents/{place.unit_id}",
+    language: str = "en",
+) -> ReviewReport:
+    extraction = extract_requirements(law)
+    review = review_document(extraction.requirements, document)
+    inputs = ReportInputs(
+        law="Act",
+        document="Contract",
+        extraction=extraction,
+        review=review,
+        risks=rank_risks(extraction.requirements, review.verdicts),
+        gaps=synthesize_gaps(extraction.requirements, review.verdicts),
+        passages=len(document),
+        made_on=date(2030, 1, 1),
+    )
+    return compose_report(inputs, language=language, link=link)
+
+
+def test_a_report_has_seven_parts(law: list[RuleUnit], faulty: PreparedDocument) -> None:
+    report = make_report(law, faulty)
+
+    assert [part.heading for part in report.parts] == [
+        "1. Executive summary",
+        "2. Findings",
+        "3. Compliance matrix",
+        "4. Risk summary",
+        "5. Citations",
+        "6. Recommendations",
+        "7. Appendix",
+    ]
+    assert report.parts[0].paragraphs[0].text == (
+        "8 requirements were checked: 3 compliant, 3 violated, 2 without a passage."
+    )
+
+
+def test_the_matrix_has_every_requirement_with_its_status(
+    law: list[RuleUnit], faulty: PreparedDocument
+) -> None:
+    table = make_report(law, faulty).parts[2].table
+
+    assert table is not None
+    assert [row[2].text for row in table.rows[1:]] == [
+        "COMPLIANT", "VIOLATION", "VIOLATION", "VIOLATION", "COMPLIANT", "COMPLIANT", "GAP", "GAP",
+    ]  # fmt: skip
+
+
+def test_links_of_markdown_and_html_open_at_the_place(
+    law: list[RuleUnit], faulty: PreparedDocument
+) -> None:
+    report = make_report(law, faulty)
+
+    page = LexborHTMLParser(render_html(report))
+
+    assert "](/documents/faulty_contract#3)" in render_markdown(report)
+    assert {(one.attributes.get("href") or "")[:11] for one in page.css("a")} == {"/documents/"}
+
+
+def test_texts_of_documents_are_shown_as_text(law: list[RuleUnit]) -> None:
+    hostile = [RuleUnit("law", "1", HOSTILE, ("<b>Bold</b>",))]
+    document = PreparedDocument(split_passages([RuleUnit("d", "1", HOSTILE)]))
+    report = make_report(hostile, document, link=lambda place: "javascript:alert(1)")
+
+    page = LexborHTMLParser(render_html(report))
+    markdown = MarkdownIt("commonmark").enable("table").render(render_markdown(report))
+
+    for tree in (page, LexborHTMLParser(markdown)):
+        assert tree.css("script, a, img, b, code") == []
+    assert "\u202e" not in render_html(report)
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "https://evil.example/",
+        "//evil.example",
+        "javascript:alert(1)",
+        "/\\evil.example",
+        "evil",
+        "",
+    ],
+)
+def test_a_foreign_link_is_dropped(link: str) -> None:
+    assert keep_own_link(link) == ""
+
+
+def test_a_link_below_the_address_of_the_reader_is_kept() -> None:
+    base = "https://desk.example/documents/"
+
+    assert keep_own_link(f"{base}law#1", base) == f"{base}law#1"
+    assert keep_own_link('/documents/a"b', base) == "/documents/a%22b"
+
+
+def test_a_report_speaks_german(law: list[RuleUnit], clean: PreparedDocument) -> None:
+    report = make_report(law, clean, language="de")
+
+    assert report.parts[0].heading == "1. Zusammenfassung"
+    assert '<html lang="de">' in render_html(report)
+
+
+@pytest.mark.slow
+def test_a_pdf_has_the_same_text(law: list[RuleUnit], faulty: PreparedDocument) -> None:
+    report = make_report(law, faulty)
+
+    data = render_pdf(report)
+
+    document = pypdfium2.PdfDocument(BytesIO(data))
+    text = " ".join(" ".join(page.get_textpage().get_text_range().split()) for page in document)
+    assert "3. Compliance matrix" in text
+    assert "within 14 days" in text
+    assert data == render_pdf(report)
