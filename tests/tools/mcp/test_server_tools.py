@@ -5,27 +5,24 @@ import json
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import JsonValue
 
+from tests.support.mcp_harness import PROGRAM, OutsideHarness, is_alive
 from tests.support.waiting import wait_until
-from tools.calls import ToolCall, ToolCaller, ToolErrorType, ToolResult
-from tools.catalog import ToolCatalog
+from tools.calls import ToolErrorType, ToolResult
 from tools.effects.receipts import LocalReceipts
-from tools.executor import ToolExecutor
 from tools.mcp.connection import LISTING_SECONDS
-from tools.mcp.server_tools import McpTool, open_servers
+from tools.mcp.server_tools import open_servers
 from tools.outside.configuration import McpServerEntry
 from tools.schemas import describe_tool
 from tools.shortening import LONGEST_TEXT
 
-PROGRAM = Path(__file__).parents[2] / "support" / "mcp_server.py"
 FORECAST: dict[str, JsonValue] = {"city": "Mantua"}
 WORKER = """
 import asyncio, sys
@@ -44,29 +41,6 @@ async def work():
 asyncio.run(work())
 """
 pytestmark = pytest.mark.slow
-
-
-@dataclass
-class OutsideHarness:
-    """The tools of the played server, behind an executor."""
-
-    folder: Path
-    tools: Sequence[McpTool]
-    receipts: LocalReceipts
-
-    async def call(self, tool: str, arguments: JsonValue = None, call_id: str = "1") -> ToolResult:
-        executor = ToolExecutor(ToolCatalog(self.tools), receipts=self.receipts)
-        call = ToolCall(call_id=call_id, tool=tool, arguments=arguments or {})
-        return await executor.execute(call, ToolCaller(agent="t"))
-
-    @property
-    def starts(self) -> list[int]:
-        """The processes of the server, in order."""
-        file = self.folder / "starts"
-        return list(map(int, file.read_text().split())) if file.exists() else []
-
-    def mark(self, name: str) -> None:
-        (self.folder / name).touch()
 
 
 Open = Callable[..., AbstractAsyncContextManager[OutsideHarness]]
@@ -91,13 +65,6 @@ def open_weather(tmp_path: Path) -> Open:
             yield OutsideHarness(tmp_path, opened, LocalReceipts())
 
     return start
-
-
-def is_alive(pid: int) -> bool:
-    with suppress(ProcessLookupError):
-        os.kill(pid, 0)
-        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
-    return False
 
 
 async def test_a_tool_of_a_server_is_called_and_only_named_ones_exist(open_weather: Open) -> None:
