@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
+from broker.values import Fields
 from citations.links import clean_text
 from deploy.cli.printing import wrap
 from gateway.answer import answer_of
@@ -36,7 +37,7 @@ async def show_progress(desk: Desk, message: Message) -> dict[str, JsonValue]:
     display, reply = DraftDisplay(), dict[str, JsonValue]()
     async for entry in desk.follow(question):
         if entry.kind == "routed":
-            display.show_stage(str(entry.fields.get("target")))
+            display.show_step(entry.fields)
         for event in follower.read(entry):
             display.show_event(event)
         if entry.kind == "finished":
@@ -53,10 +54,16 @@ class DraftDisplay:
         self._lines = 0
         self._draft = ""
         self._stage = ""
+        self._begun = self._ended = 0
 
-    def show_stage(self, stage: str) -> None:
-        """Show the stage of the question below its draft."""
-        self._stage = "" if stage == "final" else stage
+    def show_step(self, decision: Fields) -> None:
+        """Show the stage of the question below its draft, and how many of its branches ended."""
+        if "branch" in decision:
+            self._ended += 1
+        else:
+            stage, begun = str(decision.get("target")), decision.get("branches")
+            self._stage = "" if stage == "final" else stage
+            self._begun, self._ended = len(begun) if isinstance(begun, list) else 0, 0
         self._draw()
 
     def show_event(self, event: Event) -> None:
@@ -90,7 +97,8 @@ class DraftDisplay:
         self._erase()
         lines = wrap(clean_text(self._draft))[-MOST_LINES:] if self._draft else []
         sys.stdout.write("".join(f"{line}\n" for line in lines))
-        sys.stdout.write(f"… {self._stage}" if self._stage else "")
+        count = f" {self._ended}/{self._begun}" if self._begun else ""
+        sys.stdout.write(f"… {self._stage}{count}" if self._stage else "")
         self._lines = len(lines)
         sys.stdout.flush()
 

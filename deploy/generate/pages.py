@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import BaseModel
 from pydantic_settings import BaseSettings
 
-from agents.roster import AGENTS
+from agents.roster import AGENTS, SPECS
 from agents.spec import ProgressStep
 from config.settings import Settings
 from deploy.generate.manifests import GROUPS, Group
@@ -22,6 +22,7 @@ from envelope.payload import CATALOGUE, Attribute
 from envelope.role import Role
 from manager.diagram import draw
 from manager.flows import EVERY
+from manager.flows.stages import START
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -107,8 +108,20 @@ def _describe_group(group: Group) -> str:
 
 def _widget_steps() -> str:
     steps = list(ProgressStep)
-    stages = [f"  {spec.stage}: {steps.index(spec.step)}," for spec in AGENTS]
+    stages = [f"  {name}: {steps.index(step)}," for name, step in _list_steps()]
     return _STEPS.format(steps=json.dumps([step.value for step in steps]), stages="\n".join(stages))
+
+
+def _list_steps() -> list[tuple[str, ProgressStep]]:
+    """Return the step of each stage; while branches run, the step is that of searching."""
+    stages = {stage.name: stage for flow in EVERY for stage in flow.stages.values()}
+    own = {spec.stage: spec.step for spec in AGENTS}
+    named = {
+        name: SPECS[stage.role.value].step if stage.role.value in SPECS else ProgressStep.SEARCH
+        for name, stage in stages.items()
+        if stage is not START
+    }
+    return list({**own, **named}.items())
 
 
 def _contract(attribute: Attribute) -> str:

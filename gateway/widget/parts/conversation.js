@@ -9,8 +9,9 @@ const LONGEST_RETRY_AFTER_MS = 60_000;
 
 /** Tells `turns` (the list changed), `turn` (one changed), `ended` (one got its answer while
  * somebody waited), `connection`, and `forgotten`. A turn is
- * `{ id, text, stage, attempt, draft, retracted, partial, answer, problem, feedback, lastEvent, taken,
- * waiting, stopping }`; `draft` is the checked beginning of an answer: `{ text, language, sources }`. */
+ * `{ id, text, stage, attempt, parts, draft, retracted, partial, answer, problem, feedback, lastEvent,
+ * taken, waiting, stopping }`; `draft` is the checked beginning of an answer: `{ text, language,
+ * sources }`; `parts` counts the searches that run side by side: `{ begun, ended }`. */
 export class Conversation extends EventTarget {
   constructor(desk, keeping) {
     super();
@@ -47,7 +48,8 @@ export class Conversation extends EventTarget {
   again(turn) {
     turn.problem = null;
     turn.id = newId();
-    turn.taken = turn.lastEvent = turn.stage = turn.waiting = turn.draft = turn.retracted = null;
+    turn.taken = turn.lastEvent = turn.stage = turn.waiting = null;
+    turn.parts = turn.draft = turn.retracted = null;
     this.#notify("turn", turn);
     this.#carry(turn);
   }
@@ -201,6 +203,9 @@ export class Conversation extends EventTarget {
     } else if (name === "stage") {
       turn.stage = data.stage;
       turn.attempt = data.attempt;
+      turn.parts = data.branches ? { begun: data.branches.length, ended: 0 } : null;
+    } else if (name === "branch") {
+      if (turn.parts) turn.parts.ended += 1;
     } else if (name === "draft") {
       turn.draft = { text: joined(turn.draft, data), language: data.language, sources: data.sources };
     } else if (name === "retracted") {

@@ -18,4 +18,9 @@ export const STEP_OF = {
   response: 2,
   assess: 3,
   quality: 3,
+  results: 1,
+  act: 1,
+  interim_results: 1,
+  approved_calls: 1,
+  write: 2,
 };

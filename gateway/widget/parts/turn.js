@@ -45,13 +45,14 @@ export class TurnView {
   }
 
   #progress() {
-    const { stage, draft, retracted, partial, taken, stopping, waiting } = this.turn;
+    const { stage, parts, draft, retracted, partial, taken, stopping, waiting } = this.turn;
     if (partial && partial.length < LONGEST_PREVIEW) return this.#preview();
     const now = STEP_OF[stage] ?? 0;
     this.progress ??= this.#steps();
     const { row, steps, label, stop } = this.progress;
     steps.forEach((step, at) => (step.className = at < now ? "past" : at === now ? "now" : ""));
-    label.textContent = `${this.words[waiting && !taken ? "queue" : STEPS[now]]}…`;
+    const count = parts?.begun > 1 ? ` ${parts.ended}/${parts.begun}` : "";
+    label.textContent = `${this.words[waiting && !taken ? "queue" : STEPS[now]]}…${count}`;
     stop.hidden = !taken || stopping; // what nobody took cannot be stopped
     if (draft ?? retracted) return this.#drafted();
     if (row.parentNode !== this.answer) this.answer.replaceChildren(row);

@@ -21,7 +21,7 @@ def make_event(name: str, **data: object) -> Event:
 def show(screen: io.StringIO) -> str:
     with redirect_stdout(screen):
         display = DraftDisplay()
-        display.show_stage("response")
+        display.show_step({"target": "response"})
         display.show_event(make_event("draft", draft="a", offset=0, text="Open Rules."))
         display.show_event(make_event("draft", draft="a", offset=11, text=" Pay \x1b[31m40."))
         display.show_event(make_event("retracted", draft="a", sentences=["Pay 40."]))
