@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from envelope.conversation import REFUSALS, ClarificationReason
 from envelope.outcome import Outcome
+from envelope.role import Role
 from manager.flow import (
     Counter,
     Ending,
@@ -53,6 +54,12 @@ class Limits:
         """Return how often rows with this counter may be taken."""
         limit: int = getattr(self, _LIMITS[counter])
         return limit
+
+    def find_at_once(self, scatter: Scatter) -> int:
+        """Return how many branches run at once; for calls of tools, at most the setting."""
+        at_once = scatter.join.at_once
+        is_tool = scatter.branch.role is Role.TOOL
+        return min(at_once, self.parallel_tools) if is_tool else at_once
 
 
 _LIMITS = {

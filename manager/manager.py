@@ -210,16 +210,10 @@ class Manager:
             branches.make_gather_send(parent, scatter, hop.delivery.shard),
             sends,
             need=len(sends) if at_least is None else min(at_least, len(sends)),
-            at_once=self._find_at_once(scatter),
+            at_once=self._limits.find_at_once(scatter),
             seconds=min(scatter.join.seconds, branches.TIME_SHARE * max(0.0, remaining_seconds)),
             journal=hop.encode_events(scatter.gather.name, {"branches": paths}),
         )
-
-    def _find_at_once(self, scatter: Scatter) -> int:
-        """Return how many branches run at once; for calls of tools, at most the setting."""
-        at_once = scatter.join.at_once
-        is_tool = scatter.branch.role is Role.TOOL
-        return min(at_once, self._limits.parallel_tools) if is_tool else at_once
 
     def _return(self, hop: HopDecision, action: Return) -> ReturnResult:
         reason = hop.decision.termination_reason

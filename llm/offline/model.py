@@ -17,7 +17,7 @@ RULES: Mapping[str, str] = {
     "translate": "llm.offline.translate",
     "essence": "llm.offline.essence_rules",
     "scope": "llm.offline.scope_rules",
-    "respond": "llm.offline.quoting.answering",
+    "respond": "llm.offline.answering.combining",
     "judge": "llm.offline.judge",
     "clarify": "llm.offline.clarify",
     "triage": "llm.offline.planning.triage_rules",

@@ -169,7 +169,7 @@ def _split_band(
 def _find_gutter(segments: Sequence[Segment], page: PageText) -> float | None:
     """Return the middle of an empty strip between two columns, or None.
 
-    Both are prose, or one is, and the lines of the other have places of their own.
+    Both are prose, or one is, and the lines of the other have separate places.
     """
     if len(segments) < 2 * _LEAST_SIDE:
         return None
@@ -211,7 +211,7 @@ def _parts(segments: Sequence[Segment], at: float, page: PageText) -> bool:
 
 
 def _is_independent(side: Sequence[Segment], prose: Sequence[Segment]) -> bool:
-    """Return whether a side has long lines, and few lines beside a line of the prose."""
+    """Return whether a side has long lines, and few lines at the height of a line of the prose."""
     if sum(len(one.text) >= _LEAST_LETTERS for one in side) < _LEAST_LONG:
         return False
     bases = {round(one.base) for one in side}

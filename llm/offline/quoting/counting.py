@@ -42,7 +42,7 @@ def find_counted(question: str) -> frozenset[str]:
 
 
 def counts_something_else(text: str, counted: frozenset[str], question: frozenset[str]) -> bool:
-    """Return whether a text names what is to be counted, but its numbers count other things.
+    """Return whether a text names the things to be counted, but its numbers count other things.
 
     `question` has the terms of the question: they may stand between the name and its number.
     """

@@ -1,9 +1,9 @@
 """Answers by rules: a calculation, a comparison of versions, or quotations for each question."""
 
 from llm.offline import respond
+from llm.offline.answering.calculations import find_calculation
+from llm.offline.answering.comparisons import find_comparison
 from llm.offline.dialogue.several_questions import split_questions
-from llm.offline.quoting.calculations import find_calculation
-from llm.offline.quoting.comparisons import find_comparison
 from llm.tasks.respond import Inputs, Output
 
 _CONFIDENCE = 0.9

@@ -1,0 +1,1 @@
+"""Answers that are more than one quotation: calculations, comparisons, several questions."""
