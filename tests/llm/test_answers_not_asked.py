@@ -185,6 +185,12 @@ def test_what_is_free_of_charge_is_the_asked_thing() -> None:
 
     assert ask("How much does a cartridge cost?", source).status == "insufficient_context"
     assert "free" in ask("How much does the postage cost?", source).answer
+    route = make_source(
+        1, "Failover", "You pay the route that delivered; others are free of charge."
+    )
+    assert "free" in ask("What does failover cost?", route).answer
+    tried = make_source(1, "Failover > What it costs", "Attempts that failed are free of charge.")
+    assert "free" in ask("And what does it cost?", tried).answer
 
 
 def test_a_label_that_only_repeats_the_question_is_no_answer() -> None:

@@ -68,3 +68,7 @@ def _reduce(word: str) -> str:
         # "Liability" and "liable" are one term.
         return stem.replace("abil", "abl").replace("ibil", "ibl")[:_STEM_LETTERS]
     return base if base.isdigit() else base[:_STEM_LETTERS]
+
+
+ASKING_TERMS = frozenset(_reduce(word) for word in ASKING_WORDS)
+"""The terms of words that only ask: a question of these alone names no subject."""

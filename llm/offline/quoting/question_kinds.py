@@ -131,6 +131,7 @@ _MONEY = re.compile(
     re.IGNORECASE,
 )
 _FREE = re.compile(r"\b(?:free|kostenlos|gratis|gratuit)\b", re.IGNORECASE)
+_PAYS = re.compile(r"\b(?:pays?|paid|costs?|billed|zahl(?:t|en)|kostet)\b", re.IGNORECASE)
 _PRICE_LIKE = re.compile(
     r"(?<![\d.,:])\d{1,7}[.,]\d{2}(?![\d.,:])(?!\s?(?:[kcmµ]?m\b|k?g\b|[mc]?l\b|°|h\b|[kMGT]i?B\b))"
 )
@@ -269,8 +270,10 @@ def has_number(text: str) -> bool:
 
 
 def states_no_sum(text: str) -> bool:
-    """Return whether `text` says that something costs nothing, and names no sum."""
-    return _FREE.search(text) is not None and _HAS_DIGIT.search(text) is None
+    """Return whether `text` only says that something costs nothing: no sum, and who pays what."""
+    if _FREE.search(text) is None or _PAYS.search(text) is not None:
+        return False
+    return _HAS_DIGIT.search(text) is None
 
 
 def _has_price(text: str, setting: str) -> bool:

@@ -15,6 +15,7 @@ from citations.claims import UnitKind
 from llm.offline.quoting.counting import counts_something_else, find_counted
 from llm.offline.quoting.extracts import Extract, split_cells
 from llm.offline.quoting.key_terms import (
+    ASKING_TERMS,
     extract_asked_terms,
     extract_key_terms,
     find_last_term,
@@ -246,7 +247,8 @@ class Relevance:
             return False
         if self.kinds.price and states_no_sum(extract.text):
             # "Postage is free" is no price of the parcel.
-            return extract.terms.isdisjoint(self.asked)
+            subject = self.asked - ASKING_TERMS
+            return bool(subject) and extract.terms.isdisjoint(subject)
         counted = self._counted
         return bool(counted) and counts_something_else(extract.text, counted, self._whole)
 
