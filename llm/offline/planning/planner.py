@@ -29,6 +29,9 @@ MOST_PASSAGES = "most_passages"
 MOST_ROUNDS = "most_rounds"
 VERSIONS = "versions"
 """The fact with the versions that documents state."""
+DOCUMENTS = "documents"
+"""The fact with the ids of documents that are checked whole, each for every criterion."""
+CRITERIA = "criteria"
 _DEFAULT_PASSAGES = 10
 _DEFAULT_ROUNDS = 3
 _FIRST_SHARE = 0.4
@@ -48,12 +51,14 @@ class PlanState:
     most_passages: int
     most_rounds: int
     versions: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+    criteria: tuple[str, ...] = ()
 
     @property
     def share(self) -> int:
         """The number of passages that the next round may show."""
         left = self.most_passages - len(self.shown)
-        if not self.rounds:
+        if not self.rounds and self.most_rounds > 1:
             return max(1, min(left, round(self.most_passages * _FIRST_SHARE)))
         return max(0, -(-left // max(1, self.most_rounds - self.rounds)))
 
@@ -79,7 +84,6 @@ def read_state(conversation: ToolConversation) -> PlanState:
         for source in message.sources
     )
     facts = conversation.facts
-    versions = facts.get(VERSIONS)
     return PlanState(
         question=read_question(asked),
         tools=frozenset(tool.name for tool in conversation.tools),
@@ -87,15 +91,27 @@ def read_state(conversation: ToolConversation) -> PlanState:
         shown=tuple(shown),
         most_passages=_read_number(facts.get(MOST_PASSAGES), _DEFAULT_PASSAGES),
         most_rounds=_read_number(facts.get(MOST_ROUNDS), _DEFAULT_ROUNDS),
-        versions=tuple(map(str, versions)) if isinstance(versions, list) else (),
+        versions=_read_texts(facts.get(VERSIONS)),
+        documents=_read_texts(facts.get(DOCUMENTS)),
+        criteria=_read_texts(facts.get(CRITERIA)),
     )
 
 
 def _list_calls(state: PlanState) -> Iterator[tuple[str, dict[str, JsonValue]]]:
+    if state.documents and state.criteria and "check_criteria" in state.tools:
+        yield from _list_checks(state)
+        return
     if not state.rounds:
         yield from _list_first(state)
     if state.share and not (state.rounds and state.question.is_long):
         yield from _list_searches(state)
+
+
+def _list_checks(state: PlanState) -> Iterator[tuple[str, dict[str, JsonValue]]]:
+    """Yield one call a document in the first round; there is no second one."""
+    for document_id in state.documents if not state.rounds else ():
+        criteria: list[JsonValue] = [*state.criteria]
+        yield "check_criteria", {"document_id": document_id, "criteria": criteria}
 
 
 def _list_first(state: PlanState) -> Iterator[tuple[str, dict[str, JsonValue]]]:
@@ -164,3 +180,7 @@ def _number(
 
 def _read_number(value: JsonValue, default: int) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else default
+
+
+def _read_texts(value: JsonValue) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) else ()
