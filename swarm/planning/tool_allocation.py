@@ -1,12 +1,12 @@
 """Gives each worker the tools of its type and its brief, and withholds dangerous ones."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import BaseModel
 
 from llm.offline.planning.question_parts import find_cues
 from llm.offline.support import terms
-from swarm.planning.plan import WorkerPlan
+from swarm.planning.plan import SwarmPlan, WorkerPlan
 from tools.calls import EffectClass
 
 _CUE_TOOLS = {
@@ -34,12 +34,15 @@ class Allocation(BaseModel, frozen=True, extra="forbid"):
 def allocate_tools(
     worker: WorkerPlan, usual: Sequence[str], offered: Mapping[str, OfferedTool]
 ) -> Allocation:
-    """Return the tools of a worker: the `usual` ones of its type, and those of its brief.
+    """Return the tools of a worker: those that its plan names, else the `usual` ones of its type.
 
+    Words of the brief add tools, such as a comparison. A worker from which everything was withheld
+    has the usual tools.
     A tool that changes something is given only to a worker whose brief names it, and still needs
     the approval of a person if it is dangerous. Names that nobody offers are withheld.
     """
-    wanted = dict.fromkeys((*worker.tools, *usual, *_find_by_cues(worker.objective)))
+    named = worker.tools or tuple(usual)
+    wanted = dict.fromkeys((*named, *_find_by_cues(worker.objective)))
     withheld: dict[str, str] = {}
     given = []
     for name in wanted:
@@ -54,7 +57,29 @@ def allocate_tools(
                 withheld[name] = f"{tool.effect.value}, and the brief does not need it"
         else:
             given.append(name)
+    if not given:
+        safe = (offered[name] for name in usual if name in offered)
+        given = [tool.name for tool in safe if tool.effect.may_repeat]
     return Allocation(tools=tuple(given), withheld=withheld)
+
+
+def allocate_plan(
+    plan: SwarmPlan, usual: Mapping[str, Sequence[str]], offered: Iterable[OfferedTool]
+) -> SwarmPlan:
+    """Return the plan with the tools of every worker; `usual` are those of each role.
+
+    A note says which tool was withheld from whom.
+    """
+    by_name = {tool.name: tool for tool in offered}
+    workers, notes = [], []
+    for worker in plan.workers:
+        allocation = allocate_tools(worker, usual.get(worker.role, ()), by_name)
+        workers.append(worker.model_copy(update={"tools": allocation.tools}))
+        notes += [
+            f"{name[:80]} is withheld from {worker.id}: {why}"
+            for name, why in allocation.withheld.items()
+        ]
+    return plan.model_copy(update={"workers": tuple(workers), "notes": (*plan.notes, *notes)})
 
 
 def list_risky(

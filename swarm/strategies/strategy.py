@@ -12,6 +12,7 @@ from swarm.planning.plan import (
     SwarmPlan,
     WorkerPlan,
 )
+from swarm.planning.tool_allocation import OfferedTool
 from swarm.synthesis.report import SwarmReport
 from swarm.workers.output import WorkerOutput
 
@@ -19,11 +20,13 @@ from swarm.workers.output import WorkerOutput
 class StrategyContext(BaseModel, frozen=True, extra="forbid"):
     """What a strategy may know besides the question.
 
-    `documents` are those that the person may read; `suggested_workers` was learned for
+    `documents` are those that the person may read, `tools` those that workers may be given (none:
+    the ones that the strategy names are not checked); `suggested_workers` was learned for
     this kind of question, None: nothing; `known` are facts that the user has given.
     """
 
     documents: tuple[DocumentReference, ...] = ()
+    tools: tuple[OfferedTool, ...] = ()
     most_workers: int = Field(default=MOST_WORKERS, ge=1, le=MOST_WORKERS)
     most_passages: int = Field(default=10, ge=1, le=30)
     suggested_workers: int | None = Field(default=None, ge=1, le=MOST_WORKERS)

@@ -11,6 +11,7 @@ from swarm.errors import UnknownName
 from swarm.planning.complexity import measure_complexity
 from swarm.planning.plan import QueryComplexity, SwarmPlan
 from swarm.planning.plan_checks import accept_plan
+from swarm.planning.tool_allocation import allocate_plan
 from swarm.strategies.document_sets import select_collection
 from swarm.strategies.strategy import StrategyContext, SwarmStrategy
 from swarm.workers.worker_type import WorkerRegistry
@@ -101,7 +102,10 @@ def make_plan(
         is_counted=asked is not None and asked.is_counted,
         reasoning=f"{strategy.description}; complexity {complexity.score:.2f}",
     )
-    return accept_plan(plan, roles=registry.names, most_workers=context.most_workers)
+    accepted = accept_plan(plan, roles=registry.names, most_workers=context.most_workers)
+    if not context.tools:
+        return accepted
+    return allocate_plan(accepted, registry.usual_tools, context.tools)
 
 
 def _find_classes() -> Iterator[type[SwarmStrategy]]:

@@ -71,10 +71,10 @@ class WorkerOutput(BaseModel, frozen=True, extra="forbid"):
 
 def write_output(worker: WorkerPlan, results: Sequence[ToolResult], text: str = "") -> WorkerOutput:
     """Return the output of a worker from the results of its calls; `text` is what it wrote."""
-    found = list(_read_passages(results))
+    found = [_shorten(one) for one in _read_passages(results)]
     safe = [one for one in found if not is_order_to_assistant(one.text)]
     ranked = rank_by_subject(safe, worker.subject) if worker.subject else safe
-    passages = tuple(map(_shorten, ranked[: min(worker.passages, MOST_PASSAGES)]))
+    passages = tuple(ranked[: min(worker.passages, MOST_PASSAGES)])
     verdicts = tuple(_read_verdicts(results))
     failed = sum(not one.success for one in results)
     is_failed = bool(results) and failed == len(results)
@@ -104,14 +104,15 @@ def ask_for(worker: WorkerPlan, needed: Iterable[RequiredInfoField]) -> WorkerOu
 
 def bound_output(output: WorkerOutput) -> WorkerOutput:
     """Return an output that somebody else wrote within the bounds, without orders in it."""
-    safe = [one for one in output.passages if not is_order_to_assistant(one.text)]
+    shown = [_shorten(one) for one in output.passages[:MOST_PASSAGES]]
+    safe = [one for one in shown if not is_order_to_assistant(one.text)]
     text = output.text[:LONGEST_TEXT]
     return output.model_copy(
         update={
             "text": "" if is_order_to_assistant(text) else text,
-            "passages": tuple(map(_shorten, safe[:MOST_PASSAGES])),
+            "passages": tuple(safe),
             "items": tuple(item[:300] for item in output.items[:MOST_ITEMS]),
-            "left_out": output.left_out + len(output.passages) - len(safe),
+            "left_out": output.left_out + len(shown) - len(safe),
         }
     )
 

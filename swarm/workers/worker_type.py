@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from llm.conversations.turns import ToolConversation, ToolDescription
 from llm.offline.planning.planner import CRITERIA, DOCUMENTS, MOST_PASSAGES, MOST_ROUNDS
+from llm.offline.words import normalise
 from swarm.errors import UnknownName
 from swarm.information.fields import RequiredInfoField
 from swarm.planning.plan import WorkerPlan
@@ -57,6 +58,28 @@ class WorkerRegistry:
             raise UnknownName(f"expected one of {known} as a type of worker, found {name[:80]!r}")
         return self._types[name]
 
+    def infer(self, text: str, *, default: str = "research") -> WorkerType:
+        """Return the type whose cues a question has most of, or the default one."""
+        plain = f" {normalise(text)} "
+
+        def count_cues(one: WorkerType) -> int:
+            return sum(f" {normalise(cue)} " in plain for cue in one.cues)
+
+        best = max(list_sorted(self._types.values()), key=count_cues)
+        return best if count_cues(best) else self.find(default)
+
+    def list_required(
+        self, workers: Iterable[WorkerPlan]
+    ) -> dict[str, tuple[RequiredInfoField, ...]]:
+        """Return the facts that each worker needs first, by its id; raises `UnknownName`."""
+        needed = {worker.id: self.find(worker.role).required for worker in workers}
+        return {worker_id: fields for worker_id, fields in needed.items() if fields}
+
+    @property
+    def usual_tools(self) -> dict[str, tuple[str, ...]]:
+        """The usual tools of each type."""
+        return {name: one.tools for name, one in self._types.items()}
+
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all types, in alphabetical order."""
@@ -71,7 +94,12 @@ def make_registry() -> WorkerRegistry:
 @cache
 def list_types() -> tuple[WorkerType, ...]:
     """Return the types of the modules below `swarm/workers/kinds`."""
-    return tuple(sorted(_find_types(), key=lambda one: one.name))
+    return list_sorted(_find_types())
+
+
+def list_sorted(types: Iterable[WorkerType]) -> tuple[WorkerType, ...]:
+    """Return types in the order of their names."""
+    return tuple(sorted(types, key=lambda one: one.name))
 
 
 def open_worker(

@@ -5,7 +5,7 @@ import pytest
 from swarm.errors import PlanRejected
 from swarm.planning.plan import MOST_WORKERS
 from swarm.planning.plan_checks import accept_plan, arrange_workers, merge_overlapping
-from swarm.planning.tool_allocation import OfferedTool, allocate_tools, list_risky
+from swarm.planning.tool_allocation import OfferedTool, allocate_plan, allocate_tools, list_risky
 from tests.swarm.builders import make_swarm_plan, make_worker
 from tools.calls import EffectClass
 
@@ -99,10 +99,31 @@ def test_a_dangerous_tool_is_given_only_to_a_brief_that_names_it() -> None:
 
     assert withheld.tools == ("search",)
     assert list(withheld.withheld) == ["file_write"]
-    assert given.tools == ("file_write", "search")
+    assert given.tools == ("file_write",)
     assert list_risky([needing.model_copy(update={"tools": given.tools})], offered) == {
         "b": ("file_write",)
     }
+
+
+def test_the_tools_of_a_plan_are_allocated_with_a_note_for_each_that_is_withheld() -> None:
+    plan = make_swarm_plan(
+        make_worker("a", tools=("shell",)),
+        make_worker("b", objective="what is the difference between the two versions"),
+    )
+    offered = [
+        OfferedTool(name="search"),
+        OfferedTool(name="compare_documents"),
+        OfferedTool(name="shell", effect=EffectClass.DANGEROUS),
+    ]
+
+    allocated = allocate_plan(plan, {"research": ("search",)}, offered)
+
+    assert [one.tools for one in allocated.workers] == [
+        ("search",), ("search", "compare_documents"),
+    ]  # fmt: skip
+    assert allocated.notes == (
+        "shell is withheld from a: dangerous, and the brief does not need it",
+    )
 
 
 def test_a_tool_that_nobody_offers_is_withheld_with_the_reason() -> None:

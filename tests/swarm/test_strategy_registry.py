@@ -7,13 +7,14 @@ import pytest
 from swarm.errors import UnknownName
 from swarm.planning.complexity import measure_complexity
 from swarm.planning.plan import DocumentReference, QueryComplexity, SwarmPlan, WorkerPlan
+from swarm.planning.tool_allocation import OfferedTool
 from swarm.strategies.council import PERSONAS, CouncilStrategy
 from swarm.strategies.strategy import StrategyContext, SwarmStrategy
 from swarm.strategies.strategy_registry import AUTO, make_plan, make_strategies
 from swarm.synthesis.report import SwarmReport, write_report
 from swarm.workers.output import WorkerOutput
 from swarm.workers.worker_type import WorkerType, make_registry
-from tests.swarm.builders import make_output, make_passage
+from tests.swarm.builders import make_output, make_passage, make_worker
 
 CONTEXT = StrategyContext()
 
@@ -165,3 +166,26 @@ def test_a_council_names_agreement_and_dissent_and_gives_each_member_the_same_le
     assert "save money in every year. [1] (advocate, critic)" in report.text
     assert "different numbers: 3 and 9" in report.text
     assert any("practitioner" in one for one in report.missing)
+
+
+def test_a_plan_has_only_offered_tools() -> None:
+    offered = (OfferedTool(name="search"), OfferedTool(name="lookup"))
+
+    made = plan("What is the fee?", tools=offered)
+
+    assert made.workers[0].tools == ("search", "lookup")
+    assert made.notes == (
+        "graph_search is withheld from worker_0_research: no such tool is offered",
+    )
+
+
+def test_the_type_of_a_worker_is_inferred_and_states_what_it_needs() -> None:
+    registry = make_registry()
+    asked = "Which command or script restarts the service?"
+    worker = make_worker("w", role=registry.infer(asked).name)
+
+    assert worker.role == "code"
+    assert registry.infer("Where is the office?").name == "research"
+    assert [one.name for one in registry.list_required([worker])["w"]] == ["programming_language"]
+    with pytest.raises(UnknownName, match="expected one of analysis, code, data, research"):
+        registry.find("spy")

@@ -15,7 +15,6 @@ CODE = WorkerType(
         RequiredInfoField(
             name="programming_language",
             question="Which programming language or tool is it about?",
-            required=False,
             cues=(
                 "python", "javascript", "typescript", "java", "go", "rust", "bash", "shell", "sql",
                 "curl", "docker", "kubernetes", "terraform", "ruby", "php", "c++",
