@@ -144,3 +144,24 @@ def test_what_a_result_says_changes_no_plan() -> None:
 async def test_a_conversation_without_a_rule_is_refused() -> None:
     with pytest.raises(UnknownTask):
         await OfflineModel().converse(open_plan("?").model_copy(update={"task": "other"}))
+
+
+def test_documents_are_checked_for_all_criteria_in_one_round() -> None:
+    facts: dict[str, JsonValue] = {"documents": ["d1", "d2"], "criteria": ["a cap", "a fee"]}
+    plan = open_plan("Check them", "check_criteria", "search", **facts)
+
+    first = write_next(plan)
+
+    assert list_calls(first) == [
+        ("check_criteria", {"document_id": name, "criteria": ["a cap", "a fee"]})
+        for name in ("d1", "d2")
+    ]
+    assert write_next(plan.extend(first)).calls == ()
+
+
+def test_a_single_round_shows_all_passages_that_it_may() -> None:
+    plan = open_plan("What is the fee?", "search", most_rounds=1, most_passages=20)
+
+    [(_, arguments)] = list_calls(write_next(plan))
+
+    assert arguments["limit"] == 20

@@ -24,7 +24,7 @@ PURPOSES = {
     "language": "measure language detection",
     "scope": "measure which questions are accepted and refused",
     "conversation": "measure answers, clarifications and refusals in dialogues",
-    "multistep": "measure what one search and the tool loop find for questions of several steps",
+    "multistep": "measure what each way finds for questions of several steps",
     "answers": "measure answers to golden questions; see docs/evaluation.md",
     "grounding": "measure how far a judge agrees with people",
     "prompt": "send a prompt again that `answers --output` stored",
@@ -93,11 +93,15 @@ def _add_grounding_arguments(suite: argparse.ArgumentParser) -> None:
 
 def _add_multistep_arguments(suite: argparse.ArgumentParser) -> None:
     suite.add_argument(
-        "--way", choices=("search", "tools"), default="tools", help="the way (default: tools)"
+        "--way",
+        choices=("search", "tools", "swarm"),
+        default="tools",
+        help="the way (default: tools)",
     )
     suite.add_argument(
         "--k", type=int, metavar="N",
-        help="documents shown in total, over all steps (default: 10; 20 for tasks, 5 for versions)",
+        help="documents shown in total, over all steps (default: 10; 20 for tasks and "
+        "portfolios, 5 for versions)",
     )  # fmt: skip
 
 

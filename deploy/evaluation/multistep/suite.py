@@ -1,4 +1,4 @@
-"""The suite `multistep`: what one search and the tool loop find for questions of several steps.
+"""The suite `multistep`: what one search, the tool loop and the swarm find for several steps.
 
 The corpus is ingested into a temporary index. The passages that a way shows are bounded in total,
 over all of its steps, so that both ways are compared at the same number.
@@ -18,6 +18,8 @@ from deploy.evaluation.multistep.measures import (
     compute_tools,
     measure_parts,
 )
+from deploy.evaluation.multistep.set_measures import MeasuredSet, compute_sets
+from deploy.evaluation.multistep.swarm_way import SwarmWay, list_references
 from deploy.evaluation.multistep.task_files import MultistepData, MultistepTask, load_multistep
 from deploy.evaluation.multistep.ways import (
     EvaluationParts,
@@ -33,8 +35,8 @@ from knowledge.index.embedded import open_embedded
 from knowledge.index.qdrant import Identity
 from llm.offline.planning.tool_choice import choose_tools
 
-WayName = Literal["search", "tools"]
-DEFAULT_K = {"multihop": 10, "desk": 20, "versions": 5}
+WayName = Literal["search", "tools", "swarm"]
+DEFAULT_K = {"multihop": 10, "desk": 20, "versions": 5, "fanout": 10, "portfolio": 20}
 _CHANGES = ("added", "removed")
 
 
@@ -54,6 +56,9 @@ async def evaluate_multistep(
             chosen: Way = SearchWay(parts.searcher)
             if way == "tools":
                 chosen = ToolsWay(parts, loaded.versions)
+            if way == "swarm":
+                documents = await list_references(parts) if loaded.kind == "portfolio" else ()
+                chosen = SwarmWay(parts, documents)
             figures = await measure_way(loaded, chosen, parts, most)
             return {"suite": "multistep", "data": data.name, "way": way, "k": most, **figures}
         finally:
@@ -66,18 +71,26 @@ async def measure_way(data: MultistepData, way: Way, parts: EvaluationParts, k: 
     started = time.perf_counter()
     measured: list[Measured] = []
     changes: dict[str, list[float]] = {}
+    sets: list[MeasuredSet] = []
     calls, rounds, shown, unknown = 0, 0, 0, 0
     for task in data.tasks:
         found = await way.find(task.text, k)
         calls, rounds = calls + found.calls, rounds + found.rounds
         shown, unknown = max(shown, len(found.document_ids)), unknown + found.unknown_tools
+        if data.kind == "portfolio":
+            sets.append(_measure_set(task, found, pages))
+            continue
         if task.part in _CHANGES:
             changes.setdefault(task.part, []).append(_measure_changes(task, found, pages))
             continue
         named = await _name_tools(task, found, data, parts) if data.tools else frozenset()
         measured.append(_measure(task, found, pages, data, named))
     seconds = time.perf_counter() - started
-    figures = measure_parts(measured, lambda some: compute_retrieval(some, k=k))
+    figures = (
+        compute_sets(sets)
+        if data.kind == "portfolio"
+        else measure_parts(measured, lambda some: compute_retrieval(some, k=k))
+    )
     if data.kind == "multihop":
         figures["refusal AUC"] = _compute_refusal(measured)
     if data.kind == "desk":
@@ -129,6 +142,18 @@ def _measure(
         confidence=found.confidence,
         gold_tools=task.tools,
         named_tools=named,
+    )
+
+
+def _measure_set(
+    task: MultistepTask, found: FoundPages, pages: dict[str, tuple[str, str]]
+) -> MeasuredSet:
+    chosen = found.document_ids if found.selected is None else found.selected
+    return MeasuredSet(
+        kind=task.part,
+        portfolio=task.portfolio,
+        gold=task.gold,
+        found=frozenset(pages[one][0] for one in chosen if one in pages),
     )
 
 

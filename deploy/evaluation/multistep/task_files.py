@@ -1,8 +1,11 @@
-"""Reads questions of several steps from three kinds of folders.
+"""Reads questions of several steps from five kinds of folders.
 
 - `questions.jsonl` with `gold_passages`, and `passages.jsonl`: questions of several passages;
 - `tasks.jsonl` with `gold_docs` and `gold_tools`, `docs.jsonl` and `tools.jsonl`: tasks of a desk;
-- `questions.jsonl` with `old_version`, and `units.jsonl`: two versions of a standard.
+- `questions.jsonl` with `old_version`, and `units.jsonl`: two versions of a standard;
+- `questions.jsonl` with `gold_cards`, and `cards.jsonl`: questions about every member of a group;
+- `questions.jsonl` with `gold_docs` and `kind`, and `contracts.jsonl`: questions for the documents
+  of a portfolio that meet criteria.
 """
 
 import json
@@ -13,11 +16,13 @@ from typing import Any, Literal
 
 from deploy.evaluation.questions import UnknownFormatError, rows
 
-Kind = Literal["multihop", "desk", "versions"]
+Kind = Literal["multihop", "desk", "versions", "fanout", "portfolio"]
 _FILES: Mapping[Kind, tuple[str, ...]] = {
     "desk": ("tasks.jsonl", "docs.jsonl", "tools.jsonl"),
     "versions": ("questions.jsonl", "units.jsonl"),
     "multihop": ("questions.jsonl", "passages.jsonl"),
+    "fanout": ("questions.jsonl", "cards.jsonl"),
+    "portfolio": ("questions.jsonl", "contracts.jsonl"),
 }
 _NO_TEXT = "Withdrawn."
 """The text of a unit that has none: units without a text cannot be read."""
@@ -27,7 +32,8 @@ _NO_TEXT = "Withdrawn."
 class MultistepTask:
     """One question with its correct pages; `part` is the set or the kind that it belongs to.
 
-    `answerable` is None where nobody knows; `tools` are the correct tools of a task.
+    `answerable` is None where nobody knows; `tools` are the correct tools of a task; `portfolio` is
+    the collection of documents that it is about.
     """
 
     name: str
@@ -36,6 +42,7 @@ class MultistepTask:
     gold: frozenset[str]
     answerable: bool | None = None
     tools: frozenset[str] = frozenset()
+    portfolio: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +139,53 @@ def _read_version_tasks(folder: Path) -> Iterator[MultistepTask]:
         )
 
 
-_READERS = {"multihop": _read_multihop, "desk": _read_desk, "versions": _read_versions}
+def _read_fanout(folder: Path) -> MultistepData:
+    tasks = tuple(
+        MultistepTask(
+            name=_need(row, "qid"),
+            text=_need(row, "question"),
+            part="groups",
+            gold=frozenset(map(str, row.get("gold_cards") or ())),
+        )
+        for row in rows(folder / "questions.jsonl")
+    )
+    corpus = tuple(
+        {"passage_id": _need(row, "card_id"), "title": row.get("page", ""), "text": row["text"]}
+        for row in rows(folder / "cards.jsonl")
+    )
+    return MultistepData("fanout", tasks, corpus, {})
+
+
+def _read_portfolio(folder: Path) -> MultistepData:
+    tasks = tuple(
+        MultistepTask(
+            name=_need(row, "qid"),
+            text=_need(row, "question"),
+            part=_need(row, "kind"),
+            gold=frozenset(map(str, row.get("gold_docs") or ())),
+            portfolio=_need(row, "portfolio"),
+        )
+        for row in rows(folder / "questions.jsonl")
+    )
+    corpus = tuple(
+        {
+            "passage_id": _need(row, "doc_id"),
+            "title": row.get("title", ""),
+            "crumbs": [_need(row, "portfolio")],
+            "text": row["text"],
+        }
+        for row in rows(folder / "contracts.jsonl")
+    )
+    return MultistepData("portfolio", tasks, corpus, {})
+
+
+_READERS = {
+    "multihop": _read_multihop,
+    "desk": _read_desk,
+    "versions": _read_versions,
+    "fanout": _read_fanout,
+    "portfolio": _read_portfolio,
+}
 
 
 def _need(row: Mapping[str, Any], key: str) -> str:

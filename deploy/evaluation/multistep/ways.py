@@ -30,7 +30,8 @@ class FoundPages:
     """The result of a way: documents in the order in which they were shown, at most k.
 
     `texts` are those of the shown passages; `confidence` says how likely they answer, 0 to 1;
-    `changes` are the documents of a comparison, by the kind of the change.
+    `changes` are the documents of a comparison, by the kind of the change; `selected` those of a
+    collection that meet the criteria, None: no collection was asked about.
     """
 
     document_ids: tuple[str, ...]
@@ -40,6 +41,7 @@ class FoundPages:
     rounds: int = 0
     unknown_tools: int = 0
     changes: Mapping[str, tuple[str, ...]] | None = None
+    selected: tuple[str, ...] | None = None
 
 
 class Way(Protocol):

@@ -32,7 +32,9 @@ MOST_ROUNDS = "most_rounds"
 VERSIONS = "versions"
 """The fact with the versions that documents state."""
 DOCUMENTS = "documents"
-"""The fact with the ids of the documents that the question names."""
+"""The fact with the ids of the documents that the question names; with criteria, of those that are
+checked whole, each for every criterion."""
+CRITERIA = "criteria"
 _DEFAULT_PASSAGES = 10
 _DEFAULT_ROUNDS = 3
 _FIRST_SHARE = 0.4
@@ -56,6 +58,7 @@ class PlanState:
     most_rounds: int
     versions: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
+    criteria: tuple[str, ...] = ()
 
     @property
     def tools(self) -> frozenset[str]:
@@ -66,7 +69,7 @@ class PlanState:
     def share(self) -> int:
         """The number of passages that the next round may show."""
         left = self.most_passages - len(self.shown)
-        if not self.rounds:
+        if not self.rounds and self.most_rounds > 1:
             return max(1, min(left, round(self.most_passages * _FIRST_SHARE)))
         return max(0, -(-left // max(1, self.most_rounds - self.rounds)))
 
@@ -99,7 +102,6 @@ def read_state(conversation: ToolConversation) -> PlanState:
         for source in message.sources
     )
     facts = conversation.facts
-    versions, documents = facts.get(VERSIONS), facts.get(DOCUMENTS)
     return PlanState(
         question=read_question(asked),
         inputs={tool.name: _list_inputs(tool) for tool in conversation.tools},
@@ -107,8 +109,9 @@ def read_state(conversation: ToolConversation) -> PlanState:
         shown=tuple(shown),
         most_passages=_read_number(facts.get(MOST_PASSAGES), _DEFAULT_PASSAGES),
         most_rounds=_read_number(facts.get(MOST_ROUNDS), _DEFAULT_ROUNDS),
-        versions=tuple(map(str, versions)) if isinstance(versions, list) else (),
-        documents=tuple(map(str, documents)) if isinstance(documents, list) else (),
+        versions=_read_texts(facts.get(VERSIONS)),
+        documents=_read_texts(facts.get(DOCUMENTS)),
+        criteria=_read_texts(facts.get(CRITERIA)),
     )
 
 
@@ -118,10 +121,20 @@ def _list_inputs(tool: ToolDescription) -> frozenset[str]:
 
 
 def _list_calls(state: PlanState) -> Iterator[tuple[str, dict[str, JsonValue]]]:
+    if state.documents and state.criteria and "check_criteria" in state.tools:
+        yield from _list_checks(state)
+        return
     if not state.rounds:
         yield from _list_first(state)
     if state.share and not (state.rounds and state.question.is_long):
         yield from _list_searches(state)
+
+
+def _list_checks(state: PlanState) -> Iterator[tuple[str, dict[str, JsonValue]]]:
+    """Yield one call a document in the first round; there is no second one."""
+    for document_id in state.documents if not state.rounds else ():
+        criteria: list[JsonValue] = [*state.criteria]
+        yield "check_criteria", {"document_id": document_id, "criteria": criteria}
 
 
 def _list_first(state: PlanState) -> Iterator[tuple[str, dict[str, JsonValue]]]:
@@ -195,3 +208,7 @@ def _number(
 
 def _read_number(value: JsonValue, default: int) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else default
+
+
+def _read_texts(value: JsonValue) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) else ()

@@ -85,3 +85,60 @@ def test_figures_are_those_of_their_definitions() -> None:
     assert compute_auc([make(True, 0.9)]) is None
     assert compute_changes(frozenset("ab"), frozenset("bc")) == 0.5
     assert compute_changes(frozenset(), frozenset()) == 1.0
+
+
+@pytest.mark.slow
+async def test_every_member_of_a_group_is_found_by_the_swarm_within_the_same_number(
+    tmp_path: Path,
+) -> None:
+    places = ("Amrum", "Borkum", "Calder")
+    cards = [{"card_id": "g", "page": "County", "text": f"Which islands? {'; '.join(places)}"}]
+    cards += [
+        {"card_id": place, "page": place, "text": f"How high is the hill on {place}? {n} metres"}
+        for n, place in enumerate(places)
+    ]
+    cards += [
+        {"card_id": f"x{n}", "page": f"Hill {n}", "text": f"Which islands have hill {n}?"}
+        for n in range(8)
+    ]
+    write(tmp_path, "cards.jsonl", cards)
+    asked = "How high are the hills on all islands?"
+    question = {"qid": "q", "question": asked, "gold_cards": ["g", *places]}
+    write(tmp_path, "questions.jsonl", [question])
+
+    swarm = await evaluate_multistep(tmp_path, "swarm", k=4, embedder=WordEmbedder())
+
+    assert swarm["all"] == {"tasks": 1, "recall@4": 1.0, "all@4": 1.0}
+
+
+@pytest.mark.slow
+async def test_the_documents_of_a_portfolio_are_selected_by_the_swarm(tmp_path: Path) -> None:
+    texts = {
+        "a": ("P1", "The Seller may audit the books and records of the Buyer at any time."),
+        "b": ("P1", "The Buyer pays the price within thirty days of the invoice."),
+        "c": ("P2", "The Buyer may audit the books and records of the Seller at any time."),
+    }
+    write(
+        tmp_path,
+        "contracts.jsonl",
+        [
+            {"doc_id": name, "portfolio": portfolio, "title": f"Contract {name}", "text": text}
+            for name, (portfolio, text) in texts.items()
+        ],
+    )
+    head = "Which contracts in portfolio P1 answer yes: "
+    audit, escrow = "Is there a right to audit the books?", "Is source code held in escrow?"
+    row = {"portfolio": "P1"}
+    write(
+        tmp_path,
+        "questions.jsonl",
+        [
+            {**row, "qid": "1", "kind": "which", "question": f"{head}{audit}", "gold_docs": ["a"]},
+            {**row, "qid": "2", "kind": "none", "question": f"{head}{escrow}", "gold_docs": []},
+        ],
+    )
+
+    swarm = await evaluate_multistep(tmp_path, "swarm", embedder=WordEmbedder())
+
+    assert swarm["which"] == {"questions": 1, "all": 1.0, "P1": 1.0}
+    assert swarm["none"] == {"questions": 1, "all": 1.0, "P1": 1.0}

@@ -1,0 +1,1 @@
+"""Finds faults in what workers and tools report, by comparing it with records."""

@@ -1,0 +1,1 @@
+"""Learns from earlier questions: which strategy and how many workers did well."""

@@ -1,0 +1,1 @@
+"""Divides a question among workers."""

@@ -1,0 +1,1 @@
+"""The strategies of the swarm, one a module, and their registry."""

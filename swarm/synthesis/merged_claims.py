@@ -1,0 +1,110 @@
+"""The claims of a report: quotations, each with the workers that found it and its source."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pydantic import BaseModel
+
+from llm.offline.criteria.check_text import split_sentences
+from llm.offline.quoting.extracts import is_order_to_assistant
+from llm.offline.support import numbers_of, support, terms, weight_of
+from llm.offline.words import normalise
+from swarm.planning.plan import SwarmPlan, WorkerPlan
+from swarm.workers.output import WorkerOutput
+from tools.calls import CitedPassage
+from tools.passage_search.passages import FoundPassage
+
+SAME_CLAIM = 0.9
+MOST_OF_WORKER = 3
+"""The quotations of a worker without a subject; a worker with one is quoted once."""
+_LEAST_SHARE = 0.2
+_DENIALS = (" not ", " no ", " never ", " cannot ", " without ", " nicht ", " kein ", " keine ")
+_LONGEST_QUOTATION = 500
+
+
+class MergedClaim(BaseModel, frozen=True, extra="forbid"):
+    """A quotation with its source; `worker_ids` are all workers that found it."""
+
+    text: str
+    worker_ids: tuple[str, ...]
+    source: CitedPassage
+    subject: str = ""
+    perspective: str = ""
+
+
+def merge_claims(plan: SwarmPlan, outputs: Mapping[str, WorkerOutput]) -> tuple[MergedClaim, ...]:
+    """Return the claims of all workers in the order of the plan, those that say the same once."""
+    merged: list[MergedClaim] = []
+    for worker in plan.workers:
+        output = outputs.get(worker.id)
+        for claim in _list_claims(worker, output) if output is not None else ():
+            same = next((one for one in merged if _say_the_same(one, claim)), None)
+            if same is None:
+                merged.append(claim)
+            elif worker.id not in same.worker_ids:
+                merged[merged.index(same)] = same.model_copy(
+                    update={
+                        "worker_ids": (*same.worker_ids, worker.id),
+                        "subject": same.subject or claim.subject,
+                    }
+                )
+    return tuple(merged)
+
+
+def choose_quotation(asked: str, passage: FoundPassage) -> tuple[str, float]:
+    """Return the sentence of a passage that has most of the asked words, and its share, 0 to 1."""
+    wanted = {term: weight_of(term) for term in terms(asked)}
+    total = sum(wanted.values()) or 1.0
+    best, best_share = "", 0.0
+    for sentence in _list_sentences(passage.text):
+        own = set(terms(f"{passage.citation.title} {sentence}"))
+        share = sum(weight for term, weight in wanted.items() if term in own) / total
+        if share > best_share and not is_order_to_assistant(sentence):
+            best, best_share = " ".join(sentence.split()), share
+    return best[:_LONGEST_QUOTATION], best_share
+
+
+def is_denied(text: str) -> bool:
+    """Return whether a sentence denies something."""
+    plain = f" {normalise(text)} "
+    return any(denial in plain for denial in _DENIALS)
+
+
+def _list_claims(worker: WorkerPlan, output: WorkerOutput) -> Iterator[MergedClaim]:
+    for verdict in output.verdicts:
+        if verdict.passage is not None:
+            yield MergedClaim(
+                text=verdict.passage.text,
+                worker_ids=(worker.id,),
+                source=verdict.passage.citation,
+                subject=verdict.title,
+            )
+    if output.verdicts:
+        return
+    most = 1 if worker.subject else MOST_OF_WORKER
+    for passage in output.passages[:most]:
+        quotation, share = choose_quotation(worker.objective, passage)
+        if quotation and share >= _LEAST_SHARE:
+            yield MergedClaim(
+                text=quotation,
+                worker_ids=(worker.id,),
+                source=passage.citation,
+                subject=worker.subject,
+                perspective=worker.specialization if not worker.subject else "",
+            )
+
+
+def _list_sentences(text: str) -> Sequence[str]:
+    return list(split_sentences(text)) or [text]
+
+
+def _say_the_same(one: MergedClaim, other: MergedClaim) -> bool:
+    if one.source.chunk_id == other.source.chunk_id:
+        return one.text == other.text
+    is_alike = (one.subject, numbers_of(one.text), is_denied(one.text)) == (
+        other.subject,
+        numbers_of(other.text),
+        is_denied(other.text),
+    )
+    if not is_alike:
+        return False
+    return min(support(one.text, other.text), support(other.text, one.text)) >= SAME_CLAIM

@@ -1,0 +1,1 @@
+"""The types of workers, and what a worker does with its brief."""

@@ -1,0 +1,1 @@
+"""The types of workers of this project, one a module."""

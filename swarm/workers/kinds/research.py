@@ -1,0 +1,10 @@
+"""The type `research`: finds the passages that answer one question."""
+
+from swarm.workers.worker_type import WorkerType
+
+RESEARCH = WorkerType(
+    name="research",
+    description="finds the passages that answer one question",
+    tools=("graph_search", "search", "lookup"),
+    instructions="Find the passages that answer the question. Answer only from passages.",
+)

@@ -1,0 +1,181 @@
+"""The result of a worker, and how it is read from the results of its tool calls.
+
+A result is data: it is bounded, and a text that gives orders to an assistant is left out of it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+
+from pydantic import BaseModel, Field, JsonValue, ValidationError
+
+from knowledge.library.document_names import split_words
+from llm.offline.planning.listed_items import find_listed_items
+from llm.offline.quoting.extracts import is_order_to_assistant
+from swarm.information.fields import RequiredInfoField
+from swarm.planning.plan import WorkerPlan
+from tools.calls import CitedPassage, ToolErrorType, ToolResult
+from tools.passage_search.passages import FoundPassage
+
+MOST_PASSAGES = 30
+LONGEST_PASSAGE = 2_000
+LONGEST_TEXT = 8_000
+MOST_ITEMS = 32
+_SUBJECT_WEIGHT = 6.0
+"""A passage that has all words of the subject is worth this much score more than one with none."""
+_LISTING_PASSAGES = 3
+_OUTSIDE_BRACKETS = "("
+
+
+class WorkerStatus(StrEnum):
+    """How the work of a worker ended."""
+
+    DONE = "done"
+    FAILED = "failed"
+    NEEDS_INPUT = "needs_input"
+
+
+class DocumentVerdict(BaseModel, frozen=True, extra="forbid"):
+    """Whether a document meets a criterion; `passage` is the sentence, if one states it."""
+
+    document_id: str
+    title: str
+    criterion: str
+    is_met: bool
+    kind: str = ""
+    passage: FoundPassage | None = None
+
+
+class WorkerOutput(BaseModel, frozen=True, extra="forbid"):
+    """What a worker found: passages with their sources, best first, and verdicts on documents.
+
+    `items` are those of a worker that lists. `needed` are the facts that the user must say.
+    """
+
+    worker_id: str
+    status: WorkerStatus = WorkerStatus.DONE
+    text: str = ""
+    passages: tuple[FoundPassage, ...] = ()
+    items: tuple[str, ...] = ()
+    verdicts: tuple[DocumentVerdict, ...] = ()
+    needed: tuple[RequiredInfoField, ...] = ()
+    calls: int = Field(default=0, ge=0)
+    failed_calls: int = Field(default=0, ge=0)
+    left_out: int = Field(default=0, ge=0, description="passages with orders to an assistant")
+    error: str = ""
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether a synthesis can use it."""
+        return self.status is WorkerStatus.DONE and bool(self.passages or self.verdicts)
+
+
+def write_output(worker: WorkerPlan, results: Sequence[ToolResult], text: str = "") -> WorkerOutput:
+    """Return the output of a worker from the results of its calls; `text` is what it wrote."""
+    found = [_shorten(one) for one in _read_passages(results)]
+    safe = [one for one in found if not is_order_to_assistant(one.text)]
+    ranked = rank_by_subject(safe, worker.subject) if worker.subject else safe
+    passages = tuple(ranked[: min(worker.passages, MOST_PASSAGES)])
+    verdicts = tuple(_read_verdicts(results))
+    failed = sum(not one.success for one in results)
+    is_failed = bool(results) and failed == len(results)
+    return WorkerOutput(
+        worker_id=worker.id,
+        status=WorkerStatus.FAILED if is_failed else WorkerStatus.DONE,
+        text=text[:LONGEST_TEXT],
+        passages=passages,
+        items=_list_items(passages) if worker.lists_items else (),
+        verdicts=verdicts,
+        calls=len(results),
+        failed_calls=failed,
+        left_out=len(found) - len(safe),
+        error=next((one.error or "" for one in results if not one.success), "")[:500],
+    )
+
+
+def fail_worker(worker: WorkerPlan, error: str) -> WorkerOutput:
+    """Return the output of a worker that ended without a result."""
+    return WorkerOutput(worker_id=worker.id, status=WorkerStatus.FAILED, error=error[:500])
+
+
+def ask_for(worker: WorkerPlan, needed: Iterable[RequiredInfoField]) -> WorkerOutput:
+    """Return the output of a worker that waits for facts of the user."""
+    return WorkerOutput(worker_id=worker.id, status=WorkerStatus.NEEDS_INPUT, needed=tuple(needed))
+
+
+def bound_output(output: WorkerOutput) -> WorkerOutput:
+    """Return an output that somebody else wrote within the bounds, without orders in it."""
+    shown = [_shorten(one) for one in output.passages[:MOST_PASSAGES]]
+    safe = [one for one in shown if not is_order_to_assistant(one.text)]
+    text = output.text[:LONGEST_TEXT]
+    return output.model_copy(
+        update={
+            "text": "" if is_order_to_assistant(text) else text,
+            "passages": tuple(safe),
+            "items": tuple(item[:300] for item in output.items[:MOST_ITEMS]),
+            "left_out": output.left_out + len(shown) - len(safe),
+        }
+    )
+
+
+def rank_by_subject(passages: Sequence[FoundPassage], subject: str) -> list[FoundPassage]:
+    """Return passages in the order of their scores, those about the subject first."""
+    wanted = set(split_words(subject.partition(_OUTSIDE_BRACKETS)[0])) or set(split_words(subject))
+
+    def rate(passage: FoundPassage) -> float:
+        own = set(split_words(f"{passage.citation.title} {passage.text}"))
+        share = len(wanted & own) / max(1, len(wanted))
+        return passage.citation.score + _SUBJECT_WEIGHT * share
+
+    return sorted(passages, key=lambda one: -rate(one))
+
+
+def _read_passages(results: Sequence[ToolResult]) -> Iterator[FoundPassage]:
+    """Yield the passages of results, each once; where the data is too large, its citations."""
+    seen: set[str] = set()
+    for result in results:
+        if result.error_type is not ToolErrorType.SUCCESS or result.tool == "check_criteria":
+            continue
+        for passage in _read_found(result.data) or _read_cited(result.citations):
+            if passage.citation.chunk_id not in seen:
+                seen.add(passage.citation.chunk_id)
+                yield passage
+
+
+def _read_found(data: JsonValue) -> list[FoundPassage]:
+    listed = data.get("passages") if isinstance(data, dict) else None
+    if not isinstance(listed, list):
+        return []
+    try:
+        return [FoundPassage.model_validate(one) for one in listed]
+    except ValidationError:
+        return []  # a tool from outside may call something else by this name
+
+
+def _read_cited(citations: Iterable[CitedPassage]) -> list[FoundPassage]:
+    return [FoundPassage(citation=one, text="") for one in citations]
+
+
+def _read_verdicts(results: Sequence[ToolResult]) -> Iterator[DocumentVerdict]:
+    for result in results:
+        data = result.data
+        if result.tool != "check_criteria" or not isinstance(data, dict):
+            continue
+        listed = data.get("results")
+        for one in listed if isinstance(listed, list) else ():
+            if isinstance(one, dict):
+                shown = {"document_id": data.get("document_id"), "title": data.get("title"), **one}
+                yield DocumentVerdict.model_validate(shown)
+
+
+def _list_items(passages: Sequence[FoundPassage]) -> tuple[str, ...]:
+    for passage in passages[:_LISTING_PASSAGES]:
+        items = find_listed_items(passage.text)
+        if items:
+            return items[:MOST_ITEMS]
+    return ()
+
+
+def _shorten(passage: FoundPassage) -> FoundPassage:
+    if len(passage.text) <= LONGEST_PASSAGE:
+        return passage
+    return passage.model_copy(update={"text": passage.text[:LONGEST_PASSAGE]})
