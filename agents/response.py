@@ -21,7 +21,7 @@ from envelope.conversation import AnswerStyle, ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import AnswerDraft, SourceReference, SourceUsed
-from envelope.ways.tool_loop import Contradiction
+from envelope.ways.tool_loop import DifferingStatements
 from llm.answer_checks.attribution import Attribution
 from llm.answer_checks.claims import CheckedAnswer
 from llm.answer_checks.draft_check import LanguageOf, check_draft
@@ -58,7 +58,7 @@ class Reads(BaseModel, frozen=True):
     answer_style: AnswerStyle = ""
     within_scope: bool = False
     shows_drafts: bool = False
-    contradictions: tuple[Contradiction, ...] = ()
+    contradictions: tuple[DifferingStatements, ...] = ()
 
 
 class Writes(BaseModel, frozen=True):
@@ -336,7 +336,7 @@ def _source(reads: Reads, reference: SourceReference) -> PromptSource:
     )
 
 
-def _describe_contradiction(found: Contradiction) -> str:
+def _describe_contradiction(found: DifferingStatements) -> str:
     (one, other), (first, second) = found.sources, found.statements
     return f"[{one}] {first} / [{other}] {second}"
 

@@ -33,7 +33,7 @@ from envelope.sources import (
 from envelope.understanding import Understanding
 from envelope.ways.tool_loop import (
     AnswerAssessment,
-    Contradiction,
+    DifferingStatements,
     Intent,
     KeptAnswer,
     Strategy,
@@ -135,7 +135,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("multi_tool_results", dict[str, JsonValue], "the results of tool calls, by id of the call", (Role.TOOL,), (Role.REASON, Role.REFLECT), merge=MergeRule.MERGE),
     Attribute("tool_executions", tuple[dict[str, JsonValue], ...], "a record of each call: tool, arguments, outcome, milliseconds", (Role.TOOL,), MANAGER,
               merge=MergeRule.APPEND),
-    Attribute("contradictions", tuple[Contradiction, ...], "statements of two sources that differ", (Role.REFLECT,), (Role.RESPONSE,)),
+    Attribute("contradictions", tuple[DifferingStatements, ...], "statements of two sources that differ", (Role.REFLECT,), (Role.RESPONSE,)),
     Attribute("assessment", AnswerAssessment | None, "of the latest answer of the loop", (Role.ASSESS,), (Role.REASON, Role.MANAGER)),
     Attribute("assessment_fallback", str, "the reason if rules assessed instead of a model", (Role.ASSESS,), NOBODY),
     Attribute("kept_answer", KeptAnswer | None, "the best assessed answer of the loop so far", (Role.ASSESS,), (Role.ASSESS,)),

@@ -12,7 +12,7 @@ from agents.agent import Agent, AgentParts
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import TOOL_SOURCE, FoundPart, SearchResult, SourceReference
-from envelope.ways.tool_loop import Contradiction
+from envelope.ways.tool_loop import DifferingStatements
 from knowledge.search.context.token_count import count_tokens
 from llm.conversations.turns import ModelMessage
 from llm.offline.planning.contradictions import find_contradictions
@@ -47,7 +47,7 @@ class Writes(BaseModel, frozen=True):
     search_results: tuple[SearchResult, ...]
     search_context: str
     source_references: tuple[SourceReference, ...]
-    contradictions: tuple[Contradiction, ...] = ()
+    contradictions: tuple[DifferingStatements, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class ReflectAgent(Agent[Reads, Writes]):
                 search_context=_BETWEEN.join(texts),
                 source_references=tuple(references),
                 contradictions=tuple(
-                    Contradiction(sources=(one + 1, other + 1), statements=statements)
+                    DifferingStatements(sources=(one + 1, other + 1), statements=statements)
                     for (one, other), statements in pairs[:_MOST_CONTRADICTIONS]
                 ),
             )

@@ -76,7 +76,7 @@ class AnswerAssessment(BaseModel, frozen=True, extra="forbid"):
     assessed_by: str = Field(description="the model that assessed")
 
 
-class Contradiction(BaseModel, frozen=True, extra="forbid"):
+class DifferingStatements(BaseModel, frozen=True, extra="forbid"):
     """Two sources that say different things about the same."""
 
     sources: tuple[int, int] = Field(description="their numbers")
