@@ -4,7 +4,8 @@
 |----------|----------------|------------------------------------------------------------|
 | accepted | accepted       | `conversation_id`, `message_id`                            |
 | stage    | routed         | `stage`: the role that begins now; `attempt`: 0 first;     |
-|          |                | `branches`: those that begin now, where the work branches  |
+|          |                | `branches`: those that begin now, where the work branches; |
+|          |                | `plan`: what each of them does, in words or empty          |
 | branch   | routed         | a `branch` has ended; `status`: `completed` or `failed`    |
 | text     | finished       | `text`: the next piece; `offset`: characters before it     |
 | sources  | finished       | `sources`: what the text cites                             |
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from broker.values import Fields, JournalEntry
+from citations.links import plain_line
 from envelope.question import Question
 from gateway.answer import Answer, Shows
 from gateway.errors import MessageError
@@ -29,7 +31,7 @@ from gateway.errors import MessageError
 PIECE_CHARACTERS = 48
 """A piece of an answer ends at the first space after this many characters."""
 BEGINNING = "0"
-_NO_ATTEMPTS = frozenset({"round", "wave", "sequence"})
+_NO_ATTEMPTS = frozenset({"round", "wave", "sequence", "step", "iteration"})
 """Counters of rows that repeat nothing."""
 _ID = re.compile(r"(\d{1,16})-(\d{1,20})\.(\d{1,9})", re.ASCII)
 _LARGEST = 2**64 - 1
@@ -123,7 +125,11 @@ def _stage(fields: Fields) -> Fields:
     counts = counters if isinstance(counters, dict) else {}
     attempt = sum(_whole(count) for name, count in counts.items() if name not in _NO_ATTEMPTS)
     begun = fields.get("branches")
-    branches: Fields = {"branches": begun} if isinstance(begun, list) else {}
+    branches: Fields = {}
+    if isinstance(begun, list):
+        plan = fields.get("plan")
+        labels = plan if isinstance(plan, list) and len(plan) == len(begun) else [""] * len(begun)
+        branches = {"branches": begun, "plan": [plain_line(str(label)) for label in labels]}
     return {"stage": str(fields.get("target")), "attempt": attempt, **branches}
 
 

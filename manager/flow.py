@@ -161,13 +161,14 @@ class BranchItem:
 
     `key` is the name by which others depend on it and by which its result is reported; `adds` are
     attributes that the branch sees besides those that its roles read. Higher priorities begin
-    first.
+    first. `label` names the branch for the person who waits.
     """
 
     key: str
     adds: Writes = field(default_factory=dict)
     depends_on: tuple[str, ...] = ()
     priority: int = 0
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,7 +204,6 @@ class Manager:
             counted, hop.flow, scatter, hop.chosen, shard=hop.delivery.shard, is_wave=is_wave
         )
         at_least = scatter.join.at_least
-        paths: list[JsonValue] = [send.path for send in sends]
         return ScatterBranches(
             join,
             branches.make_gather_send(parent, scatter, hop.delivery.shard),
@@ -212,7 +211,9 @@ class Manager:
             need=len(sends) if at_least is None else min(at_least, len(sends)),
             at_once=self._limits.find_at_once(scatter),
             seconds=min(scatter.join.seconds, branches.TIME_SHARE * max(0.0, remaining_seconds)),
-            journal=hop.encode_events(scatter.gather.name, {"branches": paths}),
+            journal=hop.encode_events(
+                scatter.gather.name, branches.describe_plan(sends, hop.chosen)
+            ),
         )
 
     def _return(self, hop: HopDecision, action: Return) -> ReturnResult:

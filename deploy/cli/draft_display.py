@@ -7,12 +7,13 @@ is no terminal.
 
 import sys
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from pydantic import JsonValue
 
 from broker.values import Fields
 from citations.links import clean_text
-from deploy.cli.printing import wrap
+from deploy.cli.printing import WIDTH, wrap
 from gateway.answer import answer_of
 from gateway.desk import Desk, Message
 from gateway.draft_events import DraftFollower
@@ -54,16 +55,17 @@ class DraftDisplay:
         self._lines = 0
         self._draft = ""
         self._stage = ""
-        self._begun = self._ended = 0
+        self._plan: dict[str, str] = {}
+        self._ended: set[str] = set()
 
     def show_step(self, decision: Fields) -> None:
         """Show the stage of the question below its draft, and how many of its branches ended."""
         if "branch" in decision:
-            self._ended += 1
+            self._ended.add(str(decision["branch"]))
         else:
-            stage, begun = str(decision.get("target")), decision.get("branches")
+            stage = str(decision.get("target"))
             self._stage = "" if stage == "final" else stage
-            self._begun, self._ended = len(begun) if isinstance(begun, list) else 0, 0
+            self._plan, self._ended = _read_plan(decision), set()
         self._draw()
 
     def show_event(self, event: Event) -> None:
@@ -96,8 +98,11 @@ class DraftDisplay:
             return
         self._erase()
         lines = wrap(clean_text(self._draft))[-MOST_LINES:] if self._draft else []
+        for name, label in self._plan.items():
+            if label:
+                lines.append(f"  {'✓' if name in self._ended else '–'} {label}"[:WIDTH])
         sys.stdout.write("".join(f"{line}\n" for line in lines))
-        count = f" {self._ended}/{self._begun}" if self._begun else ""
+        count = f" {len(self._ended)}/{len(self._plan)}" if self._plan else ""
         sys.stdout.write(f"… {self._stage}{count}" if self._stage else "")
         self._lines = len(lines)
         sys.stdout.flush()
@@ -105,3 +110,11 @@ class DraftDisplay:
     def _erase(self) -> None:
         sys.stdout.write(ERASE_LINE + f"{LINE_UP}{ERASE_LINE}" * self._lines)
         self._lines = 0
+
+
+def _read_plan(decision: Fields) -> dict[str, str]:
+    """Return what each branch does that begins now, by its name."""
+    begun, plan = decision.get("branches"), decision.get("plan")
+    names = [str(one) for one in begun] if isinstance(begun, list) else []
+    labels = [clean_text(str(one)) for one in plan] if isinstance(plan, list) else []
+    return dict(zip_longest(names, labels[: len(names)], fillvalue=""))

@@ -113,6 +113,13 @@ def make_branches(
     return parent, f"{envelope.branch}#{made}", sends
 
 
+def describe_plan(sends: Sequence[BranchSend], chosen: Branches) -> Fields:
+    """Return the branches that begin, for the journal, with their labels if they have some."""
+    paths: list[JsonValue] = [send.path for send in sends]
+    labels: list[JsonValue] = [item.label for item in chosen.begin]
+    return {"branches": paths, "plan": labels} if any(labels) else {"branches": paths}
+
+
 def note_refused(envelope: Envelope, refused: Sequence[dict[str, JsonValue]]) -> Envelope:
     """Return the envelope with branches none of which can begin."""
     changes: dict[str, JsonValue] = {"branches": [*_list_branches(envelope), *refused]}
@@ -263,6 +270,7 @@ def _encode_item(item: BranchItem) -> Fields:
         "adds": dict(item.adds),
         "depends_on": list(item.depends_on),
         "priority": item.priority,
+        "label": item.label,
     }
 
 
@@ -274,6 +282,7 @@ def _parse_item(found: JsonValue) -> BranchItem:
         adds if isinstance(adds, dict) else {},
         tuple(str(key) for key in (depends_on if isinstance(depends_on, list) else ())),
         int(_number(fields.get("priority"))),
+        str(fields.get("label") or ""),
     )
 
 

@@ -22,6 +22,7 @@ from manager.flow import (
 from manager.flows import stages as at
 from manager.flows.shared_rows import BEST
 
+_LONGEST_TOOL, _LONGEST_TEXT = 60, 100
 _JOIN = Join(seconds=60.0, at_once=64)
 """The setting MAX_PARALLEL_TOOLS lowers how many calls run at once."""
 
@@ -40,7 +41,16 @@ def list_calls(payload: Writes) -> Sequence[BranchItem]:
 def _make_item(call: dict[str, JsonValue]) -> BranchItem:
     depends_on = call.get("depends_on")
     keys = tuple(str(key) for key in (depends_on if isinstance(depends_on, list) else ()))
-    return BranchItem(str(call.get("call_id")), {"tool_call": call}, keys)
+    return BranchItem(str(call.get("call_id")), {"tool_call": call}, keys, label=_label(call))
+
+
+def _label(call: Writes) -> str:
+    """Return the tool of a call, and the first text among its arguments."""
+    arguments = call.get("arguments")
+    values = arguments.values() if isinstance(arguments, dict) else ()
+    text = next((one for one in values if isinstance(one, str) and one.strip()), "")
+    named = str(call.get("tool") or "")[:_LONGEST_TOOL].replace("_", " ")
+    return f"{named}: {' '.join(text[:_LONGEST_TEXT].split())}" if text else named
 
 
 _ACT = Scatter(at.ACT, at.RESULTS, list_calls, _JOIN)

@@ -48,7 +48,7 @@ class Reads(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    text: str
+    text: str = ""
     history: tuple[Turn, ...] = ()
     open_pause: Pause | None = None
     preferences: Preferences = Preferences()
@@ -127,7 +127,7 @@ class WorkerHarness:
         self.broker = self.make_broker()
         self.memory = RedisMemory(self.client, shards=1)
         self.limits = Limits()
-        self.flows: Mapping[str, Flow] = FLOWS
+        self.flows: Mapping[str, Flow] = dict(FLOWS)
         self.further_agents: list[Agent[Any, Any]] = []
 
     def make_broker(self, **options: Any) -> RedisBroker:

@@ -11,7 +11,7 @@ const LONGEST_RETRY_AFTER_MS = 60_000;
  * somebody waited), `connection`, and `forgotten`. A turn is
  * `{ id, text, stage, attempt, parts, draft, retracted, partial, answer, problem, feedback, lastEvent,
  * taken, waiting, stopping }`; `draft` is the checked beginning of an answer: `{ text, language,
- * sources }`; `parts` counts the searches that run side by side: `{ begun, ended }`. */
+ * sources }`; `parts` are the searches that run side by side: `{ name, label, status }`. */
 export class Conversation extends EventTarget {
   constructor(desk, keeping) {
     super();
@@ -203,9 +203,10 @@ export class Conversation extends EventTarget {
     } else if (name === "stage") {
       turn.stage = data.stage;
       turn.attempt = data.attempt;
-      turn.parts = data.branches ? { begun: data.branches.length, ended: 0 } : null;
+      turn.parts = data.branches?.map((name, at) => ({ name, label: data.plan?.[at] ?? "" })) ?? null;
     } else if (name === "branch") {
-      if (turn.parts) turn.parts.ended += 1;
+      const part = turn.parts?.find(({ name }) => name === data.branch);
+      if (part) part.status = data.status;
     } else if (name === "draft") {
       turn.draft = { text: joined(turn.draft, data), language: data.language, sources: data.sources };
     } else if (name === "retracted") {

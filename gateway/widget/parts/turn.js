@@ -49,9 +49,11 @@ export class TurnView {
     if (partial && partial.length < LONGEST_PREVIEW) return this.#preview();
     const now = STEP_OF[stage] ?? 0;
     this.progress ??= this.#steps();
-    const { row, steps, label, stop } = this.progress;
+    const { row, steps, label, stop, plan } = this.progress;
     steps.forEach((step, at) => (step.className = at < now ? "past" : at === now ? "now" : ""));
-    const count = parts?.begun > 1 ? ` ${parts.ended}/${parts.begun}` : "";
+    const ended = parts?.filter(({ status }) => status).length;
+    const count = parts?.length > 1 ? ` ${ended}/${parts.length}` : "";
+    plan.replaceChildren(...this.#plan(parts));
     label.textContent = `${this.words[waiting && !taken ? "queue" : STEPS[now]]}…${count}`;
     stop.hidden = !taken || stopping; // what nobody took cannot be stopped
     if (draft ?? retracted) return this.#drafted();
@@ -97,7 +99,15 @@ export class TurnView {
     const bar = make("span", { class: "steps", "aria-hidden": "true" }, ...steps);
     const label = make("span");
     const stop = iconButton("stop", this.words.stop, () => this.desk.stop(this.turn));
-    return { row: make("div", { class: "progress" }, bar, label, stop), steps, label, stop };
+    const plan = make("ul", { class: "plan" });
+    const row = make("div", { class: "progress" }, bar, label, stop, plan);
+    return { row, steps, label, stop, plan };
+  }
+
+  /** Return an item for each search of the plan, marked when it has ended. */
+  #plan(parts) {
+    const named = parts?.filter(({ label }) => label) ?? [];
+    return named.map(({ label, status }) => make("li", { class: status ?? "" }, label));
   }
 
   /** Show the pieces that have come, at most once a frame. */

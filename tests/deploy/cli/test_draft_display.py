@@ -41,5 +41,27 @@ def test_a_draft_cannot_command_the_terminal() -> None:
     assert "\x1b[31m" not in show(Terminal())
 
 
+def test_the_searches_of_a_plan_tick_off() -> None:
+    screen = Terminal()
+    with redirect_stdout(screen):
+        display = DraftDisplay()
+        display.show_step(
+            {
+                "target": "results",
+                "branches": ["t1", "t2"],
+                "plan": ["search: fee", "lookup: \x1b[1m"],
+            }
+        )
+        display.show_step({"target": "return", "branch": "t1"})
+        shown = screen.getvalue()
+        display.end()
+
+    assert "– search: fee\n" in shown
+    last = shown[shown.rindex("search: fee") - 2 :]
+    assert last.startswith("✓ search: fee\n  – lookup:")
+    assert last.endswith("… results 1/2")
+    assert "\x1b[1m" not in shown
+
+
 def test_nothing_is_shown_where_the_output_is_no_terminal() -> None:
     assert show(io.StringIO()) == ""
