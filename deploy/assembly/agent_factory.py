@@ -16,7 +16,6 @@ from config.settings import Settings
 from config.texts import FixedTexts, load_texts
 from deploy.assembly.call_recording import HopCalls
 from deploy.assembly.languages import CorpusLanguages, language_of, make_detector
-from deploy.assembly.tooling.index_tools import make_tools
 from deploy.assembly.tooling.tool_access import NO_ACCESS, ToolAccess, open_tool_access
 from envelope.role import Role
 from knowledge.language.port import Detector
@@ -87,6 +86,9 @@ class AgentFactory:
     @property
     def tools(self) -> "ToolCatalog":
         """The tools over the assistant's documents; raises `LookupError` without an index."""
+        # It imports the search, which processes without an index do not need.
+        from deploy.assembly.tooling.index_tools import make_tools
+
         return make_tools(self.settings, self._find_knowledge(), self.tool_access.outside)
 
     @property
