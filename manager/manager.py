@@ -115,8 +115,8 @@ class Manager:
         flow = find_flow(self._flows, envelope.flow)
         stage = flow.stage(str(envelope.payload.get("stage") or START))
         if stage is START:
-            envelope = await self._start(delivery, _with_merged(envelope, delivery))
-            envelope = await self._pauses.resume(delivery.question, envelope, time.time())
+            begun = self._start(delivery, _with_merged(envelope, delivery))
+            envelope = await self._pauses.resume(delivery.question, await begun, time.time())
             flow = find_flow(self._flows, envelope.flow)
             stage = flow.stage(str(envelope.payload.get("stage") or START))
         if envelope.gathered is not None:
