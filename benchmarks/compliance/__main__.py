@@ -8,7 +8,7 @@ Documents at odd positions are never read here: `refdesk evaluate compliance` re
 import argparse
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -26,14 +26,9 @@ from benchmarks.compliance.review_rows import (
     list_conduct_rows,
     list_verdict_rows,
 )
-from compliance.verdicts.weights import WEIGHTS_FILE, make_key
+from compliance.verdicts.weights import WEIGHTS_FILE
 
-GENERAL_RIDGE, CHECKLIST_RIDGE, CITATION_RIDGE, CONDUCT_RIDGE = 300.0, 100.0, 30.0, 30.0
-SLOPES = (
-    "score1", "coverage", "cosine", "rare", "has_predicate", "predicate_count", "predicate.ban",
-    "predicate.permission", "predicate.negated", "predicate.exception", "focus_count", "has_focus",
-    "known_weight", "missing_least", "passages",
-)  # fmt: skip
+GENERAL_RIDGE, CITATION_RIDGE, CONDUCT_RIDGE = 300.0, 30.0, 30.0
 
 
 def main() -> None:
@@ -47,13 +42,11 @@ def main() -> None:
 
 async def fit_all(reviews: Sequence[Path], cases: Sequence[Path]) -> Path:
     """Fit all models and return the file."""
-    verdicts = {folder.name: await list_verdict_rows(folder) for folder in reviews}
+    verdicts = [row for folder in reviews for row in await list_verdict_rows(folder)]
     citations = [row for folder in reviews for row in await list_citation_rows(folder)]
     conduct = [row for folder in cases for row in list_conduct_rows(folder)]
-    pooled = [row for rows in verdicts.values() for row in rows]
     found = {
-        "general": _fit_model(pooled, list(pooled[0].features), GENERAL_RIDGE),
-        "checklists": [_fit_checklist(name, rows) for name, rows in verdicts.items()],
+        "general": _fit_model(verdicts, list(verdicts[0].features), GENERAL_RIDGE),
         "citations": _fit_two_classes(citations, CITATION_RIDGE, is_balanced=False),
         "conduct": _fit_two_classes(conduct, CONDUCT_RIDGE, is_balanced=True),
     }
@@ -67,43 +60,6 @@ def _fit_model(rows: Sequence[ReviewRow], names: Sequence[str], ridge: float) ->
     weights, bias = fit_classes(values, labels, 3, ridge)
     thresholds = choose_thresholds(compute_shares(values @ weights + bias), labels)
     return _describe(names, weights, bias, thresholds)
-
-
-def _fit_checklist(name: str, rows: Sequence[ReviewRow]) -> dict[str, object]:
-    names = [one for one in rows[0].features if "*" not in one]
-    texts = list(dict.fromkeys(row.requirement for row in rows))
-    centres = {
-        slope: (float(np.mean(own)), float(np.std(own)) + 1e-6)
-        for slope in SLOPES
-        if (own := [row.features[slope] for row in rows])
-    }
-    block = np.array([_place_in_block(row, texts, centres) for row in rows])
-    base = np.array([[row.features[one] for one in names] for row in rows])
-    labels = [row.label for row in rows]
-    values = np.c_[base, block]
-    weights, bias = fit_classes(values, labels, 3, CHECKLIST_RIDGE, loose=block.shape[1])
-    thresholds = choose_thresholds(compute_shares(values @ weights + bias), labels)
-    calibrations = weights[len(names) :].reshape(len(texts), len(SLOPES) + 1, 3)
-    return {
-        "name": name,
-        "model": _describe(names, weights[: len(names)], bias, thresholds),
-        "centres": {slope: [round(one, 4) for one in pair] for slope, pair in centres.items()},
-        "requirements": {
-            make_key(text): [_round(row) for row in calibrations[at]]
-            for at, text in enumerate(texts)
-        },
-    }
-
-
-def _place_in_block(
-    row: ReviewRow, texts: Sequence[str], centres: Mapping[str, tuple[float, float]]
-) -> list[float]:
-    values = [0.0] * (len(texts) * (len(SLOPES) + 1))
-    start = texts.index(row.requirement) * (len(SLOPES) + 1)
-    values[start] = 1.0
-    for at, (slope, (mean, deviation)) in enumerate(centres.items(), start=start + 1):
-        values[at] = (row.features[slope] - mean) / deviation
-    return values
 
 
 def _fit_two_classes(

@@ -9,20 +9,14 @@ Matrix = npt.NDArray[np.float64]
 _STEPS = 400
 _RATE = 0.05
 _NEWTON_STEPS = 30
-_LOOSENESS = 3.0
 
 
 def fit_classes(
-    values: Matrix, labels: Sequence[int], classes: int, ridge: float, loose: int = 0
+    values: Matrix, labels: Sequence[int], classes: int, ridge: float
 ) -> tuple[Matrix, Matrix]:
-    """Return weights (a row per feature) and biases of a multinomial model.
-
-    The last `loose` columns are prepared already, and are held by the ridge less.
-    """
-    strict = values.shape[1] - loose
+    """Return weights (a row per feature) and biases of a multinomial model."""
     centres, scales = values.mean(axis=0), values.std(axis=0)
     scales = np.where(scales < 1e-6, 1.0, scales)
-    centres[strict:], scales[strict:] = 0.0, 1.0 / _LOOSENESS
     ready = np.c_[(values - centres) / scales, np.ones(len(values))]
     wanted = np.eye(classes)[np.array(labels)]
     weights = np.zeros((ready.shape[1], classes))

@@ -15,11 +15,10 @@ from knowledge.embedding import local_embedder
 
 @dataclass(frozen=True, slots=True)
 class ReviewRow:
-    """Features with the label of people; `requirement` is its text, or empty."""
+    """Features with the label of people."""
 
     features: dict[str, float]
     label: int
-    requirement: str = ""
 
 
 async def list_verdict_rows(folder: Path) -> list[ReviewRow]:
@@ -34,7 +33,7 @@ async def list_verdict_rows(folder: Path) -> list[ReviewRow]:
         if one.document in reviews:
             query, document = queries[one.requirement], reviews[one.document].document
             features = compute_features(query, document, match_passages(query, document))
-            rows.append(ReviewRow(features, STATUSES.index(one.status), query.text))
+            rows.append(ReviewRow(features, STATUSES.index(one.status)))
     return rows
 
 

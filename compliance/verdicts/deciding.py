@@ -11,7 +11,6 @@ from compliance.verdicts.passages import PreparedDocument
 from compliance.verdicts.verdict import Status, Verdict, VerdictEvidence
 from compliance.verdicts.weights import (
     STATUSES,
-    VerdictWeights,
     compute_probabilities,
     load_weights,
 )
@@ -31,12 +30,10 @@ def decide_verdicts(
     document: PreparedDocument,
     *,
     language: str = "en",
-    weights: VerdictWeights | None = None,
 ) -> tuple[Verdict, ...]:
     """Return the verdict of each requirement, by id; `language` is that of the requirements."""
     return tuple(
-        decide_verdict(name, query, document, language=language, weights=weights)
-        for name, query in queries
+        decide_verdict(name, query, document, language=language) for name, query in queries
     )
 
 
@@ -46,14 +43,13 @@ def decide_verdict(
     document: PreparedDocument,
     *,
     language: str = "en",
-    weights: VerdictWeights | None = None,
 ) -> Verdict:
     """Return the verdict of one requirement; a note names a document in another language."""
     match = match_passages(query, document)
     features = compute_features(query, document, match)
-    chosen = load_weights() if weights is None else weights
-    probabilities, thresholds, is_calibrated = compute_probabilities(features, query.text, chosen)
-    best = int(np.argmax(probabilities * np.array(thresholds)))
+    model = load_weights().general
+    probabilities = compute_probabilities(features, model)
+    best = int(np.argmax(probabilities * np.array(model.thresholds)))
     status = STATUSES[best]
     return Verdict(
         requirement_id=name,
@@ -61,7 +57,6 @@ def decide_verdict(
         confidence=round(float(probabilities[best]), 4),
         evidence=() if status is Status.GAP else tuple(select_evidence(document, match)),
         searched=list_searched(document, match) if status is Status.GAP else (),
-        is_calibrated=is_calibrated,
         note=find_language_note(document, language),
     )
 

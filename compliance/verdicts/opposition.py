@@ -1,9 +1,10 @@
 """Says why a passage contradicts a requirement: by its polarity, or by a period.
 
 A passage that has all concepts of a requirement opposes a ban that it permits or obliges, and a
-duty or a right that it forbids. Any passage about the same opposes a period: longer than the one
-within which something must happen, or shorter than the one for which it must last. It is made for
-plainly worded clauses; long sentences with exceptions are left to the model of verdicts.
+duty or a right that it forbids. It must be plain, hardly longer than the requirement: what a long
+sentence with exclusions means is left to the model of verdicts. Any passage about the same opposes
+a period: longer than the one within which something must happen, or shorter than the one for which
+it must last.
 """
 
 import re
@@ -34,6 +35,8 @@ _LEAST = frozenset({"least", "mindestens", "minimum", "earlier"})
 _FILLERS = frozenset({"working", "business", "calendar", "full"})
 _NUMBER = re.compile(r"\d{1,6}\Z")
 _LEAST_SHARE = 0.7
+_PLAIN = 1.5
+"""A plain passage has at most this many times the words of the requirement."""
 _LIMITING = frozenset({"without", "ohne"})
 _LEAST_SHARE_OF_PERIODS = 0.4
 _BAN, _DUTY, _PERMISSION, _STATEMENT, _NEGATED = range(5)
@@ -48,7 +51,9 @@ def find_opposition(query: RequirementQuery, document: PreparedDocument, at: int
             return period
     concepts = frozenset(filter(is_concept, query.features))
     is_same = share >= _LEAST_SHARE and concepts <= document.joint_features[at]
-    if not is_same or query.kind in {None, RuleKind.DEFINITION}:
+    if not (is_same and is_plain(query, document, at)):
+        return ""
+    if query.kind in {None, RuleKind.DEFINITION}:
         return ""
     words = split_words(document.passages[at].text)
     if find_cues(words, document.language, "exception"):
@@ -63,6 +68,11 @@ def find_opposition(query: RequirementQuery, document: PreparedDocument, at: int
     word = "required" if query.kind is RuleKind.DUTY else "permitted"
     is_forbidden = all(map(_forbids, clauses))
     return f"it forbids what is {word}" if is_forbidden else ""
+
+
+def is_plain(query: RequirementQuery, document: PreparedDocument, at: int) -> bool:
+    """Return whether passage `at` is hardly longer than the requirement."""
+    return len(document.passages[at].text.split()) <= _PLAIN * len(query.text.split())
 
 
 def compare_periods(required: str, given: str) -> str:

@@ -13,24 +13,22 @@ from compliance.requirements.requirement import Requirement
 from compliance.verdicts.deciding import (
     decide_verdict,
     find_language_note,
-    list_searched,
     select_evidence,
 )
 from compliance.verdicts.matching import Match, RequirementQuery, make_query, match_passages
-from compliance.verdicts.opposition import find_opposition, share_words
+from compliance.verdicts.opposition import find_opposition, is_plain, share_words
 from compliance.verdicts.passages import PreparedDocument, Vector
 from compliance.verdicts.verdict import Status, Verdict, VerdictEvidence
 from compliance.wording.cues import RuleKind
 
 _READ = 4
 """How many of the best passages are compared with a requirement for contradictions."""
-_COVERED, _UNCOVERED = 0.7, 0.4
-"""Shares of a requirement's words: above, a passage is about it; below, none is."""
+_COVERED = 0.7
+"""A passage with this share of a requirement's words is about it."""
+CONFIDENCE_OF_WORDS = 0.5
+"""Words that decide are said to be as likely right as not.
 
-CONFIDENCES = {Status.COMPLIANT: 0.67, Status.VIOLATION: 0.5, Status.GAP: 0.79}
-"""How often words alone were right about the documents that weights were fitted on.
-
-A contradiction by words was too rare there to be estimated: it is said to be as likely as not.
+No document that weights were fitted on has clauses as plain as that, so nothing could be estimated.
 """
 
 
@@ -77,7 +75,7 @@ def review_document(
     clauses: list[ClauseFinding] = []
     for rule in rules:
         query = make_query(rule.statement, language, known.get(rule.statement))
-        verdict, finding = _review(rule, query, document, language)
+        verdict, finding = review_requirement(rule.id, query, document, language=language)
         verdicts.append(verdict)
         clauses += finding
     note = find_language_note(document, language)
@@ -86,45 +84,52 @@ def review_document(
     )
 
 
-def _review(
-    rule: Requirement, query: RequirementQuery, document: PreparedDocument, language: str
+def review_requirement(
+    name: str, query: RequirementQuery, document: PreparedDocument, *, language: str = "en"
 ) -> tuple[Verdict, list[ClauseFinding]]:
+    """Return the verdict of one requirement and the clauses that contradict it.
+
+    The model of the weights decides where words alone are unclear.
+    """
     match = match_passages(query, document)
-    findings = list(_find_oppositions(rule, query, document, match))
-    verdict = decide_verdict(rule.id, query, document, language=language)
-    if verdict.is_calibrated:
-        return verdict, findings
-    share = max(share_words(query, document, own) for own in document.joint_features)
-    status = _decide_by_words(share, bool(findings))
-    if status is None or (status is verdict.status and not findings):
+    findings = list(_find_oppositions(name, query, document, match))
+    verdict = decide_verdict(name, query, document, language=language)
+    status = _decide_by_words(query, document, verdict, is_opposed=bool(findings))
+    if status is None:
         return verdict, findings
     read = tuple(one.evidence for one in findings) or tuple(select_evidence(document, match))
     return verdict.model_copy(
         update={
             "status": status,
-            "confidence": CONFIDENCES[status],
-            "evidence": () if status is Status.GAP else read,
-            "searched": list_searched(document, match) if status is Status.GAP else (),
+            "confidence": CONFIDENCE_OF_WORDS,
+            "evidence": read,
+            "searched": (),
             "note": "; ".join(filter(None, (*(one.reason for one in findings[:1]), verdict.note))),
         }
     ), findings
 
 
-def _decide_by_words(share: float, is_opposed: bool) -> Status | None:
-    """Return the status that words alone decide; None: they are unclear.
+def _decide_by_words(
+    query: RequirementQuery, document: PreparedDocument, verdict: Verdict, *, is_opposed: bool
+) -> Status | None:
+    """Return the status that words alone decide; None: the model's verdict stays.
 
-    The general model is unsure about a single requirement: a passage with the same words, one that
-    turns them round, and their absence are clearer than it.
+    The model is unsure about plain clauses: one that turns a requirement round violates it, and one
+    with the same words is no gap. The name of a topic has too few words to be compared so.
     """
     if is_opposed:
         return Status.VIOLATION
-    if share >= _COVERED:
-        return Status.COMPLIANT
-    return Status.GAP if share < _UNCOVERED else None
+    if query.kind is None or verdict.status is not Status.GAP:
+        return None
+    is_covered = any(
+        is_plain(query, document, at) and share_words(query, document, own) >= _COVERED
+        for at, own in enumerate(document.joint_features)
+    )
+    return Status.COMPLIANT if is_covered else None
 
 
 def _find_oppositions(
-    rule: Requirement, query: RequirementQuery, document: PreparedDocument, match: Match
+    name: str, query: RequirementQuery, document: PreparedDocument, match: Match
 ) -> Iterator[ClauseFinding]:
     for at in match.order[:_READ]:
         reason = find_opposition(query, document, at)
@@ -132,4 +137,4 @@ def _find_oppositions(
             passage = document.passages[at]
             score = round(float(match.score[at]), 4)
             evidence = VerdictEvidence(place=passage.place, text=passage.text, score=score)
-            yield ClauseFinding(requirement_id=rule.id, evidence=evidence, reason=reason)
+            yield ClauseFinding(requirement_id=name, evidence=evidence, reason=reason)

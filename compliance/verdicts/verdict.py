@@ -26,8 +26,7 @@ class VerdictEvidence(BaseModel, frozen=True):
 class Verdict(BaseModel, frozen=True):
     """A status with its evidence, or with the places that were searched in vain.
 
-    `confidence` is the estimated probability of the status, 0 to 1; `is_calibrated` is true for a
-    requirement whose scores were learned from reviewed documents.
+    `confidence` is the estimated probability of the status, 0 to 1.
     """
 
     requirement_id: str
@@ -35,5 +34,4 @@ class Verdict(BaseModel, frozen=True):
     confidence: float = Field(ge=0.0, le=1.0)
     evidence: tuple[VerdictEvidence, ...] = ()
     searched: tuple[TextPlace, ...] = ()
-    is_calibrated: bool = False
     note: str = ""

@@ -1,13 +1,17 @@
 """Verdicts: what a document does about a requirement, and where it was read."""
 
+import json
+
 import pytest
 
 from compliance.errors import EmptyDocumentError
 from compliance.requirements.requirement import RuleUnit
 from compliance.verdicts.deciding import decide_verdict, select_within_budget
+from compliance.verdicts.features import compute_features
 from compliance.verdicts.matching import make_query, match_passages
 from compliance.verdicts.passages import PreparedDocument, split_passages
 from compliance.verdicts.verdict import Status, Verdict
+from compliance.verdicts.weights import WEIGHTS_FILE
 
 CONTRACT = """1. The supplier keeps the workshop tidy. 2. The supplier shall notify the client of
 a breach of data within 24 hours. 3. The supplier shall not copy drawings, except for backups.
@@ -76,3 +80,15 @@ def test_a_budget_of_passages_is_shared_by_all_requirements() -> None:
     chosen = select_within_budget(matches, 2)
 
     assert chosen == (matches[0].order[0], matches[1].order[0])
+
+
+def test_the_weights_are_of_all_requirements_and_know_none_of_them() -> None:
+    stored = json.loads(WEIGHTS_FILE.read_text("utf-8"))
+
+    assert stored.keys() == {"general", "citations", "conduct"}
+    assert stored["general"]["weights"].keys() == compute_example_features().keys()
+
+
+def compute_example_features() -> dict[str, float]:
+    query, document = make_query("Nobody may disclose data."), prepare("Nobody may sell data.")
+    return compute_features(query, document, match_passages(query, document))

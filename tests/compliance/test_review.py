@@ -78,6 +78,25 @@ def test_a_claim_of_compliance_changes_no_verdict(
     assert [one.status for one in with_claim.verdicts] == [one.status for one in without.verdicts]
 
 
+def test_a_long_sentence_with_the_words_of_a_ban_turns_nothing_round() -> None:
+    law = [RuleUnit("law", "1", "The processor shall not sell register data.", ())]
+    plain = "The processor may sell register data."
+    long = (
+        "Each of the parties acknowledges that the processor may sell register data which any "
+        "court of that country has ordered to be sold by it, and answers to the keeper for that."
+    )
+
+    found = [
+        review(law, PreparedDocument(split_passages([RuleUnit("contract", "1", text, ())])))
+        for text in (plain, long)
+    ]
+
+    assert [[one.reason for one in each.clauses] for each in found] == [
+        ["it permits what is forbidden"],
+        [],
+    ]
+
+
 def test_a_german_contract_against_an_english_law_is_said(law: list[RuleUnit]) -> None:
     text = "Der Auftragsverarbeiter darf keine Daten verkaufen."
     unit = RuleUnit("vertrag", "1", text, (), "de")

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from compliance.auditing.claim_support import score_citation
 from compliance.verdicts.conduct import judge_conduct
-from compliance.verdicts.deciding import decide_verdict, select_within_budget
+from compliance.verdicts.deciding import select_within_budget
 from compliance.verdicts.matching import RequirementQuery, make_query, match_passages
 from compliance.verdicts.passages import DocumentPassage, PreparedDocument, Vector
+from compliance.verdicts.review import review_requirement
 from compliance.verdicts.sections import SectionRanking
-from compliance.verdicts.weights import load_weights
 from deploy.evaluation.compliance.extraction_figures import is_rule_folder, measure_extraction
 from deploy.evaluation.compliance.review_figures import (
     Figures,
@@ -123,12 +123,8 @@ def _judge_document(
     matches = [match_passages(query, review.document) for query in queries.values()]
     budget = SPANS_OF_A_REQUIREMENT * len(queries)
     shown = {review.numbers[at] for at in select_within_budget(matches, budget)}
-    unlearned = load_weights().model_copy(update={"checklists": ()})
     for one in labelled:
-        verdict = decide_verdict(one.requirement, queries[one.requirement], review.document)
-        general = decide_verdict(
-            one.requirement, queries[one.requirement], review.document, weights=unlearned
-        )
+        verdict, _ = review_requirement(one.requirement, queries[one.requirement], review.document)
         recall = len(one.evidence & shown) / len(one.evidence) if one.evidence else None
         yield JudgedVerdict(
             position=review.position,
@@ -136,7 +132,6 @@ def _judge_document(
             found=verdict.status,
             confidence=verdict.confidence,
             recall=recall,
-            general=general.status,
         )
 
 

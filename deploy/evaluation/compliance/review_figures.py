@@ -22,8 +22,6 @@ class JudgedVerdict:
     found: Status
     confidence: float
     recall: float | None
-    general: Status | None = None
-    """Our verdict without a calibration of the requirement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +56,9 @@ def measure_halves(judged: Sequence[T], compute: Callable[[Sequence[T]], Figures
 
 
 def compute_verdict_figures(judged: Sequence[JudgedVerdict]) -> Figures:
-    """Return macro-F1 of three and of two statuses, gaps, evidence, and calibration."""
+    """Return macro-F1 of three and of two statuses, gaps, evidence, and confidence."""
     pairs = [(one.gold, one.found) for one in judged]
     there = [(gold is Status.GAP, found is Status.GAP) for gold, found in pairs]
-    general = [(one.gold, one.general) for one in judged if one.general is not None]
     recalls = [one.recall for one in judged if one.recall is not None]
     gold_gaps = [found for gold, found in there if gold]
     found_gaps = [gold for gold, found in there if found]
@@ -71,7 +68,6 @@ def compute_verdict_figures(judged: Sequence[JudgedVerdict]) -> Figures:
         "macro-F1": compute_macro_f1(pairs, tuple(Status)),
         "macro-F1, there or missing": compute_macro_f1(there, (False, True)),
         **{f"F1 {one.value}": round(compute_f1(pairs, one), 4) for one in Status},
-        "macro-F1 without calibration": compute_macro_f1(general, tuple(Status)),
         "gaps, recall": average(gold_gaps),
         "gaps, precision": average(found_gaps),
         "evidence recall": average(recalls),
