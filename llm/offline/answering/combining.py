@@ -4,6 +4,7 @@ from llm.offline import respond
 from llm.offline.answering.calculations import find_calculation
 from llm.offline.answering.comparisons import find_comparison
 from llm.offline.dialogue.several_questions import split_questions
+from llm.offline.dialogue.subjects import split_subject
 from llm.tasks.respond import Inputs, Output
 
 _CONFIDENCE = 0.9
@@ -14,7 +15,9 @@ def answer(inputs: Inputs) -> Output:
     computed = find_calculation(inputs) or find_comparison(inputs)
     if computed is not None:
         return Output(status="answered", answer=computed, confidence=_CONFIDENCE)
-    separate = split_questions(inputs.question)
+    # A question before this one is its subject, and is not asked once more.
+    _, subject = split_subject(inputs.question)
+    separate = () if subject else split_questions(inputs.question)
     return _answer_each(inputs, separate) if separate else respond.answer(inputs)
 
 

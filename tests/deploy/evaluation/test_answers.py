@@ -161,7 +161,10 @@ def test_one_question_can_be_run_again_alone(
         (("--only", "nobody"), "expected ids of golden questions (limit, missed"),
         (("--model", "offline", "--model", "gpt-5@nowhere"), "found 'gpt-5@nowhere'"),
         (("--judge", "gpt-5@openai"), "OPENAI_API_KEY"),
-        (("--model", "gpt-5@openai", "--prompts", "golden"), "expected some of assess.txt, clarify.txt, "),
+        (
+            ("--model", "gpt-5@openai", "--prompts", "golden"),
+            "expected some of assess.txt, clarify.txt, ",
+        ),
         (("--questions", "none.toml"), "none.toml: expected a file, found: No such file"),
     ],
 )
