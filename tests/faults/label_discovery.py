@@ -12,7 +12,7 @@ from tests.faults.rounds import Round, hold_round
 from tests.faults.worker_main import ALL_ROLES
 
 ELSEWHERE = {
-    "manager/pausing/pauses.py": "claims a kept payload; a process dies there in tests/worker/test_pauses.py",
+    "manager/pausing/pauses.py": "claims a payload; see tests/worker/test_pauses.py",
     "worker/monitoring/depths.py": "answers who scrapes, and holds no entry",
     "worker/monitoring/readiness.py": "beats for the probes, and holds no entry",
     "worker/drafts.py": "shows a draft and settles nothing; see tests/deploy/test_killed_drafts.py",
