@@ -201,6 +201,8 @@ class ReasonAgent(Agent[Reads, Writes]):
             answered = {result.call_id for result in found}
             # Vendors refuse a call without a result: one whose branch was lost is left out.
             kept = [use for use in message.calls if use.call_id in answered]
+            if not kept and not message.text:
+                continue
             shown = message.model_copy(update={"calls": tuple(kept)})
             conversation = conversation.extend(shown, *map(make_tool_message, found))
         lacks = _describe_gaps(reads)

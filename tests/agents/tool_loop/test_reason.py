@@ -119,6 +119,19 @@ async def test_a_further_round_reads_the_gaps_of_the_answer_before(catalog: Tool
     assert writes.strategy is Strategy.SWITCH_TOOL
 
 
+async def test_a_round_whose_results_are_all_lost_leaves_no_empty_message(
+    catalog: ToolCatalog,
+) -> None:
+    model = ScriptedModel([ModelMessage(text="DONE")])
+    lost = ModelMessage(calls=(use("search", "r1-1"),))
+
+    await plan(make_agent(catalog, model), plan_messages=(lost.model_dump(mode="json"),))
+
+    asked = model.calls[0].inputs
+    assert isinstance(asked, ToolConversation)
+    assert [message.kind for message in asked.messages] == ["user"]
+
+
 async def test_after_too_many_wrong_calls_no_model_is_asked(catalog: ToolCatalog) -> None:
     wrong = [make_result(f"r{n}-1", ToolErrorType.HALLUCINATION) for n in range(1, 5)]
     calls = [ModelMessage(calls=(use(f"tool_{one.call_id}", one.call_id),)) for one in wrong]
