@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import BaseModel
 from pydantic_settings import BaseSettings
 
-from agents.roster import AGENTS, SPECS
+from agents.roster import SPECS
 from agents.spec import ProgressStep
 from config.settings import Settings
 from deploy.generate.manifests import GROUPS, Group
@@ -21,6 +21,7 @@ from envelope.merging import MergeRule
 from envelope.payload import CATALOGUE, Attribute
 from envelope.role import Role
 from manager.diagram import draw
+from manager.flow_proofs import find_reached
 from manager.flows import EVERY
 from manager.flows.stages import START
 
@@ -113,15 +114,19 @@ def _widget_steps() -> str:
 
 
 def _list_steps() -> list[tuple[str, ProgressStep]]:
-    """Return the step of each stage; while branches run, the step is that of searching."""
-    stages = {stage.name: stage for flow in EVERY for stage in flow.stages.values()}
-    own = {spec.stage: spec.step for spec in AGENTS}
+    """Return the step of each stage behind the first step.
+
+    While branches run, the step is that of searching.
+    """
+    stages = {stage for flow in EVERY for stage in find_reached(flow, START)} - {START}
     named = {
-        name: SPECS[stage.role.value].step if stage.role.value in SPECS else ProgressStep.SEARCH
-        for name, stage in stages.items()
-        if stage is not START
+        stage.name: SPECS[stage.role.value].step
+        if stage.role.value in SPECS
+        else ProgressStep.SEARCH
+        for stage in stages
     }
-    return list({**own, **named}.items())
+    first = next(iter(ProgressStep))
+    return sorted((name, step) for name, step in named.items() if step is not first)
 
 
 def _contract(attribute: Attribute) -> str:

@@ -78,6 +78,7 @@ class ScoredPoint(Protocol):
 
 
 NOTHING_FOUND = QueryResult((), np.zeros(0, dtype=np.float32))
+_TERM_DIGITS = 3
 HNSW_EF = 256
 """The candidates that an engine looks at in its graph, more than any search asks for."""
 
@@ -86,9 +87,11 @@ def read_result(query: VectorQuery, found: Sequence[ScoredPoint]) -> QueryResult
     """Return what an engine found for a query."""
     if not found:
         return NOTHING_FOUND
+    scores = np.array([point.score for point in found], dtype=np.float32)
     return QueryResult(
         ids=[read_id(point.id) for point in found],
-        scores=np.array([point.score for point in found], dtype=np.float32),
+        # The order in which the engine adds up terms depends on texts that a person may not read.
+        scores=scores.round(_TERM_DIGITS) if isinstance(query.vector, SparseText) else scores,
         payloads=[point.payload or {} for point in found] if query.fields else (),
         texts=[read_sparse(point.vector[query.using]) for point in found]
         if query.returns_text

@@ -40,7 +40,7 @@ def test_sources_without_found_chunks_are_quoted_whole() -> None:
 
 
 def test_only_what_was_found_is_quoted() -> None:
-    asked = Inputs(question="Which priority does a rule have?", language="en", sources=(SECTION,))
+    asked = Inputs(question="What does a rule have?", language="en", sources=(SECTION,))
 
     answer = respond.answer(asked)
 

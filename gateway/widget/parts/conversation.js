@@ -203,7 +203,7 @@ export class Conversation extends EventTarget {
     } else if (name === "stage") {
       turn.stage = data.stage;
       turn.attempt = data.attempt;
-      turn.parts = data.branches?.map((name, at) => ({ name, label: data.plan?.[at] ?? "" })) ?? null;
+      turn.parts = data.branches?.map((name, at) => ({ name, label: data.plan[at] }));
     } else if (name === "branch") {
       const part = turn.parts?.find(({ name }) => name === data.branch);
       if (part) part.status = data.status;

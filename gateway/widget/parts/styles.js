@@ -114,16 +114,14 @@ ol.turns { list-style: none; margin-block: 0; padding: 0; display: flex; flex-di
 .earlier .said { margin: 0 0 12px; color: var(--muted); white-space: pre-wrap; overflow-wrap: anywhere; }
 .answer { min-inline-size: 0; }
 
-.progress { display: flex; align-items: center; gap: 12px; color: var(--muted); min-block-size: 40px;
+.progress { display: flex; flex-wrap: wrap; align-items: center; gap: 12px; color: var(--muted); min-block-size: 40px;
   line-height: 1.35; }
 .progress .tool { margin-inline-start: auto; flex: none; border: 1px solid var(--line); color: var(--text); }
 .progress .tool .icon { inline-size: 18px; block-size: 18px; fill: currentColor; }
-.progress { flex-wrap: wrap; }
-.plan { flex-basis: 100%; margin: 0; padding: 0; list-style: none; font-size: .9em; overflow-wrap: anywhere; }
+.plan { flex-basis: 100%; margin: 0; padding: 0; list-style: none; overflow-wrap: anywhere; }
 .plan:empty { display: none; }
-.plan li::before { content: "\\2013"; display: inline-block; inline-size: 1.4em; }
-.plan li.completed::before { content: "\\2713"; }
-.plan li.failed::before { content: "\\00d7"; }
+.plan li::before { content: "\\2013\\a0"; }
+.plan li.completed::before { content: "\\2713\\a0"; }
 .steps { display: flex; gap: 4px; }
 .steps i { inline-size: 18px; block-size: 4px; border-radius: 2px; background: var(--line);
   transition: background .3s ease; }

@@ -51,9 +51,8 @@ export class TurnView {
     this.progress ??= this.#steps();
     const { row, steps, label, stop, plan } = this.progress;
     steps.forEach((step, at) => (step.className = at < now ? "past" : at === now ? "now" : ""));
-    const ended = parts?.filter(({ status }) => status).length;
-    const count = parts?.length > 1 ? ` ${ended}/${parts.length}` : "";
-    plan.replaceChildren(...this.#plan(parts));
+    const count = parts ? ` ${parts.filter((part) => part.status).length}/${parts.length}` : "";
+    plan.replaceChildren(...(parts ?? []).map((part) => make("li", { class: part.status ?? "" }, part.label)));
     label.textContent = `${this.words[waiting && !taken ? "queue" : STEPS[now]]}…${count}`;
     stop.hidden = !taken || stopping; // what nobody took cannot be stopped
     if (draft ?? retracted) return this.#drafted();
@@ -104,11 +103,6 @@ export class TurnView {
     return { row, steps, label, stop, plan };
   }
 
-  /** Return an item for each search of the plan, marked when it has ended. */
-  #plan(parts) {
-    const named = parts?.filter(({ label }) => label) ?? [];
-    return named.map(({ label, status }) => make("li", { class: status ?? "" }, label));
-  }
 
   /** Show the pieces that have come, at most once a frame. */
   #preview() {
