@@ -1,6 +1,7 @@
 """Kills at every place where worker or manager waits."""
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,11 @@ from tests.faults.deployment import open_deployment
 from tests.faults.label_discovery import discover, ends, find_unpassed
 from tests.faults.rounds import Round, hold_round
 
-pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(420)]
 
 KINDS = {**load.KINDS, "slow": 80}
 """Enough that takes long for some of it to be in hand whenever a process is sent home."""
+MOST_REPEATS = 3
 FEW = 12
 """That many places are chosen by the seed; `make faults` takes them all, many times."""
 
@@ -26,6 +28,18 @@ async def test_a_process_may_die_wherever_worker_or_manager_waits(folder: Path, 
 
         report = await hold_round(harness, size, seed, labels=())
 
+    broken = [*report.broken]
+    for number in range(1, MOST_REPEATS + 1):
+        # A cut connection meets a rare place only at times: what no process passed is repeated.
+        if not report.missed:
+            break
+        again = replace(size, plans=tuple(report.missed))
+        place = folder / f"again-{number}"
+        place.mkdir()
+        async with open_deployment(place) as harness:
+            report = await hold_round(harness, again, seed + number, labels=())
+        broken += report.broken
+
     assert [str(place) for place in find_unpassed(labels)] == []
-    assert report.broken == []
+    assert broken == []
     assert "; ".join(f"{plan.label} {plan.phase}" for plan in report.missed) == ""
