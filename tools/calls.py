@@ -1,6 +1,5 @@
 """The values around a call of a tool: the call, its caller, its result and its record."""
 
-from datetime import datetime
 from enum import StrEnum
 
 from pydantic import BaseModel, Field, JsonValue
@@ -96,19 +95,14 @@ class QuotedPassage(BaseModel, frozen=True, extra="forbid"):
 
 
 class ApprovalRequest(BaseModel, frozen=True, extra="forbid"):
-    """What a person is asked before a dangerous call: the call, its cost and how long it holds."""
+    """What a person is asked before a dangerous call: the call, and what it costs at most."""
 
     approval_id: str
-    call_id: str
     tool: str
-    description: str
     arguments: JsonValue
-    digest: str
     most_cost_micros: int | None = Field(
         default=None, ge=0, description="millionths of a USD; None: not known"
     )
-    asks: str = Field(default="", description="the person who may answer; empty: any")
-    expires: datetime
 
 
 class ToolResult(BaseModel, frozen=True, extra="forbid"):

@@ -154,13 +154,7 @@ class ToolExecutor:
         return tool, inputs
 
     def _ask_approval(self, tool: AnyTool, call: ToolCall) -> ToolResult:
-        asked = request_approval(
-            call,
-            tool.name,
-            tool.description,
-            now=self._clock(),
-            most_cost_micros=tool.most_cost_micros,
-        )
+        asked = request_approval(call, tool.name, most_cost_micros=tool.most_cost_micros)
         reason = f"the tool {tool.name!r} needs the approval of a person"
         failed = _fail(call, ToolErrorType.APPROVAL, reason)
         return failed.model_copy(update={"approval": asked})

@@ -15,7 +15,7 @@ from envelope.sources import TOOL_SOURCE, FoundPart, SearchResult, SourceReferen
 from envelope.ways.tool_loop import DifferingStatements
 from knowledge.search.context.token_count import count_tokens
 from llm.conversations.turns import ModelMessage
-from llm.offline.planning.contradictions import find_contradictions
+from llm.offline.planning.differing_statements import find_differing_statements
 from tools.calls import CitedPassage, QuotedPassage, ToolResult
 
 _BETWEEN = "\n\n"
@@ -90,7 +90,7 @@ class ReflectAgent(Agent[Reads, Writes]):
             score = one.passage.citation.score
             result = {"score": score, "levels": (_LEVEL,), "span": span, "found": found}
             results.append(SearchResult.model_validate({**fields, **result, **_own_id(one)}))
-        pairs = await asyncio.to_thread(find_contradictions, texts)
+        pairs = await asyncio.to_thread(find_differing_statements, texts)
         return Wrote(
             Writes(
                 search_results=tuple(results),

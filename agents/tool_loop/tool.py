@@ -1,12 +1,12 @@
 """Runs one call of a tool in its branch, or asks for the approval that it needs."""
 
-import json
 from collections.abc import Mapping
 from typing import Protocol, Self
 
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts, AgentTexts
+from citations.exact_text import write_exactly
 from envelope.conversation import PauseQuestion
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -16,6 +16,7 @@ from tools.calls import (
     QuotedPassage,
     ToolCall,
     ToolCaller,
+    ToolErrorType,
     ToolExecution,
     ToolResult,
 )
@@ -102,7 +103,10 @@ class ToolAgent(Agent[Reads, Writes]):
         result, execution = await self._executor.execute_recorded(call, caller, self._budget)
         asked = result.approval
         if asked is not None and asked.approval_id not in reads.approvals:
-            return Wrote(Writes(needs_input=(self._make_question(asked, reads.language),)))
+            question = self._make_question(asked, reads.language)
+            if question is not None:
+                return Wrote(Writes(needs_input=(question,)))
+            result = _refuse_long_arguments(result)
         return Wrote(
             Writes(
                 multi_tool_results={call.call_id: _carry(result).model_dump(mode="json")},
@@ -120,10 +124,27 @@ class ToolAgent(Agent[Reads, Writes]):
         values = {name: value for name, value in given.items() if name in names}
         return call.model_copy(update={"arguments": {**values, **call.arguments}})
 
-    def _make_question(self, asked: ApprovalRequest, language: str) -> PauseQuestion:
-        arguments = json.dumps(asked.arguments, ensure_ascii=False)[:_SHOWN_ARGUMENTS]
+    def _make_question(self, asked: ApprovalRequest, language: str) -> PauseQuestion | None:
+        """Return the question that shows the call as it will run; None if it is too long for it."""
+        arguments = write_exactly(asked.arguments, _SHOWN_ARGUMENTS)
+        if arguments is None:
+            return None
+        arguments = f"`{arguments}`"
+        if asked.most_cost_micros is not None:
+            arguments += f" (≤ {asked.most_cost_micros / 1_000_000:g} USD)"
         text = self._texts.text("approve_call", language, tool=asked.tool, arguments=arguments)
         return PauseQuestion(id=asked.approval_id, text=text)
+
+
+def _refuse_long_arguments(asking: ToolResult) -> ToolResult:
+    reason = (
+        "expected arguments that a person can read before they approve them, at most "
+        f"{_SHOWN_ARGUMENTS} characters as JSON, found more; the call was not made"
+    )
+    kind = ToolErrorType.VALIDATION
+    return asking.model_copy(
+        update={"error_type": kind, "text": f"error ({kind.value}): {reason}", "error": reason}
+    )
 
 
 def _carry(result: ToolResult) -> ToolResult:

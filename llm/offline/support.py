@@ -106,6 +106,17 @@ def foreign_facts(claim: str, passage: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(missing))
 
 
+def matter_of(text: str) -> frozenset[str]:
+    """Return the words of a text that carry its matter: no function words, and no numbers."""
+    return frozenset(term for term in terms(text) if weight_of(term) == 1.0)
+
+
+def measure_likeness(one: frozenset[str], other: frozenset[str]) -> float:
+    """Return the share of words that two sets have in common, 0 to 1; of empty sets 0."""
+    both = one | other
+    return len(one & other) / len(both) if both else 0.0
+
+
 def numbers_of(text: str) -> set[str]:
     """Return the numbers in `text`, without separators of thousands."""
     return set(_NUMBER.findall(_SEPARATOR.sub("", text)))

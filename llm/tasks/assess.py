@@ -10,8 +10,6 @@ class AssessedSource(BaseModel, frozen=True):
 
     number: int = Field(ge=1)
     text: str
-    score: float = 0.0
-    is_linked: bool = False
 
 
 class Inputs(BaseModel, frozen=True):

@@ -5,7 +5,7 @@ from itertools import combinations
 
 from pydantic import BaseModel
 
-from llm.offline.support import numbers_of, terms, weight_of
+from llm.offline.support import matter_of, measure_likeness, numbers_of
 from swarm.synthesis.merged_claims import MergedClaim, is_denied
 
 SAME_MATTER = 0.6
@@ -30,7 +30,7 @@ def _find(claims: Sequence[MergedClaim]) -> Iterator[Contradiction]:
     for one, other in combinations(claims, 2):
         if one.source.chunk_id == other.source.chunk_id or one.subject != other.subject:
             continue
-        if _measure_shared(one.text, other.text) < SAME_MATTER:
+        if measure_likeness(matter_of(one.text), matter_of(other.text)) < SAME_MATTER:
             continue
         if _name_others(one.text, other.text):
             continue
@@ -40,11 +40,6 @@ def _find(claims: Sequence[MergedClaim]) -> Iterator[Contradiction]:
             yield Contradiction(one=one, other=other, reason=f"different numbers: {shown}")
         elif left == right and is_denied(one.text) != is_denied(other.text):
             yield Contradiction(one=one, other=other, reason="one says it, the other denies it")
-
-
-def _measure_shared(one: str, other: str) -> float:
-    left, right = _read_words(one), _read_words(other)
-    return len(left & right) / len(left | right) if left and right else 0.0
 
 
 def _name_others(one: str, other: str) -> bool:
@@ -57,7 +52,3 @@ def _read_names(text: str) -> frozenset[str]:
     """Return the words with a capital after the first word, which has one anyway."""
     words = (word.strip(".,;:!?()'\"") for word in text.split()[1:])
     return frozenset(word for word in words if word[:1].isupper())
-
-
-def _read_words(text: str) -> frozenset[str]:
-    return frozenset(term for term in terms(text) if term.isalpha() and weight_of(term) >= 1)

@@ -6,9 +6,7 @@ from llm.tasks.assess import Inputs, Output
 
 def answer(inputs: Inputs) -> Output:
     """Return the scores of an answer, and the words of the question that no source has."""
-    evidence = [
-        Evidence(text=one.text, score=one.score, is_linked=one.is_linked) for one in inputs.sources
-    ]
+    evidence = [Evidence(text=one.text) for one in inputs.sources]
     found = assess(inputs.question, evidence, inputs.answer)
     return Output(
         missing=found.missing,

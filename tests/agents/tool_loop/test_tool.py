@@ -33,6 +33,7 @@ class PayTool(Tool[PaymentInputs, Payment]):
     inputs = PaymentInputs
     output = Payment
     is_source = True
+    most_cost_micros = 50_000
 
     def __init__(self) -> None:
         self.paid: list[int] = []
@@ -122,11 +123,22 @@ async def test_a_dangerous_call_asks_first_and_runs_only_as_it_was_approved() ->
     approved = await call(catalog, "pay", approvals={question.id: True}, amount=5)
     other = await call(catalog, "pay", approvals={question.id: True}, amount=500)
 
-    assert question.text == 'Shall I run “pay”? With: {"amount": 5}'
+    assert question.text == 'Shall I run “pay”? With: `{"amount": 5}` (≤ 0.05 USD)'
     assert asking.multi_tool_results == {}
     assert read_result(approved).success
     assert other.needs_input, "an approval belongs to its arguments"
     assert tool.paid == [5]
+
+
+async def test_arguments_too_long_to_show_whole_are_refused_and_nobody_is_asked() -> None:
+    tool = PayTool()
+
+    writes = await call(ToolCatalog([tool]), "pay", amount=10**900)
+
+    assert writes.needs_input == ()
+    assert read_result(writes).error_type is ToolErrorType.VALIDATION
+    assert "a person can read" in (read_result(writes).error or "")
+    assert tool.paid == []
 
 
 async def test_a_denied_call_is_a_result_and_asks_no_second_time() -> None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from llm.offline.support import numbers_of, terms, weight_of
+from llm.offline.support import matter_of, measure_likeness, numbers_of
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
 _LIKE = 0.7
@@ -26,7 +26,7 @@ class _Statement:
     numbers: frozenset[str]
 
 
-def find_contradictions(texts: Sequence[str]) -> list[tuple[Pair, tuple[str, str]]]:
+def find_differing_statements(texts: Sequence[str]) -> list[tuple[Pair, tuple[str, str]]]:
     """Return pairs of texts, by position, with a sentence of each: alike, with other numbers.
 
     A pair of texts is named once. What it finds are differences, such as those between two
@@ -40,7 +40,7 @@ def find_contradictions(texts: Sequence[str]) -> list[tuple[Pair, tuple[str, str
         for other in statements[place + 1 : _MOST_SENTENCES]:
             if one.source == other.source or one.numbers == other.numbers:
                 continue
-            if _measure_likeness(one.words, other.words) >= _LIKE:
+            if measure_likeness(one.words, other.words) >= _LIKE:
                 found.setdefault((one.source, other.source), (one.text, other.text))
     return list(found.items())
 
@@ -50,11 +50,7 @@ def _list_statements(source: int, text: str) -> list[_Statement]:
     for part in _SENTENCE_END.split(text):
         sentence = " ".join(part.split())
         numbers = frozenset(numbers_of(sentence))
-        words = frozenset(term for term in terms(sentence) if weight_of(term) == 1.0)
+        words = matter_of(sentence)
         if numbers and len(words) >= _LEAST_WORDS and len(sentence) <= _MOST_CHARACTERS:
             statements.append(_Statement(source, sentence, words, numbers))
     return statements
-
-
-def _measure_likeness(one: frozenset[str], other: frozenset[str]) -> float:
-    return len(one & other) / len(one | other)
