@@ -13,6 +13,7 @@ from envelope.outcome import Outcome
 from manager.branching.branches import NONE, Branches, note_refused
 from manager.contract import write_payload
 from manager.flow import RESUME_EVENTS, Ending, Flow, PauseFor, Scatter, Stage, StageEvent
+from manager.integrity.fault_report import describe_faults
 from manager.machine import Decision, End
 from manager.pausing.pauses import Pauses
 from memory.port import KeptPayload
@@ -97,6 +98,7 @@ class HopDecision:
             fields["branch"] = self.envelope.branch
         if more is not None:
             fields |= more
+        fields |= describe_faults(payload, self.stage, target)
         return EncodedEvent("routed", to_json(fields))
 
 

@@ -193,7 +193,7 @@ async def make_worker_specs(
         return _models(own, client, stack, prompts) if models is None else models
 
     counted = SilentMeter() if meter is None else meter
-    calls = HopCalls(meter)
+    calls = HopCalls(meter, settings.model_aliases)
     manager = None
     if MANAGER in roles:
         on_routed = ignore_routing if meter is None else meter.count_routing

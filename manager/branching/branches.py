@@ -17,6 +17,7 @@ from manager.branching.result_size import bound_result
 from manager.branching.usage_sum import add_usages
 from manager.contract import write_payload
 from manager.flow import BranchItem, Flow, Return, Scatter, Stage, StageEvent, Writes
+from manager.integrity.fault_report import note_cut, note_join
 
 MOST_BRANCHES = 256
 """The most branches of one scatter; more of them are refused."""
@@ -24,7 +25,7 @@ TIME_SHARE = 0.75
 """The share of the remaining time after which branches go on with the results so far."""
 _COMPLETED, _FAILED, _RUNNING, _MISSING = "completed", "failed", "running", "missing"
 _NEEDS_INPUT = "needs_input"
-_COUNTED = ("model_usage", "exhausted_budget")
+_COUNTED = ("model_usage", "exhausted_budget", "evidence_log")
 _NOT_INHERITED = frozenset({"stage", "attempt", "counters"})
 
 
@@ -136,6 +137,7 @@ def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, Stag
     found = envelope.gathered if envelope.gathered is not None else {}
     payload, branches = dict(envelope.payload), _list_branches(envelope)
     hops, seconds = envelope.process_count, 0.0
+    joined: dict[str, str] = {}
     for branch in branches:
         if branch.get("status") != _RUNNING:
             continue
@@ -146,6 +148,8 @@ def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, Stag
         known = (_COMPLETED, _NEEDS_INPUT)
         status = result["status"] if result.get("status") in known else _FAILED
         branch |= {"status": status, **_find_reason(result)}
+        if status == _COMPLETED:
+            joined[str(branch["branch"])] = str(branch["key"])
         writes = result.get("writes")
         if isinstance(writes, dict):
             payload = merge_writes(payload, writes, MERGE_RULES)
@@ -154,7 +158,10 @@ def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, Stag
         payload = _add_usage(payload, result.get("model_usage"))
         if "exhausted_budget" in result:
             payload["exhausted_budget"] = result["exhausted_budget"]
+        if "evidence_log" in result:
+            payload = merge_writes(payload, {"evidence_log": result["evidence_log"]}, MERGE_RULES)
     payload["branches"] = list(branches)
+    payload = note_join(payload, str(envelope.payload.get("stage")), joined)
     gathered = envelope.replace(
         payload=payload,
         gathered=None,
@@ -186,7 +193,8 @@ def make_return(
     if why:
         result["reason"] = why
     result |= {name: payload[name] for name in _COUNTED if name in payload}
-    return ReturnResult(bound_result(result), is_good, list_join_roles(flow), journal)
+    bounded = note_cut(bound_result(result), envelope.branch)
+    return ReturnResult(bounded, is_good, list_join_roles(flow), journal)
 
 
 def make_gather_send(envelope: Envelope, scatter: Scatter, shard: int) -> FrameSend:

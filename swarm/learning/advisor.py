@@ -11,7 +11,6 @@ Everything is bounded: kinds and choices are few, the weight of evidence converg
 
 import math
 from collections.abc import Mapping
-from typing import Protocol
 
 from pydantic import BaseModel, Field
 
@@ -66,14 +65,6 @@ class SwarmMemory(BaseModel, frozen=True, extra="forbid"):
 
     strategies: dict[str, dict[str, ChoiceRecord]] = {}
     workers: dict[str, dict[str, ChoiceRecord]] = {}
-
-
-class SwarmMemoryStore(Protocol):
-    """Keeps the memory of each assistant; the memory of another one is never seen."""
-
-    async def load(self, tenant: str, assistant: str) -> SwarmMemory: ...
-
-    async def save(self, tenant: str, assistant: str, memory: SwarmMemory) -> None: ...
 
 
 class SwarmAdvice(BaseModel, frozen=True, extra="forbid"):

@@ -1,0 +1,179 @@
+"""Finds six faults in the records of a question's hops; see `evidence`.
+
+- *lost result*: a call was recorded or its branch ended well, and its result did not arrive;
+- *altered result*: a hop read, or the payload has, other evidence than was written;
+- *invented source*: a hop names a source that no search and no tool returned;
+- *wrong model*: another model answered than the one that was requested;
+- *skipped work*: a result, or a model's work, is claimed without a record of it;
+- *stale context*: a hop read an earlier version of the evidence than the latest one.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from envelope.sources import TOOL_SOURCE
+from swarm.integrity.evidence import (
+    EVIDENCE,
+    FINDERS,
+    MOST_RECORDS,
+    EvidenceRecord,
+    count_items,
+    digest_attribute,
+    read_record,
+)
+from swarm.integrity.fault_checks import FaultKind, FoundFault
+
+_MANAGER = "manager"
+_READS_ALL = frozenset({"reason", "reflect"})
+"""The roles that read every result."""
+_CALL, _RESULT = "call/", "result/"
+_MERGED = "multi_tool_results"
+"""The attribute into which the manager merges the results of branches."""
+
+
+@dataclass(slots=True)
+class _KnownEvidence:
+    """What the hops so far wrote, found and asked."""
+
+    versions: dict[str, list[str]] = field(default_factory=dict)
+    found: set[str] = field(default_factory=set)
+    models: set[str] = field(default_factory=set)
+
+
+def check_evidence(payload: Mapping[str, JsonValue]) -> tuple[FoundFault, ...]:
+    """Return the faults of a question so far, in the order of its hops."""
+    records = list(_read_records(payload.get("evidence_log")))
+    known = _KnownEvidence()
+    faults: list[FoundFault] = []
+    for record in records:
+        faults += _check_reads(record, known)
+        faults += _check_work(record)
+        faults += _check_sources(record, known)
+        faults += _check_models(record, known)
+        faults += _check_join(record, records, known)
+        _note(record, known)
+    if len(records) < MOST_RECORDS:
+        faults += _check_payload(payload, known)
+    return tuple(dict.fromkeys(faults))
+
+
+def _read_records(log: JsonValue) -> Iterator[EvidenceRecord]:
+    for one in log if isinstance(log, list) else ():
+        try:
+            yield read_record(one if isinstance(one, dict) else {})
+        except TypeError:
+            # A record of a later version, in a rolling update: its reader is that version.
+            continue
+
+
+def _note(record: EvidenceRecord, known: _KnownEvidence) -> None:
+    for name, digest in record.wrote.items():
+        known.versions.setdefault(name, []).append(digest)
+    known.found |= {*record.found}
+    known.models |= {*record.models}
+
+
+def _check_reads(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[FoundFault]:
+    for name, digest in record.read.items():
+        versions = known.versions.get(name)
+        if not versions:
+            if name.startswith(_RESULT):
+                detail = "a result was read that no hop wrote"
+                yield _make(FaultKind.SKIPPED_WORK, record.stage, name, detail)
+            continue
+        yield from _compare(record.stage, name, digest, versions)
+    for name in known.versions if record.role in _READS_ALL else ():
+        if name.startswith(_RESULT) and name not in record.read:
+            yield _make(FaultKind.LOST_RESULT, record.stage, name, "it was not read")
+
+
+def _compare(stage: str, name: str, digest: str, versions: Sequence[str]) -> Iterator[FoundFault]:
+    if digest == versions[-1]:
+        return
+    if not digest:
+        yield _make(FaultKind.STALE_CONTEXT, stage, name, "it was read without what was written")
+    elif digest in versions:
+        yield _make(FaultKind.STALE_CONTEXT, stage, name, "an earlier version was read")
+    elif count_items(digest) < count_items(versions[-1]):
+        yield _make(FaultKind.LOST_RESULT, stage, name, "fewer items than were written")
+    else:
+        yield _make(FaultKind.ALTERED_RESULT, stage, name, "it is not as it was written")
+
+
+def _check_work(record: EvidenceRecord) -> Iterator[FoundFault]:
+    """Yield results without an execution, and executions without a result."""
+    if record.role == _MANAGER:
+        return
+    results = {name for name in record.wrote if name.startswith(_RESULT)}
+    done = {f"{_RESULT}{call_id}" for call_id in record.done}
+    for name in sorted(results - done):
+        detail = "a result without a record of its call"
+        yield _make(FaultKind.SKIPPED_WORK, record.stage, name, detail)
+    for name in sorted(done - results):
+        yield _make(FaultKind.LOST_RESULT, record.stage, name, "the call was made")
+    if record.role in FINDERS:
+        calls = {name.removeprefix(_CALL) for name in record.read if name.startswith(_CALL)}
+        for call_id in record.done if calls else ():
+            if call_id not in calls:
+                detail = "another call was made than the one that was sent"
+                yield _make(FaultKind.STALE_CONTEXT, record.stage, f"{_CALL}{call_id}", detail)
+
+
+def _check_sources(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[FoundFault]:
+    for name in record.cited:
+        # The result of a tool is a source with the name of its call.
+        call_id = name.removeprefix(TOOL_SOURCE)
+        is_result = name != call_id and f"{_RESULT}{call_id}" in known.versions
+        if name not in known.found and not is_result:
+            yield _make(FaultKind.INVENTED_SOURCE, record.stage, name, "nothing returned it")
+
+
+def _check_models(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[FoundFault]:
+    for requested, answered in record.foreign:
+        detail = f"requested {requested!r}, answered by {answered!r}"
+        yield _make(FaultKind.WRONG_MODEL, record.stage, requested, detail)
+    for name in record.named:
+        if name not in record.models and name not in known.models:
+            detail = "its work is claimed, and it was not asked"
+            yield _make(FaultKind.SKIPPED_WORK, record.stage, name, detail)
+
+
+def _check_join(
+    join: EvidenceRecord, records: Sequence[EvidenceRecord], known: _KnownEvidence
+) -> Iterator[FoundFault]:
+    """Yield branches that ended well without work, with other work, or without a result."""
+    for path, key in join.joined.items():
+        own = [record for record in records if record.branch == path]
+        if not own:
+            detail = "the branch ended well without a record of its work"
+            yield _make(FaultKind.SKIPPED_WORK, join.stage, path, detail)
+        call = f"{_CALL}{key}"
+        calls = {name for record in own for name in record.read if name.startswith(_CALL)}
+        if calls and call not in calls:
+            detail = "its branch worked on another one"
+            yield _make(FaultKind.STALE_CONTEXT, join.stage, call, detail)
+        elif calls and f"{_RESULT}{key}" not in known.versions:
+            yield _make(FaultKind.LOST_RESULT, join.stage, f"{_RESULT}{key}", "it did not arrive")
+
+
+def _check_payload(payload: Mapping[str, JsonValue], known: _KnownEvidence) -> Iterator[FoundFault]:
+    """Yield evidence that the payload has lost, or has otherwise than it was written last."""
+    for attribute in EVIDENCE.keys() & payload.keys():
+        for name, digest in digest_attribute(attribute, payload[attribute]).items():
+            versions = known.versions.get(name)
+            if versions:
+                yield from _compare(_MANAGER, name, digest, versions)
+            elif name.startswith(_RESULT):
+                detail = "a result that no hop wrote"
+                yield _make(FaultKind.SKIPPED_WORK, _MANAGER, name, detail)
+    merged = payload.get(_MERGED)
+    there = merged if isinstance(merged, dict) else {}
+    for name in known.versions:
+        if name.startswith(_RESULT) and name.removeprefix(_RESULT) not in there:
+            yield _make(FaultKind.LOST_RESULT, _MANAGER, name, "it did not arrive")
+
+
+def _make(kind: FaultKind, stage: str, subject: str, detail: str) -> FoundFault:
+    return FoundFault(kind=kind, stage=stage, subject=subject, detail=detail)
