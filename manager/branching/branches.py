@@ -135,7 +135,7 @@ def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, Stag
     """
     found = envelope.gathered if envelope.gathered is not None else {}
     payload, branches = dict(envelope.payload), _list_branches(envelope)
-    hops, seconds = envelope.process_count, 0.0
+    hops, seconds = 0, 0.0
     for branch in branches:
         if branch.get("status") != _RUNNING:
             continue
@@ -155,10 +155,11 @@ def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, Stag
         if "exhausted_budget" in result:
             payload["exhausted_budget"] = result["exhausted_budget"]
     payload["branches"] = list(branches)
+    payload["branch_hops"] = int(_number(payload.get("branch_hops"))) + hops
     gathered = envelope.replace(
         payload=payload,
         gathered=None,
-        process_count=hops,
+        process_count=envelope.process_count + hops,
         total_processing_time=envelope.total_processing_time + seconds,
     )
     return gathered, _find_event(gathered, branches, may_ask=may_ask)
