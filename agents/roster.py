@@ -4,6 +4,7 @@ from agents.spec import AgentSpec, PodGroup, ProgressStep
 from envelope.role import Role
 
 _LOOP = "agents.tool_loop"
+_SWARM = "agents.swarm"
 
 # fmt: off
 AGENTS: tuple[AgentSpec, ...] = (
@@ -16,6 +17,11 @@ AGENTS: tuple[AgentSpec, ...] = (
     AgentSpec(Role.REASON,        ProgressStep.SEARCH,     PodGroup.SEARCH, model_task="reason", needs_index=True, package=_LOOP),
     AgentSpec(Role.TOOL,          ProgressStep.SEARCH,     PodGroup.SEARCH, needs_index=True, package=_LOOP),
     AgentSpec(Role.REFLECT,       ProgressStep.SEARCH,     PodGroup.LIGHT,  instances=1, package=_LOOP),
+    AgentSpec(Role.PLAN,          ProgressStep.UNDERSTAND, PodGroup.SEARCH, model_task="plan_swarm", needs_index=True, package=_SWARM),
+    AgentSpec(Role.GATHER,        ProgressStep.UNDERSTAND, PodGroup.LIGHT,  instances=1, package=_SWARM),
+    AgentSpec(Role.LEDGER,        ProgressStep.SEARCH,     PodGroup.LIGHT,  instances=1, package=_SWARM),
+    AgentSpec(Role.WORK,          ProgressStep.SEARCH,     PodGroup.SEARCH, model_task="work_on_task", needs_index=True, package=_SWARM),
+    AgentSpec(Role.SYNTHESIZE,    ProgressStep.WRITE,      PodGroup.MODELS, model_task="synthesize_findings", package=_SWARM),
     AgentSpec(Role.SEARCH,        ProgressStep.SEARCH,     PodGroup.SEARCH, slots=8, needs_index=True),
     AgentSpec(Role.CLARIFICATION, ProgressStep.WRITE,      PodGroup.MODELS, model_task="clarify"),
     AgentSpec(Role.AUGMENTATION,  ProgressStep.SEARCH,     PodGroup.LIGHT,  instances=1),

@@ -20,6 +20,7 @@ from config.storage_settings import StorageSettings
 from config.visitor_settings import VisitorSettings
 from config.ways.learning_settings import LearningSettings
 from config.ways.outside_settings import OutsideSettings
+from config.ways.swarm_settings import SwarmSettings
 from config.ways.way_settings import WaySettings
 from manager.flows.search_flow import SEARCH_FLOW
 
@@ -47,6 +48,7 @@ class Settings(
     VisitorSettings,
     ChatSettings,
     WaySettings,
+    SwarmSettings,
     OutsideSettings,
     LearningSettings,
     BaseSettings,

@@ -120,9 +120,14 @@ def classify_triage(writes: Writes, _threshold: float) -> StageEvent:
     way = triage.get("way") if isinstance(triage, dict) else None
     if _asks(writes):
         return StageEvent.ASKS
-    return {"search": StageEvent.SEARCHES, "tools": StageEvent.USES_TOOLS}.get(
-        str(way), StageEvent.FAILED
-    )
+    return _WAY_EVENTS.get(str(way), StageEvent.FAILED)
+
+
+_WAY_EVENTS = {
+    "search": StageEvent.SEARCHES,
+    "tools": StageEvent.USES_TOOLS,
+    "swarm": StageEvent.USES_SWARM,
+}
 
 
 def classify_reason(writes: Writes, _threshold: float) -> StageEvent:

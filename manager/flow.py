@@ -48,12 +48,15 @@ class StageEvent(StrEnum):
     MORE = "more_branches"
     SEARCHES = "one_search"
     USES_TOOLS = "tools"
+    USES_SWARM = "swarm"
+    BEGINS = "workers_begin"
     CALLS = "tool_calls"
     CALLS_AND_PLANS = "tool_calls_then_planning"
     READY = "no_further_calls"
     ENOUGH = "good_enough"
     AGAIN = "another_round"
     NEEDS_INPUT = "needs_input"
+    NEEDS_APPROVAL = "needs_approval"
     REPLIED = "replied"
     DENIED = "denied"
     PAUSE_OVER = "pause_over"
@@ -86,6 +89,9 @@ _DESCRIPTIONS = {
     StageEvent.MORE: "the branches that depend on these can begin",
     StageEvent.SEARCHES: "one search is enough for this question",
     StageEvent.USES_TOOLS: "the question needs several looks",
+    StageEvent.USES_SWARM: "the question is divided among workers",
+    StageEvent.BEGINS: "workers begin, side by side",
+    StageEvent.NEEDS_APPROVAL: "the user has to approve what comes next",
     StageEvent.CALLS: "tools are called, then an answer is written",
     StageEvent.CALLS_AND_PLANS: "tools are called, then further calls are planned",
     StageEvent.READY: "everything was found, or nothing more can be",

@@ -1,6 +1,6 @@
 """Chooses the way of a question where the settings leave it open."""
 
-from typing import Protocol, Self
+from typing import Literal, Protocol, Self
 
 from pydantic import BaseModel
 
@@ -9,11 +9,12 @@ from agents.desk_domain import DeskDomain, ResponseSettings
 from envelope.conversation import ClarificationReason
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
-from envelope.ways.tool_loop import Triage, WayName
+from envelope.ways.tool_loop import QueryType, Triage, WayName
 from llm.errors import ModelError
 from llm.port import Model
 from llm.tasks.triage import TASK, Inputs, Output
 
+_WHOLE = frozenset({QueryType.COMPLIANCE, QueryType.RISK, QueryType.REPORTING})
 _VAGUE = 0.6
 """Above this vagueness the user is asked, if the judgement says that nobody could begin."""
 
@@ -23,6 +24,9 @@ class TriageSettings(ResponseSettings, Protocol):
 
     @property
     def search_below_complexity(self) -> int: ...
+
+    @property
+    def swarm_above_complexity(self) -> int: ...
 
 
 class Reads(BaseModel, frozen=True):
@@ -50,11 +54,17 @@ class TriageAgent(Agent[Reads, Writes]):
     writes = Writes
 
     def __init__(
-        self, *, model: Model, domain: DeskDomain | None = None, search_below: int = 30
+        self,
+        *,
+        model: Model,
+        domain: DeskDomain | None = None,
+        search_below: int = 30,
+        swarm_above: int = 70,
     ) -> None:
         self._model = model
         self._domain = DeskDomain() if domain is None else domain
         self._search_below = search_below
+        self._swarm_above = swarm_above
 
     @classmethod
     def make(cls, parts: AgentParts[TriageSettings]) -> Self:
@@ -62,6 +72,7 @@ class TriageAgent(Agent[Reads, Writes]):
             model=parts.model(TASK.name),
             domain=DeskDomain.of(parts.settings),
             search_below=parts.settings.search_below_complexity,
+            swarm_above=parts.settings.swarm_above_complexity,
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
@@ -88,9 +99,8 @@ class TriageAgent(Agent[Reads, Writes]):
         )
 
     def _decide(self, output: Output, model: str) -> Triage:
-        is_simple = output.complexity < self._search_below
         return Triage(
-            way=WayName.SEARCH if is_simple else WayName.TOOLS,
+            way=self._find_way(output),
             complexity=output.complexity,
             query_type=output.query_type,
             semantic_type=output.semantic_type[:100],
@@ -99,3 +109,10 @@ class TriageAgent(Agent[Reads, Writes]):
             reasoning=output.reasoning[:500],
             decided_by=model,
         )
+
+    def _find_way(self, output: Output) -> Literal[WayName.SEARCH, WayName.TOOLS, WayName.SWARM]:
+        """Return the way by complexity; reviews and reports are read as a whole, not divided."""
+        if output.complexity < self._search_below:
+            return WayName.SEARCH
+        is_large = output.complexity > self._swarm_above
+        return WayName.SWARM if is_large and output.query_type not in _WHOLE else WayName.TOOLS

@@ -13,15 +13,15 @@ class WaySettings(BaseModel):
     way: WayName = Field(
         WayName.SEARCH,
         description="how questions are answered: `search`: one search; `tools`: a loop of tool "
-        "calls, for questions that need several passages; `auto`: by the complexity of each "
-        "question",
+        "calls, for questions that need several passages; `swarm`: divided among workers, for "
+        "questions that are too large for one look; `auto`: by the complexity of each question",
     )
     search_below_complexity: int = Field(
         30,
         ge=0,
         le=101,
         description="with `WAY=auto`: questions of a lower complexity (0 to 100) are answered by "
-        "one search, the others by tools",
+        "one search, the others by tools or a swarm",
     )
     max_iterations: int = Field(
         3, ge=1, le=10, description="maximum number of rounds of the tool loop"

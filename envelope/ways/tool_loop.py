@@ -13,6 +13,7 @@ class WayName(StrEnum):
 
     SEARCH = "search"
     TOOLS = "tools"
+    SWARM = "swarm"
     AUTO = "auto"
 
 
@@ -50,7 +51,7 @@ class QueryType(StrEnum):
 class Triage(BaseModel, frozen=True, extra="forbid"):
     """The decision about the way of one question, with what it rests on."""
 
-    way: Literal[WayName.SEARCH, WayName.TOOLS]
+    way: Literal[WayName.SEARCH, WayName.TOOLS, WayName.SWARM]
     complexity: int = Field(ge=0, le=100)
     query_type: QueryType
     semantic_type: str = Field(default="", description="the kind of answer that is wanted")

@@ -22,9 +22,14 @@ RULES: Mapping[str, str] = {
     "clarify": "llm.offline.clarify",
     "triage": "llm.offline.planning.triage_rules",
     "assess": "llm.offline.planning.assess_rules",
+    "plan_swarm": "llm.offline.planning.proposals",
+    "synthesize_findings": "llm.offline.planning.proposals",
 }
 """The module of each task, whose `answer(inputs)` is its rule; imported at the first call."""
-CONVERSATION_RULES: Mapping[str, str] = {"reason": "llm.offline.planning.planner"}
+CONVERSATION_RULES: Mapping[str, str] = {
+    "reason": "llm.offline.planning.planner",
+    "work_on_task": "llm.offline.planning.planner",
+}
 """The module of each task with tools, whose `write_next(conversation)` is its rule."""
 
 

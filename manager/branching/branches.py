@@ -136,7 +136,7 @@ def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, Stag
     """
     found = envelope.gathered if envelope.gathered is not None else {}
     payload, branches = dict(envelope.payload), _list_branches(envelope)
-    hops, seconds = envelope.process_count, 0.0
+    hops, seconds = 0, 0.0
     joined: dict[str, str] = {}
     for branch in branches:
         if branch.get("status") != _RUNNING:
@@ -161,11 +161,12 @@ def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, Stag
         if "evidence_log" in result:
             payload = merge_writes(payload, {"evidence_log": result["evidence_log"]}, MERGE_RULES)
     payload["branches"] = list(branches)
-    payload = note_join(payload, str(envelope.payload.get("stage")), joined)
+    payload["branch_hops"] = int(_number(payload.get("branch_hops"))) + hops
+    payload = note_join(payload, envelope.branch, joined)
     gathered = envelope.replace(
         payload=payload,
         gathered=None,
-        process_count=hops,
+        process_count=envelope.process_count + hops,
         total_processing_time=envelope.total_processing_time + seconds,
     )
     return gathered, _find_event(gathered, branches, may_ask=may_ask)

@@ -3,9 +3,10 @@
 from manager.flow import Flow
 from manager.flows.auto_flow import AUTO_FLOW
 from manager.flows.search_flow import SEARCH_FLOW
+from manager.flows.swarm_flow import SWARM_FLOW
 from manager.flows.tools_flow import TOOLS_FLOW
 
-EVERY = (SEARCH_FLOW, TOOLS_FLOW, AUTO_FLOW)
+EVERY = (SEARCH_FLOW, TOOLS_FLOW, SWARM_FLOW, AUTO_FLOW)
 
 _FIRST = "assistant"
 """What envelopes called version 1 of the flow `search` before flows had versions."""

@@ -1,9 +1,10 @@
-"""The flow `auto`: triage chooses between one search and the tool loop for each question."""
+"""The flow `auto`: triage chooses between one search, the tool loop and the swarm for each question."""
 
 from manager.flow import Counter, Flow, Row, StageEvent
 from manager.flows import stages as at
 from manager.flows.search_flow import SEARCHING
 from manager.flows.shared_rows import CLARIFYING, make_way_in, make_way_out
+from manager.flows.swarm import SWARM
 from manager.flows.tool_loop import TOOL_LOOP
 
 # fmt: off
@@ -11,6 +12,7 @@ _TRIAGE: tuple[Row, ...] = (
     #   stage              event                       next stage        counter             at its limit       reason
     Row(at.TRIAGE,         StageEvent.SEARCHES,        at.SEARCH),
     Row(at.TRIAGE,         StageEvent.USES_TOOLS,      at.REASON),
+    Row(at.TRIAGE,         StageEvent.USES_SWARM,      at.PLAN),
     Row(at.TRIAGE,         StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
     Row(at.TRIAGE,         StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
 )
@@ -22,6 +24,7 @@ AUTO_FLOW = Flow(
         *make_way_in(at.TRIAGE, rephrase=at.SEARCH),
         *_TRIAGE,
         *TOOL_LOOP,
+        *SWARM,
         *SEARCHING,
         *make_way_out(again=at.SEARCH, write=at.WRITE),
         *CLARIFYING,

@@ -64,14 +64,19 @@ def make_way_out(again: Stage, write: Stage) -> tuple[Row, ...]:
 
     `again` looks for more, `write` writes the answer once more.
     """
+    return make_judgement(at.QUALITY, again, write)
+
+
+def make_judgement(judge: Stage, again: Stage, write: Stage) -> tuple[Row, ...]:
+    """Return the rows of a stage that judges; see `make_way_out`."""
     # fmt: off
     return (
         #   stage              event                       next stage        counter             at its limit       reason
-        Row(at.QUALITY,        StageEvent.APPROVED,        ANSWER),
-        Row(at.QUALITY,        StageEvent.LOW,             write,            Counter.REGENERATE, at.CLARIFICATION),
-        Row(at.QUALITY,        StageEvent.REGENERATE,      write,            Counter.REGENERATE, at.CLARIFICATION),
-        Row(at.QUALITY,        StageEvent.RESEARCH,        again,            Counter.RESEARCH,   at.CLARIFICATION),
-        Row(at.QUALITY,        StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
-        Row(at.QUALITY,        StageEvent.FAILED,          write,            Counter.REGENERATE, BEST),
+        Row(judge,             StageEvent.APPROVED,        ANSWER),
+        Row(judge,             StageEvent.LOW,             write,            Counter.REGENERATE, at.CLARIFICATION),
+        Row(judge,             StageEvent.REGENERATE,      write,            Counter.REGENERATE, at.CLARIFICATION),
+        Row(judge,             StageEvent.RESEARCH,        again,            Counter.RESEARCH,   at.CLARIFICATION),
+        Row(judge,             StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
+        Row(judge,             StageEvent.FAILED,          write,            Counter.REGENERATE, BEST),
     )
     # fmt: on

@@ -88,6 +88,7 @@ _OURS = frozenset(
         "strictness",
         "language_name",
         "most_calls",
+        "most_workers",
         "schema_text",
         "claim.number",
         "source.number",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tools.effects.receipts import ToolReceipts
     from tools.tool import Tool
 
-_USES_TOOLS = frozenset({Role.REASON.value, Role.TOOL.value})
+_USES_TOOLS = frozenset(one.value for one in (Role.REASON, Role.TOOL, Role.PLAN, Role.WORK))
 
 
 @dataclass(frozen=True, slots=True)

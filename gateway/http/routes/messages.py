@@ -16,7 +16,7 @@ from envelope.conversation import PauseReply
 from envelope.question import Question
 from gateway.answer import STOPPED, Answer
 from gateway.api_keys import Scope
-from gateway.desk import Message, parse_command
+from gateway.desk import Message
 from gateway.events import EventCursor, place_of
 from gateway.http.context import (
     APPROVED,
@@ -32,11 +32,12 @@ from gateway.http.errors import InvalidRequestError, unknown
 from gateway.http.language import choose_language
 from gateway.http.question_sender import QuestionSender
 from gateway.http.sse import Admission, EventStream
-from gateway.text import LONGEST_CHARACTERS, clean_text
+from gateway.text import LONGEST_CHARACTERS, clean_text, parse_command
 
 log = structlog.get_logger("gateway")
 
 LANGUAGE = r"^[a-zA-Z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}$"
+STRATEGY = r"^(?:[a-z][a-z0-9_]{0,39})?$"
 EVENT_STREAM = "text/event-stream"
 EXAMPLE = """\
 id: 1763716000000-0.0
@@ -77,6 +78,15 @@ class NewMessage(BaseModel, frozen=True, extra="forbid"):
         None,
         description="answers the open `pause` of the last reply: `approve`, or `fields` by name; "
         "`text` are the words that the conversation shows for it",
+    )
+    strategy: str = Field(
+        "",
+        pattern=STRATEGY,
+        description="how a swarm divides the question: `intelligent`, `parallel` or `council`; "
+        "empty: as the desk is configured",
+    )
+    persona: str = Field(
+        "", max_length=200, description="in whose voice a swarm answers, such as `a patient tutor`"
     )
 
 
@@ -267,4 +277,6 @@ def _message(
         key_id=access.caller.key_id,
         groups=access.caller.groups,
         pause_reply=sent.pause_reply,
+        strategy=sent.strategy,
+        persona=sent.persona,
     )
