@@ -20,7 +20,7 @@ from broker.values import (
 from broker.values import FrameSend as BrokerSend
 from envelope.conversation import ClarificationReason
 from envelope.encoding import to_json
-from envelope.envelope import Envelope, decode
+from envelope.envelope import Envelope
 from envelope.memory_read import MemoryRead
 from envelope.outcome import Outcome
 from envelope.question import Question, has_all
@@ -42,7 +42,9 @@ from manager.flow import (
 )
 from manager.flows.stages import CLARIFICATION, ESSENCE, JUDGE, LANG, QUALITY, SEARCH, START
 from manager.hop_decision import HopDecision
+from manager.intake.merged_messages import merge_messages
 from manager.integrity.fault_report import OnFault, ignore_fault, report_faults
+from manager.learning.swarm_outcome import note_outcome
 from manager.machine import (
     Context,
     End,
@@ -120,7 +122,7 @@ class Manager:
         flow = find_flow(self._flows, envelope.flow)
         stage = flow.stage(str(envelope.payload.get("stage") or START))
         if stage is START:
-            begun = self._start(delivery, _with_merged(envelope, delivery))
+            begun = self._start(delivery, merge_messages(envelope, delivery))
             envelope = await self._pauses.resume(delivery.question, await begun, time.time())
             flow = find_flow(self._flows, envelope.flow)
             stage = flow.stage(str(envelope.payload.get("stage") or START))
@@ -282,6 +284,7 @@ class Manager:
         names = self._domain_names.get((envelope.tenant, envelope.assistant), "")
         reply = replies.end_reply(envelope, decision, end, self._texts, names)
         ended = await self._with_dropped(delivery, envelope, replies.remember(envelope, reply))
+        ended = note_outcome(ended, envelope, reply)
         ended = ended if hop.kept is None else replace(ended, kept=hop.kept)
         language = replies.language_of(envelope.payload)
         reply = add_open_parts(reply, envelope.payload, self._texts, language)
@@ -308,18 +311,6 @@ class Manager:
             added=len(ended.turns),
         )
         return replace(ended, dropped=dropped) if dropped.turns else ended
-
-
-def _with_merged(envelope: Envelope, delivery: Delivery) -> Envelope:
-    """Return the envelope with the texts of the messages that were merged into it at acceptance."""
-    if not delivery.merged:
-        return envelope
-    joined = [envelope, *(decode(frame) for frame in delivery.merged)]
-    groups = set(envelope.groups).intersection(*(each.groups for each in joined))
-    texts = [str(each.payload.get("text") or "") for each in joined]
-    return envelope.with_groups(tuple(sorted(groups))).replace(
-        payload=write_payload(envelope.payload, {"text": "\n".join(texts)})
-    )
 
 
 def _groups_of(pause: JsonValue) -> list[str]:

@@ -31,13 +31,13 @@ def note_cut(result: Fields, branch: str) -> Fields:
 
 
 def note_join(
-    payload: Mapping[str, JsonValue], stage: str, joined: Mapping[str, str]
+    payload: Mapping[str, JsonValue], branch: str, joined: Mapping[str, str]
 ) -> dict[str, JsonValue]:
     """Return the payload with a record of the branches that ended well, by path with their keys."""
     log = payload.get(_LOG)
     if not joined or not isinstance(log, list):
         return dict(payload)
-    return {**payload, _LOG: [*log, record_join(stage, joined)]}
+    return {**payload, _LOG: [*log, record_join(str(payload.get("stage")), branch, joined)]}
 
 
 def describe_faults(

@@ -16,7 +16,10 @@ from pydantic_core import to_json
 
 MOST_RECORDS = 300
 """The records that a question keeps; from then on no further hops are recorded."""
-_MOST_NAMES = 120
+_MOST_NAMES = 300
+_MOST_CHUNKS = 400
+EVERY_CHUNK = "*"
+"""Stands for the further chunks of a hop that found more than are recorded."""
 _DIGEST_BYTES = 9
 
 
@@ -27,6 +30,8 @@ class EvidenceForm(Enum):
     ENTRIES = "entries"
     CALLS = "calls"
     CALL = "call"
+    BRIEFS = "briefs"
+    BRIEF = "brief"
 
 
 EVIDENCE: Mapping[str, tuple[EvidenceForm, str]] = {
@@ -39,11 +44,15 @@ EVIDENCE: Mapping[str, tuple[EvidenceForm, str]] = {
     "source_references": (EvidenceForm.WHOLE, "source_references"),
     "sources_used": (EvidenceForm.WHOLE, "sources_used"),
     "response": (EvidenceForm.WHOLE, "response"),
+    "swarm_plan": (EvidenceForm.BRIEFS, "brief"),
+    "worker_task": (EvidenceForm.BRIEF, "brief"),
+    "task_ledger": (EvidenceForm.WHOLE, "task_ledger"),
+    "worker_outputs": (EvidenceForm.ENTRIES, "output"),
 }
 """The attributes that are evidence, and the name of their pieces in the records."""
 FINDERS = frozenset({"search", "tool"})
 """The roles that read documents: the chunks in what they write were really found."""
-_CITING = ("source_references", "sources_used", "search_results")
+_CITING = ("source_references", "sources_used", "search_results", "worker_outputs")
 _SAYS_ITS_MODEL = frozenset({"answer_model", "assessed_by", "decided_by", "judge"})
 
 
@@ -110,9 +119,10 @@ def read_record(fields: Mapping[str, Any]) -> EvidenceRecord:
     return EvidenceRecord(**fields)
 
 
-def record_join(stage: str, joined: Mapping[str, str]) -> dict[str, JsonValue]:
+def record_join(stage: str, branch: str, joined: Mapping[str, str]) -> dict[str, JsonValue]:
     """Return the record of a join as JSON; `joined` are the keys of its branches, by path."""
-    return {"stage": stage, "role": "manager", "joined": dict(joined)}
+    where = {"stage": stage, "role": "manager", **({"branch": branch} if branch else {})}
+    return {**where, "joined": dict(joined)}
 
 
 def digest_evidence(values: Mapping[str, JsonValue]) -> dict[str, str]:
@@ -132,6 +142,13 @@ def digest_attribute(name: str, value: JsonValue) -> dict[str, str]:
         case EvidenceForm.CALLS, list():
             calls = [each for each in value[:_MOST_NAMES] if isinstance(each, dict)]
             pieces = {f"{piece}/{each.get('call_id')}": each for each in calls}
+        case EvidenceForm.BRIEFS, dict():
+            workers = value.get("workers")
+            briefs = [one for one in _list(workers)[:_MOST_NAMES] if isinstance(one, dict)]
+            pieces = {f"{piece}/{one.get('id')}": one for one in briefs}
+        case EvidenceForm.BRIEF, dict():
+            worker = value.get("worker")
+            pieces = {f"{piece}/{worker.get('id')}": worker} if isinstance(worker, dict) else {}
         case EvidenceForm.CALL, dict():
             pieces = {f"{piece}/{value.get('call_id')}": value}
         case _:
@@ -142,6 +159,10 @@ def digest_attribute(name: str, value: JsonValue) -> dict[str, str]:
 def count_items(digest: str) -> int:
     """Return the number of items of the list that a digest is of; 0 for other values."""
     return int(digest.partition(":")[2] or 0)
+
+
+def _list(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []
 
 
 def _digest_piece(value: JsonValue) -> str:
@@ -165,7 +186,8 @@ def _list_chunks(values: Iterable[JsonValue]) -> list[str]:
     found = dict.fromkeys(
         name for value in values for name in _walk(value, frozenset({"chunk_id"}))
     )
-    return list(found)[:_MOST_NAMES]
+    names = list(found)
+    return names if len(names) <= _MOST_CHUNKS else [*names[:_MOST_CHUNKS], EVERY_CHUNK]
 
 
 def _list_done(executions: JsonValue) -> Iterator[str]:

@@ -6,6 +6,9 @@
 - *wrong model*: another model answered than the one that was requested;
 - *skipped work*: a result, or a model's work, is claimed without a record of it;
 - *stale context*: a hop read an earlier version of the evidence than the latest one.
+
+A branch sees the evidence of the branch in which it began, and its results are seen there from its
+join on. So calls of two workers may have the same name.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +18,7 @@ from pydantic import JsonValue
 
 from envelope.sources import TOOL_SOURCE
 from swarm.integrity.evidence import (
+    EVERY_CHUNK,
     EVIDENCE,
     FINDERS,
     MOST_RECORDS,
@@ -25,21 +29,51 @@ from swarm.integrity.evidence import (
 )
 from swarm.integrity.fault_checks import FaultKind, FoundFault
 
-_MANAGER = "manager"
-_READS_ALL = frozenset({"reason", "reflect"})
-"""The roles that read every result."""
-_CALL, _RESULT = "call/", "result/"
-_MERGED = "multi_tool_results"
-"""The attribute into which the manager merges the results of branches."""
+_MANAGER, _TRUNK = "manager", ""
+_CALL, _RESULT, _OUTPUT = "call/", "result/", "output/"
+_RETURNED = (_RESULT, _OUTPUT)
+_ORDERS = (_CALL, "brief/")
+_READS_ALL: Mapping[str, str] = {
+    "reason": _RESULT,
+    "reflect": _RESULT,
+    "work": _RESULT,
+    "ledger": _OUTPUT,
+    "synthesize": _OUTPUT,
+}
+"""The roles that read every result of branches, and which."""
+_ATTRIBUTES: Mapping[str, str] = {_RESULT: "multi_tool_results", _OUTPUT: "worker_outputs"}
 
 
 @dataclass(slots=True)
 class _KnownEvidence:
-    """What the hops so far wrote, found and asked."""
+    """What the hops so far wrote in each branch, found and asked."""
 
-    versions: dict[str, list[str]] = field(default_factory=dict)
+    written: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     found: set[str] = field(default_factory=set)
     models: set[str] = field(default_factory=set)
+
+    def find(self, branch: str, name: str) -> Sequence[str]:
+        """Return the versions of a piece that a branch sees, oldest first."""
+        while True:
+            versions = self.written.get(branch, {}).get(name)
+            if versions or not branch:
+                return versions or ()
+            branch = branch.rpartition("/")[0]
+
+    def list_names(self, branch: str, prefix: str) -> list[str]:
+        """Return the pieces of this kind that were written in a branch or joined into it."""
+        return [name for name in self.written.get(branch, {}) if name.startswith(prefix)]
+
+    def write(self, branch: str, name: str, digest: str) -> None:
+        """Note one more version of a piece."""
+        self.written.setdefault(branch, {}).setdefault(name, []).append(digest)
+
+    def join(self, branch: str, path: str) -> None:
+        """Note that the results of a branch are seen in the one in which it began."""
+        outputs = self.list_names(path, _OUTPUT)
+        # A worker returns its output, and keeps the results from which it was written.
+        for name in outputs or self.list_names(path, _RESULT):
+            self.write(branch, name, self.written[path][name][-1])
 
 
 def check_evidence(payload: Mapping[str, JsonValue]) -> tuple[FoundFault, ...]:
@@ -52,8 +86,8 @@ def check_evidence(payload: Mapping[str, JsonValue]) -> tuple[FoundFault, ...]:
         faults += _check_work(record)
         faults += _check_sources(record, known)
         faults += _check_models(record, known)
-        faults += _check_join(record, records, known)
         _note(record, known)
+        faults += _check_join(record, records, known)
     if len(records) < MOST_RECORDS:
         faults += _check_payload(payload, known)
     return tuple(dict.fromkeys(faults))
@@ -70,22 +104,24 @@ def _read_records(log: JsonValue) -> Iterator[EvidenceRecord]:
 
 def _note(record: EvidenceRecord, known: _KnownEvidence) -> None:
     for name, digest in record.wrote.items():
-        known.versions.setdefault(name, []).append(digest)
+        known.write(record.branch, name, digest)
+    for path in record.joined:
+        known.join(record.branch, path)
     known.found |= {*record.found}
     known.models |= {*record.models}
 
 
 def _check_reads(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[FoundFault]:
     for name, digest in record.read.items():
-        versions = known.versions.get(name)
-        if not versions:
-            if name.startswith(_RESULT):
-                detail = "a result was read that no hop wrote"
-                yield _make(FaultKind.SKIPPED_WORK, record.stage, name, detail)
-            continue
-        yield from _compare(record.stage, name, digest, versions)
-    for name in known.versions if record.role in _READS_ALL else ():
-        if name.startswith(_RESULT) and name not in record.read:
+        versions = known.find(record.branch, name)
+        if versions:
+            yield from _compare(record.stage, name, digest, versions)
+        elif name.startswith(_RETURNED):
+            detail = "a result was read that no hop wrote"
+            yield _make(FaultKind.SKIPPED_WORK, record.stage, name, detail)
+    prefix = _READS_ALL.get(record.role)
+    for name in known.list_names(record.branch, prefix) if prefix is not None else ():
+        if name not in record.read:
             yield _make(FaultKind.LOST_RESULT, record.stage, name, "it was not read")
 
 
@@ -122,11 +158,15 @@ def _check_work(record: EvidenceRecord) -> Iterator[FoundFault]:
 
 
 def _check_sources(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[FoundFault]:
+    if EVERY_CHUNK in known.found:
+        return
     for name in record.cited:
         # The result of a tool is a source with the name of its call.
-        call_id = name.removeprefix(TOOL_SOURCE)
-        is_result = name != call_id and f"{_RESULT}{call_id}" in known.versions
-        if name not in known.found and not is_result:
+        result = f"{_RESULT}{name.removeprefix(TOOL_SOURCE)}"
+        is_result = name.startswith(TOOL_SOURCE) and any(
+            result in pieces for pieces in known.written.values()
+        )
+        if name not in known.found and not is_result and name != EVERY_CHUNK:
             yield _make(FaultKind.INVENTED_SOURCE, record.stage, name, "nothing returned it")
 
 
@@ -149,30 +189,31 @@ def _check_join(
         if not own:
             detail = "the branch ended well without a record of its work"
             yield _make(FaultKind.SKIPPED_WORK, join.stage, path, detail)
-        call = f"{_CALL}{key}"
-        calls = {name for record in own for name in record.read if name.startswith(_CALL)}
-        if calls and call not in calls:
+            continue
+        orders = {name for record in own for name in record.read if name.startswith(_ORDERS)}
+        if orders and not orders & {f"{kind}{key}" for kind in _ORDERS}:
             detail = "its branch worked on another one"
-            yield _make(FaultKind.STALE_CONTEXT, join.stage, call, detail)
-        elif calls and f"{_RESULT}{key}" not in known.versions:
-            yield _make(FaultKind.LOST_RESULT, join.stage, f"{_RESULT}{key}", "it did not arrive")
+            yield _make(FaultKind.STALE_CONTEXT, join.stage, key, detail)
+        elif orders and not known.written.get(path, {}).keys() & {f"{k}{key}" for k in _RETURNED}:
+            yield _make(FaultKind.LOST_RESULT, join.stage, key, "its result did not arrive")
 
 
 def _check_payload(payload: Mapping[str, JsonValue], known: _KnownEvidence) -> Iterator[FoundFault]:
-    """Yield evidence that the payload has lost, or has otherwise than it was written last."""
+    """Yield evidence that the trunk has lost, or has otherwise than it was written last."""
     for attribute in EVIDENCE.keys() & payload.keys():
         for name, digest in digest_attribute(attribute, payload[attribute]).items():
-            versions = known.versions.get(name)
+            versions = known.find(_TRUNK, name)
             if versions:
                 yield from _compare(_MANAGER, name, digest, versions)
-            elif name.startswith(_RESULT):
+            elif name.startswith(_RETURNED):
                 detail = "a result that no hop wrote"
                 yield _make(FaultKind.SKIPPED_WORK, _MANAGER, name, detail)
-    merged = payload.get(_MERGED)
-    there = merged if isinstance(merged, dict) else {}
-    for name in known.versions:
-        if name.startswith(_RESULT) and name.removeprefix(_RESULT) not in there:
-            yield _make(FaultKind.LOST_RESULT, _MANAGER, name, "it did not arrive")
+    for prefix, attribute in _ATTRIBUTES.items():
+        merged = payload.get(attribute)
+        there = merged if isinstance(merged, dict) else {}
+        for name in known.list_names(_TRUNK, prefix):
+            if name.removeprefix(prefix) not in there:
+                yield _make(FaultKind.LOST_RESULT, _MANAGER, name, "it did not arrive")
 
 
 def _make(kind: FaultKind, stage: str, subject: str, detail: str) -> FoundFault:

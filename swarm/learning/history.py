@@ -1,13 +1,16 @@
 """Reads the logged outcomes of an assistant into the memory from which advice is given."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from pydantic import ValidationError
 
-from swarm.learning.advisor import SwarmMemory, note_outcome
-from swarm.learning.outcomes import SwarmOutcome
+from swarm.learning.advisor import SwarmAdvice, SwarmMemory, advise, note_outcome
+from swarm.learning.outcomes import QuestionKind, SwarmOutcome
+
+FindAdvice = Callable[[QuestionKind, str], Awaitable[SwarmAdvice]]
+"""Returns the advice for a kind of question; the second is the strategy that is used otherwise."""
 
 
 class WrittenOutcome(Protocol):
@@ -58,3 +61,13 @@ def read_history(entries: Iterable[WrittenOutcome]) -> OutcomeHistory:
         thumb = min(1, max(-1, entry.thumb))
         memory = note_outcome(memory, outcome.model_copy(update={"thumb": thumb}))
     return OutcomeHistory(memory, read, thumbs, unreadable)
+
+
+def make_advice(log: OutcomeLog, tenant: str, assistant: str) -> FindAdvice:
+    """Return a function that reads the outcomes of an assistant and gives advice from them."""
+
+    async def find_advice(kind: QuestionKind, configured: str) -> SwarmAdvice:
+        history = read_history(await log.load(tenant, assistant))
+        return advise(history.memory, kind, configured=configured)
+
+    return find_advice

@@ -32,7 +32,7 @@ def make_clean() -> Payload:
             "tool_executions": [{"call_id": name}],
         }
         log.append(record_hop("act", "tool", path, {"tool_call": call}, wrote))
-    log.append(record_join("results", {"t0": "r1-1", "t1": "r1-2"}))
+    log.append(record_join("results", "", {"t0": "r1-1", "t1": "r1-2"}))
     references: list[JsonValue] = [{"number": 1, "chunk_id": "r1-1#0"}]
     reflected: Payload = {"source_references": references, "search_context": "found"}
     log.append(record_hop("reflect", "reflect", "", {"multi_tool_results": results}, reflected))

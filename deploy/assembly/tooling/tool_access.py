@@ -11,10 +11,12 @@ from deploy.assembly.limits.budgets import make_tool_budget
 from deploy.assembly.tooling.hop_receipts import HopReceipts
 from deploy.assembly.tooling.outside_tools import open_outside_tools
 from envelope.role import Role
+from memory.learning.learned_outcomes import RedisOutcomeLog
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
+    from swarm.learning.history import OutcomeLog
     from tools.budget import ToolBudget
     from tools.effects.receipts import ToolReceipts
     from tools.tool import Tool
@@ -29,6 +31,7 @@ class ToolAccess:
     outside: "Sequence[Tool[Any, Any]]" = ()
     budget: "ToolBudget | None" = None
     receipts: "ToolReceipts | None" = None
+    outcomes: "OutcomeLog | None" = None
 
 
 NO_ACCESS = ToolAccess()
@@ -46,4 +49,5 @@ async def open_tool_access(
     outside = await stack.enter_async_context(open_outside_tools(settings.outside_tools))
     shards = settings.shards
     receipts = HopReceipts(client, shards=shards, record_of=record_of(shards))
-    return ToolAccess(tuple(outside), make_tool_budget(settings, client), receipts)
+    outcomes = RedisOutcomeLog(client, shards=shards) if Role.PLAN.value in roles else None
+    return ToolAccess(tuple(outside), make_tool_budget(settings, client), receipts, outcomes)

@@ -16,6 +16,7 @@ from tests.faults.planted.planted_runs import (
     EVERY_QUESTION,
     QUESTIONS,
     STAGES,
+    SWARM_QUESTIONS,
     PlantedFigures,
     format_figures,
     open_desk,
@@ -50,10 +51,11 @@ async def _measure(
     for way in ways:
         endpoint = Endpoint(url="", durable=False, played=FakeServer())
         async with open_desk(folder, endpoint, knowledge, way) as (harness, model):
+            own = SWARM_QUESTIONS[: len(questions)] if way == "swarm" else questions
             for _ in range(clean):
-                every = [str(asked["question"]) for asked in EVERY_QUESTION]
+                every = [*SWARM_QUESTIONS, *(str(asked["question"]) for asked in EVERY_QUESTION)]
                 await run_clean(harness, way, every, figures)
-            await run_planted(harness, model, way, questions, figures)
+            await run_planted(harness, model, way, own, figures)
     await index.close()
     return figures
 

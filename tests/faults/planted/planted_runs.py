@@ -15,10 +15,26 @@ from tests.support.app_harness import EXAMPLES, AppHarness, run_app, settings_of
 
 STAGES: dict[str, tuple[str, ...]] = {
     "search": ("search", "augmentation", "response", "quality"),
+    "swarm": ("plan", "ledger", "work", "tool", "join", "synthesize", "quality"),
     "tools": ("reason", "tool", "join", "reflect", "response", "assess", "quality"),
 }
 """The roles of each way at which faults are planted."""
-TASKS = {"reason": "reason", "response": "respond", "assess": "assess", "quality": "judge"}
+TASKS = {
+    "plan": "plan_swarm",
+    "work": "work_on_task",
+    "synthesize": "synthesize_findings",
+    "reason": "reason",
+    "response": "respond",
+    "assess": "assess",
+    "quality": "judge",
+}
+SWARM_QUESTIONS = (
+    "Compare what the webhooks, the REST API and SMPP say about retries",
+    "Compare how routing rules and rate limits are configured",
+    "What do the documents say about webhooks, and which errors of the REST API should be retried?",
+    "Should we use webhooks or poll the REST API for delivery reports?",
+)
+"""Questions that are divided among workers."""
 EVERY_QUESTION = [
     json.loads(line)
     for line in (EXAMPLES / "sms_platform_questions.jsonl").read_text("utf-8").splitlines()

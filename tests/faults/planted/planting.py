@@ -105,6 +105,9 @@ def lose(payload: Payload, read: frozenset[str]) -> Payload | None:
     if "multi_tool_results" in read and changed.get("multi_tool_results"):
         changed["multi_tool_results"].popitem()
         return changed
+    if "worker_outputs" in read and changed.get("worker_outputs"):
+        changed["worker_outputs"].popitem()
+        return changed
     for name in ("search_results", "source_references", "sources_used"):
         if name in read and changed.get(name):
             changed[name] = changed[name][:-1]
@@ -112,10 +115,16 @@ def lose(payload: Payload, read: frozenset[str]) -> Payload | None:
     return None
 
 
+_ALTERED = (
+    "tool_call", "worker_task", "multi_tool_results", "worker_outputs", "swarm_plan",
+    "search_context", "search_results", "response",
+)  # fmt: skip
+
+
 def alter(payload: Payload, read: frozenset[str]) -> Payload | None:
     """Change one digit or word of the evidence."""
     changed = deepcopy(payload)
-    for name in ("tool_call", "multi_tool_results", "search_context", "search_results", "response"):
+    for name in _ALTERED:
         if name not in read or not changed.get(name):
             continue
         value = changed[name]
@@ -123,6 +132,10 @@ def alter(payload: Payload, read: frozenset[str]) -> Payload | None:
             changed[name] = f"not {value}"
         elif name == "tool_call":
             value["arguments"] = {**value["arguments"], "limit": 1}
+        elif name == "worker_task":
+            value["worker"]["objective"] = f"not {value['worker']['objective']}"
+        elif name == "swarm_plan":
+            value["workers"][0]["objective"] = "another objective"
         elif isinstance(value, dict):
             one = next(iter(value.values()))
             one["text"] = f"not {one.get('text')}"
@@ -136,7 +149,7 @@ def make_stale(payload: Payload, read: frozenset[str], seen: list[Payload]) -> P
     """Deliver evidence as it was before: of an earlier hop, or of an earlier branch."""
     for name in EVIDENCE.keys() & read & payload.keys():
         is_whole = EVIDENCE[name][0] is EvidenceForm.WHOLE
-        if name == "tool_call":
+        if name in ("tool_call", "worker_task"):
             others = (one[name] for one in seen if one.get(name) not in (None, payload[name]))
             other = next(others, None)
             if other is not None:
@@ -149,6 +162,12 @@ def make_stale(payload: Payload, read: frozenset[str], seen: list[Payload]) -> P
 
 def invent(writes: Payload) -> Payload | None:
     """Name a source that nobody found."""
+    for output in (writes.get("worker_outputs") or {}).values():
+        if output.get("passages"):
+            changed = deepcopy(writes)
+            first = next(one for one in changed["worker_outputs"].values() if one.get("passages"))
+            first["passages"][0]["citation"]["chunk_id"] = "invented#7"
+            return changed
     for name in ("sources_used", "source_references"):
         if writes.get(name):
             first = {**writes[name][0], "chunk_id": "invented#7", "title": "An invented page"}
@@ -166,6 +185,7 @@ def claim(writes: Payload) -> Payload | None:
         (changed, "answer_model"),
         (changed.get("assessment"), "assessed_by"),
         (changed.get("triage"), "decided_by"),
+        (changed.get("routing"), "decided_by"),
         (changed.get("validation_result"), "judge"),
     ):
         if isinstance(holder, dict) and holder.get(name):
@@ -185,7 +205,8 @@ def change_gathered(gathered: Payload, kind: FaultKind) -> Payload | None:
     """Return what a join received with a fault in the first result; None for other kinds."""
     changed = deepcopy(gathered)
     for result in changed.values():
-        found = result.get("writes", {}).get("multi_tool_results")
+        writes = result.get("writes", {})
+        found = writes.get("multi_tool_results") or writes.get("worker_outputs")
         if not found:
             continue
         if kind is FaultKind.LOST_RESULT:

@@ -1,0 +1,1 @@
+"""Opens a message for its first decision."""
