@@ -29,20 +29,9 @@ from manager import replies
 from manager.branching import branches
 from manager.classify import classify_result
 from manager.contract import write_payload
-from manager.flow import (
-    Counter,
-    Flow,
-    FlowError,
-    PauseFor,
-    Return,
-    Scatter,
-    Stage,
-    StageEvent,
-    find_flow,
-)
+from manager.flow import Counter, Flow, FlowError, PauseFor, Return, Scatter, Stage, find_flow
 from manager.flows.stages import CLARIFICATION, ESSENCE, JUDGE, LANG, QUALITY, SEARCH, START
 from manager.hop_decision import HopDecision
-from manager.intake.merged_messages import merge_messages
 from manager.integrity.fault_report import OnFault, ignore_fault, report_faults
 from manager.learning.swarm_outcome import note_outcome
 from manager.machine import (
@@ -55,8 +44,10 @@ from manager.machine import (
     read_counters,
 )
 from manager.offers import add_offer, add_open_parts
+from manager.pausing.joined_messages import is_hidden_clarification, join_messages
 from manager.pausing.pauses import Pauses
 from manager.port import ReplyTexts
+from manager.stage_event import StageEvent
 from memory.port import Ended, Memory
 
 MANAGER = Role.MANAGER.value
@@ -122,7 +113,7 @@ class Manager:
         flow = find_flow(self._flows, envelope.flow)
         stage = flow.stage(str(envelope.payload.get("stage") or START))
         if stage is START:
-            begun = self._start(delivery, merge_messages(envelope, delivery))
+            begun = self._start(delivery, join_messages(envelope, delivery.merged))
             envelope = await self._pauses.resume(delivery.question, await begun, time.time())
             flow = find_flow(self._flows, envelope.flow)
             stage = flow.stage(str(envelope.payload.get("stage") or START))
@@ -187,7 +178,7 @@ class Manager:
         }
         changes = {name: value for name, value in changes.items() if name not in envelope.payload}
         asked = {**envelope.payload, **changes}.get("open_pause")
-        if not has_all(_groups_of(asked), groups):
+        if is_hidden_clarification(asked, groups):
             changes["open_pause"] = None
         changes |= {
             "history_summary": "\n".join(to_json(line.text).decode() for line in earlier),
@@ -216,7 +207,7 @@ class Manager:
             sends,
             need=self._limits.find_needed(scatter, len(sends)),
             at_once=self._limits.find_at_once(scatter),
-            seconds=min(scatter.join.seconds, branches.TIME_SHARE * max(0.0, remaining_seconds)),
+            seconds=min(scatter.join.seconds, scatter.join.share * max(0.0, remaining_seconds)),
             journal=hop.encode_events(
                 scatter.gather.name, branches.describe_plan(sends, hop.chosen)
             ),
@@ -311,11 +302,6 @@ class Manager:
             added=len(ended.turns),
         )
         return replace(ended, dropped=dropped) if dropped.turns else ended
-
-
-def _groups_of(pause: JsonValue) -> list[str]:
-    found = pause.get("groups") if isinstance(pause, dict) else None
-    return [str(group) for group in found] if isinstance(found, list) else []
 
 
 def _record_progress(envelope: Envelope, stage: Stage, did: StageEvent) -> Envelope:

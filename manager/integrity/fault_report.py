@@ -6,8 +6,9 @@ from pydantic import JsonValue
 
 from broker.values import Fields
 from envelope.outcome import Outcome
-from manager.flow import Stage, StageEvent
+from manager.flow import Stage
 from manager.port import ReplyTexts
+from manager.stage_event import StageEvent
 from swarm.integrity.evidence import record_hop, record_join
 from swarm.integrity.evidence_checks import check_evidence
 from swarm.integrity.fault_checks import FoundFault

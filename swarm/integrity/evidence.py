@@ -34,6 +34,11 @@ class EvidenceForm(Enum):
     BRIEF = "brief"
 
 
+HANDED_OVER = (
+    "extracted", "classification", "checklist", "verdicts", "risks", "citation_audit", "gaps",
+    "review_report",
+)  # fmt: skip
+"""What specialists leave for those after them."""
 EVIDENCE: Mapping[str, tuple[EvidenceForm, str]] = {
     "canonical_question": (EvidenceForm.WHOLE, "question"),
     "tool_calls": (EvidenceForm.CALLS, "call"),
@@ -46,6 +51,7 @@ EVIDENCE: Mapping[str, tuple[EvidenceForm, str]] = {
     "response": (EvidenceForm.WHOLE, "response"),
     "swarm_plan": (EvidenceForm.BRIEFS, "brief"),
     "worker_task": (EvidenceForm.BRIEF, "brief"),
+    **{name: (EvidenceForm.WHOLE, name) for name in HANDED_OVER},
     "task_ledger": (EvidenceForm.WHOLE, "task_ledger"),
     "worker_outputs": (EvidenceForm.ENTRIES, "output"),
 }

@@ -21,6 +21,7 @@ from swarm.integrity.evidence import (
     EVERY_CHUNK,
     EVIDENCE,
     FINDERS,
+    HANDED_OVER,
     MOST_RECORDS,
     EvidenceRecord,
     count_items,
@@ -68,12 +69,15 @@ class _KnownEvidence:
         """Note one more version of a piece."""
         self.written.setdefault(branch, {}).setdefault(name, []).append(digest)
 
-    def join(self, branch: str, path: str) -> None:
-        """Note that the results of a branch are seen in the one in which it began."""
-        outputs = self.list_names(path, _OUTPUT)
-        # A worker returns its output, and keeps the results from which it was written.
-        for name in outputs or self.list_names(path, _RESULT):
-            self.write(branch, name, self.written[path][name][-1])
+    def join(self, branch: str, path: str, *, is_call: bool) -> None:
+        """Note that the results of a branch are seen in the one in which it began.
+
+        The branch of a call returns its result; others keep those from which they wrote theirs.
+        """
+        for name, versions in self.written.get(path, {}).items():
+            is_result = name.startswith(_RESULT) and is_call
+            if is_result or name.startswith(_OUTPUT) or name in HANDED_OVER:
+                self.write(branch, name, versions[-1])
 
 
 def check_evidence(payload: Mapping[str, JsonValue]) -> tuple[FoundFault, ...]:
@@ -86,7 +90,7 @@ def check_evidence(payload: Mapping[str, JsonValue]) -> tuple[FoundFault, ...]:
         faults += _check_work(record)
         faults += _check_sources(record, known)
         faults += _check_models(record, known)
-        _note(record, known)
+        _note(record, records, known)
         faults += _check_join(record, records, known)
     if len(records) < MOST_RECORDS:
         faults += _check_payload(payload, known)
@@ -102,11 +106,12 @@ def _read_records(log: JsonValue) -> Iterator[EvidenceRecord]:
             continue
 
 
-def _note(record: EvidenceRecord, known: _KnownEvidence) -> None:
+def _note(record: EvidenceRecord, records: Sequence[EvidenceRecord], known: _KnownEvidence) -> None:
     for name, digest in record.wrote.items():
         known.write(record.branch, name, digest)
     for path in record.joined:
-        known.join(record.branch, path)
+        roles = {one.role for one in records if one.branch == path} - {_MANAGER}
+        known.join(record.branch, path, is_call=roles <= FINDERS)
     known.found |= {*record.found}
     known.models |= {*record.models}
 
@@ -128,7 +133,9 @@ def _check_reads(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[Foun
 def _compare(stage: str, name: str, digest: str, versions: Sequence[str]) -> Iterator[FoundFault]:
     if digest == versions[-1]:
         return
-    if not digest:
+    if not digest and name in HANDED_OVER:
+        yield _make(FaultKind.LOST_RESULT, stage, name, "it was not there")
+    elif not digest:
         yield _make(FaultKind.STALE_CONTEXT, stage, name, "it was read without what was written")
     elif digest in versions:
         yield _make(FaultKind.STALE_CONTEXT, stage, name, "an earlier version was read")

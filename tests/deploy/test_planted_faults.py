@@ -37,7 +37,7 @@ async def test_a_planted_fault_is_journaled_and_named_in_the_reply(
 ) -> None:
     async with open_tools(library, endpoint, knowledge, NamedModel()) as harness:
         for kind, role in PLACES:
-            driver, planted = harness.driver(), Planted(kind, role)
+            driver, planted = harness.driver(expects_faults=True), Planted(kind, role)
             with plant(planted):
                 reply = await driver.say(QUESTION)
 
@@ -58,7 +58,7 @@ async def test_an_answer_by_another_model_is_named_and_a_dated_one_is_not(
     async with open_tools(library, endpoint, knowledge, model) as harness:
         clean = await harness.driver().say(QUESTION)
         model.wrong_task = "respond"
-        planted = await harness.driver().say(QUESTION)
+        planted = await harness.driver(expects_faults=True).say(QUESTION)
 
     assert "faults" not in clean
     assert "found a fault" not in clean["text"]

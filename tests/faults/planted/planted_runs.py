@@ -16,6 +16,7 @@ from tests.support.app_harness import EXAMPLES, AppHarness, run_app, settings_of
 STAGES: dict[str, tuple[str, ...]] = {
     "search": ("search", "augmentation", "response", "quality"),
     "swarm": ("plan", "ledger", "work", "tool", "join", "synthesize", "quality"),
+    "specialists": ("extractor", "tool", "join", "synthesis", "quality"),
     "tools": ("reason", "tool", "join", "reflect", "response", "assess", "quality"),
 }
 """The roles of each way at which faults are planted."""
@@ -92,7 +93,7 @@ async def run_clean(
 ) -> None:
     """Ask without a fault; each fault that is reported is a false alarm."""
     for question in questions:
-        reply = await harness.driver().say(question)
+        reply = await harness.driver(expects_faults=True).say(question)
         figures.clean[way] = figures.clean.get(way, 0) + 1
         if reply.get("faults"):
             figures.alarms.append((way, question, reply["faults"]))
@@ -114,7 +115,7 @@ async def run_planted(
                 model.wrong_task = TASKS.get(role, "") if is_model else ""
                 model.wrong_calls = 0
                 with nullcontext() if is_model else plant(planted):
-                    reply = await harness.driver().say(question)
+                    reply = await harness.driver(expects_faults=True).say(question)
                 model.wrong_task = ""
                 if planted.count or model.wrong_calls:
                     note(figures, way, kind, role, question, reply)

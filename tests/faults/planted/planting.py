@@ -24,7 +24,7 @@ from llm.conversations.turns import ToolConversation
 from llm.offline.model import OfflineModel
 from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage
 from manager.manager import Manager
-from swarm.integrity.evidence import EVIDENCE, EvidenceForm
+from swarm.integrity.evidence import EVIDENCE, HANDED_OVER, EvidenceForm
 from swarm.integrity.fault_checks import FaultKind
 from worker.agent_handler import AgentHandler
 
@@ -108,6 +108,9 @@ def lose(payload: Payload, read: frozenset[str]) -> Payload | None:
     if "worker_outputs" in read and changed.get("worker_outputs"):
         changed["worker_outputs"].popitem()
         return changed
+    handed = next((name for name in HANDED_OVER if name in read and changed.get(name)), None)
+    if handed is not None:
+        return {**changed, handed: None}
     for name in ("search_results", "source_references", "sources_used"):
         if name in read and changed.get(name):
             changed[name] = changed[name][:-1]

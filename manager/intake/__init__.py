@@ -1,1 +1,0 @@
-"""Opens a message for its first decision."""
