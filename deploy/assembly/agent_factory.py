@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from knowledge.library.library import Library, NamedInText
     from knowledge.port import Searcher
     from knowledge.search.early_embedding import EarlyEmbedding
+    from swarm.learning.history import FindAdvice
     from swarm.planning.plan import DocumentReference
     from tools.budget import ToolBudget
     from tools.catalog import ToolCatalog
@@ -128,6 +129,16 @@ class AgentFactory:
         from deploy.assembly.tooling.document_references import list_references
 
         return partial(list_references, self._find_knowledge().library)
+
+    @property
+    def find_advice(self) -> "FindAdvice | None":
+        """Returns what earlier swarms advise; None where `SWARM_LEARNING` is off."""
+        log = self.tool_access.outcomes
+        if log is None or not self.settings.swarm_learning:
+            return None
+        from swarm.learning.history import make_advice
+
+        return make_advice(log, self.settings.tenant, self.settings.assistant)
 
     @property
     def list_versions(self) -> Callable[[Sequence[str]], Awaitable[Sequence[str]]]:
@@ -216,7 +227,7 @@ async def make_worker_specs(
         return _models(own, client, stack, prompts) if models is None else models
 
     counted = SilentMeter() if meter is None else meter
-    calls = HopCalls(meter)
+    calls = HopCalls(meter, settings.model_aliases)
     manager = None
     if MANAGER in roles:
         on_routed = ignore_routing if meter is None else meter.count_routing
