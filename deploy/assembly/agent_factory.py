@@ -24,6 +24,7 @@ from knowledge.search.findings_cache import CachedSearcher, FindingsCache
 from llm.offline.model import OfflineModel
 from llm.port import Model
 from manager.flows import FLOWS
+from manager.integrity.fault_report import OnFault, ignore_fault
 from manager.machine import Limits
 from manager.manager import Manager, OnRouted, ignore_routing
 from memory.conversation import RedisMemory
@@ -231,7 +232,8 @@ async def make_worker_specs(
     manager = None
     if MANAGER in roles:
         on_routed = ignore_routing if meter is None else meter.count_routing
-        manager = make_manager(settings, _memory(settings, client), on_routed)
+        on_fault = ignore_fault if meter is None else meter.count_fault
+        manager = make_manager(settings, _memory(settings, client), on_routed, on_fault)
     findings = None
     if settings.search_cache_seconds:
         findings = FindingsCache(settings.search_cache_seconds, on_lookup=calls.count_search)
@@ -344,8 +346,16 @@ def _memory(settings: Settings, client: "Redis") -> RedisMemory:
     )
 
 
-def make_manager(settings: Settings, memory: RedisMemory, on_routed: OnRouted) -> Manager:
-    """Return the manager of the assistant's flow; `on_routed` counts its decisions."""
+def make_manager(
+    settings: Settings,
+    memory: RedisMemory,
+    on_routed: OnRouted,
+    on_fault: OnFault = ignore_fault,
+) -> Manager:
+    """Return the manager of the assistant's flow.
+
+    `on_routed` counts its decisions, `on_fault` faults in the work behind answers.
+    """
     return Manager(
         FLOWS,
         memory,
@@ -367,6 +377,7 @@ def make_manager(settings: Settings, memory: RedisMemory, on_routed: OnRouted) -
             (one.tenant, one.assistant): one.domain_name for one in settings.of_assistants()
         },
         on_routed=on_routed,
+        on_fault=on_fault,
     )
 
 

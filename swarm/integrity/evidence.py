@@ -18,8 +18,11 @@ MOST_RECORDS = 300
 """The records that a question keeps; from then on no further hops are recorded."""
 _MOST_NAMES = 300
 _MOST_CHUNKS = 400
+COUNTED_SOURCES = frozenset({"tool:compliance_review", "tool:check_criteria"})
+"""Sources that count what was checked; no call returned them."""
 EVERY_CHUNK = "*"
-"""Stands for the further chunks of a hop that found more than are recorded."""
+"""Stands for the further chunks of a hop that found more than are recorded; after the id of a
+document and `#`, for all of its chunks."""
 _DIGEST_BYTES = 9
 
 
@@ -58,6 +61,14 @@ EVIDENCE: Mapping[str, tuple[EvidenceForm, str]] = {
 """The attributes that are evidence, and the name of their pieces in the records."""
 FINDERS = frozenset({"search", "tool"})
 """The roles that read documents: the chunks in what they write were really found."""
+SPECIALISTS = frozenset(
+    {
+        "extractor", "classifier", "requirement_extractor", "compliance", "risk_verifier",
+        "citation_auditor", "gap_synthesizer",
+    }
+)  # fmt: skip
+"""The roles that read whole documents, unit by unit; those of a review are named as a whole."""
+_CHUNK, _DOCUMENT = frozenset({"chunk_id"}), frozenset({"document_id"})
 _CITING = ("source_references", "sources_used", "search_results", "worker_outputs")
 _SAYS_ITS_MODEL = frozenset({"answer_model", "assessed_by", "decided_by", "judge"})
 
@@ -102,12 +113,12 @@ def record_hop(
     """
     asked = list(models)
     present = {name: value for name, value in read.items() if value is not None}
-    is_finder = role in FINDERS
+    is_reader = role in FINDERS | SPECIALISTS
     touched: dict[str, object] = {
         "read": {**_name_absent(read), **digest_evidence(present)},
         "wrote": digest_evidence(wrote),
-        "found": _list_chunks(wrote.values()) if is_finder else [],
-        "cited": [] if is_finder else _list_chunks(wrote.get(name) for name in _CITING),
+        "found": [*_list_found(role, wrote)] if is_reader else [],
+        "cited": [] if is_reader else _list_chunks(wrote.get(name) for name in _CITING),
         "done": list(_list_done(wrote.get("tool_executions"))),
         "models": list(dict.fromkeys(model for model, _ in asked)),
         "named": list(dict.fromkeys(_list_named(wrote))),
@@ -186,6 +197,13 @@ def _name_absent(read: Mapping[str, JsonValue]) -> dict[str, str]:
     """Return an empty digest for each attribute that was not there as a whole."""
     absent = (EVIDENCE[name] for name, value in read.items() if value is None)
     return {piece: "" for form, piece in absent if form is EvidenceForm.WHOLE}
+
+
+def _list_found(role: str, wrote: Mapping[str, JsonValue]) -> Iterator[str]:
+    yield from _list_chunks(wrote.values())
+    if role in SPECIALISTS:
+        for name in dict.fromkeys(_walk(wrote, _DOCUMENT)):
+            yield f"{name}#{EVERY_CHUNK}"
 
 
 def _list_chunks(values: Iterable[JsonValue]) -> list[str]:

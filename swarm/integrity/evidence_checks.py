@@ -18,6 +18,7 @@ from pydantic import JsonValue
 
 from envelope.sources import TOOL_SOURCE
 from swarm.integrity.evidence import (
+    COUNTED_SOURCES,
     EVERY_CHUNK,
     EVIDENCE,
     FINDERS,
@@ -167,13 +168,14 @@ def _check_work(record: EvidenceRecord) -> Iterator[FoundFault]:
 def _check_sources(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[FoundFault]:
     if EVERY_CHUNK in known.found:
         return
-    for name in record.cited:
+    for name in sorted({*record.cited} - COUNTED_SOURCES):
         # The result of a tool is a source with the name of its call.
         result = f"{_RESULT}{name.removeprefix(TOOL_SOURCE)}"
         is_result = name.startswith(TOOL_SOURCE) and any(
             result in pieces for pieces in known.written.values()
         )
-        if name not in known.found and not is_result and name != EVERY_CHUNK:
+        whole = f"{name.rpartition('#')[0]}#{EVERY_CHUNK}"
+        if known.found.isdisjoint({name, whole}) and not is_result and name != EVERY_CHUNK:
             yield _make(FaultKind.INVENTED_SOURCE, record.stage, name, "nothing returned it")
 
 
