@@ -14,6 +14,7 @@ from envelope.ways.swarm import PlanStep
 from llm.errors import ModelError
 from llm.offline.criteria.read_criteria import read_set_question
 from llm.offline.model import OfflineModel
+from llm.offline.planning.compared_topics import is_comparison_request
 from llm.port import Model
 from llm.tasks.plan_swarm import TASK, Inputs, MissingFact, Output
 from swarm.errors import PlanRejected, SwarmError
@@ -141,8 +142,8 @@ class PlanAgent(Agent[Reads, Writes]):
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         question = reads.canonical_question
-        asked = read_set_question(question)
-        documents = () if asked is None else await self._list_documents(reads.groups)
+        is_of_documents = read_set_question(question) or is_comparison_request(question)
+        documents = await self._list_documents(reads.groups) if is_of_documents else ()
         context = StrategyContext(
             documents=tuple(documents),
             tools=tuple(self._offered.values()),
@@ -151,10 +152,10 @@ class PlanAgent(Agent[Reads, Writes]):
         )
         before = SwarmPlan.model_validate(reads.swarm_plan) if reads.swarm_plan else None
         advice = await self._advise(reads)
-        if asked is not None and documents:
+        if documents:
             # Documents are divided among any number of workers; other parts would be left out.
             context = context.model_copy(update={"suggested_workers": advice.workers})
-        inputs = self._make_inputs(reads, before, len(documents), advice)
+        inputs = self._make_inputs(reads, before, documents, advice)
         try:
             given = await self._model.ask(TASK, inputs)
             if before is not None:
@@ -196,7 +197,11 @@ class PlanAgent(Agent[Reads, Writes]):
         return explained
 
     def _make_inputs(
-        self, reads: Reads, before: SwarmPlan | None, documents: int, advice: SwarmAdvice
+        self,
+        reads: Reads,
+        before: SwarmPlan | None,
+        documents: Sequence[DocumentReference],
+        advice: SwarmAdvice,
     ) -> Inputs:
         chosen = reads.chosen_strategy or (self._configured if self._configured != AUTO else "")
         problems = (reads.missing, reads.quality_analysis) if before is not None else ()
