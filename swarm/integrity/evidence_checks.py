@@ -24,6 +24,7 @@ from swarm.integrity.evidence import (
     FINDERS,
     HANDED_OVER,
     MOST_RECORDS,
+    SPECIALISTS,
     EvidenceRecord,
     count_items,
     digest_attribute,
@@ -39,6 +40,7 @@ _READS_ALL: Mapping[str, str] = {
     "reason": _RESULT,
     "reflect": _RESULT,
     "work": _RESULT,
+    **dict.fromkeys(SPECIALISTS, _RESULT),
     "ledger": _OUTPUT,
     "synthesize": _OUTPUT,
 }
