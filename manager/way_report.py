@@ -20,9 +20,11 @@ def describe_way(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     triage, executions = payload.get("triage"), payload.get("tool_executions")
     fallback, assessment = payload.get("way_fallback"), payload.get("assessment")
     calls = [_describe_call(one) for one in _list_objects(executions)[:_MOST_CALLS]]
+    budget = _describe_budget(payload)
     if not (triage or calls or fallback):
-        return {}
+        return {"budget": budget} if "exhausted" in budget else {}
     report: dict[str, JsonValue] = {
+        "budget": budget,
         "way": WayName.SEARCH if fallback or not calls else WayName.TOOLS,
         "tool_calls": [*calls],
     }
@@ -33,6 +35,20 @@ def describe_way(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     if isinstance(assessment, dict):
         report["assessment"] = assessment
     return report
+
+
+def _describe_budget(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return how many calls counted against the budgets, and the budget that was used up.
+
+    A call of a tool that was refused before it ran counts against none.
+    """
+    usage, exhausted = payload.get("model_usage"), payload.get("exhausted_budget")
+    made = [one for one in _list_objects(payload.get("tool_executions")) if one.get("attempts")]
+    budget: dict[str, JsonValue] = {
+        "model_calls": usage.get("calls") if isinstance(usage, dict) else 0,
+        "tool_calls": len(made),
+    }
+    return {**budget, "exhausted": exhausted} if exhausted else budget
 
 
 def _describe_call(execution: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
