@@ -120,11 +120,7 @@ def _starts(evidence: Evidence) -> Iterator[Finding]:
         for line in evidence.lines(kind):
             deliveries[line["name"], line["role"], line["entry"], line["count"]] += sign
             hops[line["name"], line["role"], line["hop"]] += sign
-    # Who ends in order hands back what it had started: that is none of the three starts.
-    lost = {line.pid for line in evidence.lines("lost")}
-    for line in evidence.lines("cancelled"):
-        if line.pid not in evidence.faulty | lost:
-            hops[line["name"], line["role"], line["hop"]] -= 1
+    hops.subtract(_find_handed_back(evidence))
     for (name, role, entry, count), starts in deliveries.items():
         if starts > 1:
             problem = f"was started {starts} times in delivery {count} of {role} {entry}"
@@ -135,6 +131,13 @@ def _starts(evidence: Evidence) -> Iterator[Finding]:
         if starts > STARTS * (1 + waits[name, role]):
             problem = f"was started {starts} times at hop {hop}, {role}"
             yield Finding("overspent", "starts", name, problem)
+
+
+def _find_handed_back(evidence: Evidence) -> list[_Hop]:
+    """Return what processes that ended in order handed back: none of the three starts."""
+    faulty = evidence.faulty | {line.pid for line in evidence.lines("lost")}
+    lines = (line for line in evidence.lines("cancelled") if line.pid not in faulty)
+    return [(line["name"], line["role"], line["hop"]) for line in lines]
 
 
 def _describe_left(evidence: Evidence, key: str, count: int) -> str:
