@@ -12,10 +12,11 @@ from envelope.sources import AnswerDraft
 
 if TYPE_CHECKING:
     from knowledge.language.port import Detector
-    from knowledge.library.library import NamedInText
+    from knowledge.library.library import Library, NamedInText
     from knowledge.port import Searcher
     from knowledge.search.early_embedding import EarlyEmbedding
     from llm.port import Model
+    from swarm.planning.plan import DocumentReference
     from tools.budget import ToolBudget
     from tools.catalog import ToolCatalog
     from tools.effects.receipts import ToolReceipts
@@ -43,6 +44,18 @@ class DraftPublisher(Protocol):
 
     async def publish(self, draft: AnswerDraft) -> None:
         """Show the checked beginning of an answer; it replaces the one shown before."""
+        ...
+
+
+class WorkStore(Protocol):
+    """Stores values that are too large for an envelope, with the conversation of the question."""
+
+    async def put(self, value: bytes) -> str:
+        """Store a value and return its reference; raises `ValueError` for one that is too large."""
+        ...
+
+    async def get(self, reference: str) -> bytes:
+        """Return a stored value; raises `LookupError` if there is none any more."""
         ...
 
 
@@ -78,8 +91,26 @@ class AgentParts(Protocol[S]):
         ...
 
     @property
+    def library(self) -> "Library":
+        """The documents of the assistant; raises `LookupError` without an index."""
+        ...
+
+    @property
+    def work(self) -> WorkStore:
+        """Stores interim results of the running question."""
+        ...
+
+    @property
     def find_named(self) -> "Callable[[str, Sequence[str]], Awaitable[NamedInText]]":
         """Returns the versions and documents that a text names, for a person of these groups;
+        raises `LookupError` without an index."""
+        ...
+
+    @property
+    def list_references(
+        self,
+    ) -> "Callable[[Sequence[str]], Awaitable[Sequence[DocumentReference]]]":
+        """Returns the documents that a person of these groups may read, without their texts;
         raises `LookupError` without an index."""
         ...
 

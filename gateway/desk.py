@@ -51,6 +51,7 @@ class Message:
     - `groups`: those of the person, as the channel knows them; no field of a request names them
     - `people`: digests of who wrote the text; empty where the channel knows nobody
     - `pause_reply`: a typed reply to an open pause, of which `text` are the words
+    - `strategy`, `persona`: how a swarm divides the question, and in whose voice it answers
     - `history`, `pause`: set by clients that keep the conversation; None: the desk's memory
     """
 
@@ -69,6 +70,8 @@ class Message:
     groups: tuple[str, ...] = ()
     pause_reply: PauseReply | None = None
     people: tuple[str, ...] = ()
+    strategy: str = ""
+    persona: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,6 +384,10 @@ def _payload(message: Message) -> dict[str, JsonValue]:
         payload["people"] = [*sorted(set(message.people))]
     if message.shows_drafts:
         payload["shows_drafts"] = True
+    if message.strategy:
+        payload["chosen_strategy"] = message.strategy
+    if message.persona:
+        payload["persona"] = clean_text(message.persona)
     if message.pause_reply is not None:
         payload["pause_reply"] = message.pause_reply.model_dump(mode="json", exclude_none=True)
     if message.history is not None:

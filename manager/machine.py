@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil
 from typing import Literal
 
 from pydantic import JsonValue
@@ -20,10 +21,10 @@ from manager.flow import (
     Row,
     Scatter,
     Stage,
-    StageEvent,
     Target,
 )
 from manager.flows.stages import CLARIFICATION
+from manager.stage_event import StageEvent
 
 Counters = dict[str, int]
 NO_BETTER = "no_better_answer"
@@ -48,7 +49,10 @@ class Limits:
     steps: int = 10
     iterations: int = 2
     parallel_tools: int = 3
+    parallel_workers: int = 8
+    enough_share: float = 1.0
     sequence: int = 20
+    turns: int = 20
     process_count: int = 60
     total_time_seconds: float = 110.0
     deadline_reserve_seconds: float = 1.0
@@ -60,10 +64,18 @@ class Limits:
         return limit
 
     def find_at_once(self, scatter: Scatter) -> int:
-        """Return how many branches run at once; for calls of tools, at most the setting."""
+        """Return how many branches run at once; for tools and workers, at most the setting."""
+        settings = {Role.TOOL: self.parallel_tools, Role.WORK: self.parallel_workers}
         at_once = scatter.join.at_once
-        is_tool = scatter.branch.role is Role.TOOL
-        return min(at_once, self.parallel_tools) if is_tool else at_once
+        return min(at_once, settings.get(scatter.branch.role, at_once))
+
+    def find_needed(self, scatter: Scatter, branches: int) -> int:
+        """Return how many of these branches have to succeed before the others are left."""
+        at_least = scatter.join.at_least
+        if at_least is not None:
+            return min(at_least, branches)
+        share = self.enough_share if scatter.branch.role is Role.WORK else 1.0
+        return branches if share >= 1 else max(1, ceil(share * branches))
 
 
 _LIMITS = {
@@ -75,10 +87,18 @@ _LIMITS = {
     Counter.STEP: "steps",
     Counter.ITERATION: "iterations",
     Counter.SEQUENCE: "sequence",
+    Counter.TURN: "turns",
 }
 """The limit of each counter."""
 _NO_ATTEMPTS = frozenset(
-    {Counter.ROUND, Counter.WAVE, Counter.SEQUENCE, Counter.STEP, Counter.ITERATION}
+    {
+        Counter.ROUND,
+        Counter.WAVE,
+        Counter.SEQUENCE,
+        Counter.STEP,
+        Counter.ITERATION,
+        Counter.TURN,
+    }
 )
 """Counters that make no further attempt of an agent."""
 
@@ -153,7 +173,7 @@ def decide(
 ) -> Decision:
     """Return the decision for one hop; raises `FlowError` if the table has no row for it."""
     row = flow.row(stage, did)
-    limit = _limit(limits, facts)
+    limit = _limit(flow, limits, facts)
     if limit is not None and not isinstance(row.go_to, Final | Return):
         end = Return() if facts.in_branch else End(Ending.BEST, None)
         return Decision(row.name, (end,), counters, facts.reason, termination_reason=limit)
@@ -180,10 +200,11 @@ def _refuses_repeated_work(row: Row, counters: Counters, facts: Context) -> bool
     return repeated and row.go_to is CLARIFICATION and reason in REFUSALS
 
 
-def _limit(limits: Limits, facts: Context) -> Limit | None:
-    if facts.process_count >= limits.process_count:
+def _limit(flow: Flow, limits: Limits, facts: Context) -> Limit | None:
+    most_hops = limits.process_count if flow.most_hops is None else flow.most_hops
+    if facts.process_count >= most_hops:
         return "process_count_limit"
-    if facts.total_seconds >= limits.total_time_seconds:
+    if flow.most_hops is None and facts.total_seconds >= limits.total_time_seconds:
         return "total_time_limit"
     if facts.remaining_seconds <= limits.deadline_reserve_seconds:
         return "deadline"
@@ -222,7 +243,7 @@ def _at_exhausted_budget(row: Row, counters: Counters, facts: Context) -> Decisi
     reason = f"budget_{facts.exhausted_budget}"
     target = row.at_limit
     if facts.in_branch:
-        target = target if isinstance(target, Stage) else Return()
+        target = target if isinstance(target, Stage | Return) else Return()
     elif facts.has_best_answer or target is None or target is CLARIFICATION:
         target = Final(Ending.BEST)
     decision = _go(row, target, counters, facts)
@@ -250,7 +271,8 @@ def _take_next(row: Row, target: Next, counters: Counters, facts: Context) -> De
     found = next((place for place, name in enumerate(rest) if name in allowed), len(rest))
     stage = allowed[rest[found]] if found < len(rest) else target.done
     place = facts.sequence_place + min(found + 1, len(rest))
-    decision = Decision(row.name, (Send(stage),), counters, facts.reason or row.reason)
+    action = stage if isinstance(stage, Return) else Send(stage)
+    decision = Decision(row.name, (action,), counters, facts.reason or row.reason)
     decision.sequence_place, decision.skipped = place, rest[:found]
     return decision
 

@@ -6,10 +6,11 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents.agent import Agent, DraftPublisher
+from agents.agent import Agent, DraftPublisher, WorkStore
 from agents.roster import SPECS
 from broker.ports import DraftWriter
 from config.settings import Settings
@@ -39,9 +40,10 @@ if TYPE_CHECKING:
 
     from deploy.assembly.assistant_prompts import PromptFolders
     from deploy.assembly.knowledge import Knowledge
-    from knowledge.library.library import NamedInText
+    from knowledge.library.library import Library, NamedInText
     from knowledge.port import Searcher
     from knowledge.search.early_embedding import EarlyEmbedding
+    from swarm.planning.plan import DocumentReference
     from tools.budget import ToolBudget
     from tools.catalog import ToolCatalog
     from tools.effects.receipts import ToolReceipts
@@ -102,9 +104,30 @@ class AgentFactory:
         return self.tool_access.receipts
 
     @property
+    def library(self) -> "Library":
+        """The documents of the assistant; raises `LookupError` without an index."""
+        return self._find_knowledge().library
+
+    @property
+    def work(self) -> WorkStore:
+        """The stored results of the running question."""
+        if self.tool_access.work is None:
+            raise LookupError("expected a store of interim results, found none")
+        return self.tool_access.work
+
+    @property
     def find_named(self) -> "Callable[[str, Sequence[str]], Awaitable[NamedInText]]":
         """Returns the versions and the documents that a text names."""
         return self._find_knowledge().library.find_named
+
+    @property
+    def list_references(
+        self,
+    ) -> "Callable[[Sequence[str]], Awaitable[Sequence[DocumentReference]]]":
+        """Returns the documents that a person may read, without their texts."""
+        from deploy.assembly.tooling.document_references import list_references
+
+        return partial(list_references, self._find_knowledge().library)
 
     @property
     def list_versions(self) -> Callable[[Sequence[str]], Awaitable[Sequence[str]]]:
@@ -325,6 +348,8 @@ def make_manager(settings: Settings, memory: RedisMemory, on_routed: OnRouted) -
             total_time_seconds=settings.deadline_seconds - MODEL_RESERVE_SECONDS,
             iterations=settings.max_iterations - 1,
             parallel_tools=settings.max_parallel_tools,
+            parallel_workers=settings.swarm_parallel_workers,
+            enough_share=settings.swarm_enough_share,
         ),
         quality_threshold=settings.quality_score_threshold,
         domain_names={
