@@ -34,7 +34,9 @@ Shows = Callable[[Fields, str], "Answer"]
 """Returns the public form of a reply; the language is used for a reply without one."""
 Named = Mapping[str, JsonValue]
 _nowhere = opens_in("")
-_INTERNAL = frozenset({"model_usage", "way", "way_fallback", "tool_calls", "triage", "assessment"})
+_INTERNAL = frozenset(
+    {"model_usage", "way", "way_fallback", "tool_calls", "triage", "assessment", "budget"}
+)
 """The attributes of a reply that only its operator reads."""
 
 
@@ -89,6 +91,16 @@ class ModelUsage(BaseModel, frozen=True, extra="ignore"):
     cost_usd: float | None = Field(None, description="omitted if a price is unknown")
     cache_hits: int = Field(0, description="answers that another message had paid for")
     saved_usd: float | None = Field(None, description="the cost of those answers")
+
+
+class BudgetUse(BaseModel, frozen=True, extra="ignore"):
+    """The calls of one message that counted against its budgets."""
+
+    model_calls: int = 0
+    tool_calls: int = Field(0, description="calls that ran; refused ones count against no budget")
+    exhausted: str | None = Field(
+        None, description="the budget that was used up", examples=["tool_calls"]
+    )
 
 
 class ReportedCall(BaseModel, frozen=True, extra="ignore"):
@@ -161,6 +173,9 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
     )
     way_fallback: str | None = Field(
         None, description="for secret keys: where the tools failed and one search answered"
+    )
+    budget: BudgetUse | None = Field(
+        None, description="for secret keys, if tools could have been called or a budget was used up"
     )
     tool_calls: tuple[ReportedCall, ...] | None = Field(None, description="for secret keys")
     triage: dict[str, JsonValue] | None = Field(

@@ -114,7 +114,7 @@ class Manager:
         stage = flow.stage(str(envelope.payload.get("stage") or START))
         if stage is START:
             begun = self._start(delivery, join_messages(envelope, delivery.merged))
-            envelope = await self._pauses.resume(delivery.question, await begun, time.time())
+            envelope = await self._pauses.resume(delivery.question, await begun)
             flow = find_flow(self._flows, envelope.flow)
             stage = flow.stage(str(envelope.payload.get("stage") or START))
         if envelope.gathered is not None:

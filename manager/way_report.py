@@ -27,13 +27,15 @@ def describe_way(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     triage, executions = payload.get("triage"), payload.get("tool_executions")
     fallback, assessment = payload.get("way_fallback"), payload.get("assessment")
     calls = [_describe_call(one) for one in _list_objects(executions)[:_MOST_CALLS]]
+    budget = _describe_budget(payload)
     is_swarm = isinstance(payload.get("task_ledger"), dict)
     if not (triage or calls or fallback or payload.get("routing")):
-        return {}
+        return {"budget": budget} if "exhausted" in budget else {}
     team = describe_team(payload)
     used = WayName.TOOLS if calls else WayName.SEARCH
     way = WayName.SWARM if is_swarm else WayName.SPECIALISTS if team else used
     report: dict[str, JsonValue] = {
+        "budget": budget,
         "way": WayName.SEARCH if fallback else way,
         "tool_calls": [*calls],
         **team,
@@ -46,6 +48,20 @@ def describe_way(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     if isinstance(assessment, dict):
         report["assessment"] = assessment
     return report
+
+
+def _describe_budget(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return how many calls counted against the budgets, and the budget that was used up.
+
+    A call of a tool that was refused before it ran counts against none.
+    """
+    usage, exhausted = payload.get("model_usage"), payload.get("exhausted_budget")
+    made = [one for one in _list_objects(payload.get("tool_executions")) if one.get("attempts")]
+    budget: dict[str, JsonValue] = {
+        "model_calls": usage.get("calls") if isinstance(usage, dict) else 0,
+        "tool_calls": len(made),
+    }
+    return {**budget, "exhausted": exhausted} if exhausted else budget
 
 
 def describe_team(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

@@ -28,7 +28,7 @@ SUMMARY_CHARACTERS = 2_000
 QUESTION_CHARACTERS = 160
 
 
-_CLAIM = """
+CLAIM_PAUSE = """
 -- Claim a kept payload for one message. KEYS: kept; ARGV: pause, message.
 local id, by, payload = unpack(redis.call('HMGET', KEYS[1], 'id', 'by', 'payload'))
 if id ~= ARGV[1] or by ~= '' and by ~= ARGV[2] then
@@ -85,7 +85,7 @@ class RedisMemory:
 
     async def claim_pause(self, question: Question, pause_id: str) -> bytes | None:
         key = conversation_keys(question, self._shards).kept
-        call = self._client.eval(_CLAIM, 1, key, pause_id, question.message_id)
+        call = self._client.eval(CLAIM_PAUSE, 1, key, pause_id, question.message_id)
         found: bytes | None = await await_answer(call)
         return found
 

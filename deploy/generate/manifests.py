@@ -13,6 +13,7 @@ entry was deleted before it was read.
 """
 
 import argparse
+import json
 import re
 import sys
 from collections.abc import Sequence
@@ -24,7 +25,9 @@ from agents.spec import PodGroup
 from broker.keys import stream_key
 from deploy.generate.chat_manifests import chat_pages, write_chat_services
 from deploy.generate.pods import (
+    TOOLS_FOLDER,
     Manifest,
+    add_outside_tools,
     dump_manifests,
     make_container,
     make_deployment,
@@ -36,6 +39,7 @@ from envelope.role import Role
 
 FOLDER = Path(__file__).parent.parent / "kubernetes"
 COMPOSE = FOLDER.parent / "compose.yaml"
+TOOLS_MOUNT = f"${{OUTSIDE_TOOLS_FOLDER:-./outside_tools}}:{TOOLS_FOLDER}:ro"
 HEADER = (
     "# Written by `python -m deploy.generate.manifests{argument}`; "
     "change deploy/generate/manifests.py instead.\n"
@@ -74,6 +78,11 @@ class Group:
         return (Role.MANAGER, *self.agents)
 
     @property
+    def calls_tools(self) -> bool:
+        """Whether processes of this group plan calls of tools, or make them."""
+        return not {Role.REASON, Role.TOOL}.isdisjoint(self.agents)
+
+    @property
     def scales_by(self) -> tuple[Role, ...]:
         """The roles whose streams scale this group."""
         every = (Role.MANAGER, *self.agents, Role.INGESTION)
@@ -104,7 +113,7 @@ def pages(shards: int = 1) -> dict[Path, str]:
 
 
 def write_commands(compose: str) -> str:
-    """Return the Compose file with the roles of each group in the command of its service.
+    """Return the Compose file with the roles and mounts of each group in its service.
 
     Raises `ValueError` when a group has no service.
     """
@@ -114,6 +123,13 @@ def write_commands(compose: str) -> str:
         compose, found = re.subn(service, rf"\g<1>{roles}", compose, flags=re.MULTILINE)
         if found != 1:
             raise ValueError(f"expected one service {group.name!r} of workers, found {found}")
+        mounts = ["/data", *([TOOLS_MOUNT] if group.calls_tools else [])]
+        compose = re.sub(
+            rf"^(  {group.name}:\n(?:    [^\n]*\n)*?    volumes: )[^\n]*",
+            rf"\g<1>{json.dumps(mounts)}",
+            compose,
+            flags=re.MULTILINE,
+        )
     return compose
 
 
@@ -133,6 +149,8 @@ def deployment(group: Group) -> Manifest:
         "labelSelector": {"matchLabels": make_labels(group.name)},
     }
     pod = make_pod(container, data_limit="512Mi", topologySpreadConstraints=[spread])
+    if group.calls_tools:
+        add_outside_tools(container, pod)
     # No `replicas`: KEDA sets them, and applying this again must not undo it.
     strategy = {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
     return make_deployment(group.name, pod, strategy=strategy)

@@ -15,6 +15,10 @@ USER = 10001
 REDIS_CA = "/etc/refdesk/redis"
 """The folder of a pod with `ca.crt`, which proves that Redis is the cluster's own."""
 
+OUTSIDE_TOOLS = "refdesk-outside-tools"
+"""The ConfigMap with the file of outside tools, and the Secret with the variables that it names."""
+TOOLS_FOLDER = "/etc/refdesk/tools"
+
 Manifest = dict[str, Any]
 
 
@@ -110,6 +114,18 @@ def make_container(
             {"name": "redis-ca", "mountPath": REDIS_CA, "readOnly": True},
         ],
     }
+
+
+def add_outside_tools(container: Manifest, pod: Manifest) -> None:
+    """Mount the file of `OUTSIDE_TOOLS` with its documents, and give the secrets that it names.
+
+    Both are optional: a pod without them starts.
+    """
+    named = {"name": OUTSIDE_TOOLS, "optional": True}
+    container["envFrom"].append({"secretRef": dict(named)})
+    mount = {"name": "outside-tools", "mountPath": TOOLS_FOLDER, "readOnly": True}
+    container["volumeMounts"].append(mount)
+    pod["volumes"].append({"name": "outside-tools", "configMap": dict(named)})
 
 
 def _probe(path: str, *, every: int, failures: int) -> Manifest:

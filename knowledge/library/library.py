@@ -13,6 +13,8 @@ import structlog
 
 from knowledge.document import Chunk
 from knowledge.index.listing import ListedDocument
+from knowledge.index.points.layout import MENTIONS
+from knowledge.index.points.mentioned_names import find_mentioned_names
 from knowledge.index.port import Index, ReadableIndex
 from knowledge.index.queries import Floats
 from knowledge.library.document_names import DocumentNames
@@ -177,21 +179,42 @@ class Library:
         if sum(one.chunks for one in listed) > MOST_CHUNKS:
             log.info("names_not_listed", documents=len(listed), most_chunks=MOST_CHUNKS)
             return NamesOfDocuments(revision, titles, None)
-        ids = [one.id for one in listed]
-        texts: list[tuple[str, str]] = []
-        for start in range(0, len(ids), _READ_AT_ONCE):
-            for document in await self.read(ids[start : start + _READ_AT_ONCE], groups):
-                title = document.listed.title
-                texts += [
-                    (one.chunk.chunk_id, f"{title}. {one.chunk.text}") for one in document.chunks
-                ]
-        shared = await asyncio.to_thread(SharedNames, texts, most_common=_MOST_COMMON)
+        mentions = await self._read_mentions(index, [one.id for one in listed], groups)
+        shared = await asyncio.to_thread(SharedNames, mentions, most_common=_MOST_COMMON)
         return NamesOfDocuments(revision, titles, shared)
+
+    async def _read_mentions(
+        self, index: ReadableIndex, document_ids: Sequence[str], groups: Sequence[str]
+    ) -> list[tuple[str, Sequence[str]]]:
+        """Return the names of each chunk, by document and in order, as ingestion wrote them.
+
+        Documents of earlier versions have none written: theirs are found in their texts.
+        """
+        found = await index.find_documents({}, ("document", MENTIONS))
+        written = {
+            str(fields["document"]): fields[MENTIONS]
+            for fields in found.values()
+            if fields.get(MENTIONS) is not None
+        }
+        older = [one for one in document_ids if one not in written]
+        if older:
+            log.info("names_found_in_texts", documents=len(older))
+        for start in range(0, len(older), _READ_AT_ONCE):
+            for document in await self.read(older[start : start + _READ_AT_ONCE], groups):
+                written[document.listed.id] = await asyncio.to_thread(_find_mentions, document)
+        return [
+            (chunk_id, names)
+            for one in document_ids
+            for chunk_id, names in written.get(one, {}).items()
+        ]
 
     def _visible(self, groups: Sequence[str]) -> ReadableIndex:
         return self._index.visible_to(frozenset(groups))
 
 
-def _list_texts(document: WholeDocument) -> list[tuple[str, str]]:
+def _find_mentions(document: WholeDocument) -> dict[str, list[str]]:
     title = document.listed.title
-    return [(one.chunk.chunk_id, f"{title}. {one.chunk.text}") for one in document.chunks]
+    return {
+        one.chunk.chunk_id: list(find_mentioned_names(f"{title}. {one.chunk.text}"))
+        for one in document.chunks
+    }

@@ -1,12 +1,10 @@
 """Finds the passages that mention a rare name, code or quoted phrase.
 
-The names are read from the texts of an index once after each change. Names that many passages have
-are no connection between two of them, and are not kept.
+Ingestion writes the names of each passage with its document. Names that many passages have are no
+connection between two of them, and are not kept.
 """
 
 from collections.abc import Iterable, Mapping
-
-from knowledge.library.mentioned_names import find_mentioned_names
 
 MOST_CHUNKS = 30_000
 """A larger index has no list of names: it would take too much memory in every process."""
@@ -15,11 +13,11 @@ MOST_CHUNKS = 30_000
 class SharedNames:
     """The passages of each name that at most `most_common` passages mention."""
 
-    def __init__(self, texts: Iterable[tuple[str, str]], *, most_common: int) -> None:
+    def __init__(self, mentions: Iterable[tuple[str, Iterable[str]]], *, most_common: int) -> None:
         self.most_common = most_common
         found: dict[str, list[str]] = {}
-        for chunk_id, text in texts:
-            for name in find_mentioned_names(text):
+        for chunk_id, names in mentions:
+            for name in names:
                 chunks = found.setdefault(name, [])
                 if len(chunks) <= most_common:
                     chunks.append(chunk_id)

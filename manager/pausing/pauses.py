@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil
 
 import structlog
 from pydantic import JsonValue, TypeAdapter, ValidationError
@@ -118,15 +119,20 @@ class Pauses:
         )
         changes: dict[str, JsonValue] = {"new_pause": _dump(pause)}
         opened = envelope.replace(payload=write_payload(payload, changes))
-        return OpenedPause(opened, KeptPayload(pause.pause_id, text, int(self._seconds)))
+        # A reply that comes in time may begin, or be delivered again, after the pause has expired.
+        patience = max(0.0, envelope.deadline_ts - envelope.create_ts)
+        seconds = max(1, ceil(self._seconds + patience))
+        return OpenedPause(opened, KeptPayload(pause.pause_id, text, seconds))
 
-    async def resume(self, question: Question, envelope: Envelope, now: float) -> Envelope:
+    async def resume(self, question: Question, envelope: Envelope) -> Envelope:
         """Return the envelope with which a message begins, after the look at an open pause.
+
+        A reply is in time if it was accepted in time, however long it waited since.
 
         The reply to a pause goes on at its stage, with the payload as it stood. Every other message
         begins as usual; one about something else closes the pause.
         """
-        payload = envelope.payload
+        payload, now = envelope.payload, envelope.create_ts
         found = payload.get("open_pause")
         if found is None and "pause_reply" not in payload and "#" not in str(payload.get("text")):
             return envelope

@@ -20,7 +20,7 @@ from config.settings import Settings, load_settings
 from deploy.assembly.runtime import ROLES
 from deploy.chat_channels import CHAT_CHANNELS
 from deploy.cli.main import VERBS
-from deploy.generate.pods import LEAVING_SECONDS
+from deploy.generate.pods import LEAVING_SECONDS, TOOLS_FOLDER
 from deploy.redis_access.users import COMMANDS
 from tests.support.app_harness import ROOT
 from tests.support.waiting import block_until
@@ -170,6 +170,17 @@ def test_chat_channels_are_off_until_asked_for_and_hold_no_secret(
         assert "ports" not in services[name]
         assert tokens
         assert all(settings[token] is None for token in tokens)  # passed on when it is set
+
+
+def test_only_parts_that_call_tools_mount_the_folder_of_outside_tools(
+    services: dict[str, Service],
+) -> None:
+    mounts = {name: services[name]["volumes"] for name in (*WORKERS, *CHATS, "gateway")}
+
+    mount = f"${{OUTSIDE_TOOLS_FOLDER:-./outside_tools}}:{TOOLS_FOLDER}:ro"
+    calling = {name for name in WORKERS if "tool" in services[name]["command"]}
+    assert calling == {"search"}
+    assert {name for name, found in mounts.items() if mount in found} == calling
 
 
 def test_redis_neither_evicts_nor_forgets(services: dict[str, Service]) -> None:

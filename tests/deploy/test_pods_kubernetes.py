@@ -20,7 +20,7 @@ from deploy.assembly.runtime import INGESTION, ROLES
 from deploy.chat_channels import CHAT_CHANNELS
 from deploy.generate import manifests
 from deploy.generate.manifests import FOLDER, GROUPS, deployment, make_scaled_object, pages
-from deploy.generate.pods import LEAVING_SECONDS, REDIS_CA
+from deploy.generate.pods import LEAVING_SECONDS, OUTSIDE_TOOLS, REDIS_CA, TOOLS_FOLDER
 from deploy.redis_access.users import CHAT, GATEWAY, SCALER, WORKER
 from envelope.outcome import Outcome
 from envelope.question import Question
@@ -122,6 +122,7 @@ def test_no_container_may_do_more_than_it_needs(container: Manifest) -> None:
     }
     assert {"requests", "limits"} == set(container["resources"])
     mounts = {each["mountPath"]: each.get("readOnly", False) for each in container["volumeMounts"]}
+    assert mounts.pop(TOOLS_FOLDER, True), "nobody writes to the folder of outside tools"
     assert mounts == {"/data": False, "/tmp": False, REDIS_CA: True}  # noqa: S108
 
 
@@ -178,7 +179,7 @@ def test_pods_get_settings_that_exist_and_hold(monkeypatch: pytest.MonkeyPatch) 
         for source in container["envFrom"]
         if "secretRef" in source
     }
-    assert asked == known - {"refdesk-redis"}
+    assert asked - {OUTSIDE_TOOLS} == known - {"refdesk-redis"}
 
 
 SECRETS = {
@@ -195,7 +196,24 @@ def test_each_group_has_a_secret_of_its_own_and_no_other(one: Manifest) -> None:
         source["secretRef"]["name"] for source in container["envFrom"] if "secretRef" in source
     ]
 
-    assert secrets == [one["metadata"]["name"]]
+    name = one["metadata"]["name"]
+    assert secrets == [name, *([OUTSIDE_TOOLS] if name == "refdesk-search" else [])]
+
+
+def test_only_pods_that_call_tools_get_the_file_of_outside_tools_and_its_secrets() -> None:
+    mounted = {
+        one["metadata"]["name"]: volume["configMap"]
+        for one in DEPLOYMENTS
+        for volume in one["spec"]["template"]["spec"]["volumes"]
+        if volume["name"] == "outside-tools"
+    }
+    [search] = [one for one in CONTAINERS if "tool" in one["args"]]
+
+    assert mounted == {"refdesk-search": {"name": OUTSIDE_TOOLS, "optional": True}}
+    mount = {"name": "outside-tools", "mountPath": TOOLS_FOLDER, "readOnly": True}
+    assert mount in search["volumeMounts"]
+    assert {"secretRef": {"name": OUTSIDE_TOOLS, "optional": True}} in search["envFrom"]
+    assert "reason" in search["args"], "who plans calls of tools reads the file, too"
 
 
 def test_a_group_gets_the_secrets_that_it_needs_and_no_others() -> None:

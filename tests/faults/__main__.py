@@ -11,6 +11,7 @@ import asyncio
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
@@ -22,11 +23,15 @@ from tests.faults.ledger import read_notes
 from tests.faults.progress import Goals, Progress
 from tests.faults.report_page import write_page
 from tests.faults.rounds import Report, Round, hold_round
+from tests.faults.worker_main import BRANCHING_ROLES
 
 POWER_CUT_EVERY = 2
 """Every second outage also loses the last second of the file."""
 QUESTIONS_AROUND_AN_OUTAGE = 120
 OUTAGE_DEADLINE_SECONDS = 6.0
+PAUSING_EVERY = 4
+"""Every fourth round, questions wait for an approval; the first such one kills at each claim."""
+PAUSING_KINDS = {"ask": 70, "again": 10, "unclear": 5, "flaky": 8, "wait": 7}
 
 
 def main() -> int:
@@ -40,14 +45,16 @@ async def _run(goals: Goals, progress: Progress) -> None:
     labels = await _labels(progress)
     async with asyncio.TaskGroup() as tasks:
         patient = tasks.create_task(_patient(goals))
-        await _rounds(goals, progress, ends(labels))
+        await _rounds(goals, progress, ends(labels), ends(labels, pausing=True))
         progress.long_starts = await patient
     write_page(goals, progress)
 
 
-async def _rounds(goals: Goals, progress: Progress, plans: list[Plan]) -> None:
+async def _rounds(goals: Goals, progress: Progress, plans: list[Plan], claims: list[Plan]) -> None:
     while (number := len(progress.reports)) < goals.rounds_in_all:
         size = _round_of(goals, progress, plans)
+        if number < goals.rounds and number % PAUSING_EVERY == PAUSING_EVERY - 1:
+            size = _let_pause(size, claims if number == PAUSING_EVERY - 1 else ())
         report = await _one(size, goals.seed + number, [plan.label for plan in plans])
         progress.add(report)
         write_page(goals, progress)
@@ -101,6 +108,15 @@ def _round_of(goals: Goals, progress: Progress, plans: list[Plan]) -> Round:
         workers=4,
         poison=False,
         deadline_seconds=OUTAGE_DEADLINE_SECONDS,
+    )
+
+
+def _let_pause(size: Round, claims: Sequence[Plan]) -> Round:
+    """Return a round whose questions wait for an approval, with kills at these places."""
+    hiring = {**size.hiring, "pausing": True, "roles": BRANCHING_ROLES}
+    kills = max(0, size.kills - len(claims))
+    return replace(
+        size, hiring=hiring, kinds=PAUSING_KINDS, poison=False, plans=tuple(claims), kills=kills
     )
 
 

@@ -10,6 +10,7 @@ from broker.ports import Producer
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from broker.values import Accepted, Busy, Duplicate, Fields, Submission
+from envelope.conversation import PauseReply
 from envelope.question import Question
 from gateway.desk import Desk, Message
 from tests.faults.in_process_gateway import through
@@ -17,6 +18,8 @@ from tests.faults.ledger import Ledger
 from tests.support.waiting import wait_until
 
 DEADLINE_SECONDS = 30.0
+APPROVALS = ("approve", "again_approve")
+"""What the two replies to a pause say: `approve <message>`, each of which approves it."""
 
 T = TypeVar("T")
 
@@ -127,7 +130,8 @@ class DeskClient:
     def _message(self, text: str, conversation: str) -> Message:
         what, number = text.split()
         command = what if what in ("forget", "note") else None
-        return Message(text, conversation, f"{what}-{number}", command)
+        approves = PauseReply(pause_id=number, approve=True) if what in APPROVALS else None
+        return Message(text, conversation, f"{what}-{number}", command, pause_reply=approves)
 
 
 async def retry_until_answered(ask: Callable[[], Awaitable[T]]) -> T:

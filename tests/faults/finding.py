@@ -7,7 +7,7 @@ from typing import Literal
 from broker.values import JournalEntry
 from tests.faults.ledger import Noted
 
-Part = Literal["reported", "ends", "steps", "late", "starts", "bills", "memory", "left"]
+Part = Literal["reported", "ends", "steps", "late", "starts", "bills", "memory", "pauses", "left"]
 
 
 @dataclass(frozen=True, slots=True)

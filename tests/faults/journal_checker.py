@@ -11,6 +11,7 @@ from manager.flows.search_flow import SEARCH_FLOW
 from manager.flows.stages import START
 from manager.stage_event import StageEvent
 from tests.support.branching_flow import ACT, BRANCHING_FLOW
+from tests.support.pausing_flow import PAUSING_FLOW, RESUME
 
 FINAL, RETURN = "final", "return"
 Problem = tuple[str, str]
@@ -29,8 +30,11 @@ def check_journal(entries: Sequence[JournalEntry], flow: Flow) -> Iterator[Probl
 
 
 def _find_flow(entries: Sequence[JournalEntry]) -> Flow:
-    """Return the flow of a journal: the one with branches, if it has any."""
-    targets = {entry.fields["target"] for entry in entries if entry.kind == "routed"}
+    """Return the flow of a journal: the one that pauses or has branches, if it does either."""
+    routed = [entry.fields for entry in entries if entry.kind == "routed"]
+    if any(fields["stage"] == RESUME.name or fields["event"] == "needs_input" for fields in routed):
+        return PAUSING_FLOW
+    targets = {fields["target"] for fields in routed}
     return BRANCHING_FLOW if ACT.name in targets else SEARCH_FLOW
 
 

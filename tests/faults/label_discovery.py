@@ -1,7 +1,7 @@
 """Finds the labels that an app passes on good and bad days."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tests.faults.await_points import AwaitPoint, places
 from tests.faults.deployment import Deployment
@@ -9,10 +9,10 @@ from tests.faults.fault_injector import PHASES
 from tests.faults.labels import Plan
 from tests.faults.ledger import read_notes
 from tests.faults.rounds import Round, hold_round
-from tests.faults.worker_main import ALL_ROLES
+from tests.faults.worker_main import BRANCHING_ROLES
 
+PAUSES = "manager/pausing/"
 ELSEWHERE = {
-    "manager/pausing/pauses.py": "claims a payload; see tests/worker/test_pauses.py",
     "worker/monitoring/depths.py": "answers who scrapes, and holds no entry",
     "worker/monitoring/readiness.py": "beats for the probes, and holds no entry",
     "worker/drafts.py": "shows a draft and settles nothing; see tests/deploy/test_killed_drafts.py",
@@ -26,15 +26,25 @@ async def discover(harness: Deployment, seed: int) -> dict[str, bool]:
     hiring = {"discovers": True, "slots": 2}
     busy = Round(questions=70, kills=4, pauses=1, cuts=30, workers=3, hiring=hiring)
     await hold_round(harness, busy, seed, labels=())
+    pausing = {**hiring, "pausing": True, "roles": BRANCHING_ROLES}
+    waits = Round(questions=12, kills=0, workers=2, poison=False, kinds={"ask": 1}, hiring=pausing)
+    await hold_round(harness, waits, seed, labels=())
     await _one_is_sent_home(harness)
     lines = [line for line in read_notes(harness.ledger.path) if line.kind == "label"]
     innermost = {line["label"] for line in lines if line["innermost"]}
     return {line["label"]: line["label"] in innermost for line in lines}
 
 
-def ends(labels: dict[str, bool]) -> list[Plan]:
-    """Return a plan for each way to die at each label, in a fixed order."""
-    inner = sorted(label for label, innermost in labels.items() if innermost)
+def ends(labels: Mapping[str, bool], *, pausing: bool = False) -> list[Plan]:
+    """Return a plan for each way to die at each label, in a fixed order.
+
+    Only workers whose questions pause pass the labels of pauses.
+    """
+    inner = sorted(
+        label
+        for label, innermost in labels.items()
+        if innermost and label.startswith(PAUSES) is pausing
+    )
     return [Plan(label, phase) for label in inner for phase in PHASES]
 
 
@@ -63,4 +73,4 @@ async def _one_is_sent_home(harness: Deployment) -> None:
     await client.close()
     # What it handed back was cancelled, but would keep the next one busy for a minute.
     await harness.client.flushall()
-    await harness.broker.prepare([role.value for role in ALL_ROLES])
+    await harness.broker.prepare(BRANCHING_ROLES)

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from tests.faults.deployment import Deployment
-from tests.faults.desk_client import DeskClient
+from tests.faults.desk_client import APPROVALS, DeskClient
 
 KINDS = {
     "ask": 56,
@@ -124,11 +124,21 @@ class Load:
             what, self._clients.plain
         )
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(client.ask(text, conversation=conversation))
+            tasks.create_task(self._ask(client, conversation, text))
             if what == "cancel":
                 tasks.create_task(self._regret(conversation, text))
         self.reported += 1
         on_reply()
+
+    async def _ask(self, client: DeskClient, conversation: str, text: str) -> None:
+        """Ask, and approve twice at once what waits for an approval."""
+        reply = await client.ask(text, conversation=conversation)
+        if not reply.get("pause"):
+            return
+        async with asyncio.TaskGroup() as tasks:
+            for approve in APPROVALS:
+                said = f"{approve} {text.replace(' ', '-')}"
+                tasks.create_task(client.ask(said, conversation=conversation))
 
     async def _regret(self, conversation: str, text: str) -> None:
         """Cancel a moment later; sometimes every word of it is to be forgotten."""

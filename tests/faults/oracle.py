@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from broker.values import JournalEntry
+from tests.faults.desk_client import APPROVALS
 from tests.faults.finding import Evidence, Finding
-from tests.faults.journal_checker import problems
+from tests.faults.journal_checker import is_closed_by_manager, problems
 from tests.faults.ledger import Noted
 from tests.faults.memory_checker import memory_findings
 
@@ -30,6 +31,7 @@ def findings(evidence: Evidence) -> list[Finding]:
             _starts(evidence),
             _bills(evidence),
             memory_findings(evidence),
+            _pauses(evidence),
             (
                 Finding("left over", "left", key, _describe_left(evidence, key, count))
                 for key, count in evidence.leftovers.items()
@@ -78,6 +80,28 @@ def _transitions(evidence: Evidence) -> Iterator[Finding]:
             yield from (Finding(kind, "steps", name, what) for kind, what in problems(entries))
 
 
+def _pauses(evidence: Evidence) -> Iterator[Finding]:
+    """One reply goes on with a pause; one of several does, where nobody said anything else."""
+    replies: dict[str, list[str]] = defaultdict(list)
+    others = Counter[str]()
+    conversations: dict[str, str] = {}
+    for line in evidence.lines("accepted"):
+        what, _, pause = line["text"].partition(" ")
+        conversations[line["name"]] = line["conversation"]
+        if what in APPROVALS:
+            replies[pause].append(line["name"])
+        else:
+            others[line["conversation"]] += 1
+    for pause, names in replies.items():
+        journals = [evidence.journals.get(name, ()) for name in names]
+        resumed = sum(any(entry.fields.get("resumed") for entry in each) for each in journals)
+        if resumed > 1:
+            yield Finding("doubled", "pauses", pause, f"was resumed by {resumed} replies")
+        is_alone = others[conversations.get(pause, "")] == 1
+        if not resumed and is_alone and all(map(is_closed_by_manager, journals)):
+            yield Finding("lost", "pauses", pause, "was resumed by no reply")
+
+
 def _lateness(evidence: Evidence) -> Iterator[Finding]:
     for line in evidence.lines("accepted"):
         entries = evidence.journals.get(line["name"], ())
@@ -96,6 +120,7 @@ def _starts(evidence: Evidence) -> Iterator[Finding]:
         for line in evidence.lines(kind):
             deliveries[line["name"], line["role"], line["entry"], line["count"]] += sign
             hops[line["name"], line["role"], line["hop"]] += sign
+    hops.subtract(_find_handed_back(evidence))
     for (name, role, entry, count), starts in deliveries.items():
         if starts > 1:
             problem = f"was started {starts} times in delivery {count} of {role} {entry}"
@@ -106,6 +131,13 @@ def _starts(evidence: Evidence) -> Iterator[Finding]:
         if starts > STARTS * (1 + waits[name, role]):
             problem = f"was started {starts} times at hop {hop}, {role}"
             yield Finding("overspent", "starts", name, problem)
+
+
+def _find_handed_back(evidence: Evidence) -> list[_Hop]:
+    """Return what processes that ended in order handed back: none of the three starts."""
+    faulty = evidence.faulty | {line.pid for line in evidence.lines("lost")}
+    lines = (line for line in evidence.lines("cancelled") if line.pid not in faulty)
+    return [(line["name"], line["role"], line["hop"]) for line in lines]
 
 
 def _describe_left(evidence: Evidence, key: str, count: int) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from broker.transport.connect import connect
 from deploy.assembly.call_recording import HopCalls
 from envelope.role import Role
 from llm.stored_calls.stored_model import StoredModel
+from manager.flow import Flow
 from manager.flows import FLOWS
 from manager.machine import Limits
 from manager.manager import Manager
@@ -35,6 +36,7 @@ from tests.faults.scripted_agents import (
     act_as_tool,
 )
 from tests.support.branching_flow import BRANCHING_FLOW, ToolAgent
+from tests.support.pausing_flow import PAUSING_FLOW, AskingTool
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WRITES, FixedTexts
 from worker.agent_handler import AgentHandler, make_poison_notice
@@ -55,7 +57,7 @@ class WorkerSettings:
 
     `takes_seconds` is how long its search blocks the loop for "block", or waits for "long".
     `plan` says where it dies or stops; with `discovers` it notes every label it passes instead.
-    `branching`: every question has branches.
+    `branching`: every question has branches; `pausing`: these need an approval.
     """
 
     url: str
@@ -68,6 +70,7 @@ class WorkerSettings:
     grace_seconds: float = 0.5
     on_the_spot: bool = True
     branching: bool = False
+    pausing: bool = False
     discovers: bool = False
     plan: Plan | None = None
 
@@ -134,7 +137,7 @@ def _process(settings: WorkerSettings, ledger: Ledger, broker: RedisBroker) -> W
 
 def _handlers(settings: WorkerSettings, ledger: Ledger, meter: WorkerMeter) -> list[Handler]:
     client = connect(settings.url)
-    flows = {"assistant": BRANCHING_FLOW} if settings.branching else FLOWS
+    flows = _find_flows(settings)
     memory = RedisMemory(client, shards=1, keep=KEEPS_TURNS)
     manager = Manager(flows, memory, FixedTexts(), limits=Limits(), quality_threshold=0.7)
     calls = RedisCallStore(client, shards=1, record_of=record_of(1))
@@ -144,6 +147,7 @@ def _handlers(settings: WorkerSettings, ledger: Ledger, meter: WorkerMeter) -> l
     working: list[Agent[Any, Any]] = [
         FollowingAgent(role, model, takes_seconds=settings.takes_seconds) for role in WRITES
     ]
+    tool: Agent[Any, Any] = AskingTool("approval") if settings.pausing else ToolAgent(act_as_tool)
     agents = [
         AgentHandler(
             agent,
@@ -151,10 +155,16 @@ def _handlers(settings: WorkerSettings, ledger: Ledger, meter: WorkerMeter) -> l
             recorded=recorded,
             manager=beside if Role.MANAGER.value in settings.roles else None,
         )
-        for agent in (*working, ToolAgent(act_as_tool))
+        for agent in (*working, tool)
     ]
     everybody: list[Handler] = [manager, *agents]
     return [NotingHandler(each, ledger) for each in everybody if each.role.value in settings.roles]
+
+
+def _find_flows(settings: WorkerSettings) -> Mapping[str, Flow]:
+    if settings.pausing:
+        return {"assistant": PAUSING_FLOW}
+    return {"assistant": BRANCHING_FLOW} if settings.branching else FLOWS
 
 
 def _noting_labels(ledger: Ledger) -> Watch:

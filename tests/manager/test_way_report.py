@@ -31,4 +31,25 @@ def test_a_fallback_is_named_and_the_search_is_the_way() -> None:
 def test_the_decision_of_triage_is_reported() -> None:
     assert describe_way({"triage": {"way": "search"}}) == {
         "way": "search", "tool_calls": [], "triage": {"way": "search"},
+        "budget": {"model_calls": 0, "tool_calls": 0},
     }  # fmt: skip
+
+
+def test_the_budget_counts_the_calls_that_ran_and_names_the_one_that_was_used_up() -> None:
+    refused: dict[str, JsonValue] = {**CALL, "success": False, "error_type": "budget"}
+    calls: list[JsonValue] = [{**CALL, "attempts": 1}, {**CALL, "attempts": 2}, refused]
+    report = describe_way(
+        {
+            "tool_executions": calls,
+            "model_usage": {"calls": 4},
+            "exhausted_budget": "tool_calls",
+        }
+    )
+
+    assert report["budget"] == {"model_calls": 4, "tool_calls": 2, "exhausted": "tool_calls"}
+
+
+def test_a_budget_that_ends_one_search_is_named() -> None:
+    report = describe_way({"model_usage": {"calls": 2}, "exhausted_budget": "usd"})
+
+    assert report == {"budget": {"model_calls": 2, "tool_calls": 0, "exhausted": "usd"}}

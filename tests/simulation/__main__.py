@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tests.simulation.clock import SimulatedClock, simulate
 from tests.simulation.exploration import BrokenPromiseError, Tally, interleave
+from tests.simulation.pause_moves import make_play
 from tests.simulation.report import page
-from tests.simulation.scenario import Play
 from tests.simulation.scenarios import SMALL
 from tests.simulation.state_graph import Visited, visit
 
@@ -76,7 +76,7 @@ def _explore(seed: int, interleavings: int, processes: int) -> Iterator[Tally]:
 def _visit(name: str) -> Visited:
     clock = SimulatedClock()
     with simulate(clock):
-        return visit(Play(SMALL[name], clock))
+        return visit(make_play(SMALL[name], clock))
 
 
 def _print_progress(what: str, began: float) -> None:

@@ -97,6 +97,8 @@ class Trial:
         """Let time pass."""
         self.clock.now_ms += milliseconds
         self.model.now = self.clock.now_ms
+        if self.model.kept:
+            self._played.tick()
 
     def submit(self, submission: Submission, taker: RecordingConsumer | None = None) -> Any:
         """Submit; return the answer. A taker with room is handed what is next for its role."""
@@ -176,6 +178,13 @@ class Trial:
         arrived = [(0, entry_id) for entry_id in ids]
         found = self._whole(lambda broker: broker.consumer.recover(role, consumer, arrived))
         self._same("recover", found, self.model.recover(role, consumer, ids))
+
+    def claim(self, key: str, pause: str, name: str) -> bool:
+        """Claim what a pause keeps for a message; return whether it got it."""
+        found = self._played.claim(key, pause, name)
+        granted: bool = self._same("claim", found is not None, self.model.claim(key, pause, name))
+        self.seen["claim granted" if granted else "claim refused"] += 1
+        return granted
 
     def cancel(self, question: Question, *, forget: bool) -> bool:
         """Cancel, and forget if asked."""

@@ -84,6 +84,15 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptPause:
+    """What a pause keeps: whose it is, the message that claimed it, and when it expires."""
+
+    pause: str
+    by: str
+    until: int
+
+
+@dataclass(frozen=True, slots=True)
 class Letter:
     """A dead letter."""
 

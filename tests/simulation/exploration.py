@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from tests.simulation.clock import SimulatedClock, simulate
+from tests.simulation.pause_moves import make_play
 from tests.simulation.scenario import Move, Play
 from tests.simulation.scenarios import drawn
 from tests.simulation.simulated_redis import Edit
@@ -66,7 +67,7 @@ def interleave(
 def _interleave(seed: str, interleavings: int, edit: Edit | None) -> Tally:
     clock = SimulatedClock()
     with simulate(clock):
-        tree = _Tree(Play(drawn(seed), clock, edit), random.Random(seed))
+        tree = _Tree(make_play(drawn(seed), clock, edit), random.Random(seed))
         try:
             tree.grow(interleavings)
         except AssertionError as error:

@@ -5,7 +5,7 @@ Redis. What happens in one round trip is one method here.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from broker.encodable import LONG_FRAME
 from broker.keys import name_of
@@ -24,11 +24,12 @@ from broker.values import (
     Settlement,
     Submission,
 )
-from envelope.memory_write import Append
+from envelope.memory_write import Append, MemoryWrite, SetFields
 from envelope.question import Question
 from tests.simulation.branch_model import BranchState, above
 from tests.simulation.expected_state import (
     Entry,
+    KeptPause,
     Letter,
     Message,
     Waiting,
@@ -50,6 +51,7 @@ class Model(StreamModel):
     buried: int = 0
     results: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     memory: dict[str, list[str]] = field(default_factory=dict)
+    kept: dict[str, KeptPause] = field(default_factory=dict)
     tombstones: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def submit(self, submission: Submission) -> Accepted | Duplicate | Busy:
@@ -311,9 +313,7 @@ class Model(StreamModel):
         forgotten_us, until = self.tombstones.get(conversation, (0, 0))
         if not (forgotten_us and until > self.now) or message.at_us > forgotten_us:
             for write in finish.remember:
-                assert isinstance(write, Append)
-                kept = [*self.memory.get(write.key, []), *write.values]
-                self.memory[write.key] = kept[-write.keep :]
+                self._remember(write)
         if finish.forget:
             gone = self.of_conversation(name)
             self.dead = [letter for letter in self.dead if letter.name not in gone]
@@ -323,6 +323,27 @@ class Model(StreamModel):
                 if conversation_of(other) == conversation and not known.is_open:
                     self._forget(other)
         self._close(name, finish.reply)
+
+    def claim(self, key: str, pause: str, name: str) -> bool:
+        """Claim a kept payload for a message; return whether it got it."""
+        found = self.kept.get(key)
+        if found is None or found.until < self.now or found.pause != pause:
+            return False
+        if found.by not in ("", name):
+            return False
+        self.kept[key] = replace(found, by=name)
+        return True
+
+    def _remember(self, write: MemoryWrite) -> None:
+        match write:
+            case Append():
+                kept = [*self.memory.get(write.key, []), *write.values]
+                self.memory[write.key] = kept[-write.keep :]
+            case SetFields():
+                until = self.now + write.ttl_seconds * 1000
+                self.kept[write.key] = KeptPause(write.fields["id"], write.fields["by"], until)
+            case _:
+                self.kept.pop(write.key, None)
 
     def _close(self, name: str, reply: Fields) -> None:
         message = self.messages[name]

@@ -60,6 +60,7 @@ class Scenario:
     handed: bool = False
     processes: tuple[str, ...] = PROCESSES[:1]
     branching: Branching | None = None
+    pausing: bool = False
     slots: int = 1
     rules: Rules = field(default_factory=Rules)
 
@@ -106,6 +107,10 @@ class Play:
         *both, own = saved
         self.trial.put_back((both[0], both[1]))
         self.asked, self.cancelled, self.left, self.hands, self.half = pickle.loads(own)  # noqa: S301 - written by `saved`
+
+    def own_state(self) -> tuple[Any, ...]:
+        """Return what decides on what may follow, besides the model."""
+        return ()
 
     def moves(self) -> list[Move]:
         """Return what may happen next and would change something."""

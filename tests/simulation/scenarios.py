@@ -77,6 +77,16 @@ BRANCHED = Scenario(
 )
 """Branches whose workers die, of which one is enough, and whose join may end before them."""
 
+PAUSED = Scenario(
+    submissions=tuple(ask(question(name), seconds=90.0) for name in ("p1", "r2", "r3")),
+    actors={"A": SEARCH, "M": MANAGER, "N": MANAGER},
+    times={"crash": 1, "lapse": 1, "until_over": 1},
+    cancels=((question("r2"), False),),
+    pausing=True,
+)
+"""A pause and two replies, of which one is cancelled: a worker or a manager dies at any step, a
+lease runs out, the pause expires."""
+
 SMALL = {
     "branched": BRANCHED,
     "ordered": ORDERED,
@@ -86,6 +96,7 @@ SMALL = {
     "long": LONG,
     "handed": HANDED,
     "forgotten": FORGOTTEN,
+    "paused": PAUSED,
 }
 
 
@@ -93,9 +104,43 @@ BRANCHES = "b"
 """Seeds that begin so draw a scenario with branches."""
 
 
+PAUSES = "p"
+"""Seeds that begin so draw a scenario with pauses."""
+
+
 def drawn(seed: str) -> Scenario:
     """Return the scenario of this seed."""
+    if seed.startswith(PAUSES):
+        return _draw_paused(seed)
     return _draw_branched(seed) if seed.startswith(BRANCHES) else _draw_plain(seed)
+
+
+def _draw_paused(seed: str) -> Scenario:
+    """Draw a pause, replies to it, other messages and another pause, in any order after it."""
+    rng = random.Random(seed)
+    later = [*rng.choices(("r", "r", "r", "t", "p"), k=rng.randrange(1, 5))]
+    names = [f"{kind}{number}" for number, kind in enumerate(("p", *later), 1)]
+    return Scenario(
+        submissions=tuple(
+            ask(question(name), seconds=rng.choice((20.0, 40.0, 100.0))) for name in names
+        ),
+        actors={"A": SEARCH, "M": MANAGER, "N": MANAGER},
+        times={
+            "crash": rng.randrange(3),
+            "lapse": rng.randrange(4),
+            "doze": rng.randrange(2),
+            "until_due": rng.randrange(3),
+            "until_over": rng.randrange(2),
+            "renew": rng.randrange(2),
+            "give_back": rng.randrange(2),
+            "retry": rng.randrange(2),
+            "sweep_early": rng.randrange(2),
+        },
+        cancels=tuple((question(name), False) for name in names[1:] if rng.random() < 0.4),
+        fused=rng.random() < 0.5,
+        long=rng.random() < 0.3,
+        pausing=True,
+    )
 
 
 def _draw_branched(seed: str) -> Scenario:

@@ -18,6 +18,7 @@ from broker.redis_broker import RedisBroker
 from broker.settle.script import SETTLE
 from broker.transport import scripts
 from broker.transport.scripts import Argument, LuaScript
+from memory.conversation import CLAIM_PAUSE
 
 Command = tuple[Argument, ...]
 SCRIPTS = (SETTLE, *(each for each in vars(scripts).values() if isinstance(each, LuaScript)))
@@ -112,6 +113,7 @@ class SimulatedRedis:
         self._client: Any = FakeRedis(server=self.server, protocol=2)
         self._client.eval(_COLLECT_SELDOM, 0)
         self._digests: dict[Argument, Argument] = {}
+        self._claim = CLAIM_PAUSE if edit is None else edit(CLAIM_PAUSE)
         for script in SCRIPTS:
             text = script.text if edit is None else edit(script.text)
             self._digests[script.digest] = self._compile(script.digest, text)
@@ -142,6 +144,11 @@ class SimulatedRedis:
     def tick(self) -> None:
         """Let Redis notice what has expired."""
         self._client.ping()
+
+    def claim(self, key: str, pause: str, name: str) -> bytes | None:
+        """Run the script by which a reply claims what a pause keeps."""
+        found: bytes | None = self._client.eval(self._claim, 1, key, pause, name)
+        return found
 
     def step(self, broker: RedisBroker, operation: Operation, standing: Standing) -> Standing:
         """Carry an operation on by one trip that may change something."""

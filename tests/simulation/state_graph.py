@@ -118,7 +118,7 @@ def state_of(play: Play) -> State:
             (key, tuple(map(names.seen, half.seen))) for key, half in sorted(play.half.items())
         ),
         (model.sweeper, max(0, model.on_duty_until - now)) if model.sweeper else (),
-        play.asked, play.cancelled, tuple(play.left.items()),
+        play.asked, play.cancelled, tuple(play.left.items()), play.own_state(),
     )  # fmt: skip
 
 

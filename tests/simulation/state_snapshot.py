@@ -71,6 +71,10 @@ def read_expected(model: Model) -> Facts:
         ],
         "results": {name: replies for name, replies in model.results.items() if replies},
         "memory": {key.rpartition(":")[2]: values for key, values in model.memory.items()},
+        "kept pauses": {
+            key.rpartition(":")[2]: (kept.pause, kept.by)
+            for key, kept in model.kept.items() if kept.until >= model.now
+        },
         "tombstone": {
             conversation: us for conversation, (us, until) in model.tombstones.items()
             if until > model.now
@@ -96,6 +100,7 @@ def read_observed(database: Any, names: Mapping[str, str]) -> Facts:
     """Return what Redis holds; `names` maps a sweeper to one of our processes."""
     facts: Facts = {kind: {} for kind in _READERS}
     facts["dead"], facts["alarms"], facts["names"] = [], 0, names
+    facts["kept pauses"] = {}
     found = [
         (*key.decode().removeprefix("rd:{0}:").partition(":"), item)
         for key, item in database.items()
@@ -283,6 +288,11 @@ def _read_parked(facts: Facts, _name: str, value: Any) -> None:
     facts["parked"] = _hash(value)
 
 
+def _read_kept(facts: Facts, name: str, value: Any) -> None:
+    fields = _hash(value)
+    facts["kept pauses"][name] = (fields["id"].decode(), fields["by"].decode())
+
+
 def _read_tombstone(facts: Facts, name: str, value: bytes) -> None:
     facts["tombstone"][name] = int(value)
 
@@ -308,6 +318,7 @@ _READERS = {
     "dead": _read_dead,
     "results": _read_results,
     "memory": _read_list("memory"),
+    "kept": _read_kept,
     "tombstone": _read_tombstone,
     "alarms": _read_alarms,
     "asked": _read_members("asked"),

@@ -1,15 +1,20 @@
+from dataclasses import replace
+
 import pytest
 
+from memory.conversation import CLAIM_PAUSE
 from tests.simulation.clock import SimulatedClock, simulate
-from tests.simulation.scenario import Play, Scenario
-from tests.simulation.scenarios import BRANCHED, CANCELLED, ORDERED
+from tests.simulation.pause_moves import make_play
+from tests.simulation.scenario import Scenario
+from tests.simulation.scenarios import BRANCHED, CANCELLED, ORDERED, PAUSED
+from tests.simulation.simulated_redis import Edit
 from tests.simulation.state_graph import Visited, visit
 
 
-def visit_scenario(scenario: Scenario) -> Visited:
+def visit_scenario(scenario: Scenario, edit: Edit | None = None) -> Visited:
     clock = SimulatedClock()
     with simulate(clock):
-        return visit(Play(scenario, clock))
+        return visit(make_play(scenario, clock, edit))
 
 
 @pytest.mark.slow
@@ -31,6 +36,37 @@ def test_a_cancelled_message_keeps_every_promise_in_whatever_order_leases_are_lo
 @pytest.mark.timeout(300)
 def test_branches_keep_every_promise_in_whatever_order_they_return_or_are_lost() -> None:
     assert visit_scenario(BRANCHED).interleavings >= 100_000
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("times", [{"crash": 1, "until_over": 1}, {"lapse": 1}], ids=str)
+def test_pauses_keep_every_promise_in_whatever_order_replies_deaths_and_expiry_come(
+    times: dict[str, int],
+) -> None:
+    assert visit_scenario(replace(PAUSED, times=times)).interleavings >= 100_000
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(900)
+def test_pauses_keep_every_promise_with_all_faults_together() -> None:
+    assert visit_scenario(PAUSED).interleavings >= 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("line", "broken"),
+    [
+        ("or by ~= '' and by ~= ARGV[2]", ""),
+        ("redis.call('HSET', KEYS[1], 'by', ARGV[2])", ""),
+    ],
+    ids=["claimed_twice", "claim_not_stored"],
+)
+def test_a_broken_claim_of_a_pause_is_noticed(line: str, broken: str) -> None:
+    assert line in CLAIM_PAUSE
+    scenario = replace(PAUSED, times={})
+
+    with pytest.raises(AssertionError, match=r"claim: expected|kept pauses: expected"):
+        visit_scenario(scenario, lambda text: text.replace(line, broken))
 
 
 def test_interleavings_are_counted_along_every_way() -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.simulation.exploration import interleave
-from tests.simulation.scenarios import BRANCHES
+from tests.simulation.scenarios import BRANCHES, PAUSES
 
 
 @pytest.mark.slow
@@ -20,6 +20,16 @@ def test_drawn_scenarios_with_branches_keep_every_promise() -> None:
 
     assert tally.interleavings == 300
     assert tally.seen["late, refused"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_drawn_scenarios_with_pauses_keep_every_promise() -> None:
+    tally = interleave(f"{PAUSES}auses", 400, per_scenario=10)
+
+    assert tally.interleavings == 400
+    assert tally.seen["claim granted"] > 0
+    assert tally.seen["claim refused"] > 0
 
 
 def test_the_same_seed_makes_the_same_interleavings() -> None:

@@ -74,6 +74,9 @@ def make_flow(kind: Literal["information", "approval"], name: str = "pausing") -
     )
 
 
+PAUSING_FLOW = make_flow("approval")
+
+
 class AskingReads(BaseModel):
     """What the tool reads."""
 

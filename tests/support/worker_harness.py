@@ -144,6 +144,7 @@ class WorkerHarness:
         deadline_seconds: float = 20.0,
         result_list: str = "",
         flow: str = NEWEST["search"],
+        keep_seconds: float | None = None,
     ) -> Desk:
         return Desk(
             self.broker.producer,
@@ -155,6 +156,7 @@ class WorkerHarness:
             words=lambda key, language: f"{key}/{language}",
             result_list=result_list,
             flow=flow,
+            keep_seconds=keep_seconds,
         )
 
     def manager(self, kind: type[Manager] = Manager) -> Manager:

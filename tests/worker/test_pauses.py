@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from typing import Any
 
 import pytest
@@ -19,10 +20,12 @@ from memory.conversation import RedisMemory
 from memory.key_names import conversation_keys
 from tests.faults.journal_checker import check_journal
 from tests.support.pausing_flow import AskingTool, make_flow
+from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 ASKED = Message("How do I add a rule?", "c1", "m1")
 CODE = compute_code("m1")
+PAUSE_SECONDS = 2.0
 
 
 def prepare(harness: WorkerHarness, kind: Any, *, ballast: int = 0) -> AskingTool:
@@ -264,4 +267,36 @@ async def test_a_reply_whose_process_died_after_its_claim_goes_on_when_it_is_del
         second = await desk.ask(reply_with(3, approve=True))
 
     assert (first["outcome"], second["outcome"]) == ("answered", "refused")
+    assert len(tool.ran) == 5
+
+
+class DyingLateMemory(RedisMemory):
+    """Claims a pause, and dies when the pause has expired: the first time only."""
+
+    until = 0.0
+
+    async def claim_pause(self, question: Question, pause_id: str) -> bytes | None:
+        found = await super().claim_pause(question, pause_id)
+        if not self.until:
+            self.until = time.time() + PAUSE_SECONDS
+            await wait_until(self._is_expired)
+            raise RuntimeError("the process died after the claim")
+        return found
+
+    async def _is_expired(self) -> bool:
+        return time.time() >= self.until
+
+
+async def test_a_reply_in_time_goes_on_when_it_is_delivered_again_after_the_expiry(
+    harness: WorkerHarness,
+) -> None:
+    tool = prepare(harness, "approval")
+    harness.limits = Limits(pause_seconds=PAUSE_SECONDS)
+    harness.memory = DyingLateMemory(harness.client, shards=1)
+
+    async with harness.open() as desk:
+        await desk.ask(ASKED)
+        reply = await desk.ask(reply_with(2, approve=True))
+
+    assert reply["outcome"] == "answered"
     assert len(tool.ran) == 5

@@ -1,6 +1,7 @@
 """Walks from passages to passages that they lead to: the search behind `graph_search`.
 
-The edges of the graph are made when they are needed, from the texts and the titles of the index:
+Ingestion writes what the edges join: the titles of documents, and the names that their passages
+mention. Both are removed and moved with their documents. The edges are:
 
 - a *link*: a passage mentions the title of a document, or the code with which the title begins
   ("see AC-2(10)", "Article 6");
@@ -16,10 +17,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from knowledge.index.points.mentioned_names import find_mentioned_names
 from knowledge.index.terms import terms
 from knowledge.library.document_names import DocumentNames, split_words
 from knowledge.library.library import Library, NamesOfDocuments, WholeDocument
-from knowledge.library.mentioned_names import find_mentioned_names
 from knowledge.port import Hit, Searcher, SearchRequest
 from knowledge.sections import document_of
 from tools.passage_search.passages import LINKED, FoundPassage, cite_chunk, cite_hit

@@ -17,6 +17,7 @@ from knowledge.index.points.layout import (
     KEEPS_NAME,
     KEYWORDS,
     LABELS,
+    MENTIONS,
     NAME,
     NAMES,
     SUMMARY,
@@ -31,6 +32,7 @@ from knowledge.index.points.layout import (
     make_tag,
     make_word_term,
 )
+from knowledge.index.points.mentioned_names import find_mentioned_names
 from knowledge.index.queries import SparseText, Terms
 from knowledge.index.terms import surface_words, terms
 
@@ -204,6 +206,10 @@ def _document_payload(
         "title_key": title,
         "kind_of_page": document.kind,
         NAME: document.location_name,
+        MENTIONS: {
+            chunk.chunk_id: list(find_mentioned_names(f"{document.title}. {chunk.text}"))
+            for chunk in document.chunks
+        },
         **({KEEPS_NAME: True} if document.keeps_name else {}),
         **_place(document),
     }

@@ -11,6 +11,13 @@ def make_canary() -> str:
 
 
 async def keys_with(client: Any, word: str) -> list[str]:
+    """Return the keys that hold a word, and the entries of the slow log with it."""
+    slow = await client.slowlog_get(128)
+    logged = [f"slowlog: {entry}" for entry in slow if word in str(entry)]
+    return [*await values_with(client, word), *logged]
+
+
+async def values_with(client: Any, word: str) -> list[str]:
     """Return the keys that hold a word: in their name, or anywhere in what a dump of them says.
 
     A dump has what was deleted from a stream and was not given back yet, too.
@@ -20,8 +27,7 @@ async def keys_with(client: Any, word: str) -> list[str]:
         dump = await client.dump(key)
         if word.encode() in key or word.encode() in (dump or b""):
             found.append(key.decode())
-    slow = await client.slowlog_get(128)
-    return found + [f"slowlog: {entry}" for entry in slow if word in str(entry)]
+    return found
 
 
 def files_with(folder: Path, word: str) -> list[str]:

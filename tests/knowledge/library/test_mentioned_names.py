@@ -1,6 +1,6 @@
 import pytest
 
-from knowledge.library.mentioned_names import find_mentioned_names
+from knowledge.index.points.mentioned_names import find_mentioned_names
 from knowledge.library.shared_names import SharedNames
 
 
@@ -24,7 +24,8 @@ def test_only_names_that_few_passages_share_connect_them() -> None:
     texts = [(f"d{number}#0", "Common Name") for number in range(5)]
     texts += [("a#0", "by Lorenzo Costa"), ("b#0", "Lorenzo Costa died"), ("c#0", "Only Once")]
 
-    shared = SharedNames(texts, most_common=4)
+    mentions = ((chunk_id, find_mentioned_names(text)) for chunk_id, text in texts)
+    shared = SharedNames(mentions, most_common=4)
 
     assert shared.find("lorenzo costa") == ("a#0", "b#0")
     assert shared.find("common name") == ()
