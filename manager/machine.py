@@ -47,6 +47,7 @@ class Limits:
     sequence: int = 20
     process_count: int = 60
     total_time_seconds: float = 110.0
+    total_time_reserve_seconds: float = 5.0
     deadline_reserve_seconds: float = 1.0
     pause_seconds: float = 86_400.0
 
@@ -107,6 +108,7 @@ class Context:
     exhausted_budget: str = ""
     sequence: tuple[str, ...] = ()
     sequence_place: int = 0
+    lifetime_seconds: float = 0.0
 
 
 @dataclass(slots=True)
@@ -179,7 +181,9 @@ def _refuses_repeated_work(row: Row, counters: Counters, facts: Context) -> bool
 def _limit(limits: Limits, facts: Context) -> Limit | None:
     if facts.process_count >= limits.process_count:
         return "process_count_limit"
-    if facts.total_seconds >= limits.total_time_seconds:
+    # A long job has more time than a question; its agents may use all of it but the reserve.
+    own_seconds = facts.lifetime_seconds - limits.total_time_reserve_seconds
+    if facts.total_seconds >= max(limits.total_time_seconds, own_seconds):
         return "total_time_limit"
     if facts.remaining_seconds <= limits.deadline_reserve_seconds:
         return "deadline"

@@ -13,6 +13,7 @@
 | rd:{shard}:mem:<conversation>:feedback     | hash | gateway | gateway | ttl      |
 | rd:{shard}:mem:<conversation>:threads      | set  | gateway | forget  | a day    |
 | rd:{shard}:mem:<conversation>:shared       | hash | agents  | agents  | ttl      |
+| rd:{shard}:mem:<conversation>:attachments  | hash | gateway | agents  | ttl (3)  |
 | rd:{shard}:mem:<conversation>:visit        | str  | gateway | gateway | ttl (1)  |
 | rd:{0}:workers                             | zset | workers | status  | silence  |
 | rd:{0}:controls                            | hash | operator| workers | never    |
@@ -34,7 +35,8 @@
 | rd:{shard}:budget:<question>               | hash | agents  | agents  | ttl (2)  |
 | rd:budget:<tenant>:<day>                   | hash | agents  | agents  | two days |
 
-(1) Minutes, until the first question of the session. (2) An hour; only numbers.
+(1) Minutes, until the first question of the session. (2) An hour; only numbers. (3) After they were
+last read: the documents that a person gave to this conversation.
 
 `kept` has the payload of a message that waits for information or an approval, and the message that
 claimed it. `gateway` includes the chat channels. `receipts` has the tool calls with effects (see
@@ -70,6 +72,7 @@ class ConversationKeys(NamedTuple):
     shared: str
     visit: str
     kept: str
+    attachments: str
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -86,6 +89,7 @@ class ConversationKeys(NamedTuple):
             self.threads,
             self.shared,
             self.kept,
+            self.attachments,
         )
 
 
@@ -111,6 +115,7 @@ def _keys(conversation: tuple[str, str, str], shards: int) -> ConversationKeys:
         shared=f"{stem}:shared",
         visit=f"{stem}:visit",
         kept=f"{stem}:kept",
+        attachments=f"{stem}:attachments",
     )
 
 

@@ -16,7 +16,9 @@ from config.settings import Settings
 from config.texts import FixedTexts, load_texts
 from deploy.assembly.call_recording import HopCalls
 from deploy.assembly.languages import CorpusLanguages, language_of, make_detector
+from deploy.assembly.tooling.hop_attachments import HopAttachments
 from deploy.assembly.tooling.tool_access import NO_ACCESS, ToolAccess, open_tool_access
+from envelope.question import Question
 from envelope.role import Role
 from knowledge.language.port import Detector
 from knowledge.search.findings_cache import CachedSearcher, FindingsCache
@@ -188,6 +190,7 @@ async def make_worker_specs(
     _check_prompts(settings)
     if knowledge is not None:
         knowledge.share_vectors(settings, client)
+        knowledge.attach(HopAttachments(client, shards=settings.shards, ttl_of=_ttl_of(settings)))
 
     def find_models(own: Settings) -> Callable[[str], Model]:
         return _models(own, client, stack, prompts) if models is None else models
@@ -306,8 +309,13 @@ def _memory(settings: Settings, client: "Redis") -> RedisMemory:
         client,
         shards=settings.shards,
         window=settings.history_turns,
-        ttl_of=lambda question: settings.memory_seconds_of(question.tenant, question.assistant),
+        ttl_of=_ttl_of(settings),
     )
+
+
+def _ttl_of(settings: Settings) -> Callable[[Question], int]:
+    """Return a function from a question to the seconds for which its conversation is kept."""
+    return lambda question: settings.memory_seconds_of(question.tenant, question.assistant)
 
 
 def make_manager(settings: Settings, memory: RedisMemory, on_routed: OnRouted) -> Manager:
@@ -323,6 +331,7 @@ def make_manager(settings: Settings, memory: RedisMemory, on_routed: OnRouted) -
             pause_seconds=settings.pause_seconds,
             process_count=settings.max_process_count,
             total_time_seconds=settings.deadline_seconds - MODEL_RESERVE_SECONDS,
+            total_time_reserve_seconds=MODEL_RESERVE_SECONDS,
             iterations=settings.max_iterations - 1,
             parallel_tools=settings.max_parallel_tools,
         ),
