@@ -28,11 +28,18 @@ def classify_result(
     return stage.classify(writes, quality_threshold)
 
 
+_PAUSE_STATES = {
+    "over": StageEvent.PAUSE_OVER,
+    "unanswered": StageEvent.PAUSE_UNANSWERED,
+    "foreign": StageEvent.PAUSE_FOREIGN,
+}
+
+
 def classify_start(payload: Writes, _threshold: float) -> StageEvent:
     """Return whether the message is a command, a reply to a pause that ends it, or a question."""
     state = payload.get("pause_state")
     if state is not None:
-        return StageEvent.PAUSE_OVER if state == "over" else StageEvent.PAUSE_UNANSWERED
+        return _PAUSE_STATES[str(state)]
     return StageEvent.COMMAND if payload.get("command") is not None else StageEvent.QUESTION
 
 

@@ -58,6 +58,7 @@ class StageEvent(StrEnum):
     DENIED = "denied"
     PAUSE_OVER = "pause_over"
     PAUSE_UNANSWERED = "pause_unanswered"
+    PAUSE_FOREIGN = "pause_foreign"
 
     @property
     def description(self) -> str:
@@ -96,6 +97,7 @@ _DESCRIPTIONS = {
     StageEvent.DENIED: "the user denied, or cannot be asked",
     StageEvent.PAUSE_OVER: "a reply to a pause that is no longer open",
     StageEvent.PAUSE_UNANSWERED: "a reply to a pause that lacks values",
+    StageEvent.PAUSE_FOREIGN: "a reply to a pause of somebody else",
 }
 
 GATHER_EVENTS = frozenset({StageEvent.GATHERED, StageEvent.MORE, StageEvent.FAILED})
@@ -146,6 +148,7 @@ class Ending(StrEnum):
     FIXED = "the fixed text of the reason"
     PAUSE = "the questions of the pause"
     PAUSE_OVER = "the fixed text of a pause that is no longer open"
+    PAUSE_FOREIGN = "the fixed text of a pause of somebody else"
 
 
 @dataclass(frozen=True, slots=True)

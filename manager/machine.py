@@ -28,7 +28,11 @@ from manager.flows.stages import CLARIFICATION
 Counters = dict[str, int]
 NO_BETTER = "no_better_answer"
 """The termination reason of a best answer that further work did not improve."""
-_PAUSES = {Ending.PAUSE: Outcome.CLARIFICATION, Ending.PAUSE_OVER: Outcome.REFUSED}
+_PAUSES = {
+    Ending.PAUSE: Outcome.CLARIFICATION,
+    Ending.PAUSE_OVER: Outcome.REFUSED,
+    Ending.PAUSE_FOREIGN: Outcome.REFUSED,
+}
 Limit = Literal["process_count_limit", "total_time_limit", "deadline"]
 
 

@@ -20,7 +20,7 @@ from broker.values import (
 from broker.values import FrameSend as BrokerSend
 from envelope.conversation import ClarificationReason
 from envelope.encoding import to_json
-from envelope.envelope import Envelope, decode
+from envelope.envelope import Envelope
 from envelope.memory_read import MemoryRead
 from envelope.outcome import Outcome
 from envelope.question import Question, has_all
@@ -52,6 +52,7 @@ from manager.machine import (
     read_counters,
 )
 from manager.offers import add_offer
+from manager.pausing.joined_messages import is_hidden_clarification, join_messages
 from manager.pausing.pauses import Pauses
 from manager.port import ReplyTexts
 from memory.port import Ended, Memory
@@ -115,7 +116,7 @@ class Manager:
         flow = find_flow(self._flows, envelope.flow)
         stage = flow.stage(str(envelope.payload.get("stage") or START))
         if stage is START:
-            begun = self._start(delivery, _with_merged(envelope, delivery))
+            begun = self._start(delivery, join_messages(envelope, delivery.merged))
             envelope = await self._pauses.resume(delivery.question, await begun, time.time())
             flow = find_flow(self._flows, envelope.flow)
             stage = flow.stage(str(envelope.payload.get("stage") or START))
@@ -180,7 +181,7 @@ class Manager:
         }
         changes = {name: value for name, value in changes.items() if name not in envelope.payload}
         asked = {**envelope.payload, **changes}.get("open_pause")
-        if not has_all(_groups_of(asked), groups):
+        if is_hidden_clarification(asked, groups):
             changes["open_pause"] = None
         changes |= {
             "history_summary": "\n".join(to_json(line.text).decode() for line in earlier),
@@ -302,23 +303,6 @@ class Manager:
             added=len(ended.turns),
         )
         return replace(ended, dropped=dropped) if dropped.turns else ended
-
-
-def _with_merged(envelope: Envelope, delivery: Delivery) -> Envelope:
-    """Return the envelope with the texts of the messages that were merged into it at acceptance."""
-    if not delivery.merged:
-        return envelope
-    joined = [envelope, *(decode(frame) for frame in delivery.merged)]
-    groups = set(envelope.groups).intersection(*(each.groups for each in joined))
-    texts = [str(each.payload.get("text") or "") for each in joined]
-    return envelope.with_groups(tuple(sorted(groups))).replace(
-        payload=write_payload(envelope.payload, {"text": "\n".join(texts)})
-    )
-
-
-def _groups_of(pause: JsonValue) -> list[str]:
-    found = pause.get("groups") if isinstance(pause, dict) else None
-    return [str(group) for group in found] if isinstance(found, list) else []
 
 
 def _record_progress(envelope: Envelope, stage: Stage, did: StageEvent) -> Envelope:

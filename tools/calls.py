@@ -84,14 +84,10 @@ class CitedPassage(BaseModel, frozen=True, extra="forbid"):
 
 
 class QuotedPassage(BaseModel, frozen=True, extra="forbid"):
-    """The text of a cited passage, from which an answer may be written.
-
-    `is_linked` says that another passage leads to it.
-    """
+    """The text of a cited passage, from which an answer may be written."""
 
     citation: CitedPassage
     text: str
-    is_linked: bool = False
 
 
 class ApprovalRequest(BaseModel, frozen=True, extra="forbid"):

@@ -71,6 +71,7 @@ class AttachedDocument:
             root="",
             language=self.language,
             chunks=len(self.passages),
+            content_hash=self.id,
             groups=self.groups,
         )
 

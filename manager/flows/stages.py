@@ -23,7 +23,16 @@ def _make_stage(
 START = Stage(
     "start",
     Role.MANAGER,
-    frozenset({_E.COMMAND, _E.QUESTION, _E.PAUSE_OVER, _E.PAUSE_UNANSWERED, _E.FAILED}),
+    frozenset(
+        {
+            _E.COMMAND,
+            _E.QUESTION,
+            _E.PAUSE_OVER,
+            _E.PAUSE_UNANSWERED,
+            _E.PAUSE_FOREIGN,
+            _E.FAILED,
+        }
+    ),
     classify.classify_start,
 )
 LANG = _make_stage(Role.LANG)

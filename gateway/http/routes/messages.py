@@ -15,9 +15,9 @@ from envelope.conversation import PauseReply
 from envelope.question import Question
 from gateway.answer import Answer
 from gateway.api_keys import Scope
-from gateway.desk import Message, parse_command
+from gateway.desk import Message
 from gateway.events import EventCursor
-from gateway.http.access import Principal
+from gateway.http.access import Principal, list_people
 from gateway.http.context import (
     APPROVED,
     ID,
@@ -31,8 +31,9 @@ from gateway.http.errors import ForbiddenError, InvalidRequestError
 from gateway.http.language import choose_language
 from gateway.http.question_sender import QuestionSender
 from gateway.http.routes.message_follower import MessageFollower, MessageStatus, answer_response
+from gateway.person_tokens import LONGEST_PERSON
 from gateway.reviewing.job_order import JobOrder
-from gateway.text import LONGEST_CHARACTERS, clean_text
+from gateway.text import LONGEST_CHARACTERS, clean_text, parse_command
 
 LANGUAGE = r"^[a-zA-Z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}$"
 EVENT_STREAM = "text/event-stream"
@@ -91,6 +92,13 @@ class NewMessage(BaseModel, frozen=True, extra="forbid"):
         max_length=40,
         description="the way that answers, instead of that of the assistant; for secret keys",
         examples=["tools"],
+    )
+    user_id: str | None = Field(
+        None,
+        min_length=1,
+        max_length=LONGEST_PERSON,
+        description="id of the person who asks, with a secret key: only they can answer a `pause`; "
+        "a token in `X-Person-Token` with `sub` has the same effect",
     )
 
 
@@ -262,6 +270,7 @@ def _message(
         groups=access.caller.groups,
         pause_reply=sent.pause_reply,
         order=JobOrder(way=choose_way(access, access.caller, sent.way)),
+        people=list_people(access.caller, sent.user_id, "user_id"),
     )
 
 

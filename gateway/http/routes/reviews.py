@@ -16,7 +16,7 @@ from envelope.question import Question
 from gateway.api_keys import Scope
 from gateway.conversation_erasure import erase
 from gateway.desk import Message
-from gateway.http.access import Principal
+from gateway.http.access import Principal, list_people
 from gateway.http.context import (
     AssistantName,
     ConversationAccess,
@@ -307,6 +307,7 @@ class ReviewRoutes:
             request_id=str(request.state.request_id),
             key_id=access.caller.key_id,
             groups=access.caller.groups,
+            people=list_people(access.caller, None, "user_id"),
             order=JobOrder(
                 way=WAY,
                 deadline_seconds=self._channel.job_seconds,
