@@ -14,7 +14,7 @@ from deploy.assembly.data_folder import KeyHistory
 from deploy.assembly.gateways.document_catalog import OwnedCatalog
 from deploy.assembly.gateways.document_reader import documents_of
 from deploy.assembly.reviewing.document_finder import NamedDocumentFinder
-from deploy.assembly.reviewing.report_rendering import StoredReports
+from deploy.assembly.reviewing.report_rendering import StoredReports, make_report_reader
 from deploy.assembly.reviewing.stored_attachments import StoredAttachments
 from deploy.assembly.runtime import Runtime, desks
 from deploy.chat_channels import CHAT_CHANNELS
@@ -260,7 +260,7 @@ async def open_http_app(
             reviews=ReviewParts(
                 attachments,
                 NamedDocumentFinder(attachments, catalog),
-                StoredReports(_read_nothing),
+                StoredReports(make_report_reader(settings, client)),
             ),
         )
         yield made.app
@@ -269,10 +269,6 @@ async def open_http_app(
         if opened is not None:
             await opened.close()
         await client.aclose()
-
-
-async def _read_nothing(_question: Question, _reference: str) -> bytes | None:
-    return None
 
 
 def visitor_limits(settings: Settings) -> VisitorLimits:

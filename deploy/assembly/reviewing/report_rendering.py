@@ -3,23 +3,31 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from memory.work_store import RedisWorkStore
 from pydantic import JsonValue, TypeAdapter
 
+from broker.keys import record_of
 from compliance.reporting.html_report import render_html
 from compliance.reporting.markdown_report import render_markdown
 from compliance.reporting.pdf_report import MissingPdfLibraryError, render_pdf
-from compliance.reporting.place_links import read_place_link
 from compliance.reporting.report import ReportPart, ReportTable, ReportText, ReviewReport
+from config.settings import Settings
 from envelope.question import Question
 from gateway.reviewing.document_ports import DocumentRefusedError
 from gateway.reviewing.report_ports import ReportForm
 from gateway.source_urls import Opens
 
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
 LinkOpener = Callable[[str], str]
 """Returns the address of a link of a report for its reader, or an empty text."""
 ReadStored = Callable[[Question, str], Awaitable[bytes | None]]
 """Returns a stored value of a question's conversation by its reference."""
+PASSAGE = "#"
+"""With this, and the id of a passage, the links of a report are stored."""
 _REPORT: TypeAdapter[ReviewReport] = TypeAdapter(ReviewReport)
 _BASES = ("https://", "http://", "file://")
 """What the addresses begin with that `open_links` puts in; all other links are gone by then."""
@@ -42,8 +50,8 @@ class StoredReports:
             return None
 
         def open_link(link: str) -> str:
-            place = read_place_link(link)
-            address = None if place is None else opens({"chunk_id": place.unit_id})
+            name = read_passage(link)
+            address = opens({"chunk_id": name}) if name else None
             return "" if address is None else address
 
         try:
@@ -62,6 +70,11 @@ class StoredReports:
             return None
         stored = await self._read_stored(question, reference)
         return None if stored is None else _REPORT.validate_json(stored)
+
+
+def read_passage(link: str) -> str:
+    """Return the id of the passage that a link of a report leads to; empty: it is no such link."""
+    return link.removeprefix(PASSAGE) if link.startswith(PASSAGE) else ""
 
 
 def render_report(report: ReviewReport, form: ReportForm, open_link: LinkOpener) -> bytes:
@@ -92,3 +105,9 @@ def open_links(report: ReviewReport, open_link: LinkOpener) -> ReviewReport:
         )
 
     return replace(report, parts=tuple(map(open_part, report.parts)))
+
+
+def make_report_reader(settings: Settings, client: "Redis") -> ReadStored:
+    """Return the function that reads the reports that are stored with their conversations."""
+    store = RedisWorkStore(client, shards=settings.shards, record_of=record_of(settings.shards))
+    return store.get

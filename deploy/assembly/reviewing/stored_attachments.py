@@ -35,9 +35,8 @@ _KINDS: tuple[tuple[type[ReadingError], str], ...] = (
 class StoredAttachments:
     """A `gateway.reviewing.document_ports.Attachments`.
 
-    The process that reads starts with the first file.
-
-    Files are read one after the other, each within the limits of ingestion.
+    The process that reads starts with the first file. Files are read one after the other, each
+    within the limits of ingestion.
     """
 
     def __init__(self, settings: Settings, client: "Redis") -> None:
@@ -89,6 +88,12 @@ class StoredAttachments:
                 for one in join_chunks(document.chunks)
             ),
         )
+
+    async def list_anchors(self, question: Question, document_id: str) -> dict[str, str]:
+        """Return the anchors of a document's passages by their ids, where they have one."""
+        stored = await self._store.find(question, [document_id])
+        chunks = [one for value in stored.values() for one in AttachedDocument.decode(value).chunks]
+        return {one.chunk_id: one.anchor for one in chunks if one.anchor}
 
     async def close(self) -> None:
         """End the process that reads."""
