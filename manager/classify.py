@@ -127,9 +127,7 @@ def classify_triage(writes: Writes, _threshold: float) -> StageEvent:
     way = triage.get("way") if isinstance(triage, dict) else None
     if _asks(writes):
         return StageEvent.ASKS
-    return {"search": StageEvent.SEARCHES, "tools": StageEvent.USES_TOOLS}.get(
-        str(way), StageEvent.FAILED
-    )
+    return _WAY_EVENTS.get(str(way), StageEvent.FAILED)
 
 
 def classify_reason(writes: Writes, _threshold: float) -> StageEvent:
@@ -158,6 +156,27 @@ def classify_assess(writes: Writes, _threshold: float) -> StageEvent:
     return StageEvent.AGAIN if lacks else StageEvent.ENOUGH
 
 
+def classify_begin(payload: Writes, _threshold: float) -> StageEvent:
+    """Return whether a branch has somebody to begin with."""
+    return StageEvent.DONE if payload.get("agent_sequence") else StageEvent.FAILED
+
+
+def classify_specialist(writes: Writes, _threshold: float) -> StageEvent:
+    """Return whether a specialist calls tools, divides its work, or is done."""
+    if writes.get("tool_calls"):
+        return StageEvent.CALLS
+    if writes.get("part_plan"):
+        return StageEvent.SPLITS
+    return _DONE if writes else _FAILED
+
+
+def classify_synthesis(writes: Writes, _threshold: float) -> StageEvent:
+    """Return whether an answer was written from the findings."""
+    if _asks(writes):
+        return StageEvent.ASKS
+    return _DONE if writes.get("response") else StageEvent.NOTHING
+
+
 def _reason(writes: Writes) -> ClarificationReason | None:
     value = writes.get("clarification_reason")
     return ClarificationReason(value) if value in set(ClarificationReason) else None
@@ -166,6 +185,11 @@ def _reason(writes: Writes) -> ClarificationReason | None:
 _SEARCH_REASONS: dict[ClarificationReason | None, StageEvent] = {
     ClarificationReason.AMBIGUOUS_QUERY: StageEvent.MANY,
     ClarificationReason.INSUFFICIENT_CONTEXT: StageEvent.NOTHING,
+}
+_WAY_EVENTS = {
+    "search": StageEvent.SEARCHES,
+    "tools": StageEvent.USES_TOOLS,
+    "specialists": StageEvent.USES_SPECIALISTS,
 }
 ACT_EVENTS: dict[str, StageEvent] = {
     ConversationAct.WHY: StageEvent.WHY,

@@ -48,6 +48,8 @@ class StageEvent(StrEnum):
     MORE = "more_branches"
     SEARCHES = "one_search"
     USES_TOOLS = "tools"
+    USES_SPECIALISTS = "specialists"
+    SPLITS = "parts"
     CALLS = "tool_calls"
     CALLS_AND_PLANS = "tool_calls_then_planning"
     READY = "no_further_calls"
@@ -87,6 +89,8 @@ _DESCRIPTIONS = {
     StageEvent.MORE: "the branches that depend on these can begin",
     StageEvent.SEARCHES: "one search is enough for this question",
     StageEvent.USES_TOOLS: "the question needs several looks",
+    StageEvent.USES_SPECIALISTS: "the question asks for a review",
+    StageEvent.SPLITS: "the work is divided into parts",
     StageEvent.CALLS: "tools are called, then an answer is written",
     StageEvent.CALLS_AND_PLANS: "tools are called, then further calls are planned",
     StageEvent.READY: "everything was found, or nothing more can be",
@@ -135,6 +139,7 @@ class Counter(StrEnum):
     STEP = "step"
     ITERATION = "iteration"
     SEQUENCE = "sequence"
+    TURN = "turn"
 
 
 class Ending(StrEnum):
@@ -160,11 +165,10 @@ class Final:
 
 @dataclass(frozen=True, slots=True)
 class BranchItem:
-    """One branch of a scatter.
+    """One branch of a scatter: others depend on its `key`, by which its result is reported.
 
-    `key` is the name by which others depend on it and by which its result is reported; `adds` are
-    attributes that the branch sees besides those that its roles read. Higher priorities begin
-    first. `label` names the branch for the person who waits.
+    `adds` are attributes that the branch sees besides those that its roles read. Higher priorities
+    begin first. `label` names the branch for the person who waits.
     """
 
     key: str
@@ -178,33 +182,38 @@ class BranchItem:
 class Join:
     """When the results of branches go on: after all, or after `at_least` successes.
 
-    In any case they go on after `seconds`, and in time for what follows. At most `at_once` branches
-    run at the same time.
+    In any case they go on after `seconds`, and after `share` of the time that is left. At most
+    `at_once` branches run at the same time.
     """
 
     at_least: int | None = None
     seconds: float = 60.0
     at_once: int = 3
+    share: float = 0.75
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scatter:
-    """Begin a branch at the stage `branch` for each item of the plan; go on at `gather`.
+    """Begin a branch at the stage `branch` for each item of the plan; go on at `gather`, a stage of
+    `make_gather_stage`.
 
-    `gather` is a stage of the manager: `make_gather_stage` returns one.
+    A branch inherits the attributes that its roles read and that it does not return, and those of
+    `handed_over`: their writes replace a value or add only new items.
     """
 
     branch: Stage
     gather: Stage
     plan: Callable[[Writes], Sequence[BranchItem]]
     join: Join = Join()
+    handed_over: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """The end of a branch, whose result are these attributes; after a failure, its reason."""
+    """The end of a branch with these attributes; `notes_failure`: a failure is one of `errors`."""
 
     attributes: tuple[str, ...] = ()
+    notes_failure: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -226,7 +235,7 @@ class Next:
     """
 
     stages: tuple[Stage, ...]
-    done: Stage
+    done: Stage | Return
 
 
 Target = Stage | Final | Scatter | Return | PauseFor | Next
@@ -279,7 +288,7 @@ def _list_stages(target: Target | None) -> tuple[Stage, ...]:
     if isinstance(target, PauseFor):
         return (target.resume,)
     if isinstance(target, Next):
-        return (*target.stages, target.done)
+        return (*target.stages, *_list_stages(target.done))
     return (target,) if isinstance(target, Stage) else ()
 
 
@@ -312,12 +321,13 @@ class Flow:
 
     The first row of each stage is the one of an answered question. A message ends by the version of
     the flow that it began with. Raises `FlowError` if two rows have stage and event equal, or two
-    stages their name.
+    stages their name. `most_hops` replaces the limits of hops and of time: its deadline ends it.
     """
 
-    def __init__(self, name: str, version: int, rows: Iterable[Row]) -> None:
-        self.name = name
-        self.version = version
+    def __init__(
+        self, name: str, version: int, rows: Iterable[Row], *, most_hops: int | None = None
+    ) -> None:
+        self.name, self.version, self.most_hops = name, version, most_hops
         self.rows = tuple(rows)
         self.stages: dict[str, Stage] = {}
         self._by_pair: dict[tuple[Stage, StageEvent], Row] = {}

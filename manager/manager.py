@@ -211,7 +211,7 @@ class Manager:
             sends,
             need=len(sends) if at_least is None else min(at_least, len(sends)),
             at_once=self._limits.find_at_once(scatter),
-            seconds=min(scatter.join.seconds, branches.TIME_SHARE * max(0.0, remaining_seconds)),
+            seconds=min(scatter.join.seconds, scatter.join.share * max(0.0, remaining_seconds)),
             journal=hop.encode_events(
                 scatter.gather.name, branches.describe_plan(sends, hop.chosen)
             ),

@@ -1,6 +1,7 @@
 """Runs one call of a tool in its branch, or asks for the approval that it needs."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Protocol, Self
 
 from pydantic import BaseModel, JsonValue
@@ -10,6 +11,7 @@ from citations.exact_text import write_exactly
 from envelope.conversation import PauseQuestion
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
+from envelope.ways.specialists import SpecialistProfile
 from tools.budget import ToolBudget
 from tools.calls import (
     ApprovalRequest,
@@ -29,6 +31,8 @@ MOST_QUOTED_CHARACTERS = 12_000
 """The characters of quoted passages that one result carries; further passages are left out."""
 _ARGUMENT_CHARACTERS = 300
 _SHOWN_ARGUMENTS = 800
+_PLANNER = "reason"
+"""Who calls if the call names nobody: the tool loop."""
 
 
 class ToolSettings(Protocol):
@@ -36,6 +40,9 @@ class ToolSettings(Protocol):
 
     @property
     def tool_timeout_seconds(self) -> float: ...
+
+    @property
+    def specialists(self) -> Mapping[str, SpecialistProfile]: ...
 
 
 class Reads(BaseModel, frozen=True):
@@ -59,7 +66,8 @@ class Writes(BaseModel, frozen=True):
 class ToolAgent(Agent[Reads, Writes]):
     """Every call has a result: a failure of the tool, and a denied approval, are results, too.
 
-    A call of a dangerous tool asks once. Its approval belongs to the tool and these arguments.
+    A call of a dangerous tool asks once. Its approval belongs to the tool and these arguments. The
+    call of a specialist runs only if its profile allows the tool; all others do not exist for it.
     """
 
     role = Role.TOOL
@@ -74,8 +82,16 @@ class ToolAgent(Agent[Reads, Writes]):
         receipts: ToolReceipts | None = None,
         budget: ToolBudget | None = None,
         most_seconds: float = TIMEOUT_SECONDS,
+        profiles: Mapping[str, SpecialistProfile] = MappingProxyType({}),
     ) -> None:
         self._executor = ToolExecutor(catalog, receipts=receipts, most_seconds=most_seconds)
+        self._profiles = profiles
+        self._executors = {
+            name: ToolExecutor(
+                catalog, receipts=receipts, most_seconds=min(most_seconds, one.timeout_seconds)
+            )
+            for name, one in profiles.items()
+        }
         self._catalog = catalog
         self._allowed = frozenset(catalog.names())
         self._texts = texts
@@ -89,18 +105,23 @@ class ToolAgent(Agent[Reads, Writes]):
             receipts=parts.tool_receipts,
             budget=parts.tool_budget,
             most_seconds=parts.settings.tool_timeout_seconds,
+            profiles=parts.settings.specialists,
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
-        call = self._complete(ToolCall.model_validate(reads.tool_call), reads.user_inputs)
+        agent = str(reads.tool_call.get("agent") or _PLANNER)
+        asked_call = {name: one for name, one in reads.tool_call.items() if name != "agent"}
+        call = self._complete(ToolCall.model_validate(asked_call), reads.user_inputs)
+        profile = self._profiles.get(agent)
         caller = ToolCaller(
-            agent="reason",
-            allowed=self._allowed,
+            agent=agent,
+            allowed=self._allowed if profile is None else frozenset(profile.tools),
             groups=reads.groups,
             language=reads.language,
             approved=frozenset(name for name, given in reads.approvals.items() if given),
         )
-        result, execution = await self._executor.execute_recorded(call, caller, self._budget)
+        executor = self._executors.get(agent, self._executor)
+        result, execution = await executor.execute_recorded(call, caller, self._budget)
         asked = result.approval
         if asked is not None and asked.approval_id not in reads.approvals:
             question = self._make_question(asked, reads.language)

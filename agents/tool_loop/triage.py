@@ -1,6 +1,7 @@
 """Chooses the way of a question where the settings leave it open."""
 
-from typing import Protocol, Self
+from dataclasses import dataclass
+from typing import Literal, Protocol, Self
 
 from pydantic import BaseModel
 
@@ -9,11 +10,25 @@ from agents.desk_domain import DeskDomain, ResponseSettings
 from envelope.conversation import ClarificationReason
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
-from envelope.ways.tool_loop import Triage, WayName
+from envelope.ways.specialists import (
+    FULL_REVIEW,
+    CompletedSequence,
+    ReviewScope,
+    SpecialistName,
+    complete_sequence,
+)
+from envelope.ways.tool_loop import QueryType, Triage, WayName
 from llm.errors import ModelError
 from llm.port import Model
 from llm.tasks.triage import TASK, Inputs, Output
 
+_S = SpecialistName
+USUAL_SEQUENCES: dict[QueryType, tuple[SpecialistName, ...]] = {
+    QueryType.COMPLIANCE: (_S.EXTRACTOR, _S.REQUIREMENT_EXTRACTOR, _S.COMPLIANCE),
+    QueryType.RISK: (_S.EXTRACTOR, _S.REQUIREMENT_EXTRACTOR, _S.COMPLIANCE, _S.RISK_VERIFIER),
+    QueryType.REPORTING: FULL_REVIEW,
+}
+"""The sequence of a kind of question where none was planned."""
 _VAGUE = 0.6
 """Above this vagueness the user is asked, if the judgement says that nobody could begin."""
 
@@ -24,47 +39,92 @@ class TriageSettings(ResponseSettings, Protocol):
     @property
     def search_below_complexity(self) -> int: ...
 
+    @property
+    def specialists_above_complexity(self) -> int: ...
+
+    @property
+    def specialists_kinds(self) -> tuple[QueryType, ...]: ...
+
 
 class Reads(BaseModel, frozen=True):
-    """The question, and the earlier turns that it refers to."""
+    """The question, the turns that it refers to, and the review that the request names."""
 
     canonical_question: str
     language: str = "en"
     related_history: tuple[str, ...] = ()
+    review: ReviewScope | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WayTable:
+    """Which way a question goes by its complexity and its kind."""
+
+    search_below: int = 30
+    specialists_above: int = 70
+    specialists_kinds: tuple[QueryType, ...] = (
+        QueryType.COMPLIANCE,
+        QueryType.RISK,
+        QueryType.REPORTING,
+    )
+
+    def choose(
+        self, complexity: int, kind: QueryType
+    ) -> Literal[WayName.SEARCH, WayName.TOOLS, WayName.SPECIALISTS]:
+        """Return the way of a question."""
+        if complexity < self.search_below:
+            return WayName.SEARCH
+        if complexity > self.specialists_above and kind in self.specialists_kinds:
+            return WayName.SPECIALISTS
+        return WayName.TOOLS
 
 
 class Writes(BaseModel, frozen=True):
-    """The decision; a clarification where nobody could begin."""
+    """The decision with the sequence of specialists; a clarification where nobody could begin."""
 
     triage: Triage
+    agent_sequence: tuple[str, ...] = ()
+    sequence_notes: tuple[str, ...] = ()
     needs_clarification: bool = False
     clarification_reason: ClarificationReason | None = None
     clarification_message: str = ""
 
 
 class TriageAgent(Agent[Reads, Writes]):
-    """Asks a model, or the rules, how much a question needs."""
+    """Asks a model, or the rules, how much a question needs; a review by request needs all.
+
+    A planned sequence is cleaned of unknown names and completed by what its specialists need.
+    """
 
     role = Role.TRIAGE
     reads = Reads
     writes = Writes
 
     def __init__(
-        self, *, model: Model, domain: DeskDomain | None = None, search_below: int = 30
+        self,
+        *,
+        model: Model,
+        domain: DeskDomain | None = None,
+        table: WayTable = WayTable(),
     ) -> None:
         self._model = model
         self._domain = DeskDomain() if domain is None else domain
-        self._search_below = search_below
+        self._table = table
 
     @classmethod
     def make(cls, parts: AgentParts[TriageSettings]) -> Self:
         return cls(
             model=parts.model(TASK.name),
             domain=DeskDomain.of(parts.settings),
-            search_below=parts.settings.search_below_complexity,
+            table=WayTable(
+                parts.settings.search_below_complexity,
+                parts.settings.specialists_above_complexity,
+                parts.settings.specialists_kinds,
+            ),
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        if reads.review is not None:
+            return Wrote(_plan_review())
         inputs = Inputs(
             question=reads.canonical_question,
             related=reads.related_history,
@@ -75,9 +135,12 @@ class TriageAgent(Agent[Reads, Writes]):
             given = await self._model.ask(TASK, inputs)
         except ModelError as error:
             return GaveUp(f"{type(error).__name__}: {error}")
-        triage = self._decide(given.output, given.model)
+        sequence = complete_sequence(_plan(given.output))
+        triage = self._decide(given.output, given.model, sequence)
         if not (given.output.needs_clarification and triage.vagueness > _VAGUE):
-            return Wrote(Writes(triage=triage))
+            return Wrote(
+                Writes(triage=triage, agent_sequence=sequence.names, sequence_notes=sequence.notes)
+            )
         return Wrote(
             Writes(
                 triage=triage,
@@ -87,15 +150,35 @@ class TriageAgent(Agent[Reads, Writes]):
             )
         )
 
-    def _decide(self, output: Output, model: str) -> Triage:
-        is_simple = output.complexity < self._search_below
+    def _decide(self, output: Output, model: str, sequence: CompletedSequence) -> Triage:
         return Triage(
-            way=WayName.SEARCH if is_simple else WayName.TOOLS,
+            way=self._table.choose(output.complexity, output.query_type),
             complexity=output.complexity,
             query_type=output.query_type,
             semantic_type=output.semantic_type[:100],
             vagueness=output.vagueness,
             needs_clarification=output.needs_clarification,
+            agent_sequence=sequence.names,
             reasoning=output.reasoning[:500],
             decided_by=model,
         )
+
+
+def _plan(output: Output) -> tuple[str, ...]:
+    """Return the sequence that was planned, or the usual one of the kind of question."""
+    return output.agent_sequence or USUAL_SEQUENCES.get(output.query_type, ())
+
+
+def _plan_review() -> Writes:
+    """Return the plan of a review whose documents the request names: all specialists."""
+    triage = Triage(
+        way=WayName.SPECIALISTS,
+        complexity=100,
+        query_type=QueryType.REPORTING,
+        semantic_type="compliance_check",
+        vagueness=0.0,
+        agent_sequence=FULL_REVIEW,
+        reasoning="the request names the documents of a review",
+        decided_by="request",
+    )
+    return Writes(triage=triage, agent_sequence=FULL_REVIEW)

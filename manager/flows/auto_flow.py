@@ -1,29 +1,51 @@
-"""The flow `auto`: triage chooses between one search and the tool loop for each question."""
+"""The flow `auto`: triage chooses a way for each question: one search, tools, or specialists."""
 
-from manager.flow import Counter, Flow, Row, StageEvent
+from manager.flow import Counter, Flow, Row, StageEvent, Target
 from manager.flows import stages as at
 from manager.flows.search_flow import SEARCHING
 from manager.flows.shared_rows import CLARIFYING, make_way_in, make_way_out
+from manager.flows.specialists import BEGIN, TEAM
+from manager.flows.specialists_flow import MOST_HOPS
 from manager.flows.tool_loop import TOOL_LOOP
 
-# fmt: off
-_TRIAGE: tuple[Row, ...] = (
-    #   stage              event                       next stage        counter             at its limit       reason
-    Row(at.TRIAGE,         StageEvent.SEARCHES,        at.SEARCH),
-    Row(at.TRIAGE,         StageEvent.USES_TOOLS,      at.REASON),
-    Row(at.TRIAGE,         StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
-    Row(at.TRIAGE,         StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
-)
-# fmt: on
-AUTO_FLOW = Flow(
+
+def _make_triage(specialists: Target) -> tuple[Row, ...]:
+    # fmt: off
+    return (
+        #   stage              event                         next stage        counter             at its limit
+        Row(at.TRIAGE,         StageEvent.SEARCHES,          at.SEARCH),
+        Row(at.TRIAGE,         StageEvent.USES_TOOLS,        at.REASON),
+        Row(at.TRIAGE,         StageEvent.USES_SPECIALISTS,  specialists,      Counter.SEQUENCE,   at.SEARCH),
+        Row(at.TRIAGE,         StageEvent.ASKS,              at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
+        Row(at.TRIAGE,         StageEvent.FAILED,            at.SEARCH,        is_fallback=True),
+    )
+    # fmt: on
+
+
+AUTO_FLOW_1 = Flow(
     "auto",
     1,
     (
         *make_way_in(at.TRIAGE, rephrase=at.SEARCH),
-        *_TRIAGE,
+        *_make_triage(at.REASON),
         *TOOL_LOOP,
         *SEARCHING,
         *make_way_out(again=at.SEARCH, write=at.WRITE),
         *CLARIFYING,
     ),
+)
+"""For questions that began before there were specialists."""
+AUTO_FLOW = Flow(
+    "auto",
+    2,
+    (
+        *make_way_in(at.TRIAGE, rephrase=at.SEARCH),
+        *_make_triage(BEGIN),
+        *TOOL_LOOP,
+        *TEAM,
+        *SEARCHING,
+        *make_way_out(again=at.SEARCH, write=at.WRITE),
+        *CLARIFYING,
+    ),
+    most_hops=MOST_HOPS,
 )

@@ -5,19 +5,20 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from memory.work_store import RedisWorkStore
-from pydantic import JsonValue, TypeAdapter
+from pydantic import JsonValue
 
 from broker.keys import record_of
 from compliance.reporting.html_report import render_html
 from compliance.reporting.markdown_report import render_markdown
 from compliance.reporting.pdf_report import MissingPdfLibraryError, render_pdf
 from compliance.reporting.report import ReportPart, ReportTable, ReportText, ReviewReport
+from compliance.reporting.report_json import decode_report
 from config.settings import Settings
 from envelope.question import Question
 from gateway.reviewing.document_ports import DocumentRefusedError
 from gateway.reviewing.report_ports import ReportForm
 from gateway.source_urls import Opens
+from memory.results.work_store import RedisWorkStore
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -28,7 +29,6 @@ ReadStored = Callable[[Question, str], Awaitable[bytes | None]]
 """Returns a stored value of a question's conversation by its reference."""
 PASSAGE = "#"
 """With this, and the id of a passage, the links of a report are stored."""
-_REPORT: TypeAdapter[ReviewReport] = TypeAdapter(ReviewReport)
 _BASES = ("https://", "http://", "file://")
 """What the addresses begin with that `open_links` puts in; all other links are gone by then."""
 
@@ -65,11 +65,11 @@ class StoredReports:
         """Return the report that a reply has or refers to; None: it is no longer kept."""
         own, reference = reported.get("report"), reported.get("reference")
         if isinstance(own, dict):
-            return _REPORT.validate_python(own)
+            return decode_report(own)
         if not isinstance(reference, str) or not reference:
             return None
         stored = await self._read_stored(question, reference)
-        return None if stored is None else _REPORT.validate_json(stored)
+        return None if stored is None else decode_report(stored)
 
 
 def read_passage(link: str) -> str:

@@ -7,6 +7,7 @@ export const STEP_OF = {
   assess: 3,
   augmentation: 1,
   clarification: 2,
+  findings: 1,
   interim_results: 1,
   quality: 3,
   reason: 1,
@@ -14,5 +15,6 @@ export const STEP_OF = {
   response: 2,
   results: 1,
   search: 1,
+  synthesis: 2,
   write: 2,
 };
