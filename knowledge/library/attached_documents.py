@@ -23,6 +23,8 @@ class AttachmentSource(Protocol):
 
     async def find(self, document_ids: Sequence[str]) -> Mapping[str, bytes]: ...
 
+    async def all(self) -> Mapping[str, bytes]: ...
+
 
 @dataclass(frozen=True, slots=True)
 class AttachedDocument:

@@ -113,6 +113,13 @@ class Library:
         found = await self._visible(groups).list_documents()
         return sorted(found, key=lambda document: (document.title, document.id))
 
+    async def list_attached(self, groups: Sequence[str] = ()) -> list[ListedDocument]:
+        """Return the documents of the conversation around the call that the person may read."""
+        stored = {} if self._attachments is None else await self._attachments.all()
+        documents = [AttachedDocument.decode(one) for one in stored.values()]
+        found = [one.listed for one in documents if one.is_visible_to(groups)]
+        return sorted(found, key=lambda document: (document.title, document.id))
+
     async def list_versions(self, groups: Sequence[str] = ()) -> tuple[str, ...]:
         """Return the versions that documents state which a person may read, each once."""
         return (await self._read_outline(groups)).versions

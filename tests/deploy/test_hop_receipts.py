@@ -61,6 +61,7 @@ async def test_a_hop_finds_the_documents_of_its_conversation_and_of_no_other() -
 
     with receipt_scope(QUESTION, "w1"):
         own = await attachments.find(["a"])
+        assert await attachments.all() == own
     with receipt_scope(other, "w1"):
         foreign = await attachments.find(["a"])
 

@@ -23,3 +23,6 @@ class HopAttachments:
 
     async def find(self, document_ids: Sequence[str]) -> Mapping[str, bytes]:
         return await self._store.find(find_question(), document_ids)
+
+    async def all(self) -> Mapping[str, bytes]:
+        return await self._store.all(find_question())

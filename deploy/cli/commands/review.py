@@ -25,7 +25,7 @@ from gateway.reviewing.report_ports import ReportForm
 
 if TYPE_CHECKING:
     from compliance.reporting.report import ReviewReport
-    from deploy.assembly.reviewing.local_review import LocalReview
+    from deploy.assembly.gateways.local_review import LocalReview
     from gateway.desk import Desk
 
 EXIT_FINDINGS = 8
@@ -85,7 +85,7 @@ def read_form(report: Path | None) -> ReportForm | None:
 
 async def _review(chosen: argparse.Namespace, form: ReportForm | None, settings: Settings) -> int:
     # Imported here: --help and wrong arguments need no index.
-    from deploy.assembly.reviewing.local_review import open_local_review
+    from deploy.assembly.gateways.local_review import open_local_review
     from deploy.assembly.runtime import desk, run_desk
 
     groups = read_groups(chosen.groups)

@@ -32,6 +32,9 @@ class OneConversation:
     async def find(self, document_ids: Sequence[str]) -> Mapping[str, bytes]:
         return {name: self._documents[name] for name in document_ids if name in self._documents}
 
+    async def all(self) -> Mapping[str, bytes]:
+        return self._documents
+
 
 def test_a_stored_document_is_read_as_it_was() -> None:
     assert AttachedDocument.decode(DOCUMENT.encode()) == DOCUMENT
@@ -66,4 +69,6 @@ async def test_a_library_finds_it_by_its_id_for_people_of_its_groups(tmp_path: P
     assert [one.text for one in found.sections] == [one.text for one in DOCUMENT.passages]
     assert await library.read([ID], ("legal",)) == []
     assert await library.list_documents(DOCUMENT.groups) == []
+    assert [one.id for one in await library.list_attached(DOCUMENT.groups)] == [ID]
+    assert await library.list_attached(("legal",)) == []
     await index.close()
