@@ -49,6 +49,7 @@ class Message:
     - `people`: digests of who wrote the text; empty where the channel knows nobody
     - `pause_reply`: a typed reply to an open pause, of which `text` are the words
     - `order`: another way, more time, or a review
+    - `strategy`, `persona`: how a swarm divides the question, and in whose voice it answers
     - `history`, `pause`: set by clients that keep the conversation; None: the desk's memory
     """
 
@@ -68,6 +69,8 @@ class Message:
     pause_reply: PauseReply | None = None
     order: JobOrder = PLAIN
     people: tuple[str, ...] = ()
+    strategy: str = ""
+    persona: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,6 +385,10 @@ def _payload(message: Message) -> dict[str, JsonValue]:
         payload["people"] = [*sorted(set(message.people))]
     if message.shows_drafts:
         payload["shows_drafts"] = True
+    if message.strategy:
+        payload["chosen_strategy"] = message.strategy
+    if message.persona:
+        payload["persona"] = clean_text(message.persona)
     if message.pause_reply is not None:
         payload["pause_reply"] = message.pause_reply.model_dump(mode="json", exclude_none=True)
     if message.history is not None:

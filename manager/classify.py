@@ -6,7 +6,8 @@ Each function serves stages of `manager/flows`; its number is the quality thresh
 from envelope.conversation import REFUSALS, ClarificationReason, ConversationAct
 from envelope.envelope import Hop
 from envelope.role import Role
-from manager.flow import Stage, StageEvent, Writes
+from manager.flow import Stage, Writes
+from manager.stage_event import StageEvent
 
 # Every hop uses these: in Python 3.11 an enum member costs four times as much as a variable.
 _MANAGER, _DONE, _FAILED = Role.MANAGER, StageEvent.DONE, StageEvent.FAILED
@@ -190,6 +191,7 @@ _WAY_EVENTS = {
     "search": StageEvent.SEARCHES,
     "tools": StageEvent.USES_TOOLS,
     "specialists": StageEvent.USES_SPECIALISTS,
+    "swarm": StageEvent.USES_SWARM,
 }
 ACT_EVENTS: dict[str, StageEvent] = {
     ConversationAct.WHY: StageEvent.WHY,

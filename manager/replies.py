@@ -10,20 +10,20 @@ from envelope.conversation import ClarificationReason, ConversationAct, Pause, P
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.sources import SearchResult
-from manager.act_texts import COURTESIES, act_text, find_act
 from manager.flow import Counter, Ending
-from manager.limit_texts import (
+from manager.machine import Decision, End
+from manager.offers import find_remaining, make_offer
+from manager.pausing.pause_replies import PAUSE_ENDINGS, end_with_pause, find_new_pause
+from manager.port import ReplyTexts
+from manager.way_report import describe_way
+from manager.wording.act_texts import COURTESIES, act_text, find_act
+from manager.wording.limit_texts import (
     DEAD_LETTER,
     name_apology,
     name_best_answer_text,
     name_fixed_text,
     name_refusal_limit,
 )
-from manager.machine import Decision, End
-from manager.offers import find_remaining, make_offer
-from manager.pausing.pause_replies import PAUSE_ENDINGS, end_with_pause, find_new_pause
-from manager.port import ReplyTexts
-from manager.way_report import describe_way
 from memory.port import Ended
 
 if TYPE_CHECKING:

@@ -84,10 +84,14 @@ class CitedPassage(BaseModel, frozen=True, extra="forbid"):
 
 
 class QuotedPassage(BaseModel, frozen=True, extra="forbid"):
-    """The text of a cited passage, from which an answer may be written."""
+    """The text of a cited passage, from which an answer may be written.
+
+    `is_linked` says that another passage names it.
+    """
 
     citation: CitedPassage
     text: str
+    is_linked: bool = False
 
 
 class ApprovalRequest(BaseModel, frozen=True, extra="forbid"):

@@ -4,8 +4,9 @@ The first row of a stage is the one of an answered question.
 """
 
 from envelope.conversation import ClarificationReason as Reason
-from manager.flow import Counter, Ending, Final, Row, Stage, StageEvent
+from manager.flow import Counter, Ending, Final, Row, Stage
 from manager.flows import stages as at
+from manager.stage_event import StageEvent
 
 ANSWER, BEST, EXIT = Final(Ending.ANSWER), Final(Ending.BEST), Final(Ending.EXIT)
 PAUSE, PAUSE_OVER = Final(Ending.PAUSE), Final(Ending.PAUSE_OVER)
@@ -66,14 +67,19 @@ def make_way_out(again: Stage, write: Stage) -> tuple[Row, ...]:
 
     `again` looks for more, `write` writes the answer once more.
     """
+    return make_judgement(at.QUALITY, again, write)
+
+
+def make_judgement(judge: Stage, again: Stage, write: Stage) -> tuple[Row, ...]:
+    """Return the rows of a stage that judges; see `make_way_out`."""
     # fmt: off
     return (
         #   stage              event                       next stage        counter             at its limit       reason
-        Row(at.QUALITY,        StageEvent.APPROVED,        ANSWER),
-        Row(at.QUALITY,        StageEvent.LOW,             write,            Counter.REGENERATE, at.CLARIFICATION),
-        Row(at.QUALITY,        StageEvent.REGENERATE,      write,            Counter.REGENERATE, at.CLARIFICATION),
-        Row(at.QUALITY,        StageEvent.RESEARCH,        again,            Counter.RESEARCH,   at.CLARIFICATION),
-        Row(at.QUALITY,        StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
-        Row(at.QUALITY,        StageEvent.FAILED,          write,            Counter.REGENERATE, BEST),
+        Row(judge,             StageEvent.APPROVED,        ANSWER),
+        Row(judge,             StageEvent.LOW,             write,            Counter.REGENERATE, at.CLARIFICATION),
+        Row(judge,             StageEvent.REGENERATE,      write,            Counter.REGENERATE, at.CLARIFICATION),
+        Row(judge,             StageEvent.RESEARCH,        again,            Counter.RESEARCH,   at.CLARIFICATION),
+        Row(judge,             StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
+        Row(judge,             StageEvent.FAILED,          write,            Counter.REGENERATE, BEST),
     )
     # fmt: on

@@ -129,6 +129,6 @@ def cite_passages(passages: Iterable[FoundPassage]) -> list[CitedPassage]:
 def quote_passages(passages: Iterable[FoundPassage]) -> list[QuotedPassage]:
     """Return the texts of passages, each passage once."""
     return [
-        QuotedPassage(citation=found.citation, text=found.text)
+        QuotedPassage(citation=found.citation, text=found.text, is_linked=LINKED in found.relation)
         for found in {one.citation.chunk_id: one for one in passages}.values()
     ]

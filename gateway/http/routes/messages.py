@@ -36,6 +36,7 @@ from gateway.reviewing.job_order import JobOrder
 from gateway.text import LONGEST_CHARACTERS, clean_text, parse_command
 
 LANGUAGE = r"^[a-zA-Z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}$"
+STRATEGY = r"^(?:[a-z][a-z0-9_]{0,39})?$"
 EVENT_STREAM = "text/event-stream"
 RESPOND_ASYNC = "respond-async"
 EXAMPLE = """\
@@ -99,6 +100,15 @@ class NewMessage(BaseModel, frozen=True, extra="forbid"):
         max_length=LONGEST_PERSON,
         description="id of the person who asks, with a secret key: only they can answer a `pause`; "
         "a token in `X-Person-Token` with `sub` has the same effect",
+    )
+    strategy: str = Field(
+        "",
+        pattern=STRATEGY,
+        description="how a swarm divides the question: `intelligent`, `parallel` or `council`; "
+        "empty: as the desk is configured",
+    )
+    persona: str = Field(
+        "", max_length=200, description="in whose voice a swarm answers, such as `a patient tutor`"
     )
 
 
@@ -271,6 +281,8 @@ def _message(
         pause_reply=sent.pause_reply,
         order=JobOrder(way=choose_way(access, access.caller, sent.way)),
         people=list_people(access.caller, sent.user_id, "user_id"),
+        strategy=sent.strategy,
+        persona=sent.persona,
     )
 
 
