@@ -32,8 +32,7 @@ BLOCK_SECONDS = 1.0
 LOOK_SECONDS = 2.0
 """How often a task that waits for an outcome checks whether to go on."""
 AWAY_SECONDS = 0.5  # before Redis is asked again after it did not answer
-GRACE_SECONDS = 5.0
-"""How much longer than its deadline a channel waits for an outcome."""
+GRACE_SECONDS = 5.0  # how much longer than its deadline a channel waits for an outcome
 
 
 @dataclass(frozen=True, slots=True)
