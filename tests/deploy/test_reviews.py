@@ -123,7 +123,8 @@ async def review(client: httpx.AsyncClient, contract: bytes, **params: str) -> d
     labels = {str(label) for plan in plans if isinstance(plan, list) for label in plan}
     assert {"compliance", "report generator"} <= labels
     found: dict[str, Any] = (await client.get(path)).json()
-    assert found["answer"] == seen[-1].data
+    # The ticket of a link has the second in which it was made.
+    assert remove_links(found["answer"]) == remove_links(seen[-1].data)
     return found
 
 
@@ -140,6 +141,9 @@ async def test_a_contract_is_reviewed_and_the_links_of_its_report_open_at_the_pl
         pdf = await client.get(base, params={"format": "pdf"})
 
         assert found["answer"]["outcome"] == "answered"
+        assert found["counts"] == {
+            "requirements": 8, "compliant": 3, "violations": 3, "gaps": 2
+        }  # fmt: skip
         assert markdown.headers["content-type"].startswith("text/markdown")
         assert markdown.text.count("\n## ") == 7
         matrix = [line for line in markdown.text.splitlines() if line.startswith("| REQ-")]

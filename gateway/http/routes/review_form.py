@@ -67,6 +67,15 @@ class NewReview(BaseModel, frozen=True, extra="forbid"):
         return list(dict.fromkeys((*own, *self.documents)))
 
 
+class ReviewCounts(BaseModel, frozen=True, extra="ignore"):
+    """How many requirements have which verdict."""
+
+    requirements: int
+    compliant: int
+    violations: int
+    gaps: int
+
+
 class Review(BaseModel):
     """A review: a job with events, which ends with one answer and a report."""
 
@@ -81,6 +90,7 @@ class Review(BaseModel):
     )
     against: list[ConversationDocument] = []
     progress: JobProgress | None = None
+    counts: ReviewCounts | None = Field(None, description="of a review that has a report")
     answer: Answer | None = None
 
 

@@ -40,6 +40,7 @@ from gateway.http.routes.review_form import (
     LONGEST_FOCUS,
     NewReview,
     Review,
+    ReviewCounts,
     ReviewName,
     RuleNames,
     digest_request,
@@ -342,7 +343,10 @@ class ReviewRoutes:
 
     async def _read(self, access: ConversationAccess, name: ReviewName, language: str) -> Review:
         status = await self._follower.read(access, name.message_id, language)
-        return Review(id=name.id, **dict(status))
+        last = (await self._follower.read_journal(access, name.message_id))[-1]
+        report = last.fields.get("review_report") if last.kind == "finished" else None
+        counts = ReviewCounts.model_validate(report) if isinstance(report, dict) else None
+        return Review(id=name.id, counts=counts, **dict(status))
 
     async def _render(
         self, access: ConversationAccess, name: ReviewName, form: ReportForm

@@ -252,3 +252,24 @@ async def test_an_unknown_review_is_unknown(client: httpx.AsyncClient, name: str
     assert (await client.get(f"{REVIEWS}/{name}")).status_code == 404
     assert (await client.post(f"{REVIEWS}/{name}/cancel")).status_code == 404
     assert (await client.get(f"{REVIEWS}/{name}/events")).status_code == 404
+
+
+async def test_the_description_of_the_interface_has_reviews_and_what_they_answer(
+    client: httpx.AsyncClient,
+) -> None:
+    schema = (await client.get("/openapi.json")).json()
+
+    started = schema["paths"][REVIEWS]["post"]
+    assert set(started["requestBody"]["content"]) == {
+        "application/json",
+        "application/octet-stream",
+    }
+    assert {"202", "404", "409", "413", "415", "429"} <= set(started["responses"])
+    assert {"name", "against", "Idempotency-Key"} <= {one["name"] for one in started["parameters"]}
+    assert {f"{REVIEWS}/{{review_id}}{rest}" for rest in ("", "/events", "/cancel", "/report")} <= (
+        set(schema["paths"])
+    )
+    assert (
+        "202"
+        in schema["paths"]["/v1/conversations/{conversation_id}/messages"]["post"]["responses"]
+    )
