@@ -14,6 +14,7 @@ from envelope.ways.swarm import PlanStep
 from llm.errors import ModelError
 from llm.offline.criteria.read_criteria import read_set_question
 from llm.offline.model import OfflineModel
+from llm.offline.planning.compared_topics import is_comparison_request
 from llm.port import Model
 from llm.tasks.plan_swarm import TASK, Inputs, MissingFact, Output
 from swarm.errors import PlanRejected, SwarmError
@@ -135,8 +136,8 @@ class PlanAgent(Agent[Reads, Writes]):
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         question = reads.canonical_question
-        asked = read_set_question(question)
-        documents = () if asked is None else await self._list_documents(reads.groups)
+        is_of_documents = read_set_question(question) or is_comparison_request(question)
+        documents = await self._list_documents(reads.groups) if is_of_documents else ()
         context = StrategyContext(
             documents=tuple(documents),
             tools=tuple(self._offered.values()),
@@ -144,7 +145,7 @@ class PlanAgent(Agent[Reads, Writes]):
             most_passages=self._most_passages,
         )
         before = SwarmPlan.model_validate(reads.swarm_plan) if reads.swarm_plan else None
-        inputs = self._make_inputs(reads, before, len(documents))
+        inputs = self._make_inputs(reads, before, documents)
         try:
             given = await self._model.ask(TASK, inputs)
             if before is not None:
@@ -158,7 +159,9 @@ class PlanAgent(Agent[Reads, Writes]):
             return GaveUp(f"{type(error).__name__}: {error}")
         return Wrote(self._make_writes(reads, plan, output, given.model))
 
-    def _make_inputs(self, reads: Reads, before: SwarmPlan | None, documents: int) -> Inputs:
+    def _make_inputs(
+        self, reads: Reads, before: SwarmPlan | None, documents: Sequence[DocumentReference]
+    ) -> Inputs:
         chosen = reads.chosen_strategy or (self._configured if self._configured != AUTO else "")
         problems = (reads.missing, reads.quality_analysis) if before is not None else ()
         outputs = read_outputs(reads.worker_outputs)
