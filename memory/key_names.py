@@ -13,7 +13,7 @@
 | rd:{shard}:mem:<conversation>:feedback     | hash | gateway | gateway | ttl      |
 | rd:{shard}:mem:<conversation>:threads      | set  | gateway | forget  | a day    |
 | rd:{shard}:mem:<conversation>:shared       | hash | agents  | agents  | ttl      |
-| rd:{shard}:mem:<conversation>:attachments  | hash | gateway | agents  | ttl (3)  |
+| rd:{shard}:mem:<conversation>:attachments  | hash | gateway | agents  | ttl (4)  |
 | rd:{shard}:mem:<conversation>:work         | hash | agents  | agents  | a day    |
 | rd:{shard}:mem:<conversation>:visit        | str  | gateway | gateway | ttl (1)  |
 | rd:{0}:workers                             | zset | workers | status  | silence  |
@@ -35,9 +35,11 @@
 | rd:limit:<model>                           | hash | agents  | agents  | ttl      |
 | rd:{shard}:budget:<question>               | hash | agents  | agents  | ttl (2)  |
 | rd:budget:<tenant>:<day>                   | hash | agents  | agents  | two days |
+| rd:{shard}:outcomes:<tenant>/<assistant>   | list | finish, gateway (3) | agents | 90 days |
 
-(1) Minutes, until the first question of the session. (2) An hour; only numbers. (3) After they were
-last read: the documents that a person gave to this conversation.
+(1) Minutes, until the first question of the session. (2) An hour; only numbers.
+(3) Only numbers and names of strategies; see `learned_outcomes`. The gateway sets ratings.
+(4) After they were last read: the documents that a person gave to this conversation.
 
 `kept` has the payload of a message that waits for information or an approval, and the message that
 claimed it. `gateway` includes the chat channels. `receipts` has the tool calls with effects (see
@@ -184,3 +186,8 @@ def question_budget_key(question: Question, shards: int) -> str:
 def tenant_budget_key(tenant: str, day: str) -> str:
     """Return the key of the amounts that a tenant has used on a day (ISO date)."""
     return f"rd:budget:{in_key(tenant)}:{in_key(day)}"
+
+
+def outcomes_key(tenant: str, assistant: str, shard: int) -> str:
+    """Return the key of the outcomes that an assistant learns from; those of one shard."""
+    return f"rd:{shard_tag(shard)}:outcomes:{in_key(tenant)}/{in_key(assistant)}"
