@@ -19,7 +19,6 @@ from deploy.assembly.call_recording import HopCalls
 from deploy.assembly.languages import CorpusLanguages, language_of, make_detector
 from deploy.assembly.tooling.hop_attachments import HopAttachments
 from deploy.assembly.tooling.tool_access import NO_ACCESS, ToolAccess, open_tool_access
-from envelope.question import Question
 from envelope.role import Role
 from knowledge.language.port import Detector
 from knowledge.search.findings_cache import CachedSearcher, FindingsCache
@@ -222,10 +221,12 @@ async def make_worker_specs(
     Without `drafts` no part of an answer is shown before the whole answer is approved. `prompts`
     can be read again while the workers run.
     """
-    _check_prompts(settings)
+    from deploy.assembly.assistant_prompts import check_prompts
+
+    check_prompts(settings)
     if knowledge is not None:
         knowledge.share_vectors(settings, client)
-        knowledge.attach(HopAttachments(client, shards=settings.shards, ttl_of=_ttl_of(settings)))
+        knowledge.attach(HopAttachments(client, settings))
 
     def find_models(own: Settings) -> Callable[[str], Model]:
         return _models(own, client, stack, prompts) if models is None else models
@@ -292,14 +293,6 @@ def _make_early_embedding(
     return EarlyEmbedding(embedder, store_errors=(MemoryStoreError,))
 
 
-def _check_prompts(settings: Settings) -> None:
-    """Load the prompts of every assistant's own folder; raises `PromptError` for a wrong one."""
-    from deploy.assembly.assistant_prompts import load_overriding_prompts
-
-    for folder in {one.prompts_folder for one in settings.of_assistants()} - {None}:
-        load_overriding_prompts(folder)
-
-
 def _make_factories(
     settings: Settings,
     knowledge: "Knowledge | None",
@@ -345,13 +338,8 @@ def _memory(settings: Settings, client: "Redis") -> RedisMemory:
         client,
         shards=settings.shards,
         window=settings.history_turns,
-        ttl_of=_ttl_of(settings),
+        ttl_of=lambda question: settings.memory_seconds_of(question.tenant, question.assistant),
     )
-
-
-def _ttl_of(settings: Settings) -> Callable[[Question], int]:
-    """Return a function from a question to the seconds for which its conversation is kept."""
-    return lambda question: settings.memory_seconds_of(question.tenant, question.assistant)
 
 
 def make_manager(

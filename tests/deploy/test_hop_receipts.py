@@ -1,3 +1,4 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from deploy.assembly.tooling.hop_attachments import HopAttachments
 from deploy.assembly.tooling.hop_receipts import HopReceipts, receipt_scope
 from envelope.question import Question
 from memory.attachments.attachment_store import RedisAttachments
+from tests.support.app_harness import settings_of
 from tools.effects.receipts import ReceiptKey
 
 QUESTION = Question(tenant="acme", assistant="desk", conversation_id="c1", message_id="m1")
@@ -57,7 +59,7 @@ async def test_a_hop_finds_the_documents_of_its_conversation_and_of_no_other() -
     client = FakeAsyncRedis(protocol=2)
     other = QUESTION.model_copy(update={"conversation_id": "c2"})
     await RedisAttachments(client, shards=1, ttl_of=lambda _: 60).put(QUESTION, "a", b"text")
-    attachments = HopAttachments(client, shards=1, ttl_of=lambda _: 60)
+    attachments = HopAttachments(client, settings_of(Path()))
 
     with receipt_scope(QUESTION, "w1"):
         own = await attachments.find(["a"])

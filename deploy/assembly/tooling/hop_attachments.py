@@ -1,10 +1,10 @@
 """Gives the library of a hop the documents that belong to the hop's conversation."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from config.settings import Settings
 from deploy.assembly.tooling.hop_receipts import find_question
-from envelope.question import Question
 from memory.attachments.attachment_store import RedisAttachments
 
 if TYPE_CHECKING:
@@ -18,8 +18,12 @@ class HopAttachments:
     conversation's document finds nothing.
     """
 
-    def __init__(self, client: "Redis", *, shards: int, ttl_of: Callable[[Question], int]) -> None:
-        self._store = RedisAttachments(client, shards=shards, ttl_of=ttl_of)
+    def __init__(self, client: "Redis", settings: Settings) -> None:
+        self._store = RedisAttachments(
+            client,
+            shards=settings.shards,
+            ttl_of=lambda one: settings.memory_seconds_of(one.tenant, one.assistant),
+        )
 
     async def find(self, document_ids: Sequence[str]) -> Mapping[str, bytes]:
         return await self._store.find(find_question(), document_ids)
