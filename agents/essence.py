@@ -17,6 +17,7 @@ from envelope.conversation import (
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
 from envelope.understanding import Understanding
+from envelope.ways.specialists import ReviewScope
 from envelope.ways.tool_loop import WayName
 from llm.errors import ModelError
 from llm.offline.dialogue.acts import find_last_answer, read_certain_act, rephrase
@@ -44,6 +45,7 @@ class Reads(BaseModel, frozen=True):
     open_pause: Pause | None = None
     translation_confidence: float = 0.0
     understanding: Understanding | None = None
+    review: ReviewScope | None = None
 
 
 class Writes(BaseModel, frozen=True):
@@ -110,6 +112,12 @@ class EssenceAgent(Agent[Reads, Writes]):
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        if reads.review is not None:
+            # The channel wrote the text: it names the documents, and refers to no earlier turn.
+            whole = reads.text_eng.strip() or reads.text
+            return Wrote(
+                Writes(canonical_question=whole, context_type="new_topic", decided_by="rules")
+            )
         inputs = Inputs(**{name: getattr(reads, name) for name in Inputs.model_fields})
         plain = _plainly(inputs)
         if plain is not None:

@@ -10,6 +10,7 @@ from envelope.conversation import ClarificationReason
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.understanding import Understanding
+from envelope.ways.specialists import ReviewScope
 from envelope.ways.tool_loop import WayName
 from knowledge.errors import KnowledgeError
 from knowledge.port import Findings, Hit, Searcher, SearchRequest
@@ -41,6 +42,7 @@ class Reads(BaseModel, frozen=True):
     related_history: tuple[str, ...] = ()
     understanding: Understanding | None = None
     groups: tuple[str, ...] = ()
+    review: ReviewScope | None = None
 
 
 class Writes(BaseModel, frozen=True):
@@ -104,6 +106,9 @@ class GuardrailsAgent(Agent[Reads, Writes]):
     Where tools can answer, a question that names a document or two versions is within scope, too: a
     summary or a comparison has hardly a word in common with the text.
 
+    A review whose documents the request names is within scope: it reads these documents alone, and
+    they need not be in the index.
+
     The verdict of a combined call is given without the documents. It counts if the coverage agrees
     with it; otherwise a call with the findings decides, and `asked_again` states the reason.
     """
@@ -151,6 +156,8 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        if reads.review is not None:
+            return Wrote(_accept_review(reads.review))
         early = self._early if self._is_still_to_embed(reads) else None
         if early is None:
             return Wrote(await self._judge(reads))
@@ -355,3 +362,9 @@ def _note_unread_rest(writes: Writes, seconds: float) -> dict[str, str]:
 
 def _place(hit: Hit) -> str:
     return " > ".join(dict.fromkeys((*hit.crumbs, *hit.heading_path))) or hit.title
+
+
+def _accept_review(review: ReviewScope) -> Writes:
+    named = len(review.documents), len(review.against)
+    analysis = "the request names {} documents to review against {} documents".format(*named)
+    return Writes(within_scope=True, guardrails_confidence=1.0, guardrails_analysis=analysis)

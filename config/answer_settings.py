@@ -88,6 +88,12 @@ class AnswerSettings(BaseModel):
     deadline_seconds: float = Field(
         120.0, gt=1, description="time limit of a question, from its acceptance"
     )
+    job_deadline_seconds: float = Field(
+        900.0,
+        gt=1,
+        description="time limit of a review, and of a message that is sent with "
+        "`Prefer: respond-async`",
+    )
     agent_timeout_seconds: float = Field(
         60.0, gt=0, description="time limit of one run of an agent"
     )

@@ -2,12 +2,10 @@
 
 import asyncio
 import math
-import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 
 import structlog
 from pydantic import JsonValue
@@ -19,24 +17,22 @@ from broker.values import Accepted, Busy, Duplicate, Fields, JournalEntry, Submi
 from envelope.conversation import Pause, PauseReply, Turn
 from envelope.encoding import escape_surrogates
 from envelope.envelope import Envelope
-from envelope.question import Question, qualify_conversation, shard_of
+from envelope.question import Question, shard_of
 from envelope.role import Role
 from gateway.answer import FORGOTTEN, LOST, Words
-from gateway.errors import BusyError, MessageError, StoppingError
+from gateway.errors import BusyError, StoppingError
 from gateway.last_replies import make_dead_letter_changes, make_last_resort
-from gateway.text import check_name, clean_text
+from gateway.question_names import make_trace_parent, name_question
+from gateway.reviewing.job_order import PLAIN, JobOrder
+from gateway.text import clean_text
 
 log = structlog.get_logger("gateway")
 
 BLOCK_SECONDS = 1.0
 LOOK_SECONDS = 2.0
 """How often a task that waits for an outcome checks whether to go on."""
-AWAY_SECONDS = 0.5
-"""The pause before Redis is asked again after it did not answer."""
-NAMES = 1024
-"""How many checked names of questions are cached: one request names its question repeatedly."""
-GRACE_SECONDS = 5.0
-"""How much longer than its deadline a channel waits for an outcome."""
+AWAY_SECONDS = 0.5  # before Redis is asked again after it did not answer
+GRACE_SECONDS = 5.0  # how much longer than its deadline a channel waits for an outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +47,7 @@ class Message:
     - `groups`: those of the person, as the channel knows them; no field of a request names them
     - `people`: digests of who wrote the text; empty where the channel knows nobody
     - `pause_reply`: a typed reply to an open pause, of which `text` are the words
+    - `order`: another way, more time, or a review
     - `strategy`, `persona`: how a swarm divides the question, and in whose voice it answers
     - `history`, `pause`: set by clients that keep the conversation; None: the desk's memory
     """
@@ -69,6 +66,7 @@ class Message:
     pause: Pause | None = None
     groups: tuple[str, ...] = ()
     pause_reply: PauseReply | None = None
+    order: JobOrder = PLAIN
     people: tuple[str, ...] = ()
     strategy: str = ""
     persona: str = ""
@@ -82,6 +80,7 @@ class SubmittedQuestion:
     language: str
     result: Accepted | Duplicate
     subscription: ReplySubscription
+    deadline_seconds: float | None = None
 
 
 Submit = Callable[[], Awaitable[Accepted | Duplicate]]
@@ -91,7 +90,7 @@ class Desk:
     """Submits messages for one tenant and assistant, and waits for their outcomes.
 
     `keep_seconds`: how long replies and journals are kept; None: the default. `flow`: name and
-    version of the flow that the messages begin with.
+    version of the flow that the messages begin with, `ways` that of other ways by their names.
     """
 
     def __init__(
@@ -108,6 +107,7 @@ class Desk:
         grace_seconds: float = GRACE_SECONDS,
         keep_seconds: float | None = None,
         flow: str = Envelope.flow,
+        ways: Mapping[str, str] | None = None,
     ) -> None:
         self._producer = producer
         self._replies = replies
@@ -119,7 +119,8 @@ class Desk:
         self._outage = Outage()
         self._result_list = result_list
         self._keep_seconds = keep_seconds
-        self._patience_seconds = deadline_seconds + grace_seconds
+        self._grace_seconds = grace_seconds
+        self.ways = {} if ways is None else ways
         # What every envelope of this desk has in common is validated once.
         self._blank = Envelope(
             tenant=tenant,
@@ -144,7 +145,7 @@ class Desk:
 
         The channel is part of a conversation's id: no other channel reaches it.
         """
-        return _name_question(
+        return name_question(
             self._tenant, self._assistant, self._channel, conversation_id, message_id
         )
 
@@ -161,13 +162,14 @@ class Desk:
         """Submit a message, for every channel; raises `MessageError` or `BusyError`."""
         question = self.question(message)
         payload = _payload(message)
-        envelope = self._envelope(question, payload).with_groups(message.groups)
+        order = message.order
+        envelope = self._envelope(question, payload, order).with_groups(message.groups)
         result = await self._producer.submit(
             Submission(
                 question=question,
                 frame=envelope.encode(),
                 role=Role.MANAGER.value,
-                deadline_seconds=self._deadline_seconds,
+                deadline_seconds=self._choose_deadline(order.deadline_seconds),
                 last_resort=self.last_resort(question, message.language),
                 result_list=self._result_list,
                 not_before_seconds=message.not_before_seconds,
@@ -200,14 +202,14 @@ class Desk:
                 yield entry
 
     async def watch(
-        self, question: Question, *, after: str = "0"
+        self, question: Question, *, after: str = "0", deadline_seconds: float | None = None
     ) -> AsyncIterator[Sequence[JournalEntry]]:
         """Yield the events since the last look, at least once a second, even if there are none.
 
         Ends with the event `finished`, or without it after the deadline and its grace period.
         """
         last = after
-        waited_until = time.monotonic() + self._patience_seconds
+        waited_until = self._find_end(deadline_seconds)
         while time.monotonic() < waited_until:
             try:
                 entries = await self._replies.read_journal(
@@ -240,7 +242,8 @@ class Desk:
         question = self.question(message)
         async with self._replies.subscribe(question) as subscription:
             result = await (self.submit(message) if submit is None else submit())
-            yield SubmittedQuestion(question, message.language, result, subscription)
+            deadline = message.order.deadline_seconds
+            yield SubmittedQuestion(question, message.language, result, subscription, deadline)
 
     async def await_reply(
         self, submitted: SubmittedQuestion, *, stopping: asyncio.Event | None = None
@@ -254,18 +257,27 @@ class Desk:
             reply = await self._await_first(submitted.subscription)
             if reply is not None and not _is_lost(reply):
                 return reply
-        question, language = submitted.question, submitted.language
-        return await self.outcome(question, language=language, stopping=stopping)
+        return await self.outcome(
+            submitted.question,
+            language=submitted.language,
+            stopping=stopping,
+            deadline_seconds=submitted.deadline_seconds,
+        )
 
     async def outcome(
-        self, question: Question, *, language: str = "en", stopping: asyncio.Event | None = None
+        self,
+        question: Question,
+        *,
+        language: str = "en",
+        stopping: asyncio.Event | None = None,
+        deadline_seconds: float | None = None,
     ) -> Fields:
         """Return the one reply of a submitted message, from this or another process.
 
         Waits while Redis does not answer. Raises `BrokerUnavailableError` if that lasts beyond the
         deadline, and `StoppingError` if this process stops meanwhile.
         """
-        until = time.monotonic() + self._patience_seconds
+        until = self._find_end(deadline_seconds)
         while (seconds := until - time.monotonic()) > 0:
             if stopping is not None and stopping.is_set():
                 raise StoppingError("this process stops: send the message again under the same id")
@@ -306,15 +318,26 @@ class Desk:
             return ()
         return (JournalEntry("finished", self.make_lost_reply(question, "en")),)
 
-    def _envelope(self, question: Question, payload: dict[str, JsonValue]) -> Envelope:
-        now = time.time()
-        return self._blank.replace(
+    def _choose_deadline(self, seconds: float | None) -> float:
+        return self._deadline_seconds if seconds is None else seconds
+
+    def _find_end(self, deadline_seconds: float | None) -> float:
+        """Return until when (monotonic seconds) a channel waits for an outcome."""
+        return time.monotonic() + self._choose_deadline(deadline_seconds) + self._grace_seconds
+
+    def _envelope(
+        self, question: Question, payload: dict[str, JsonValue], order: JobOrder
+    ) -> Envelope:
+        now, own = time.time(), self._blank
+        if order.way is not None:
+            own = own.replace(flow=self.ways[order.way])
+        return own.replace(
             conversation_id=question.conversation_id,
             message_id=question.message_id,
             create_ts=now,
             update_ts=now,
-            deadline_ts=now + self._deadline_seconds,
-            trace_parent=_trace_parent(),
+            deadline_ts=now + self._choose_deadline(order.deadline_seconds),
+            trace_parent=make_trace_parent(),
             payload=payload,
         )
 
@@ -326,10 +349,10 @@ class Desk:
             noted["key"] = message.key_id
         if message.groups:
             noted["groups"] = list(message.groups)
-        return noted
+        return {**noted, **message.order.accepted_fields}
 
     async def forgotten(self, question: Question) -> bool:
-        """Return whether an accepted message was forgotten: it produces no more events."""
+        """Return whether an accepted message was forgotten."""
         reply = await self._replies.await_reply(question, block_seconds=0)
         return reply is not None and reply.get("termination_reason") == FORGOTTEN
 
@@ -348,35 +371,12 @@ class Desk:
         return make_last_resort(question, self._words, language)
 
 
-@lru_cache(NAMES)
-def _name_question(
-    tenant: str, assistant: str, channel: str, conversation_id: str, message_id: str
-) -> Question:
-    what = "conversation id"
-    try:
-        qualified = qualify_conversation(channel, check_name(conversation_id, what))
-    except ValueError as error:
-        raise MessageError(str(error)) from error
-    return Question(
-        tenant=tenant,
-        assistant=assistant,
-        conversation_id=check_name(qualified, what),
-        message_id=check_name(message_id, "message id"),
-    )
-
-
-def _trace_parent() -> str:
-    """Return a new trace and span in the format of W3C Trace Context."""
-    drawn = os.urandom(24).hex()
-    return f"00-{drawn[:32]}-{drawn[32:]}-01"
-
-
 def _is_lost(reply: Fields) -> bool:
     return reply.get("termination_reason") == LOST
 
 
 def _payload(message: Message) -> dict[str, JsonValue]:
-    payload: dict[str, JsonValue] = {"text": clean_text(message.text)}
+    payload: dict[str, JsonValue] = {"text": clean_text(message.text), **message.order.payload}
     if message.command is not None:
         payload["command"] = message.command
         payload["arguments"] = [escape_surrogates(argument) for argument in message.arguments]

@@ -55,6 +55,7 @@ class Limits:
     turns: int = 20
     process_count: int = 60
     total_time_seconds: float = 110.0
+    total_time_reserve_seconds: float = 5.0
     deadline_reserve_seconds: float = 1.0
     pause_seconds: float = 86_400.0
 
@@ -131,6 +132,7 @@ class Context:
     exhausted_budget: str = ""
     sequence: tuple[str, ...] = ()
     sequence_place: int = 0
+    lifetime_seconds: float = 0.0
 
 
 @dataclass(slots=True)
@@ -204,7 +206,10 @@ def _limit(flow: Flow, limits: Limits, facts: Context) -> Limit | None:
     most_hops = limits.process_count if flow.most_hops is None else flow.most_hops
     if facts.process_count >= most_hops:
         return "process_count_limit"
-    if flow.most_hops is None and facts.total_seconds >= limits.total_time_seconds:
+    # A long job has more time than a question; its agents may use all of it but the reserve.
+    own_seconds = facts.lifetime_seconds - limits.total_time_reserve_seconds
+    most_seconds = max(limits.total_time_seconds, own_seconds)
+    if flow.most_hops is None and facts.total_seconds >= most_seconds:
         return "total_time_limit"
     if facts.remaining_seconds <= limits.deadline_reserve_seconds:
         return "deadline"

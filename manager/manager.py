@@ -335,6 +335,7 @@ def _facts(envelope: Envelope, remaining_seconds: float, did: StageEvent, stage:
         isinstance(envelope.payload.get("best_answer"), dict),
         _reason(envelope, did, stage),
         envelope.branch != "",
+        lifetime_seconds=envelope.deadline_ts - envelope.create_ts,
     )
     payload = envelope.payload
     if "branch_hops" in payload:

@@ -13,6 +13,7 @@
 | rd:{shard}:mem:<conversation>:feedback     | hash | gateway | gateway | ttl      |
 | rd:{shard}:mem:<conversation>:threads      | set  | gateway | forget  | a day    |
 | rd:{shard}:mem:<conversation>:shared       | hash | agents  | agents  | ttl      |
+| rd:{shard}:mem:<conversation>:attachments  | hash | gateway | agents  | ttl (4)  |
 | rd:{shard}:mem:<conversation>:work         | hash | agents  | agents  | a day    |
 | rd:{shard}:mem:<conversation>:visit        | str  | gateway | gateway | ttl (1)  |
 | rd:{0}:workers                             | zset | workers | status  | silence  |
@@ -38,6 +39,7 @@
 
 (1) Minutes, until the first question of the session. (2) An hour; only numbers.
 (3) Only numbers and names of strategies; see `learned_outcomes`. The gateway sets ratings.
+(4) After they were last read: the documents that a person gave to this conversation.
 
 `kept` has the payload of a message that waits for information or an approval, and the message that
 claimed it. `gateway` includes the chat channels. `receipts` has the tool calls with effects (see
@@ -74,6 +76,7 @@ class ConversationKeys(NamedTuple):
     shared: str
     visit: str
     kept: str
+    attachments: str
     work: str
 
     @property
@@ -91,6 +94,7 @@ class ConversationKeys(NamedTuple):
             self.threads,
             self.shared,
             self.kept,
+            self.attachments,
             self.work,
         )
 
@@ -117,6 +121,7 @@ def _keys(conversation: tuple[str, str, str], shards: int) -> ConversationKeys:
         shared=f"{stem}:shared",
         visit=f"{stem}:visit",
         kept=f"{stem}:kept",
+        attachments=f"{stem}:attachments",
         work=f"{stem}:work",
     )
 

@@ -98,7 +98,9 @@ class ExtractorAgent(Agent[Reads, Writes]):
 
     async def _list_candidates(self, reads: Reads) -> tuple[CandidateDocument, ...]:
         """Return the documents that the question may mean; of some, the kind by their texts."""
-        listed = await self._toolbox.library.list_documents(reads.groups)
+        library = self._toolbox.library
+        attached = await library.list_attached(reads.groups)
+        listed = [*attached, *await library.list_documents(reads.groups)]
         titled = [TitledDocument(one.id, one.title, one.source, one.language) for one in listed]
         named = list_named(reads.canonical_question, titled)
         others = [one for one in titled if one not in named]

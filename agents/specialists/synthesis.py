@@ -237,8 +237,11 @@ def _ask(message: str, reason: ClarificationReason = ClarificationReason.MISSING
 
 def _list_summaries(reads: Reads) -> list[str]:
     """Return what the other specialists found, in a few words."""
+    found = reads.extracted if reads.extracted is not None else Extracted()
+    titles = {one.document_id: one.title for one in (*found.documents, *found.against)}
     notes = [
-        f"{one.get('document_id')}: {one.get('document_type')}, {one.get('domain')}, "
+        f"{titles.get(str(one.get('document_id')), one.get('document_id'))}: "
+        f"{one.get('document_type')}, {one.get('domain')}, "
         f"{one.get('sensitivity')}"
         for one in reads.classification
     ]

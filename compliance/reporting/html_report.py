@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from html import escape
 
-from compliance.reporting.own_links import keep_own_link
+from compliance.reporting.own_links import Base, keep_own_link
 from compliance.reporting.report import ReportTable, ReportText, ReviewReport
 from envelope.hidden_characters import remove_hidden_characters
 
@@ -15,7 +15,7 @@ _STYLE = (
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def render_html(report: ReviewReport, *, base: str = "") -> str:
+def render_html(report: ReviewReport, *, base: Base = "") -> str:
     """Return the page; only links to our own reader remain (`base` is its address)."""
     title = _escape(report.title)
     lines = [
@@ -40,7 +40,7 @@ def render_html(report: ReviewReport, *, base: str = "") -> str:
     return "\n".join(lines) + "\n"
 
 
-def _render_table(table: ReportTable, base: str) -> Iterator[str]:
+def _render_table(table: ReportTable, base: Base) -> Iterator[str]:
     yield "<table>"
     for number, row in enumerate(table.rows):
         opening, closing = ('<th scope="col">', "</th>") if number == 0 else ("<td>", "</td>")
@@ -49,7 +49,7 @@ def _render_table(table: ReportTable, base: str) -> Iterator[str]:
     yield "</table>"
 
 
-def _render(text: ReportText, base: str) -> str:
+def _render(text: ReportText, base: Base) -> str:
     link = keep_own_link(text.link, base)
     shown = _escape(text.text)
     return f'<a href="{escape(link, quote=True)}">{shown}</a>' if link else shown

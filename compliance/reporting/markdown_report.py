@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from compliance.reporting.own_links import keep_own_link
+from compliance.reporting.own_links import Base, keep_own_link
 from compliance.reporting.report import ReportTable, ReportText, ReviewReport
 from envelope.hidden_characters import remove_hidden_characters
 
@@ -11,7 +11,7 @@ _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|!~])")
 _LINE_MARK = re.compile(r"\A(\d{1,9})([.)])|\A([-+])")
 
 
-def render_markdown(report: ReviewReport, *, base: str = "") -> str:
+def render_markdown(report: ReviewReport, *, base: Base = "") -> str:
     """Return the report; only links to our own reader remain (`base` is its address)."""
     lines = [f"# {_escape(report.title)}", ""]
     for part in report.parts:
@@ -25,14 +25,14 @@ def render_markdown(report: ReviewReport, *, base: str = "") -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _render_table(table: ReportTable, base: str) -> Iterator[str]:
+def _render_table(table: ReportTable, base: Base) -> Iterator[str]:
     for number, row in enumerate(table.rows):
         yield f"| {' | '.join(_render(cell, base) for cell in row)} |"
         if number == 0:
             yield f"|{'---|' * len(row)}"
 
 
-def _render(text: ReportText, base: str) -> str:
+def _render(text: ReportText, base: Base) -> str:
     link = keep_own_link(text.link, base)
     shown = _escape(text.text)
     return f"[{shown}]({link})" if link else shown

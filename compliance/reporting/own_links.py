@@ -2,10 +2,12 @@
 
 from urllib.parse import quote
 
+Base = str | tuple[str, ...]
+"""The beginning of the addresses that are ours, or several."""
 _SAFE = "/#?&=.-_~%:+"
 
 
-def keep_own_link(link: str, base: str = "") -> str:
+def keep_own_link(link: str, base: Base = "") -> str:
     """Return a link, quoted for an attribute: below `base`, or an absolute path or anchor.
 
     Any other one is dropped: an empty text is returned.

@@ -10,7 +10,7 @@ from io import BytesIO
 from typing import Any
 
 from compliance.errors import ComplianceError
-from compliance.reporting.own_links import keep_own_link
+from compliance.reporting.own_links import Base, keep_own_link
 from compliance.reporting.report import ReportTable, ReportText, ReviewReport
 from envelope.hidden_characters import remove_hidden_characters
 
@@ -23,7 +23,7 @@ class MissingPdfLibraryError(ComplianceError):
     """`reportlab` is not installed; the message names the extra."""
 
 
-def render_pdf(report: ReviewReport, *, base: str = "") -> bytes:
+def render_pdf(report: ReviewReport, *, base: Base = "") -> bytes:
     """Return the file; raises `MissingPdfLibraryError`. The same report gives the same bytes."""
     try:
         from reportlab.lib.pagesizes import A4
@@ -104,7 +104,7 @@ def _make_table(table: ReportTable, make_paragraph: Callable[..., Any], width: f
     return LongTable(rows, colWidths=[share * width for share in shares], repeatRows=1, style=style)
 
 
-def _render(text: ReportText, base: str, replace: Callable[[str], str]) -> str:
+def _render(text: ReportText, base: Base, replace: Callable[[str], str]) -> str:
     shown = escape(replace(text.text), quote=True)
     link = keep_own_link(text.link, base)
     if not link or link.startswith("#"):

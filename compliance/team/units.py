@@ -42,11 +42,12 @@ def cut_document(document: WholeDocument) -> DocumentUnits:
     """Return the units of a document: its sections, and pieces of those that are too long."""
     listed = document.listed
     texts = {one.chunk.chunk_id: one.chunk.text for one in document.chunks}
-    order = list(texts)
+    ranks = {name: rank for rank, name in enumerate(texts)}
     units: list[RuleUnit] = []
     chunks: dict[str, tuple[tuple[str, str], ...]] = {}
     for section in document.sections:
-        own = tuple((name, texts[name]) for name in order if name in section.chunk_ids)
+        named = sorted(section.chunk_ids, key=ranks.__getitem__)
+        own = tuple((name, texts[name]) for name in named)
         for text in cut_text_at_sentences(section.text):
             name = f"{listed.id}#u{len(units) + 1}"
             units.append(RuleUnit(listed.id, name, text, section.heading_path, listed.language))

@@ -17,6 +17,7 @@ from config.settings import Settings
 from config.texts import FixedTexts, load_texts
 from deploy.assembly.call_recording import HopCalls
 from deploy.assembly.languages import CorpusLanguages, language_of, make_detector
+from deploy.assembly.tooling.hop_attachments import HopAttachments
 from deploy.assembly.tooling.tool_access import NO_ACCESS, ToolAccess, open_tool_access
 from envelope.role import Role
 from knowledge.language.port import Detector
@@ -220,9 +221,12 @@ async def make_worker_specs(
     Without `drafts` no part of an answer is shown before the whole answer is approved. `prompts`
     can be read again while the workers run.
     """
-    _check_prompts(settings)
+    from deploy.assembly.assistant_prompts import check_prompts
+
+    check_prompts(settings)
     if knowledge is not None:
         knowledge.share_vectors(settings, client)
+        knowledge.attach(HopAttachments(client, settings))
 
     def find_models(own: Settings) -> Callable[[str], Model]:
         return _models(own, client, stack, prompts) if models is None else models
@@ -287,14 +291,6 @@ def _make_early_embedding(
     if knowledge is None:
         share_vectors(embedder, settings, client)
     return EarlyEmbedding(embedder, store_errors=(MemoryStoreError,))
-
-
-def _check_prompts(settings: Settings) -> None:
-    """Load the prompts of every assistant's own folder; raises `PromptError` for a wrong one."""
-    from deploy.assembly.assistant_prompts import load_overriding_prompts
-
-    for folder in {one.prompts_folder for one in settings.of_assistants()} - {None}:
-        load_overriding_prompts(folder)
 
 
 def _make_factories(
@@ -364,6 +360,7 @@ def make_manager(
             pause_seconds=settings.pause_seconds,
             process_count=settings.max_process_count,
             total_time_seconds=settings.deadline_seconds - MODEL_RESERVE_SECONDS,
+            total_time_reserve_seconds=MODEL_RESERVE_SECONDS,
             iterations=settings.max_iterations - 1,
             parallel_tools=settings.max_parallel_tools,
             parallel_workers=settings.swarm_parallel_workers,

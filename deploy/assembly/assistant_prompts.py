@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from agents.roster import AGENTS
 from config.errors import PromptError
 from config.prompts import PromptFiles
+from config.settings import Settings
 from envelope.ways.specialists import SpecialistName
 from llm.port import Task
 from llm.prompts import Prompts, Rendered, prompt_inputs
@@ -87,6 +88,12 @@ def load_overriding_prompts(folder: Path | None) -> Prompts:
     except PromptError as error:
         raise PromptError(f"{folder}: {error}") from error
     return OverridingPrompts(dict.fromkeys(names, files), load_prompts())
+
+
+def check_prompts(settings: Settings) -> None:
+    """Load the prompts of every assistant's own folder; raises `PromptError` for a wrong one."""
+    for folder in {one.prompts_folder for one in settings.of_assistants()} - {None}:
+        load_overriding_prompts(folder)
 
 
 def _find_variables() -> dict[str, type[BaseModel]]:

@@ -22,6 +22,7 @@ from knowledge.embedding import (
 from knowledge.embedding_forms import TextForms, VectorIdentity, find_forms, read_forms
 from knowledge.errors import EmbeddingFailed, IndexMismatch, RerankingFailed
 from knowledge.index.port import Index
+from knowledge.library.attached_documents import AttachmentSource
 from knowledge.library.library import Library
 from knowledge.port import Findings, SearchRequest
 from knowledge.search.question_vectors import QuestionVectors
@@ -110,6 +111,11 @@ class Knowledge:
         for vendor in (self.embedder, self.reranker):
             if isinstance(vendor, QuestionVectors | ServerReranker):
                 share_vectors(vendor, settings, client)
+
+    def attach(self, attachments: AttachmentSource) -> None:
+        """Find the documents of the conversation around a call by their ids, too."""
+        for one in (self, *self.others.values()):
+            one.library.attach(attachments)
 
     @asynccontextmanager
     async def warming(self) -> AsyncIterator[None]:

@@ -194,6 +194,7 @@ def desk(runtime: Runtime, channel: str, *, result_list: str = "") -> Desk:
         result_list=result_list,
         keep_seconds=result_seconds(runtime.settings),
         flow=NEWEST[runtime.settings.way.value],
+        ways=NEWEST,
     )
 
 

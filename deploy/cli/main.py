@@ -28,6 +28,7 @@ VERBS: dict[str, str] = {
     "swarm": "show how strategies of swarms did, or delete their outcomes",
     "forget": "erase a conversation from all stores",
     "dead": "list, show, retry or drop dead letters",
+    "review": "compare a document with rules, requirement by requirement, and report",
     "audit": "check the citations of a Markdown answer against the documents",
     "evaluate": "measure Refdesk on a folder of evaluation data",
 }
@@ -51,6 +52,7 @@ exit status:
   5  ask: failed or superseded
   6  ingest, crawl: some files could not be read
   7  audit: some citations are wrong
+  8  review: violations or gaps
 
 refdesk VERB --help explains the arguments of a verb. Settings are environment
 variables or lines of a .env file; docs/settings.md lists them.

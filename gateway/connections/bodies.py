@@ -71,6 +71,11 @@ class BufferBudget:
         self._held_of: dict[str, int] = {}
         self.held_bytes = 0
 
+    @property
+    def largest_body(self) -> int:
+        """The bytes of the largest body that fits into an empty budget."""
+        return min(self._per_address, int(self._bytes * LARGE_SHARE))
+
     @contextmanager
     def lease(self, scope: Scope) -> Iterator[Lease]:
         """Provide the lease of a request, which is released at the end."""

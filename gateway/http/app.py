@@ -19,10 +19,12 @@ from gateway.http.middleware.cors import Origins
 from gateway.http.middleware.request_log import RequestLog
 from gateway.http.openapi import describe_api
 from gateway.http.question_sender import QuestionSender
+from gateway.http.routes.attachments import AttachmentRoutes
 from gateway.http.routes.completions import Completions
 from gateway.http.routes.conversations import opening_router
 from gateway.http.routes.messages import Messages
 from gateway.http.routes.probes import health_router
+from gateway.http.routes.reviews import ReviewParts, ReviewRoutes
 from gateway.http.routes.transcript import Reading
 
 BODY_BYTES = 512 * 1024
@@ -50,13 +52,15 @@ def make_app(
     unavailable: Sequence[type[Exception]] = (),
     others: Sequence[APIRouter] = (),
     budget: BufferBudget | None = None,
+    reviews: ReviewParts | None = None,
 ) -> HttpApplication:
     """Return the application; `others` are further routes.
 
     `turns` of a request's own history are read; `unavailable` are errors of stores that do not
     answer. When `stopping` is set, waiting requests end, so that clients continue at another
-    process. `budget` bounds the bodies that are read concurrently. Callers are checked before any
-    body is read.
+    process. `budget` bounds the bodies that are read concurrently. `reviews` has what
+    reviews and the documents of conversations need; None: there are none. Callers are checked
+    before any body is read.
     """
     app = FastAPI(
         title="Refdesk",
@@ -78,6 +82,7 @@ def make_app(
         Completions(channel, stopping, sender, turns=turns).router(),
         health_router(channel, registry, stopping),
         *others,
+        *_make_review_routers(channel, stopping, sender, reviews),
     )
     for router in routers:
         app.include_router(router)
@@ -87,3 +92,17 @@ def make_app(
     limited = BodyLimit(app, longest_bytes=BODY_BYTES, budget=budget)
     known = Authentication(limited, channel.guard, unavailable=unavailable)
     return HttpApplication(RequestLog(Origins(known), meter=channel.meter), routes)
+
+
+def _make_review_routers(
+    channel: HttpChannel,
+    stopping: asyncio.Event,
+    sender: QuestionSender,
+    parts: ReviewParts | None,
+) -> Sequence[APIRouter]:
+    if parts is None:
+        return ()
+    return (
+        AttachmentRoutes(channel, parts.attachments).router(),
+        ReviewRoutes(channel, stopping, sender, parts).router(),
+    )

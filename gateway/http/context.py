@@ -96,6 +96,8 @@ class HttpChannel:
     heartbeat_seconds: float = HEARTBEAT_SECONDS
     release: Release | None = None
     """When an answer is shown; None: as early as the reader can take back what it was shown."""
+    job_seconds: float | None = None
+    """The time limit of reviews and other jobs; None: that of a question."""
 
     def shows(self, caller: Principal, question: Question) -> Shows:
         """Return a function that turns replies to a question into answers for a caller."""

@@ -15,9 +15,13 @@ from starlette.responses import Response
 from broker.errors import BrokerUnavailableError
 from gateway.errors import BusyError, MessageError, StoppingError
 from gateway.http.errors import HttpError, InvalidRequestError, LimitedError, UnavailableError
+from gateway.reviewing.document_ports import DocumentRefusedError, DocumentUnknownError
 
 E = TypeVar("E", bound=Exception)
 AWAY_SECONDS = 2.0
+_STATUS_OF_REFUSALS = {
+    "document_too_large": 413, "unsupported_document": 415, "too_many_documents": 409
+}  # fmt: skip
 
 
 class Problem(BaseModel):
@@ -68,6 +72,12 @@ def add_error_handlers(app: FastAPI, *, unavailable: Sequence[type[Exception]] =
     _add_handler(
         app, MessageError, lambda error: InvalidRequestError(str(error), code="invalid_message")
     )
+    _add_handler(app, DocumentRefusedError, _refuse_document)
+    _add_handler(
+        app,
+        DocumentUnknownError,
+        lambda error: InvalidRequestError(str(error), code="unknown_document", status=404),
+    )
     _add_handler(app, BusyError, _busy)
     _add_handler(app, StoppingError, _stopping)
     away_kinds: tuple[type[Exception], ...] = (BrokerUnavailableError, *unavailable)
@@ -117,6 +127,11 @@ def _of_framework(error: HTTPException) -> HttpError:
     failed = InvalidRequestError(str(error.detail), code=code, status=error.status_code)
     failed.headers.update(error.headers or {})
     return failed
+
+
+def _refuse_document(error: DocumentRefusedError) -> HttpError:
+    status = _STATUS_OF_REFUSALS.get(error.kind, 400)
+    return InvalidRequestError(str(error), code=error.kind, status=status)
 
 
 def _busy(error: BusyError) -> HttpError:

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from broker.values import Fields
 from envelope.question import Question
 from gateway.http.access import Principal
+from gateway.reviewing.document_ports import is_attached
 from gateway.source_urls import Opens, at, opens_in
 
 LIFE_SECONDS = 24 * 3600
@@ -37,6 +38,7 @@ class Citation(BaseModel):
     """The content of a link; an empty `key_id`: a caller on the server's own machine.
 
     `groups` are those that a signed token stated for the person; those of the key are looked up.
+    `conversation_id`: the document belongs to this conversation, and is in no index.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -47,6 +49,17 @@ class Citation(BaseModel):
     key_id: str
     expires_at: int
     groups: tuple[str, ...] = ()
+    conversation_id: str = ""
+
+    @property
+    def question(self) -> Question:
+        """A question of the conversation that the document belongs to."""
+        return Question(
+            tenant=self.tenant,
+            assistant=self.assistant,
+            conversation_id=self.conversation_id,
+            message_id="-",
+        )
 
 
 class SourceLinks:
@@ -107,6 +120,7 @@ class SourceLinks:
             key_id=caller.key_id,
             expires_at=_find_end(caller),
             groups=caller.person_groups,
+            conversation_id=question.conversation_id if is_attached(chunk_id) else "",
         )
         # Without groups it is a link that earlier versions open, too.
         written = citation.model_dump_json(exclude_defaults=True)

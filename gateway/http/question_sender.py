@@ -14,6 +14,7 @@ from gateway.http.admission_queue import AdmissionQueue, Party
 from gateway.http.context import HttpChannel, may_follow, may_see
 from gateway.http.errors import InvalidRequestError
 from gateway.http.sse import Admission
+from gateway.reviewing.job_order import REQUEST_FIELD
 
 STREAMS_WAIT_LONGER = 3.0
 """A reader who sees that the message waits is more patient than one without a sign of it."""
@@ -58,6 +59,12 @@ class QuestionSender:
                 # After the deadline, with Redis still unreachable, only the apology remains.
                 return desk.last_resort(submitted.question, message.language)
 
+    async def start(self, caller: Principal, desk: Desk, message: Message) -> None:
+        """Submit a message without waiting for its reply; raises `BusyError`."""
+        result = await self._patience.submit(desk, message, party_of(caller))
+        if isinstance(result, Duplicate):
+            await self._check_same(caller, desk.question(message), message)
+
     async def start_stream(
         self, caller: Principal, desk: Desk, message: Message
     ) -> Admission | None:
@@ -92,7 +99,11 @@ class QuestionSender:
             if "key" not in accepted.fields
             else may_follow(caller, accepted)
         )
-        if accepted.fields.get("text") != message.text or not is_theirs:
+        is_same = (
+            accepted.fields.get("text") == message.text
+            and accepted.fields.get(REQUEST_FIELD, "") == message.order.digest
+        )
+        if not is_same or not is_theirs:
             raise InvalidRequestError(
                 "this message id was used before for another message: send it under another id",
                 code="message_id_reused",

@@ -46,6 +46,7 @@ class EventStream:
         admission: Admission | None = None,
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
         with_drafts: bool = False,
+        deadline_seconds: float | None = None,
     ) -> None:
         self._desk = desk
         self._question = question
@@ -57,6 +58,7 @@ class EventStream:
         self._language = language
         self._admission = admission
         self._heartbeat_seconds = heartbeat_seconds
+        self._deadline_seconds = deadline_seconds
         self._drafts = (
             DraftFollower(question, shows=shows, language=language) if with_drafts else None
         )
@@ -106,7 +108,10 @@ class EventStream:
 
     async def _follow(self) -> AsyncIterator[Sequence[Event]]:
         idle = 0
-        async for entries in self._desk.watch(self._question, after=self._last):
+        watched = self._desk.watch(
+            self._question, after=self._last, deadline_seconds=self._deadline_seconds
+        )
+        async for entries in watched:
             yield self.select_new_events(entries)
             if entries and entries[-1].kind == "finished":
                 self._meter.count_outcome(str(entries[-1].fields.get("outcome")))

@@ -17,6 +17,11 @@ from knowledge.index.points.layout import MENTIONS
 from knowledge.index.points.mentioned_names import find_mentioned_names
 from knowledge.index.port import Index, ReadableIndex
 from knowledge.index.queries import Floats
+from knowledge.library.attached_documents import (
+    AttachedDocument,
+    AttachmentSource,
+    is_attached_id,
+)
 from knowledge.library.document_names import DocumentNames
 from knowledge.library.shared_names import MOST_CHUNKS, SharedNames
 from knowledge.sections import Section, join_chunks
@@ -33,10 +38,10 @@ log = structlog.get_logger("knowledge")
 
 @dataclass(frozen=True, slots=True)
 class ChunkWithVector:
-    """A chunk of a document with its vector, L2-normalised."""
+    """A chunk of a document with its vector, L2-normalised; None: it is in no index."""
 
     chunk: Chunk
-    vector: Floats
+    vector: Floats | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +95,14 @@ class Library:
 
     def __init__(self, index: Index) -> None:
         self._index = index
+        self._attachments: AttachmentSource | None = None
         self._names: OrderedDict[tuple[str, ...], NamesOfDocuments] = OrderedDict()
         self._outlines: OrderedDict[tuple[str, ...], _Outline] = OrderedDict()
         self._reading = asyncio.Lock()
+
+    def attach(self, attachments: AttachmentSource) -> None:
+        """Find documents of conversations, too."""
+        self._attachments = attachments
 
     def adopt(self, index: Index) -> None:
         """Read another index from now on."""
@@ -103,6 +113,13 @@ class Library:
     async def list_documents(self, groups: Sequence[str] = ()) -> list[ListedDocument]:
         """Return the documents that a person of these groups may read, by title."""
         found = await self._visible(groups).list_documents()
+        return sorted(found, key=lambda document: (document.title, document.id))
+
+    async def list_attached(self, groups: Sequence[str] = ()) -> list[ListedDocument]:
+        """Return the documents of the conversation around the call that the person may read."""
+        stored = {} if self._attachments is None else await self._attachments.all()
+        documents = [AttachedDocument.decode(one) for one in stored.values()]
+        found = [one.listed for one in documents if one.is_visible_to(groups)]
         return sorted(found, key=lambda document: (document.title, document.id))
 
     async def list_versions(self, groups: Sequence[str] = ()) -> tuple[str, ...]:
@@ -121,10 +138,43 @@ class Library:
     async def read(
         self, document_ids: Sequence[str], groups: Sequence[str] = ()
     ) -> list[WholeDocument]:
-        """Return documents in the order of their ids; those that do not exist are left out."""
+        """Return documents in the order of their ids; those that do not exist are left out.
+
+        Those that were given to the conversation around the call are found by their ids, too.
+        """
         wanted = list(dict.fromkeys(document_ids))
+        given = await self._read_attached([one for one in wanted if is_attached_id(one)], groups)
+        indexed = await self._read_indexed(
+            [one for one in wanted if not is_attached_id(one)], groups
+        )
+        found = {one.listed.id: one for one in (*given, *indexed)}
+        return [found[name] for name in wanted if name in found]
+
+    async def _read_attached(
+        self, document_ids: Sequence[str], groups: Sequence[str]
+    ) -> list[WholeDocument]:
+        if self._attachments is None or not document_ids:
+            return []
+        stored = await self._attachments.find(document_ids)
+        documents = [AttachedDocument.decode(one) for one in stored.values()]
+        return [
+            WholeDocument(
+                one.listed,
+                (one.title,),
+                one.name,
+                tuple(ChunkWithVector(chunk, None) for chunk in one.chunks),
+            )
+            for one in documents
+            if one.is_visible_to(groups)
+        ]
+
+    async def _read_indexed(
+        self, wanted: Sequence[str], groups: Sequence[str]
+    ) -> list[WholeDocument]:
+        if not wanted:
+            return []
         index = self._visible(groups)
-        listed = {one.id: one for one in await index.list_documents(wanted)} if wanted else {}
+        listed = {one.id: one for one in await index.list_documents(wanted)}
         stored = {one.document_id: one for one in await index.load(list(listed))}
         points = [chunk.point for one in stored.values() for chunk in one.chunks]
         passages = await index.passages(points)

@@ -1,11 +1,15 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fakeredis import FakeAsyncRedis
 
 from broker.keys import record_of
+from deploy.assembly.tooling.hop_attachments import HopAttachments
 from deploy.assembly.tooling.hop_receipts import HopReceipts, receipt_scope
 from envelope.question import Question
+from memory.attachments.attachment_store import RedisAttachments
+from tests.support.app_harness import settings_of
 from tools.effects.receipts import ReceiptKey
 
 QUESTION = Question(tenant="acme", assistant="desk", conversation_id="c1", message_id="m1")
@@ -49,3 +53,20 @@ async def test_results_are_found_by_the_next_delivery() -> None:
 async def test_outside_a_hop_nothing_can_be_claimed() -> None:
     with pytest.raises(LookupError, match="found no hop"):
         await make_receipts(FakeAsyncRedis(protocol=2)).claim(KEY)
+
+
+async def test_a_hop_finds_the_documents_of_its_conversation_and_of_no_other() -> None:
+    client = FakeAsyncRedis(protocol=2)
+    other = QUESTION.model_copy(update={"conversation_id": "c2"})
+    await RedisAttachments(client, shards=1, ttl_of=lambda _: 60).put(QUESTION, "a", b"text")
+    attachments = HopAttachments(client, settings_of(Path()))
+
+    with receipt_scope(QUESTION, "w1"):
+        own = await attachments.find(["a"])
+        assert await attachments.all() == own
+    with receipt_scope(other, "w1"):
+        foreign = await attachments.find(["a"])
+
+    assert (own, foreign) == ({"a": b"text"}, {})
+    with pytest.raises(LookupError, match="found no hop"):
+        await attachments.find(["a"])

@@ -23,6 +23,7 @@ from gateway.http.links import Name, SourceLinks
 from gateway.http.metrics import PrometheusHttpMeter
 from gateway.http.routes.catalog import Catalog
 from gateway.http.routes.documents import reader_router
+from gateway.http.routes.reviews import ReviewParts
 from gateway.http.uvicorn_server import listening, serving
 from gateway.limits.visitors import VisitorLimits, Visitors
 from gateway.port import (
@@ -33,6 +34,7 @@ from gateway.port import (
     ReadableDocument,
     ReadableSection,
 )
+from manager.flows import NEWEST
 from memory.errors import MemoryUnavailableError
 from tests.support.worker_harness import WorkerHarness
 
@@ -203,6 +205,8 @@ async def open_http_server(
     hosts: AllowedHosts | None = None,
     limits: VisitorLimits | None = None,
     release: Release | None = None,
+    reviews: ReviewParts | None = None,
+    job_seconds: float | None = None,
     **broker_options: Any,
 ) -> AsyncIterator[HttpServerFixture]:
     """Open a server while inside; several may share one system."""
@@ -221,6 +225,7 @@ async def open_http_server(
                 deadline_seconds=deadline_seconds,
                 words=lambda key, language: f"{key}/{language}",
                 grace_seconds=0.2,
+                ways={**NEWEST, "specialists": NEWEST["search"]},
             )
             for tenant, assistant in ASSISTANTS
         },
@@ -237,6 +242,7 @@ async def open_http_server(
         links=SourceLinks(documentation, secret=None if documents is None else SECRET),
         heartbeat_seconds=heartbeat_seconds,
         release=release,
+        job_seconds=job_seconds,
     )
     catalog = FakeCatalog()
     others = (*others, Catalog(channel, catalog).router())
@@ -250,6 +256,7 @@ async def open_http_server(
         stopping=stopping,
         unavailable=STORES,
         others=others,
+        reviews=reviews,
     )
     listener = listening("127.0.0.1", port)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"

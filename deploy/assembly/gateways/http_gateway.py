@@ -13,6 +13,9 @@ from config.texts import load_texts
 from deploy.assembly.data_folder import KeyHistory
 from deploy.assembly.gateways.document_catalog import OwnedCatalog
 from deploy.assembly.gateways.document_reader import documents_of
+from deploy.assembly.reviewing.document_finder import NamedDocumentFinder
+from deploy.assembly.reviewing.report_rendering import StoredReports, make_report_reader
+from deploy.assembly.reviewing.stored_attachments import StoredAttachments
 from deploy.assembly.runtime import Runtime, desks
 from deploy.chat_channels import CHAT_CHANNELS
 from envelope.conversation import Pause, Turn
@@ -27,6 +30,7 @@ from gateway.http.links import SourceLinks
 from gateway.http.metrics import PrometheusHttpMeter
 from gateway.http.routes.catalog import Catalog
 from gateway.http.routes.documents import reader_router
+from gateway.http.routes.reviews import ReviewParts
 from gateway.limits.visitors import VisitorLimits, Visitors
 from gateway.port import Demand, Feedback, Shortage, VisitorSession
 from gateway.widget.routes import widget_router
@@ -201,6 +205,7 @@ async def open_http_app(
     """
     settings, texts, meter = runtime.settings, load_texts(), PrometheusHttpMeter()
     client, opened = runtime.endpoint.client(), documents_of(runtime)
+    attachments = StoredAttachments(settings, client)
     documents = opened if settings.source_links else None
     try:
         history = None if settings.require_keys else KeyHistory(settings.refdesk_data)
@@ -230,6 +235,7 @@ async def open_http_app(
             words=texts.text,
             meter=meter,
             release=settings.release,
+            job_seconds=settings.job_deadline_seconds,
             links=SourceLinks(
                 {
                     (one.tenant, one.assistant): one.documentation_url or ""
@@ -241,8 +247,11 @@ async def open_http_app(
         )
         others, stores = [widget_router()], (MemoryUnavailableError, KnowledgeError)
         if documents is not None:
-            others.append(reader_router(channel, documents, unavailable=stores))
-        others.append(Catalog(channel, OwnedCatalog(settings, runtime.broker, opened)).router())
+            others.append(
+                reader_router(channel, documents, attachments=attachments, unavailable=stores)
+            )
+        catalog = OwnedCatalog(settings, runtime.broker, opened)
+        others.append(Catalog(channel, catalog).router())
         made = make_app(
             channel,
             stopping=stopping,
@@ -251,9 +260,15 @@ async def open_http_app(
             unavailable=stores,
             others=others,
             budget=budget,
+            reviews=ReviewParts(
+                attachments,
+                NamedDocumentFinder(attachments, catalog),
+                StoredReports(make_report_reader(settings, client)),
+            ),
         )
         yield made.app
     finally:
+        await attachments.close()
         if opened is not None:
             await opened.close()
         await client.aclose()

@@ -26,6 +26,14 @@ def receipt_scope(question: Question, branch: str) -> Iterator[None]:
         _delivery.reset(token)
 
 
+def find_question() -> Question:
+    """Return the question of the hop around the call; raises `LookupError` outside of one."""
+    found = _delivery.get()
+    if found is None:
+        raise LookupError("expected a call in a hop, found no hop")
+    return found[0]
+
+
 class HopReceipts:
     """The receipts of the hop around the call; see `tools.effects.receipts.ToolReceipts`."""
 

@@ -1,5 +1,7 @@
 """Reads a request's body before its route runs, within limits."""
 
+import re
+
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.connections.bodies import RETRY_SECONDS, BufferBudget, read_body
@@ -14,9 +16,15 @@ from gateway.http.errors import HttpError, InvalidRequestError, UnavailableError
 from gateway.http.middleware.authentication import BODILESS
 from gateway.http.middleware.strict_json import check_json
 
+_UPLOADS = re.compile(r"/v1/(?:reviews|conversations/[^/]{1,200}/documents)")
+"""Where documents are given, which are larger than messages."""
+
 
 class BodyLimit:
-    """Rejects bodies that are too large, too slow, too many at a time, or invalid JSON."""
+    """Rejects bodies that are too large, too slow, too many at a time, or invalid JSON.
+
+    A document may be as large as the budget of one address.
+    """
 
     def __init__(self, app: ASGIApp, *, longest_bytes: int, budget: BufferBudget) -> None:
         self._app = app
@@ -27,9 +35,11 @@ class BodyLimit:
         if scope["type"] != "http" or scope["method"] in BODILESS:
             await self._app(scope, receive, send)
             return
+        is_upload = _UPLOADS.fullmatch(scope["path"]) is not None
+        longest = self._budget.largest_body if is_upload else self._longest_bytes
         with self._budget.lease(scope) as lease:
             try:
-                body = await read_body(scope, receive, lease, longest_bytes=self._longest_bytes)
+                body = await read_body(scope, receive, lease, longest_bytes=longest)
                 check_json(scope, body)
             except CallerGoneError:
                 return

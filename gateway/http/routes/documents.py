@@ -16,6 +16,7 @@ from gateway.http.language import choose_language
 from gateway.http.links import EARLIER_PATH, PATH, TICKET_FORM, Citation
 from gateway.http.routes.document_page import document_page, notice_page, policy
 from gateway.port import Documents, ReadableDocument
+from gateway.reviewing.document_ports import Attachments
 
 Ticket = Annotated[str, Path(description="part of the `link` of a source")]
 HTML = "text/html"
@@ -51,12 +52,16 @@ register_url_convertor("ticket", _TicketConvertor())
 
 
 def reader_router(
-    channel: HttpChannel, documents: Documents, *, unavailable: Sequence[type[Exception]] = ()
+    channel: HttpChannel,
+    documents: Documents | None,
+    *,
+    attachments: Attachments | None = None,
+    unavailable: Sequence[type[Exception]] = (),
 ) -> APIRouter:
     """Return the route; a link contains its authorization, see `gateway.http.links`.
 
-    A link is opened by a person, so that errors are shown as a page. `unavailable` are errors of
-    stores that do not answer.
+    A link is opened by a person, so that errors are shown as a page. `attachments` has the
+    documents of conversations; `unavailable` are errors of stores that do not answer.
     """
     router = APIRouter(tags=["documents"])
     gone: tuple[type[Exception], ...] = (BrokerUnavailableError, *unavailable)
@@ -77,7 +82,7 @@ def reader_router(
             found = (
                 None
                 if citation is None
-                else await _find_document(channel, documents, request, citation)
+                else await _find_document(channel, documents, attachments, request, citation)
             )
         except LimitedError as error:
             return _later(channel, request, error)
@@ -92,7 +97,11 @@ def reader_router(
 
 
 async def _find_document(
-    channel: HttpChannel, documents: Documents, request: Request, citation: Citation
+    channel: HttpChannel,
+    documents: Documents | None,
+    attachments: Attachments | None,
+    request: Request,
+    citation: Citation,
 ) -> ReadableDocument | None:
     """Return the document if the link's caller may still read it; raises `LimitedError`."""
     try:
@@ -104,6 +113,14 @@ async def _find_document(
     if caller.tenant != citation.tenant or not allowed:
         return None
     await channel.guard.admit(caller, entered=True)
+    if citation.conversation_id:
+        return (
+            None
+            if attachments is None
+            else await attachments.citing(citation.question, citation.chunk_id, caller.groups)
+        )
+    if documents is None:
+        return None
     return await documents.citing(
         citation.tenant, citation.assistant, citation.chunk_id, caller.groups
     )

@@ -7,40 +7,38 @@ from functools import partial
 from typing import Annotated
 from uuid import uuid4
 
-import structlog
 from fastapi import APIRouter, Depends, Header, Request, Response
 from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse
 
 from envelope.conversation import PauseReply
 from envelope.question import Question
-from gateway.answer import STOPPED, Answer
+from gateway.answer import Answer
 from gateway.api_keys import Scope
 from gateway.desk import Message
-from gateway.events import EventCursor, place_of
-from gateway.http.access import list_people
+from gateway.events import EventCursor
+from gateway.http.access import Principal, list_people
 from gateway.http.context import (
     APPROVED,
     ID,
     ConversationAccess,
     HttpChannel,
     MessageId,
-    may_follow,
     require_conversation,
     use_session,
 )
-from gateway.http.errors import InvalidRequestError, unknown
+from gateway.http.errors import ForbiddenError, InvalidRequestError
 from gateway.http.language import choose_language
 from gateway.http.question_sender import QuestionSender
-from gateway.http.sse import Admission, EventStream
+from gateway.http.routes.message_follower import MessageFollower, MessageStatus, answer_response
 from gateway.person_tokens import LONGEST_PERSON
+from gateway.reviewing.job_order import JobOrder
 from gateway.text import LONGEST_CHARACTERS, clean_text, parse_command
-
-log = structlog.get_logger("gateway")
 
 LANGUAGE = r"^[a-zA-Z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}$"
 STRATEGY = r"^(?:[a-z][a-z0-9_]{0,39})?$"
 EVENT_STREAM = "text/event-stream"
+RESPOND_ASYNC = "respond-async"
 EXAMPLE = """\
 id: 1763716000000-0.0
 event: stage
@@ -54,6 +52,15 @@ IdempotencyKey = Annotated[
         min_length=1,
         max_length=255,
         description="equal values name one message of the conversation, for 24 hours",
+    ),
+]
+Preference = Annotated[
+    str | None,
+    Header(
+        alias="Prefer",
+        max_length=200,
+        description="`respond-async`: answer at once with status 202; the message is a job, which "
+        "may take as long as a review (RFC 7240)",
     ),
 ]
 LastEventId = Annotated[
@@ -81,6 +88,12 @@ class NewMessage(BaseModel, frozen=True, extra="forbid"):
         description="answers the open `pause` of the last reply: `approve`, or `fields` by name; "
         "`text` are the words that the conversation shows for it",
     )
+    way: str | None = Field(
+        None,
+        max_length=40,
+        description="the way that answers, instead of that of the assistant; for secret keys",
+        examples=["tools"],
+    )
     user_id: str | None = Field(
         None,
         min_length=1,
@@ -106,8 +119,8 @@ class Messages:
         self, channel: HttpChannel, stopping: asyncio.Event, sender: QuestionSender
     ) -> None:
         self._channel = channel
-        self._stopping = stopping
         self._sender = sender
+        self._follower = MessageFollower(channel, stopping)
 
     def router(self) -> APIRouter:
         """Return the routes."""
@@ -121,10 +134,27 @@ class Messages:
             request: Request,
             sent: NewMessage,
             idempotency_key: IdempotencyKey = None,
+            prefer: Preference = None,
         ) -> Response:
             """Answer with the message's one outcome, or with `Accept: text/event-stream` with
-            everything that happens until then."""
-            return await self._send(access, request, sent, idempotency_key)
+            everything that happens until then. With `Prefer: respond-async` answer at once with
+            the status of the message."""
+            message = _message(access, request, sent, idempotency_key)
+            if prefers_async(prefer):
+                return await self._start(access, message)
+            return await self._send(access, request, message)
+
+        @router.get(
+            f"{base}/{{message_id}}",
+            response_model=MessageStatus,
+            response_model_exclude_none=True,
+            summary="Read the status of a message",
+        )
+        async def read_message(
+            access: Annotated[ConversationAccess, ask], request: Request, message_id: MessageId
+        ) -> MessageStatus:
+            """Return whether a message is still being answered, and its answer otherwise."""
+            return await self._follower.read(access, message_id, choose_language(request))
 
         @router.get(
             f"{base}/{{message_id}}/events",
@@ -140,7 +170,7 @@ class Messages:
         ) -> Response:
             """Stream what happened after `Last-Event-ID`, else from the beginning."""
             language = choose_language(request)
-            return await self._follow(access, message_id, last_event_id, language)
+            return await self._follower.follow(access, message_id, last_event_id, language)
 
         @router.post(
             f"{base}/{{message_id}}/cancel", response_model=Answer, summary="Cancel a message"
@@ -150,19 +180,32 @@ class Messages:
         ) -> Response:
             """End a message that is being answered, and return its one outcome: `superseded`, or
             the outcome that it already had. Clients that follow the message receive the same."""
-            return await self._cancel(access, message_id, choose_language(request))
+            return await self._follower.cancel(access, message_id, choose_language(request))
 
         return router
 
+    async def _start(self, access: ConversationAccess, message: Message) -> Response:
+        """Accept a job, and return its status with the addresses at which it is followed."""
+        order = replace(message.order, deadline_seconds=self._channel.job_seconds)
+        message = replace(message, order=order)
+        question = access.desk.question(message)
+        await self._sender.admit(access.caller, question)
+        await self._sender.start(access.caller, access.desk, message)
+        await use_session(self._channel, access)
+        status = await self._follower.read(access, message.message_id, message.language)
+        place = f"/v1/conversations/{access.conversation_id}/messages/{message.message_id}"
+        headers = {
+            "Location": place,
+            "X-Message-Id": message.message_id,
+            "Preference-Applied": RESPOND_ASYNC,
+        }
+        shown = status.model_dump(mode="json", exclude_none=True)
+        return JSONResponse(shown, status_code=202, headers=headers)
+
     async def _send(
-        self,
-        access: ConversationAccess,
-        request: Request,
-        sent: NewMessage,
-        idempotency_key: str | None,
+        self, access: ConversationAccess, request: Request, message: Message
     ) -> Response:
         is_streamed = EVENT_STREAM in request.headers.get("accept", "")
-        message = _message(access, request, sent, idempotency_key)
         if is_streamed and self._channel.release != APPROVED:
             message = replace(message, shows_drafts=True)
         question = access.desk.question(message)
@@ -177,88 +220,38 @@ class Messages:
         )
         answer = access.shows(reply, message.language)
         self._channel.meter.count_outcome(answer.outcome.value)
-        return _make_response(answer, question.message_id)
-
-    async def _cancel(self, access: ConversationAccess, message_id: str, language: str) -> Response:
-        question = access.question(message_id)
-        journal = await self._channel.replies.read_journal(question)
-        if not journal or not may_follow(access.caller, journal[0]):
-            raise unknown("message")
-        if await access.desk.cancel(question, reason=STOPPED):
-            log.info("message_stopped", message_id=message_id)
-        reply = await self._channel.replies.read_reply(question)
-        if reply is None:
-            raise unknown("message")
-        return _make_response(access.shows(reply, language), message_id)
-
-    async def _follow(
-        self, access: ConversationAccess, message_id: str, last_event_id: str | None, language: str
-    ) -> Response:
-        after = place_of(last_event_id) if last_event_id else EventCursor()
-        question = access.question(message_id)
-        journal = await self._channel.replies.read_journal(question)
-        if not journal or not may_follow(access.caller, journal[0]):
-            raise unknown("message")
-        if after.is_past(journal[-1].id):
-            raise InvalidRequestError(
-                "this message has no such event yet: expected the id of an event that was sent",
-                code="unknown_event",
-                param="Last-Event-ID",
-            )
-        if journal[-1].kind == "finished":
-            seen = self._events(access, question, after, language)
-            if not seen.select_new_events(journal):
-                return Response(status_code=204)
-        stream = self._events(access, question, after, language)
-        stream.resume(journal)
-        return stream.response(message_id=message_id)
+        return answer_response(answer, question.message_id)
 
     async def _stream(
         self, access: ConversationAccess, question: Question, message: Message
     ) -> Response:
         admission = await self._sender.start_stream(access.caller, access.desk, message)
         await use_session(self._channel, access)
-        stream = self._events(access, question, EventCursor(), message.language, admission)
-        return stream.response(message_id=question.message_id)
-
-    def _events(
-        self,
-        access: ConversationAccess,
-        question: Question,
-        after: EventCursor,
-        language: str,
-        admission: Admission | None = None,
-    ) -> EventStream:
-        return EventStream(
-            access.desk,
+        stream = self._follower.stream(
+            access,
             question,
-            shows=access.shows,
-            stopping=self._stopping,
-            meter=self._channel.meter,
-            after=after,
-            language=language,
-            admission=admission,
-            heartbeat_seconds=self._channel.heartbeat_seconds,
-            with_drafts=self._channel.release != APPROVED,
+            EventCursor(),
+            message.language,
+            admission,
+            message.order.deadline_seconds,
         )
+        return stream.response(message_id=question.message_id)
 
 
 _STREAMED: dict[int | str, dict[str, object]] = {
+    202: {
+        "description": "With `Prefer: respond-async`: the message was accepted.",
+        "model": MessageStatus,
+    },
     200: {
         "description": "The message's outcome, or its events.",
         "content": {EVENT_STREAM: {"schema": {"type": "string"}, "example": EXAMPLE}},
-    }
+    },
 }
 _EVENTS: dict[int | str, dict[str, object]] = {
-    **_STREAMED,
+    200: _STREAMED[200],
     204: {"description": "There is nothing after `Last-Event-ID`: the message has ended."},
 }
-
-
-def _make_response(answer: Answer, message_id: str) -> Response:
-    return JSONResponse(
-        answer.model_dump(mode="json", exclude_none=True), headers={"X-Message-Id": message_id}
-    )
 
 
 def _message(
@@ -286,7 +279,30 @@ def _message(
         key_id=access.caller.key_id,
         groups=access.caller.groups,
         pause_reply=sent.pause_reply,
+        order=JobOrder(way=choose_way(access, access.caller, sent.way)),
         people=list_people(access.caller, sent.user_id, "user_id"),
         strategy=sent.strategy,
         persona=sent.persona,
     )
+
+
+def choose_way(access: ConversationAccess, caller: Principal, way: str | None) -> str | None:
+    """Return the way that a request names; raises for an unknown one, and for visitors."""
+    if way is None:
+        return None
+    if caller.public:
+        raise ForbiddenError(
+            "expected no `way`: with a public key, the assistant's way answers", code="way_refused"
+        )
+    known = sorted(access.desk.ways)
+    if way not in known:
+        raise InvalidRequestError(
+            f"expected one of the ways {', '.join(known)}", code="unknown_way", param="way"
+        )
+    return way
+
+
+def prefers_async(header: str | None) -> bool:
+    """Return whether a `Prefer` header asks for an answer before the work is done."""
+    wanted = (header or "").lower().replace(";", ",").split(",")
+    return RESPOND_ASYNC in {one.strip() for one in wanted}

@@ -31,7 +31,13 @@ async def values_with(client: Any, word: str) -> list[str]:
 
 
 def files_with(folder: Path, word: str) -> list[str]:
-    """Return the files of a folder that hold a word, in their name or anywhere in them.
+    """Return the files of a folder that hold a word, in their name or anywhere in them."""
+    named = [str(path.relative_to(folder)) for path in folder.rglob("*") if word in str(path)]
+    return sorted({*named, *files_with_bytes(folder, word.encode())})
+
+
+def files_with_bytes(folder: Path, trace: bytes) -> list[str]:
+    """Return the files of a folder that hold these bytes.
 
     Redis renames its temporary files while this reads. A file that has gone is not counted: what
     it became is read under its new name, as the folder is listed until all of a listing was read.
@@ -39,10 +45,6 @@ def files_with(folder: Path, word: str) -> list[str]:
     while True:
         files = [path for path in folder.rglob("*") if path.is_file()]
         try:
-            return [
-                str(path.relative_to(folder))
-                for path in files
-                if word in str(path) or word.encode() in path.read_bytes()
-            ]
+            return [str(path.relative_to(folder)) for path in files if trace in path.read_bytes()]
         except FileNotFoundError:
             continue

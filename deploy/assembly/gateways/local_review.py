@@ -1,0 +1,118 @@
+"""A review at the terminal: files of this machine become documents of its conversation."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+from pydantic import JsonValue
+
+from compliance.reporting.report import ReviewReport
+from deploy.assembly.gateways.document_catalog import OwnedCatalog
+from deploy.assembly.gateways.document_reader import documents_of
+from deploy.assembly.gateways.http_gateway import StoredConversations
+from deploy.assembly.reviewing.document_finder import NamedDocumentFinder
+from deploy.assembly.reviewing.report_rendering import (
+    StoredReports,
+    make_report_reader,
+    read_passage,
+    render_report,
+)
+from deploy.assembly.reviewing.stored_attachments import StoredAttachments
+from deploy.assembly.runtime import Runtime
+from deploy.errors import CommandError
+from envelope.question import Question
+from gateway.conversation_erasure import erase
+from gateway.reviewing.document_ports import DocumentEntry
+from gateway.reviewing.report_ports import ReportForm
+from knowledge.documents.decoding import MAX_BYTES
+from knowledge.sections import document_of
+
+
+@dataclass(slots=True)
+class LocalReview:
+    """The documents of one review, by the names that were typed."""
+
+    runtime: Runtime
+    question: Question
+    groups: tuple[str, ...]
+    attachments: StoredAttachments
+    finder: NamedDocumentFinder
+    reports: StoredReports
+    conversations: StoredConversations
+    files: dict[str, Path] = field(default_factory=dict)
+    """The files that were read, by the ids of their documents."""
+    anchors: dict[str, str] = field(default_factory=dict)
+    """The anchors of the passages of these files, by their ids."""
+
+    async def find(self, name: str) -> Sequence[DocumentEntry]:
+        """Return the documents of a name: a file of this machine, else one of the index.
+
+        Raises `CommandError` for a file that is too large, and the errors of
+        `gateway.reviewing.document_ports`.
+        """
+        path = Path(name)
+        if await asyncio.to_thread(path.is_file):
+            return (await self._attach(path),)
+        return await self.finder.find(self.question, name, self.groups)
+
+    async def read_report(self, reply: Mapping[str, JsonValue]) -> ReviewReport | None:
+        """Return the report that a reply refers to, or None."""
+        found = reply.get("review_report")
+        return await self.reports.read(self.question, found) if isinstance(found, dict) else None
+
+    def render(self, report: ReviewReport, form: ReportForm) -> bytes:
+        """Return the file of a report, with links to the places in the files of this machine."""
+        return render_report(report, form, self._open_link)
+
+    async def erase(self) -> None:
+        """Erase the conversation with its documents."""
+        await erase(self.runtime.broker.eraser, self.conversations, self.question)
+
+    async def _attach(self, path: Path) -> DocumentEntry:
+        size = (await asyncio.to_thread(path.stat)).st_size
+        if size > MAX_BYTES:
+            raise CommandError(
+                f"expected a file of at most {MAX_BYTES:,} bytes, found {size:,} in {path.name!r}"
+            )
+        data = await asyncio.to_thread(path.read_bytes)
+        entry = await self.attachments.attach(self.question, path.name, data, self.groups)
+        self.files[entry.id] = await asyncio.to_thread(path.resolve)
+        self.anchors |= await self.attachments.list_anchors(self.question, entry.id)
+        return entry
+
+    def _open_link(self, link: str) -> str:
+        """Return the address of a passage in its file; empty for a document of the index."""
+        passage = read_passage(link)
+        path = self.files.get(document_of(passage))
+        if path is None:
+            return ""
+        anchor = quote(self.anchors.get(passage, ""), safe="=")
+        return f"{path.as_uri()}#{anchor}" if anchor else path.as_uri()
+
+
+@asynccontextmanager
+async def open_local_review(
+    runtime: Runtime, question: Question, groups: Sequence[str]
+) -> AsyncIterator[LocalReview]:
+    """Provide the documents of a review whose answer is that of `question`."""
+    settings, client = runtime.settings, runtime.endpoint.client()
+    attachments = StoredAttachments(settings, client)
+    opened = documents_of(runtime)
+    try:
+        yield LocalReview(
+            runtime,
+            question,
+            tuple(groups),
+            attachments,
+            NamedDocumentFinder(attachments, OwnedCatalog(settings, runtime.broker, opened)),
+            StoredReports(make_report_reader(settings, client)),
+            StoredConversations(client, shards=settings.shards, ttl_seconds=1),
+        )
+    finally:
+        await attachments.close()
+        if opened is not None:
+            await opened.close()
+        await client.aclose()

@@ -1,0 +1,1 @@
+"""What reviews need: documents of a conversation, the law by its name, and the report."""

@@ -1,0 +1,100 @@
+"""Finds the documents that a request names: of its conversation, or of the index."""
+
+from collections.abc import Sequence
+
+from envelope.question import Question
+from gateway.port import CatalogEntry, CatalogSelection, DocumentCatalog
+from gateway.reviewing.document_ports import Attachments, DocumentEntry, DocumentUnknownError
+
+MOST_FOUND = 200
+"""Documents of one folder."""
+MOST_COMPARED = 20_000
+"""Titles that are compared; a larger index is asked by ids and files."""
+_PER_PAGE = 500
+_WILDCARDS = frozenset("*?[")
+_SHOWN = 5
+
+
+class NamedDocumentFinder:
+    """A `gateway.reviewing.document_ports.DocumentFinder`.
+
+    A document that the caller may not read is as unknown as one that does not exist.
+    """
+
+    def __init__(self, attachments: Attachments, catalog: DocumentCatalog) -> None:
+        self._attachments = attachments
+        self._catalog = catalog
+
+    async def find(
+        self, question: Question, name: str, groups: Sequence[str]
+    ) -> Sequence[DocumentEntry]:
+        wanted = name.strip()
+        attached = await self._attachments.list_attached(question, groups)
+        by_id = [one for one in attached if one.id == wanted]
+        own = by_id or [one for one in attached if wanted in (one.name, one.title)]
+        found = own or await self._find_indexed(question, wanted, groups)
+        if not found:
+            raise DocumentUnknownError(
+                f"expected the id, file or title of a document, found {_show(wanted)}, which is "
+                "the name of none"
+            )
+        return found
+
+    async def _find_indexed(
+        self, question: Question, name: str, groups: Sequence[str]
+    ) -> list[DocumentEntry]:
+        selections = [CatalogSelection(ids=(name,))]
+        if not _WILDCARDS.intersection(name):
+            selections.append(CatalogSelection(patterns=(name,)))
+        for selection in selections:
+            found = await self._select(question, selection, groups, MOST_FOUND)
+            if found:
+                return [_name(one) for one in found]
+        return await self._find_by_title(question, name, groups)
+
+    async def _find_by_title(
+        self, question: Question, title: str, groups: Sequence[str]
+    ) -> list[DocumentEntry]:
+        wanted = _normalise(title)
+        every = await self._select(question, CatalogSelection(), groups, MOST_COMPARED)
+        found = [one for one in every if _normalise(one.title) == wanted]
+        if len(found) > 1:
+            shown = ", ".join(_show(one.id) for one in found[:_SHOWN])
+            raise DocumentUnknownError(
+                f"expected the title of one document, found {_show(title)}, which is that of "
+                f"{len(found)}: name one of them by its id, such as {shown}"
+            )
+        return [_name(one) for one in found]
+
+    async def _select(
+        self, question: Question, selection: CatalogSelection, groups: Sequence[str], most: int
+    ) -> list[CatalogEntry]:
+        found: list[CatalogEntry] = []
+        after = ""
+        while len(found) < most:
+            page, _ = await self._catalog.find(
+                question.tenant, question.assistant, selection, after=after, limit=_PER_PAGE
+            )
+            found += [one for one in page if not one.groups or set(one.groups) & set(groups)]
+            if len(page) < _PER_PAGE:
+                break
+            after = page[-1].id
+        return found[:most]
+
+
+def _name(entry: CatalogEntry) -> DocumentEntry:
+    return DocumentEntry(
+        id=entry.id,
+        title=entry.title,
+        name=entry.source,
+        language=entry.language,
+        chunks=entry.chunks,
+    )
+
+
+def _normalise(title: str) -> str:
+    return " ".join(title.casefold().split())
+
+
+def _show(name: str) -> str:
+    return repr(name if len(name) <= 100 else f"{name[:99]}…")

@@ -1,0 +1,113 @@
+"""Renders the reports of reviews as Markdown, HTML or PDF, with links for their reader."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pydantic import JsonValue
+
+from broker.keys import record_of
+from compliance.reporting.html_report import render_html
+from compliance.reporting.markdown_report import render_markdown
+from compliance.reporting.pdf_report import MissingPdfLibraryError, render_pdf
+from compliance.reporting.report import ReportPart, ReportTable, ReportText, ReviewReport
+from compliance.reporting.report_json import decode_report
+from config.settings import Settings
+from envelope.question import Question
+from gateway.reviewing.document_ports import DocumentRefusedError
+from gateway.reviewing.report_ports import ReportForm
+from gateway.source_urls import Opens
+from memory.results.work_store import RedisWorkStore
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+LinkOpener = Callable[[str], str]
+"""Returns the address of a link of a report for its reader, or an empty text."""
+ReadStored = Callable[[Question, str], Awaitable[bytes | None]]
+"""Returns a stored value of a question's conversation by its reference."""
+PASSAGE = "#"
+"""With this, and the id of a passage, the links of a report are stored."""
+_BASES = ("https://", "http://", "file://")
+"""What the addresses begin with that `open_links` puts in; all other links are gone by then."""
+
+
+class StoredReports:
+    """A `gateway.reviewing.report_ports.ReportRenderer`.
+
+    Large reports are stored with the conversation, small ones are in the reply.
+    """
+
+    def __init__(self, read_stored: ReadStored) -> None:
+        self._read_stored = read_stored
+
+    async def render(
+        self, question: Question, report: Mapping[str, JsonValue], form: ReportForm, opens: Opens
+    ) -> bytes | None:
+        found = await self.read(question, report)
+        if found is None:
+            return None
+
+        def open_link(link: str) -> str:
+            name = read_passage(link)
+            address = opens({"chunk_id": name}) if name else None
+            return "" if address is None else address
+
+        try:
+            return await asyncio.to_thread(render_report, found, form, open_link)
+        except MissingPdfLibraryError as error:
+            raise DocumentRefusedError(str(error), "unsupported_document") from error
+
+    async def read(
+        self, question: Question, reported: Mapping[str, JsonValue]
+    ) -> ReviewReport | None:
+        """Return the report that a reply has or refers to; None: it is no longer kept."""
+        own, reference = reported.get("report"), reported.get("reference")
+        if isinstance(own, dict):
+            return decode_report(own)
+        if not isinstance(reference, str) or not reference:
+            return None
+        stored = await self._read_stored(question, reference)
+        return None if stored is None else decode_report(stored)
+
+
+def read_passage(link: str) -> str:
+    """Return the id of the passage that a link of a report leads to; empty: it is no such link."""
+    return link.removeprefix(PASSAGE) if link.startswith(PASSAGE) else ""
+
+
+def render_report(report: ReviewReport, form: ReportForm, open_link: LinkOpener) -> bytes:
+    """Return the file of a report; raises `MissingPdfLibraryError`."""
+    linked = open_links(report, open_link)
+    if form is ReportForm.PDF:
+        return render_pdf(linked, base=_BASES)
+    if form is ReportForm.HTML:
+        return render_html(linked, base=_BASES).encode()
+    return render_markdown(linked, base=_BASES).encode()
+
+
+def open_links(report: ReviewReport, open_link: LinkOpener) -> ReviewReport:
+    """Return a report with the addresses that its reader can open in place of its links."""
+
+    def open_text(text: ReportText) -> ReportText:
+        return replace(text, link=open_link(text.link)) if text.link else text
+
+    def open_part(part: ReportPart) -> ReportPart:
+        table = part.table
+        if table is not None:
+            table = ReportTable(tuple(tuple(map(open_text, row)) for row in table.rows))
+        return replace(
+            part,
+            paragraphs=tuple(map(open_text, part.paragraphs)),
+            items=tuple(map(open_text, part.items)),
+            table=table,
+        )
+
+    return replace(report, parts=tuple(map(open_part, report.parts)))
+
+
+def make_report_reader(settings: Settings, client: "Redis") -> ReadStored:
+    """Return the function that reads the reports that are stored with their conversations."""
+    store = RedisWorkStore(client, shards=settings.shards, record_of=record_of(settings.shards))
+    return store.get

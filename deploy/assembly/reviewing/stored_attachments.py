@@ -1,0 +1,138 @@
+"""Reads the documents that people give to a conversation, and stores them with it."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from config.settings import Settings
+from deploy.assembly.languages import language_of, make_detector
+from envelope.question import Question
+from gateway.port import ReadableDocument, ReadableSection
+from gateway.reviewing.document_ports import DocumentEntry, DocumentRefusedError
+from knowledge.documents.errors import (
+    NoTextError,
+    ReadingError,
+    TooLargeError,
+    WrongFormatError,
+)
+from knowledge.library.attached_documents import AttachedDocument
+from knowledge.sections import document_of, join_chunks
+from memory.attachments.attachment_store import MOST_ATTACHMENTS, RedisAttachments
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+    from knowledge.isolation.reader_process import ReaderProcess
+
+_KINDS: tuple[tuple[type[ReadingError], str], ...] = (
+    (NoTextError, "empty_document"),
+    (TooLargeError, "document_too_large"),
+    (WrongFormatError, "unsupported_document"),
+)
+
+
+class StoredAttachments:
+    """A `gateway.reviewing.document_ports.Attachments`.
+
+    The process that reads starts with the first file. Files are read one after the other, each
+    within the limits of ingestion.
+    """
+
+    def __init__(self, settings: Settings, client: "Redis") -> None:
+        self._settings = settings
+        self._store = RedisAttachments(
+            client,
+            shards=settings.shards,
+            ttl_of=lambda one: settings.memory_seconds_of(one.tenant, one.assistant),
+        )
+        self._language_of: Callable[[str], str] | None = None
+        self._reader: ReaderProcess | None = None
+        self._opened = ExitStack()
+        self._reading = asyncio.Lock()
+
+    async def attach(
+        self, question: Question, name: str, data: bytes, groups: Sequence[str]
+    ) -> DocumentEntry:
+        document = await self._read(name, data, groups)
+        if not await self._store.put(question, document.id, document.encode()):
+            raise DocumentRefusedError(
+                f"expected at most {MOST_ATTACHMENTS} documents of a usual size in a conversation, "
+                "found no room for one more: begin another conversation",
+                "too_many_documents",
+            )
+        return name_document(document)
+
+    async def list_attached(
+        self, question: Question, groups: Sequence[str]
+    ) -> Sequence[DocumentEntry]:
+        stored = await self._store.all(question)
+        documents = [AttachedDocument.decode(one) for one in stored.values()]
+        visible = [one for one in documents if one.is_visible_to(groups)]
+        return [name_document(one) for one in sorted(visible, key=lambda one: (one.name, one.id))]
+
+    async def citing(
+        self, question: Question, chunk_id: str, groups: Sequence[str]
+    ) -> ReadableDocument | None:
+        name = document_of(chunk_id)
+        stored = await self._store.find(question, [name])
+        document = AttachedDocument.decode(stored[name]) if name in stored else None
+        if document is None or not document.is_visible_to(groups):
+            return None
+        return ReadableDocument(
+            title=document.title,
+            crumbs=(document.title,),
+            language=document.language,
+            sections=tuple(
+                ReadableSection(one.heading_path, one.anchor, one.text, chunk_id in one.chunk_ids)
+                for one in join_chunks(document.chunks)
+            ),
+        )
+
+    async def list_anchors(self, question: Question, document_id: str) -> dict[str, str]:
+        """Return the anchors of a document's passages by their ids, where they have one."""
+        stored = await self._store.find(question, [document_id])
+        chunks = [one for value in stored.values() for one in AttachedDocument.decode(value).chunks]
+        return {one.chunk_id: one.anchor for one in chunks if one.anchor}
+
+    async def close(self) -> None:
+        """End the process that reads."""
+        await asyncio.to_thread(self._opened.close)
+
+    async def _read(self, name: str, data: bytes, groups: Sequence[str]) -> AttachedDocument:
+        # Imported here: the readers are needed only where somebody gives a document.
+        from knowledge.library.attachment_reading import read_attachment
+
+        async with self._reading:
+            reader, language = self._open()
+            try:
+                return await read_attachment(
+                    reader, name, data, groups=groups, language_of=language
+                )
+            except ReadingError as error:
+                raise DocumentRefusedError(str(error), _name_kind(error)) from error
+
+    def _open(self) -> tuple["ReaderProcess", Callable[[str], str]]:
+        from deploy.assembly.ingestion import reading_limits
+        from knowledge.isolation.reader_process import ReaderProcess
+
+        if self._reader is None:
+            self._reader = self._opened.enter_context(ReaderProcess(reading_limits(self._settings)))
+        if self._language_of is None:
+            self._language_of = language_of(self._settings, make_detector(self._settings))
+        return self._reader, self._language_of
+
+
+def name_document(document: AttachedDocument) -> DocumentEntry:
+    """Return what people read of a document of a conversation."""
+    return DocumentEntry(
+        id=document.id,
+        title=document.title,
+        name=document.name,
+        language=document.language,
+        chunks=len(document.passages),
+    )
+
+
+def _name_kind(error: ReadingError) -> str:
+    return next((kind for own, kind in _KINDS if isinstance(error, own)), "unreadable_document")

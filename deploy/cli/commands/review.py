@@ -1,0 +1,178 @@
+"""Reviews a document against rules, and writes the report."""
+
+import argparse
+import asyncio
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from pydantic import JsonValue
+
+from config.settings import Settings, load_settings
+from config.texts import load_texts
+from deploy.cli.answer_reports.review_lines import list_review_lines
+from deploy.cli.answer_reports.review_progress import ReviewProgress, write_progress
+from deploy.cli.group_arguments import add_groups_argument, read_groups
+from deploy.cli.main import EXIT_STATUSES
+from deploy.cli.printing import print_line, say_json
+from deploy.errors import CommandError
+from gateway.answer import safe_reply
+from gateway.desk import Message
+from gateway.reviewing.job_order import JobOrder
+from gateway.reviewing.report_ports import ReportForm
+
+if TYPE_CHECKING:
+    from compliance.reporting.report import ReviewReport
+    from deploy.assembly.gateways.local_review import LocalReview
+    from gateway.desk import Desk
+
+EXIT_FINDINGS = 8
+WAY = "specialists"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk review`."""
+    parser.add_argument(
+        "contract", metavar="CONTRACT", help="the document: a file, or the id or title of one"
+    )
+    parser.add_argument(
+        "--against",
+        metavar="LAW",
+        action="append",
+        required=True,
+        help="the rules: a file, or the id, file, title or folder of the index; repeatable",
+    )
+    parser.add_argument(
+        "--report", metavar="FILE", type=Path, help="write the report: .md, .html or .pdf"
+    )
+    parser.add_argument("--focus", metavar="TEXT", help="what to look at, in words")
+    parser.add_argument("--language", metavar="CODE", default="en", help="of the report (en)")
+    parser.add_argument(
+        "--conversation",
+        metavar="ID",
+        help="keep documents and answer in this conversation (default: erase them at the end)",
+    )
+    add_groups_argument(parser)
+    parser.add_argument("--json", action="store_true", help="print the complete reply as JSON")
+    parser.epilog = (
+        f"exit status: 0 every requirement is fulfilled, {EXIT_FINDINGS} violations or gaps, "
+        "4 refused, 5 failed, 1 error"
+    )
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run `refdesk review`."""
+    form = read_form(chosen.report)
+    return asyncio.run(_review(chosen, form, load_settings()))
+
+
+def read_form(report: Path | None) -> ReportForm | None:
+    """Return the form of the report by its file name; raises `CommandError` before any work."""
+    if report is None:
+        return None
+    known = {f".{form.value}": form for form in ReportForm}
+    form = known.get(report.suffix.lower())
+    if form is None:
+        raise CommandError(f"expected a report named *{', *'.join(known)}, found {report.name!r}")
+    if not report.parent.is_dir():
+        raise CommandError(
+            f"expected a folder for the report, found none at {str(report.parent)!r}"
+        )
+    return form
+
+
+async def _review(chosen: argparse.Namespace, form: ReportForm | None, settings: Settings) -> int:
+    # Imported here: --help and wrong arguments need no index.
+    from deploy.assembly.gateways.local_review import open_local_review
+    from deploy.assembly.runtime import desk, run_desk
+
+    groups = read_groups(chosen.groups)
+    is_kept = chosen.conversation is not None
+    if not is_kept:
+        chosen.conversation = f"review-{uuid4().hex[:12]}"
+    async with AsyncExitStack() as stack:
+        runtime = await stack.enter_async_context(run_desk(settings, empty=True))
+        own = desk(runtime, "cli")
+        question = own.name_question(chosen.conversation, uuid4().hex[:12])
+        local = await stack.enter_async_context(open_local_review(runtime, question, groups))
+        if not is_kept:
+            stack.push_async_callback(local.erase)
+        message = await _make_message(chosen, local, settings)
+        reply = await _ask(own, message, settings.job_deadline_seconds)
+        report = await local.read_report(reply)
+        if report is not None and form is not None:
+            await asyncio.to_thread(_write_report, chosen.report, local, report, form)
+        return _print(chosen, reply, report)
+
+
+async def _make_message(
+    chosen: argparse.Namespace, local: "LocalReview", settings: Settings
+) -> Message:
+    """Return the message of the review, with the documents that its names lead to."""
+    documents = await local.find(chosen.contract)
+    against = [one for name in chosen.against for one in await local.find(name)]
+    heading = load_texts().text("review_request", chosen.language)
+    titles = [", ".join(one.title for one in found) for found in (documents, against)]
+    focus = f"\n{chosen.focus}" if chosen.focus else ""
+    return Message(
+        text=f"{heading} {' – '.join(titles)}{focus}",
+        conversation_id=chosen.conversation,
+        message_id=local.question.message_id,
+        language=chosen.language,
+        groups=local.groups,
+        order=JobOrder(
+            way=WAY,
+            deadline_seconds=settings.job_deadline_seconds,
+            payload={
+                "review": {
+                    "documents": [one.id for one in documents],
+                    "against": [one.id for one in against],
+                }
+            },
+        ),
+    )
+
+
+async def _ask(desk: "Desk", message: Message, deadline_seconds: float) -> dict[str, JsonValue]:
+    """Submit the review, show its progress, and return its reply."""
+    question = desk.question(message)
+    await desk.submit(message)
+    progress = ReviewProgress(write_progress, is_terminal=sys.stderr.isatty())
+    reply: dict[str, JsonValue] = {}
+    try:
+        async for entries in desk.watch(question, deadline_seconds=deadline_seconds):
+            for entry in entries:
+                progress.read(entry)
+                if entry.kind == "finished":
+                    reply = dict(entry.fields)
+    finally:
+        progress.end()
+    return reply or desk.last_resort(question, message.language)
+
+
+def _write_report(
+    path: Path, local: "LocalReview", report: "ReviewReport", form: ReportForm
+) -> None:
+    path.write_bytes(local.render(report, form))
+
+
+def _print(
+    chosen: argparse.Namespace, reply: dict[str, JsonValue], report: "ReviewReport | None"
+) -> int:
+    if chosen.json:
+        say_json(safe_reply(reply)[0])
+    else:
+        for line in list_review_lines(reply, report):
+            print_line(line)
+        if report is not None and chosen.report is not None:
+            print_line(f"the report is in {chosen.report}")
+    if reply.get("outcome") != "answered":
+        return EXIT_STATUSES.get(str(reply.get("outcome")), 1)
+    if report is None:
+        sys.stderr.write("refdesk: there is no report: no document was compared with the rules\n")
+        return EXIT_STATUSES["failed"]
+    found = reply.get("review_report")
+    counts = found if isinstance(found, dict) else {}
+    return EXIT_FINDINGS if counts.get("violations") or counts.get("gaps") else 0

@@ -1,0 +1,157 @@
+"""Follows, reads and cancels accepted messages, in the same way for messages and reviews."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Literal
+
+import structlog
+from pydantic import BaseModel, Field
+from starlette.responses import JSONResponse, Response
+
+from broker.values import JournalEntry
+from envelope.question import Question
+from gateway.answer import STOPPED, Answer
+from gateway.events import EventCursor, events_of, place_of
+from gateway.http.context import APPROVED, ConversationAccess, HttpChannel, may_follow
+from gateway.http.errors import InvalidRequestError, unknown
+from gateway.http.sse import Admission, EventStream
+from gateway.reviewing.job_order import read_deadline
+
+log = structlog.get_logger("gateway")
+
+
+class JobProgress(BaseModel, frozen=True):
+    """How far a running message is, as its events say."""
+
+    stage: str | None = Field(None, description="the role that works now", examples=["compliance"])
+    branches: int = Field(0, description="parts that have begun in the present stage")
+    ended: int = Field(0, description="those of them that have ended")
+
+
+class MessageStatus(BaseModel, frozen=True):
+    """An accepted message: `answer` is there as soon as its status is `ended`."""
+
+    conversation_id: str
+    message_id: str
+    text: str
+    at: float = Field(description="time of acceptance, Unix seconds")
+    status: Literal["running", "ended"]
+    progress: JobProgress | None = Field(None, description="of a running message")
+    answer: Answer | None = None
+
+
+class MessageFollower:
+    """Shows what happens to messages; for a caller who may not follow one it is unknown.
+
+    When `stopping` is set, streams end so that clients continue at another process.
+    """
+
+    def __init__(self, channel: HttpChannel, stopping: asyncio.Event) -> None:
+        self._channel = channel
+        self._stopping = stopping
+
+    async def read_journal(
+        self, access: ConversationAccess, message_id: str
+    ) -> Sequence[JournalEntry]:
+        """Return the journal of a message that the caller may follow, else raise 404."""
+        journal = await self._channel.replies.read_journal(access.question(message_id))
+        if not journal or not may_follow(access.caller, journal[0]):
+            raise unknown("message")
+        return journal
+
+    async def read(
+        self, access: ConversationAccess, message_id: str, language: str
+    ) -> MessageStatus:
+        """Return the status of a message, with its answer once it has ended."""
+        question = access.question(message_id)
+        journal = await self.read_journal(access, message_id)
+        first, last = journal[0], journal[-1]
+        has_ended = last.kind == "finished"
+        return MessageStatus(
+            conversation_id=access.conversation_id,
+            message_id=message_id,
+            text=str(first.fields.get("text") or ""),
+            at=first.at,
+            status="ended" if has_ended else "running",
+            progress=None if has_ended else _measure_progress(access, question, journal),
+            answer=access.shows(last.fields, language) if has_ended else None,
+        )
+
+    async def cancel(self, access: ConversationAccess, message_id: str, language: str) -> Response:
+        """End a message if it runs, and return its one outcome."""
+        question = access.question(message_id)
+        await self.read_journal(access, message_id)
+        if await access.desk.cancel(question, reason=STOPPED):
+            log.info("message_stopped", message_id=message_id)
+        reply = await self._channel.replies.read_reply(question)
+        if reply is None:
+            raise unknown("message")
+        return answer_response(access.shows(reply, language), message_id)
+
+    async def follow(
+        self, access: ConversationAccess, message_id: str, last_event_id: str | None, language: str
+    ) -> Response:
+        """Return the events of a message after the last one that the client has."""
+        after = place_of(last_event_id) if last_event_id else EventCursor()
+        question = access.question(message_id)
+        journal = await self.read_journal(access, message_id)
+        if after.is_past(journal[-1].id):
+            raise InvalidRequestError(
+                "this message has no such event yet: expected the id of an event that was sent",
+                code="unknown_event",
+                param="Last-Event-ID",
+            )
+        deadline = read_deadline(journal[0])
+        if journal[-1].kind == "finished":
+            seen = self.stream(access, question, after, language, deadline_seconds=deadline)
+            if not seen.select_new_events(journal):
+                return Response(status_code=204)
+        stream = self.stream(access, question, after, language, deadline_seconds=deadline)
+        stream.resume(journal)
+        return stream.response(message_id=message_id)
+
+    def stream(
+        self,
+        access: ConversationAccess,
+        question: Question,
+        after: EventCursor,
+        language: str,
+        admission: Admission | None = None,
+        deadline_seconds: float | None = None,
+    ) -> EventStream:
+        """Return the stream of a message from a place in its journal."""
+        return EventStream(
+            access.desk,
+            question,
+            shows=access.shows,
+            stopping=self._stopping,
+            meter=self._channel.meter,
+            after=after,
+            language=language,
+            admission=admission,
+            heartbeat_seconds=self._channel.heartbeat_seconds,
+            with_drafts=self._channel.release != APPROVED,
+            deadline_seconds=deadline_seconds,
+        )
+
+
+def answer_response(answer: Answer, message_id: str) -> Response:
+    """Return the response with an answer."""
+    return JSONResponse(
+        answer.model_dump(mode="json", exclude_none=True), headers={"X-Message-Id": message_id}
+    )
+
+
+def _measure_progress(
+    access: ConversationAccess, question: Question, journal: Sequence[JournalEntry]
+) -> JobProgress:
+    stage, begun, ended = None, 0, 0
+    for entry in journal:
+        for event in events_of(entry, question, shows=access.shows):
+            if event.name == "stage":
+                branches = event.data.get("branches")
+                stage, begun = str(event.data["stage"]), 0
+                begun, ended = len(branches) if isinstance(branches, list) else 0, 0
+            elif event.name == "branch":
+                ended += 1
+    return JobProgress(stage=stage, branches=begun, ended=ended)

@@ -1,0 +1,182 @@
+"""The forms of a review: the request and the answer."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Annotated, Literal
+from uuid import uuid4
+
+from fastapi import Query, Request
+from pydantic import BaseModel, Field, StringConstraints, ValidationError
+
+from gateway.answer import Answer
+from gateway.http.access import Principal
+from gateway.http.context import ID
+from gateway.http.errors import InvalidRequestError, unknown
+from gateway.http.routes.attachments import ConversationDocument
+from gateway.http.routes.message_follower import JobProgress
+from gateway.reviewing.document_ports import DocumentEntry
+
+LONGEST_NAME = 2_000
+MOST_DOCUMENTS = 5
+MOST_RULES = 20
+LONGEST_FOCUS = 2_000
+JSON_FORM = "application/json"
+_LONGEST_SHOWN = 300
+_MARK = "~"
+"""Separates conversation and message in the id of a review; our message ids do not have it."""
+
+DocumentName = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME)]
+RuleNames = Annotated[
+    list[DocumentName] | None,
+    Query(
+        max_length=MOST_RULES,
+        description="with a file as the body: id, file, title or folder of the rules; repeatable",
+        examples=[["laws/data-protection.md"]],
+    ),
+]
+
+
+class NewReview(BaseModel, frozen=True, extra="forbid"):
+    """A review of documents against rules; both are named by id, file or title."""
+
+    document: DocumentName | None = Field(
+        None, description="the document to review: one of the conversation, or one of the index"
+    )
+    documents: list[DocumentName] = Field([], max_length=MOST_DOCUMENTS)
+    against: list[DocumentName] = Field(
+        min_length=1, max_length=MOST_RULES, examples=[["Data Protection Law"]]
+    )
+    conversation_id: str | None = Field(
+        None,
+        pattern=ID,
+        description="the conversation to which the documents and the answer belong; by default "
+        "another one for each review",
+    )
+    focus: str | None = Field(
+        None, min_length=1, max_length=LONGEST_FOCUS, description="what to look at, in words"
+    )
+    language: str | None = Field(
+        None, pattern=r"^[a-zA-Z]{2,3}$", description="language of the report, ISO 639-1"
+    )
+
+    @property
+    def names(self) -> list[str]:
+        """The documents to review, by the names of the request."""
+        own = [] if self.document is None else [self.document]
+        return list(dict.fromkeys((*own, *self.documents)))
+
+
+class ReviewCounts(BaseModel, frozen=True, extra="ignore"):
+    """How many requirements have which verdict."""
+
+    requirements: int
+    compliant: int
+    violations: int
+    gaps: int
+
+
+class Review(BaseModel):
+    """A review: a job with events, which ends with one answer and a report."""
+
+    id: str = Field(description="names the review in its addresses")
+    conversation_id: str
+    message_id: str
+    status: Literal["running", "ended"]
+    text: str = Field(description="the review in words, as the conversation shows it")
+    at: float = Field(description="time of acceptance, Unix seconds")
+    documents: list[ConversationDocument] = Field(
+        [], description="the documents that the request named; only in the answer to it"
+    )
+    against: list[ConversationDocument] = []
+    progress: JobProgress | None = None
+    counts: ReviewCounts | None = Field(None, description="of a review that has a report")
+    answer: Answer | None = None
+
+
+class ReviewName(BaseModel, frozen=True):
+    """The conversation and the message of a review."""
+
+    conversation_id: str
+    message_id: str
+
+    @property
+    def id(self) -> str:
+        """The id of the review."""
+        return f"{self.conversation_id}{_MARK}{self.message_id}"
+
+
+def read_review_id(review_id: str) -> ReviewName:
+    """Return the conversation and message of a review's id; an impossible one is unknown."""
+    conversation_id, mark, message_id = review_id.rpartition(_MARK)
+    if not mark or not conversation_id or not message_id:
+        raise unknown("review")
+    return ReviewName(conversation_id=conversation_id, message_id=message_id)
+
+
+def digest_request(
+    documents: Sequence[DocumentEntry], against: Sequence[DocumentEntry], review: NewReview
+) -> str:
+    """Return a digest of all that a review depends on, so that one id names one review."""
+    asked = [
+        [one.id for one in documents],
+        [one.id for one in against],
+        review.focus,
+        review.language,
+    ]
+    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
+
+
+def refuse_empty(review: NewReview) -> None:
+    """Raise `InvalidRequestError` for a review of nothing."""
+    if not review.names:
+        raise InvalidRequestError(
+            "expected a document to review in `document`, or its bytes as the body with `name` "
+            "and `against` in the address; found none",
+            code="missing_document",
+            param="document",
+        )
+
+
+async def read_form(request: Request) -> NewReview:
+    """Return the review that a body describes; raises `InvalidRequestError`."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != JSON_FORM:
+        raise InvalidRequestError(
+            f"expected {JSON_FORM}, or the bytes of a file with its `name` in the address",
+            code="unsupported_body",
+            param="name",
+            status=415,
+        )
+    return validate_review(await request.json())
+
+
+def validate_review(fields: object) -> NewReview:
+    """Return the review of these fields; raises `InvalidRequestError`."""
+    try:
+        return NewReview.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part)[:80] for part in first["loc"])
+        param = "" if first["type"] == "extra_forbidden" else where
+        raise InvalidRequestError(
+            f"{param or 'review'}: {first['msg']}", code="invalid_request", param=param or None
+        ) from error
+
+
+def name_review(caller: Principal, review: NewReview, idempotency_key: str | None) -> ReviewName:
+    """Return the names of a review: equal keys of one caller name one review."""
+    if idempotency_key is None:
+        message_id = uuid4().hex
+        own = f"review-{message_id}"
+    else:
+        digest = hashlib.sha256(f"{caller.key_id}\x1f{idempotency_key}".encode()).hexdigest()[:32]
+        message_id, own = f"i-{digest}", f"review-{digest}"
+    conversation = own if review.conversation_id is None else review.conversation_id
+    return ReviewName(conversation_id=conversation, message_id=message_id)
+
+
+def list_titles(documents: Sequence[DocumentEntry]) -> str:
+    """Return the titles of documents in one line."""
+    listed = ", ".join(one.title for one in documents)
+    return listed if len(listed) <= _LONGEST_SHOWN else f"{listed[: _LONGEST_SHOWN - 1]}…"

@@ -1,0 +1,370 @@
+"""The routes of reviews: start one, follow it, read it, cancel it, get its report.
+
+A review is a message like any other, with more time: its events, its one outcome and its erasure
+are those of messages.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from starlette.responses import JSONResponse
+
+from envelope.question import Question
+from gateway.api_keys import Scope
+from gateway.conversation_erasure import erase
+from gateway.desk import Message
+from gateway.http.access import Principal, list_people
+from gateway.http.context import (
+    AssistantName,
+    ConversationAccess,
+    HttpChannel,
+    check_no_chat,
+    require_scope,
+)
+from gateway.http.errors import InvalidRequestError, unknown
+from gateway.http.language import choose_language
+from gateway.http.question_sender import QuestionSender
+from gateway.http.routes.attachments import (
+    LONGEST_FILE_NAME,
+    read_upload,
+    refuse_visitors,
+    show_document,
+)
+from gateway.http.routes.message_follower import MessageFollower
+from gateway.http.routes.messages import EVENT_STREAM, EXAMPLE, IdempotencyKey, LastEventId
+from gateway.http.routes.review_form import (
+    JSON_FORM,
+    LONGEST_FOCUS,
+    NewReview,
+    Review,
+    ReviewCounts,
+    ReviewName,
+    RuleNames,
+    digest_request,
+    list_titles,
+    name_review,
+    read_form,
+    read_review_id,
+    refuse_empty,
+    validate_review,
+)
+from gateway.reviewing.document_ports import Attachments, DocumentEntry, DocumentFinder
+from gateway.reviewing.job_order import JobOrder
+from gateway.reviewing.report_ports import ReportForm, ReportRenderer
+
+WAY = "specialists"
+BASE = "/v1/reviews"
+ReviewId = Annotated[str, Path(max_length=300, description="`id` of a review")]
+_BODIES: dict[str, object] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            JSON_FORM: {"schema": NewReview.model_json_schema()},
+            "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+        },
+    }
+}
+_EVENTS: dict[int | str, dict[str, object]] = {
+    200: {"description": "Its events.", "content": {EVENT_STREAM: {"example": EXAMPLE}}},
+    204: {"description": "There is nothing after `Last-Event-ID`: the review has ended."},
+}
+_REPORT: dict[int | str, dict[str, object]] = {
+    200: {
+        "description": "The report.",
+        "content": {"text/markdown": {}, "text/html": {}, "application/pdf": {}},
+    }
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """The file of a request that sends one instead of naming a document."""
+
+    name: str
+    data: bytes
+    review: NewReview
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewParts:
+    """What reviews need besides the channel."""
+
+    attachments: Attachments
+    documents: DocumentFinder
+    reports: ReportRenderer
+
+
+class ReviewRoutes:
+    """Starts and follows reviews."""
+
+    def __init__(
+        self,
+        channel: HttpChannel,
+        stopping: asyncio.Event,
+        sender: QuestionSender,
+        parts: ReviewParts,
+    ) -> None:
+        self._channel = channel
+        self._sender = sender
+        self._parts = parts
+        self._follower = MessageFollower(channel, stopping)
+
+    def router(self) -> APIRouter:
+        """Return the routes."""
+        router = APIRouter(tags=["reviews"])
+        caller_of = Depends(require_scope(self._channel, Scope.ASK))
+        self._add_start(router, caller_of)
+        self._add_readers(router, caller_of)
+        return router
+
+    def _add_start(self, router: APIRouter, caller_of: object) -> None:
+        @router.post(
+            BASE,
+            status_code=202,
+            response_model=Review,
+            response_model_exclude_none=True,
+            openapi_extra=_BODIES,
+            summary="Start a review",
+        )
+        async def start_review(
+            caller: Annotated[Principal, caller_of],
+            request: Request,
+            assistant: AssistantName = None,
+            name: Annotated[
+                str | None,
+                Query(
+                    max_length=LONGEST_FILE_NAME,
+                    description="with a file as the body: its name, whose suffix says how the "
+                    "bytes are read",
+                ),
+            ] = None,
+            against: RuleNames = None,
+            conversation_id: Annotated[str | None, Query(max_length=128)] = None,
+            focus: Annotated[str | None, Query(max_length=LONGEST_FOCUS)] = None,
+            language: Annotated[str | None, Query(max_length=3)] = None,
+            idempotency_key: IdempotencyKey = None,
+        ) -> Response:
+            """Accept a review and answer at once. The body is JSON that names documents, or the
+            bytes of one file, which then belongs to the conversation of the review alone."""
+            given: NewReview | Upload
+            if name is None:
+                given = await read_form(request)
+            else:
+                fields: dict[str, object] = {
+                    "document": name,
+                    "against": against if against is not None else [],
+                    "conversation_id": conversation_id,
+                    "focus": focus,
+                    "language": language,
+                }
+                given = Upload(name, await read_upload(request), validate_review(fields))
+            return await self._start(caller, assistant, request, given, idempotency_key)
+
+    def _add_readers(self, router: APIRouter, caller_of: object) -> None:
+        @router.get(
+            f"{BASE}/{{review_id}}",
+            response_model=Review,
+            response_model_exclude_none=True,
+            summary="Read a review",
+        )
+        async def read_review(
+            caller: Annotated[Principal, caller_of],
+            request: Request,
+            review_id: ReviewId,
+            assistant: AssistantName = None,
+        ) -> Review:
+            """Return whether a review still runs, and how far it is; its answer once it has
+            ended."""
+            access, name = await self._enter(caller, assistant, review_id)
+            return await self._read(access, name, choose_language(request))
+
+        @router.get(
+            f"{BASE}/{{review_id}}/events",
+            responses=_EVENTS,
+            response_class=Response,
+            summary="Follow a review",
+        )
+        async def follow_review(
+            caller: Annotated[Principal, caller_of],
+            request: Request,
+            review_id: ReviewId,
+            assistant: AssistantName = None,
+            last_event_id: LastEventId = None,
+        ) -> Response:
+            """Stream the events of a review after `Last-Event-ID`, as those of a message."""
+            access, name = await self._enter(caller, assistant, review_id)
+            language = choose_language(request)
+            return await self._follower.follow(access, name.message_id, last_event_id, language)
+
+        @router.post(
+            f"{BASE}/{{review_id}}/cancel",
+            response_model=Review,
+            response_model_exclude_none=True,
+            summary="Cancel a review",
+        )
+        async def cancel_review(
+            caller: Annotated[Principal, caller_of],
+            request: Request,
+            review_id: ReviewId,
+            assistant: AssistantName = None,
+        ) -> Review:
+            """End a review that runs; one that has ended stays as it is."""
+            access, name = await self._enter(caller, assistant, review_id)
+            language = choose_language(request)
+            await self._follower.cancel(access, name.message_id, language)
+            return await self._read(access, name, language)
+
+        @router.get(
+            f"{BASE}/{{review_id}}/report",
+            responses=_REPORT,
+            response_class=Response,
+            summary="Get the report of a review",
+        )
+        async def read_report(
+            caller: Annotated[Principal, caller_of],
+            review_id: ReviewId,
+            assistant: AssistantName = None,
+            form: Annotated[Literal["md", "html", "pdf"], Query(alias="format")] = "md",
+        ) -> Response:
+            """Return the report as Markdown, as one HTML page, or as PDF."""
+            access, name = await self._enter(caller, assistant, review_id)
+            return await self._render(access, name, ReportForm(form))
+
+    async def _start(
+        self,
+        caller: Principal,
+        assistant: str | None,
+        request: Request,
+        given: NewReview | Upload,
+        idempotency_key: str | None,
+    ) -> Response:
+        review = given.review if isinstance(given, Upload) else given
+        name = name_review(caller, review, idempotency_key)
+        access = await self._enter_conversation(caller, assistant, name.conversation_id)
+        is_new = review.conversation_id is None
+        question = access.desk.name_question(name.conversation_id, name.message_id)
+        try:
+            documents = await self._collect(access, given)
+            against = await self._find(access, review.against)
+            message = self._make_message(access, request, review, name, documents, against)
+            await self._sender.admit(caller, question)
+            await self._sender.start(caller, access.desk, message)
+        except Exception:
+            await self._drop_unused(question, is_new=is_new)
+            raise
+        shown = await self._read(access, name, message.language)
+        shown.documents = [show_document(one) for one in documents]
+        shown.against = [show_document(one) for one in against]
+        headers = {"Location": f"{BASE}/{name.id}", "X-Message-Id": name.message_id}
+        body = shown.model_dump(mode="json", exclude_none=True)
+        return JSONResponse(body, status_code=202, headers=headers)
+
+    async def _collect(
+        self, access: ConversationAccess, given: NewReview | Upload
+    ) -> Sequence[DocumentEntry]:
+        """Return the documents to review, of which one may come with the request."""
+        if isinstance(given, Upload):
+            question, groups = access.question(), access.caller.groups
+            attached = await self._parts.attachments.attach(
+                question, given.name, given.data, groups
+            )
+            return (attached,)
+        refuse_empty(given)
+        return await self._find(access, given.names)
+
+    async def _find(
+        self, access: ConversationAccess, names: Sequence[str]
+    ) -> Sequence[DocumentEntry]:
+        found: dict[str, DocumentEntry] = {}
+        for name in names:
+            for one in await self._parts.documents.find(
+                access.question(), name, access.caller.groups
+            ):
+                found[one.id] = one
+        return list(found.values())
+
+    def _make_message(
+        self,
+        access: ConversationAccess,
+        request: Request,
+        review: NewReview,
+        name: ReviewName,
+        documents: Sequence[DocumentEntry],
+        against: Sequence[DocumentEntry],
+    ) -> Message:
+        language = choose_language(request, review.language)
+        heading = self._channel.words("review_request", language)
+        text = f"{heading} {list_titles(documents)} – {list_titles(against)}"
+        if review.focus is not None:
+            text = f"{text}\n{review.focus}"
+        return Message(
+            text=text,
+            conversation_id=name.conversation_id,
+            message_id=name.message_id,
+            language=language,
+            request_id=str(request.state.request_id),
+            key_id=access.caller.key_id,
+            groups=access.caller.groups,
+            people=list_people(access.caller, None, "user_id"),
+            order=JobOrder(
+                way=WAY,
+                deadline_seconds=self._channel.job_seconds,
+                payload={
+                    "review": {
+                        "documents": [one.id for one in documents],
+                        "against": [one.id for one in against],
+                    }
+                },
+                digest=digest_request(documents, against, review),
+            ),
+        )
+
+    async def _drop_unused(self, question: Question, *, is_new: bool) -> None:
+        """Erase the document of a review that was not accepted, if nothing else has begun."""
+        if is_new and not await self._channel.replies.read_journal(question):
+            await erase(self._channel.eraser, self._channel.conversations, question)
+
+    async def _enter(
+        self, caller: Principal, assistant: str | None, review_id: str
+    ) -> tuple[ConversationAccess, ReviewName]:
+        name = read_review_id(review_id)
+        return await self._enter_conversation(caller, assistant, name.conversation_id), name
+
+    async def _enter_conversation(
+        self, caller: Principal, assistant: str | None, conversation_id: str
+    ) -> ConversationAccess:
+        access = self._channel.enter(caller, assistant, conversation_id)
+        refuse_visitors(access)
+        await check_no_chat(self._channel, access.question())
+        return access
+
+    async def _read(self, access: ConversationAccess, name: ReviewName, language: str) -> Review:
+        status = await self._follower.read(access, name.message_id, language)
+        last = (await self._follower.read_journal(access, name.message_id))[-1]
+        report = last.fields.get("review_report") if last.kind == "finished" else None
+        counts = ReviewCounts.model_validate(report) if isinstance(report, dict) else None
+        return Review(id=name.id, counts=counts, **dict(status))
+
+    async def _render(
+        self, access: ConversationAccess, name: ReviewName, form: ReportForm
+    ) -> Response:
+        journal = await self._follower.read_journal(access, name.message_id)
+        last = journal[-1]
+        if last.kind != "finished":
+            raise InvalidRequestError(
+                "this review has no report yet: follow its events until it has ended",
+                code="review_not_finished",
+                status=409,
+            )
+        report = last.fields.get("review_report")
+        if not isinstance(report, dict):
+            raise unknown("report")
+        question = access.question(name.message_id)
+        opens = self._channel.links.of(access.caller, question)
+        rendered = await self._parts.reports.render(question, report, form, opens)
+        if rendered is None:
+            raise unknown("report")
+        return Response(rendered, media_type=form.media_type)

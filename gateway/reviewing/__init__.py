@@ -1,0 +1,1 @@
+"""What jobs and reviews ask for, and the interfaces that they use."""

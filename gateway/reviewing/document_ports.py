@@ -1,0 +1,88 @@
+"""The interfaces for documents of one conversation, and for documents that a request names.
+
+A conversation is identified by any `Question` of it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from envelope.question import Question
+from gateway.errors import GatewayError
+from gateway.port import ReadableDocument
+
+ATTACHED = "attached:"
+"""With this the ids of documents of conversations begin, and those of their passages."""
+
+
+def is_attached(chunk_id: str) -> bool:
+    """Return whether an id is that of a document of a conversation, or of a passage of one."""
+    return chunk_id.startswith(ATTACHED)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentEntry:
+    """A document of a conversation, or one of the index; `language` in ISO 639-1.
+
+    `name` is its file name, `chunks` the number of its passages.
+    """
+
+    id: str
+    title: str
+    name: str
+    language: str
+    chunks: int
+
+
+class DocumentRefusedError(GatewayError):
+    """A document cannot be read, or there is no room for it; `kind` is a slug of the reason.
+
+    One of `empty_document`, `unreadable_document`, `unsupported_document`, `document_too_large`,
+    `too_many_documents`.
+    """
+
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class DocumentUnknownError(GatewayError):
+    """A name leads to no document that the caller may read, or to more than one."""
+
+
+class Attachments(Protocol):
+    """Stores the documents that a person gives to one conversation."""
+
+    async def attach(
+        self, question: Question, name: str, data: bytes, groups: Sequence[str]
+    ) -> DocumentEntry:
+        """Read and store a file's bytes; raises `DocumentRefusedError`.
+
+        Only people with all of `groups` read it. The same file has the same id each time.
+        """
+        ...
+
+    async def list_attached(
+        self, question: Question, groups: Sequence[str]
+    ) -> Sequence[DocumentEntry]:
+        """Return the documents of the conversation that a person of these groups may read."""
+        ...
+
+    async def citing(
+        self, question: Question, chunk_id: str, groups: Sequence[str]
+    ) -> ReadableDocument | None:
+        """Return the document of a cited chunk, or None where this conversation has none."""
+        ...
+
+
+class DocumentFinder(Protocol):
+    """Finds the documents that a request names, as far as its caller may read them."""
+
+    async def find(
+        self, question: Question, name: str, groups: Sequence[str]
+    ) -> Sequence[DocumentEntry]:
+        """Return the document of an id, file, title, or web address, or those of a folder.
+
+        Documents of the question's conversation are found, too. Raises `DocumentUnknownError`.
+        """
+        ...

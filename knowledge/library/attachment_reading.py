@@ -1,0 +1,74 @@
+"""Reads a document that a person gives to one conversation, by the readers of all documents."""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Sequence
+from pathlib import PurePosixPath
+from typing import Protocol
+
+from knowledge.documents import formats
+from knowledge.documents.decoding import clean_text
+from knowledge.documents.errors import NoTextError, TooLargeError, WrongFormatError
+from knowledge.documents.formats import Item
+from knowledge.documents.location import Location, locate
+from knowledge.documents.metadata.page_language import find_stated_language, make_sample
+from knowledge.isolation.preparation import Preparation
+from knowledge.library.attached_documents import AttachedDocument
+
+MOST_CHARACTERS = 4_000_000
+"""Characters of the text of one document; a law of 500 pages has about a third of that."""
+_LONGEST_NAME = 200
+
+
+class PreparingReader(Protocol):
+    """Reads one document within limits; see `knowledge.isolation.reader_process`."""
+
+    def prepare(
+        self, item: Item, path: PurePosixPath, location: Location, seconds: float | None = None
+    ) -> Preparation: ...
+
+
+async def read_attachment(
+    reader: PreparingReader,
+    name: str,
+    data: bytes,
+    *,
+    groups: Sequence[str] = (),
+    language_of: Callable[[str], str],
+) -> AttachedDocument:
+    """Return the document of a file's bytes; raises a `ReadingError`.
+
+    The id follows from name and bytes: the same file, given twice, is one document.
+    """
+    shown = clean_name(name)
+    path = PurePosixPath(shown)
+    if formats.holds_many(path) or path.suffix.lower() == ".mbox":
+        raise WrongFormatError("expected a file that is one document, found a kind with many")
+    if not data.strip():
+        raise NoTextError("expected a document with text, found an empty file")
+    item = Item(shown, data, shown)
+    prepared = await asyncio.to_thread(reader.prepare, item, path, locate(path, ()))
+    if not prepared.passages:
+        raise NoTextError("expected a document with text, found none")
+    size = sum(len(one.text) for one in prepared.passages)
+    if size > MOST_CHARACTERS:
+        raise TooLargeError(f"expected at most {MOST_CHARACTERS:,} characters, found {size:,}")
+    page = prepared.page
+    digest = hashlib.sha256(f"{shown}\0".encode() + data).hexdigest()[:32]
+    return AttachedDocument(
+        id=f"attached:{digest}",
+        name=shown,
+        title=page.title or page.name or shown,
+        language=find_stated_language(page) or language_of(make_sample(page)),
+        passages=prepared.passages,
+        groups=tuple(sorted(set(groups))),
+    )
+
+
+def clean_name(name: str) -> str:
+    """Return a file name without folders and control characters, not longer than is usual."""
+    last = clean_text(name).replace("\\", "/").rpartition("/")[2].replace("\n", " ").strip()
+    stem, dot, suffix = last.rpartition(".")
+    if not dot:
+        return last[:_LONGEST_NAME]
+    return f"{stem[: _LONGEST_NAME - len(suffix)]}.{suffix[:20]}"

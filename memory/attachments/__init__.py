@@ -1,0 +1,1 @@
+"""Documents that belong to one conversation."""

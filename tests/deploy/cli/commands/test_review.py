@@ -1,0 +1,137 @@
+"""`refdesk review`: files of this machine against files or documents of the index."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from deploy.cli.commands.review import EXIT_FINDINGS
+from tests.knowledge.documents import layouts
+from tests.support.app_harness import EXAMPLES
+from tests.support.command_line import CommandResult, Run, one_line
+
+pytestmark = pytest.mark.slow
+
+EXAMPLE = EXAMPLES / "data_protection_review"
+LAW, CLEAN, FAULTY = (
+    str(EXAMPLE / name) for name in ("law.md", "clean_contract.md", "faulty_contract.md")
+)
+VERDICTS = {
+    "REQ-003": "ok", "REQ-004": "FAIL", "REQ-005": "FAIL", "REQ-006": "FAIL",
+    "REQ-007": "ok", "REQ-008": "ok", "REQ-009": "GAP", "REQ-010": "GAP",
+}  # fmt: skip
+
+
+def read_matrix(result: CommandResult) -> dict[str, str]:
+    """Return the verdict of each requirement as the terminal shows it."""
+    rows = [line.split() for line in result.out.splitlines() if " REQ-" in line[:10]]
+    return {row[1]: row[0] for row in rows if row[0] != "-"}
+
+
+def test_a_contract_with_violations_and_gaps_is_reported_with_links_to_the_places(
+    run: Run, elsewhere: Path
+) -> None:
+    result = run("review", FAULTY, "--against", LAW, "--report", "report.md")
+
+    assert result.status == EXIT_FINDINGS, result.err
+    assert read_matrix(result) == VERDICTS
+    assert all(len(line) <= 80 for line in (*result.out.splitlines(), *result.err.splitlines()))
+    assert "judged REQ-003 - REQ-010 (8 of 8 requirements)" in result.err
+    report = (elsewhere / "report.md").read_text("utf-8")
+    assert report.count("\n## ") == 7
+    assert f"{Path(LAW).as_uri()}#article-5-sale" in report
+    assert f"{Path(FAULTY).as_uri()}#5-use-of-data" in report
+
+
+def test_a_clean_contract_passes_although_another_one_claims_to(run: Run, elsewhere: Path) -> None:
+    result = run("review", CLEAN, "--against", LAW, "--report", "report.html")
+
+    assert result.status == 0, result.err
+    assert set(read_matrix(result).values()) == {"ok"}
+    assert "<!doctype html>" in (elsewhere / "report.html").read_text("utf-8")
+
+
+def test_a_review_leaves_nothing_in_the_data_folder(run: Run, elsewhere: Path) -> None:
+    word = "canary4711word"
+    contract = elsewhere / "contract.md"
+    contract.write_text(Path(FAULTY).read_text("utf-8") + f"\nThe {word} is void.\n", "utf-8")
+
+    run("review", str(contract), "--against", LAW)
+
+    contract.unlink()
+    files = [path for path in elsewhere.rglob("*") if path.is_file()]
+    assert [path for path in files if word.encode() in path.read_bytes()] == []
+
+
+def test_the_law_is_found_in_the_index_by_its_title_id_and_file(run: Run, elsewhere: Path) -> None:
+    laws = elsewhere / "laws"
+    laws.mkdir()
+    shutil.copy(LAW, laws / "privacy.md")
+    assert run("ingest", str(laws)).status == 0
+    (laws / "privacy.md").unlink()
+
+    for name in ("Register Data Protection Act of Nordmark", "privacy.md"):
+        result = run("review", FAULTY, "--against", name)
+        assert (result.status, read_matrix(result)) == (EXIT_FINDINGS, VERDICTS), result.err
+
+
+def test_a_contract_in_another_language_than_the_law_is_said_to_be(
+    run: Run, elsewhere: Path
+) -> None:
+    contract = elsewhere / "vertrag.md"
+    contract.write_text(
+        "# Vertrag\n\n## Sicherheit\n\nDer Auftragnehmer verschlüsselt die Registerdaten bei der "
+        "Speicherung und bei der Übertragung. Er meldet jede Verletzung innerhalb von zwei Tagen.\n"
+        "\n## Prüfung\n\nDer Auftraggeber darf die Räume des Auftragnehmers besichtigen.\n",
+        "utf-8",
+    )
+
+    result = run("review", str(contract), "--against", LAW, "--report", "report.md")
+
+    assert result.status == EXIT_FINDINGS, result.err
+    notes = [
+        line for line in (elsewhere / "report.md").read_text("utf-8").splitlines() if "de" in line
+    ]
+    assert any("'de'" in line and "'en'" in line for line in notes), notes
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("empty.md", b"", "found an empty file"),
+        ("blank.txt", b"\n \n", "found an empty file"),
+        ("contract.exe", b"MZ", "expected one of"),
+        ("scan.pdf", layouts.scan(2), "pictures"),
+        ("broken.docx", b"no archive", "expected"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_one_line(
+    run: Run, elsewhere: Path, name: str, data: bytes, words: str
+) -> None:
+    (elsewhere / name).write_bytes(data)
+
+    assert words in one_line(run("review", name, "--against", LAW))
+    assert words in one_line(run("review", CLEAN, "--against", name))
+
+
+def test_what_does_not_exist_is_one_line(run: Run) -> None:
+    assert "'nothing.md', which is the name of none" in one_line(
+        run("review", "nothing.md", "--against", LAW)
+    )
+    assert "'No Such Law', which is the name of none" in one_line(
+        run("review", CLEAN, "--against", "No Such Law")
+    )
+
+
+@pytest.mark.parametrize(
+    ("report", "words"),
+    [("report.txt", "expected a report named"), ("none/report.md", "expected a folder")],
+)
+def test_a_wrong_report_file_is_refused_before_any_work(run: Run, report: str, words: str) -> None:
+    result = run("review", CLEAN, "--against", LAW, "--report", report)
+
+    assert words in one_line(result)
+
+
+def test_wrong_arguments_are_status_2(run: Run) -> None:
+    assert run("review", CLEAN).status == 2

@@ -1,0 +1,104 @@
+"""Messages as jobs: accepted at once, read later, by another way, with more time."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from envelope.question import Question
+from envelope.role import Role
+from gateway.reviewing.job_order import read_deadline
+from tests.support.http_server import HttpServerFixture, events, open_http_server
+from tests.support.worker_harness import WorkerHarness
+
+MESSAGES = "/v1/conversations/c1/messages"
+SENT = {"text": "How do I add a rule?", "message_id": "m1"}
+ASYNC = {"Prefer": "respond-async"}
+QUESTION = Question(tenant="acme", assistant="docs", conversation_id="c1", message_id="m1")
+
+
+async def test_a_job_is_accepted_at_once_and_read_when_it_has_ended(
+    http_server: HttpServerFixture,
+) -> None:
+    reached, gate = asyncio.Event(), asyncio.Event()
+
+    async def hold() -> dict[str, Any]:
+        reached.set()
+        await gate.wait()
+        return {}
+
+    http_server.harness.script.next(Role.SEARCH, lambda _reads: hold())
+    client = http_server.client()
+
+    started = await client.post(MESSAGES, json=SENT, headers={"Prefer": "wait=5, respond-async"})
+    await reached.wait()
+    running = (await client.get(f"{MESSAGES}/m1")).json()
+    gate.set()
+    seen = await events(client, "GET", f"{MESSAGES}/m1/events")
+    ended = (await client.get(f"{MESSAGES}/m1")).json()
+
+    assert started.status_code == 202
+    assert started.headers["location"] == f"{MESSAGES}/m1"
+    assert started.headers["preference-applied"] == "respond-async"
+    assert started.json()["status"] == running["status"] == "running"
+    assert running["progress"] == {"stage": "search", "branches": 0, "ended": 0}
+    assert (ended["status"], ended["answer"]) == ("ended", seen[-1].data)
+    assert (ended["text"], ended["answer"]["outcome"]) == (SENT["text"], "answered")
+
+
+async def test_a_job_that_is_sent_twice_is_done_once(http_server: HttpServerFixture) -> None:
+    client = http_server.client()
+
+    first = await client.post(MESSAGES, json=SENT, headers=ASYNC)
+    again = await client.post(MESSAGES, json=SENT, headers=ASYNC)
+    other = await client.post(MESSAGES, json={**SENT, "text": "Else?"}, headers=ASYNC)
+    await events(client, "GET", f"{MESSAGES}/m1/events")
+
+    assert [first.status_code, again.status_code, other.status_code] == [202, 202, 409]
+    assert len(http_server.harness.script.seen[Role.LANG]) == 1
+
+
+async def test_a_job_has_the_time_of_a_job_and_a_message_that_of_a_message(
+    harness: WorkerHarness,
+) -> None:
+    async with harness.open(), open_http_server(harness, job_seconds=500.0) as server:
+        client = server.client()
+        await client.post(MESSAGES, json=SENT, headers=ASYNC)
+        await client.post(MESSAGES, json={**SENT, "message_id": "m2"})
+        long, short = [
+            (
+                await server.channel.replies.read_journal(
+                    QUESTION.model_copy(update={"message_id": name})
+                )
+            )[0]
+            for name in ("m1", "m2")
+        ]
+
+    assert (read_deadline(long), read_deadline(short)) == (500.0, None)
+
+
+async def test_a_message_names_its_way_and_an_unknown_one_is_refused(
+    http_server: HttpServerFixture,
+) -> None:
+    client = http_server.client()
+
+    known = await client.post(MESSAGES, json={**SENT, "way": "search"})
+    unknown = await client.post(MESSAGES, json={**SENT, "message_id": "m2", "way": "fly"})
+    visitor = await http_server.visitor(await http_server.public())
+    refused = await visitor.client.post(
+        f"{visitor.path}/messages", json={"text": "How?", "way": "search"}
+    )
+
+    assert known.json()["outcome"] == "answered"
+    assert (unknown.status_code, unknown.json()["error"]["param"]) == (400, "way")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "way_refused")
+
+
+@pytest.mark.parametrize("message_id", ["m9", "m1"])
+async def test_who_may_not_follow_a_message_does_not_read_it(
+    http_server: HttpServerFixture, message_id: str
+) -> None:
+    owner, other = await http_server.secret(), await http_server.secret(scopes=("ask",))
+    await owner.post(MESSAGES, json=SENT)
+
+    assert (await other.get(f"{MESSAGES}/{message_id}")).status_code == 404

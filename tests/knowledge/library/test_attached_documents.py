@@ -1,0 +1,74 @@
+"""Documents of one conversation: how they are stored, and what a library finds of them."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from knowledge.chunking import ChunkText
+from knowledge.index.embedded import open_embedded
+from knowledge.library.attached_documents import AttachedDocument, is_attached_id
+from knowledge.library.library import Library
+from tests.knowledge.searching.conftest import identity
+
+ID = f"attached:{'0' * 32}"
+DOCUMENT = AttachedDocument(
+    id=ID,
+    name="contract.md",
+    title="Contract",
+    language="en",
+    passages=(
+        ChunkText("The provider keeps records.", ("Records",), "records"),
+        ChunkText("Ünïcode, and a second passage."),
+    ),
+    groups=("legal", "sales"),
+)
+
+
+class OneConversation:
+    """The documents of the conversation around the call."""
+
+    def __init__(self, *documents: AttachedDocument) -> None:
+        self._documents = {one.id: one.encode() for one in documents}
+
+    async def find(self, document_ids: Sequence[str]) -> Mapping[str, bytes]:
+        return {name: self._documents[name] for name in document_ids if name in self._documents}
+
+    async def all(self) -> Mapping[str, bytes]:
+        return self._documents
+
+
+def test_a_stored_document_is_read_as_it_was() -> None:
+    assert AttachedDocument.decode(DOCUMENT.encode()) == DOCUMENT
+    assert [one.chunk_id for one in DOCUMENT.chunks] == [f"{ID}#0", f"{ID}#1"]
+
+
+def test_who_lacks_one_of_its_groups_does_not_see_it() -> None:
+    assert DOCUMENT.is_visible_to(("sales", "legal", "hr"))
+    assert not DOCUMENT.is_visible_to(("legal",))
+    assert not DOCUMENT.is_visible_to(())
+
+
+def test_only_ids_of_its_form_name_a_document_of_a_conversation() -> None:
+    assert is_attached_id(ID)
+    assert not is_attached_id("attached:handbook")
+    assert not is_attached_id(f"{ID}#0")
+
+
+async def test_a_library_finds_it_by_its_id_for_people_of_its_groups(tmp_path: Path) -> None:
+    index = await open_embedded(tmp_path / "index", identity())
+    library = Library(index)
+    assert await library.read([ID], DOCUMENT.groups) == []
+
+    library.attach(OneConversation(DOCUMENT))
+    [found] = await library.read([ID, "nothing"], DOCUMENT.groups)
+
+    assert (found.listed.id, found.listed.title, found.listed.source) == (
+        ID,
+        "Contract",
+        "contract.md",
+    )
+    assert [one.text for one in found.sections] == [one.text for one in DOCUMENT.passages]
+    assert await library.read([ID], ("legal",)) == []
+    assert await library.list_documents(DOCUMENT.groups) == []
+    assert [one.id for one in await library.list_attached(DOCUMENT.groups)] == [ID]
+    assert await library.list_attached(("legal",)) == []
+    await index.close()
