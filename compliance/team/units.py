@@ -46,6 +46,8 @@ def cut_document(document: WholeDocument) -> DocumentUnits:
     units: list[RuleUnit] = []
     chunks: dict[str, tuple[tuple[str, str], ...]] = {}
     for section in document.sections:
+        if _plain(section.text) == _plain(listed.title):
+            continue  # a page with a title alone
         own = tuple((name, texts[name]) for name in order if name in section.chunk_ids)
         for text in cut_text_at_sentences(section.text):
             name = f"{listed.id}#u{len(units) + 1}"

@@ -81,6 +81,12 @@ async def endpoint(request: pytest.FixtureRequest) -> Endpoint:
 
 
 @pytest.fixture
+def played_endpoint() -> Endpoint:
+    """An empty Redis, played in the process."""
+    return Endpoint(url="", durable=False, played=FakeServer())
+
+
+@pytest.fixture
 def open_app(library: Path, endpoint: Endpoint, knowledge: Knowledge) -> OpenApp:
     """Opens the desk over the example documents, with a model of the test's choice."""
 
