@@ -5,6 +5,7 @@ from envelope.role import Role
 
 _LOOP = "agents.tool_loop"
 _TEAM = "agents.specialists"
+_SWARM = "agents.swarm"
 
 # fmt: off
 AGENTS: tuple[AgentSpec, ...] = (
@@ -26,6 +27,11 @@ AGENTS: tuple[AgentSpec, ...] = (
     AgentSpec(Role.GAP_SYNTHESIZER, ProgressStep.CHECK,    PodGroup.SEARCH, model_task="gap_synthesizer", needs_index=True, package=_TEAM),
     AgentSpec(Role.REPORT_GENERATOR, ProgressStep.WRITE,   PodGroup.SEARCH, model_task="report_generator", needs_index=True, package=_TEAM),
     AgentSpec(Role.SYNTHESIS,     ProgressStep.WRITE,      PodGroup.SEARCH, model_task="synthesis", needs_index=True, package=_TEAM),
+    AgentSpec(Role.PLAN,          ProgressStep.UNDERSTAND, PodGroup.SEARCH, model_task="plan_swarm", needs_index=True, package=_SWARM),
+    AgentSpec(Role.GATHER,        ProgressStep.UNDERSTAND, PodGroup.LIGHT,  instances=1, package=_SWARM),
+    AgentSpec(Role.LEDGER,        ProgressStep.SEARCH,     PodGroup.LIGHT,  instances=1, package=_SWARM),
+    AgentSpec(Role.WORK,          ProgressStep.SEARCH,     PodGroup.SEARCH, model_task="work_on_task", needs_index=True, package=_SWARM),
+    AgentSpec(Role.SYNTHESIZE,    ProgressStep.WRITE,      PodGroup.MODELS, model_task="synthesize_findings", package=_SWARM),
     AgentSpec(Role.SEARCH,        ProgressStep.SEARCH,     PodGroup.SEARCH, slots=8, needs_index=True),
     AgentSpec(Role.CLARIFICATION, ProgressStep.WRITE,      PodGroup.MODELS, model_task="clarify"),
     AgentSpec(Role.AUGMENTATION,  ProgressStep.SEARCH,     PodGroup.LIGHT,  instances=1),

@@ -19,6 +19,7 @@ from config.retention_settings import RetentionSettings
 from config.storage_settings import StorageSettings
 from config.visitor_settings import VisitorSettings
 from config.ways.outside_settings import OutsideSettings
+from config.ways.swarm_settings import SwarmSettings
 from config.ways.way_settings import WaySettings
 from manager.flows.search_flow import SEARCH_FLOW
 
@@ -46,6 +47,7 @@ class Settings(
     VisitorSettings,
     ChatSettings,
     WaySettings,
+    SwarmSettings,
     OutsideSettings,
     BaseSettings,
 ):

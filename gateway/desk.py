@@ -49,7 +49,9 @@ class Message:
     - `not_before_seconds`: messages that arrive within this time join the one that waits
     - `shows_drafts`: whether the channel shows sentences before the answer is approved
     - `groups`: those of the person, as the channel knows them; no field of a request names them
+    - `people`: digests of who wrote the text; empty where the channel knows nobody
     - `pause_reply`: a typed reply to an open pause, of which `text` are the words
+    - `strategy`, `persona`: how a swarm divides the question, and in whose voice it answers
     - `history`, `pause`: set by clients that keep the conversation; None: the desk's memory
     """
 
@@ -67,6 +69,9 @@ class Message:
     pause: Pause | None = None
     groups: tuple[str, ...] = ()
     pause_reply: PauseReply | None = None
+    people: tuple[str, ...] = ()
+    strategy: str = ""
+    persona: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,23 +375,19 @@ def _is_lost(reply: Fields) -> bool:
     return reply.get("termination_reason") == LOST
 
 
-def parse_command(text: str, commands: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:
-    """Return command and arguments of `/command argument ...`, or None for a question."""
-    words = text.split()
-    if not words or not words[0].startswith("/") or "/" in words[0][1:]:
-        return None, ()
-    name = words[0][1:].lower().replace("-", "_")
-    known = name in commands or name.isidentifier()
-    return (name, tuple(words[1:])) if known else (None, ())
-
-
 def _payload(message: Message) -> dict[str, JsonValue]:
     payload: dict[str, JsonValue] = {"text": clean_text(message.text)}
     if message.command is not None:
         payload["command"] = message.command
         payload["arguments"] = [escape_surrogates(argument) for argument in message.arguments]
+    if message.people:
+        payload["people"] = [*sorted(set(message.people))]
     if message.shows_drafts:
         payload["shows_drafts"] = True
+    if message.strategy:
+        payload["chosen_strategy"] = message.strategy
+    if message.persona:
+        payload["persona"] = clean_text(message.persona)
     if message.pause_reply is not None:
         payload["pause_reply"] = message.pause_reply.model_dump(mode="json", exclude_none=True)
     if message.history is not None:

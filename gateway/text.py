@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 from envelope.hidden_characters import HIDDEN_RANGES
 from gateway.errors import MessageError
@@ -49,3 +50,13 @@ def check_name(name: str, what: str) -> str:
             f"expected a {what} of 1 to {LONGEST_NAME} printable characters, found {name[:40]!r}"
         )
     return name
+
+
+def parse_command(text: str, commands: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:
+    """Return command and arguments of `/command argument ...`, or None for a question."""
+    words = text.split()
+    if not words or not words[0].startswith("/") or "/" in words[0][1:]:
+        return None, ()
+    name = words[0][1:].lower().replace("-", "_")
+    known = name in commands or name.isidentifier()
+    return (name, tuple(words[1:])) if known else (None, ())

@@ -6,7 +6,8 @@ Each function serves stages of `manager/flows`; its number is the quality thresh
 from envelope.conversation import REFUSALS, ClarificationReason, ConversationAct
 from envelope.envelope import Hop
 from envelope.role import Role
-from manager.flow import Stage, StageEvent, Writes
+from manager.flow import Stage, Writes
+from manager.stage_event import StageEvent
 
 # Every hop uses these: in Python 3.11 an enum member costs four times as much as a variable.
 _MANAGER, _DONE, _FAILED = Role.MANAGER, StageEvent.DONE, StageEvent.FAILED
@@ -28,11 +29,18 @@ def classify_result(
     return stage.classify(writes, quality_threshold)
 
 
+_PAUSE_STATES = {
+    "over": StageEvent.PAUSE_OVER,
+    "unanswered": StageEvent.PAUSE_UNANSWERED,
+    "foreign": StageEvent.PAUSE_FOREIGN,
+}
+
+
 def classify_start(payload: Writes, _threshold: float) -> StageEvent:
     """Return whether the message is a command, a reply to a pause that ends it, or a question."""
     state = payload.get("pause_state")
     if state is not None:
-        return StageEvent.PAUSE_OVER if state == "over" else StageEvent.PAUSE_UNANSWERED
+        return _PAUSE_STATES[str(state)]
     return StageEvent.COMMAND if payload.get("command") is not None else StageEvent.QUESTION
 
 
@@ -183,6 +191,7 @@ _WAY_EVENTS = {
     "search": StageEvent.SEARCHES,
     "tools": StageEvent.USES_TOOLS,
     "specialists": StageEvent.USES_SPECIALISTS,
+    "swarm": StageEvent.USES_SWARM,
 }
 ACT_EVENTS: dict[str, StageEvent] = {
     ConversationAct.WHY: StageEvent.WHY,

@@ -7,19 +7,8 @@ which a scatter begins it. A scatter leads its own trunk or branch on to the sta
 from collections.abc import Callable, Iterator
 
 from envelope.role import Role
-from manager.flow import (
-    GATHER_EVENTS,
-    RESUME_EVENTS,
-    Final,
-    Flow,
-    Next,
-    PauseFor,
-    Return,
-    Row,
-    Scatter,
-    Stage,
-    StageEvent,
-)
+from manager.flow import Final, Flow, Next, PauseFor, Return, Row, Scatter, Stage
+from manager.stage_event import GATHER_EVENTS, RESUME_EVENTS, StageEvent
 
 DEEPEST = 3
 """How deep branches may scatter again."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil
 from typing import Literal
 
 from pydantic import JsonValue
@@ -20,15 +21,19 @@ from manager.flow import (
     Row,
     Scatter,
     Stage,
-    StageEvent,
     Target,
 )
 from manager.flows.stages import CLARIFICATION
+from manager.stage_event import StageEvent
 
 Counters = dict[str, int]
 NO_BETTER = "no_better_answer"
 """The termination reason of a best answer that further work did not improve."""
-_PAUSES = {Ending.PAUSE: Outcome.CLARIFICATION, Ending.PAUSE_OVER: Outcome.REFUSED}
+_PAUSES = {
+    Ending.PAUSE: Outcome.CLARIFICATION,
+    Ending.PAUSE_OVER: Outcome.REFUSED,
+    Ending.PAUSE_FOREIGN: Outcome.REFUSED,
+}
 Limit = Literal["process_count_limit", "total_time_limit", "deadline"]
 
 
@@ -44,6 +49,8 @@ class Limits:
     steps: int = 10
     iterations: int = 2
     parallel_tools: int = 3
+    parallel_workers: int = 8
+    enough_share: float = 1.0
     sequence: int = 20
     turns: int = 20
     process_count: int = 60
@@ -57,10 +64,18 @@ class Limits:
         return limit
 
     def find_at_once(self, scatter: Scatter) -> int:
-        """Return how many branches run at once; for calls of tools, at most the setting."""
+        """Return how many branches run at once; for tools and workers, at most the setting."""
+        settings = {Role.TOOL: self.parallel_tools, Role.WORK: self.parallel_workers}
         at_once = scatter.join.at_once
-        is_tool = scatter.branch.role is Role.TOOL
-        return min(at_once, self.parallel_tools) if is_tool else at_once
+        return min(at_once, settings.get(scatter.branch.role, at_once))
+
+    def find_needed(self, scatter: Scatter, branches: int) -> int:
+        """Return how many of these branches have to succeed before the others are left."""
+        at_least = scatter.join.at_least
+        if at_least is not None:
+            return min(at_least, branches)
+        share = self.enough_share if scatter.branch.role is Role.WORK else 1.0
+        return branches if share >= 1 else max(1, ceil(share * branches))
 
 
 _LIMITS = {
@@ -228,7 +243,7 @@ def _at_exhausted_budget(row: Row, counters: Counters, facts: Context) -> Decisi
     reason = f"budget_{facts.exhausted_budget}"
     target = row.at_limit
     if facts.in_branch:
-        target = target if isinstance(target, Stage) else Return()
+        target = target if isinstance(target, Stage | Return) else Return()
     elif facts.has_best_answer or target is None or target is CLARIFICATION:
         target = Final(Ending.BEST)
     decision = _go(row, target, counters, facts)

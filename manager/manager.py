@@ -20,7 +20,7 @@ from broker.values import (
 from broker.values import FrameSend as BrokerSend
 from envelope.conversation import ClarificationReason
 from envelope.encoding import to_json
-from envelope.envelope import Envelope, decode
+from envelope.envelope import Envelope
 from envelope.memory_read import MemoryRead
 from envelope.outcome import Outcome
 from envelope.question import Question, has_all
@@ -29,18 +29,8 @@ from manager import replies
 from manager.branching import branches
 from manager.classify import classify_result
 from manager.contract import write_payload
-from manager.flow import (
-    Counter,
-    Flow,
-    FlowError,
-    PauseFor,
-    Return,
-    Scatter,
-    Stage,
-    StageEvent,
-    find_flow,
-)
-from manager.flows.stages import CLARIFICATION, ESSENCE, LANG, QUALITY, SEARCH, START
+from manager.flow import Counter, Flow, FlowError, PauseFor, Return, Scatter, Stage, find_flow
+from manager.flows.stages import CLARIFICATION, ESSENCE, JUDGE, LANG, QUALITY, SEARCH, START
 from manager.hop_decision import HopDecision
 from manager.machine import (
     Context,
@@ -51,9 +41,11 @@ from manager.machine import (
     decide,
     read_counters,
 )
-from manager.offers import add_offer
+from manager.offers import add_offer, add_open_parts
+from manager.pausing.joined_messages import is_hidden_clarification, join_messages
 from manager.pausing.pauses import Pauses
 from manager.port import ReplyTexts
+from manager.stage_event import StageEvent
 from memory.port import Ended, Memory
 
 MANAGER = Role.MANAGER.value
@@ -62,7 +54,9 @@ _FAILED = StageEvent.FAILED
 _GIVES_A_REASON = frozenset(
     {StageEvent.ASKS, StageEvent.MANY, StageEvent.NOTHING, StageEvent.OUTSIDE}
 )
-_CHANGES_LAST_RESORT = frozenset({None, LANG.name, ESSENCE.name, SEARCH.name, QUALITY.name})
+_CHANGES_LAST_RESORT = frozenset(
+    {None, *(one.name for one in (LANG, ESSENCE, SEARCH, QUALITY, JUDGE))}
+)
 OnRouted = Callable[[str, str], None]
 """Receives the stage and the event of each decision."""
 
@@ -115,7 +109,7 @@ class Manager:
         flow = find_flow(self._flows, envelope.flow)
         stage = flow.stage(str(envelope.payload.get("stage") or START))
         if stage is START:
-            begun = self._start(delivery, _with_merged(envelope, delivery))
+            begun = self._start(delivery, join_messages(envelope, delivery.merged))
             envelope = await self._pauses.resume(delivery.question, await begun, time.time())
             flow = find_flow(self._flows, envelope.flow)
             stage = flow.stage(str(envelope.payload.get("stage") or START))
@@ -180,7 +174,7 @@ class Manager:
         }
         changes = {name: value for name, value in changes.items() if name not in envelope.payload}
         asked = {**envelope.payload, **changes}.get("open_pause")
-        if not has_all(_groups_of(asked), groups):
+        if is_hidden_clarification(asked, groups):
             changes["open_pause"] = None
         changes |= {
             "history_summary": "\n".join(to_json(line.text).decode() for line in earlier),
@@ -203,12 +197,11 @@ class Manager:
         parent, join, sends = branches.make_branches(
             counted, hop.flow, scatter, hop.chosen, shard=hop.delivery.shard, is_wave=is_wave
         )
-        at_least = scatter.join.at_least
         return ScatterBranches(
             join,
             branches.make_gather_send(parent, scatter, hop.delivery.shard),
             sends,
-            need=len(sends) if at_least is None else min(at_least, len(sends)),
+            need=self._limits.find_needed(scatter, len(sends)),
             at_once=self._limits.find_at_once(scatter),
             seconds=min(scatter.join.seconds, scatter.join.share * max(0.0, remaining_seconds)),
             journal=hop.encode_events(
@@ -280,6 +273,7 @@ class Manager:
         ended = await self._with_dropped(delivery, envelope, replies.remember(envelope, reply))
         ended = ended if hop.kept is None else replace(ended, kept=hop.kept)
         language = replies.language_of(envelope.payload)
+        reply = add_open_parts(reply, envelope.payload, self._texts, language)
         reply = add_offer(reply, envelope.payload, self._texts, language)
         forget = envelope.payload.get("forget")
         if forget in {"all", "history"}:
@@ -304,27 +298,10 @@ class Manager:
         return replace(ended, dropped=dropped) if dropped.turns else ended
 
 
-def _with_merged(envelope: Envelope, delivery: Delivery) -> Envelope:
-    """Return the envelope with the texts of the messages that were merged into it at acceptance."""
-    if not delivery.merged:
-        return envelope
-    joined = [envelope, *(decode(frame) for frame in delivery.merged)]
-    groups = set(envelope.groups).intersection(*(each.groups for each in joined))
-    texts = [str(each.payload.get("text") or "") for each in joined]
-    return envelope.with_groups(tuple(sorted(groups))).replace(
-        payload=write_payload(envelope.payload, {"text": "\n".join(texts)})
-    )
-
-
-def _groups_of(pause: JsonValue) -> list[str]:
-    found = pause.get("groups") if isinstance(pause, dict) else None
-    return [str(group) for group in found] if isinstance(found, list) else []
-
-
 def _record_progress(envelope: Envelope, stage: Stage, did: StageEvent) -> Envelope:
     """Record the best answer after a judgement, and the round of an answered pause."""
     payload = envelope.payload
-    if stage is QUALITY and did is not _FAILED:
+    if stage.role is Role.QUALITY and did is not _FAILED:
         if envelope.hop is None or "quality_score" not in envelope.hop.wrote:
             return envelope
         best = replies.best_answer(payload)
@@ -354,6 +331,8 @@ def _facts(envelope: Envelope, remaining_seconds: float, did: StageEvent, stage:
         envelope.branch != "",
     )
     payload = envelope.payload
+    if "branch_hops" in payload:
+        facts.process_count -= _whole(payload["branch_hops"])
     if "exhausted_budget" in payload:
         facts.exhausted_budget = str(payload["exhausted_budget"] or "")
     if "agent_sequence" in payload:

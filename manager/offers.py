@@ -1,4 +1,8 @@
-"""Offers the questions of one message that are still to be answered, after the answer to one."""
+"""Adds to an answer what it leaves open: parts without a result, and further questions.
+
+Parts are those into which the swarm divided the question; further questions are those of the same
+message that are still to be answered.
+"""
 
 from collections.abc import Mapping
 
@@ -9,8 +13,10 @@ from envelope.conversation import ClarificationReason, Pause
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from manager.port import ReplyTexts
+from manager.way_report import read_parts
 
 Reply = dict[str, JsonValue]
+_MOST_PARTS, _LONGEST_PART = 8, 120
 _ENDS_A_QUESTION = frozenset({Outcome.ANSWERED.value, Outcome.REFUSED.value})
 
 
@@ -35,6 +41,26 @@ def make_offer(envelope: Envelope, reply: Reply) -> Pause | None:
         is_offer=True,
         groups=envelope.groups or None,
     )
+
+
+def add_open_parts(
+    reply: Reply, payload: Mapping[str, JsonValue], texts: ReplyTexts, language: str
+) -> Reply:
+    """Return the answer of a swarm with the parts of the question that nobody answered below it."""
+    parts = read_parts(payload)
+    missing = [plain_line(title)[:_LONGEST_PART] for title, found in parts.items() if not found]
+    is_fallback = bool(payload.get("way_fallback"))
+    if not missing or is_fallback or reply["outcome"] != Outcome.ANSWERED.value:
+        return reply
+    more = f" (+{len(missing) - _MOST_PARTS})" if len(missing) > _MOST_PARTS else ""
+    note = texts.text(
+        "parts_answered",
+        language,
+        done=str(len(parts) - len(missing)),
+        total=str(len(parts)),
+        missing=f"{'; '.join(missing[:_MOST_PARTS])}{more}",
+    )
+    return {**reply, "text": f"{reply['text']}\n\n{note}"}
 
 
 def add_offer(

@@ -1,4 +1,4 @@
-"""The part of a reply about the way that answered: triage, calls of tools, and a fallback."""
+"""The part of a reply about the way that answered: triage, calls, tasks, and a fallback."""
 
 from collections.abc import Mapping
 
@@ -7,6 +7,10 @@ from pydantic import JsonValue
 from envelope.ways.tool_loop import WayName
 
 _MOST_CALLS = 100
+_MOST_TASKS = 64
+COMPLETED, PENDING = "completed", "pending"
+"""States of a task; a ledger leaves out that of one that has not begun."""
+_TASK_FIELDS = ("task_id", "title", "state", "attempts", "error")
 _CALL_FIELDS = (
     "tool_name", "arguments", "success", "error_type", "error", "duration_ms", "attempts",
 )  # fmt: skip
@@ -23,14 +27,17 @@ def describe_way(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     triage, executions = payload.get("triage"), payload.get("tool_executions")
     fallback, assessment = payload.get("way_fallback"), payload.get("assessment")
     calls = [_describe_call(one) for one in _list_objects(executions)[:_MOST_CALLS]]
-    if not (triage or calls or fallback):
+    is_swarm = isinstance(payload.get("task_ledger"), dict)
+    if not (triage or calls or fallback or payload.get("routing")):
         return {}
     team = describe_team(payload)
-    way = WayName.SPECIALISTS if team else WayName.TOOLS if calls else WayName.SEARCH
+    used = WayName.TOOLS if calls else WayName.SEARCH
+    way = WayName.SWARM if is_swarm else WayName.SPECIALISTS if team else used
     report: dict[str, JsonValue] = {
         "way": WayName.SEARCH if fallback else way,
         "tool_calls": [*calls],
         **team,
+        **_describe_swarm(payload),
     }
     if fallback:
         report["way_fallback"] = fallback
@@ -52,6 +59,49 @@ def describe_team(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         "against": found.get("against") or [],
     }
     return report | {name: payload[name] for name in _TEAM_FIELDS if payload.get(name)}
+
+
+def _describe_swarm(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the routing decision and the tasks with their states, where there are any."""
+    report: dict[str, JsonValue] = {}
+    if isinstance(payload.get("routing"), dict):
+        report["routing"] = payload["routing"]
+    tasks = list_tasks(payload)
+    if tasks:
+        states = [str(one.get("state", PENDING)) for one in tasks]
+        shown: list[JsonValue] = [
+            {
+                name: one.get(name, PENDING)
+                for name in _TASK_FIELDS
+                if name in one or name == "state"
+            }
+            for one in tasks[:_MOST_TASKS]
+        ]
+        report["tasks"] = shown
+        report["tasks_completed"] = states.count(COMPLETED)
+    return report
+
+
+def list_tasks(payload: Mapping[str, JsonValue]) -> list[dict[str, JsonValue]]:
+    """Return the tasks of the ledger; none where the question was not divided."""
+    ledger = payload.get("task_ledger")
+    return _list_objects(ledger.get("tasks")) if isinstance(ledger, dict) else []
+
+
+def read_parts(payload: Mapping[str, JsonValue]) -> dict[str, bool]:
+    """Return the parts of a divided question by their titles, and whether anything was found."""
+    outputs = payload.get("worker_outputs")
+    found = outputs if isinstance(outputs, dict) else {}
+    parts: dict[str, bool] = {}
+    for task in list_tasks(payload):
+        title, output = str(task.get("title")), found.get(str(task.get("task_id")))
+        has_result = (
+            isinstance(output, dict)
+            and output.get("status") == "done"
+            and bool(output.get("passages") or output.get("verdicts"))
+        )
+        parts[title] = parts.get(title, False) or has_result
+    return parts
 
 
 def _describe_call(execution: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

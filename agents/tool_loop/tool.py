@@ -53,6 +53,7 @@ class Reads(BaseModel, frozen=True):
     groups: tuple[str, ...] = ()
     approvals: dict[str, bool] = {}
     user_inputs: dict[str, JsonValue] = {}
+    tool_caller: dict[str, JsonValue] = {}
 
 
 class Writes(BaseModel, frozen=True):
@@ -109,13 +110,12 @@ class ToolAgent(Agent[Reads, Writes]):
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
-        agent = str(reads.tool_call.get("agent") or _PLANNER)
         asked_call = {name: one for name, one in reads.tool_call.items() if name != "agent"}
         call = self._complete(ToolCall.model_validate(asked_call), reads.user_inputs)
-        profile = self._profiles.get(agent)
+        agent, allowed = self._find_caller(reads)
         caller = ToolCaller(
             agent=agent,
-            allowed=self._allowed if profile is None else frozenset(profile.tools),
+            allowed=allowed,
             groups=reads.groups,
             language=reads.language,
             approved=frozenset(name for name, given in reads.approvals.items() if given),
@@ -130,10 +130,20 @@ class ToolAgent(Agent[Reads, Writes]):
             result = _refuse_long_arguments(result)
         return Wrote(
             Writes(
-                multi_tool_results={call.call_id: _carry(result).model_dump(mode="json")},
+                multi_tool_results={call.call_id: self._carry(result).model_dump(mode="json")},
                 tool_executions=(_describe(execution, call),),
             )
         )
+
+    def _find_caller(self, reads: Reads) -> tuple[str, frozenset[str]]:
+        """Return the name of who calls, and the tools that it may use: by default the loop, all."""
+        named = reads.tool_caller.get("tools")
+        if isinstance(named, list):
+            worker = str(reads.tool_caller.get("agent"))
+            return worker, self._allowed & {str(one) for one in named}
+        agent = str(reads.tool_call.get("agent") or _PLANNER)
+        profile = self._profiles.get(agent)
+        return agent, self._allowed if profile is None else frozenset(profile.tools)
 
     def _complete(self, call: ToolCall, given: Mapping[str, JsonValue]) -> ToolCall:
         """Return the call with values that the user gave for inputs which it leaves out."""
@@ -156,6 +166,19 @@ class ToolAgent(Agent[Reads, Writes]):
         text = self._texts.text("approve_call", language, tool=asked.tool, arguments=arguments)
         return PauseQuestion(id=asked.approval_id, text=text)
 
+    def _carry(self, result: ToolResult) -> ToolResult:
+        """Return the part of a result that the next steps read: text, citations, quotations."""
+        quoted: list[QuotedPassage] = []
+        room = MOST_QUOTED_CHARACTERS
+        for one in result.quoted:
+            room -= len(one.text)
+            if room < 0 and quoted:
+                break
+            quoted.append(one)
+        tool = self._catalog.find(result.tool)
+        data = result.data if tool is not None and tool.carries_data else None
+        return result.model_copy(update={"data": data, "quoted": tuple(quoted), "approval": None})
+
 
 def _refuse_long_arguments(asking: ToolResult) -> ToolResult:
     reason = (
@@ -166,18 +189,6 @@ def _refuse_long_arguments(asking: ToolResult) -> ToolResult:
     return asking.model_copy(
         update={"error_type": kind, "text": f"error ({kind.value}): {reason}", "error": reason}
     )
-
-
-def _carry(result: ToolResult) -> ToolResult:
-    """Return the part of a result that the next steps read: text, citations, quoted passages."""
-    quoted: list[QuotedPassage] = []
-    room = MOST_QUOTED_CHARACTERS
-    for one in result.quoted:
-        room -= len(one.text)
-        if room < 0 and quoted:
-            break
-        quoted.append(one)
-    return result.model_copy(update={"data": None, "quoted": tuple(quoted), "approval": None})
 
 
 def _describe(execution: ToolExecution, call: ToolCall) -> dict[str, JsonValue]:

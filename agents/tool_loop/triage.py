@@ -45,6 +45,9 @@ class TriageSettings(ResponseSettings, Protocol):
     @property
     def specialists_kinds(self) -> tuple[QueryType, ...]: ...
 
+    @property
+    def swarm_above_complexity(self) -> int: ...
+
 
 class Reads(BaseModel, frozen=True):
     """The question, the turns that it refers to, and the review that the request names."""
@@ -66,16 +69,18 @@ class WayTable:
         QueryType.RISK,
         QueryType.REPORTING,
     )
+    swarm_above: int = 70
 
     def choose(
         self, complexity: int, kind: QueryType
-    ) -> Literal[WayName.SEARCH, WayName.TOOLS, WayName.SPECIALISTS]:
+    ) -> Literal[WayName.SEARCH, WayName.TOOLS, WayName.SPECIALISTS, WayName.SWARM]:
         """Return the way of a question."""
         if complexity < self.search_below:
             return WayName.SEARCH
         if complexity > self.specialists_above and kind in self.specialists_kinds:
             return WayName.SPECIALISTS
-        return WayName.TOOLS
+        is_whole = kind in self.specialists_kinds
+        return WayName.SWARM if complexity > self.swarm_above and not is_whole else WayName.TOOLS
 
 
 class Writes(BaseModel, frozen=True):
@@ -119,6 +124,7 @@ class TriageAgent(Agent[Reads, Writes]):
                 parts.settings.search_below_complexity,
                 parts.settings.specialists_above_complexity,
                 parts.settings.specialists_kinds,
+                parts.settings.swarm_above_complexity,
             ),
         )
 

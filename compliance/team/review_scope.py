@@ -85,6 +85,7 @@ def _assume(
 def list_named(question: str, documents: Sequence[TitledDocument]) -> list[TitledDocument]:
     """Return the documents most of whose name the question has, or a word that only few have."""
     asked = _split(question) - _load("empty")
+    generic = _load("rules") | _load("reviewed")
     names = {one.id: _list_names(one) for one in documents}
     counts = Counter(word for own in names.values() for word in frozenset().union(*own))
     weights = {word: math.log(1 + len(documents) / count) for word, count in counts.items()}
@@ -93,7 +94,7 @@ def list_named(question: str, documents: Sequence[TitledDocument]) -> list[Title
         share = max((_share(own & asked, own, weights) for own in names[one.id]), default=0.0)
         rare = {
             word
-            for word in frozenset().union(*names[one.id]) & asked
+            for word in (frozenset().union(*names[one.id]) & asked) - generic
             if counts[word] == 1 and len(word) >= _LEAST_LETTERS and not word.isdigit()
         }
         if share >= _LEAST_SHARE or rare:

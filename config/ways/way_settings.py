@@ -14,14 +14,15 @@ class WaySettings(BaseModel):
         WayName.SEARCH,
         description="how questions are answered: `search`: one search; `tools`: a loop of tool "
         "calls, for questions that need several passages; `specialists`: reviews of documents "
-        "against laws and rules; `auto`: by the complexity and kind of each question",
+        "against laws and rules; `swarm`: divided among workers, for questions that are too large "
+        "for one look; `auto`: by the complexity and kind of each question",
     )
     search_below_complexity: int = Field(
         30,
         ge=0,
         le=101,
         description="with `WAY=auto`: questions of a lower complexity (0 to 100) are answered by "
-        "one search, the others by tools",
+        "one search, the others by tools, specialists or a swarm",
     )
     specialists_above_complexity: int = Field(
         70,

@@ -6,6 +6,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from knowledge.library.library import Library, NamedInText
     from knowledge.port import Searcher
     from knowledge.search.early_embedding import EarlyEmbedding
+    from swarm.planning.plan import DocumentReference
     from tools.budget import ToolBudget
     from tools.catalog import ToolCatalog
     from tools.effects.receipts import ToolReceipts
@@ -117,6 +119,15 @@ class AgentFactory:
     def find_named(self) -> "Callable[[str, Sequence[str]], Awaitable[NamedInText]]":
         """Returns the versions and the documents that a text names."""
         return self._find_knowledge().library.find_named
+
+    @property
+    def list_references(
+        self,
+    ) -> "Callable[[Sequence[str]], Awaitable[Sequence[DocumentReference]]]":
+        """Returns the documents that a person may read, without their texts."""
+        from deploy.assembly.tooling.document_references import list_references
+
+        return partial(list_references, self._find_knowledge().library)
 
     @property
     def list_versions(self) -> Callable[[Sequence[str]], Awaitable[Sequence[str]]]:
@@ -337,6 +348,8 @@ def make_manager(settings: Settings, memory: RedisMemory, on_routed: OnRouted) -
             total_time_seconds=settings.deadline_seconds - MODEL_RESERVE_SECONDS,
             iterations=settings.max_iterations - 1,
             parallel_tools=settings.max_parallel_tools,
+            parallel_workers=settings.swarm_parallel_workers,
+            enough_share=settings.swarm_enough_share,
         ),
         quality_threshold=settings.quality_score_threshold,
         domain_names={

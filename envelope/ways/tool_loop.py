@@ -14,6 +14,7 @@ class WayName(StrEnum):
     SEARCH = "search"
     TOOLS = "tools"
     SPECIALISTS = "specialists"
+    SWARM = "swarm"
     AUTO = "auto"
 
 
@@ -51,7 +52,7 @@ class QueryType(StrEnum):
 class Triage(BaseModel, frozen=True, extra="forbid"):
     """The decision about the way of one question, with what it rests on."""
 
-    way: Literal[WayName.SEARCH, WayName.TOOLS, WayName.SPECIALISTS]
+    way: Literal[WayName.SEARCH, WayName.TOOLS, WayName.SPECIALISTS, WayName.SWARM]
     complexity: int = Field(ge=0, le=100)
     query_type: QueryType
     semantic_type: str = Field(default="", description="the kind of answer that is wanted")

@@ -11,8 +11,8 @@ from typing import Any
 from envelope.question import Question
 from gateway.chat.intake.coalescing import VERSION
 from gateway.chat.ports import Incoming
-from gateway.desk import parse_command
 from gateway.slack.mrkdwn import mentions, parse_text, speaks_to_another
+from gateway.text import parse_command
 
 WRITTEN_SUBTYPES = frozenset({"", "thread_broadcast", "file_share", "me_message"})
 """Subtypes of messages that people wrote."""

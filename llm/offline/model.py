@@ -23,6 +23,8 @@ RULES: Mapping[str, str] = {
     "clarify": "llm.offline.clarify",
     "triage": "llm.offline.planning.triage_rules",
     "assess": "llm.offline.planning.assess_rules",
+    "plan_swarm": "llm.offline.planning.proposals",
+    "synthesize_findings": "llm.offline.planning.proposals",
     **{name: f"compliance.offline.{name}_rules" for name in SpecialistName},
 }
 """The module of each task, whose `answer(inputs)` is its rule; imported at the first call.
@@ -32,6 +34,7 @@ known here.
 """
 CONVERSATION_RULES: Mapping[str, str] = {
     "reason": "llm.offline.planning.planner",
+    "work_on_task": "llm.offline.planning.planner",
     **dict.fromkeys(SpecialistName, "compliance.offline.loop_rules"),
 }
 """The module of each task with tools, whose `write_next(conversation)` is its rule."""

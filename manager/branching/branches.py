@@ -18,7 +18,8 @@ from envelope.role import Role
 from manager.branching.result_size import bound_result
 from manager.branching.usage_sum import add_usages
 from manager.contract import write_payload
-from manager.flow import BranchItem, Flow, Return, Scatter, Stage, StageEvent, Writes
+from manager.flow import BranchItem, Flow, Return, Scatter, Stage, Writes
+from manager.stage_event import StageEvent
 
 MOST_BRANCHES = 256
 """The most branches of one scatter; more of them are refused."""
@@ -135,7 +136,7 @@ def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, Stag
     """
     found = envelope.gathered if envelope.gathered is not None else {}
     payload, branches = dict(envelope.payload), _list_branches(envelope)
-    hops, seconds = envelope.process_count, 0.0
+    hops, seconds = 0, 0.0
     for branch in branches:
         if branch.get("status") != _RUNNING:
             continue
@@ -155,10 +156,11 @@ def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, Stag
         if "exhausted_budget" in result:
             payload["exhausted_budget"] = result["exhausted_budget"]
     payload["branches"] = list(branches)
+    payload["branch_hops"] = int(_number(payload.get("branch_hops"))) + hops
     gathered = envelope.replace(
         payload=payload,
         gathered=None,
-        process_count=hops,
+        process_count=envelope.process_count + hops,
         total_processing_time=envelope.total_processing_time + seconds,
     )
     return gathered, _find_event(gathered, branches, may_ask=may_ask)

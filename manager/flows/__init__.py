@@ -4,9 +4,10 @@ from manager.flow import Flow
 from manager.flows.auto_flow import AUTO_FLOW, AUTO_FLOW_1
 from manager.flows.search_flow import SEARCH_FLOW
 from manager.flows.specialists_flow import SPECIALISTS_FLOW
+from manager.flows.swarm_flow import SWARM_FLOW
 from manager.flows.tools_flow import TOOLS_FLOW
 
-EVERY = (SEARCH_FLOW, TOOLS_FLOW, SPECIALISTS_FLOW, AUTO_FLOW)
+EVERY = (SEARCH_FLOW, TOOLS_FLOW, SPECIALISTS_FLOW, SWARM_FLOW, AUTO_FLOW)
 
 _FIRST = "assistant"
 """What envelopes called version 1 of the flow `search` before flows had versions."""

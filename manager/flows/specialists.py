@@ -20,12 +20,12 @@ from manager.flow import (
     Row,
     Scatter,
     Stage,
-    StageEvent,
     Writes,
     make_gather_stage,
 )
 from manager.flows import stages as at
 from manager.flows.tool_loop import list_calls
+from manager.stage_event import StageEvent
 
 HANDED_OVER = (
     "extracted", "classification", "checklist", "verdicts", "risks", "citation_audit", "gaps",

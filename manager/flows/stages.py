@@ -1,8 +1,10 @@
-"""The stages that flows pass: the way in, the search, the tool loop, and the way out."""
+"""The stages that flows pass: the way in, the search, the tool loop, the swarm, the way out."""
 
 from envelope.role import Role
 from manager import classify
-from manager.flow import Classifier, Stage, StageEvent, make_gather_stage, make_resume_stage
+from manager.flow import Classifier, Stage, make_gather_stage, make_resume_stage
+from manager.flows import classify_swarm
+from manager.stage_event import StageEvent
 
 _E = StageEvent
 _DONE_OR_FAILED = frozenset({_E.DONE, _E.FAILED})
@@ -23,7 +25,16 @@ def _make_stage(
 START = Stage(
     "start",
     Role.MANAGER,
-    frozenset({_E.COMMAND, _E.QUESTION, _E.PAUSE_OVER, _E.PAUSE_UNANSWERED, _E.FAILED}),
+    frozenset(
+        {
+            _E.COMMAND,
+            _E.QUESTION,
+            _E.PAUSE_OVER,
+            _E.PAUSE_UNANSWERED,
+            _E.PAUSE_FOREIGN,
+            _E.FAILED,
+        }
+    ),
     classify.classify_start,
 )
 LANG = _make_stage(Role.LANG)
@@ -45,16 +56,14 @@ SEARCH = _make_stage(
 )
 AUGMENTATION = _make_stage(Role.AUGMENTATION)
 RESPONSE = _make_stage(Role.RESPONSE, _ASKS_TOO | {_E.GENERATION_ERROR}, classify.classify_response)
-QUALITY = _make_stage(
-    Role.QUALITY,
-    frozenset({_E.APPROVED, _E.LOW, _E.RESEARCH, _E.REGENERATE, _E.ASKS, _E.FAILED}),
-    classify.classify_quality,
-)
+_JUDGED = frozenset({_E.APPROVED, _E.LOW, _E.RESEARCH, _E.REGENERATE, _E.ASKS, _E.FAILED})
+QUALITY = _make_stage(Role.QUALITY, _JUDGED, classify.classify_quality)
+JUDGE = _make_stage(Role.QUALITY, _JUDGED, classify.classify_quality, name="judge")
 CLARIFICATION = _make_stage(Role.CLARIFICATION, _DONE_OR_FAILED, classify.classify_reply)
 COMMAND = _make_stage(Role.COMMAND, _DONE_OR_FAILED, classify.classify_reply)
 TRIAGE = _make_stage(
     Role.TRIAGE,
-    frozenset({_E.SEARCHES, _E.USES_TOOLS, _E.USES_SPECIALISTS, _E.ASKS, _E.FAILED}),
+    frozenset({_E.SEARCHES, _E.USES_TOOLS, _E.USES_SPECIALISTS, _E.USES_SWARM, _E.ASKS, _E.FAILED}),
     classify.classify_triage,
 )
 REASON = _make_stage(
@@ -90,3 +99,32 @@ def make_specialist_stage(role: Role, *, name: str = "", splits: bool = False) -
     events = _DONE_OR_FAILED | {_E.CALLS}
     events |= {_E.SPLITS} if splits else frozenset()
     return _make_stage(role, events, classify.classify_specialist, name=name)
+
+
+PLAN = _make_stage(
+    Role.PLAN,
+    frozenset({_E.DONE, _E.NEEDS_APPROVAL, _E.SEARCHES, _E.FAILED}),
+    classify_swarm.classify_plan,
+)
+APPROVED_PLAN = make_resume_stage("approved_plan")
+GATHER = _make_stage(
+    Role.GATHER, frozenset({_E.DONE, _E.NEEDS_INPUT, _E.FAILED}), classify_swarm.classify_gather
+)
+GIVEN_FACTS = make_resume_stage("given_facts")
+LEDGER = _make_stage(
+    Role.LEDGER,
+    frozenset({_E.DONE, _E.BEGINS, _E.NEEDS_INPUT, _E.NEEDS_APPROVAL, _E.AGAIN, _E.FAILED}),
+    classify_swarm.classify_ledger,
+)
+RESUMED_WORK = make_resume_stage("resumed_work")
+WORK = _make_stage(
+    Role.WORK, frozenset({_E.CALLS, _E.DONE, _E.FAILED}), classify_swarm.classify_work
+)
+WORKER_ACT = _make_stage(Role.TOOL, _DONE_OR_FAILED, name="worker_act")
+WORKER_RESULTS = make_gather_stage("worker_results", may_ask=True)
+WORKED = make_gather_stage("worked")
+SYNTHESIZE = _make_stage(
+    Role.SYNTHESIZE,
+    frozenset({_E.DONE, _E.NOTHING, _E.FAILED}),
+    classify_swarm.classify_synthesis,
+)

@@ -8,13 +8,14 @@ from enum import StrEnum
 
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
+from envelope.sources import TOOL_SOURCE
 from knowledge.library.document_names import split_words
 from llm.offline.planning.listed_items import find_listed_items
 from llm.offline.quoting.extracts import is_order_to_assistant
 from swarm.information.fields import RequiredInfoField
 from swarm.planning.plan import WorkerPlan
-from tools.calls import CitedPassage, ToolErrorType, ToolResult
-from tools.passage_search.passages import FoundPassage
+from tools.calls import CitedPassage, QuotedPassage, ToolErrorType, ToolResult
+from tools.passage_search.passages import LINKED, FoundPassage
 
 MOST_PASSAGES = 30
 LONGEST_PASSAGE = 2_000
@@ -71,7 +72,7 @@ class WorkerOutput(BaseModel, frozen=True, extra="forbid"):
 
 def write_output(worker: WorkerPlan, results: Sequence[ToolResult], text: str = "") -> WorkerOutput:
     """Return the output of a worker from the results of its calls; `text` is what it wrote."""
-    found = [_shorten(one) for one in _read_passages(results)]
+    found = [_shorten(one) for one in _read_passages(worker.id, results)]
     safe = [one for one in found if not is_order_to_assistant(one.text)]
     ranked = rank_by_subject(safe, worker.subject) if worker.subject else safe
     passages = tuple(ranked[: min(worker.passages, MOST_PASSAGES)])
@@ -129,13 +130,17 @@ def rank_by_subject(passages: Sequence[FoundPassage], subject: str) -> list[Foun
     return sorted(passages, key=lambda one: -rate(one))
 
 
-def _read_passages(results: Sequence[ToolResult]) -> Iterator[FoundPassage]:
-    """Yield the passages of results, each once; where the data is too large, its citations."""
+def _read_passages(worker_id: str, results: Sequence[ToolResult]) -> Iterator[FoundPassage]:
+    """Yield the passages of results, each once; where the data is not there, what they quote.
+
+    A result that is a source itself, such as a calculation, is a passage with the tool's name.
+    """
     seen: set[str] = set()
     for result in results:
         if result.error_type is not ToolErrorType.SUCCESS or result.tool == "check_criteria":
             continue
-        for passage in _read_found(result.data) or _read_cited(result.citations):
+        passages = _read_found(result.data) or _read_quoted(result.quoted)
+        for passage in passages or _read_cited(result.citations) or _read_own(worker_id, result):
             if passage.citation.chunk_id not in seen:
                 seen.add(passage.citation.chunk_id)
                 yield passage
@@ -149,6 +154,24 @@ def _read_found(data: JsonValue) -> list[FoundPassage]:
         return [FoundPassage.model_validate(one) for one in listed]
     except ValidationError:
         return []  # a tool from outside may call something else by this name
+
+
+def _read_quoted(quoted: Iterable[QuotedPassage]) -> list[FoundPassage]:
+    return [
+        FoundPassage(citation=one.citation, text=one.text, relation=LINKED if one.is_linked else "")
+        for one in quoted
+    ]
+
+
+def _read_own(worker_id: str, result: ToolResult) -> list[FoundPassage]:
+    if not result.is_source:
+        return []
+    citation = CitedPassage(
+        chunk_id=f"{TOOL_SOURCE}{worker_id}/{result.call_id}",
+        document_id=f"{TOOL_SOURCE}{result.tool}",
+        title=result.tool,
+    )
+    return [FoundPassage(citation=citation, text=result.text)]
 
 
 def _read_cited(citations: Iterable[CitedPassage]) -> list[FoundPassage]:

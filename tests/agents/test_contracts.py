@@ -135,7 +135,9 @@ def test_every_attribute_that_names_an_agent_is_really_used_by_it() -> None:
 def test_agents_that_wait_for_models_or_the_index_have_several_instances_by_default() -> None:
     single = {spec.role for spec in SPECS if spec.instances == 1}
 
-    assert single == {Role.LANG, Role.COMMAND, Role.AUGMENTATION, Role.REFLECT}
+    assert single == {
+        Role.LANG, Role.COMMAND, Role.AUGMENTATION, Role.REFLECT, Role.GATHER, Role.LEDGER,
+    }  # fmt: skip
     for spec in SPECS:
         waits = spec.model_task is not None or spec.needs_index
         assert (spec.instances >= 2) == waits, spec.role

@@ -89,6 +89,7 @@ _OURS = frozenset(
         "language_name",
         "most_calls",
         "most_results",
+        "most_workers",
         "schema_text",
         "claim.number",
         "source.number",

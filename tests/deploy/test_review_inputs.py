@@ -65,7 +65,7 @@ async def test_a_document_that_orders_its_verdict_gets_none_of_it(ask: Ask) -> N
     assert "may sell register data" in reply["text"]
 
 
-async def test_two_laws_are_read_at_once_and_their_requirements_told_apart(ask: Ask) -> None:
+async def test_two_laws_are_read_at_once_and_both_are_checked(ask: Ask) -> None:
     second = (
         "# Ferry Safety Act\n\n## Article 1 Boats\n\nThe processor shall inspect every ferry.\n"
     )

@@ -2,9 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.desk import parse_command
 from gateway.errors import MessageError
-from gateway.text import LONGEST_CHARACTERS, check_name, clean_text
+from gateway.text import LONGEST_CHARACTERS, check_name, clean_text, parse_command
 
 
 @pytest.mark.parametrize("text", ["", "   \n\t ", "\x00\x07", "\ud83d"])

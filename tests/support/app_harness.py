@@ -17,7 +17,8 @@ from config.settings import Settings, load_settings
 from deploy.assembly.knowledge import Knowledge
 from deploy.assembly.runtime import ROLES, connect_runtime, desk, run_workers
 from deploy.cli.commands.chat import COMMANDS
-from gateway.desk import Desk, Message, parse_command
+from gateway.desk import Desk, Message
+from gateway.text import parse_command
 from llm.conversations.port import ModelStep
 from llm.conversations.turns import ToolConversation
 from llm.offline.model import OfflineModel

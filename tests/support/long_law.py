@@ -13,7 +13,7 @@ LAW, CONTRACT = "Harbour Equipment Act", "Contract of Orme Cranes"
 
 
 def write_article(number: int) -> str:
-    """Return the rule of an article, in words of its own."""
+    """Return the rule of an article, which no other article has."""
     thing, act = _THINGS[number % len(_THINGS)], _ACTS[number % len(_ACTS)]
     return f"The operator shall {act} the {thing} of berth {number} every month."
 

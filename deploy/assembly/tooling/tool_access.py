@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from tools.effects.receipts import ToolReceipts
     from tools.tool import Tool
 
-_USES_TOOLS = frozenset({Role.REASON.value, Role.TOOL.value, *SpecialistName})
+_USES_TOOLS = frozenset(
+    {*(one.value for one in (Role.REASON, Role.TOOL, Role.PLAN, Role.WORK)), *SpecialistName}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from deploy.cli.draft_display import show_progress
 from deploy.cli.group_arguments import add_groups_argument, read_groups
 from deploy.cli.main import EXIT_STATUSES
 from deploy.cli.printing import list_operator_notes, print_line, reply_lines, say_json
+from deploy.errors import CommandError
 from envelope.ways.tool_loop import WayName
 from gateway.answer import safe_reply
 from gateway.desk import Message
@@ -32,9 +33,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--way",
         choices=[way.value for way in WayName],
-        help="how to answer: one search, a loop of tool calls, or as the question needs "
+        help="how to answer: one search, a loop of tool calls, a swarm of workers, or as the "
+        "question needs "
         "(default: the setting WAY)",
     )
+    parser.add_argument(
+        "--strategy",
+        metavar="NAME",
+        help="how a swarm divides the question: intelligent, parallel or council "
+        "(default: the setting SWARM_STRATEGY)",
+    )
+    parser.add_argument("--persona", default="", help="in whose voice a swarm answers")
     parser.add_argument("--json", action="store_true", help="print the complete reply as JSON")
     parser.epilog = "exit status: 0 answered, 3 clarification, 4 refused, 5 failed, 1 error"
 
@@ -48,8 +57,24 @@ def run(chosen: argparse.Namespace) -> int:
         message_id=chosen.message or uuid4().hex[:12],
         shows_drafts=not chosen.json and sys.stdout.isatty(),
         groups=read_groups(chosen.groups),
+        strategy=check_strategy(chosen.strategy),
+        persona=chosen.persona,
     )
     return asyncio.run(_ask(message, as_json=chosen.json, way=chosen.way))
+
+
+def check_strategy(name: str | None) -> str:
+    """Return the name of a strategy that exists, empty for none; raises `CommandError`."""
+    if not name:
+        return ""
+    # It imports the swarm, which other questions do not need.
+    from swarm.errors import UnknownName
+    from swarm.strategies.strategy_registry import make_strategies
+
+    try:
+        return make_strategies().find(name).name
+    except UnknownName as error:
+        raise CommandError(str(error)) from error
 
 
 def _from_standard_input() -> str:

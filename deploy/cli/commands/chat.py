@@ -17,8 +17,9 @@ from deploy.assembly.runtime import open_desk
 from deploy.cli.draft_display import show_progress
 from deploy.cli.group_arguments import add_groups_argument, read_groups
 from deploy.cli.printing import choices, list_operator_notes, print_line, reply_lines
-from gateway.desk import Desk, Message, parse_command
+from gateway.desk import Desk, Message
 from gateway.errors import GatewayError
+from gateway.text import parse_command
 
 COMMANDS = ("clear_history", "clear_all", "set_language", "get_stats", "help")
 LEAVING = frozenset({"/quit", "/exit"})

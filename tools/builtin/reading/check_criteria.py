@@ -56,6 +56,7 @@ class CheckCriteria(LibraryTool[Inputs, Output]):
     )
     inputs = Inputs
     output = Output
+    carries_data = True
 
     async def run(self, inputs: Inputs, caller: ToolCaller) -> Output:
         document = await self._read_document(inputs.document_id, caller)

@@ -1,0 +1,1 @@
+"""The agents of the swarm: plan, gather facts, keep the ledger, work, synthesize."""

@@ -1,0 +1,317 @@
+"""Plans how a question is divided among workers, or that one search is enough."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Protocol, Self
+
+from pydantic import BaseModel, JsonValue
+
+from agents.agent import Agent, AgentParts, AgentTexts
+from agents.desk_domain import DeskDomain, ResponseSettings
+from envelope.conversation import PauseQuestion
+from envelope.outcome import GaveUp, HopOutcome, Wrote
+from envelope.role import Role
+from envelope.ways.swarm import PlanStep
+from llm.errors import ModelError
+from llm.offline.criteria.read_criteria import read_set_question
+from llm.offline.model import OfflineModel
+from llm.port import Model
+from llm.tasks.plan_swarm import TASK, Inputs, MissingFact, Output
+from swarm.errors import PlanRejected, SwarmError
+from swarm.information.fields import FieldType, RequiredInfoField
+from swarm.planning.complexity import measure_complexity
+from swarm.planning.plan import DocumentReference, SwarmPlan
+from swarm.planning.plan_cost import measure_cost
+from swarm.planning.tool_allocation import OfferedTool, list_risky
+from swarm.strategies.strategy import StrategyContext, SwarmStrategy
+from swarm.strategies.strategy_registry import AUTO, StrategyRegistry, make_strategies
+from swarm.way.proposal import extend_plan, offer_tools, propose_decision, read_plan
+from swarm.way.replanning import describe_done, plan_missing
+from swarm.workers.worker_task import read_outputs
+from swarm.workers.worker_type import WorkerRegistry, list_types, make_registry
+from tools.catalog import ToolCatalog
+
+PLAN_APPROVAL = "swarm_plan"
+"""The id of the question whether a risky plan may begin."""
+PLANNER = "plan"
+"""Under which name `required_info` has the facts that the planner asks for."""
+ListDocuments = Callable[[Sequence[str]], Awaitable[Sequence[DocumentReference]]]
+"""Returns the documents that a person of these groups may read."""
+REPLANNED = "planned again for the missing parts"
+_MOST_FACTS = 5
+
+
+class PlanSettings(ResponseSettings, Protocol):
+    """The settings that the agent needs."""
+
+    @property
+    def swarm_strategy(self) -> str: ...
+
+    @property
+    def swarm_workers(self) -> int: ...
+
+    @property
+    def search_results_limit(self) -> int: ...
+
+
+class Reads(BaseModel, frozen=True):
+    """The question; for a further plan, the one before with its results and the missing parts."""
+
+    canonical_question: str
+    language: str = "en"
+    groups: tuple[str, ...] = ()
+    chosen_strategy: str = ""
+    collected_info: dict[str, JsonValue] = {}
+    swarm_plan: dict[str, JsonValue] = {}
+    worker_outputs: dict[str, JsonValue] = {}
+    missing: str = ""
+    quality_analysis: str = ""
+
+
+class Writes(BaseModel, frozen=True):
+    """The plan and what follows it; a question where a person has to approve it."""
+
+    routing: dict[str, JsonValue]
+    plan_step: PlanStep
+    swarm_plan: dict[str, JsonValue] = {}
+    required_info: dict[str, JsonValue] = {}
+    needs_input: tuple[PauseQuestion, ...] = ()
+
+
+class PlanAgent(Agent[Reads, Writes]):
+    """Asks a model, or the rules, for a plan, and accepts only one that can run.
+
+    A plan that is rejected is planned once more with its problems, then by the rules. A further
+    plan adds workers for the missing parts; without any it gives up.
+    """
+
+    role = Role.PLAN
+    reads = Reads
+    writes = Writes
+
+    def __init__(
+        self,
+        *,
+        model: Model,
+        tools: ToolCatalog,
+        texts: AgentTexts,
+        list_documents: ListDocuments,
+        strategies: StrategyRegistry | None = None,
+        registry: WorkerRegistry | None = None,
+        domain: DeskDomain | None = None,
+        strategy: str = AUTO,
+        most_workers: int = 32,
+        most_passages: int = 10,
+    ) -> None:
+        self._model = model
+        self._offline = OfflineModel()
+        self._texts = texts
+        self._list_documents = list_documents
+        self._strategies = make_strategies() if strategies is None else strategies
+        self._registry = make_registry() if registry is None else registry
+        self._domain = DeskDomain() if domain is None else domain
+        self._configured = strategy
+        self._most_workers = most_workers
+        self._most_passages = most_passages
+        known = tools.select()
+        self._prices = {one.name: one.most_cost_micros for one in known}
+        self._offered = {
+            one.name: OfferedTool(name=one.name, description=one.description, effect=one.effect)
+            for one in known
+        }
+
+    @classmethod
+    def make(cls, parts: AgentParts[PlanSettings]) -> Self:
+        settings = parts.settings
+        return cls(
+            model=parts.model(TASK.name),
+            tools=parts.tools,
+            texts=parts.texts,
+            list_documents=parts.list_references,
+            domain=DeskDomain.of(settings),
+            strategy=settings.swarm_strategy,
+            most_workers=settings.swarm_workers,
+            most_passages=settings.search_results_limit,
+        )
+
+    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        question = reads.canonical_question
+        asked = read_set_question(question)
+        documents = () if asked is None else await self._list_documents(reads.groups)
+        context = StrategyContext(
+            documents=tuple(documents),
+            tools=tuple(self._offered.values()),
+            most_workers=self._most_workers,
+            most_passages=self._most_passages,
+        )
+        before = SwarmPlan.model_validate(reads.swarm_plan) if reads.swarm_plan else None
+        inputs = self._make_inputs(reads, before, len(documents))
+        try:
+            given = await self._model.ask(TASK, inputs)
+            if before is not None:
+                return await self._replan(reads, inputs, context, before, given.output)
+            is_simple = given.output.action == "simple_response" and not reads.chosen_strategy
+            if is_simple:
+                routing = _describe_routing(given.output, given.model)
+                return Wrote(Writes(routing=routing, plan_step=PlanStep.SEARCH))
+            plan, output = await self._plan(reads, inputs, context, given.output)
+        except (ModelError, SwarmError) as error:
+            return GaveUp(f"{type(error).__name__}: {error}")
+        return Wrote(self._make_writes(reads, plan, output, given.model))
+
+    def _make_inputs(self, reads: Reads, before: SwarmPlan | None, documents: int) -> Inputs:
+        chosen = reads.chosen_strategy or (self._configured if self._configured != AUTO else "")
+        problems = (reads.missing, reads.quality_analysis) if before is not None else ()
+        outputs = read_outputs(reads.worker_outputs)
+        return Inputs(
+            question=reads.canonical_question,
+            domain_name=self._domain.name,
+            domain_scope=self._domain.scope,
+            strategies={
+                name: self._strategies.find(name).description for name in self._strategies.names
+            },
+            roles={one.name: one.description for one in list_types()},
+            tools=offer_tools(self._offered),
+            most_workers=self._most_workers,
+            strategy=chosen,
+            facts=reads.collected_info,
+            done=() if before is None else tuple(describe_done(before, outputs)),
+            problems=tuple(one for one in problems if one),
+            proposal=propose_decision(reads.canonical_question, documents=documents),
+        )
+
+    async def _plan(
+        self, reads: Reads, inputs: Inputs, context: StrategyContext, output: Output
+    ) -> tuple[SwarmPlan, Output]:
+        """Return an accepted plan and its decision; raises `PlanRejected` if the rules fail too."""
+        question = reads.canonical_question
+        strategy = self._choose(reads, output)
+        try:
+            return read_plan(question, output, strategy, context, self._registry), output
+        except PlanRejected as error:
+            again = inputs.model_copy(update={"problems": error.problems[:10]})
+        output = (await self._model.ask(TASK, again)).output
+        strategy = self._choose(reads, output)
+        try:
+            return read_plan(question, output, strategy, context, self._registry), output
+        except PlanRejected as error:
+            note = f"planned by the rules, because: {'; '.join(error.problems)[:500]}"
+        output = (await self._offline.ask(TASK, inputs)).output
+        plan = read_plan(question, output, strategy, context, self._registry)
+        return plan.model_copy(update={"notes": (*plan.notes, note)}), output
+
+    def _choose(self, reads: Reads, output: Output) -> SwarmStrategy:
+        """Return the strategy of the caller, else of the settings, else of the planner."""
+        planner = output.strategy if output.strategy in self._strategies.names else ""
+        is_open = self._configured == AUTO
+        complexity = measure_complexity(reads.canonical_question)
+        return self._strategies.choose(
+            reads.canonical_question,
+            complexity,
+            caller=reads.chosen_strategy,
+            planner=planner if is_open else "",
+            configured=self._configured,
+        )
+
+    async def _replan(
+        self,
+        reads: Reads,
+        inputs: Inputs,
+        context: StrategyContext,
+        before: SwarmPlan,
+        output: Output,
+    ) -> HopOutcome[Writes]:
+        """Return the plan with further workers for the missing parts."""
+        strategy = self._strategies.find(before.strategy)
+        further: SwarmPlan | None = None
+        if output.workers:
+            free = max(1, self._most_workers - len(before.workers))
+            narrow = context.model_copy(update={"most_workers": free})
+            further = read_plan(
+                before.question,
+                output,
+                strategy,
+                narrow,
+                self._registry,
+                first=len(before.workers),
+            )
+        else:
+            outputs = read_outputs(reads.worker_outputs)
+            further = plan_missing(
+                before, outputs, replans=_count_replans(before), lacks=reads.missing
+            )
+        if further is None:
+            return GaveUp(
+                "expected a plan for the missing parts, found none that is not made before"
+            )
+        plan = extend_plan(before, further)
+        plan = plan.model_copy(update={"notes": (*plan.notes, REPLANNED)})
+        return Wrote(self._make_writes(reads, plan, output, self._model.name, further=further))
+
+    def _make_writes(
+        self,
+        reads: Reads,
+        plan: SwarmPlan,
+        output: Output,
+        model: str,
+        *,
+        further: SwarmPlan | None = None,
+    ) -> Writes:
+        begun = plan if further is None else further
+        risky = list_risky(begun.workers, self._offered)
+        routing = _describe_routing(output, model)
+        routing["strategy"] = plan.strategy
+        routing["should_seek_approval"] = bool(risky)
+        return Writes(
+            routing=routing,
+            plan_step=PlanStep.APPROVE if risky else PlanStep.WORK,
+            swarm_plan=plan.model_dump(mode="json", exclude_defaults=True),
+            required_info=_list_needed(output.needed),
+            needs_input=(self._ask_approval(begun, risky, reads.language),) if risky else (),
+        )
+
+    def _ask_approval(
+        self, plan: SwarmPlan, risky: Mapping[str, Sequence[str]], language: str
+    ) -> PauseQuestion:
+        cost = measure_cost(plan, self._prices)
+        names = sorted({name for own in risky.values() for name in own})
+        price = f" (≤ {cost.tool_micros / 1_000_000:g} USD)" if cost.tool_micros else ""
+        text = self._texts.text(
+            "approve_plan",
+            language,
+            workers=str(cost.workers),
+            model_calls=str(cost.model_calls),
+            tool_calls=f"{cost.tool_calls}{price}",
+            tools=", ".join(names)[:500],
+        )
+        return PauseQuestion(id=PLAN_APPROVAL, text=text[:2_000])
+
+
+def _describe_routing(output: Output, model: str) -> dict[str, JsonValue]:
+    return {
+        "action": output.action,
+        "reasoning": output.reasoning[:500],
+        "confidence": output.confidence,
+        "complexity_estimate": output.complexity,
+        "decided_by": model,
+    }
+
+
+def _list_needed(needed: Sequence[MissingFact]) -> dict[str, JsonValue]:
+    """Return the facts that a planner asks for; names that no field can have are left out."""
+    fields: list[JsonValue] = []
+    for one in needed[:_MOST_FACTS]:
+        name = "_".join(one.name.lower().split())[:60]
+        if not name.isascii() or not name.isidentifier() or name.startswith("_"):
+            continue
+        field = RequiredInfoField(
+            name=name,
+            question=(one.question or name)[:300],
+            type=FieldType(one.type),
+            choices=one.choices[:20],
+        )
+        fields.append(field.model_dump(mode="json", exclude_defaults=True))
+    return {PLANNER: fields} if fields else {}
+
+
+def _count_replans(plan: SwarmPlan) -> int:
+    return sum(note == REPLANNED for note in plan.notes)

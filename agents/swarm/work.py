@@ -1,0 +1,273 @@
+"""Works on one task of the plan, one step at a time; its calls run in branches."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from pydantic import BaseModel, JsonValue
+
+from agents.agent import Agent, AgentParts
+from envelope.conversation import InputField, PauseQuestion
+from envelope.outcome import GaveUp, HopOutcome, Wrote
+from envelope.role import Role
+from llm.conversations.port import ConversationModel
+from llm.conversations.turns import (
+    ModelMessage,
+    ToolConversation,
+    ToolDescription,
+    ToolUse,
+    UserMessage,
+)
+from llm.errors import ModelError
+from llm.port import Model
+from llm.tasks.work_on_task import TASK, Inputs
+from swarm.planning.plan_cost import MOST_CALLS, MOST_STEPS
+from swarm.workers.output import WorkerOutput, WorkerStatus, write_output
+from swarm.workers.worker_task import WorkerProgress, WorkerTask, dump_outputs, fit_output
+from swarm.workers.worker_type import WorkerRegistry, make_registry, open_worker
+from tools.calls import ToolErrorType, ToolResult
+from tools.catalog import ToolCatalog
+from tools.loop import find_end, make_tool_message
+from tools.schemas import describe_tools
+
+ASK_USER = "ask_user"
+_NO_ANSWER = "The user did not answer."
+_ASK_TOOL = ToolDescription(
+    name=ASK_USER,
+    description="Ask the user for one fact about their own case that no document has.",
+    input_schema={
+        "type": "object",
+        "properties": {"question": {"type": "string"}},
+        "required": ["question"],
+    },
+)
+
+
+class Reads(BaseModel, frozen=True):
+    """The task, the messages so far with their results, and what the user answered."""
+
+    worker_task: dict[str, JsonValue]
+    tool_calls: tuple[dict[str, JsonValue], ...] = ()
+    plan_messages: tuple[dict[str, JsonValue], ...] = ()
+    multi_tool_results: dict[str, JsonValue] = {}
+    needs_input: tuple[PauseQuestion, ...] = ()
+    user_inputs: dict[str, JsonValue] = {}
+    language: str = "en"
+
+
+class Writes(BaseModel, frozen=True):
+    """The next calls, or none; the findings so far; where it stopped to wait for the user."""
+
+    tool_calls: tuple[dict[str, JsonValue], ...] = ()
+    plan_messages: tuple[dict[str, JsonValue], ...] = ()
+    worker_outputs: dict[str, JsonValue] = {}
+    worker_progress: dict[str, JsonValue] = {}
+    needs_input: tuple[PauseQuestion, ...] = ()
+
+
+class WorkAgent(Agent[Reads, Writes]):
+    """Asks a model, or the rules, for the next calls until there are none.
+
+    A worker that waited for the user goes on with its messages: neither a message nor a call that
+    has a result is made again. Calls of tools that the brief does not give never run.
+    """
+
+    role = Role.WORK
+    reads = Reads
+    writes = Writes
+
+    def __init__(
+        self, *, model: Model, tools: ToolCatalog, registry: WorkerRegistry | None = None
+    ) -> None:
+        self._model = model
+        self._tools = describe_tools(tools.select())
+        self._registry = make_registry() if registry is None else registry
+
+    @classmethod
+    def make(cls, parts: AgentParts[object]) -> Self:
+        return cls(model=parts.model(TASK.name), tools=parts.tools)
+
+    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        if not isinstance(self._model, ConversationModel):
+            return GaveUp(f"expected a model that calls tools, found {self._model.name!r}")
+        task = WorkerTask.model_validate(reads.worker_task)
+        before = task.progress or WorkerProgress()
+        messages = [
+            ModelMessage.model_validate(one) for one in (*before.messages, *reads.plan_messages)
+        ]
+        results = _read_results({**before.results, **reads.multi_tool_results})
+        _add_answers(task, messages, results, reads.user_inputs, has_waited=bool(before.messages))
+        if reads.needs_input:
+            return Wrote(_stop(task, messages, results, reads.needs_input, is_new=False))
+        if before.messages and not reads.tool_calls:
+            pending = _list_pending(messages, results)
+            if pending:
+                return Wrote(Writes(tool_calls=_describe_calls(pending)))
+        if find_end(list(results.values())) or len(messages) >= MOST_STEPS:
+            return Wrote(_end(task, results, ""))
+        try:
+            step = await self._model.converse(self._open(task, messages, results))
+        except ModelError as error:
+            return GaveUp(f"{type(error).__name__}: {error}")
+        return Wrote(_go_on(task, messages, results, step.message))
+
+    def _open(
+        self, task: WorkerTask, messages: Sequence[ModelMessage], results: Mapping[str, ToolResult]
+    ) -> ToolConversation:
+        worker = task.worker
+        kind = self._registry.find(worker.role)
+        opened = open_worker(worker, kind, self._tools)
+        conversation = opened.model_copy(
+            update={
+                "task": TASK.name,
+                "messages": (UserMessage(text=task.objective),),
+                "tools": (*opened.tools, _ASK_TOOL),
+                "prompt": Inputs(
+                    objective=task.objective,
+                    instructions=kind.instructions,
+                    specialization=worker.specialization,
+                    output=worker.output,
+                    known=task.known,
+                    found=task.found,
+                    most_calls=MOST_CALLS,
+                ),
+            }
+        )
+        for message in messages:
+            found = [results[use.call_id] for use in message.calls if use.call_id in results]
+            answered = {result.call_id for result in found}
+            # Vendors refuse a call without a result: one whose branch was lost is left out.
+            kept = tuple(use for use in message.calls if use.call_id in answered)
+            if kept or message.text:
+                shown = message.model_copy(update={"calls": kept})
+                conversation = conversation.extend(shown, *map(make_tool_message, found))
+        return conversation
+
+
+def _go_on(
+    task: WorkerTask,
+    messages: Sequence[ModelMessage],
+    results: Mapping[str, ToolResult],
+    message: ModelMessage,
+) -> Writes:
+    """Return the calls of a message, the question to the user in it, or the end."""
+    fresh = _number(message.calls, messages)[:MOST_CALLS]
+    if not fresh:
+        return _end(task, results, message.text)
+    kept = message.model_copy(update={"calls": tuple(fresh)})
+    asked = [use for use in fresh if use.name == ASK_USER]
+    if asked:
+        questions = tuple(_make_question(task, use) for use in asked)
+        return _stop(task, [*messages, kept], results, questions, is_new=True)
+    return Writes(
+        tool_calls=_describe_calls(fresh),
+        plan_messages=(kept.model_dump(mode="json"),),
+        worker_outputs=_write(task, results, ""),
+    )
+
+
+def _end(task: WorkerTask, results: Mapping[str, ToolResult], text: str) -> Writes:
+    return Writes(worker_outputs=_write(task, results, text))
+
+
+def _write(task: WorkerTask, results: Mapping[str, ToolResult], text: str) -> dict[str, JsonValue]:
+    output = fit_output(write_output(task.worker, list(results.values()), text), task.most_bytes)
+    return dump_outputs([output])
+
+
+def _stop(
+    task: WorkerTask,
+    messages: Sequence[ModelMessage],
+    results: Mapping[str, ToolResult],
+    questions: tuple[PauseQuestion, ...],
+    *,
+    is_new: bool,
+) -> Writes:
+    """Return where the worker stopped, and what it asks if nobody has written that yet."""
+    progress = WorkerProgress(
+        messages=tuple(one.model_dump(mode="json") for one in messages),
+        results={name: one.model_dump(mode="json") for name, one in results.items()},
+    )
+    output = WorkerOutput(worker_id=task.worker.id, status=WorkerStatus.NEEDS_INPUT)
+    return Writes(
+        worker_outputs=dump_outputs([output]),
+        worker_progress={task.worker.id: progress.model_dump(mode="json")},
+        needs_input=questions if is_new else (),
+    )
+
+
+def _make_question(task: WorkerTask, use: ToolUse) -> PauseQuestion:
+    arguments = use.arguments if isinstance(use.arguments, dict) else {}
+    text = str(arguments.get("question") or task.worker.objective)[:1_000]
+    name = _name_field(task, use.call_id)
+    return PauseQuestion(id=name, text=text, field=InputField(name=name))
+
+
+def _name_field(task: WorkerTask, call_id: str) -> str:
+    return f"{task.worker.id}_{call_id}".replace("-", "_").lower()[:60]
+
+
+def _add_answers(
+    task: WorkerTask,
+    messages: Sequence[ModelMessage],
+    results: dict[str, ToolResult],
+    answers: Mapping[str, JsonValue],
+    *,
+    has_waited: bool,
+) -> None:
+    """Add a result for each question to the user; an answer that never came is one, too."""
+    for message in messages if has_waited else ():
+        for use in message.calls:
+            if use.name == ASK_USER and use.call_id not in results:
+                given = answers.get(_name_field(task, use.call_id))
+                results[use.call_id] = ToolResult(
+                    call_id=use.call_id,
+                    tool=ASK_USER,
+                    success=True,
+                    error_type=ToolErrorType.SUCCESS,
+                    text=_NO_ANSWER if given is None else str(given)[:2_000],
+                )
+
+
+def _list_pending(
+    messages: Sequence[ModelMessage], results: Mapping[str, ToolResult]
+) -> list[ToolUse]:
+    return [use for use in messages[-1].calls if use.call_id not in results] if messages else []
+
+
+def _read_results(found: Mapping[str, JsonValue]) -> dict[str, ToolResult]:
+    return {name: ToolResult.model_validate(value) for name, value in found.items()}
+
+
+def _number(calls: Sequence[ToolUse], before: Sequence[ModelMessage]) -> list[ToolUse]:
+    """Return the calls that were not made before, with ids of this message."""
+    known = {_make_key(use) for message in before for use in message.calls}
+    ids: dict[str, str] = {}
+    fresh: list[ToolUse] = []
+    for use in calls:
+        if _make_key(use) in known:
+            continue
+        known.add(_make_key(use))
+        own = f"s{len(before) + 1}-{len(fresh) + 1}"
+        ids.setdefault(use.call_id, own)
+        fresh.append(use.model_copy(update={"call_id": own}))
+    return [
+        use.model_copy(update={"depends_on": tuple(ids.get(one, one) for one in use.depends_on)})
+        for use in fresh
+    ]
+
+
+def _make_key(use: ToolUse) -> tuple[str, str]:
+    return use.name, json.dumps(use.arguments, sort_keys=True)
+
+
+def _describe_calls(calls: Sequence[ToolUse]) -> tuple[dict[str, JsonValue], ...]:
+    return tuple(
+        {
+            "call_id": use.call_id,
+            "tool": use.name,
+            "arguments": use.arguments,
+            "depends_on": list(use.depends_on),
+        }
+        for use in calls
+    )

@@ -1,0 +1,36 @@
+"""Says what a plan costs at most, before a person approves it."""
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel
+
+from swarm.planning.plan import SwarmPlan
+
+MOST_STEPS = 6
+"""The messages of one worker's model, the last of which writes its result."""
+MOST_CALLS = 8
+"""The calls of tools in one message."""
+
+
+class PlanCost(BaseModel, frozen=True, extra="forbid"):
+    """Bounds of a plan: calls of models and tools, and micro-USD of priced tools."""
+
+    workers: int
+    model_calls: int
+    tool_calls: int
+    tool_micros: int | None = None
+
+
+def measure_cost(plan: SwarmPlan, prices: Mapping[str, int | None] | None = None) -> PlanCost:
+    """Return the bounds; `prices` are the most that a call of a tool costs, None: not known."""
+    known = prices or {}
+    workers = len(plan.workers)
+    calls = workers * (MOST_STEPS - 1) * MOST_CALLS
+    named = {tool for worker in plan.workers for tool in worker.tools}
+    dearest = max((known.get(tool) or 0 for tool in named), default=0)
+    return PlanCost(
+        workers=workers,
+        model_calls=workers * MOST_STEPS + 1,
+        tool_calls=calls,
+        tool_micros=calls * dearest or None,
+    )

@@ -1,0 +1,1 @@
+"""Plans of the way `swarm`: from a decision to workers, needed facts, and missing parts."""
