@@ -9,12 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fakeredis import FakeServer
 
 from broker.embedded.endpoint import Endpoint
+from broker.keys import record_of
 from broker.transport.connect import connect
+from compliance.reporting.report_json import decode_report
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from deploy.assembly.runtime import connect_runtime, desk
 from knowledge.embedding import Embedder
+from memory.results.work_store import RedisWorkStore
 from tests.deploy import review_worker
 from tests.support.app_harness import ConversationDriver, Fields, run_app, settings_of
 from tests.support.long_law import ARTICLES, ingest_long_law
@@ -61,6 +65,7 @@ async def check_review(driver: ConversationDriver, reply: Fields) -> None:
     assert sum(part["items"] for part in decided.values()) == ARTICLES
 
 
+@pytest.mark.timeout(180)
 async def test_every_article_of_a_long_law_becomes_a_requirement_with_one_verdict(
     long_law: Path, embedder: Embedder, endpoint: Endpoint
 ) -> None:
@@ -78,6 +83,32 @@ async def test_every_article_of_a_long_law_becomes_a_requirement_with_one_verdic
     calls = Counter(entry.fields["task"] for entry in journal if entry.kind == "model_call")
     assert calls["compliance"] == ARTICLES // REQUIREMENTS_OF_A_PART
     assert calls["requirement_extractor"] == ARTICLES // UNITS_OF_A_PART
+
+
+@pytest.mark.timeout(180)
+async def test_a_long_report_is_stored_and_the_reply_says_where(
+    long_law: Path, embedder: Embedder
+) -> None:
+    settings = settings_of(long_law, way="specialists")
+    index = await open_index(settings, embedder)
+    knowledge = Knowledge(index, embedder, make_searcher(settings, index, embedder))
+    played = Endpoint(url="", durable=False, played=FakeServer())
+
+    async with run_app(settings, played, knowledge) as harness:
+        driver = harness.driver()
+        reply = await driver.say(f"Write a report: {ASKED}")
+        store = RedisWorkStore(harness.client, shards=1, record_of=record_of(1))
+        question = harness.desk.question(driver.message("-", reply["message_id"]))
+        stored = await store.get(question, reply["review_report"]["reference"])
+    await index.close()
+
+    await check_review(driver, reply)
+    assert reply["review_report"]["report"] is None
+    assert stored is not None
+    assert len(stored) == reply["review_report"]["bytes"]
+    matrix = decode_report(stored).parts[2].table
+    assert matrix is not None
+    assert len(matrix.rows) == ARTICLES + 1
 
 
 @pytest.fixture
