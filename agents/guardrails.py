@@ -32,6 +32,9 @@ _SURE = 0.5
 OFFLINE = "offline"
 
 
+_NAMED_BY_REQUEST = "the request names the documents of a review"
+
+
 class Reads(BaseModel, frozen=True):
     """The question as typed, and as it can be understood alone."""
 
@@ -187,6 +190,10 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             return _refuse(reason, findings, "there are no documents")
         if signs:
             return await self._weigh_signs(reads, findings, signs)
+        if reads.review is not None:
+            return self._apply_verdict(
+                Output(verdict="within", confidence=1.0, analysis=_NAMED_BY_REQUEST)
+            )
         if self._skips_certain and reason is None and _is_certainly_covered(findings):
             return self._apply_verdict(_judge_covered(findings))
         named = await self._describe_named(reads)

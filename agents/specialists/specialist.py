@@ -10,7 +10,7 @@ from pydantic import BaseModel, JsonValue
 
 from agents.agent import AgentParts, WorkStore
 from envelope.encoding import brief
-from envelope.ways.specialists import SpecialistError, SpecialistProfile
+from envelope.ways.specialists import SpecialistError, SpecialistName, SpecialistProfile
 from llm.conversations.port import ConversationModel
 from llm.conversations.turns import ModelMessage, ToolConversation, ToolUse, UserMessage
 from llm.errors import ModelError
@@ -36,6 +36,8 @@ _SEARCHES = frozenset(
 )  # fmt: skip
 CRITICAL = _SEARCHES - {"search"} | {"get_document_info"}
 """Tools without which results may be incomplete: their failure is an error that people see."""
+RULES_WITH_CALLS = frozenset({SpecialistName.EXTRACTOR.value})
+"""The rules that call tools; all others have what they read."""
 _MOST_EMPTY = 2
 """Consecutive searches without a result, after which nothing more is searched."""
 _SHOWN_RESULTS = 12
@@ -139,7 +141,7 @@ class Toolbox:
             temperature=self.profile.temperature,
             max_output_tokens=self.profile.max_tokens,
         )
-        if turns is not None and self._may_call(known):
+        if turns is not None and self._may_call(task.name, known):
             try:
                 step = await self._take_step(asked, inputs, known)
             except ModelError as error:
@@ -165,9 +167,11 @@ class Toolbox:
     ) -> GivenOutput[O]:
         return GivenOutput(await self.ask_rules(task, inputs), OfflineModel.name, errors)
 
-    def _may_call(self, turns: LoopTurns) -> bool:
+    def _may_call(self, task: str, turns: LoopTurns) -> bool:
         """Return whether the loop goes on; the model judges itself whether it has enough."""
         if self.tools is None or not isinstance(self.model, ConversationModel):
+            return False
+        if self.is_offline and task not in RULES_WITH_CALLS:
             return False
         is_at_limit = len(turns.messages) >= self.profile.max_iterations
         return not (is_at_limit or find_end(turns.results) or find_early_stop(turns.results))

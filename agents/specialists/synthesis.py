@@ -2,12 +2,12 @@ r"""Writes the answer from the findings; its `\cite{id}` become numbered sources
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self
 
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.specialists.specialist import CallsTools, TeamSettings, Toolbox
+from agents.specialists.specialist import CallsTools, GivenOutput, TeamSettings, Toolbox
 from citations.citing import keep_cited
 from citations.links import keep_links
 from citations.sources import collect_allowed, references_of, with_addresses
@@ -39,6 +39,7 @@ from envelope.ways.tool_loop import NO_TRIAGE, Triage
 from knowledge.library.library import WholeDocument
 from llm.answer_checks.attribution import Attribution
 from llm.answer_checks.leads import is_covered_by
+from llm.offline.model import OfflineModel
 from llm.tasks.respond import PromptSource
 from llm.tasks.specialists.synthesis import TASK, FindingText, Inputs, Output, SynthesisSource
 from tools.calls import CitedPassage
@@ -49,6 +50,13 @@ REVIEW = f"{TOOL_SOURCE}compliance_review"
 _MOST_SOURCES = 30
 _BETWEEN = "\n\n"
 _LEVEL = "specialists"
+
+
+class SynthesisSettings(TeamSettings, Protocol):
+    """The settings that the agent needs."""
+
+    @property
+    def max_regenerate(self) -> int: ...
 
 
 class Reads(BaseModel, frozen=True):
@@ -116,12 +124,14 @@ class SynthesisAgent(Agent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    def __init__(self, toolbox: Toolbox) -> None:
+    def __init__(self, toolbox: Toolbox, *, most_attempts: int = 0) -> None:
         self._toolbox = toolbox
+        self._most_attempts = most_attempts
 
     @classmethod
-    def make(cls, parts: AgentParts[TeamSettings]) -> Self:
-        return cls(Toolbox.make(parts, TASK.name))
+    def make(cls, parts: AgentParts[SynthesisSettings]) -> Self:
+        settings = parts.settings
+        return cls(Toolbox.make(parts, TASK.name), most_attempts=settings.max_regenerate)
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         missing = _find_missing_scope(reads)
@@ -147,9 +157,7 @@ class SynthesisAgent(Agent[Reads, Writes]):
             analysis=reads.quality_analysis,
             attempt=reads.attempt,
         )
-        given = await self._toolbox.consult(TASK, inputs)
-        if isinstance(given, CallsTools):
-            raise TypeError("expected an answer, found calls of tools that were not offered")
+        given = await self._write(inputs)
         if given.output.status != "answered" and not material.findings:
             return Wrote(_ask(given.output.missing, ClarificationReason.INSUFFICIENT_CONTEXT))
         writes = _write(given.output, given.decided_by, material, reads)
@@ -157,6 +165,21 @@ class SynthesisAgent(Agent[Reads, Writes]):
             rules = await self._toolbox.ask_rules(TASK, inputs)
             writes = _write(rules, given.decided_by, material, reads)
         return Wrote(writes.model_copy(update={"errors": given.errors}))
+
+    async def _write(self, inputs: Inputs) -> GivenOutput[Output]:
+        """Return the answer of the model; at the last attempt, of the rules if there are findings.
+
+        Before it every answer of the model has failed the check.
+        """
+        is_last = 0 < self._most_attempts <= inputs.attempt
+        if is_last and inputs.findings and not self._toolbox.is_offline:
+            error = self._toolbox.make_error("the answer failed the check: rules wrote this one")
+            output = await self._toolbox.ask_rules(TASK, inputs)
+            return GivenOutput(output, OfflineModel.name, (error,))
+        given = await self._toolbox.consult(TASK, inputs)
+        if isinstance(given, CallsTools):
+            raise TypeError("expected an answer, found calls of tools that were not offered")
+        return given
 
     async def _collect(self, reads: Reads) -> _AnswerMaterial:
         documents = await self._read(reads)
@@ -177,7 +200,8 @@ class SynthesisAgent(Agent[Reads, Writes]):
             sources[REVIEW] = _make_review_source(texts)
         else:
             sources = {one.citation.chunk_id: one for one in _list_passages(reads, documents)}
-        return _AnswerMaterial(tuple(texts) if findings else (), sources, tuple(notes))
+        every = (*notes, *_list_summaries(reads))
+        return _AnswerMaterial(tuple(texts) if findings else (), sources, every)
 
     async def _read(self, reads: Reads) -> list[WholeDocument]:
         found = reads.extracted if reads.extracted is not None else Extracted()
@@ -207,8 +231,7 @@ class SynthesisAgent(Agent[Reads, Writes]):
                     language=reads.language,
                     order=await self._list_risky(reads.risks),
                 )
-        notes += [*_list_summaries(reads), *map(str, reads.errors)]
-        return findings, notes
+        return findings, [*notes, *map(str, reads.errors)]
 
     async def _list_risky(self, risks: FindingList | None) -> list[str]:
         if risks is None or not risks.reference:
@@ -327,8 +350,9 @@ def _write(output: Output, model: str, material: _AnswerMaterial, reads: Reads) 
         source_references=references,
         search_context=context,
         search_results=tuple(
-            _make_result(name, one, reference)
+            _make_result(one, reference)
             for (name, one), reference in zip(material.sources.items(), references, strict=True)
+            if name != REVIEW
         ),
         answer_model=model,
         missing=output.missing,
@@ -348,6 +372,6 @@ def _lay_out(sources: Mapping[str, _QuotedSource]) -> tuple[str, tuple[SourceRef
     return _BETWEEN.join(one.text for one in sources.values()), tuple(references)
 
 
-def _make_result(name: str, one: _QuotedSource, reference: SourceReference) -> SearchResult:
+def _make_result(one: _QuotedSource, reference: SourceReference) -> SearchResult:
     fields = one.citation.model_dump()
     return SearchResult.model_validate({**fields, "levels": (_LEVEL,), "span": reference.span})

@@ -49,7 +49,8 @@ class FoundScope:
 def find_scope(question: str, documents: Sequence[TitledDocument]) -> FoundScope:
     """Return the documents that a question names, by their roles.
 
-    Where it names none for a role and only one document has that role, that one is assumed.
+    Where it names none for a role and only one document has that role, that one is assumed, unless
+    the question has a name that no document has.
     """
     named = list_named(question, documents)
     rules = [one for one in named if one.is_rule]
@@ -58,6 +59,10 @@ def find_scope(question: str, documents: Sequence[TitledDocument]) -> FoundScope
         rules = [one for one in reviewed if _follows_against(question, one)]
         rules = rules if len(rules) < len(reviewed) else []
         reviewed = [one for one in reviewed if one not in rules]
+    unknown = _list_unknown_names(question, documents)
+    if unknown and not (rules and reviewed):
+        shown = ", ".join(unknown)
+        return FoundScope(tuple(reviewed), tuple(rules), (f"no document is named {shown}",))
     notes: list[str] = []
     if not rules:
         rules = _assume([one for one in documents if one.is_rule], "law or rule", notes)
@@ -80,6 +85,7 @@ def _assume(
 def list_named(question: str, documents: Sequence[TitledDocument]) -> list[TitledDocument]:
     """Return the documents most of whose name the question has, or a word that only few have."""
     asked = _split(question) - _load("empty")
+    generic = _load("rules") | _load("reviewed")
     names = {one.id: _list_names(one) for one in documents}
     counts = Counter(word for own in names.values() for word in frozenset().union(*own))
     weights = {word: math.log(1 + len(documents) / count) for word, count in counts.items()}
@@ -88,13 +94,27 @@ def list_named(question: str, documents: Sequence[TitledDocument]) -> list[Title
         share = max((_share(own & asked, own, weights) for own in names[one.id]), default=0.0)
         rare = {
             word
-            for word in frozenset().union(*names[one.id]) & asked
+            for word in (frozenset().union(*names[one.id]) & asked) - generic
             if counts[word] == 1 and len(word) >= _LEAST_LETTERS and not word.isdigit()
         }
         if share >= _LEAST_SHARE or rare:
             found.append((max(share, 0.5 * bool(rare)), one))
     found.sort(key=lambda pair: -pair[0])
     return [one for _, one in found[:_MOST_DOCUMENTS]]
+
+
+def _list_unknown_names(question: str, documents: Sequence[TitledDocument]) -> list[str]:
+    """Return the words of a question that are written as names, and that no document has."""
+    known = _load("empty") | _load("rules") | _load("reviewed")
+    known |= {word for one in documents for name in _list_names(one) for word in name}
+    words = _WORD.findall(question)[1:]
+    return list(
+        dict.fromkeys(
+            word
+            for word in words
+            if word[0].isupper() and len(word) >= _LEAST_LETTERS and word.casefold() not in known
+        )
+    )
 
 
 def _share(shared: Iterable[str], own: Iterable[str], weights: Mapping[str, float]) -> float:
@@ -105,7 +125,10 @@ def _share(shared: Iterable[str], own: Iterable[str], weights: Mapping[str, floa
 def _list_names(document: TitledDocument) -> tuple[frozenset[str], ...]:
     stem = PurePosixPath(document.source).stem
     names = (_split(document.title), _split(stem.replace("_", " ").replace("-", " ")))
-    return tuple(own for name in names if (own := name - _load("empty")))
+    generic = _load("rules") | _load("reviewed")
+    own = tuple(one for name in names if (one := name - _load("empty")) and one - generic)
+    # A title such as GDPR is a name, although it is a generic word, too.
+    return own or ((_split(document.title),) if document.title.isupper() else ())
 
 
 def _follows_against(question: str, document: TitledDocument) -> bool:

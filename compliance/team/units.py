@@ -46,6 +46,8 @@ def cut_document(document: WholeDocument) -> DocumentUnits:
     units: list[RuleUnit] = []
     chunks: dict[str, tuple[tuple[str, str], ...]] = {}
     for section in document.sections:
+        if _plain(section.text) == _plain(listed.title):
+            continue  # a page with a title alone
         named = sorted(section.chunk_ids, key=ranks.__getitem__)
         own = tuple((name, texts[name]) for name in named)
         for text in cut_text_at_sentences(section.text):

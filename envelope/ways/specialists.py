@@ -75,8 +75,10 @@ def complete_sequence(names: Iterable[str]) -> CompletedSequence:
             notes.append(f"{str(name)[:60]!r} was left out: there is no such specialist")
         elif plain != _S.SYNTHESIS:
             known[SpecialistName(plain)] = None
-    for name in [*known, _S.SYNTHESIS]:
+    for name in tuple(known):
         _add_needed(name, known, notes)
+    # The synthesis is planned by nobody: what it needs is no correction of a plan.
+    _add_needed(_S.SYNTHESIS, known, [])
     wanted = set(known)
     order = [name for wave in list_waves(tuple(known)) for name in wave if name in wanted]
     return CompletedSequence(names=tuple(order), notes=tuple(notes))

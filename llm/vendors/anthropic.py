@@ -209,7 +209,9 @@ def _make_step_body(model: str, request: StepRequest) -> dict[str, Any]:
 def _make_common(model: str, request: Request | StepRequest, system: str) -> dict[str, Any]:
     body: dict[str, Any] = {"model": model, "max_tokens": request.max_output_tokens}
     if system:
-        body["system"] = system
+        # The vendor keeps the beginning of a prompt only up to a mark, with the tools before it.
+        mark = {"type": "ephemeral"}
+        body["system"] = [{"type": "text", "text": system, "cache_control": mark}]
     if request.capabilities.has_temperature:
         body["temperature"] = request.temperature
     return body

@@ -2,6 +2,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fakeredis import FakeServer
@@ -16,6 +17,8 @@ from tests.support.app_harness import EXAMPLES, AppHarness, run_app, settings_of
 from tests.support.restricted_documents import HIDDEN, PAGES, ingest_pages
 
 OpenApp = Callable[..., AbstractAsyncContextManager[AppHarness]]
+OpenReviews = OpenApp
+"""Opens a desk over the example of a review, which is answered by specialists."""
 
 
 @pytest.fixture(autouse=True)
@@ -78,6 +81,12 @@ async def endpoint(request: pytest.FixtureRequest) -> Endpoint:
 
 
 @pytest.fixture
+def played_endpoint() -> Endpoint:
+    """An empty Redis, played in the process."""
+    return Endpoint(url="", durable=False, played=FakeServer())
+
+
+@pytest.fixture
 def open_app(library: Path, endpoint: Endpoint, knowledge: Knowledge) -> OpenApp:
     """Opens the desk over the example documents, with a model of the test's choice."""
 
@@ -87,3 +96,38 @@ def open_app(library: Path, endpoint: Endpoint, knowledge: Knowledge) -> OpenApp
         return run_app(settings_of(library, **changes), endpoint, knowledge, model)
 
     return open_harness
+
+
+@pytest.fixture(scope="session")
+def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with the law and the contracts of the example, read once."""
+    folder = tmp_path_factory.mktemp("reviews")
+    quiet = PlainReport(lambda _line: None)
+    asyncio.run(run_ingestion(settings_of(folder), [EXAMPLES / "data_protection_review"], quiet))
+    return folder
+
+
+@pytest.fixture
+async def open_reviews(
+    reviews: Path, endpoint: Endpoint, embedder: Embedder
+) -> AsyncIterator[OpenReviews]:
+    """Opens the desk over the example, with a model of the test's choice."""
+    index = await open_index(settings_of(reviews), embedder)
+
+    def open_harness(
+        model: Model | None = None, **changes: Any
+    ) -> AbstractAsyncContextManager[AppHarness]:
+        settings = settings_of(
+            reviews,
+            **{
+                "way": "specialists",
+                "domain_name": "Compliance desk",
+                "domain_scope": "data protection in contracts",
+                **changes,
+            },
+        )
+        found = Knowledge(index, embedder, make_searcher(settings, index, embedder))
+        return run_app(settings, endpoint, found, model)
+
+    yield open_harness
+    await index.close()

@@ -205,6 +205,8 @@ async def test_anthropic_answers_typed_tasks_too_streamed_and_whole(server: Mode
     assert (whole.output, whole.usage.input_tokens) == (BLUE, 100)
     assert (streamed.output, streamed.usage) == (BLUE, whole.usage)
     assert server.received[0].headers["x-api-key"] == "k"
+    [block] = server.received[0].body["system"]
+    assert block["cache_control"] == {"type": "ephemeral"}
     assert server.received[0].headers["anthropic-version"]
 
 

@@ -1,0 +1,46 @@
+"""The documents of a review are found by the words of a question."""
+
+from compliance.team.review_scope import TitledDocument, find_scope
+
+LAW = TitledDocument("law", "Register Data Protection Act", "law.md")
+BRANDT = TitledDocument("brandt", "Contract of Brandt Datacentre", "contract.md")
+LINDQVIST = TitledDocument("lindqvist", "Contract of Lindqvist Hosting", "other.md")
+EVERY = (LAW, BRANDT, LINDQVIST)
+
+
+def list_ids(question: str, *documents: TitledDocument) -> tuple[list[str], list[str]]:
+    found = find_scope(question, documents or EVERY)
+    return [one.id for one in found.documents], [one.id for one in found.against]
+
+
+def test_a_contract_and_a_law_are_found_by_a_part_of_their_names() -> None:
+    asked = "Does the Brandt contract comply with the Register Data Protection Act?"
+
+    assert list_ids(asked) == (["brandt"], ["law"])
+
+
+def test_the_only_law_is_assumed_and_a_note_says_so() -> None:
+    found = find_scope("Does the Brandt contract comply with the law?", EVERY)
+
+    assert [one.id for one in found.against] == ["law"]
+    assert "is the only one" in found.notes[0]
+
+
+def test_of_two_contracts_none_is_assumed() -> None:
+    found = find_scope("Does our contract comply with the Register Data Protection Act?", EVERY)
+
+    assert found.documents == ()
+    assert "there are 2 of them" in found.notes[0]
+
+
+def test_a_name_that_no_document_has_is_replaced_by_no_other() -> None:
+    found = find_scope(
+        "Does the Nygaard contract comply with the Register Data Protection Act?", (LAW, BRANDT)
+    )
+
+    assert found.documents == ()
+    assert found.notes == ("no document is named Nygaard",)
+
+
+def test_a_generic_file_name_names_nothing() -> None:
+    assert list_ids("Does the Lindqvist contract meet the Act?") == (["lindqvist"], ["law"])

@@ -1,0 +1,254 @@
+"""Specialists with a scripted model: plans, tools, answers that are wrong, and failures."""
+
+from typing import Any
+
+import pytest
+
+from llm.conversations.turns import ModelMessage, ToolUse
+from llm.errors import ModelUnavailable, UnreadableOutput
+from llm.tasks import triage
+from llm.tasks.specialists import compliance, synthesis
+from tests.deploy.conftest import OpenReviews
+from tests.deploy.test_specialists_way import FAULTY, count
+from tests.support.app_harness import Fields, PartlyScriptedModel
+
+pytestmark = pytest.mark.slow
+
+PARTS_OF_A_REPORT = 7
+
+
+def plan(*names: str, kind: str = "compliance") -> triage.Output:
+    """A triage that plans these specialists."""
+    return triage.Output.model_validate(
+        {
+            "reasoning": "a contract and a law",
+            "query_type": kind,
+            "complexity": 90,
+            "vagueness": 0.1,
+            "agent_sequence": names,
+        }
+    )
+
+
+def list_errors(reply: Fields) -> list[tuple[str, str]]:
+    """Who had an error, and which."""
+    return [(one["specialist"], one["text"]) for one in reply.get("errors", [])]
+
+
+def decide_all(status: str, *evidence: str) -> Any:
+    """Answer with one status for every requirement."""
+
+    def answer(inputs: Any) -> compliance.Output:
+        given = inputs.prompt if hasattr(inputs, "prompt") else inputs
+        return compliance.Output.model_validate(
+            {
+                "verdicts": [
+                    {
+                        "requirement_id": one.id,
+                        "status": status,
+                        "confidence": 0.9,
+                        "evidence": evidence,
+                        "note": "as the model says",
+                    }
+                    for one in given.requirements
+                ]
+            }
+        )
+
+    return answer
+
+
+def write_decisions(status: str, *evidence: str) -> Any:
+    """Write the same as the JSON text of a message."""
+    decide = decide_all(status, *evidence)
+    return lambda conversation: ModelMessage(text=decide(conversation).model_dump_json())
+
+
+def use(tool: str, **arguments: Any) -> ToolUse:
+    return ToolUse(call_id=f"{tool}-1", name=tool, arguments=arguments)
+
+
+async def test_a_plan_is_cleaned_and_completed_and_the_reply_says_so(
+    open_reviews: OpenReviews,
+) -> None:
+    model = PartlyScriptedModel(triage=[plan("compliance", "lawyer", "report_generator")])
+
+    async with open_reviews(model) as harness:
+        driver = harness.driver()
+        reply = await driver.say(FAULTY)
+        [planned] = await driver.read_writes(reply, "triage")
+
+    names = ["extractor", "requirement_extractor", "compliance", "report_generator"]
+    assert reply["agent_sequence"] == names == planned["agent_sequence"]
+    assert reply["sequence_notes"] == [
+        "'lawyer' was left out: there is no such specialist",
+        "requirement_extractor was added: compliance needs it",
+        "extractor was added: requirement_extractor needs it",
+    ]
+    assert "requirement_extractor was added" in reply["text"]
+    assert len(reply["review_report"]["report"]["parts"]) == PARTS_OF_A_REPORT
+
+
+async def test_specialists_whose_inputs_are_there_work_side_by_side(
+    open_reviews: OpenReviews,
+) -> None:
+    wanted = ("risk_verifier", "citation_auditor", "classifier")
+    model = PartlyScriptedModel(triage=[plan(*wanted)])
+
+    async with open_reviews(model) as harness:
+        driver = harness.driver()
+        reply = await driver.say(FAULTY)
+        journal = await driver.journal(reply)
+
+    waves = [
+        entry.fields["plan"]
+        for entry in journal
+        if entry.fields.get("target") == "findings" and "plan" in entry.fields
+    ]
+    assert waves == [
+        ["extractor"],
+        ["classifier", "requirement extractor"],
+        ["compliance"],
+        ["risk verifier", "citation auditor"],
+    ]
+
+
+async def test_a_specialist_calls_its_tools_and_no_others(open_reviews: OpenReviews) -> None:
+    calls = (use("graph_search", query="subcontractor"), use("calculator", expression="1 + 1"))
+    model = PartlyScriptedModel(
+        compliance=[
+            ModelMessage(calls=(*calls, use("ask_a_lawyer"))),
+            write_decisions("VIOLATION", "p5"),
+        ]
+    )
+
+    async with open_reviews(model) as harness:
+        reply = await harness.driver().say(FAULTY)
+
+    made = {one["tool_name"]: one for one in reply["tool_calls"] if "agent_name" in one}
+    own = {
+        name: one["error_type"] for name, one in made.items() if one["agent_name"] == "compliance"
+    }
+    assert own == {
+        "graph_search": "success",
+        "calculator": "hallucination",
+        "ask_a_lawyer": "hallucination",
+    }
+    assert reply["outcome"] == "answered"
+    assert count(reply)["violations"] == 8
+    asked = model.find_asked("compliance")[1]
+    assert [message.kind for message in asked.messages] == ["user", "model", "tool", "tool", "tool"]
+    assert {tool.name for tool in asked.tools} == {"graph_search", "assess_confidence"}
+
+
+async def test_a_checklist_that_is_no_json_is_made_by_rules_and_the_reply_says_so(
+    open_reviews: OpenReviews,
+) -> None:
+    model = PartlyScriptedModel(
+        requirement_extractor=[
+            ModelMessage(text="Here is your checklist: 1. encrypt, 2. notify."),
+            UnreadableOutput("expected JSON, found prose"),
+        ]
+    )
+
+    async with open_reviews(model) as harness:
+        reply = await harness.driver().say(FAULTY)
+
+    [(name, text)] = list_errors(reply)
+    assert (name, text) == (
+        "requirement_extractor",
+        "UnreadableOutput: expected JSON, found prose",
+    )
+    assert count(reply) == {"requirements": 8, "compliant": 3, "violations": 3, "gaps": 2}
+    assert reply["errors"][0]["error_id"] in reply["text"]
+
+
+async def test_evidence_that_a_model_invents_makes_no_verdict(open_reviews: OpenReviews) -> None:
+    model = PartlyScriptedModel(compliance=[ModelMessage(), decide_all("VIOLATION", "p999")])
+
+    async with open_reviews(model) as harness:
+        reply = await harness.driver().say(FAULTY)
+
+    assert count(reply)["violations"] == 0
+    assert count(reply)["gaps"] == 8
+    assert "a status without a passage that exists is a gap" in reply["text"]
+
+
+async def test_a_specialist_that_fails_in_the_middle_leaves_the_others_their_work(
+    open_reviews: OpenReviews,
+) -> None:
+    def fall_over(_inputs: Any) -> Any:
+        raise RuntimeError("the ground is gone")
+
+    model = PartlyScriptedModel(
+        triage=[plan("risk_verifier", "gap_synthesizer", "report_generator", kind="reporting")],
+        risk_verifier=[fall_over] * 10,
+    )
+
+    async with open_reviews(model) as harness:
+        reply = await harness.driver().say(FAULTY)
+
+    [(name, text)] = list_errors(reply)
+    assert name == "risk_verifier"
+    assert reply["outcome"] == "answered"
+    assert count(reply)["violations"] == 3
+    report = reply["review_report"]["report"]
+    notes = [one["text"] for one in report["parts"][0]["items"]]
+    assert any(reply["errors"][0]["error_id"] in note for note in notes), text
+
+
+async def test_models_that_are_away_leave_the_whole_review_to_the_rules(
+    open_reviews: OpenReviews,
+) -> None:
+    away = [ModelUnavailable("away")] * 4
+    model = PartlyScriptedModel(
+        extractor=away, requirement_extractor=away, compliance=away, synthesis=away
+    )
+
+    async with open_reviews(model) as harness:
+        reply = await harness.driver().say(FAULTY)
+
+    assert count(reply) == {"requirements": 8, "compliant": 3, "violations": 3, "gaps": 2}
+    assert {name for name, _ in list_errors(reply)} == {
+        "extractor",
+        "requirement_extractor",
+        "compliance",
+        "synthesis",
+    }
+
+
+async def test_citations_that_a_model_invents_are_removed_and_counted(
+    open_reviews: OpenReviews,
+) -> None:
+    def write(inputs: Any) -> synthesis.Output:
+        first = next(one for one in inputs.sources if "may sell" in one.text)
+        text = "The processor may sell register data to third parties"
+        return synthesis.Output(
+            answer=f"{text}. \\cite{{{first.id}}}\n\nAll else is well. \\cite{{law#99}}"
+        )
+
+    model = PartlyScriptedModel(synthesis=[write])
+
+    async with open_reviews(model) as harness:
+        reply = await harness.driver().say(FAULTY)
+
+    assert reply["citation_check"]["invalid_citations"] == ["law#99"]
+    assert not reply["citation_check"]["valid"]
+    assert "\\cite" not in reply["text"]
+    assert "All else is well" not in reply["text"]
+
+
+async def test_an_answer_that_fails_the_check_is_written_by_rules(
+    open_reviews: OpenReviews,
+) -> None:
+    def write(inputs: Any) -> synthesis.Output:
+        return synthesis.Output(answer=f"All is well. \\cite{{{inputs.sources[0].id}}}")
+
+    model = PartlyScriptedModel(synthesis=[write])
+
+    async with open_reviews(model) as harness:
+        reply = await harness.driver().say(FAULTY)
+
+    assert reply["outcome"] == "answered"
+    assert "3 are violated" in reply["text"]
+    assert [name for name, _ in list_errors(reply)] == ["synthesis"]
