@@ -7,7 +7,7 @@ from pydantic import JsonValue
 from envelope.ways.tool_loop import WayName
 
 _MOST_CALLS = 100
-_MOST_TASKS = 64
+_MOST_TASKS = 256
 COMPLETED, PENDING = "completed", "pending"
 """States of a task; a ledger leaves out that of one that has not begun."""
 _TASK_FIELDS = ("task_id", "title", "state", "attempts", "error")
@@ -25,7 +25,7 @@ def describe_way(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     fallback, assessment = payload.get("way_fallback"), payload.get("assessment")
     calls = [_describe_call(one) for one in _list_objects(executions)[:_MOST_CALLS]]
     is_swarm = isinstance(payload.get("task_ledger"), dict)
-    if not (triage or calls or fallback or payload.get("routing")):
+    if not (triage or calls or fallback or is_swarm or payload.get("routing")):
         return {}
     way = WayName.SWARM if is_swarm else WayName.TOOLS if calls else WayName.SEARCH
     report: dict[str, JsonValue] = {

@@ -61,7 +61,9 @@ class DraftDisplay:
     def show_step(self, decision: Fields) -> None:
         """Show the stage of the question below its draft, and how many of its branches ended."""
         if "branch" in decision:
-            self._ended.add(str(decision["branch"]))
+            # A branch can take several steps, and can branch itself: only its end is shown.
+            if decision.get("target") == "return":
+                self._ended.add(str(decision["branch"]))
         else:
             stage = str(decision.get("target"))
             self._stage = "" if stage == "final" else stage
@@ -102,7 +104,8 @@ class DraftDisplay:
             if label:
                 lines.append(f"  {'✓' if name in self._ended else '–'} {label}"[:WIDTH])
         sys.stdout.write("".join(f"{line}\n" for line in lines))
-        count = f" {len(self._ended)}/{len(self._plan)}" if self._plan else ""
+        done = len(self._ended & self._plan.keys())
+        count = f" {done}/{len(self._plan)}" if self._plan else ""
         sys.stdout.write(f"… {self._stage}{count}" if self._stage else "")
         self._lines = len(lines)
         sys.stdout.flush()

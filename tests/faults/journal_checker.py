@@ -18,7 +18,8 @@ from manager.flow import (
     Target,
 )
 from manager.flows.search_flow import SEARCH_FLOW
-from manager.flows.stages import START
+from manager.flows.stages import PLAN, START
+from manager.flows.swarm_flow import SWARM_FLOW
 from tests.support.branching_flow import ACT, BRANCHING_FLOW
 
 FINAL, RETURN = "final", "return"
@@ -38,8 +39,10 @@ def check_journal(entries: Sequence[JournalEntry], flow: Flow) -> Iterator[Probl
 
 
 def _find_flow(entries: Sequence[JournalEntry]) -> Flow:
-    """Return the flow of a journal: the one with branches, if it has any."""
+    """Return the flow of a journal: the swarm, the one with branches, or that of one search."""
     targets = {entry.fields["target"] for entry in entries if entry.kind == "routed"}
+    if PLAN.name in targets:
+        return SWARM_FLOW
     return BRANCHING_FLOW if ACT.name in targets else SEARCH_FLOW
 
 

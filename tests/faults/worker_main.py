@@ -17,6 +17,7 @@ from deploy.assembly.call_recording import HopCalls
 from envelope.role import Role
 from llm.stored_calls.stored_model import StoredModel
 from manager.flows import FLOWS
+from manager.flows.swarm_flow import SWARM_FLOW
 from manager.machine import Limits
 from manager.manager import Manager
 from memory.conversation import RedisMemory
@@ -35,6 +36,7 @@ from tests.faults.scripted_agents import (
     act_as_tool,
 )
 from tests.support.branching_flow import BRANCHING_FLOW, ToolAgent
+from tests.support.swarm_agents import ActingWorker, make_swarm
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WRITES, FixedTexts
 from worker.agent_handler import AgentHandler, make_poison_notice
@@ -45,6 +47,8 @@ from worker.shutdown import stop_on_signals
 
 ALL_ROLES = (Role.MANAGER, *WRITES)
 BRANCHING_ROLES = tuple(role.value for role in (*ALL_ROLES, Role.TOOL))
+SWARM_WORKERS = 8
+SWARM_ROLES = (Role.PLAN, Role.GATHER, Role.LEDGER, Role.WORK, Role.SYNTHESIZE)
 UNTIL_IT_WORKS = (signal.SIGTERM,)
 """Signals that wait until the process does its work, and can end it in an orderly way."""
 
@@ -55,7 +59,7 @@ class WorkerSettings:
 
     `takes_seconds` is how long its search blocks the loop for "block", or waits for "long".
     `plan` says where it dies or stops; with `discovers` it notes every label it passes instead.
-    `branching`: every question has branches.
+    `branching`: every question has branches; `swarm`: eight workers divide every question.
     """
 
     url: str
@@ -68,6 +72,7 @@ class WorkerSettings:
     grace_seconds: float = 0.5
     on_the_spot: bool = True
     branching: bool = False
+    swarm: bool = False
     discovers: bool = False
     plan: Plan | None = None
 
@@ -135,6 +140,7 @@ def _process(settings: WorkerSettings, ledger: Ledger, broker: RedisBroker) -> W
 def _handlers(settings: WorkerSettings, ledger: Ledger, meter: WorkerMeter) -> list[Handler]:
     client = connect(settings.url)
     flows = {"assistant": BRANCHING_FLOW} if settings.branching else FLOWS
+    flows = {"assistant": SWARM_FLOW} if settings.swarm else flows
     memory = RedisMemory(client, shards=1, keep=KEEPS_TURNS)
     manager = Manager(flows, memory, FixedTexts(), limits=Limits(), quality_threshold=0.7)
     calls = RedisCallStore(client, shards=1, record_of=record_of(1))
@@ -142,8 +148,12 @@ def _handlers(settings: WorkerSettings, ledger: Ledger, meter: WorkerMeter) -> l
     recorded = HopCalls(None)
     beside = InlineManager(manager, meter) if settings.on_the_spot else None
     working: list[Agent[Any, Any]] = [
-        FollowingAgent(role, model, takes_seconds=settings.takes_seconds) for role in WRITES
+        FollowingAgent(role, model, takes_seconds=settings.takes_seconds)
+        for role in WRITES
+        if not settings.swarm or role not in SWARM_ROLES
     ]
+    if settings.swarm:
+        working += make_swarm(ActingWorker(), workers=SWARM_WORKERS)
     agents = [
         AgentHandler(
             agent,
