@@ -12,7 +12,7 @@ from envelope.sources import AnswerDraft
 
 if TYPE_CHECKING:
     from knowledge.language.port import Detector
-    from knowledge.library.library import NamedInText
+    from knowledge.library.library import Library, NamedInText
     from knowledge.port import Searcher
     from knowledge.search.early_embedding import EarlyEmbedding
     from llm.port import Model
@@ -47,6 +47,18 @@ class DraftPublisher(Protocol):
         ...
 
 
+class WorkStore(Protocol):
+    """Stores values that are too large for an envelope, with the conversation of the question."""
+
+    async def put(self, value: bytes) -> str:
+        """Store a value and return its reference; raises `ValueError` for one that is too large."""
+        ...
+
+    async def get(self, reference: str) -> bytes:
+        """Return a stored value; raises `LookupError` if there is none any more."""
+        ...
+
+
 class AgentParts(Protocol[S]):
     """The dependencies that the assembly offers to the agents of one assistant.
 
@@ -76,6 +88,16 @@ class AgentParts(Protocol[S]):
     @property
     def tools(self) -> "ToolCatalog":
         """The tools of the assistant; raises `LookupError` without an index."""
+        ...
+
+    @property
+    def library(self) -> "Library":
+        """The documents of the assistant; raises `LookupError` without an index."""
+        ...
+
+    @property
+    def work(self) -> WorkStore:
+        """Stores interim results of the running question."""
         ...
 
     @property

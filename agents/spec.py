@@ -61,6 +61,6 @@ class AgentSpec:
         """Import and return the agent's class: `<Role>Agent` of `<role>.py` in its package."""
         name = self.role.value
         found: type[Agent[Any, Any]] = getattr(
-            import_module(f"{self.package}.{name}"), f"{name.title()}Agent"
+            import_module(f"{self.package}.{name}"), f"{name.title().replace('_', '')}Agent"
         )
         return found

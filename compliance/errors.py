@@ -3,6 +3,7 @@
 ComplianceError
 ├── ChecklistError      a checklist that is no checklist
 ├── EmptyDocumentError  a document without text
+├── ReportFormatError   a stored report that is no report
 └── MissingPdfLibraryError  `compliance.reporting.pdf_report`: the optional library is missing
 """
 
@@ -17,3 +18,7 @@ class ChecklistError(ComplianceError):
 
 class EmptyDocumentError(ComplianceError):
     """A document in which there is nothing to read."""
+
+
+class ReportFormatError(ComplianceError):
+    """A stored report that is no report; the message states the expected."""

@@ -49,6 +49,7 @@ class Message:
     - `not_before_seconds`: messages that arrive within this time join the one that waits
     - `shows_drafts`: whether the channel shows sentences before the answer is approved
     - `groups`: those of the person, as the channel knows them; no field of a request names them
+    - `people`: digests of who wrote the text; empty where the channel knows nobody
     - `pause_reply`: a typed reply to an open pause, of which `text` are the words
     - `strategy`, `persona`: how a swarm divides the question, and in whose voice it answers
     - `history`, `pause`: set by clients that keep the conversation; None: the desk's memory
@@ -68,6 +69,7 @@ class Message:
     pause: Pause | None = None
     groups: tuple[str, ...] = ()
     pause_reply: PauseReply | None = None
+    people: tuple[str, ...] = ()
     strategy: str = ""
     persona: str = ""
 
@@ -378,6 +380,8 @@ def _payload(message: Message) -> dict[str, JsonValue]:
     if message.command is not None:
         payload["command"] = message.command
         payload["arguments"] = [escape_surrogates(argument) for argument in message.arguments]
+    if message.people:
+        payload["people"] = [*sorted(set(message.people))]
     if message.shows_drafts:
         payload["shows_drafts"] = True
     if message.strategy:

@@ -2,7 +2,7 @@
 
 A token is a JSON Web Token (RFC 7519) with HMAC-SHA-256 and the secret that its key got when it was
 created. It names the key (`aud`), its end (`exp`) and the `groups` of the person. Groups that the
-key may not state have no effect.
+key may not state have no effect. `sub`, if it is there, is the person.
 """
 
 import time
@@ -16,6 +16,8 @@ LONGEST_TOKEN = 8_000
 MOST_SECONDS = 24 * 3600
 """How far in the future a token may end."""
 LEEWAY_SECONDS = 60
+LONGEST_PERSON = 128
+"""The most characters of the id of a person."""
 _ALGORITHM = "HS256"
 _MOST_STATED = 1_000
 
@@ -26,10 +28,14 @@ class PersonTokenError(GatewayError):
 
 @dataclass(frozen=True, slots=True)
 class StatedPerson:
-    """The groups that a token states, as far as its key may, and the end in Unix seconds."""
+    """What a token states: groups, as far as its key may, its end in Unix seconds, the person's id.
+
+    The id is empty if the token names nobody.
+    """
 
     groups: tuple[str, ...] = ()
     expires_at: float | None = None
+    id: str = ""
 
 
 def read_person_token(token: str, key: Key) -> StatedPerson:
@@ -55,7 +61,8 @@ def read_person_token(token: str, key: Key) -> StatedPerson:
     expires_at = float(claims["exp"])
     if expires_at > time.time() + MOST_SECONDS + LEEWAY_SECONDS:
         raise PersonTokenError(f"expected `exp` within {MOST_SECONDS // 3600} hours, found more")
-    return StatedPerson(_select_groups(claims.get("groups"), key), expires_at)
+    groups = _select_groups(claims.get("groups"), key)
+    return StatedPerson(groups, expires_at, _read_id(claims.get("sub")))
 
 
 def _select_groups(stated: object, key: Key) -> tuple[str, ...]:
@@ -63,3 +70,11 @@ def _select_groups(stated: object, key: Key) -> tuple[str, ...]:
         raise PersonTokenError(f"expected `groups`, a list of at most {_MOST_STATED} names")
     own = frozenset(key.person_groups)
     return parse_groups(group for group in stated if isinstance(group, str) and group in own)
+
+
+def _read_id(stated: object) -> str:
+    if stated is None:
+        return ""
+    if not isinstance(stated, str) or not 0 < len(stated) <= LONGEST_PERSON:
+        raise PersonTokenError(f"expected `sub`, a text of 1 to {LONGEST_PERSON} characters")
+    return stated

@@ -6,7 +6,8 @@ Each function serves stages of `manager/flows`; its number is the quality thresh
 from envelope.conversation import REFUSALS, ClarificationReason, ConversationAct
 from envelope.envelope import Hop
 from envelope.role import Role
-from manager.flow import Stage, StageEvent, Writes
+from manager.flow import Stage, Writes
+from manager.stage_event import StageEvent
 
 # Every hop uses these: in Python 3.11 an enum member costs four times as much as a variable.
 _MANAGER, _DONE, _FAILED = Role.MANAGER, StageEvent.DONE, StageEvent.FAILED
@@ -28,11 +29,18 @@ def classify_result(
     return stage.classify(writes, quality_threshold)
 
 
+_PAUSE_STATES = {
+    "over": StageEvent.PAUSE_OVER,
+    "unanswered": StageEvent.PAUSE_UNANSWERED,
+    "foreign": StageEvent.PAUSE_FOREIGN,
+}
+
+
 def classify_start(payload: Writes, _threshold: float) -> StageEvent:
     """Return whether the message is a command, a reply to a pause that ends it, or a question."""
     state = payload.get("pause_state")
     if state is not None:
-        return StageEvent.PAUSE_OVER if state == "over" else StageEvent.PAUSE_UNANSWERED
+        return _PAUSE_STATES[str(state)]
     return StageEvent.COMMAND if payload.get("command") is not None else StageEvent.QUESTION
 
 
@@ -123,13 +131,6 @@ def classify_triage(writes: Writes, _threshold: float) -> StageEvent:
     return _WAY_EVENTS.get(str(way), StageEvent.FAILED)
 
 
-_WAY_EVENTS = {
-    "search": StageEvent.SEARCHES,
-    "tools": StageEvent.USES_TOOLS,
-    "swarm": StageEvent.USES_SWARM,
-}
-
-
 def classify_reason(writes: Writes, _threshold: float) -> StageEvent:
     """Return whether the plan calls tools, and what follows their results."""
     if writes.get("intent") == "out_of_scope":
@@ -156,6 +157,27 @@ def classify_assess(writes: Writes, _threshold: float) -> StageEvent:
     return StageEvent.AGAIN if lacks else StageEvent.ENOUGH
 
 
+def classify_begin(payload: Writes, _threshold: float) -> StageEvent:
+    """Return whether a branch has somebody to begin with."""
+    return StageEvent.DONE if payload.get("agent_sequence") else StageEvent.FAILED
+
+
+def classify_specialist(writes: Writes, _threshold: float) -> StageEvent:
+    """Return whether a specialist calls tools, divides its work, or is done."""
+    if writes.get("tool_calls"):
+        return StageEvent.CALLS
+    if writes.get("part_plan"):
+        return StageEvent.SPLITS
+    return _DONE if writes else _FAILED
+
+
+def classify_synthesis(writes: Writes, _threshold: float) -> StageEvent:
+    """Return whether an answer was written from the findings."""
+    if _asks(writes):
+        return StageEvent.ASKS
+    return _DONE if writes.get("response") else StageEvent.NOTHING
+
+
 def _reason(writes: Writes) -> ClarificationReason | None:
     value = writes.get("clarification_reason")
     return ClarificationReason(value) if value in set(ClarificationReason) else None
@@ -164,6 +186,12 @@ def _reason(writes: Writes) -> ClarificationReason | None:
 _SEARCH_REASONS: dict[ClarificationReason | None, StageEvent] = {
     ClarificationReason.AMBIGUOUS_QUERY: StageEvent.MANY,
     ClarificationReason.INSUFFICIENT_CONTEXT: StageEvent.NOTHING,
+}
+_WAY_EVENTS = {
+    "search": StageEvent.SEARCHES,
+    "tools": StageEvent.USES_TOOLS,
+    "specialists": StageEvent.USES_SPECIALISTS,
+    "swarm": StageEvent.USES_SWARM,
 }
 ACT_EVENTS: dict[str, StageEvent] = {
     ConversationAct.WHY: StageEvent.WHY,

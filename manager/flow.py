@@ -12,100 +12,10 @@ from pydantic import JsonValue
 
 from envelope.conversation import ClarificationReason as Reason
 from envelope.role import Role
+from manager.stage_event import GATHER_EVENTS, RESUME_EVENTS, StageEvent
 
 Writes = Mapping[str, JsonValue]
 
-
-class StageEvent(StrEnum):
-    """The event of a hop, derived only from the attributes that this hop wrote.
-
-    The value is the slug that the journal holds; `description` is the sentence for people.
-    """
-
-    DONE = "completed"
-    FAILED = "failed"
-    ASKS = "needs_clarification"
-    COMMAND = "command"
-    QUESTION = "question"
-    EXIT = "exit"
-    COURTESY = "courtesy"
-    CAPABILITIES = "capabilities"
-    NO_QUESTION = "no_question"
-    WHY = "why"
-    REPHRASE = "rephrase"
-    CORRECTION = "correction"
-    WITHIN = "within_scope"
-    OUTSIDE = "out_of_scope"
-    FOUND = "sufficient_results"
-    MANY = "ambiguous_results"
-    NOTHING = "insufficient_results"
-    GENERATION_ERROR = "generation_error"
-    APPROVED = "approved"
-    LOW = "approved_below_threshold"
-    RESEARCH = "research"
-    REGENERATE = "regenerate"
-    GATHERED = "gathered"
-    MORE = "more_branches"
-    SEARCHES = "one_search"
-    USES_TOOLS = "tools"
-    USES_SWARM = "swarm"
-    BEGINS = "workers_begin"
-    CALLS = "tool_calls"
-    CALLS_AND_PLANS = "tool_calls_then_planning"
-    READY = "no_further_calls"
-    ENOUGH = "good_enough"
-    AGAIN = "another_round"
-    NEEDS_INPUT = "needs_input"
-    NEEDS_APPROVAL = "needs_approval"
-    REPLIED = "replied"
-    DENIED = "denied"
-    PAUSE_OVER = "pause_over"
-    PAUSE_UNANSWERED = "pause_unanswered"
-
-    @property
-    def description(self) -> str:
-        """Return how the documentation and `refdesk trace` describe this event to people."""
-        return _DESCRIPTIONS.get(self) or self.value.replace("_", " ")
-
-
-_DESCRIPTIONS = {
-    StageEvent.COMMAND: "a command",
-    StageEvent.QUESTION: "a question",
-    StageEvent.EXIT: "the user leaves",
-    StageEvent.COURTESY: "thanks, a greeting or the like",
-    StageEvent.CAPABILITIES: "what the assistant can do",
-    StageEvent.NO_QUESTION: "nothing to choose or to repeat",
-    StageEvent.WHY: "why it asked or refused",
-    StageEvent.REPHRASE: "the last answer in other words",
-    StageEvent.CORRECTION: "a correction of the last question",
-    StageEvent.OUTSIDE: "not within scope",
-    StageEvent.FOUND: "excellent or good results",
-    StageEvent.MANY: "poor results: several topics match",
-    StageEvent.NOTHING: "poor results: no topic matches",
-    StageEvent.LOW: "approved below the threshold",
-    StageEvent.RESEARCH: "search again",
-    StageEvent.REGENERATE: "write again",
-    StageEvent.GATHERED: "the results of the branches are there",
-    StageEvent.MORE: "the branches that depend on these can begin",
-    StageEvent.SEARCHES: "one search is enough for this question",
-    StageEvent.USES_TOOLS: "the question needs several looks",
-    StageEvent.USES_SWARM: "the question is divided among workers",
-    StageEvent.BEGINS: "workers begin, side by side",
-    StageEvent.NEEDS_APPROVAL: "the user has to approve what comes next",
-    StageEvent.CALLS: "tools are called, then an answer is written",
-    StageEvent.CALLS_AND_PLANS: "tools are called, then further calls are planned",
-    StageEvent.READY: "everything was found, or nothing more can be",
-    StageEvent.ENOUGH: "the answer is good enough",
-    StageEvent.AGAIN: "the answer lacks something",
-    StageEvent.NEEDS_INPUT: "the user has to say or to approve something",
-    StageEvent.REPLIED: "the user gave the values or the approval",
-    StageEvent.DENIED: "the user denied, or cannot be asked",
-    StageEvent.PAUSE_OVER: "a reply to a pause that is no longer open",
-    StageEvent.PAUSE_UNANSWERED: "a reply to a pause that lacks values",
-}
-
-GATHER_EVENTS = frozenset({StageEvent.GATHERED, StageEvent.MORE, StageEvent.FAILED})
-RESUME_EVENTS = frozenset({StageEvent.REPLIED, StageEvent.DENIED, StageEvent.FAILED})
 
 Classifier = Callable[[Writes, float], StageEvent]
 """Returns the event of a hop from what it wrote; the number is the quality threshold."""
@@ -139,6 +49,7 @@ class Counter(StrEnum):
     STEP = "step"
     ITERATION = "iteration"
     SEQUENCE = "sequence"
+    TURN = "turn"
 
 
 class Ending(StrEnum):
@@ -152,6 +63,7 @@ class Ending(StrEnum):
     FIXED = "the fixed text of the reason"
     PAUSE = "the questions of the pause"
     PAUSE_OVER = "the fixed text of a pause that is no longer open"
+    PAUSE_FOREIGN = "the fixed text of a pause of somebody else"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +75,10 @@ class Final:
 
 @dataclass(frozen=True, slots=True)
 class BranchItem:
-    """One branch of a scatter.
+    """One branch of a scatter: others depend on its `key`, by which its result is reported.
 
-    `key` is the name by which others depend on it and by which its result is reported; `adds` are
-    attributes that the branch sees besides those that its roles read. Higher priorities begin
-    first. `label` names the branch for the person who waits.
+    `adds` are attributes that the branch sees besides those that its roles read. Higher priorities
+    begin first. `label` names the branch for the person who waits.
     """
 
     key: str
@@ -181,33 +92,38 @@ class BranchItem:
 class Join:
     """When the results of branches go on: after all, or after `at_least` successes.
 
-    In any case they go on after `seconds`, and in time for what follows. At most `at_once` branches
-    run at the same time.
+    In any case they go on after `seconds`, and after `share` of the time that is left. At most
+    `at_once` branches run at the same time.
     """
 
     at_least: int | None = None
     seconds: float = 60.0
     at_once: int = 3
+    share: float = 0.75
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scatter:
-    """Begin a branch at the stage `branch` for each item of the plan; go on at `gather`.
+    """Begin a branch at the stage `branch` for each item of the plan; go on at `gather`, a stage of
+    `make_gather_stage`.
 
-    `gather` is a stage of the manager: `make_gather_stage` returns one.
+    A branch inherits the attributes that its roles read and that it does not return, and those of
+    `handed_over`: their writes replace a value or add only new items.
     """
 
     branch: Stage
     gather: Stage
     plan: Callable[[Writes], Sequence[BranchItem]]
     join: Join = Join()
+    handed_over: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """The end of a branch, whose result are these attributes; after a failure, its reason."""
+    """The end of a branch with these attributes; `notes_failure`: a failure is one of `errors`."""
 
     attributes: tuple[str, ...] = ()
+    notes_failure: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -229,7 +145,7 @@ class Next:
     """
 
     stages: tuple[Stage, ...]
-    done: Stage
+    done: Stage | Return
 
 
 Target = Stage | Final | Scatter | Return | PauseFor | Next
@@ -282,7 +198,7 @@ def _list_stages(target: Target | None) -> tuple[Stage, ...]:
     if isinstance(target, PauseFor):
         return (target.resume,)
     if isinstance(target, Next):
-        return (*target.stages, target.done)
+        return (*target.stages, *_list_stages(target.done))
     return (target,) if isinstance(target, Stage) else ()
 
 
@@ -315,12 +231,13 @@ class Flow:
 
     The first row of each stage is the one of an answered question. A message ends by the version of
     the flow that it began with. Raises `FlowError` if two rows have stage and event equal, or two
-    stages their name.
+    stages their name. `most_hops` replaces the limits of hops and of time: its deadline ends it.
     """
 
-    def __init__(self, name: str, version: int, rows: Iterable[Row]) -> None:
-        self.name = name
-        self.version = version
+    def __init__(
+        self, name: str, version: int, rows: Iterable[Row], *, most_hops: int | None = None
+    ) -> None:
+        self.name, self.version, self.most_hops = name, version, most_hops
         self.rows = tuple(rows)
         self.stages: dict[str, Stage] = {}
         self._by_pair: dict[tuple[Stage, StageEvent], Row] = {}

@@ -7,18 +7,8 @@ which a scatter begins it. A scatter leads its own trunk or branch on to the sta
 from collections.abc import Callable, Iterator
 
 from envelope.role import Role
-from manager.flow import (
-    GATHER_EVENTS,
-    RESUME_EVENTS,
-    Final,
-    Flow,
-    PauseFor,
-    Return,
-    Row,
-    Scatter,
-    Stage,
-    StageEvent,
-)
+from manager.flow import Final, Flow, Next, PauseFor, Return, Row, Scatter, Stage
+from manager.stage_event import GATHER_EVENTS, RESUME_EVENTS, StageEvent
 
 DEEPEST = 3
 """How deep branches may scatter again."""
@@ -73,7 +63,9 @@ def _find_uncounted_cycles(flow: Flow) -> Iterator[str]:
 
 def _find_endless(flow: Flow) -> Iterator[str]:
     """Every stage of the trunk can lead to an end, every stage of a branch to a return."""
-    ending = {row.after for row in flow.rows if isinstance(row.go_to, Final | Return)}
+    ending = {
+        row.after for row in flow.rows if isinstance(row.go_to, Final) or _may_return(row.go_to)
+    }
     for stage in flow.stages.values():
         if not ending & find_reached(flow, stage):
             yield f"{stage} leads to no end"
@@ -89,8 +81,12 @@ def _find_wrong_ends(flow: Flow) -> Iterator[str]:
         ends = (row.go_to, row.at_limit)
         if row.after in branches and any(isinstance(end, Final) for end in ends):
             yield f"{row.name} ends the message in a branch"
-        if row.after in trunk and any(isinstance(end, Return) for end in ends):
+        if row.after in trunk and any(map(_may_return, ends)):
             yield f"{row.name} returns outside of a branch"
+
+
+def _may_return(target: object) -> bool:
+    return isinstance(target.done if isinstance(target, Next) else target, Return)
 
 
 def _find_wrong_joins(flow: Flow) -> Iterator[str]:

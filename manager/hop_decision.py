@@ -12,9 +12,10 @@ from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from manager.branching.branches import NONE, Branches, note_refused
 from manager.contract import write_payload
-from manager.flow import RESUME_EVENTS, Ending, Flow, PauseFor, Scatter, Stage, StageEvent
+from manager.flow import Ending, Flow, PauseFor, Scatter, Stage
 from manager.machine import Decision, End
 from manager.pausing.pauses import Pauses
+from manager.stage_event import RESUME_EVENTS, StageEvent
 from memory.port import KeptPayload
 
 READ_CHARACTERS = 200

@@ -21,15 +21,19 @@ from manager.flow import (
     Row,
     Scatter,
     Stage,
-    StageEvent,
     Target,
 )
 from manager.flows.stages import CLARIFICATION
+from manager.stage_event import StageEvent
 
 Counters = dict[str, int]
 NO_BETTER = "no_better_answer"
 """The termination reason of a best answer that further work did not improve."""
-_PAUSES = {Ending.PAUSE: Outcome.CLARIFICATION, Ending.PAUSE_OVER: Outcome.REFUSED}
+_PAUSES = {
+    Ending.PAUSE: Outcome.CLARIFICATION,
+    Ending.PAUSE_OVER: Outcome.REFUSED,
+    Ending.PAUSE_FOREIGN: Outcome.REFUSED,
+}
 Limit = Literal["process_count_limit", "total_time_limit", "deadline"]
 
 
@@ -48,6 +52,7 @@ class Limits:
     parallel_workers: int = 8
     enough_share: float = 1.0
     sequence: int = 20
+    turns: int = 20
     process_count: int = 60
     total_time_seconds: float = 110.0
     deadline_reserve_seconds: float = 1.0
@@ -82,10 +87,18 @@ _LIMITS = {
     Counter.STEP: "steps",
     Counter.ITERATION: "iterations",
     Counter.SEQUENCE: "sequence",
+    Counter.TURN: "turns",
 }
 """The limit of each counter."""
 _NO_ATTEMPTS = frozenset(
-    {Counter.ROUND, Counter.WAVE, Counter.SEQUENCE, Counter.STEP, Counter.ITERATION}
+    {
+        Counter.ROUND,
+        Counter.WAVE,
+        Counter.SEQUENCE,
+        Counter.STEP,
+        Counter.ITERATION,
+        Counter.TURN,
+    }
 )
 """Counters that make no further attempt of an agent."""
 
@@ -160,7 +173,7 @@ def decide(
 ) -> Decision:
     """Return the decision for one hop; raises `FlowError` if the table has no row for it."""
     row = flow.row(stage, did)
-    limit = _limit(limits, facts)
+    limit = _limit(flow, limits, facts)
     if limit is not None and not isinstance(row.go_to, Final | Return):
         end = Return() if facts.in_branch else End(Ending.BEST, None)
         return Decision(row.name, (end,), counters, facts.reason, termination_reason=limit)
@@ -187,10 +200,11 @@ def _refuses_repeated_work(row: Row, counters: Counters, facts: Context) -> bool
     return repeated and row.go_to is CLARIFICATION and reason in REFUSALS
 
 
-def _limit(limits: Limits, facts: Context) -> Limit | None:
-    if facts.process_count >= limits.process_count:
+def _limit(flow: Flow, limits: Limits, facts: Context) -> Limit | None:
+    most_hops = limits.process_count if flow.most_hops is None else flow.most_hops
+    if facts.process_count >= most_hops:
         return "process_count_limit"
-    if facts.total_seconds >= limits.total_time_seconds:
+    if flow.most_hops is None and facts.total_seconds >= limits.total_time_seconds:
         return "total_time_limit"
     if facts.remaining_seconds <= limits.deadline_reserve_seconds:
         return "deadline"
@@ -257,7 +271,8 @@ def _take_next(row: Row, target: Next, counters: Counters, facts: Context) -> De
     found = next((place for place, name in enumerate(rest) if name in allowed), len(rest))
     stage = allowed[rest[found]] if found < len(rest) else target.done
     place = facts.sequence_place + min(found + 1, len(rest))
-    decision = Decision(row.name, (Send(stage),), counters, facts.reason or row.reason)
+    action = stage if isinstance(stage, Return) else Send(stage)
+    decision = Decision(row.name, (action,), counters, facts.reason or row.reason)
     decision.sequence_place, decision.skipped = place, rest[:found]
     return decision
 

@@ -20,7 +20,7 @@ from broker.values import (
 from broker.values import FrameSend as BrokerSend
 from envelope.conversation import ClarificationReason
 from envelope.encoding import to_json
-from envelope.envelope import Envelope, decode
+from envelope.envelope import Envelope
 from envelope.memory_read import MemoryRead
 from envelope.outcome import Outcome
 from envelope.question import Question, has_all
@@ -29,17 +29,7 @@ from manager import replies
 from manager.branching import branches
 from manager.classify import classify_result
 from manager.contract import write_payload
-from manager.flow import (
-    Counter,
-    Flow,
-    FlowError,
-    PauseFor,
-    Return,
-    Scatter,
-    Stage,
-    StageEvent,
-    find_flow,
-)
+from manager.flow import Counter, Flow, FlowError, PauseFor, Return, Scatter, Stage, find_flow
 from manager.flows.stages import CLARIFICATION, ESSENCE, JUDGE, LANG, QUALITY, SEARCH, START
 from manager.hop_decision import HopDecision
 from manager.machine import (
@@ -52,8 +42,10 @@ from manager.machine import (
     read_counters,
 )
 from manager.offers import add_offer, add_open_parts
+from manager.pausing.joined_messages import is_hidden_clarification, join_messages
 from manager.pausing.pauses import Pauses
 from manager.port import ReplyTexts
+from manager.stage_event import StageEvent
 from memory.port import Ended, Memory
 
 MANAGER = Role.MANAGER.value
@@ -117,7 +109,7 @@ class Manager:
         flow = find_flow(self._flows, envelope.flow)
         stage = flow.stage(str(envelope.payload.get("stage") or START))
         if stage is START:
-            begun = self._start(delivery, _with_merged(envelope, delivery))
+            begun = self._start(delivery, join_messages(envelope, delivery.merged))
             envelope = await self._pauses.resume(delivery.question, await begun, time.time())
             flow = find_flow(self._flows, envelope.flow)
             stage = flow.stage(str(envelope.payload.get("stage") or START))
@@ -182,7 +174,7 @@ class Manager:
         }
         changes = {name: value for name, value in changes.items() if name not in envelope.payload}
         asked = {**envelope.payload, **changes}.get("open_pause")
-        if not has_all(_groups_of(asked), groups):
+        if is_hidden_clarification(asked, groups):
             changes["open_pause"] = None
         changes |= {
             "history_summary": "\n".join(to_json(line.text).decode() for line in earlier),
@@ -211,7 +203,7 @@ class Manager:
             sends,
             need=self._limits.find_needed(scatter, len(sends)),
             at_once=self._limits.find_at_once(scatter),
-            seconds=min(scatter.join.seconds, branches.TIME_SHARE * max(0.0, remaining_seconds)),
+            seconds=min(scatter.join.seconds, scatter.join.share * max(0.0, remaining_seconds)),
             journal=hop.encode_events(
                 scatter.gather.name, branches.describe_plan(sends, hop.chosen)
             ),
@@ -304,23 +296,6 @@ class Manager:
             added=len(ended.turns),
         )
         return replace(ended, dropped=dropped) if dropped.turns else ended
-
-
-def _with_merged(envelope: Envelope, delivery: Delivery) -> Envelope:
-    """Return the envelope with the texts of the messages that were merged into it at acceptance."""
-    if not delivery.merged:
-        return envelope
-    joined = [envelope, *(decode(frame) for frame in delivery.merged)]
-    groups = set(envelope.groups).intersection(*(each.groups for each in joined))
-    texts = [str(each.payload.get("text") or "") for each in joined]
-    return envelope.with_groups(tuple(sorted(groups))).replace(
-        payload=write_payload(envelope.payload, {"text": "\n".join(texts)})
-    )
-
-
-def _groups_of(pause: JsonValue) -> list[str]:
-    found = pause.get("groups") if isinstance(pause, dict) else None
-    return [str(group) for group in found] if isinstance(found, list) else []
 
 
 def _record_progress(envelope: Envelope, stage: Stage, did: StageEvent) -> Envelope:

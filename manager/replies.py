@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from pydantic import JsonValue, TypeAdapter
+from pydantic import JsonValue
 
 from citations.claims import without_citations
 from citations.nearest_pages import MOST_PAGES, list_labels, list_nearest_pages
@@ -10,27 +10,26 @@ from envelope.conversation import ClarificationReason, ConversationAct, Pause, P
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.sources import SearchResult
-from manager.act_texts import COURTESIES, act_text, find_act
 from manager.flow import Counter, Ending
-from manager.limit_texts import (
+from manager.machine import Decision, End
+from manager.offers import find_remaining, make_offer
+from manager.pausing.pause_replies import PAUSE_ENDINGS, end_with_pause, find_new_pause
+from manager.port import ReplyTexts
+from manager.way_report import describe_way
+from manager.wording.act_texts import COURTESIES, act_text, find_act
+from manager.wording.limit_texts import (
     DEAD_LETTER,
     name_apology,
     name_best_answer_text,
     name_fixed_text,
     name_refusal_limit,
 )
-from manager.machine import Decision, End
-from manager.offers import find_remaining, make_offer
-from manager.pausing.pauses import find_new_pause, make_pause_reply
-from manager.port import ReplyTexts
-from manager.way_report import describe_way
 from memory.port import Ended
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Reply = dict[str, JsonValue]
-PAUSES = frozenset({Ending.PAUSE, Ending.PAUSE_OVER})
 OFFLINE = "offline"
 LANGUAGE_CONFIDENCE = 0.8
 """The least confidence with which a detected language is stored."""
@@ -49,8 +48,8 @@ def end_reply(
     elif end.ending is Ending.ACT:
         text = act_text(payload, texts, language_of(payload), domain_name)
         reply = {"outcome": "answered", "text": text}
-    elif end.ending in PAUSES:
-        reply = _pause(end, payload, texts)
+    elif end.ending in PAUSE_ENDINGS:
+        reply = end_with_pause(end.ending, payload, texts, language_of(payload))
     elif end.ending is Ending.EXIT:
         reply = {"outcome": "answered", "text": texts.text("exit", language_of(payload))}
     elif (repeated := _repeat_answer(payload, end, texts)) is not None:
@@ -58,19 +57,6 @@ def end_reply(
     else:
         reply = _with_limit(_own_words(payload, decision, end, texts), payload, decision, texts)
     return _with_system(reply, envelope, decision.termination_reason)
-
-
-def _pause(end: End, payload: "Mapping[str, JsonValue]", texts: ReplyTexts) -> Reply:
-    """Return the questions of a pause, or that it is no longer open, with its best answer."""
-    pause, language = find_new_pause(payload), language_of(payload)
-    if end.ending is Ending.PAUSE and pause is not None:
-        return make_pause_reply(pause, texts, pause.language or language)
-    best = pause.best_answer if pause is not None else None
-    over = texts.text("pause_over", (pause.language if pause is not None else "") or language)
-    if best is None:
-        return {"outcome": Outcome.REFUSED.value, "text": over}
-    found = TypeAdapter(Reply).validate_python(best)
-    return {**found, "outcome": Outcome.ANSWERED.value, "text": f"{over}\n\n{found.get('text')}"}
 
 
 def last_resort(
@@ -125,6 +111,9 @@ def remember(envelope: Envelope, reply: Reply) -> Ended:
         return _remember_aside(payload, outcome, envelope.total_processing_time)
     asks = outcome is Outcome.CLARIFICATION
     pause = new_pause(envelope, reply) if asks else make_offer(envelope, reply)
+    if payload.get("keeps_pause"):
+        # There is one open pause in a conversation, and this one waits for somebody else.
+        pause = None
     answered = payload.get("open_pause") is not None and outcome is not Outcome.FAILED
     if payload.get("client_keeps_history"):
         return Ended(pause=pause, brief=True)
@@ -148,7 +137,7 @@ def is_aside(payload: "Mapping[str, JsonValue]") -> bool:
 
 def _remember_aside(payload: "Mapping[str, JsonValue]", outcome: Outcome, seconds: float) -> Ended:
     """Return the end of an aside: no turn is stored, and only leaving closes a pause."""
-    leaves = payload.get("clarification_result") == "exit"
+    leaves = payload.get("clarification_result") == "exit" and not payload.get("keeps_pause")
     if payload.get("client_keeps_history"):
         return Ended(close_pause=leaves, brief=True)
     return Ended(

@@ -14,6 +14,9 @@ _TASK_FIELDS = ("task_id", "title", "state", "attempts", "error")
 _CALL_FIELDS = (
     "tool_name", "arguments", "success", "error_type", "error", "duration_ms", "attempts",
 )  # fmt: skip
+_PLANNER = "reason"
+"""The agent that calls in the tool loop: it is not named."""
+_TEAM_FIELDS = ("sequence_notes", "errors", "verdicts", "citation_check", "review_report")
 
 
 def describe_way(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
@@ -27,10 +30,13 @@ def describe_way(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     is_swarm = isinstance(payload.get("task_ledger"), dict)
     if not (triage or calls or fallback or is_swarm or payload.get("routing")):
         return {}
-    way = WayName.SWARM if is_swarm else WayName.TOOLS if calls else WayName.SEARCH
+    team = describe_team(payload)
+    used = WayName.TOOLS if calls else WayName.SEARCH
+    way = WayName.SWARM if is_swarm else WayName.SPECIALISTS if team else used
     report: dict[str, JsonValue] = {
         "way": WayName.SEARCH if fallback else way,
         "tool_calls": [*calls],
+        **team,
         **_describe_swarm(payload),
     }
     if fallback:
@@ -40,6 +46,19 @@ def describe_way(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     if isinstance(assessment, dict):
         report["assessment"] = assessment
     return report
+
+
+def describe_team(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return what specialists left for the reply; empty if none has worked."""
+    found = payload.get("extracted")
+    if not isinstance(found, dict):
+        return {name: payload[name] for name in ("errors",) if payload.get(name)}
+    report: dict[str, JsonValue] = {
+        "agent_sequence": payload.get("agent_sequence") or [],
+        "documents": found.get("documents") or [],
+        "against": found.get("against") or [],
+    }
+    return report | {name: payload[name] for name in _TEAM_FIELDS if payload.get(name)}
 
 
 def _describe_swarm(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
@@ -86,7 +105,9 @@ def read_parts(payload: Mapping[str, JsonValue]) -> dict[str, bool]:
 
 
 def _describe_call(execution: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    return {name: execution[name] for name in _CALL_FIELDS if name in execution}
+    caller = execution.get("agent_name")
+    named = {} if caller in {None, _PLANNER} else {"agent_name": caller}
+    return named | {name: execution[name] for name in _CALL_FIELDS if name in execution}
 
 
 def _list_objects(value: JsonValue) -> list[dict[str, JsonValue]]:

@@ -13,6 +13,7 @@
 | rd:{shard}:mem:<conversation>:feedback     | hash | gateway | gateway | ttl      |
 | rd:{shard}:mem:<conversation>:threads      | set  | gateway | forget  | a day    |
 | rd:{shard}:mem:<conversation>:shared       | hash | agents  | agents  | ttl      |
+| rd:{shard}:mem:<conversation>:work         | hash | agents  | agents  | a day    |
 | rd:{shard}:mem:<conversation>:visit        | str  | gateway | gateway | ttl (1)  |
 | rd:{0}:workers                             | zset | workers | status  | silence  |
 | rd:{0}:controls                            | hash | operator| workers | never    |
@@ -41,7 +42,8 @@ claimed it. `gateway` includes the chat channels. `receipts` has the tool calls 
 `effects.receipts`). `calls` has the paid model calls of the running message, so that a redelivered
 envelope finds them; the end of the message deletes it. `shared` has model answers that other
 conversations may reuse; they find it by `rd:cache`, which has no text. It is erased with the
-conversation that paid for the answers. `threads` has the digests of the keys
+conversation that paid for the answers. `work` has interim results and reports that are too large
+for envelopes (see `results.work_store`). `threads` has the digests of the keys
 `rd:thread` of the conversation. `visit` is the session; it survives `clear_all`, because the
 visitor continues the conversation. `workers` has the live processes by the time of their last
 announcement (ms), `controls` the instructions of operators to them; both are in the first shard.
@@ -70,6 +72,7 @@ class ConversationKeys(NamedTuple):
     shared: str
     visit: str
     kept: str
+    work: str
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -86,6 +89,7 @@ class ConversationKeys(NamedTuple):
             self.threads,
             self.shared,
             self.kept,
+            self.work,
         )
 
 
@@ -111,6 +115,7 @@ def _keys(conversation: tuple[str, str, str], shards: int) -> ConversationKeys:
         shared=f"{stem}:shared",
         visit=f"{stem}:visit",
         kept=f"{stem}:kept",
+        work=f"{stem}:work",
     )
 
 

@@ -86,7 +86,7 @@ class CitedPassage(BaseModel, frozen=True, extra="forbid"):
 class QuotedPassage(BaseModel, frozen=True, extra="forbid"):
     """The text of a cited passage, from which an answer may be written.
 
-    `is_linked` says that another passage leads to it.
+    `is_linked` says that another passage names it.
     """
 
     citation: CitedPassage

@@ -22,7 +22,7 @@ from llm.answer_checks.leads import is_covered_by
 from llm.errors import ModelError
 from llm.port import Model
 from llm.tasks.respond import PromptSource
-from llm.tasks.synthesize_findings import TASK, Finding, Inputs
+from llm.tasks.synthesize_findings import TASK, Inputs, WorkerFinding
 from swarm.planning.plan import SwarmPlan
 from swarm.strategies.strategy_registry import StrategyRegistry, make_strategies
 from swarm.synthesis.cited_report import CitedReport, NumberedSource, cite_report
@@ -169,7 +169,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
             form=strategy.description,
             sources=material.prompt_sources,
             findings=tuple(
-                Finding(
+                WorkerFinding(
                     text=claim.text,
                     source=numbers[claim.source.chunk_id],
                     workers=tuple(names.get(one, one) for one in claim.worker_ids),

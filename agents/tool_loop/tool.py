@@ -1,6 +1,7 @@
 """Runs one call of a tool in its branch, or asks for the approval that it needs."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Protocol, Self
 
 from pydantic import BaseModel, JsonValue
@@ -10,6 +11,7 @@ from citations.exact_text import write_exactly
 from envelope.conversation import PauseQuestion
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
+from envelope.ways.specialists import SpecialistProfile
 from tools.budget import ToolBudget
 from tools.calls import (
     ApprovalRequest,
@@ -29,6 +31,8 @@ MOST_QUOTED_CHARACTERS = 12_000
 """The characters of quoted passages that one result carries; further passages are left out."""
 _ARGUMENT_CHARACTERS = 300
 _SHOWN_ARGUMENTS = 800
+_PLANNER = "reason"
+"""Who calls if the call names nobody: the tool loop."""
 
 
 class ToolSettings(Protocol):
@@ -36,6 +40,9 @@ class ToolSettings(Protocol):
 
     @property
     def tool_timeout_seconds(self) -> float: ...
+
+    @property
+    def specialists(self) -> Mapping[str, SpecialistProfile]: ...
 
 
 class Reads(BaseModel, frozen=True):
@@ -60,7 +67,8 @@ class Writes(BaseModel, frozen=True):
 class ToolAgent(Agent[Reads, Writes]):
     """Every call has a result: a failure of the tool, and a denied approval, are results, too.
 
-    A call of a dangerous tool asks once. Its approval belongs to the tool and these arguments.
+    A call of a dangerous tool asks once. Its approval belongs to the tool and these arguments. The
+    call of a specialist runs only if its profile allows the tool; all others do not exist for it.
     """
 
     role = Role.TOOL
@@ -75,8 +83,16 @@ class ToolAgent(Agent[Reads, Writes]):
         receipts: ToolReceipts | None = None,
         budget: ToolBudget | None = None,
         most_seconds: float = TIMEOUT_SECONDS,
+        profiles: Mapping[str, SpecialistProfile] = MappingProxyType({}),
     ) -> None:
         self._executor = ToolExecutor(catalog, receipts=receipts, most_seconds=most_seconds)
+        self._profiles = profiles
+        self._executors = {
+            name: ToolExecutor(
+                catalog, receipts=receipts, most_seconds=min(most_seconds, one.timeout_seconds)
+            )
+            for name, one in profiles.items()
+        }
         self._catalog = catalog
         self._allowed = frozenset(catalog.names())
         self._texts = texts
@@ -90,11 +106,13 @@ class ToolAgent(Agent[Reads, Writes]):
             receipts=parts.tool_receipts,
             budget=parts.tool_budget,
             most_seconds=parts.settings.tool_timeout_seconds,
+            profiles=parts.settings.specialists,
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
-        call = self._complete(ToolCall.model_validate(reads.tool_call), reads.user_inputs)
-        agent, allowed = self._find_caller(reads.tool_caller)
+        asked_call = {name: one for name, one in reads.tool_call.items() if name != "agent"}
+        call = self._complete(ToolCall.model_validate(asked_call), reads.user_inputs)
+        agent, allowed = self._find_caller(reads)
         caller = ToolCaller(
             agent=agent,
             allowed=allowed,
@@ -102,7 +120,8 @@ class ToolAgent(Agent[Reads, Writes]):
             language=reads.language,
             approved=frozenset(name for name, given in reads.approvals.items() if given),
         )
-        result, execution = await self._executor.execute_recorded(call, caller, self._budget)
+        executor = self._executors.get(agent, self._executor)
+        result, execution = await executor.execute_recorded(call, caller, self._budget)
         asked = result.approval
         if asked is not None and asked.approval_id not in reads.approvals:
             question = self._make_question(asked, reads.language)
@@ -116,12 +135,15 @@ class ToolAgent(Agent[Reads, Writes]):
             )
         )
 
-    def _find_caller(self, caller: Mapping[str, JsonValue]) -> tuple[str, frozenset[str]]:
+    def _find_caller(self, reads: Reads) -> tuple[str, frozenset[str]]:
         """Return the name of who calls, and the tools that it may use: by default the loop, all."""
-        named = caller.get("tools")
-        if not isinstance(named, list):
-            return "reason", self._allowed
-        return str(caller.get("agent")), self._allowed & {str(one) for one in named}
+        named = reads.tool_caller.get("tools")
+        if isinstance(named, list):
+            worker = str(reads.tool_caller.get("agent"))
+            return worker, self._allowed & {str(one) for one in named}
+        agent = str(reads.tool_call.get("agent") or _PLANNER)
+        profile = self._profiles.get(agent)
+        return agent, self._allowed if profile is None else frozenset(profile.tools)
 
     def _complete(self, call: ToolCall, given: Mapping[str, JsonValue]) -> ToolCall:
         """Return the call with values that the user gave for inputs which it leaves out."""

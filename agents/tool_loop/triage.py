@@ -1,5 +1,6 @@
 """Chooses the way of a question where the settings leave it open."""
 
+from dataclasses import dataclass
 from typing import Literal, Protocol, Self
 
 from pydantic import BaseModel
@@ -9,12 +10,25 @@ from agents.desk_domain import DeskDomain, ResponseSettings
 from envelope.conversation import ClarificationReason
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
+from envelope.ways.specialists import (
+    FULL_REVIEW,
+    CompletedSequence,
+    ReviewScope,
+    SpecialistName,
+    complete_sequence,
+)
 from envelope.ways.tool_loop import QueryType, Triage, WayName
 from llm.errors import ModelError
 from llm.port import Model
 from llm.tasks.triage import TASK, Inputs, Output
 
-_WHOLE = frozenset({QueryType.COMPLIANCE, QueryType.RISK, QueryType.REPORTING})
+_S = SpecialistName
+USUAL_SEQUENCES: dict[QueryType, tuple[SpecialistName, ...]] = {
+    QueryType.COMPLIANCE: (_S.EXTRACTOR, _S.REQUIREMENT_EXTRACTOR, _S.COMPLIANCE),
+    QueryType.RISK: (_S.EXTRACTOR, _S.REQUIREMENT_EXTRACTOR, _S.COMPLIANCE, _S.RISK_VERIFIER),
+    QueryType.REPORTING: FULL_REVIEW,
+}
+"""The sequence of a kind of question where none was planned."""
 _VAGUE = 0.6
 """Above this vagueness the user is asked, if the judgement says that nobody could begin."""
 
@@ -26,28 +40,65 @@ class TriageSettings(ResponseSettings, Protocol):
     def search_below_complexity(self) -> int: ...
 
     @property
+    def specialists_above_complexity(self) -> int: ...
+
+    @property
+    def specialists_kinds(self) -> tuple[QueryType, ...]: ...
+
+    @property
     def swarm_above_complexity(self) -> int: ...
 
 
 class Reads(BaseModel, frozen=True):
-    """The question, and the earlier turns that it refers to."""
+    """The question, the turns that it refers to, and the review that the request names."""
 
     canonical_question: str
     language: str = "en"
     related_history: tuple[str, ...] = ()
+    review: ReviewScope | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WayTable:
+    """Which way a question goes by its complexity and its kind."""
+
+    search_below: int = 30
+    specialists_above: int = 70
+    specialists_kinds: tuple[QueryType, ...] = (
+        QueryType.COMPLIANCE,
+        QueryType.RISK,
+        QueryType.REPORTING,
+    )
+    swarm_above: int = 70
+
+    def choose(
+        self, complexity: int, kind: QueryType
+    ) -> Literal[WayName.SEARCH, WayName.TOOLS, WayName.SPECIALISTS, WayName.SWARM]:
+        """Return the way of a question."""
+        if complexity < self.search_below:
+            return WayName.SEARCH
+        if complexity > self.specialists_above and kind in self.specialists_kinds:
+            return WayName.SPECIALISTS
+        is_whole = kind in self.specialists_kinds
+        return WayName.SWARM if complexity > self.swarm_above and not is_whole else WayName.TOOLS
 
 
 class Writes(BaseModel, frozen=True):
-    """The decision; a clarification where nobody could begin."""
+    """The decision with the sequence of specialists; a clarification where nobody could begin."""
 
     triage: Triage
+    agent_sequence: tuple[str, ...] = ()
+    sequence_notes: tuple[str, ...] = ()
     needs_clarification: bool = False
     clarification_reason: ClarificationReason | None = None
     clarification_message: str = ""
 
 
 class TriageAgent(Agent[Reads, Writes]):
-    """Asks a model, or the rules, how much a question needs."""
+    """Asks a model, or the rules, how much a question needs; a review by request needs all.
+
+    A planned sequence is cleaned of unknown names and completed by what its specialists need.
+    """
 
     role = Role.TRIAGE
     reads = Reads
@@ -58,24 +109,28 @@ class TriageAgent(Agent[Reads, Writes]):
         *,
         model: Model,
         domain: DeskDomain | None = None,
-        search_below: int = 30,
-        swarm_above: int = 70,
+        table: WayTable = WayTable(),
     ) -> None:
         self._model = model
         self._domain = DeskDomain() if domain is None else domain
-        self._search_below = search_below
-        self._swarm_above = swarm_above
+        self._table = table
 
     @classmethod
     def make(cls, parts: AgentParts[TriageSettings]) -> Self:
         return cls(
             model=parts.model(TASK.name),
             domain=DeskDomain.of(parts.settings),
-            search_below=parts.settings.search_below_complexity,
-            swarm_above=parts.settings.swarm_above_complexity,
+            table=WayTable(
+                parts.settings.search_below_complexity,
+                parts.settings.specialists_above_complexity,
+                parts.settings.specialists_kinds,
+                parts.settings.swarm_above_complexity,
+            ),
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        if reads.review is not None:
+            return Wrote(_plan_review())
         inputs = Inputs(
             question=reads.canonical_question,
             related=reads.related_history,
@@ -86,9 +141,12 @@ class TriageAgent(Agent[Reads, Writes]):
             given = await self._model.ask(TASK, inputs)
         except ModelError as error:
             return GaveUp(f"{type(error).__name__}: {error}")
-        triage = self._decide(given.output, given.model)
+        sequence = complete_sequence(_plan(given.output))
+        triage = self._decide(given.output, given.model, sequence)
         if not (given.output.needs_clarification and triage.vagueness > _VAGUE):
-            return Wrote(Writes(triage=triage))
+            return Wrote(
+                Writes(triage=triage, agent_sequence=sequence.names, sequence_notes=sequence.notes)
+            )
         return Wrote(
             Writes(
                 triage=triage,
@@ -98,21 +156,35 @@ class TriageAgent(Agent[Reads, Writes]):
             )
         )
 
-    def _decide(self, output: Output, model: str) -> Triage:
+    def _decide(self, output: Output, model: str, sequence: CompletedSequence) -> Triage:
         return Triage(
-            way=self._find_way(output),
+            way=self._table.choose(output.complexity, output.query_type),
             complexity=output.complexity,
             query_type=output.query_type,
             semantic_type=output.semantic_type[:100],
             vagueness=output.vagueness,
             needs_clarification=output.needs_clarification,
+            agent_sequence=sequence.names,
             reasoning=output.reasoning[:500],
             decided_by=model,
         )
 
-    def _find_way(self, output: Output) -> Literal[WayName.SEARCH, WayName.TOOLS, WayName.SWARM]:
-        """Return the way by complexity; reviews and reports are read as a whole, not divided."""
-        if output.complexity < self._search_below:
-            return WayName.SEARCH
-        is_large = output.complexity > self._swarm_above
-        return WayName.SWARM if is_large and output.query_type not in _WHOLE else WayName.TOOLS
+
+def _plan(output: Output) -> tuple[str, ...]:
+    """Return the sequence that was planned, or the usual one of the kind of question."""
+    return output.agent_sequence or USUAL_SEQUENCES.get(output.query_type, ())
+
+
+def _plan_review() -> Writes:
+    """Return the plan of a review whose documents the request names: all specialists."""
+    triage = Triage(
+        way=WayName.SPECIALISTS,
+        complexity=100,
+        query_type=QueryType.REPORTING,
+        semantic_type="compliance_check",
+        vagueness=0.0,
+        agent_sequence=FULL_REVIEW,
+        reasoning="the request names the documents of a review",
+        decided_by="request",
+    )
+    return Writes(triage=triage, agent_sequence=FULL_REVIEW)

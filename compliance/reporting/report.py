@@ -62,7 +62,10 @@ class ReviewReport:
 
 @dataclass(frozen=True, slots=True)
 class ReportInputs:
-    """All that a report is composed of; names are those of the law and the document."""
+    """All that a report is composed of; names are those of the law and the document.
+
+    `judges` are the models that decided; `offline` are the rules.
+    """
 
     law: str
     document: str
@@ -74,6 +77,7 @@ class ReportInputs:
     classification: DocumentClassification | None = None
     passages: int = 0
     made_on: date | None = None
+    judges: Sequence[str] = ("offline",)
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -128,7 +132,8 @@ class _ReportComposer:
                 "greatest", id=risk.requirement_id, category=category, score=risk.score
             )
             lines.append(shown)
-        lines.append(self.say("nobody"))
+        models = ", ".join(one for one in self._inputs.judges if one != "offline")
+        lines.append(self.say("by_models", models=models) if models else self.say("nobody"))
         notes = (*self._inputs.extraction.notes, *review.notes)
         return ReportPart(
             self.say("summary"),

@@ -4,6 +4,8 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from config.ways.specialist_settings import SpecialistSettings
+
 
 class ModelLimit(BaseModel, frozen=True, extra="forbid"):
     """The limits of one model per minute, over all processes; None: no limit."""
@@ -12,7 +14,7 @@ class ModelLimit(BaseModel, frozen=True, extra="forbid"):
     tokens_per_minute: float | None = Field(None, gt=0)
 
 
-class ModelSettings(BaseModel):
+class ModelSettings(SpecialistSettings):
     """The models; a part of `Settings`."""
 
     gen_model: str = Field(
@@ -104,4 +106,6 @@ class ModelSettings(BaseModel):
             "clarify": self.clarification_model,
             "describe": self.description_model,
         }.get(task, "")
+        if task in self.specialists:
+            own = self.specialists[task].model
         return own or self.gen_model

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field, field_validator
 
-from envelope.ways.tool_loop import WayName
+from envelope.ways.tool_loop import QueryType, WayName
 
 
 class WaySettings(BaseModel):
@@ -13,15 +13,27 @@ class WaySettings(BaseModel):
     way: WayName = Field(
         WayName.SEARCH,
         description="how questions are answered: `search`: one search; `tools`: a loop of tool "
-        "calls, for questions that need several passages; `swarm`: divided among workers, for "
-        "questions that are too large for one look; `auto`: by the complexity of each question",
+        "calls, for questions that need several passages; `specialists`: reviews of documents "
+        "against laws and rules; `swarm`: divided among workers, for questions that are too large "
+        "for one look; `auto`: by the complexity and kind of each question",
     )
     search_below_complexity: int = Field(
         30,
         ge=0,
         le=101,
         description="with `WAY=auto`: questions of a lower complexity (0 to 100) are answered by "
-        "one search, the others by tools or a swarm",
+        "one search, the others by tools, specialists or a swarm",
+    )
+    specialists_above_complexity: int = Field(
+        70,
+        ge=0,
+        le=100,
+        description="with `WAY=auto`: questions of a higher complexity, and of a kind that "
+        "`SPECIALISTS_KINDS` names, are answered by specialists",
+    )
+    specialists_kinds: tuple[QueryType, ...] = Field(
+        (QueryType.COMPLIANCE, QueryType.RISK, QueryType.REPORTING),
+        description="with `WAY=auto`: the kinds of questions for specialists (JSON)",
     )
     max_iterations: int = Field(
         3, ge=1, le=10, description="maximum number of rounds of the tool loop"

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents.agent import Agent, DraftPublisher
+from agents.agent import Agent, DraftPublisher, WorkStore
 from agents.roster import SPECS
 from broker.ports import DraftWriter
 from config.settings import Settings
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from deploy.assembly.assistant_prompts import PromptFolders
     from deploy.assembly.knowledge import Knowledge
-    from knowledge.library.library import NamedInText
+    from knowledge.library.library import Library, NamedInText
     from knowledge.port import Searcher
     from knowledge.search.early_embedding import EarlyEmbedding
     from swarm.planning.plan import DocumentReference
@@ -102,6 +102,18 @@ class AgentFactory:
     def tool_receipts(self) -> "ToolReceipts | None":
         """The receipts of calls with effects; None where none can be written."""
         return self.tool_access.receipts
+
+    @property
+    def library(self) -> "Library":
+        """The documents of the assistant; raises `LookupError` without an index."""
+        return self._find_knowledge().library
+
+    @property
+    def work(self) -> WorkStore:
+        """The stored results of the running question."""
+        if self.tool_access.work is None:
+            raise LookupError("expected a store of interim results, found none")
+        return self.tool_access.work
 
     @property
     def find_named(self) -> "Callable[[str, Sequence[str]], Awaitable[NamedInText]]":

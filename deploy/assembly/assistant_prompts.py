@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from agents.roster import AGENTS
 from config.errors import PromptError
 from config.prompts import PromptFiles
+from envelope.ways.specialists import SpecialistName
 from llm.port import Task
 from llm.prompts import Prompts, Rendered, prompt_inputs
 
@@ -89,5 +90,9 @@ def load_overriding_prompts(folder: Path | None) -> Prompts:
 
 
 def _find_variables() -> dict[str, type[BaseModel]]:
-    tasks: list[Task[Any, Any]] = [import_module(f"llm.tasks.{name}").TASK for name in TASKS]
+    tasks: list[Task[Any, Any]] = [import_module(_find_module(name)).TASK for name in TASKS]
     return prompt_inputs(tasks)
+
+
+def _find_module(task: str) -> str:
+    return f"llm.tasks.specialists.{task}" if task in set(SpecialistName) else f"llm.tasks.{task}"

@@ -13,6 +13,7 @@ class WayName(StrEnum):
 
     SEARCH = "search"
     TOOLS = "tools"
+    SPECIALISTS = "specialists"
     SWARM = "swarm"
     AUTO = "auto"
 
@@ -51,7 +52,7 @@ class QueryType(StrEnum):
 class Triage(BaseModel, frozen=True, extra="forbid"):
     """The decision about the way of one question, with what it rests on."""
 
-    way: Literal[WayName.SEARCH, WayName.TOOLS, WayName.SWARM]
+    way: Literal[WayName.SEARCH, WayName.TOOLS, WayName.SPECIALISTS, WayName.SWARM]
     complexity: int = Field(ge=0, le=100)
     query_type: QueryType
     semantic_type: str = Field(default="", description="the kind of answer that is wanted")
@@ -61,6 +62,12 @@ class Triage(BaseModel, frozen=True, extra="forbid"):
     needs_approval: bool = False
     reasoning: str = ""
     decided_by: str = Field(description="the model that decided")
+
+
+NO_TRIAGE = Triage(
+    way=WayName.SEARCH, complexity=0, query_type=QueryType.UNKNOWN, vagueness=0.0, decided_by=""
+)
+"""Where nobody had to choose a way."""
 
 
 class AnswerAssessment(BaseModel, frozen=True, extra="forbid"):

@@ -20,6 +20,7 @@ RATINGS = ("up", "down")
 class Choice(BaseModel, frozen=True, extra="forbid"):
     """The meaning of a button: a text to ask, a rating, or a language to answer in.
 
+    `answers_pause`: it approves, denies or fills in what only the person who asked may answer.
     Buttons that were stored before version 0.2 name the rating `thumb`.
     """
 
@@ -29,6 +30,7 @@ class Choice(BaseModel, frozen=True, extra="forbid"):
     ask: str = ""
     rating: str = Field(default="", validation_alias=AliasChoices("rating", "thumb"))
     language: str = ""
+    answers_pause: bool = False
 
 
 class Buttons:
@@ -47,7 +49,13 @@ class Buttons:
                 if action.link is not None:
                     made.append(Button(label, "", action.kind, action.link))
                 continue
-            choice = Choice(question=question, number=str(number), label=label, ask=action.value)
+            choice = Choice(
+                question=question,
+                number=str(number),
+                label=label,
+                ask=action.value,
+                answers_pause=answer.pause is not None,
+            )
             made.append(Button(label, await self.store(choice), action.kind))
         if ratings and answer.outcome.value == "answered":
             for rating in RATINGS:

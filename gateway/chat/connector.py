@@ -63,6 +63,7 @@ class ChatChannel:
         self.refusals = Tally()
         self.ratings = Tally()
         self.buttons = Buttons(memory, secret=secret)
+        self._people = people
         self._desk = desk
         self._feedback = feedback
         self.unavailable: tuple[type[Exception], ...] = (PushError, BrokerError, *unavailable)
@@ -89,6 +90,7 @@ class ChatChannel:
             signs=signs,
             losses=Losses(desk, memory, self._delivery.show),
             drafts=DraftPosts(desk, memory, channel, texts, policy),
+            people=people,
             spawn=self.spawn,
         )
         self.declining = Declining(memory, channel, texts, tally=self.refusals, spawn=self.spawn)
@@ -133,15 +135,24 @@ class ChatChannel:
         order: float,
         language: str | None,
         person: str = "",
-    ) -> None:
-        """Submit the message of a pressed button, or store the rating that it means."""
+    ) -> bool:
+        """Submit the message of a pressed button, or store the rating that it means.
+
+        Returns whether the choice is made: not by a person who may not answer for the one asked.
+        """
         if choice.rating:
             await self._feedback.give_feedback(choice.question, Feedback(rating=choice.rating))
             self.ratings.add(choice.rating)
-            return
-        asked = self.name_question(
-            choice.question.conversation_id, f"{choice.question.message_id}.{choice.number}"
-        )
+            return True
+        id_ = f"{choice.question.message_id}.{choice.number}"
+        is_theirs = True
+        if choice.answers_pause:
+            # A message of each person: the refusal of one must not be that of the other.
+            digest = self._people.digest(person)
+            id_ = f"{id_}.{digest}"
+            known = await self.memory.fields(choice.question)
+            is_theirs = known.get("person") in (None, "", digest)
+        asked = self.name_question(choice.question.conversation_id, id_)
         await self.intake.accept(
             Incoming(
                 question=asked,
@@ -155,6 +166,7 @@ class ChatChannel:
                 person=person,
             )
         )
+        return is_theirs
 
     async def _run_logged(self, work: Coroutine[None, None, None]) -> None:
         try:

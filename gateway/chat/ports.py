@@ -136,6 +136,7 @@ class Incoming:
     - `fixed`: the fixed text that answers a command
     - `alone`: it never joins a burst
     - `person`: the author, for the limits of one person
+    - `people`: digests of further authors, where the text is that of several messages
     """
 
     question: Question
@@ -149,6 +150,7 @@ class Incoming:
     fixed: str = ""
     alone: bool = False
     person: str = ""
+    people: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,14 @@ from starlette.requests import Request
 
 from gateway.api_keys import Key, Scope, digest_of, id_of
 from gateway.http.allowed_hosts import AllowedHosts
-from gateway.http.errors import ForbiddenError, LimitedError, UnauthorizedError
+from gateway.http.errors import (
+    ForbiddenError,
+    InvalidRequestError,
+    LimitedError,
+    UnauthorizedError,
+)
 from gateway.limits.failures import FailureLimiter
+from gateway.limits.people import digest_person
 from gateway.limits.visitors import Visitor, Visitors
 from gateway.person_tokens import PersonTokenError, StatedPerson, read_person_token
 from gateway.port import Demand, KeyStore, Rates, Shortage
@@ -65,6 +71,8 @@ class Principal:
     """The groups that a signed token states for the person who asks."""
     person_until: float | None = None
     """When the token of the person ends, in Unix seconds."""
+    person_id: str = ""
+    """The id that the token states for the person who asks."""
 
     @property
     def public(self) -> bool:
@@ -89,6 +97,29 @@ class Principal:
                 f"this key lacks the scope {scope.value}; it has {', '.join(sorted(self.scopes))}",
                 code="missing_scope",
             )
+
+
+def list_people(caller: Principal, user_id: str | None, param: str) -> tuple[str, ...]:
+    """Return the digest of the person who asks: of their token, else of `user_id`; empty: unknown.
+
+    Raises `InvalidRequestError` if the two differ, or if everybody could state any `user_id`.
+    """
+    stated = caller.person_id
+    if user_id is not None and caller.public:
+        raise InvalidRequestError(
+            f"expected a secret key with {param}: with a public key, a signed token in the header "
+            "X-Person-Token names the person",
+            code="secret_key_required",
+            param=param,
+        )
+    if user_id is not None and stated not in ("", user_id):
+        raise InvalidRequestError(
+            f"expected the person of the header X-Person-Token as {param}, found another",
+            code="conflicting_persons",
+            param=param,
+        )
+    person = stated or user_id or ""
+    return (digest_person(caller.tenant, person),) if person else ()
 
 
 class Guard:
@@ -161,7 +192,12 @@ class Guard:
         except PersonTokenError as error:
             await self.judge_token(caller, credential, good=False)
             raise UnauthorizedError(str(error), code="invalid_person_token") from error
-        return replace(caller, person_groups=person.groups, person_until=person.expires_at)
+        return replace(
+            caller,
+            person_groups=person.groups,
+            person_until=person.expires_at,
+            person_id=person.id,
+        )
 
     async def link_holder(
         self, request: Request, key_id: str, person_groups: Sequence[str] = ()

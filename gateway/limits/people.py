@@ -45,3 +45,9 @@ class People:
             person.encode(), key=self._secret, digest_size=DIGEST_BYTES, person=PERSON
         )
         return made.hexdigest()
+
+
+def digest_person(tenant: str, person: str) -> str:
+    """Return the hash by which a conversation knows a person whom a caller of the API names."""
+    named = f"{tenant}\x1f{person}".encode()
+    return hashlib.blake2b(named, digest_size=DIGEST_BYTES, person=PERSON).hexdigest()

@@ -131,12 +131,12 @@ class SlackEvents:
                 self._chat.spawn(self._show_to_person(post, user, "push_expired", language))
                 return
             order = float(action["action_ts"])
-            await self._chat.submit_choice(
+            is_made = await self._chat.submit_choice(
                 choice, post=post, order=order, language=language, person=user
             )
             if choice.rating:
                 self._chat.spawn(self._show_to_person(post, user, "push_thanks", language))
-            else:
+            elif is_made:
                 self._chat.spawn(self._show_choice(post, message, choice.label))
 
     def _is_allowed(

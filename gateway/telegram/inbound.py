@@ -67,7 +67,11 @@ class Updates:
         choice = await self._chat.buttons.choice(pressed.token)
         place = self._chat.name_question(pressed.conversation_id, pressed.message_id)
         if choice is None or choice.question.conversation != place.conversation:
-            await self._answer(pressed, "push_expired", choice)
+            # In a group, each person has a conversation: this is a button of somebody else.
+            foreign = choice is not None and choice.answers_pause
+            if foreign:
+                log.info("pause_reply_refused", channel="telegram", reason="foreign")
+            await self._answer(pressed, "pause_foreign" if foreign else "push_expired", choice)
             return
         await self._chat.submit_choice(
             choice,

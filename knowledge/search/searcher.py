@@ -33,7 +33,7 @@ from knowledge.search import fusion, levels
 from knowledge.search.candidates.candidate_search import CandidateSearch
 from knowledge.search.candidates.found_candidates import Candidates
 from knowledge.search.candidates.kept_points import KeptPoints
-from knowledge.search.context import composer, earlier_versions
+from knowledge.search.context import composer, other_versions
 from knowledge.search.evidence.compared_texts import read_compared_texts
 from knowledge.search.evidence.conversation_features import conversation
 from knowledge.search.evidence.search_features import (
@@ -207,7 +207,7 @@ class LevelSearcher:
         if not request.context_tokens or not len(found.candidates):
             return ()
         texts = (request.question, request.text)
-        adds_earlier = view.versions.has_superseded and not view.versions.names_one(texts)
+        adds_versions = view.versions.has_several and not view.versions.names_one(texts)
         tokens = request.context_tokens
         context = await composer.compose(
             found.candidates,
@@ -215,14 +215,12 @@ class LevelSearcher:
             hits,
             view.index.passages,
             view.find_titles,
-            tokens=tokens - tokens // earlier_versions.SHARE if adds_earlier else tokens,
+            tokens=tokens - tokens // other_versions.SHARE if adds_versions else tokens,
             excluded=found.candidates.find_chunks(request.exclude),
         )
-        if not adds_earlier:
+        if not adds_versions:
             return context
-        return await earlier_versions.add_earlier_versions(
-            view.index, context, view.find_earlier_versions
-        )
+        return await other_versions.add_other_versions(view.index, context, view.find_versions)
 
     async def _correct_spelling(
         self, view: CorpusView, request: SearchRequest

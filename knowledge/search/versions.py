@@ -2,7 +2,8 @@
 
 Versions are stated by documents or folders, such as `1.4`, `v2`, `r5` or `2024-05-01`. They are
 compared by their numbers. Two documents are versions of one page if they have the same language,
-and their names differ only where they state their versions.
+and their names differ only where they state their versions. Versions without numbers, such as
+`cloud` and `server`, are neither newer nor older than each other.
 """
 
 import re
@@ -18,6 +19,7 @@ _WORDS = (
     "版", "版本", "バージョン",
 )  # fmt: skip
 """Words before the number of a version; a single number needs one of them."""
+_WORD = re.compile(r"\w+")
 _LONGEST_BEFORE = 40
 """The characters before a number among which its word is looked for."""
 _YEAR = re.compile(r"(?:19|20)\d\d")
@@ -50,22 +52,38 @@ class PageVersions:
             if one.version and numbers[at] < newest[page]
         ]
         self._numbers, self._pages = numbers, pages
+        unnumbered = {at: documents[at].version.casefold() for at in self._stated.get((), ())}
+        names: dict[tuple[str, str], set[str]] = {}
+        for at, name in unnumbered.items():
+            names.setdefault(pages[at], set()).add(name)
+        self._names = {at: one for at, one in unnumbered.items() if len(names[pages[at]]) > 1}
 
     @property
-    def has_superseded(self) -> bool:
-        """Whether there are documents of which a newer version exists."""
-        return bool(self._superseded)
+    def has_several(self) -> bool:
+        """Whether there are pages with several versions."""
+        return bool(self._superseded or self._names)
 
-    def names_one(self, texts: Iterable[str]) -> bool:
+    def names_one(self, texts: Sequence[str]) -> bool:
         """Return whether a text of the question names a version that exists."""
-        return bool(_find_named(frozenset(self._stated), texts))
+        if _find_named(frozenset(self._stated), texts):
+            return True
+        words = {word for text in texts for word in _WORD.findall(text.casefold())}
+        return any(words.issuperset(_WORD.findall(name)) for name in set(self._names.values()))
 
-    def find_earlier(self, position: int) -> list[int]:
-        """Return the positions of the earlier versions of a document, newest first."""
+    def find_not_newer(self, position: int) -> list[int]:
+        """Return the positions of the other versions of a document that are not newer.
+
+        Earlier ones are ordered, newest first; those without numbers by their names.
+        """
         own, page = self._numbers[position], self._pages[position]
         earlier = [
             at for at in self._superseded if self._pages[at] == page and self._numbers[at] < own
         ]
+        if not earlier and position in self._names:
+            name = self._names[position]
+            equal = [at for at, other in self._names.items() if other != name]
+            of_page = [at for at in equal if self._pages[at] == page]
+            return sorted(of_page, key=lambda at: self._names[at])
         return sorted(earlier, key=lambda at: self._numbers[at], reverse=True)
 
     def find_others(self, texts: Iterable[str]) -> list[int]:

@@ -22,7 +22,12 @@ from llm.offline.quoting.relevance import Relevance
 from llm.offline.quoting.repeats import in_order, without_repeats
 from llm.offline.quoting.steps import find_steps, put_together
 from llm.offline.quoting.surroundings import find_around
-from llm.offline.quoting.versions import find_earlier, find_otherwise
+from llm.offline.quoting.versions import (
+    find_earlier,
+    find_equals,
+    find_otherwise,
+    find_passed_over,
+)
 from llm.offline.support import numbers_of
 from llm.offline.words import content_words, stems
 from llm.tasks.respond import Inputs, Output
@@ -125,13 +130,18 @@ def _quote(found: Sequence[Extract], inputs: Inputs) -> _Quotation | None:
     if relevance.unknown_names() and not _is_foreign(inputs):
         return None
     found = [e for e in found if not relevance.is_about_another_version(e)]
+    passed_over = find_passed_over(inputs.sources, inputs.question)
+    found = [e for e in found if e.rank not in passed_over]
     earlier = find_earlier(inputs.sources, inputs.question)
     newest = [extract for extract in found if extract.rank not in earlier]
     quotation = _quote_newest(newest, inputs, relevance) if newest else None
-    if quotation is None or not earlier:
-        return quotation
-    others = [extract for extract in found if extract.rank in earlier]
-    return _add_earlier(quotation, others, inputs, relevance)
+    if quotation is None:
+        return None
+    best = max(quotation.chosen, key=relevance.score)
+    versions = earlier | find_equals(best.rank, inputs.sources)
+    others = [extract for extract in found if extract.rank in versions]
+    rival = find_otherwise(best, others, inputs.sources, relevance) if others else None
+    return _add_version(quotation, best, rival, inputs) if rival else quotation
 
 
 def _quote_newest(
@@ -150,18 +160,13 @@ def _quote_newest(
     return _quote_best(found, inputs, relevance)
 
 
-def _add_earlier(
-    quotation: _Quotation, others: Sequence[Extract], inputs: Inputs, relevance: Relevance
+def _add_version(
+    quotation: _Quotation, best: Extract, rival: Extract, inputs: Inputs
 ) -> _Quotation:
-    """Return a quotation with what an earlier version says otherwise on the same point."""
-    best = max(quotation.chosen, key=relevance.score)
-    rival = find_otherwise(best, others, inputs.sources, relevance)
-    if rival is None:
-        return quotation
+    """Return a quotation with what another version says otherwise on the same point."""
     named = {rank: inputs.sources[rank].place for rank in (best.rank, rival.rank)}
-    return replace(
-        quotation, chosen=[*quotation.chosen, rival], headings={**quotation.headings, **named}
-    )
+    chosen = without_repeats([*quotation.chosen, rival])
+    return replace(quotation, chosen=chosen, headings={**quotation.headings, **named})
 
 
 def _quote_steps(

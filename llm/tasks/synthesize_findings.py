@@ -6,7 +6,7 @@ from llm.port import Task
 from llm.tasks.respond import PromptSource
 
 
-class Finding(BaseModel, frozen=True):
+class WorkerFinding(BaseModel, frozen=True):
     """A quotation of a source, and the workers that found it."""
 
     text: str
@@ -26,7 +26,7 @@ class Inputs(BaseModel, frozen=True):
     strategy: str = Field(default="", description="how the question was divided")
     form: str = Field(default="", description="the form of the answer that the strategy wants")
     sources: tuple[PromptSource, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[WorkerFinding, ...]
     contradictions: tuple[str, ...] = ()
     missing: tuple[str, ...] = Field(default=(), description="what nobody found")
     analysis: str = Field(default="", description="what was wrong with the answer before")

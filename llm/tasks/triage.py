@@ -26,6 +26,9 @@ class Output(BaseModel, frozen=True):
     complexity: int = Field(ge=0, le=100, description="0: one look suffices; 100: a project")
     vagueness: float = Field(ge=0, le=1, description="0: clear; 1: nobody can tell what is meant")
     needs_clarification: bool = False
+    agent_sequence: tuple[str, ...] = Field(
+        default=(), description="specialists for compliance, risk and reporting; else empty"
+    )
 
 
 TASK = Task(name="triage", inputs=Inputs, output=Output, max_output_tokens=512)

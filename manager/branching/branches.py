@@ -1,5 +1,6 @@
 """Begins the branches of a scatter, ends a branch with its result, and merges the results."""
 
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,6 +10,7 @@ from pydantic import JsonValue
 from broker.journal_events import JournalEvent
 from broker.keys import stream_key
 from broker.values import BranchSend, Fields, FrameSend, ReturnResult
+from envelope.encoding import brief
 from envelope.envelope import Envelope
 from envelope.merging import merge_writes
 from envelope.payload import CATALOGUE, MERGE_RULES
@@ -16,12 +18,11 @@ from envelope.role import Role
 from manager.branching.result_size import bound_result
 from manager.branching.usage_sum import add_usages
 from manager.contract import write_payload
-from manager.flow import BranchItem, Flow, Return, Scatter, Stage, StageEvent, Writes
+from manager.flow import BranchItem, Flow, Return, Scatter, Stage, Writes
+from manager.stage_event import StageEvent
 
 MOST_BRANCHES = 256
 """The most branches of one scatter; more of them are refused."""
-TIME_SHARE = 0.75
-"""The share of the remaining time after which branches go on with the results so far."""
 _COMPLETED, _FAILED, _RUNNING, _MISSING = "completed", "failed", "running", "missing"
 _NEEDS_INPUT = "needs_input"
 _COUNTED = ("model_usage", "exhausted_budget")
@@ -85,7 +86,7 @@ def make_branches(
     made = envelope.payload.get("branches_made")
     made = made if isinstance(made, int) else 0
     stem = f"{envelope.branch}/" if envelope.branch else ""
-    visible = find_visible(flow, scatter.branch)
+    visible = find_visible(flow, scatter.branch).union(scatter.handed_over)
     inherited = {name: envelope.payload[name] for name in visible if name in envelope.payload}
     role = scatter.branch.role.value
     running: list[Fields] = []
@@ -174,10 +175,13 @@ def make_return(
     journal: Sequence[JournalEvent],
 ) -> ReturnResult:
     """Return the settlement that ends a branch with its result; `reason`: why it ended early."""
-    is_good = event is not StageEvent.FAILED and not reason
     hop = envelope.hop
     why = reason or (hop.reason if hop is not None else "")
+    is_good = event is not StageEvent.FAILED and not reason
     payload = envelope.payload
+    if action.notes_failure and not is_good:
+        payload = merge_writes(payload, describe_failed_work(envelope, why), MERGE_RULES)
+        is_good = True
     result: Fields = {
         "status": _find_status(payload, is_good=is_good),
         "writes": {name: payload[name] for name in action.attributes if name in payload},
@@ -188,6 +192,18 @@ def make_return(
         result["reason"] = why
     result |= {name: payload[name] for name in _COUNTED if name in payload}
     return ReturnResult(bound_result(result), is_good, list_join_roles(flow), journal)
+
+
+def describe_failed_work(envelope: Envelope, reason: str) -> Fields:
+    """Return the entry of `errors` about the work that failed in a branch."""
+    named = str(envelope.payload.get("stage") or "")
+    digest = zlib.crc32(f"{envelope.message_id}/{envelope.branch}/{named}".encode())
+    error: Fields = {
+        "error_id": f"RD-{digest:08X}",
+        "specialist": envelope.hop.role if envelope.hop is not None else named,
+        "text": brief(reason or "it ended without a result"),
+    }
+    return {"errors": [error]}
 
 
 def make_gather_send(envelope: Envelope, scatter: Scatter, shard: int) -> FrameSend:

@@ -1,12 +1,13 @@
 """The flows by which the manager decides: one file for each way through the middle."""
 
 from manager.flow import Flow
-from manager.flows.auto_flow import AUTO_FLOW
+from manager.flows.auto_flow import AUTO_FLOW, AUTO_FLOW_1
 from manager.flows.search_flow import SEARCH_FLOW
+from manager.flows.specialists_flow import SPECIALISTS_FLOW
 from manager.flows.swarm_flow import SWARM_FLOW
 from manager.flows.tools_flow import TOOLS_FLOW
 
-EVERY = (SEARCH_FLOW, TOOLS_FLOW, SWARM_FLOW, AUTO_FLOW)
+EVERY = (SEARCH_FLOW, TOOLS_FLOW, SPECIALISTS_FLOW, SWARM_FLOW, AUTO_FLOW)
 
 _FIRST = "assistant"
 """What envelopes called version 1 of the flow `search` before flows had versions."""
@@ -16,7 +17,7 @@ NEWEST = {flow.name: flow.identifier for flow in EVERY}
 
 FLOWS: dict[str, Flow] = {
     _FIRST: SEARCH_FLOW,
-    **{flow.identifier: flow for flow in EVERY},
+    **{flow.identifier: flow for flow in (*EVERY, AUTO_FLOW_1)},
 }
 """Every flow that an open message may have begun with, by the name in its envelope.
 

@@ -1,32 +1,55 @@
-"""The flow `auto`: triage chooses between one search, the tool loop and the swarm for each question."""
+"""The flow `auto`: triage chooses a way for each question."""
 
-from manager.flow import Counter, Flow, Row, StageEvent
+from manager.flow import Counter, Flow, Row, Target
 from manager.flows import stages as at
 from manager.flows.search_flow import SEARCHING
 from manager.flows.shared_rows import CLARIFYING, make_way_in, make_way_out
+from manager.flows.specialists import BEGIN, TEAM
+from manager.flows.specialists_flow import MOST_HOPS
 from manager.flows.swarm import SWARM
 from manager.flows.tool_loop import TOOL_LOOP
+from manager.stage_event import StageEvent
 
-# fmt: off
-_TRIAGE: tuple[Row, ...] = (
-    #   stage              event                       next stage        counter             at its limit       reason
-    Row(at.TRIAGE,         StageEvent.SEARCHES,        at.SEARCH),
-    Row(at.TRIAGE,         StageEvent.USES_TOOLS,      at.REASON),
-    Row(at.TRIAGE,         StageEvent.USES_SWARM,      at.PLAN),
-    Row(at.TRIAGE,         StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
-    Row(at.TRIAGE,         StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
-)
-# fmt: on
-AUTO_FLOW = Flow(
+
+def _make_triage(specialists: Target, swarm: Target) -> tuple[Row, ...]:
+    # fmt: off
+    return (
+        #   stage              event                         next stage        counter             at its limit
+        Row(at.TRIAGE,         StageEvent.SEARCHES,          at.SEARCH),
+        Row(at.TRIAGE,         StageEvent.USES_TOOLS,        at.REASON),
+        Row(at.TRIAGE,         StageEvent.USES_SPECIALISTS,  specialists,      Counter.SEQUENCE,   at.SEARCH),
+        Row(at.TRIAGE,         StageEvent.USES_SWARM,        swarm),
+        Row(at.TRIAGE,         StageEvent.ASKS,              at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
+        Row(at.TRIAGE,         StageEvent.FAILED,            at.SEARCH,        is_fallback=True),
+    )
+    # fmt: on
+
+
+AUTO_FLOW_1 = Flow(
     "auto",
     1,
     (
         *make_way_in(at.TRIAGE, rephrase=at.SEARCH),
-        *_TRIAGE,
+        *_make_triage(at.REASON, at.REASON),
         *TOOL_LOOP,
+        *SEARCHING,
+        *make_way_out(again=at.SEARCH, write=at.WRITE),
+        *CLARIFYING,
+    ),
+)
+"""For questions that began before there were specialists and swarms."""
+AUTO_FLOW = Flow(
+    "auto",
+    2,
+    (
+        *make_way_in(at.TRIAGE, rephrase=at.SEARCH),
+        *_make_triage(BEGIN, at.PLAN),
+        *TOOL_LOOP,
+        *TEAM,
         *SWARM,
         *SEARCHING,
         *make_way_out(again=at.SEARCH, write=at.WRITE),
         *CLARIFYING,
     ),
+    most_hops=MOST_HOPS,
 )

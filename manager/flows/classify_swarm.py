@@ -1,7 +1,8 @@
 """Derives the event of a hop of the swarm from the attributes that the agent wrote."""
 
 from envelope.ways.swarm import LedgerStep, PlanStep
-from manager.flow import StageEvent, Writes
+from manager.flow import Writes
+from manager.stage_event import StageEvent
 
 _PLAN_EVENTS = {
     PlanStep.WORK: StageEvent.DONE,

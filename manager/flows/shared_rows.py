@@ -4,11 +4,13 @@ The first row of a stage is the one of an answered question.
 """
 
 from envelope.conversation import ClarificationReason as Reason
-from manager.flow import Counter, Ending, Final, Row, Stage, StageEvent
+from manager.flow import Counter, Ending, Final, Row, Stage
 from manager.flows import stages as at
+from manager.stage_event import StageEvent
 
 ANSWER, BEST, EXIT = Final(Ending.ANSWER), Final(Ending.BEST), Final(Ending.EXIT)
 PAUSE, PAUSE_OVER = Final(Ending.PAUSE), Final(Ending.PAUSE_OVER)
+PAUSE_FOREIGN = Final(Ending.PAUSE_FOREIGN)
 REPLY, FIXED, ACT = Final(Ending.REPLY), Final(Ending.FIXED), Final(Ending.ACT)
 
 
@@ -23,6 +25,7 @@ def make_way_in(middle: Stage, rephrase: Stage) -> tuple[Row, ...]:
         Row(at.START,          StageEvent.COMMAND,         at.COMMAND),
         Row(at.START,          StageEvent.PAUSE_OVER,      PAUSE_OVER),
         Row(at.START,          StageEvent.PAUSE_UNANSWERED, PAUSE),
+        Row(at.START,          StageEvent.PAUSE_FOREIGN,   PAUSE_FOREIGN),
         Row(at.START,          StageEvent.FAILED,          BEST),
         Row(at.COMMAND,        StageEvent.DONE,            REPLY),
         Row(at.COMMAND,        StageEvent.FAILED,          BEST),

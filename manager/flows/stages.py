@@ -2,8 +2,9 @@
 
 from envelope.role import Role
 from manager import classify
-from manager.flow import Classifier, Stage, StageEvent, make_gather_stage, make_resume_stage
+from manager.flow import Classifier, Stage, make_gather_stage, make_resume_stage
 from manager.flows import classify_swarm
+from manager.stage_event import StageEvent
 
 _E = StageEvent
 _DONE_OR_FAILED = frozenset({_E.DONE, _E.FAILED})
@@ -24,7 +25,16 @@ def _make_stage(
 START = Stage(
     "start",
     Role.MANAGER,
-    frozenset({_E.COMMAND, _E.QUESTION, _E.PAUSE_OVER, _E.PAUSE_UNANSWERED, _E.FAILED}),
+    frozenset(
+        {
+            _E.COMMAND,
+            _E.QUESTION,
+            _E.PAUSE_OVER,
+            _E.PAUSE_UNANSWERED,
+            _E.PAUSE_FOREIGN,
+            _E.FAILED,
+        }
+    ),
     classify.classify_start,
 )
 LANG = _make_stage(Role.LANG)
@@ -53,7 +63,7 @@ CLARIFICATION = _make_stage(Role.CLARIFICATION, _DONE_OR_FAILED, classify.classi
 COMMAND = _make_stage(Role.COMMAND, _DONE_OR_FAILED, classify.classify_reply)
 TRIAGE = _make_stage(
     Role.TRIAGE,
-    frozenset({_E.SEARCHES, _E.USES_TOOLS, _E.USES_SWARM, _E.ASKS, _E.FAILED}),
+    frozenset({_E.SEARCHES, _E.USES_TOOLS, _E.USES_SPECIALISTS, _E.USES_SWARM, _E.ASKS, _E.FAILED}),
     classify.classify_triage,
 )
 REASON = _make_stage(
@@ -74,6 +84,23 @@ WRITE = _make_stage(
 ASSESS = _make_stage(
     Role.ASSESS, frozenset({_E.ENOUGH, _E.AGAIN, _E.ASKS, _E.FAILED}), classify.classify_assess
 )
+SPECIALIST = Stage(
+    "specialist", Role.MANAGER, frozenset({_E.DONE, _E.FAILED}), classify.classify_begin
+)
+"""Where a branch begins whose specialist its `agent_sequence` names."""
+FINDINGS = make_gather_stage("findings")
+SYNTHESIS = _make_stage(
+    Role.SYNTHESIS, _ASKS_TOO | {_E.NOTHING}, classify.classify_synthesis, name="synthesis"
+)
+
+
+def make_specialist_stage(role: Role, *, name: str = "", splits: bool = False) -> Stage:
+    """Return the stage of a specialist that may call tools, or divide its work."""
+    events = _DONE_OR_FAILED | {_E.CALLS}
+    events |= {_E.SPLITS} if splits else frozenset()
+    return _make_stage(role, events, classify.classify_specialist, name=name)
+
+
 PLAN = _make_stage(
     Role.PLAN,
     frozenset({_E.DONE, _E.NEEDS_APPROVAL, _E.SEARCHES, _E.FAILED}),

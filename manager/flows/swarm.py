@@ -7,20 +7,11 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
-from manager.flow import (
-    BranchItem,
-    Counter,
-    Join,
-    PauseFor,
-    Return,
-    Row,
-    Scatter,
-    StageEvent,
-    Writes,
-)
+from manager.flow import BranchItem, Counter, Join, PauseFor, Return, Row, Scatter, Writes
 from manager.flows import stages as at
 from manager.flows.shared_rows import make_judgement
 from manager.flows.tool_loop import list_calls
+from manager.stage_event import StageEvent
 
 _LONGEST_LABEL = 100
 _LONGEST_FOUND = 1_500

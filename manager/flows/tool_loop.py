@@ -8,19 +8,10 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from envelope.conversation import ClarificationReason as Reason
-from manager.flow import (
-    BranchItem,
-    Counter,
-    Join,
-    PauseFor,
-    Return,
-    Row,
-    Scatter,
-    StageEvent,
-    Writes,
-)
+from manager.flow import BranchItem, Counter, Join, PauseFor, Return, Row, Scatter, Writes
 from manager.flows import stages as at
 from manager.flows.shared_rows import BEST
+from manager.stage_event import StageEvent
 
 _LONGEST_TOOL, _LONGEST_TEXT = 60, 100
 _JOIN = Join(seconds=60.0, at_once=64)

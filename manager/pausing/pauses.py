@@ -1,23 +1,16 @@
 """Begins a pause with the payload as it stood, and goes on with it when the reply comes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import structlog
 from pydantic import JsonValue, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from citations.links import plain_line
-from envelope.conversation import (
-    ClarificationReason,
-    Pause,
-    PauseQuestion,
-    PauseReply,
-    SuggestedAction,
-)
+from envelope.conversation import ClarificationReason, Pause, PauseQuestion, PauseReply
 from envelope.encoding import to_json
 from envelope.envelope import Envelope
-from envelope.question import Question
+from envelope.question import Question, has_all
 from manager.contract import write_payload
 from manager.flow import Counter, Flow, PauseFor
 from manager.machine import Limits
@@ -28,8 +21,6 @@ from manager.pausing.reply_reading import (
     ReadReply,
     ReplyLabels,
     Unanswered,
-    compute_code,
-    list_missing,
     read_typed,
     read_words,
 )
@@ -39,10 +30,12 @@ from memory.port import KeptPayload, Memory
 MOST_KEPT = 256_000
 """The most bytes of the payload that a pause keeps."""
 TOO_LARGE = "pause_too_large"
+ANOTHER_OPEN = "pause_of_another_open"
+"""Why a message begins no pause: the conversation waits for somebody else's reply."""
 _OF_ONE_MESSAGE = frozenset(
     {
-        "closes_pause", "exhausted_budget", "model_usage", "new_pause", "open_pause",
-        "pause_answer", "pause_reply", "pause_state", "reply_text", "shows_drafts",
+        "closes_pause", "exhausted_budget", "keeps_pause", "model_usage", "new_pause", "open_pause",
+        "pause_answer", "pause_reply", "pause_state", "people", "reply_text", "shows_drafts",
         "termination_reason",
     }
 )  # fmt: skip
@@ -50,6 +43,7 @@ _OF_ONE_MESSAGE = frozenset(
 _OF_THE_REPLY = (
     "client_keeps_history",
     "history_kept",
+    "people",
     "preferences",
     "shows_drafts",
     "statistics",
@@ -84,9 +78,13 @@ class Pauses:
     def begin(self, envelope: Envelope, action: PauseFor, now: float) -> OpenedPause:
         """Return the envelope with its pause, and the kept payload; `now` in Unix seconds.
 
-        A pause without a question, and one whose payload is larger than `MOST_KEPT`, has a problem.
+        A pause without a question, one whose payload is larger than `MOST_KEPT`, and one while the
+        pause of somebody else is open have a problem.
         """
         payload = envelope.payload
+        if payload.get("keeps_pause"):
+            log.info("pause_refused", reason=ANOTHER_OPEN)
+            return OpenedPause(envelope, problem=ANOTHER_OPEN)
         asked = [
             one
             for one in _read_questions(payload)
@@ -116,6 +114,7 @@ class Pauses:
             resume_stage=action.resume.name,
             flow=envelope.flow,
             language=str(payload.get("language") or ""),
+            people=_list_people(payload),
         )
         changes: dict[str, JsonValue] = {"new_pause": _dump(pause)}
         opened = envelope.replace(payload=write_payload(payload, changes))
@@ -133,6 +132,8 @@ class Pauses:
             return envelope
         is_other = not isinstance(found, dict) or found.get("kind") in {None, "clarification"}
         pause = None if is_other else Pause.model_validate(found)
+        if pause is not None and not _is_theirs(pause, envelope):
+            return self._meet_foreign(envelope, pause, now)
         read = self._read(payload, pause, now)
         if isinstance(read, Answered) and pause is not None:
             return await self._go_on(question, envelope, pause, read)
@@ -148,14 +149,38 @@ class Pauses:
         changes: dict[str, JsonValue] = {"open_pause": None, "closes_pause": True}
         return envelope.replace(payload=write_payload(payload, changes))
 
-    def _read(self, payload: Payload, pause: Pause | None, now: float) -> ReadReply:
+    def _meet_foreign(self, envelope: Envelope, pause: Pause, now: float) -> Envelope:
+        """Return the envelope of a message while only somebody else may answer the pause.
+
+        A reply to the pause is refused, everything else goes on; the pause stays open in any case.
+        People who may not read the question of the pause do not learn that there is one.
+        """
+        is_open = now < pause.expires
+        is_readable = is_open and has_all(pause.groups or (), envelope.groups)
+        read = self._read(envelope.payload, pause if is_readable else None, now, is_own=False)
+        changes: dict[str, JsonValue] = {
+            "open_pause": None,
+            "keeps_pause" if is_open else "closes_pause": True,
+        }
+        kept = envelope.replace(payload=write_payload(envelope.payload, changes))
+        if isinstance(read, NotOpen):
+            return _end(kept, None, "over")
+        if isinstance(read, OtherTopic):
+            return kept
+        log.info("pause_reply_refused", pause_id=pause.pause_id, reason="foreign")
+        return _end(kept, pause.model_copy(update={"best_answer": None}), "foreign")
+
+    def _read(
+        self, payload: Payload, pause: Pause | None, now: float, *, is_own: bool = True
+    ) -> ReadReply:
         if payload.get("command") is not None:
             # A command leaves the pause open.
             return OtherTopic()
         typed = payload.get("pause_reply")
         if typed is not None:
             return read_typed(pause, PauseReply.model_validate(typed), now)
-        return read_words(pause, str(payload.get("text") or ""), self._labels, now)
+        text = str(payload.get("text") or "")
+        return read_words(pause, text, self._labels, now, is_own=is_own)
 
     async def _go_on(
         self, question: Question, envelope: Envelope, pause: Pause, answer: Answered
@@ -189,57 +214,24 @@ class Pauses:
         return _end(envelope, again, "unanswered")
 
 
-def find_new_pause(payload: Payload) -> Pause | None:
-    """Return the pause with which a message ends, if it asks for information or an approval."""
-    found = payload.get("new_pause")
-    return Pause.model_validate(found) if isinstance(found, dict) else None
-
-
-def make_pause_reply(pause: Pause, texts: ReplyTexts, language: str) -> dict[str, JsonValue]:
-    """Return the reply that asks the questions of a pause which are still open."""
-    missing = {one.name for one in list_missing(pause, pause.answers)}
-    asked = [one for one in pause.questions if one.field is None or one.field.name in missing]
-    lead = texts.text(f"ask_{pause.kind}", language)
-    lines = [f"{number}. {plain_line(one.text)}" for number, one in enumerate(asked, 1)]
-    actions = [one.model_dump(mode="json", exclude_none=True) for one in
-               _make_actions(pause, asked, texts, language)]  # fmt: skip
-    questions: list[JsonValue] = [one.model_dump(mode="json", exclude_none=True) for one in asked]
-    return {
-        "outcome": "clarification",
-        "text": "\n".join((lead, *lines)),
-        "suggested_actions": [*actions],
-        "pause": {
-            "id": pause.pause_id,
-            "kind": pause.kind,
-            "expires": pause.expires,
-            "questions": questions,
-        },
-    }
-
-
-def _make_actions(
-    pause: Pause, asked: Sequence[PauseQuestion], texts: ReplyTexts, language: str
-) -> Iterable[SuggestedAction]:
-    """Yield the buttons of a pause: approve and deny, or the choices of its only question."""
-    if pause.kind == "approval":
-        for key in ("approve", "deny"):
-            label = texts.text(key, language)
-            yield SuggestedAction(label=label, value=f"{label} #{compute_code(pause.pause_id)}")
-        return
-    if len(asked) == 1:
-        wanted = asked[0].field
-        for choice in (wanted.choices if wanted is not None else ()) or asked[0].suggestions:
-            yield SuggestedAction(label=choice, value=choice)
-    label = texts.text("exit_action", language)
-    yield SuggestedAction(label=label, value=label, kind="exit")
-
-
 def _end(envelope: Envelope, pause: Pause | None, state: str) -> Envelope:
     """Return the envelope of a message that ends at once, with the pause or without it."""
     changes: dict[str, JsonValue] = {"pause_state": state, "open_pause": None}
     if pause is not None:
         changes["new_pause"] = _dump(pause)
     return envelope.replace(payload=write_payload(envelope.payload, changes))
+
+
+def _is_theirs(pause: Pause, envelope: Envelope) -> bool:
+    """Return whether who wrote a message may answer a pause."""
+    people = _list_people(envelope.payload)
+    asked = not pause.people or (bool(people) and set(people) <= set(pause.people))
+    return asked and has_all(pause.groups or (), envelope.groups)
+
+
+def _list_people(payload: Payload) -> tuple[str, ...]:
+    found = payload.get("people")
+    return tuple(map(str, found)) if isinstance(found, list) else ()
 
 
 def _load_labels(texts: ReplyTexts) -> ReplyLabels:

@@ -69,8 +69,13 @@ def read_typed(pause: Pause | None, reply: PauseReply, now: float) -> ReadReply:
     return _complete(pause, _read_values(pause, reply.fields))
 
 
-def read_words(pause: Pause | None, text: str, labels: ReplyLabels, now: float) -> ReadReply:
-    """Return the meaning of a message in words, or of a pressed button, which sends its words."""
+def read_words(
+    pause: Pause | None, text: str, labels: ReplyLabels, now: float, *, is_own: bool = True
+) -> ReadReply:
+    """Return the meaning of a message in words, or of a pressed button, which sends its words.
+
+    Free text of somebody else than who was asked (`is_own` is false) is about something else.
+    """
     # Equal lines are one press: messages that follow at once are joined.
     lines = list(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
     words = lines[0] if len(lines) == 1 else ""
@@ -85,14 +90,14 @@ def read_words(pause: Pause | None, text: str, labels: ReplyLabels, now: float) 
         return Answered(is_granted=False, values=dict(pause.answers))
     if pause.kind == "approval":
         return Answered(is_granted=True) if label in labels.approve else OtherTopic()
-    return _read_lines(pause, lines)
+    return _read_lines(pause, lines, is_own=is_own)
 
 
 def _is_code_of(pause: Pause | None, code: str, now: float) -> bool:
     return pause is not None and code == compute_code(pause.pause_id) and now < pause.expires
 
 
-def _read_lines(pause: Pause, lines: Sequence[str]) -> ReadReply:
+def _read_lines(pause: Pause, lines: Sequence[str], *, is_own: bool) -> ReadReply:
     """Return the values of lines such as `name: value`, or of one text for the only open field."""
     names = {one.name.casefold(): one.name for one in list_fields(pause)}
     named: dict[str, str | int | float] = {}
@@ -105,6 +110,8 @@ def _read_lines(pause: Pause, lines: Sequence[str]) -> ReadReply:
     missing = list_missing(pause, pause.answers)
     text = "\n".join(lines)
     if len(missing) != 1 or text.endswith(("?", "？", "؟")):
+        return OtherTopic()
+    if not is_own and missing[0].type == "text":
         return OtherTopic()
     values = _read_values(pause, {missing[0].name: text})
     return _complete(pause, values) if values else OtherTopic()

@@ -8,9 +8,7 @@ from decimal import Decimal
 from typing import Any, Protocol
 
 import pytest
-from fakeredis import FakeAsyncRedis
 
-from broker.transport.connect import connect
 from config.settings import load_settings
 from deploy.assembly.limits.budgets import (
     BudgetLimits,
@@ -31,6 +29,7 @@ from tests.llm.sample_task import BLUE, COLOUR, PlainPrompts, Question
 from tests.llm.test_replay import FakeCallStore
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.app_harness import AppHarness
+from tests.support.empty_redis import EMPTY_REDIS, open_empty_redis
 from tests.support.model_server import ModelServer, Response, running_server
 from tools.calls import ToolCall
 
@@ -50,18 +49,10 @@ async def server() -> AsyncIterator[ModelServer]:
         yield server
 
 
-@pytest.fixture(params=["played", pytest.param("real", marks=pytest.mark.redis)])
+@pytest.fixture(params=EMPTY_REDIS)
 async def client(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
-    """An empty Redis: played in the process, and a real one."""
-    if request.param == "played":
-        played = FakeAsyncRedis(protocol=2)
-        yield played
-        await played.aclose()
-        return
-    real = connect(request.getfixturevalue("redis_url"))
-    await real.flushall()
-    yield real
-    await real.aclose()
+    async with open_empty_redis(request) as client:
+        yield client
 
 
 MakeModel = Callable[..., Model]

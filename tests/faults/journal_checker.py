@@ -6,20 +6,11 @@ from dataclasses import dataclass, field
 from broker.values import Fields, JournalEntry
 from envelope.outcome import Outcome
 from envelope.role import Role
-from manager.flow import (
-    Flow,
-    FlowError,
-    Next,
-    Return,
-    Row,
-    Scatter,
-    Stage,
-    StageEvent,
-    Target,
-)
+from manager.flow import Flow, FlowError, Next, Return, Row, Scatter, Stage, Target
 from manager.flows.search_flow import SEARCH_FLOW
 from manager.flows.stages import PLAN, START
 from manager.flows.swarm_flow import SWARM_FLOW
+from manager.stage_event import StageEvent
 from tests.support.branching_flow import ACT, BRANCHING_FLOW
 
 FINAL, RETURN = "final", "return"

@@ -76,3 +76,30 @@ def test_sources_are_earlier_versions_unless_the_question_names_them(
     question: str, earlier: set[int]
 ) -> None:
     assert find_earlier((*NEW, *OLD[:2], OTHER), question) == earlier
+
+
+CLOUD = make_section(1, "cloud", "Limits", "Files may have at most 5 GB. Uploads last 30 days.")
+SERVER = make_section(2, "server", "Limits", "Files may have at most 100 GB. Uploads last a year.")
+
+
+def test_versions_that_are_not_newer_than_each_other_are_both_quoted() -> None:
+    said = ask("How large may files be?", CLOUD, SERVER)
+
+    assert "at most 5 GB. [1]" in said
+    assert "Limits (version server): Files may have at most 100 GB. [2]" in said
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("How large may files be on the server?", "100 GB. [2]"),
+        ("How large may files be in the cloud?", "5 GB. [1]"),
+    ],
+)
+def test_a_question_that_names_one_of_such_versions_is_answered_by_it(
+    question: str, expected: str
+) -> None:
+    said = ask(question, CLOUD, SERVER)
+
+    assert expected in said
+    assert ("[1]" in said) != ("[2]" in said)

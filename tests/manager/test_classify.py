@@ -7,9 +7,10 @@ from pydantic import JsonValue
 
 from envelope.envelope import Hop
 from manager.classify import classify_result
-from manager.flow import Stage, StageEvent
+from manager.flow import Stage
 from manager.flows import stages
 from manager.flows.search_flow import SEARCH_FLOW
+from manager.stage_event import StageEvent
 
 Payload = dict[str, JsonValue]
 

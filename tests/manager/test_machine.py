@@ -2,10 +2,11 @@ import pytest
 
 from envelope.conversation import ClarificationReason as Reason
 from envelope.outcome import Outcome
-from manager.flow import Counter, Ending, Flow, Next, Return, Row, Stage, StageEvent
+from manager.flow import Counter, Ending, Flow, Next, Return, Row, Stage
 from manager.flows import stages
 from manager.flows.search_flow import SEARCH_FLOW
 from manager.machine import Context, Counters, Decision, End, Limits, Send, decide
+from manager.stage_event import StageEvent
 
 FLOW = SEARCH_FLOW
 

@@ -3,12 +3,13 @@
 import pytest
 from pydantic import JsonValue
 
-from manager.flow import Counter, PauseFor, Return, Scatter, Stage, StageEvent
+from manager.flow import Counter, PauseFor, Return, Scatter, Stage
 from manager.flows import stages as at
 from manager.flows.auto_flow import AUTO_FLOW
 from manager.flows.swarm import list_tasks, list_worker_calls
 from manager.flows.swarm_flow import SWARM_FLOW
 from manager.machine import Action, Context, End, Limits, Send, decide
+from manager.stage_event import StageEvent
 
 LIMITS = Limits(parallel_workers=5)
 PLAN: dict[str, JsonValue] = {

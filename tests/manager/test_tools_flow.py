@@ -4,12 +4,13 @@ import pytest
 from pydantic import JsonValue
 
 from envelope.ways.tool_loop import WayName
-from manager.flow import Counter, Scatter, Stage, StageEvent
+from manager.flow import Counter, Scatter, Stage
 from manager.flows import NEWEST, stages
 from manager.flows.auto_flow import AUTO_FLOW
 from manager.flows.tool_loop import list_calls
 from manager.flows.tools_flow import TOOLS_FLOW
 from manager.machine import Context, End, Limits, Send, decide
+from manager.stage_event import StageEvent
 
 LIMITS = Limits()
 

@@ -2,20 +2,11 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from fakeredis import FakeAsyncRedis
 
-from broker.transport.connect import connect
+from tests.support.empty_redis import EMPTY_REDIS, open_empty_redis
 
 
-@pytest.fixture(params=["played", pytest.param("real", marks=pytest.mark.redis)])
+@pytest.fixture(params=EMPTY_REDIS)
 async def client(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
-    """An empty Redis: played in the process, and a real one."""
-    if request.param == "played":
-        played = FakeAsyncRedis(protocol=2)
-        yield played
-        await played.aclose()
-        return
-    real = connect(request.getfixturevalue("redis_url"))
-    await real.flushall()
-    yield real
-    await real.aclose()
+    async with open_empty_redis(request) as client:
+        yield client

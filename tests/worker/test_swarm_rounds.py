@@ -8,7 +8,9 @@ import pytest
 
 from envelope.outcome import GaveUp
 from gateway.desk import Desk, Message
+from manager.flow import Flow, Scatter
 from manager.flows import NEWEST
+from manager.flows.stages import WORKED
 from manager.flows.swarm_flow import SWARM_FLOW
 from tests.faults.journal_checker import check_journal
 from tests.support.swarm_agents import ActingWorker, make_swarm
@@ -17,12 +19,29 @@ from tests.support.worker_harness import WorkerHarness
 
 pytestmark = pytest.mark.slow
 
+DEADLINE_SECONDS = 90.0
 MESSAGE = Message("How is it?", "c1", "m1")
 
 
+JOIN_SECONDS = 15.0
+"""So long the workers have where some hang: the answer is in time long before the deadline."""
+
+
 def prepare(harness: WorkerHarness, worker: ActingWorker, **changes: Any) -> None:
-    harness.flows = {SWARM_FLOW.identifier: SWARM_FLOW}
+    harness.flows = {SWARM_FLOW.identifier: make_hurried_flow()}
     harness.further_agents = [*make_swarm(worker, **changes)]
+
+
+def make_hurried_flow() -> Flow:
+    """Return the flow of the swarm, whose rounds end after `JOIN_SECONDS`."""
+    rows = []
+    for row in SWARM_FLOW.rows:
+        work = row.go_to
+        if isinstance(work, Scatter) and work.gather is WORKED:
+            hurried = replace(work, join=replace(work.join, seconds=JOIN_SECONDS, at_once=256))
+            row = replace(row, go_to=hurried)
+        rows.append(row)
+    return Flow(SWARM_FLOW.name, SWARM_FLOW.version, rows)
 
 
 def open_desk(harness: WorkerHarness, deadline_seconds: float = 60.0) -> Desk:
@@ -75,8 +94,8 @@ async def test_of_a_hundred_workers_that_fail_or_hang_no_healthy_one_runs_again(
     prepare(harness, worker, workers=100, retries=1)
     harness.limits = replace(harness.limits, parallel_workers=100)
 
-    async with harness.process(slots=120).running():
-        reply: Any = await open_desk(harness, 12.0).ask(MESSAGE)
+    async with harness.process(slots=120, limit_seconds=DEADLINE_SECONDS).running():
+        reply: Any = await open_desk(harness, DEADLINE_SECONDS).ask(MESSAGE)
 
     states = list_states(reply)
     healthy = set(states) - raising - hanging
@@ -132,8 +151,8 @@ async def test_with_half_of_the_workers_hanging_every_partial_answer_comes_in_ti
     prepare(harness, ActingWorker(hang))
     messages = [replace(MESSAGE, conversation_id=f"c{number}") for number in range(questions)]
 
-    async with harness.process(slots=2 * questions + 8, limit_seconds=60.0).running():
-        desk = open_desk(harness, 30.0)
+    async with harness.process(slots=2 * questions + 8, limit_seconds=DEADLINE_SECONDS).running():
+        desk = open_desk(harness, DEADLINE_SECONDS)
         async with asyncio.TaskGroup() as tasks:
             asked = [tasks.create_task(desk.ask(message)) for message in messages]
 
@@ -198,3 +217,20 @@ async def test_two_changes_of_topic_in_a_row_leave_only_the_last_question(
     assert reply["outcome"] == "answered"
     ends = [(await read_journal(harness, one))[-1].fields["outcome"] for one in (first, second)]
     assert ends == ["superseded", "superseded"]
+
+
+async def test_the_join_of_a_short_deadline_leaves_time_to_write(harness: WorkerHarness) -> None:
+    never = asyncio.Event()
+
+    async def hang(name: str, _began: int) -> Any:
+        if name == "w1":
+            await never.wait()
+        return None
+
+    prepare(harness, ActingWorker(hang))
+
+    async with harness.process(limit_seconds=DEADLINE_SECONDS).running():
+        reply: Any = await open_desk(harness, 16.0).ask(MESSAGE)
+
+    assert reply["outcome"] == "answered"
+    assert list_states(reply)["w1"] == "skipped"

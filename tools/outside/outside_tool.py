@@ -1,5 +1,6 @@
 """The base of tools of others: arguments are checked by their schema, results are bounded text."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 
 from pydantic import BaseModel, JsonValue
@@ -43,9 +44,9 @@ class OutsideTool(Tool[OutsideInputs, OutsideOutput]):
         self.most_cost_micros = entry.most_cost_micros
 
     @property
+    @abstractmethod
     def schema(self) -> ForeignSchema | None:
         """The schema of the arguments, or None while it is not known."""
-        raise NotImplementedError
 
     def read_inputs(self, arguments: JsonValue) -> OutsideInputs:
         if not isinstance(arguments, dict):

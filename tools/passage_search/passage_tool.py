@@ -19,8 +19,8 @@ from tools.tool import Tool
 Q = TypeVar("Q", bound=QueryInputs)
 
 
-class QueryTool(Tool[Q, PassageList]):
-    """Returns passages for a query; subclasses find them."""
+class ShowsPassages:
+    """How a tool whose output is a list of passages renders, cites and quotes it."""
 
     output = PassageList
 
@@ -32,6 +32,10 @@ class QueryTool(Tool[Q, PassageList]):
 
     def quote(self, output: PassageList) -> Iterable[QuotedPassage]:
         return quote_passages(output.passages)
+
+
+class QueryTool(ShowsPassages, Tool[Q, PassageList]):
+    """Returns passages for a query; subclasses find them."""
 
 
 class PassageTool(QueryTool[QueryInputs]):

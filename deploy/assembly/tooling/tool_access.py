@@ -9,8 +9,10 @@ from broker.keys import record_of
 from config.settings import Settings
 from deploy.assembly.limits.budgets import make_tool_budget
 from deploy.assembly.tooling.hop_receipts import HopReceipts
+from deploy.assembly.tooling.hop_work import HopWork
 from deploy.assembly.tooling.outside_tools import open_outside_tools
 from envelope.role import Role
+from envelope.ways.specialists import SpecialistName
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -19,16 +21,19 @@ if TYPE_CHECKING:
     from tools.effects.receipts import ToolReceipts
     from tools.tool import Tool
 
-_USES_TOOLS = frozenset(one.value for one in (Role.REASON, Role.TOOL, Role.PLAN, Role.WORK))
+_USES_TOOLS = frozenset(
+    {*(one.value for one in (Role.REASON, Role.TOOL, Role.PLAN, Role.WORK)), *SpecialistName}
+)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolAccess:
-    """The tools that run elsewhere, the budget of calls, and the receipts of effects."""
+    """Tools that run elsewhere, the budget of calls, receipts of effects, stored results."""
 
     outside: "Sequence[Tool[Any, Any]]" = ()
     budget: "ToolBudget | None" = None
     receipts: "ToolReceipts | None" = None
+    work: HopWork | None = None
 
 
 NO_ACCESS = ToolAccess()
@@ -41,9 +46,10 @@ async def open_tool_access(
 
     Raises `InvalidToolSet` and `CommandError`, as `open_outside_tools` does.
     """
-    if _USES_TOOLS.isdisjoint(roles):
-        return NO_ACCESS
-    outside = await stack.enter_async_context(open_outside_tools(settings.outside_tools))
     shards = settings.shards
+    work = HopWork(client, shards=shards, record_of=record_of(shards))
+    if _USES_TOOLS.isdisjoint(roles):
+        return ToolAccess(work=work)
+    outside = await stack.enter_async_context(open_outside_tools(settings.outside_tools))
     receipts = HopReceipts(client, shards=shards, record_of=record_of(shards))
-    return ToolAccess(tuple(outside), make_tool_budget(settings, client), receipts)
+    return ToolAccess(tuple(outside), make_tool_budget(settings, client), receipts, work)

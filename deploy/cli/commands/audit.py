@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from compliance.auditing.citation_audit import CitablePassage, CitationAudit
     from compliance.auditing.citation_reading import ReadAnswer
-    from knowledge.library.library import Library, WholeDocument
+    from knowledge.library.library import Library
 
 EXIT_WRONG_CITATIONS = 7
 LARGEST = 2_000_000
@@ -81,40 +81,11 @@ async def _find_passages(
     library: "Library", wanted: set[str], groups: "Sequence[str]"
 ) -> "list[CitablePassage]":
     """Return the passages of the documents that a citation names by id, title, file or address."""
-    from compliance.auditing.citation_audit import normalise_name
+    from compliance.auditing.citable_passages import find_cited_documents, list_citable_passages
 
-    listed = await library.list_documents(groups)
-    ids = [
-        one.id
-        for one in listed
-        if any(
-            normalise_name(name) == asked or asked.startswith(f"{normalise_name(name)}#")
-            for name in (one.id, one.title, one.source, one.file, one.url or "")
-            if name
-            for asked in wanted
-        )
-        or any(asked.startswith((f"{one.title.casefold()} >", f"{one.id}#")) for asked in wanted)
-    ]
+    ids = find_cited_documents(await library.list_documents(groups), wanted)
     documents = await library.read(ids, groups) if ids else []
     return [passage for document in documents for passage in list_citable_passages(document)]
-
-
-def list_citable_passages(document: "WholeDocument") -> "Iterator[CitablePassage]":
-    """Yield the chunks of a document with the names of each: of the chunk, section and document."""
-    from compliance.auditing.citation_audit import CitablePassage
-
-    listed = document.listed
-    of_document = [one for one in (listed.id, listed.title, listed.source, listed.file) if one]
-    of_document += [listed.url] if listed.url else []
-    for one in document.chunks:
-        chunk = one.chunk
-        names = {chunk.chunk_id, *of_document, " > ".join((listed.title, *chunk.heading_path))}
-        if chunk.heading_path and chunk.heading_path[0] == listed.title:
-            names.add(" > ".join(chunk.heading_path))
-        if chunk.anchor:
-            names |= {f"{name}#{chunk.anchor}" for name in of_document}
-        place = " > ".join((listed.title, *chunk.heading_path))
-        yield CitablePassage(chunk.chunk_id, chunk.text, frozenset(names), place, listed.language)
 
 
 def _list_lines(audit: "CitationAudit") -> Iterator[str]:

@@ -17,7 +17,7 @@ from deploy.assembly.runtime import connect_broker
 from deploy.cli.printing import WIDTH, print_line, say_json
 from deploy.errors import CommandError
 from envelope.question import Question, names_conversation
-from manager.flow import StageEvent
+from manager.stage_event import StageEvent
 
 SHOWN_CHARACTERS = 56
 LEAST_CHARACTERS = 20

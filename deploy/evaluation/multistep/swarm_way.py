@@ -17,7 +17,7 @@ from swarm.workers.run_worker import WorkerRunner
 from swarm.workers.worker_type import make_registry
 from tools.catalog import make_builtin
 from tools.executor import ToolExecutor
-from tools.passage_search.passages import FoundPassage
+from tools.passage_search.passages import LINKED, FoundPassage
 from tools.schemas import describe_tools
 
 
@@ -82,5 +82,5 @@ def _read_evidence(passage: FoundPassage) -> Evidence:
     return Evidence(
         text=f"{passage.citation.title}\n{passage.text}",
         score=passage.citation.score,
-        is_linked="is mentioned" in passage.relation,
+        is_linked=LINKED in passage.relation,
     )

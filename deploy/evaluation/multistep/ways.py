@@ -18,6 +18,7 @@ from tools.calls import ToolCaller, ToolErrorType, ToolResult
 from tools.catalog import make_builtin
 from tools.executor import ToolExecutor
 from tools.loop import open_conversation, run_loop
+from tools.passage_search.passages import LINKED
 from tools.schemas import describe_tools
 
 _ROUNDS = 3
@@ -138,7 +139,7 @@ def _read_evidence(result: ToolResult) -> list[Evidence]:
                 Evidence(
                     text=f"{citation['title']}\n{passage['text']}",
                     score=float(citation["score"]),
-                    is_linked="is mentioned" in str(passage.get("relation")),
+                    is_linked=LINKED in str(passage.get("relation")),
                 )
             )
     return found

@@ -120,9 +120,17 @@ class Intake:
     async def _whole(self, incoming: Incoming, parts: Mapping[str, BurstMessage]) -> Incoming:
         """Return the burst as one question, to be answered at its first message."""
         text = "\n".join(part.text for part in parts.values())
-        first = incoming.question.model_copy(update={"message_id": next(iter(parts))})
-        post = (await self._memory.fields(first)).get("post")
-        return replace(incoming, text=text, post=json.loads(post) if post else incoming.post)
+        known = [
+            await self._memory.fields(incoming.question.model_copy(update={"message_id": id_}))
+            for id_ in parts
+        ]
+        people = {person for fields in known if (person := fields.get("person"))}
+        return replace(
+            incoming,
+            text=text,
+            post=json.loads(known[0]["post"]) if known[0].get("post") else incoming.post,
+            people=tuple(sorted(people)),
+        )
 
     async def _ask(self, incoming: Incoming, language: str, burst: str) -> None:
         question = incoming.question

@@ -15,6 +15,7 @@ from gateway.chat.retry import retry
 from gateway.chat.typing_indicator import TypingIndicator
 from gateway.desk import Desk, Message
 from gateway.errors import BusyError, GatewayError, MessageError
+from gateway.limits.people import People
 
 Spawn = Callable[[Coroutine[None, None, None]], None]
 
@@ -33,6 +34,7 @@ class MessageSubmitter:
         signs: TypingIndicator,
         losses: Losses,
         drafts: DraftPosts,
+        people: People,
         spawn: Spawn,
     ) -> None:
         self._desk = desk
@@ -43,6 +45,7 @@ class MessageSubmitter:
         self._signs = signs
         self._losses = losses
         self._drafts = drafts
+        self._people = people
         self._spawn = spawn
 
     async def open(self, incoming: Incoming, language: str, burst: str) -> None:
@@ -53,6 +56,7 @@ class MessageSubmitter:
             language=language,
             fixed=incoming.fixed,
             latest=digest(incoming.text),
+            person=self._people.digest(incoming.person) if incoming.person else "",
             **{BURST: burst},
         )
         await self._memory.open(incoming.question, incoming.order)
@@ -81,6 +85,7 @@ class MessageSubmitter:
 
     def _message(self, incoming: Incoming, language: str, groups: tuple[str, ...]) -> Message:
         alone = incoming.alone or incoming.command is not None
+        author = (self._people.digest(incoming.person),) if incoming.person else ()
         return Message(
             incoming.text,
             incoming.question.conversation_id,
@@ -91,6 +96,7 @@ class MessageSubmitter:
             shows_drafts=incoming.command is None and self._policy.draft_seconds is not None,
             not_before_seconds=0.0 if alone else self._policy.burst_seconds,
             groups=groups,
+            people=(*author, *incoming.people),
         )
 
     async def _show_accepted(self, incoming: Incoming, language: str, accepted: Accepted) -> None:

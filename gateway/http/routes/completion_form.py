@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field, JsonValue
 from broker.values import Fields, JournalEntry
 from gateway.answer import Answer
 from gateway.http.context import ID
+from gateway.person_tokens import LONGEST_PERSON
 
 _BRACKET = re.compile(r"[\[\]]")
 _CITED = re.compile(r"\[(\d{1,4})\]", re.ASCII)
@@ -55,6 +56,11 @@ class CompletionRequest(BaseModel, frozen=True, extra="ignore"):
     tool_choice: JsonValue = Field(None, description="refused, as `tools`; `none` is accepted")
     functions: JsonValue = Field(None, description="refused, as `tools`")
     function_call: JsonValue = Field(None, description="refused, as `tools`; `none` is accepted")
+    user: str | None = Field(
+        None,
+        max_length=LONGEST_PERSON,
+        description="id of the person who asks: only they can answer a pause",
+    )
     conversation_id: str | None = Field(
         None,
         pattern=ID,

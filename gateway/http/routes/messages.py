@@ -18,6 +18,7 @@ from gateway.answer import STOPPED, Answer
 from gateway.api_keys import Scope
 from gateway.desk import Message
 from gateway.events import EventCursor, place_of
+from gateway.http.access import list_people
 from gateway.http.context import (
     APPROVED,
     ID,
@@ -32,6 +33,7 @@ from gateway.http.errors import InvalidRequestError, unknown
 from gateway.http.language import choose_language
 from gateway.http.question_sender import QuestionSender
 from gateway.http.sse import Admission, EventStream
+from gateway.person_tokens import LONGEST_PERSON
 from gateway.text import LONGEST_CHARACTERS, clean_text, parse_command
 
 log = structlog.get_logger("gateway")
@@ -78,6 +80,13 @@ class NewMessage(BaseModel, frozen=True, extra="forbid"):
         None,
         description="answers the open `pause` of the last reply: `approve`, or `fields` by name; "
         "`text` are the words that the conversation shows for it",
+    )
+    user_id: str | None = Field(
+        None,
+        min_length=1,
+        max_length=LONGEST_PERSON,
+        description="id of the person who asks, with a secret key: only they can answer a `pause`; "
+        "a token in `X-Person-Token` with `sub` has the same effect",
     )
     strategy: str = Field(
         "",
@@ -277,6 +286,7 @@ def _message(
         key_id=access.caller.key_id,
         groups=access.caller.groups,
         pause_reply=sent.pause_reply,
+        people=list_people(access.caller, sent.user_id, "user_id"),
         strategy=sent.strategy,
         persona=sent.persona,
     )

@@ -30,7 +30,8 @@ def find_numbers(version: str) -> Numbers:
 
 def remove_version(name: str, version: str) -> str:
     """Return the name of a page without its version: `docs/v2/limits` is `docs/limits`."""
-    core = version.strip().lstrip(_MARKS)
+    core = version.strip()
+    core = core.lstrip(_MARKS) if find_numbers(core) else core
     at = name.find(core) if core else -1
     while at >= 0:
         end = at + len(core)

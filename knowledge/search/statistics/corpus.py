@@ -151,13 +151,13 @@ class CorpusView:
         """Return the documents that a search for these texts leaves out; see `PageVersions`."""
         return frozenset(self._versioned[at] for at in self.versions.find_others(texts))
 
-    def find_earlier_versions(self, document_id: str) -> list[str]:
-        """Return the ids of the earlier versions of a document, newest first."""
+    def find_versions(self, document_id: str) -> list[str]:
+        """Return the ids of the other versions of a document that are not newer."""
         positions = (at for at, one in enumerate(self._versioned) if one == document_id)
         return [
             self._versioned[at]
             for position in positions
-            for at in self.versions.find_earlier(position)
+            for at in self.versions.find_not_newer(position)
         ]
 
     @cached_property

@@ -9,6 +9,7 @@ import re
 
 from envelope.ways.tool_loop import Intent, QueryType
 from llm.offline.planning.question_parts import QuestionParts, read_question
+from llm.offline.planning.review_planning import plan_review
 from llm.tasks.triage import Inputs, Output
 
 _COMPARISON = 40
@@ -16,6 +17,7 @@ _ARITHMETIC = 40
 _SEPARATE = 30
 _RELATION = 14
 _LONG = 25
+_REVIEW = 85
 _MOST = 100
 _RELATIONS = re.compile(
     r"\b(?:whose|where|who|which|that|the \w{1,30} of (?:the|a|an)|in which|of which)\b",
@@ -28,6 +30,16 @@ _TYPES = {Intent.COMPARISON: QueryType.CROSS_DOC, Intent.SUMMARY: QueryType.SYNT
 
 def answer(inputs: Inputs) -> Output:
     """Return the judgement about a question; vagueness is left to the search, which knows more."""
+    review = plan_review(inputs.question)
+    if review is not None:
+        return Output(
+            reasoning="it asks for a review of a document against rules",
+            query_type=review.kind,
+            semantic_type="compliance_check",
+            complexity=_REVIEW,
+            vagueness=0.0,
+            agent_sequence=review.sequence,
+        )
     parts = read_question(inputs.question)
     reasons = dict(_list_reasons(parts))
     return Output(

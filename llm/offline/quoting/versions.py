@@ -32,6 +32,34 @@ def find_earlier(sources: Sequence[PromptSource], question: str) -> Ranks:
     )
 
 
+def find_passed_over(sources: Sequence[PromptSource], question: str) -> Ranks:
+    """Return the sources of a page of which the question names another version, by its words."""
+    named = {name_page(one) for one in sources if _is_named(one.version, question)}
+    return frozenset(
+        rank
+        for rank, one in enumerate(sources)
+        if one.version and name_page(one) in named and not _is_named(one.version, question)
+    )
+
+
+def find_equals(best: int, sources: Sequence[PromptSource]) -> Ranks:
+    """Return the sources with another version of a source's page, neither newer nor older.
+
+    Such versions have names: "cloud" and "server".
+    """
+    own = sources[best]
+    return frozenset(
+        rank
+        for rank, one in enumerate(sources)
+        if own.version
+        and one.version
+        and one.version != own.version
+        and not _read_numbers(own.version)
+        and not _read_numbers(one.version)
+        and name_page(one) == name_page(own)
+    )
+
+
 def find_otherwise(
     best: Extract, others: Sequence[Extract], sources: Sequence[PromptSource], relevance: Relevance
 ) -> Extract | None:
@@ -43,13 +71,22 @@ def find_otherwise(
         if other.kind is best.kind
         and sources[other.rank].version != own.version
         and name_page(sources[other.rank]) == name_page(own)
-        and relevance.fits(other) == relevance.fits(best)
-        and relevance.share(other) >= _SHARE * relevance.share(best)
+        and relevance.share(other) >= _least_share(other, best, relevance)
         and len(other.terms & best.terms) >= _LIKE * len(other.terms | best.terms)
     ]
     rival = max(rivals, key=relevance.share, default=None)
     is_same = rival is not None and _normalise(rival.text) == _normalise(best.text)
     return None if is_same else rival
+
+
+def _least_share(other: Extract, best: Extract, relevance: Relevance) -> float:
+    """Return the share of the question's words that a sentence of another version must have.
+
+    A sentence that is not of the kind asked for, as "until they are removed" for "how long", must
+    have no fewer than the quotation.
+    """
+    is_alike = relevance.fits(other) == relevance.fits(best)
+    return relevance.share(best) * (_SHARE if is_alike else 1.0)
 
 
 def _normalise(text: str) -> str:
@@ -58,8 +95,18 @@ def _normalise(text: str) -> str:
 
 def name_page(source: PromptSource) -> tuple[str, ...]:
     """Return the words of a source's place, without those that only a version has."""
-    place = source.place[:_MOST_CHARACTERS].casefold()
-    return tuple(word for word in _WORD.findall(place) if word != "version")
+    left_out = {"version", *_read_words(source.version)}
+    return tuple(word for word in _read_words(source.place) if word not in left_out)
+
+
+def _is_named(version: str, question: str) -> bool:
+    """Return whether a question has all words of a version that is no number."""
+    words = set(_read_words(version))
+    return bool(words) and not _read_numbers(version) and words <= set(_read_words(question))
+
+
+def _read_words(text: str) -> list[str]:
+    return _WORD.findall(text[:_MOST_CHARACTERS].casefold())
 
 
 def _read_numbers(version: str) -> tuple[int, ...]:

@@ -1,5 +1,12 @@
 """Pauses over HTTP: what is asked for, and the typed replies."""
 
+import time
+from typing import Any
+
+import httpx
+import jwt
+import pytest
+
 from envelope.envelope import Envelope
 from tests.support.http_server import events, open_http_server
 from tests.support.pausing_flow import AskingTool, make_flow
@@ -7,6 +14,7 @@ from tests.support.worker_harness import WorkerHarness
 
 MESSAGES = "/v1/conversations/c1/messages"
 QUESTION = {"text": "How do I add a rule?"}
+TYPED = {"pause_id": "m1", "approve": True}
 
 
 async def test_a_pause_is_shown_with_its_fields_and_answered_with_typed_values(
@@ -48,3 +56,82 @@ async def test_the_events_of_a_message_count_its_branches(harness: WorkerHarness
     ended = {event.data["branch"]: event.data["status"] for event in seen if event.name == "branch"}
     assert begun == ["t1", "t2", "t3"]
     assert ended == dict.fromkeys(begun, "completed")
+
+
+@pytest.mark.parametrize("reply", [{"text": "approve/en"}, {"text": "-", "pause_reply": TYPED}])
+async def test_only_the_user_who_asked_approves_over_http(
+    harness: WorkerHarness, reply: dict[str, Any]
+) -> None:
+    tool = AskingTool("approval")
+    harness.flows = {Envelope.flow: make_flow("approval")}
+    harness.further_agents = [tool]
+
+    async with harness.open(), open_http_server(harness) as server:
+        client = server.client()
+        asked = {**QUESTION, "message_id": "m1", "user_id": "ann"}
+        await client.post(MESSAGES, json=asked)
+        foreign = (await client.post(MESSAGES, json={**reply, "user_id": "ben"})).json()
+        nobody = (await client.post(MESSAGES, json=reply)).json()
+        own = (await client.post(MESSAGES, json={**reply, "user_id": "ann"})).json()
+
+    assert [answer["text"] for answer in (foreign, nobody)] == ["pause_foreign/en"] * 2
+    assert own["outcome"] == "answered"
+    assert len(tool.ran) == 5
+
+
+async def test_the_person_of_a_signed_token_is_the_one_who_asked(harness: WorkerHarness) -> None:
+    harness.flows = {Envelope.flow: make_flow("approval")}
+    harness.further_agents = [AskingTool("approval")]
+
+    async with harness.open(), open_http_server(harness) as server:
+        client = await server.secret(person_groups=("hr",))
+        [key] = await server.keys.all()
+
+        async def post(sub: str, **body: Any) -> httpx.Response:
+            claims = {"aud": key.id, "exp": time.time() + 60, "groups": [], "sub": sub}
+            token = jwt.encode(claims, key.person_secret, algorithm="HS256")
+            return await client.post(MESSAGES, json=body, headers={"X-Person-Token": token})
+
+        await post("ann", **QUESTION, message_id="m1")
+        foreign = (await post("ben", text="approve/en")).json()
+        contradicting = await post("ben", text="approve/en", user_id="ann")
+        own = (await post("ann", text="approve/en")).json()
+
+    assert foreign["text"] == "pause_foreign/en"
+    assert contradicting.status_code == 400
+    assert contradicting.json()["error"]["code"] == "conflicting_persons"
+    assert own["outcome"] == "answered"
+
+
+async def test_a_public_key_states_no_user(harness: WorkerHarness) -> None:
+    async with harness.open(), open_http_server(harness) as server:
+        visitor = await server.visitor(await server.public())
+        sent = {**QUESTION, "user_id": "ann"}
+        answer = await visitor.client.post(f"{visitor.path}/messages", json=sent)
+
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == "secret_key_required"
+
+
+async def test_the_user_of_a_completion_is_the_one_who_asked(harness: WorkerHarness) -> None:
+    harness.flows = {Envelope.flow: make_flow("approval")}
+    harness.further_agents = [AskingTool("approval")]
+
+    async with harness.open(), open_http_server(harness) as server:
+
+        async def complete(user: str, text: str) -> str:
+            body = {
+                "model": "docs",
+                "conversation_id": "c1",
+                "user": user,
+                "messages": [{"role": "user", "content": text}],
+            }
+            answer = await server.client().post("/v1/chat/completions", json=body)
+            return str(answer.json()["choices"][0]["message"]["content"])
+
+        await complete("ann", QUESTION["text"])
+        foreign = await complete("ben", "approve/en")
+        own = await complete("ann", "approve/en")
+
+    assert foreign == "pause_foreign/en"
+    assert "pause" not in own

@@ -100,3 +100,19 @@ async def test_a_search_finds_the_wanted_version_with_its_name(fake_documents: I
     assert (await find(fake_documents, "messages of a route"))[0] == ("v2.0/limits", "2.0")
     assert (await find(fake_documents, "messages of a route in v1.4"))[0] == ("v1.4/limits", "1.4")
     assert (await find(fake_documents, "How long does a fax take?"))[0] == ("v1.4/fax", "1.4")
+
+
+def test_versions_without_numbers_are_not_newer_than_each_other() -> None:
+    versions = PageVersions(
+        [
+            PageVersion("limits-cloud", "en", "cloud"),
+            PageVersion("limits-server", "en", "server"),
+            PageVersion("limits-cloud", "de", "cloud"),
+            PageVersion("faxing-cloud", "en", "cloud"),
+        ]
+    )
+
+    assert versions.has_several
+    assert [versions.find_not_newer(at) for at in range(4)] == [[1], [0], [], []]
+    assert versions.names_one(["How large may a file be on the Server?"])
+    assert not versions.names_one(["How large may a file be?"])

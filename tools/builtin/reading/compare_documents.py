@@ -1,8 +1,9 @@
 """The tool `compare_documents`."""
 
 import asyncio
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from pydantic import BaseModel, Field
@@ -22,6 +23,9 @@ _LONGEST_SECTION = 800
 _MOST_READ = 30
 """Up to this number of changed documents two versions are compared section by section."""
 _MOST_SECTIONS = 10
+_MOST_BYTES = 30_000
+"""Size of a comparison as JSON, from which on further changes are only named: larger results are
+not kept as data."""
 _READ_AT_ONCE = 256
 _WITHDRAWN = re.compile(
     r"\W{0,3}(?:withdrawn|repealed|deleted|removed|superseded|deprecated|revoked)\b", re.IGNORECASE
@@ -129,21 +133,16 @@ class CompareDocuments(LibraryTool[Inputs, Output]):
         active = {name: one for name, one in new.items() if one.id not in withdrawn}
         both = old.keys() & active.keys()
         changed = [one for one in sorted(both) if old[one].content_hash != new[one].content_hash]
-        changes = [
-            *(_list_change("added", active[name]) for name in active if name not in old),
-            *(_list_change("removed", old[name]) for name in old if name not in active),
-            *(_list_change("changed", new[name]) for name in changed),
-        ]
-        same = len(both) - len(changed)
+        added = [active[name] for name in active if name not in old]
+        removed = [_list_change("removed", old[name]) for name in old if name not in active]
         if len(changed) <= _MOST_READ:
             pairs = [(old[name].id, new[name].id) for name in changed]
-            added = [active[name].id for name in active if name not in old]
-            changes = [
-                *await self._quote_added(added, caller),
-                *(one for one in changes if one.change == "removed"),
-                *await self._compare_sections(pairs, caller),
-            ]
-        return Output(changes=tuple(changes[: inputs.limit]), total=len(changes), same=same)
+            alike = await self._compare_sections(pairs, caller)
+        else:
+            alike = [_list_change("changed", new[name]) for name in changed]
+        changes = [*await self._quote_added(added, caller), *removed, *alike]
+        shown = tuple(_bound_details(changes[: inputs.limit]))
+        return Output(changes=shown, total=len(changes), same=len(both) - len(changed))
 
     async def _compare_sections(
         self, pairs: Sequence[tuple[str, str]], caller: ToolCaller
@@ -170,20 +169,12 @@ class CompareDocuments(LibraryTool[Inputs, Output]):
         return found
 
     async def _quote_added(
-        self, document_ids: Sequence[str], caller: ToolCaller
+        self, added: Sequence[ListedDocument], caller: ToolCaller
     ) -> list[DocumentChange]:
-        """Return documents that only the newer version has, each with its beginning."""
-        documents = await self._library.read(document_ids[:_MOST_READ], caller.groups)
-        return [
-            DocumentChange(
-                change="added",
-                title=one.listed.title,
-                document_id=one.listed.id,
-                new=cite_chunk(one, 0),
-                new_text=one.chunks[0].chunk.text[:_LONGEST_SECTION],
-            )
-            for one in documents
-        ]
+        """Return documents that only the newer version has, the first ones with their beginning."""
+        ids = [one.id for one in added[:_MOST_READ]]
+        documents = {one.listed.id: one for one in await self._library.read(ids, caller.groups)}
+        return [_quote_beginning(one, documents.get(one.id)) for one in added]
 
     async def _list_withdrawn(self, document_ids: list[str], caller: ToolCaller) -> set[str]:
         """Return the documents that only say that they were withdrawn."""
@@ -195,6 +186,31 @@ class CompareDocuments(LibraryTool[Inputs, Output]):
                 if len(document.chunks) == 1 and _WITHDRAWN.match(text):
                     withdrawn.add(document.listed.id)
         return withdrawn
+
+
+def _bound_details(changes: Sequence[DocumentChange]) -> Iterator[DocumentChange]:
+    """Return the changes, those beyond the bound without places, phrases and texts."""
+    named = [_name_change(one) for one in changes]
+    room = _MOST_BYTES - sum(map(_measure_bytes, named))
+    for whole, name in zip(changes, named, strict=True):
+        room -= _measure_bytes(whole) - _measure_bytes(name)
+        yield whole if room >= 0 else name
+
+
+def _measure_bytes(one: DocumentChange) -> int:
+    return len(json.dumps(one.model_dump(mode="json")))
+
+
+def _name_change(one: DocumentChange) -> DocumentChange:
+    return DocumentChange(change=one.change, title=one.title, document_id=one.document_id)
+
+
+def _quote_beginning(added: ListedDocument, document: WholeDocument | None) -> DocumentChange:
+    named = _list_change("added", added)
+    if document is None:
+        return named
+    text = document.chunks[0].chunk.text[:_LONGEST_SECTION]
+    return named.model_copy(update={"new": cite_chunk(document, 0), "new_text": text})
 
 
 def _list_change(

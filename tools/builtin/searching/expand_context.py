@@ -1,20 +1,16 @@
 """The tool `expand_context`."""
 
-from collections.abc import Iterable
-
 from pydantic import BaseModel, Field
 
 from knowledge.sections import document_of
-from tools.calls import CitedPassage, QuotedPassage, ToolCaller
+from tools.calls import ToolCaller
 from tools.errors import InvalidInput
 from tools.library_tool import LibraryTool
+from tools.passage_search.passage_tool import ShowsPassages
 from tools.passage_search.passages import (
     FoundPassage,
     PassageList,
     cite_chunk,
-    cite_passages,
-    quote_passages,
-    render_passages,
 )
 
 
@@ -27,14 +23,13 @@ class Inputs(BaseModel, frozen=True, extra="forbid"):
     around: int = Field(default=1, ge=1, le=5, description="passages before and after each")
 
 
-class ExpandContext(LibraryTool[Inputs, PassageList]):
+class ExpandContext(ShowsPassages, LibraryTool[Inputs, PassageList]):
     """Reads the text before and after passages."""
 
     name = "expand_context"
     aliases = ("expand_ctx",)
     description = "Read the passages directly before and after passages that were found."
     inputs = Inputs
-    output = PassageList
 
     async def run(self, inputs: Inputs, caller: ToolCaller) -> PassageList:
         owners = [document_of(chunk_id) for chunk_id in inputs.chunk_ids]
@@ -56,12 +51,3 @@ class ExpandContext(LibraryTool[Inputs, PassageList]):
                     )
         note = "" if passages else "there is nothing before or after"
         return PassageList(passages=tuple(passages.values()), note=note)
-
-    def render(self, output: PassageList) -> str:
-        return render_passages(output.passages, output.note)
-
-    def cite(self, output: PassageList) -> Iterable[CitedPassage]:
-        return cite_passages(output.passages)
-
-    def quote(self, output: PassageList) -> Iterable[QuotedPassage]:
-        return quote_passages(output.passages)

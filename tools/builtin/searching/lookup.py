@@ -1,18 +1,14 @@
 """The tool `lookup`."""
 
-from collections.abc import Iterable
-
 from pydantic import BaseModel, Field
 
-from tools.calls import CitedPassage, QuotedPassage, ToolCaller
+from tools.calls import ToolCaller
 from tools.library_tool import LibraryTool
+from tools.passage_search.passage_tool import ShowsPassages
 from tools.passage_search.passages import (
     FoundPassage,
     PassageList,
     cite_chunk,
-    cite_passages,
-    quote_passages,
-    render_passages,
 )
 
 
@@ -25,7 +21,7 @@ class Inputs(BaseModel, frozen=True, extra="forbid"):
     limit: int = Field(default=3, ge=1, le=10, description="passages to return")
 
 
-class Lookup(LibraryTool[Inputs, PassageList]):
+class Lookup(ShowsPassages, LibraryTool[Inputs, PassageList]):
     """Reads the beginning of the documents that have a name."""
 
     name = "lookup"
@@ -34,7 +30,6 @@ class Lookup(LibraryTool[Inputs, PassageList]):
         "Read the beginning of the document that has exactly this title, code or defined name."
     )
     inputs = Inputs
-    output = PassageList
 
     async def run(self, inputs: Inputs, caller: ToolCaller) -> PassageList:
         names = await self._library.names(caller.groups)
@@ -46,12 +41,3 @@ class Lookup(LibraryTool[Inputs, PassageList]):
         )
         note = "" if passages else f"no document is named {inputs.name!r}"
         return PassageList(passages=passages, note=note)
-
-    def render(self, output: PassageList) -> str:
-        return render_passages(output.passages, output.note)
-
-    def cite(self, output: PassageList) -> Iterable[CitedPassage]:
-        return cite_passages(output.passages)
-
-    def quote(self, output: PassageList) -> Iterable[QuotedPassage]:
-        return quote_passages(output.passages)

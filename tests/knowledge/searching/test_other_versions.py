@@ -78,3 +78,20 @@ async def test_a_section_that_got_another_heading_is_found_by_its_words(
     found = await find_context(fake_documents, "How many days may employees work remotely?")
 
     assert found[-1] == ("2023", "Home office")
+
+
+async def test_a_version_that_is_neither_newer_nor_older_is_added_once(
+    fake_documents: Index,
+) -> None:
+    await put(
+        fake_documents, write_rules("cloud", "two days", 2), write_rules("server", "one day", 2)
+    )
+
+    found = await find_context(fake_documents, "How many days may employees work remotely?")
+    named = await find_context(fake_documents, "Days of remote work on the server")
+
+    assert sorted(one for one in found if one[1] == "2. Days") == [
+        ("cloud", "2. Days"),
+        ("server", "2. Days"),
+    ]
+    assert named[0][0] == "server"

@@ -1,7 +1,7 @@
-"""Adds the section of an earlier version to a context if it differs from that of the newest.
+"""Adds the section of another version to a context if it differs from the one that was found.
 
-A search leaves earlier versions of a page out. The answer must say nevertheless where
-they differ on the point.
+A search leaves earlier versions of a page out, and it may find one of several versions that are
+neither newer nor older. The answer must say nevertheless where they differ on the point.
 """
 
 import re
@@ -14,28 +14,30 @@ from knowledge.search.context.composer import make_hit
 from knowledge.sections import join_texts
 
 SHARE = 8
-"""The earlier sections get this part of the context at most."""
+"""The added sections get this part of the context at most."""
 MOST_SECTIONS = 2
 MOST_VERSIONS = 2
 LATER_RANK = 1000
-"""Earlier versions rank after all hits."""
+"""Other versions rank after all hits."""
 LONGEST_TEXT = 1200
 _LIKE = 0.3
 _WORD = re.compile(r"[^\W\d_]+")
 _SENTENCE_END = re.compile(r"(?<=[.!?:;])\s+|\n")
 
-FindEarlier = Callable[[str], Sequence[str]]
-"""Returns the ids of the earlier versions of a document, newest first."""
+FindVersions = Callable[[str], Sequence[str]]
+"""Returns the ids of the other versions of a document, newest first."""
 
 
-async def add_earlier_versions(
-    index: ReadableIndex, context: Sequence[ContextSection], find_earlier: FindEarlier
+async def add_other_versions(
+    index: ReadableIndex, context: Sequence[ContextSection], find_versions: FindVersions
 ) -> tuple[ContextSection, ...]:
-    """Return the context followed by the sections of earlier versions that differ from it."""
+    """Return the context followed by the sections of other versions that differ from it."""
     added: list[ContextSection] = []
+    present = {one.best.document_id for one in context}
     asked = sorted((one for one in context if one.found), key=lambda one: one.found[0].rank)
     for section in asked[:MOST_SECTIONS]:
-        for document_id in find_earlier(section.best.document_id)[:MOST_VERSIONS]:
+        others = [one for one in find_versions(section.best.document_id) if one not in present]
+        for document_id in others[:MOST_VERSIONS]:
             passages = await _read_passages(index, document_id)
             run = _find_section(section, passages)
             text = join_texts([passage.chunk.text for passage in run]).text[:LONGEST_TEXT]
@@ -72,9 +74,9 @@ def _name_section(path: Sequence[str], version: str) -> tuple[str, ...]:
     )
 
 
-def _differs(earlier: str, newest: str) -> bool:
-    known = set(_split_sentences(newest))
-    return any(sentence not in known for sentence in _split_sentences(earlier))
+def _differs(other: str, found: str) -> bool:
+    known = set(_split_sentences(found))
+    return any(sentence not in known for sentence in _split_sentences(other))
 
 
 def _split_sentences(text: str) -> Iterator[str]:

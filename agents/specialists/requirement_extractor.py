@@ -1,0 +1,162 @@
+"""LoopTurns laws into a checklist: what they demand, with the place of each requirement."""
+
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from pydantic import BaseModel, JsonValue
+
+from agents.agent import Agent, AgentParts
+from agents.specialists.specialist import CallsTools, LoopTurns, TeamSettings, Toolbox
+from compliance.requirements.requirement import Extraction, RuleUnit
+from compliance.team.listed_requirements import read_listed
+from compliance.team.stored_results import ExtractedPart, join_extractions
+from compliance.team.units import DocumentUnits, cut_document, plan_parts
+from compliance.wording.cues import RuleKind
+from envelope.outcome import HopOutcome, Wrote
+from envelope.role import Role
+from envelope.ways.specialists import (
+    Extracted,
+    PartPlan,
+    SpecialistError,
+    StoredChecklist,
+    StoredPart,
+)
+from llm.offline.model import OfflineModel
+from llm.tasks.specialists.material import TextUnit
+from llm.tasks.specialists.requirement_extractor import TASK, Inputs
+
+_ROUNDS = 2
+"""Parts without a result are tried once more."""
+_NO_LAW = "expected a law or rule to read, found none: name it, or add it to the documents"
+
+
+class Reads(BaseModel, frozen=True):
+    """The laws, and the parts that were read so far; in a branch, the part to read."""
+
+    canonical_question: str
+    language: str = "en"
+    groups: tuple[str, ...] = ()
+    extracted: Extracted | None = None
+    part: PartPlan | None = None
+    part_plan: tuple[PartPlan, ...] = ()
+    part_round: int = 0
+    stored_parts: dict[str, StoredPart] = {}
+    plan_messages: tuple[dict[str, JsonValue], ...] = ()
+    multi_tool_results: dict[str, JsonValue] = {}
+
+
+class Writes(BaseModel, frozen=True):
+    """The parts to read; the result of a part; or the checklist of all parts."""
+
+    checklist: StoredChecklist | None = None
+    part_plan: tuple[PartPlan, ...] = ()
+    part_round: int = 0
+    stored_parts: dict[str, StoredPart] = {}
+    errors: tuple[SpecialistError, ...] = ()
+    tool_calls: tuple[dict[str, JsonValue], ...] = ()
+    plan_messages: tuple[dict[str, JsonValue], ...] = ()
+
+
+class RequirementExtractorAgent(Agent[Reads, Writes]):
+    """Divides laws into parts that have every unit once, reads each part, and joins the results.
+
+    Every unit is accounted for: with its requirements, without any, or as unread.
+    """
+
+    role = Role.REQUIREMENT_EXTRACTOR
+    reads = Reads
+    writes = Writes
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._toolbox = toolbox
+
+    @classmethod
+    def make(cls, parts: AgentParts[TeamSettings]) -> Self:
+        return cls(Toolbox.make(parts, TASK.name))
+
+    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        if reads.part is not None:
+            return Wrote(await self._read_part(reads, reads.part))
+        laws = await self._cut_laws(reads)
+        parts = plan_parts(laws)
+        if not parts:
+            return Wrote(Writes(errors=(self._toolbox.make_error(_NO_LAW),)))
+        missing = tuple(one for one in parts if one.key not in reads.stored_parts)
+        if missing and reads.part_round < _ROUNDS:
+            return Wrote(Writes(part_plan=missing, part_round=reads.part_round + 1))
+        return Wrote(await self._join(laws, parts, reads.stored_parts))
+
+    async def _cut_laws(self, reads: Reads) -> list[DocumentUnits]:
+        found = reads.extracted if reads.extracted is not None else Extracted()
+        names = [one.document_id for one in found.against]
+        return [cut_document(one) for one in await self._toolbox.library.read(names, reads.groups)]
+
+    async def _read_part(self, reads: Reads, part: PartPlan) -> Writes:
+        read = await self._toolbox.library.read([part.document_id], reads.groups)
+        laws = [cut_document(one) for one in read]
+        if not laws or laws[0].digest != part.digest:
+            text = f"the document {part.document_id!r} changed while it was read: {part.label}"
+            return Writes(errors=(self._toolbox.make_error(text),))
+        units = laws[0].units[part.first : part.last + 1]
+        inputs = Inputs(
+            question=reads.canonical_question,
+            language=reads.language,
+            target_law=laws[0].title,
+            units=tuple(
+                TextUnit(
+                    id=one.unit_id,
+                    heading=" > ".join(one.heading_path),
+                    text=one.text,
+                    language=one.language,
+                )
+                for one in units
+            ),
+        )
+        turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
+        given = await self._toolbox.consult(TASK, inputs, turns)
+        if isinstance(given, CallsTools):
+            return Writes(tool_calls=given.calls, plan_messages=(given.message,))
+        by_rules = given.decided_by == OfflineModel.name
+        found = read_listed(given.output.checklist, units, by_rules=by_rules)
+        stored = StoredPart(
+            reference=await self._toolbox.store(found),
+            items=len(found.requirements),
+            units=len(found.units),
+            decided_by=given.decided_by,
+        )
+        return Writes(stored_parts={part.key: stored}, errors=given.errors)
+
+    async def _join(
+        self,
+        laws: Sequence[DocumentUnits],
+        parts: Sequence[PartPlan],
+        stored: Mapping[str, StoredPart],
+    ) -> Writes:
+        read = [one for one in parts if one.key in stored]
+        loaded = [
+            await self._toolbox.load(stored[one.key].reference, ExtractedPart) for one in read
+        ]
+        joined = join_extractions(loaded)
+        unread = _list_unread(laws, joined)
+        errors: tuple[SpecialistError, ...] = ()
+        if unread:
+            text = f"{len(unread)} of {sum(len(one.units) for one in laws)} units were not read"
+            errors = (self._toolbox.make_error(text),)
+        definitions = sum(one.kind is RuleKind.DEFINITION for one in joined.requirements)
+        checklist = StoredChecklist(
+            reference=await self._toolbox.store(joined),
+            target_law="; ".join(one.title for one in laws),
+            requirements=len(joined.requirements) - definitions,
+            definitions=definitions,
+            units_read=len(joined.units),
+            units_unread=tuple(one.unit_id for one in unread),
+            units_without=sum(not one.requirement_ids for one in joined.units),
+            notes=joined.notes,
+            decided_by=tuple(sorted({stored[one.key].decided_by for one in read})),
+        )
+        return Writes(checklist=checklist, errors=errors)
+
+
+def _list_unread(laws: Sequence[DocumentUnits], joined: Extraction) -> list[RuleUnit]:
+    known = {one.unit_id for one in joined.units}
+    return [unit for law in laws for unit in law.units if unit.unit_id not in known]

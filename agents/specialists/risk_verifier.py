@@ -1,0 +1,114 @@
+"""Ranks the risks of violations and gaps."""
+
+from typing import Self
+
+from pydantic import BaseModel, JsonValue
+
+from agents.agent import Agent, AgentParts
+from agents.specialists.specialist import CallsTools, LoopTurns, TeamSettings, Toolbox
+from compliance.assessment.risk import Risk
+from compliance.requirements.requirement import Extraction
+from compliance.team.compression import compress_requirements, compress_verdicts
+from compliance.team.stored_results import RankedRisks
+from compliance.verdicts.review import ReviewResult
+from envelope.outcome import HopOutcome, Wrote
+from envelope.role import Role
+from envelope.ways.specialists import (
+    FindingList,
+    SpecialistError,
+    StoredChecklist,
+    StoredVerdicts,
+)
+from llm.tasks.specialists.risk_verifier import TASK, Inputs, RankedRisk
+
+_MOST_JUDGED = 60
+"""Findings that a model ranks; the others are ranked by rules."""
+_MOST_SUMMARY = 5
+
+
+class Reads(BaseModel, frozen=True):
+    """The checklist with its verdicts, and the loop of tools so far."""
+
+    canonical_question: str
+    language: str = "en"
+    groups: tuple[str, ...] = ()
+    checklist: StoredChecklist | None = None
+    verdicts: StoredVerdicts | None = None
+    plan_messages: tuple[dict[str, JsonValue], ...] = ()
+    multi_tool_results: dict[str, JsonValue] = {}
+
+
+class Writes(BaseModel, frozen=True):
+    """The ranked risks; or the calls of tools before."""
+
+    risks: FindingList | None = None
+    errors: tuple[SpecialistError, ...] = ()
+    tool_calls: tuple[dict[str, JsonValue], ...] = ()
+    plan_messages: tuple[dict[str, JsonValue], ...] = ()
+
+
+class RiskVerifierAgent(Agent[Reads, Writes]):
+    """Every violation and gap has a risk: those that a model leaves out are ranked by rules."""
+
+    role = Role.RISK_VERIFIER
+    reads = Reads
+    writes = Writes
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._toolbox = toolbox
+
+    @classmethod
+    def make(cls, parts: AgentParts[TeamSettings]) -> Self:
+        return cls(Toolbox.make(parts, TASK.name))
+
+    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        if reads.checklist is None or reads.verdicts is None:
+            text = "expected the output of compliance, found none: there is nothing to rank"
+            return Wrote(Writes(errors=(self._toolbox.make_error(text),)))
+        extraction = await self._toolbox.load(reads.checklist.reference, Extraction)
+        review = await self._toolbox.load(reads.verdicts.reference, ReviewResult)
+        findings = compress_verdicts(review.verdicts, only_findings=True)
+        if not findings:
+            return Wrote(Writes(risks=FindingList(items=0)))
+        every = Inputs(
+            question=reads.canonical_question,
+            language=reads.language,
+            requirements=compress_requirements(
+                extraction.requirements, [one.requirement_id for one in findings]
+            ),
+            verdicts=findings,
+        )
+        by_rules = (await self._toolbox.ask_rules(TASK, every)).risks
+        judged = {one.requirement_id for one in by_rules[:_MOST_JUDGED]}
+        inputs = every.model_copy(
+            update={
+                "requirements": tuple(one for one in every.requirements if one.id in judged),
+                "verdicts": tuple(one for one in findings if one.requirement_id in judged),
+            }
+        )
+        turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
+        given = await self._toolbox.consult(TASK, inputs, turns)
+        if isinstance(given, CallsTools):
+            return Wrote(Writes(tool_calls=given.calls, plan_messages=(given.message,)))
+        own = {one.requirement_id: one for one in given.output.risks}
+        risks = [_convert(own.get(one.requirement_id, one)) for one in by_rules]
+        risks.sort(key=lambda one: (-one.score, one.requirement_id))
+        return Wrote(
+            Writes(
+                risks=FindingList(
+                    reference=await self._toolbox.store(RankedRisks(risks=tuple(risks))),
+                    items=len(risks),
+                    summary=tuple(map(_describe, risks[:_MOST_SUMMARY])),
+                    decided_by=given.decided_by,
+                ),
+                errors=given.errors,
+            )
+        )
+
+
+def _convert(one: RankedRisk) -> Risk:
+    return Risk.model_validate(one.model_dump())
+
+
+def _describe(risk: Risk) -> str:
+    return f"{risk.requirement_id} ({risk.category.value}, {risk.score} of 25): {risk.mitigation}"

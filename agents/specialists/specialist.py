@@ -1,0 +1,269 @@
+"""What every specialist works with: its profile, a model, tools, documents and stored results."""
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from pydantic import BaseModel, JsonValue
+
+from agents.agent import AgentParts, WorkStore
+from envelope.encoding import brief
+from envelope.ways.specialists import SpecialistError, SpecialistProfile
+from llm.conversations.port import ConversationModel
+from llm.conversations.turns import ModelMessage, ToolConversation, ToolUse, UserMessage
+from llm.errors import ModelError
+from llm.offline.model import OfflineModel
+from llm.output_parsing import NotReadable, read
+from llm.port import I, Model, O, Task
+from llm.tasks.specialists.material import SpecialistInputs
+from tools.calls import ToolErrorType, ToolResult
+from tools.catalog import ToolCatalog
+from tools.loop import find_end, make_tool_message
+from tools.schemas import describe_tools
+from tools.shortening import shorten
+
+if TYPE_CHECKING:
+    from knowledge.library.library import Library
+
+T = TypeVar("T", bound=BaseModel)
+MOST_CALLS = 8
+"""Calls of one message."""
+_SEARCHES = frozenset(
+    {"search", "hierarchical_search", "similarity_search", "graph_search", "bm25_search",
+     "hybrid_search"}
+)  # fmt: skip
+CRITICAL = _SEARCHES - {"search"} | {"get_document_info"}
+"""Tools without which results may be incomplete: their failure is an error that people see."""
+_MOST_EMPTY = 2
+"""Consecutive searches without a result, after which nothing more is searched."""
+_SHOWN_RESULTS = 12
+
+
+class TeamSettings(Protocol):
+    """The settings that every specialist needs."""
+
+    @property
+    def specialists(self) -> Mapping[str, SpecialistProfile]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CallsTools:
+    """The specialist wants results of tools first: the calls, and its message of the loop."""
+
+    calls: tuple[dict[str, JsonValue], ...]
+    message: dict[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class GivenOutput(Generic[O]):
+    """The typed output, the model that gave it, and the errors before it."""
+
+    output: O
+    decided_by: str
+    errors: tuple[SpecialistError, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LoopTurns:
+    """The loop of tools so far: the messages with calls, and the results of all calls by id."""
+
+    messages: tuple[ModelMessage, ...] = ()
+    results: tuple[ToolResult, ...] = ()
+
+    @classmethod
+    def parse(
+        cls, messages: Sequence[Mapping[str, JsonValue]], results: Mapping[str, JsonValue]
+    ) -> "LoopTurns":
+        """Return the turns of a payload, with the results in the order of their calls."""
+        parsed = tuple(ModelMessage.model_validate(one) for one in messages)
+        order = [use.call_id for message in parsed for use in message.calls]
+        found = tuple(ToolResult.model_validate(results[one]) for one in order if one in results)
+        return cls(parsed, found)
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    """What a specialist works with; it keeps nothing between two questions."""
+
+    profile: SpecialistProfile
+    model: Model
+    library: "Library"
+    work: WorkStore
+    tools: ToolCatalog | None = None
+
+    @classmethod
+    def make(cls, parts: AgentParts[TeamSettings], task: str) -> "Toolbox":
+        """Return what the specialist of a task works with."""
+        profile = parts.settings.specialists[task]
+        tools = parts.tools if profile.tools else None
+        return cls(profile, parts.model(task), parts.library, parts.work, tools)
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether rules alone answer."""
+        return self.model.name == OfflineModel.name
+
+    async def store(self, value: BaseModel) -> str:
+        """Store a value and return its reference."""
+        return await self.work.put(value.model_dump_json(exclude_defaults=True).encode())
+
+    async def load(self, reference: str, kind: type[T]) -> T:
+        """Return a stored value; raises `LookupError` if it expired."""
+        return kind.model_validate_json(await self.work.get(reference))
+
+    def make_error(self, error: object) -> SpecialistError:
+        """Return an entry of `errors` with an id by which it is found in the journal."""
+        text = f"{type(error).__name__}: {error}" if isinstance(error, Exception) else str(error)
+        now = datetime.now(UTC)
+        digest = zlib.crc32(f"{now.isoformat()}/{self.profile.name}/{text}".encode())
+        return SpecialistError(
+            error_id=f"RD-{now.date().isoformat()}-{digest % 100_000:05d}",
+            specialist=self.profile.name.value,
+            text=brief(text),
+        )
+
+    async def consult(
+        self, task: Task[I, O], inputs: I, turns: LoopTurns | None = None
+    ) -> CallsTools | GivenOutput[O]:
+        """Return the calls of tools that the specialist wants, or its output.
+
+        At a limit of the loop the output is written from the results so far. If the model
+        fails, the rules answer, and an entry of `errors` says so.
+        """
+        known = LoopTurns() if turns is None else turns
+        errors = self._list_failed_tools(known)
+        asked = replace(
+            task,
+            temperature=self.profile.temperature,
+            max_output_tokens=self.profile.max_tokens,
+        )
+        if turns is not None and self._may_call(known):
+            try:
+                step = await self._take_step(asked, inputs, known)
+            except ModelError as error:
+                return await self._ask_rules(asked, inputs, (*errors, self.make_error(error)))
+            if isinstance(step, CallsTools):
+                return step
+            if step is not None:
+                return replace(step, errors=errors)
+        gathered = tuple(f"{one.tool}: {shorten(one.text)}" for one in known.results)
+        complete = _update(inputs, gathered=gathered[-_SHOWN_RESULTS:])
+        try:
+            given = await self.model.ask(asked, complete)
+        except ModelError as error:
+            return await self._ask_rules(asked, complete, (*errors, self.make_error(error)))
+        return GivenOutput(given.output, given.model, errors)
+
+    async def ask_rules(self, task: Task[I, O], inputs: I) -> O:
+        """Return the output of the rules."""
+        return (await OfflineModel().ask(task, inputs)).output
+
+    async def _ask_rules(
+        self, task: Task[I, O], inputs: I, errors: tuple[SpecialistError, ...]
+    ) -> GivenOutput[O]:
+        return GivenOutput(await self.ask_rules(task, inputs), OfflineModel.name, errors)
+
+    def _may_call(self, turns: LoopTurns) -> bool:
+        """Return whether the loop goes on; the model judges itself whether it has enough."""
+        if self.tools is None or not isinstance(self.model, ConversationModel):
+            return False
+        is_at_limit = len(turns.messages) >= self.profile.max_iterations
+        return not (is_at_limit or find_end(turns.results) or find_early_stop(turns.results))
+
+    async def _take_step(
+        self, task: Task[I, O], inputs: I, turns: LoopTurns
+    ) -> "CallsTools | GivenOutput[O] | None":
+        """Return the next calls, or the output if the model wrote one; None: neither."""
+        assert isinstance(self.model, ConversationModel)  # noqa: S101 - `_may_call` has checked it
+        step = await self.model.converse(self._open(task, inputs, turns))
+        fresh = _number(step.message.calls, turns.messages, self.profile.name)[:MOST_CALLS]
+        if fresh:
+            message = ModelMessage(text=step.message.text, calls=tuple(fresh))
+            calls = tuple(_describe_call(use, self.profile.name) for use in fresh)
+            return CallsTools(calls, message.model_dump(mode="json"))
+        try:
+            return GivenOutput(read(step.message.text, task.output), step.model)
+        except NotReadable:
+            return None
+
+    def _open(self, task: Task[I, O], inputs: I, turns: LoopTurns) -> ToolConversation:
+        """Return the conversation so far: each message, and the results of its calls."""
+        catalog = self.tools if self.tools is not None else ToolCatalog(())
+        schema = task.output.model_json_schema()
+        question = inputs.question if isinstance(inputs, SpecialistInputs) else ""
+        conversation = ToolConversation(
+            task=task.name,
+            messages=(UserMessage(text=question or task.name),),
+            tools=describe_tools(catalog.select(self.profile.tools)),
+            temperature=task.temperature,
+            max_output_tokens=task.max_output_tokens,
+            prompt=_update(inputs, output_schema=str(schema)),
+        )
+        results = {one.call_id: one for one in turns.results}
+        for message in turns.messages:
+            found = [results[use.call_id] for use in message.calls if use.call_id in results]
+            answered = {result.call_id for result in found}
+            # Vendors refuse a call without a result: one whose branch was lost is left out.
+            kept = tuple(use for use in message.calls if use.call_id in answered)
+            if kept or message.text:
+                shown = message.model_copy(update={"calls": kept})
+                conversation = conversation.extend(shown, *map(make_tool_message, found))
+        return conversation
+
+    def _list_failed_tools(self, turns: LoopTurns) -> tuple[SpecialistError, ...]:
+        faults = (ToolErrorType.EXECUTION, ToolErrorType.TIMEOUT)
+        failed = {
+            one.tool: one.error or one.error_type.value
+            for one in turns.results
+            if one.tool in CRITICAL and one.error_type in faults
+        }
+        return tuple(
+            self.make_error(
+                f"the tool {tool} failed ({why}): results may be incomplete or unreliable"
+            )
+            for tool, why in failed.items()
+        )
+
+
+def find_early_stop(results: Sequence[ToolResult]) -> str:
+    """Return why no further call would help; empty: one may."""
+    if results and results[-1].tool == "expand_context" and not results[-1].citations:
+        return "nothing_to_expand"
+    searches = [one for one in results if one.tool in _SEARCHES]
+    last = searches[-_MOST_EMPTY:]
+    if len(last) == _MOST_EMPTY and not any(one.citations for one in last):
+        return "empty_searches"
+    return ""
+
+
+def _update(inputs: I, **changes: object) -> I:
+    return inputs.model_copy(update=changes)
+
+
+def _number(calls: Sequence[ToolUse], before: Sequence[ModelMessage], name: str) -> list[ToolUse]:
+    """Return the calls that were not made before, with ids of this turn."""
+    known = [(use.name, use.arguments) for message in before for use in message.calls]
+    ids: dict[str, str] = {}
+    fresh: list[ToolUse] = []
+    for use in calls:
+        if (use.name, use.arguments) in known:
+            continue
+        known.append((use.name, use.arguments))
+        ids[use.call_id] = f"{name}-{len(before) + 1}-{len(fresh) + 1}"
+        fresh.append(use.model_copy(update={"call_id": ids[use.call_id]}))
+    return [
+        use.model_copy(update={"depends_on": tuple(ids.get(one, one) for one in use.depends_on)})
+        for use in fresh
+    ]
+
+
+def _describe_call(use: ToolUse, agent: str) -> dict[str, JsonValue]:
+    return {
+        "call_id": use.call_id,
+        "tool": use.name,
+        "arguments": use.arguments,
+        "depends_on": list(use.depends_on),
+        "agent": agent,
+    }

@@ -1,0 +1,350 @@
+r"""Writes the answer from the findings; its `\cite{id}` become numbered sources."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from pydantic import BaseModel, JsonValue
+
+from agents.agent import Agent, AgentParts
+from agents.specialists.specialist import CallsTools, TeamSettings, Toolbox
+from citations.citing import keep_cited
+from citations.links import keep_links
+from citations.sources import collect_allowed, references_of, with_addresses
+from compliance.requirements.requirement import Extraction
+from compliance.team.cited_answer import number_citations
+from compliance.team.findings import (
+    Finding,
+    describe_checklist,
+    describe_notes,
+    describe_review,
+)
+from compliance.team.stored_results import RankedRisks
+from compliance.team.units import DocumentUnits, cut_document
+from compliance.verdicts.review import ReviewResult
+from envelope.conversation import ClarificationReason
+from envelope.outcome import HopOutcome, Wrote
+from envelope.role import Role
+from envelope.sources import TOOL_SOURCE, SearchResult, SourceReference, SourceUsed
+from envelope.ways.specialists import (
+    CitationCheck,
+    Extracted,
+    FindingList,
+    ReportReference,
+    SpecialistError,
+    StoredChecklist,
+    StoredVerdicts,
+)
+from envelope.ways.tool_loop import NO_TRIAGE, Triage
+from knowledge.library.library import WholeDocument
+from llm.answer_checks.attribution import Attribution
+from llm.answer_checks.leads import is_covered_by
+from llm.tasks.respond import PromptSource
+from llm.tasks.specialists.synthesis import TASK, FindingText, Inputs, Output, SynthesisSource
+from tools.calls import CitedPassage
+from tools.passage_search.passages import cite_chunk, describe_place
+
+REVIEW = f"{TOOL_SOURCE}compliance_review"
+"""The source of counts and of statuses: the review itself."""
+_MOST_SOURCES = 30
+_BETWEEN = "\n\n"
+_LEVEL = "specialists"
+
+
+class Reads(BaseModel, frozen=True):
+    """What all specialists have found, and what went wrong."""
+
+    canonical_question: str
+    language: str = "en"
+    groups: tuple[str, ...] = ()
+    attempt: int = 0
+    quality_analysis: str = ""
+    triage: Triage = NO_TRIAGE
+    sequence_notes: tuple[str, ...] = ()
+    errors: tuple[SpecialistError, ...] = ()
+    extracted: Extracted | None = None
+    classification: tuple[dict[str, JsonValue], ...] = ()
+    checklist: StoredChecklist | None = None
+    verdicts: StoredVerdicts | None = None
+    risks: FindingList | None = None
+    citation_audit: FindingList | None = None
+    gaps: FindingList | None = None
+    review_report: ReportReference | None = None
+
+
+class Writes(BaseModel, frozen=True):
+    """The answer with its sources; or the question that has to be answered first."""
+
+    response: str = ""
+    sources_used: tuple[SourceUsed, ...] = ()
+    source_references: tuple[SourceReference, ...] = ()
+    search_context: str = ""
+    search_results: tuple[SearchResult, ...] = ()
+    answer_model: str = ""
+    missing: str = ""
+    citation_check: CitationCheck = CitationCheck()
+    errors: tuple[SpecialistError, ...] = ()
+    needs_clarification: bool = False
+    clarification_reason: ClarificationReason | None = None
+    clarification_message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _QuotedSource:
+    """A passage that was read, with its citation."""
+
+    citation: CitedPassage
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _AnswerMaterial:
+    """The findings with the ids of their sources, and the sources by id in order."""
+
+    findings: tuple[FindingText, ...]
+    sources: dict[str, _QuotedSource]
+    notes: tuple[str, ...]
+
+
+class SynthesisAgent(Agent[Reads, Writes]):
+    """Only passages that were really read can be cited; a claim without one is left out.
+
+    Without the documents that a review needs, the person is asked which are meant.
+    """
+
+    role = Role.SYNTHESIS
+    reads = Reads
+    writes = Writes
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._toolbox = toolbox
+
+    @classmethod
+    def make(cls, parts: AgentParts[TeamSettings]) -> Self:
+        return cls(Toolbox.make(parts, TASK.name))
+
+    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        missing = _find_missing_scope(reads)
+        if missing:
+            return Wrote(_ask(missing))
+        material = await self._collect(reads)
+        if not material.sources:
+            return Wrote(Writes(citation_check=CitationCheck()))
+        inputs = Inputs(
+            question=reads.canonical_question,
+            language=reads.language,
+            findings=material.findings,
+            sources=tuple(
+                SynthesisSource(
+                    id=name,
+                    place=describe_place(one.citation),
+                    language=one.citation.language,
+                    text=one.text,
+                )
+                for name, one in material.sources.items()
+            ),
+            notes=material.notes,
+            analysis=reads.quality_analysis,
+            attempt=reads.attempt,
+        )
+        given = await self._toolbox.consult(TASK, inputs)
+        if isinstance(given, CallsTools):
+            raise TypeError("expected an answer, found calls of tools that were not offered")
+        if given.output.status != "answered" and not material.findings:
+            return Wrote(_ask(given.output.missing, ClarificationReason.INSUFFICIENT_CONTEXT))
+        writes = _write(given.output, given.decided_by, material, reads)
+        if not writes.response and material.findings:
+            rules = await self._toolbox.ask_rules(TASK, inputs)
+            writes = _write(rules, given.decided_by, material, reads)
+        return Wrote(writes.model_copy(update={"errors": given.errors}))
+
+    async def _collect(self, reads: Reads) -> _AnswerMaterial:
+        documents = await self._read(reads)
+        units = {one.listed.id: cut_document(one) for one in documents}
+        findings, notes = await self._describe(reads)
+        noted = list(describe_notes(notes, reads.language))
+        sources: dict[str, _QuotedSource] = {}
+        texts: list[FindingText] = []
+        for one in (*findings, *noted):
+            names = [_find_chunk(place, units) for place in one.places]
+            own = [name for name in dict.fromkeys(names) if name]
+            for name in own:
+                if name not in sources and len(sources) < _MOST_SOURCES:
+                    sources[name] = _find_source(name, documents)
+            cited = tuple(name for name in own if name in sources)
+            texts.append(FindingText(text=one.text, sources=(*cited, REVIEW)))
+        if findings:
+            sources[REVIEW] = _make_review_source(texts)
+        else:
+            sources = {one.citation.chunk_id: one for one in _list_passages(reads, documents)}
+        return _AnswerMaterial(tuple(texts) if findings else (), sources, tuple(notes))
+
+    async def _read(self, reads: Reads) -> list[WholeDocument]:
+        found = reads.extracted if reads.extracted is not None else Extracted()
+        scope = [one.document_id for one in (*found.documents, *found.against)]
+        names = scope if reads.checklist is not None else [*scope, *_list_found(found)]
+        return await self._toolbox.library.read(names, reads.groups)
+
+    async def _describe(self, reads: Reads) -> tuple[tuple[Finding, ...], list[str]]:
+        """Return the findings in the person's language, and the notes about them."""
+        found = reads.extracted if reads.extracted is not None else Extracted()
+        notes = [*found.notes, *reads.sequence_notes]
+        findings: tuple[Finding, ...] = ()
+        if reads.checklist is not None:
+            extraction = await self._toolbox.load(reads.checklist.reference, Extraction)
+            notes += extraction.notes
+            if reads.verdicts is None:
+                law = reads.checklist.target_law
+                findings = describe_checklist(extraction, law=law, language=reads.language)
+            else:
+                review = await self._toolbox.load(reads.verdicts.reference, ReviewResult)
+                notes += [one for one in review.notes if one not in notes]
+                findings = describe_review(
+                    extraction,
+                    review,
+                    law=reads.checklist.target_law,
+                    document="; ".join(one.title for one in found.documents),
+                    language=reads.language,
+                    order=await self._list_risky(reads.risks),
+                )
+        notes += [*_list_summaries(reads), *map(str, reads.errors)]
+        return findings, notes
+
+    async def _list_risky(self, risks: FindingList | None) -> list[str]:
+        if risks is None or not risks.reference:
+            return []
+        ranked = await self._toolbox.load(risks.reference, RankedRisks)
+        return [one.requirement_id for one in ranked.risks]
+
+
+def _find_missing_scope(reads: Reads) -> str:
+    """Return what the person has to say before there can be a review; empty: nothing."""
+    planned, found = reads.triage.agent_sequence, reads.extracted
+    if "compliance" not in planned or found is None or reads.verdicts is not None:
+        return ""
+    if found.documents and found.against:
+        return ""
+    return "; ".join(found.notes) or "It is unclear which document is meant, and against which law."
+
+
+def _ask(message: str, reason: ClarificationReason = ClarificationReason.MISSING_DETAILS) -> Writes:
+    return Writes(
+        needs_clarification=True,
+        clarification_reason=reason,
+        clarification_message=message or "The documents do not say enough to answer this.",
+    )
+
+
+def _list_summaries(reads: Reads) -> list[str]:
+    """Return what the other specialists found, in a few words."""
+    notes = [
+        f"{one.get('document_id')}: {one.get('document_type')}, {one.get('domain')}, "
+        f"{one.get('sensitivity')}"
+        for one in reads.classification
+    ]
+    if reads.citation_audit is not None:
+        notes += reads.citation_audit.summary
+    if reads.gaps is not None and reads.gaps.items:
+        notes.append(f"gaps by kind: {', '.join(reads.gaps.summary)}")
+    if reads.review_report is not None:
+        notes.append(f"the report is {reads.review_report.title!r}")
+    return notes
+
+
+def _list_found(found: Extracted) -> list[str]:
+    return list(dict.fromkeys(one.document_id for one in found.chunks_data))
+
+
+def _list_passages(reads: Reads, documents: Sequence[WholeDocument]) -> Iterable[_QuotedSource]:
+    """Yield the passages that the extractor chose, as far as their documents still have them."""
+    found = reads.extracted if reads.extracted is not None else Extracted()
+    for one in found.chunks_data[:_MOST_SOURCES]:
+        document = next((each for each in documents if each.listed.id == one.document_id), None)
+        if document is not None:
+            yield _find_source(one.chunk_id, [document], one.content)
+
+
+def _find_chunk(place: object, units: Mapping[str, DocumentUnits]) -> str:
+    own = units.get(getattr(place, "document_id", ""))
+    return "" if own is None else own.find_chunk(place)  # type: ignore[arg-type] # a place
+
+
+def _find_source(name: str, documents: Sequence[WholeDocument], text: str = "") -> _QuotedSource:
+    for document in documents:
+        for number, one in enumerate(document.chunks):
+            if one.chunk.chunk_id == name:
+                return _QuotedSource(cite_chunk(document, number), text or one.chunk.text)
+    document = documents[0]
+    return _QuotedSource(
+        CitedPassage(chunk_id=name, document_id=document.listed.id, title=document.listed.title),
+        text,
+    )
+
+
+def _make_review_source(texts: Sequence[FindingText]) -> _QuotedSource:
+    citation = CitedPassage(chunk_id=REVIEW, document_id=REVIEW, title="compliance_review")
+    return _QuotedSource(citation, "\n".join(one.text for one in texts))
+
+
+def _write(output: Output, model: str, material: _AnswerMaterial, reads: Reads) -> Writes:
+    """Return the answer with only those claims that have a source, and links to these sources."""
+    numbers = {name: number for number, name in enumerate(material.sources, start=1)}
+    answer = number_citations(output.answer, numbers)
+    context, references = _lay_out(material.sources)
+    known_text = "\n".join((reads.canonical_question, context))
+    sources = [
+        PromptSource(
+            number=one.number,
+            chunk_id=one.chunk_id,
+            place=one.title,
+            text=context[slice(*one.span)],
+        )
+        for one in references
+    ]
+    safe = keep_links(answer.text, collect_allowed(references, context))
+    kept = keep_cited(
+        safe.text,
+        set(numbers.values()),
+        may_lead=lambda lead: is_covered_by(lead, known_text),
+        find_source=Attribution(sources).find,
+        may_frame=lambda sentence: is_covered_by(sentence, known_text),
+    )
+    if not kept.claims:
+        return Writes(citation_check=answer.check, answer_model=model)
+    by_number = {one.number: one for one in references}
+    used = tuple(
+        SourceUsed.model_validate(
+            by_number[given].model_dump(exclude={"span", "number", "found"}) | {"number": shown}
+        )
+        for shown, given in enumerate(kept.order, start=1)
+    )
+    return Writes(
+        response=kept.text,
+        sources_used=with_addresses(used, references_of(used, references), context, kept.text),
+        source_references=references,
+        search_context=context,
+        search_results=tuple(
+            _make_result(name, one, reference)
+            for (name, one), reference in zip(material.sources.items(), references, strict=True)
+        ),
+        answer_model=model,
+        missing=output.missing,
+        citation_check=answer.check,
+    )
+
+
+def _lay_out(sources: Mapping[str, _QuotedSource]) -> tuple[str, tuple[SourceReference, ...]]:
+    """Return the texts of the sources as one text, and the place of each in it."""
+    references = []
+    start = 0
+    for number, one in enumerate(sources.values(), start=1):
+        span = (start, start + len(one.text))
+        start = span[1] + len(_BETWEEN)
+        fields = one.citation.model_dump(exclude={"document_id", "score"})
+        references.append(SourceReference(number=number, span=span, **fields))
+    return _BETWEEN.join(one.text for one in sources.values()), tuple(references)
+
+
+def _make_result(name: str, one: _QuotedSource, reference: SourceReference) -> SearchResult:
+    fields = one.citation.model_dump()
+    return SearchResult.model_validate({**fields, "levels": (_LEVEL,), "span": reference.span})

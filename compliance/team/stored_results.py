@@ -1,0 +1,82 @@
+"""The results of specialists as they are stored: requirements, accounts of units, verdicts."""
+
+from collections.abc import Iterable, Sequence
+
+from pydantic import BaseModel
+
+from compliance.assessment.gaps import SynthesizedGap
+from compliance.assessment.risk import Risk
+from compliance.requirements.requirement import Extraction, Requirement, UnitAccount
+from compliance.verdicts.review import ClauseFinding, ReviewResult
+from compliance.verdicts.verdict import Verdict
+
+
+class ExtractedPart(BaseModel, frozen=True):
+    """What a part of a law demands, and the account of each of its units, in order."""
+
+    requirements: tuple[Requirement, ...]
+    units: tuple[UnitAccount, ...]
+    notes: tuple[str, ...] = ()
+
+
+class DecidedPart(BaseModel, frozen=True):
+    """The verdicts of some requirements, and the clauses that contradict one."""
+
+    verdicts: tuple[Verdict, ...]
+    clauses: tuple[ClauseFinding, ...] = ()
+    notes: tuple[str, ...] = ()
+    passages: int = 0
+
+
+class RankedRisks(BaseModel, frozen=True):
+    """The risks of a review, the greatest first."""
+
+    risks: tuple[Risk, ...]
+
+
+class CollectedGaps(BaseModel, frozen=True):
+    """The gaps of a review, in the order of their kinds."""
+
+    gaps: tuple[SynthesizedGap, ...]
+
+
+def join_extractions(parts: Sequence[ExtractedPart]) -> Extraction:
+    """Return the parts as one, with requirements numbered in order; every unit is there once.
+
+    Raises `ValueError` if a unit is there twice.
+    """
+    requirements: list[Requirement] = []
+    accounts: list[UnitAccount] = []
+    for part in parts:
+        names = {
+            one.id: f"REQ-{number:03d}"
+            for number, one in enumerate(part.requirements, start=len(requirements) + 1)
+        }
+        requirements += [one.model_copy(update={"id": names[one.id]}) for one in part.requirements]
+        accounts += [
+            one.model_copy(
+                update={"requirement_ids": tuple(names[name] for name in one.requirement_ids)}
+            )
+            for one in part.units
+        ]
+    seen = [one.unit_id for one in accounts]
+    if len(set(seen)) != len(seen):
+        twice = next(one for one in seen if seen.count(one) > 1)
+        raise ValueError(f"expected every unit once, found {twice!r} twice")
+    notes = _list_once(note for part in parts for note in part.notes)
+    return Extraction(requirements=tuple(requirements), units=tuple(accounts), notes=notes)
+
+
+def join_decisions(parts: Sequence[DecidedPart]) -> ReviewResult:
+    """Return the verdicts of the parts as one result; of two about one requirement, the first."""
+    verdicts = {one.requirement_id: one for part in reversed(parts) for one in part.verdicts}
+    order = _list_once(one.requirement_id for part in parts for one in part.verdicts)
+    return ReviewResult(
+        verdicts=tuple(verdicts[name] for name in order),
+        clauses=tuple(one for part in parts for one in part.clauses),
+        notes=_list_once(note for part in parts for note in part.notes),
+    )
+
+
+def _list_once(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(values))

@@ -1,0 +1,70 @@
+"""Finds by words whether a question asks for a review, and which specialists it needs."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from envelope.ways.specialists import SpecialistName
+from envelope.ways.tool_loop import QueryType
+
+_FILE = Path(__file__).with_name("review_cues.toml")
+_S = SpecialistName
+_SHORTEST = 5
+"""A cue of fewer letters must be the whole word: "act" is not the beginning of "active"."""
+_EXTRA: Mapping[str, SpecialistName] = {
+    "risk": _S.RISK_VERIFIER,
+    "citations": _S.CITATION_AUDITOR,
+    "gaps": _S.GAP_SYNTHESIZER,
+    "classifying": _S.CLASSIFIER,
+}
+_WORD = re.compile(r"[^\W_]{1,60}")
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedReview:
+    """A review: its kind, and the specialists that it needs in any order."""
+
+    kind: QueryType
+    sequence: tuple[SpecialistName, ...]
+
+
+def plan_review(question: str) -> PlannedReview | None:
+    """Return the review that a question asks for; None: it asks for none.
+
+    It names something that is reviewed, and a check of it, its risks, or a report about it.
+    """
+    found = {name for name in _load() if _has(question, name)}
+    checks = "checking" in found and bool({"rules", "reviewed"} <= found)
+    is_review = checks or ("reviewed" in found and bool({"risk", "gaps"} & found))
+    if not is_review:
+        return None
+    sequence = [_S.EXTRACTOR, _S.REQUIREMENT_EXTRACTOR, _S.COMPLIANCE]
+    if "reporting" in found:
+        every = [name for name in SpecialistName if name is not _S.SYNTHESIS]
+        return PlannedReview(QueryType.REPORTING, tuple(every))
+    sequence += [one for name, one in _EXTRA.items() if name in found]
+    return PlannedReview(
+        QueryType.RISK if "risk" in found else QueryType.COMPLIANCE, tuple(sequence)
+    )
+
+
+def _has(question: str, name: str) -> bool:
+    plain = question.casefold()
+    words = _WORD.findall(plain)
+    for cue in _load()[name]:
+        if " " in cue and cue in plain:
+            return True
+        if len(cue) < _SHORTEST and cue in words:
+            return True
+        if len(cue) >= _SHORTEST and any(word.startswith(cue) for word in words):
+            return True
+    return False
+
+
+@cache
+def _load() -> Mapping[str, tuple[str, ...]]:
+    tables: dict[str, list[str]] = tomllib.loads(_FILE.read_text("utf-8"))
+    return {name: tuple(cues) for name, cues in tables.items()}

@@ -1,0 +1,31 @@
+"""Writes the executive summary and the recommendations of a report; all else is composed."""
+
+from pydantic import BaseModel, Field
+
+from llm.port import Task
+from llm.tasks.specialists.material import KnownRequirement, KnownVerdict, SpecialistInputs
+
+
+class Inputs(SpecialistInputs):
+    """What the specialists found, compressed."""
+
+    document: str
+    law: str
+    counts: dict[str, int] = Field(default_factory=dict, description="verdicts by status")
+    requirements: tuple[KnownRequirement, ...] = ()
+    verdicts: tuple[KnownVerdict, ...] = ()
+    risks: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
+    errors: tuple[str, ...] = Field(default=(), description="what specialists could not do")
+
+
+class Output(BaseModel, frozen=True):
+    """Sentences for the report; empty: those of the rules."""
+
+    summary: tuple[str, ...] = Field(default=(), description="at most five sentences")
+    recommendations: tuple[str, ...] = Field(
+        default=(), description="what to do, the most urgent first; each names its REQ id"
+    )
+
+
+TASK = Task(name="report_generator", inputs=Inputs, output=Output, max_output_tokens=4096)

@@ -1,0 +1,141 @@
+"""The rows of the specialists: each works in a branch, those whose inputs are there side by side.
+
+A branch begins at `specialist`, whose row leads to the one that it is for. A specialist that calls
+tools comes back with their results; one with much to read divides it into parts, each a branch of
+its own, and comes back to join them. A failure is an entry of `errors`, and the others go on.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from pydantic import JsonValue
+
+from envelope.role import Role
+from envelope.ways.specialists import NEEDS, SpecialistName, list_waves
+from manager.flow import (
+    BranchItem,
+    Counter,
+    Join,
+    Next,
+    Return,
+    Row,
+    Scatter,
+    Stage,
+    Writes,
+    make_gather_stage,
+)
+from manager.flows import stages as at
+from manager.flows.tool_loop import list_calls
+from manager.stage_event import StageEvent
+
+HANDED_OVER = (
+    "extracted", "classification", "checklist", "verdicts", "risks", "citation_audit", "gaps",
+    "errors",
+)  # fmt: skip
+"""What one specialist leaves for the next ones."""
+_OUTPUTS = (*HANDED_OVER, "review_report", "tool_executions")
+_RESULT = Return(_OUTPUTS, notes_failure=True)
+_PART_RESULT = Return(("stored_parts", "errors", "tool_executions"), notes_failure=True)
+_LONGEST_LABEL = 100
+
+
+def list_specialists(payload: Writes) -> Sequence[BranchItem]:
+    """Return a branch for each specialist of the next wave; none after the last wave."""
+    found, counters = payload.get("agent_sequence"), payload.get("counters")
+    names = [str(name) for name in found] if isinstance(found, list) else []
+    taken = counters.get(Counter.SEQUENCE.value) if isinstance(counters, dict) else None
+    done, waves = taken if isinstance(taken, int) else 0, list_waves(names)
+    wave = waves[done] if done < len(waves) else ()
+    return [
+        BranchItem(
+            name,
+            {"agent_sequence": [name], "sequence_place": 0},
+            label=name.replace("_", " "),
+        )
+        for name in wave
+    ]
+
+
+def list_parts(payload: Writes) -> Sequence[BranchItem]:
+    """Return a branch for each planned part."""
+    found = payload.get("part_plan")
+    parts = [one for one in (found if isinstance(found, list) else ()) if isinstance(one, dict)]
+    return [BranchItem(str(one.get("key")), {"part": one}, label=_label(one)) for one in parts]
+
+
+def _label(part: Mapping[str, JsonValue]) -> str:
+    return " ".join(str(part.get("label") or part.get("key"))[:_LONGEST_LABEL].split())
+
+
+def _make_rows(stage: Stage, result: Return, parts: Stage | None = None) -> tuple[Row, ...]:
+    """Return the rows of a specialist, or of a part of its work."""
+    results = make_gather_stage(f"{stage}_results")
+    calls = Scatter(at.ACT, results, list_calls, Join(seconds=120.0, at_once=64, share=0.4))
+    # fmt: off
+    rows = (
+        Row(stage,   StageEvent.DONE,     result),
+        Row(stage,   StageEvent.CALLS,    calls,  Counter.TURN, result),
+        Row(stage,   StageEvent.FAILED,   result),
+        Row(results, StageEvent.GATHERED, stage),
+        Row(results, StageEvent.MORE,     calls,  Counter.WAVE, stage),
+        Row(results, StageEvent.FAILED,   stage),
+    )
+    # fmt: on
+    return rows if parts is None else (*rows, *_make_part_rows(stage, parts, result))
+
+
+def _make_part_rows(stage: Stage, part: Stage, result: Return) -> tuple[Row, ...]:
+    joined = make_gather_stage(f"{part}s")
+    divide = Scatter(part, joined, list_parts, Join(seconds=86_400.0, at_once=8, share=0.6))
+    # fmt: off
+    return (
+        Row(stage,  StageEvent.SPLITS,   divide, Counter.TURN, result),
+        Row(joined, StageEvent.GATHERED, stage),
+        Row(joined, StageEvent.MORE,     divide, Counter.WAVE, stage),
+        Row(joined, StageEvent.FAILED,   stage),
+        *_make_rows(part, _PART_RESULT),
+    )
+    # fmt: on
+
+
+_STAGES = {
+    name: at.make_specialist_stage(
+        Role(name), splits=name in {"requirement_extractor", "compliance"}
+    )
+    for name in NEEDS
+    if name is not SpecialistName.SYNTHESIS
+}
+_PARTS = {
+    SpecialistName.REQUIREMENT_EXTRACTOR: at.make_specialist_stage(
+        Role.REQUIREMENT_EXTRACTOR, name="requirement_part"
+    ),
+    SpecialistName.COMPLIANCE: at.make_specialist_stage(Role.COMPLIANCE, name="compliance_part"),
+}
+_ACT_RESULT = Return(("multi_tool_results", "tool_executions"))
+BEGIN = Scatter(
+    at.SPECIALIST,
+    at.FINDINGS,
+    list_specialists,
+    Join(seconds=86_400.0, at_once=8, share=0.8),
+    HANDED_OVER,
+)
+
+# fmt: off
+TEAM: tuple[Row, ...] = (
+    #   stage              event                       next stage        counter             at its limit
+    Row(at.FINDINGS,       StageEvent.GATHERED,        BEGIN,            Counter.SEQUENCE,   at.SYNTHESIS),
+    Row(at.FINDINGS,       StageEvent.MORE,            BEGIN,            Counter.SEQUENCE,   at.SYNTHESIS),
+    Row(at.FINDINGS,       StageEvent.FAILED,          at.SYNTHESIS),
+    Row(at.SPECIALIST,     StageEvent.DONE,            Next(tuple(_STAGES.values()), _RESULT)),
+    Row(at.SPECIALIST,     StageEvent.FAILED,          _RESULT),
+    *(row for name, stage in _STAGES.items() for row in _make_rows(stage, _RESULT, _PARTS.get(name))),
+    Row(at.SYNTHESIS,      StageEvent.DONE,            at.QUALITY),
+    Row(at.SYNTHESIS,      StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
+    Row(at.SYNTHESIS,      StageEvent.NOTHING,         at.SEARCH,        is_fallback=True),
+    Row(at.SYNTHESIS,      StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
+)
+# fmt: on
+CALLED: tuple[Row, ...] = (
+    Row(at.ACT, StageEvent.DONE, _ACT_RESULT),
+    Row(at.ACT, StageEvent.FAILED, _ACT_RESULT),
+)
+"""The rows of a tool call, for a flow without the tool loop."""

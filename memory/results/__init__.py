@@ -1,0 +1,1 @@
+"""Results of running questions that are too large for envelopes."""

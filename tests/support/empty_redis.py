@@ -1,0 +1,25 @@
+"""An empty Redis for one test: played in the process, or a real one."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from fakeredis import FakeAsyncRedis
+
+from broker.transport.connect import connect
+
+EMPTY_REDIS = ("played", pytest.param("real", marks=pytest.mark.redis))
+"""The parameters of a fixture that yields what `open_empty_redis` opens."""
+
+
+@asynccontextmanager
+async def open_empty_redis(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
+    """Yield a client of the Redis that the parameter of a fixture names."""
+    if request.param == "played":
+        client: Any = FakeAsyncRedis(protocol=2)
+    else:
+        client = connect(request.getfixturevalue("redis_url"))
+        await client.flushall()
+    yield client
+    await client.aclose()
