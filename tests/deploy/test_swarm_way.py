@@ -332,3 +332,35 @@ async def test_a_call_that_is_denied_ends_with_what_is_there(
     assert said[2]["outcome"] == "answered"
     assert "1 of 2 parts of the question are answered" in said[2]["text"]
     assert requests == []
+
+
+async def test_a_worker_that_needs_the_user_goes_on_with_the_answer_and_pays_nothing_twice(
+    open_app: OpenApp,
+) -> None:
+    def work(conversation: Any) -> ModelMessage:
+        [brief, *further] = conversation.messages
+        if "errors" in brief.text:
+            return work_by_search(conversation)
+        if not further:
+            use = ToolUse(call_id="q", name="ask_user", arguments={"question": "Which event?"})
+            return ModelMessage(calls=(use,))
+        return search("webhook retries") if len(further) <= 2 else ModelMessage(text="Found.")
+
+    model = PartlyScriptedModel(
+        plan_swarm=[decide(RETRIES, ERRORS)],
+        work_on_task=[work] * 8,
+        synthesize_findings=[cite("up to 8 times")],
+    )
+
+    async with open_app(model, way="swarm") as harness:
+        driver = harness.driver()
+        asked = await driver.say(SIMPLE)
+        answered = await driver.say("message.delivered")
+
+    steps = model.find_asked("work_on_task")
+    results = [one.text for one in steps[3].messages if one.kind == "tool"]
+    assert (asked["outcome"], asked["pause"]["kind"]) == ("clarification", "information")
+    assert "Which event?" in asked["text"]
+    assert results == ["message.delivered"]
+    assert (answered["outcome"], list_states(answered)) == ("answered", ["completed", "completed"])
+    assert len(steps) == 5
