@@ -8,6 +8,7 @@ from envelope.ways.tool_loop import WayName
 
 _MOST_CALLS = 100
 _MOST_TASKS = 256
+_LONGEST_TITLE = 100
 COMPLETED, PENDING = "completed", "pending"
 """States of a task; a ledger leaves out that of one that has not begun."""
 _TASK_FIELDS = ("task_id", "title", "state", "attempts", "error")
@@ -86,6 +87,15 @@ def list_tasks(payload: Mapping[str, JsonValue]) -> list[dict[str, JsonValue]]:
     """Return the tasks of the ledger; none where the question was not divided."""
     ledger = payload.get("task_ledger")
     return _list_objects(ledger.get("tasks")) if isinstance(ledger, dict) else []
+
+
+def list_completed(payload: Mapping[str, JsonValue]) -> list[str]:
+    """Return the titles of the tasks that are completed, shortened, for those who wait."""
+    return [
+        str(one.get("title"))[:_LONGEST_TITLE]
+        for one in list_tasks(payload)
+        if one.get("state") == COMPLETED
+    ]
 
 
 def read_parts(payload: Mapping[str, JsonValue]) -> dict[str, bool]:

@@ -67,7 +67,8 @@ class DraftDisplay:
         else:
             stage = str(decision.get("target"))
             self._stage = "" if stage == "final" else stage
-            self._plan, self._ended = _read_plan(decision), set()
+            self._plan, self._ended = _read_plan(decision), set(_read_completed(decision))
+            self._plan = {**_read_completed(decision), **self._plan}
         self._draw()
 
     def show_event(self, event: Event) -> None:
@@ -113,6 +114,13 @@ class DraftDisplay:
     def _erase(self) -> None:
         sys.stdout.write(ERASE_LINE + f"{LINE_UP}{ERASE_LINE}" * self._lines)
         self._lines = 0
+
+
+def _read_completed(decision: Fields) -> dict[str, str]:
+    """Return the parts of a plan that earlier branches completed, by numbers below 0."""
+    found = decision.get("completed")
+    labels = [clean_text(str(one)) for one in found] if isinstance(found, list) else []
+    return {f"-{number}": label for number, label in enumerate(labels, 1)}
 
 
 def _read_plan(decision: Fields) -> dict[str, str]:

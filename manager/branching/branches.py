@@ -114,11 +114,18 @@ def make_branches(
     return parent, f"{envelope.branch}#{made}", sends
 
 
-def describe_plan(sends: Sequence[BranchSend], chosen: Branches) -> Fields:
-    """Return the branches that begin, for the journal, with their labels if they have some."""
+def describe_plan(
+    sends: Sequence[BranchSend], chosen: Branches, completed: Sequence[str] = ()
+) -> Fields:
+    """Return the branches that begin, for the journal, with their labels if they have some.
+
+    `completed` are the parts of the same plan that earlier branches have completed.
+    """
     paths: list[JsonValue] = [send.path for send in sends]
     labels: list[JsonValue] = [item.label for item in chosen.begin]
-    return {"branches": paths, "plan": labels} if any(labels) else {"branches": paths}
+    done: list[JsonValue] = [*completed]
+    described: Fields = {"branches": paths, "plan": labels} if any(labels) else {"branches": paths}
+    return {**described, "completed": done} if done else described
 
 
 def note_refused(envelope: Envelope, refused: Sequence[dict[str, JsonValue]]) -> Envelope:

@@ -73,7 +73,10 @@ async def test_only_workers_that_failed_begin_again(harness: WorkerHarness) -> N
     assert worker.began["w0"] == worker.began["w3"] == 1
     assert worker.began["w2"] == 3
     assert set(list_states(reply).values()) == {"completed"}
-    assert list(check_journal(await read_journal(harness), SWARM_FLOW)) == []
+    journal = await read_journal(harness)
+    assert list(check_journal(journal, SWARM_FLOW)) == []
+    rounds = [entry.fields for entry in journal if entry.fields.get("target") == "worked"]
+    assert [len(one.get("completed", [])) for one in rounds] == [0, 3, 3]
 
 
 async def test_of_a_hundred_workers_that_fail_or_hang_no_healthy_one_runs_again(
