@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from knowledge.port import Searcher
     from knowledge.search.early_embedding import EarlyEmbedding
     from llm.port import Model
+    from swarm.learning.history import FindAdvice
     from swarm.planning.plan import DocumentReference
     from tools.budget import ToolBudget
     from tools.catalog import ToolCatalog
@@ -117,6 +118,12 @@ class AgentParts(Protocol[S]):
     @property
     def list_versions(self) -> "Callable[[Sequence[str]], Awaitable[Sequence[str]]]":
         """Returns the versions that documents state which a person of these groups may read."""
+        ...
+
+    @property
+    def find_advice(self) -> "FindAdvice | None":
+        """Returns what earlier swarms of the assistant advise for a kind of question; None where
+        nothing is learned."""
         ...
 
     @property

@@ -20,12 +20,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
+from pydantic import BaseModel, JsonValue
+
+from agents.agent import Agent
 from benchmarks.harness.server import private_redis
 from benchmarks.idle_agents import IdleAgent
 from benchmarks.refdesk_flow import PLACES, NoTexts
 from broker.maintenance.lease_renewer import LeaseRenewal
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
+from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from gateway.desk import Desk, Message
 from manager.classify import classify_done
@@ -102,6 +106,33 @@ async def _measure(system: Callable[[Shape], Any], shape: Shape) -> list[float]:
     return seconds
 
 
+class CallReads(BaseModel, frozen=True):
+    """The call of a branch."""
+
+    tool_call: dict[str, JsonValue]
+
+
+class CallWrites(BaseModel, frozen=True):
+    """The result of a call, with its record."""
+
+    multi_tool_results: dict[str, JsonValue]
+    tool_executions: tuple[dict[str, JsonValue], ...]
+
+
+class CallAgent(Agent[CallReads, CallWrites]):
+    """Returns a result for its call at once."""
+
+    role = Role.TOOL
+    reads = CallReads
+    writes = CallWrites
+
+    async def work(self, reads: CallReads) -> HopOutcome[CallWrites]:
+        """Return the result."""
+        name = str(reads.tool_call["call_id"])
+        executions: tuple[dict[str, JsonValue], ...] = ({"call_id": name},)
+        return Wrote(CallWrites(multi_tool_results={name: "result"}, tool_executions=executions))
+
+
 @asynccontextmanager
 async def ask_refdesk(shape: Shape) -> AsyncIterator[Ask]:
     """Open a process with all roles on a private Redis; agents write and do nothing else."""
@@ -129,19 +160,16 @@ async def ask_refdesk(shape: Shape) -> AsyncIterator[Ask]:
 
 
 def _make_process(broker: RedisBroker, url: str, client: Any, shape: Shape) -> WorkerProcess:
-    limits = Limits(research=shape.rounds - 1, process_count=10_000)
+    limits = Limits(research=shape.rounds - 1, process_count=10_000, parallel_tools=shape.width)
     manager = Manager(
-        {"assistant": _make_flow(shape)},
+        {"assistant": make_flow(shape)},
         RedisMemory(client, shards=1),
         NoTexts(),
         limits=limits,
         quality_threshold=0.7,
     )
     inline = InlineManager(manager, SilentMeter())
-    agents = (
-        IdleAgent(Role.LANG, {"language": "en"}),
-        IdleAgent(Role.TOOL, {"multi_tool_results": {"call": "result"}}),
-    )
+    agents: tuple[Agent[Any, Any], ...] = (IdleAgent(Role.LANG, {"language": "en"}), CallAgent())
     specs = [WorkerSpec(manager, 4 * PLACES)]
     for agent in agents:
         handler = AgentHandler(agent, limit_seconds=30, manager=inline)
@@ -150,9 +178,10 @@ def _make_process(broker: RedisBroker, url: str, client: Any, shape: Shape) -> W
     return WorkerProcess(broker, specs, renewal=renewal, meter=SilentMeter())
 
 
-def _make_flow(shape: Shape) -> Flow:
+def make_flow(shape: Shape) -> Flow:
+    """Return a flow whose only work is the branches of a shape."""
     items = [
-        BranchItem(f"call_{number}", {"tool_call": {"key": f"call_{number}"}, "text": "how"})
+        BranchItem(f"call_{number}", {"tool_call": {"call_id": f"call_{number}"}, "text": "how"})
         for number in range(shape.width)
     ]
     answer, best = Final(Ending.ANSWER), Final(Ending.BEST)
@@ -163,7 +192,7 @@ def _make_flow(shape: Shape) -> Flow:
         Row(START, _E.FAILED, best),
         Row(_REASON, _E.DONE, calls),
         Row(_REASON, _E.FAILED, best),
-        Row(_CALL, _E.DONE, Return(("multi_tool_results",))),
+        Row(_CALL, _E.DONE, Return(("multi_tool_results", "tool_executions"))),
         Row(_CALL, _E.FAILED, Return()),
         Row(_ACT, _E.GATHERED, _REASON, Counter.RESEARCH, answer),
         Row(_ACT, _E.MORE, best),

@@ -18,6 +18,7 @@ from config.models.vendor_settings import VendorSettings
 from config.retention_settings import RetentionSettings
 from config.storage_settings import StorageSettings
 from config.visitor_settings import VisitorSettings
+from config.ways.learning_settings import LearningSettings
 from config.ways.outside_settings import OutsideSettings
 from config.ways.swarm_settings import SwarmSettings
 from config.ways.way_settings import WaySettings
@@ -49,6 +50,7 @@ class Settings(
     WaySettings,
     SwarmSettings,
     OutsideSettings,
+    LearningSettings,
     BaseSettings,
 ):
     """The settings of one process. Times are seconds unless the name says otherwise."""

@@ -147,6 +147,8 @@ CATALOGUE: tuple[Attribute, ...] = (
               NOBODY, MANAGER),
     Attribute("exhausted_budget", str, "the budget that allows no further call: model_calls, tool_calls, tokens, usd or tenant_usd; set by the worker, not by agents",
               NOBODY, MANAGER),
+    Attribute("evidence_log", tuple[dict[str, JsonValue], ...], "what each hop read and wrote of the evidence, as digests; recorded by the worker, not by agents",
+              NOBODY, MANAGER, merge=MergeRule.APPEND),
     Attribute("counters", dict[str, int], "how often the manager took each counted row", MANAGER, MANAGER),
     Attribute("branches", tuple[dict[str, JsonValue], ...], "the branches of the present scatter: path, key, status, and the reason of a failure", MANAGER, (Role.LEDGER, Role.MANAGER)),
     Attribute("branch_hops", int, "hops of the branches so far; the limit of hops is that of the trunk and of each branch alone", MANAGER, MANAGER),

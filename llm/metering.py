@@ -71,6 +71,7 @@ class UsageMeter:
                 milliseconds=milliseconds,
                 error=error or None,
                 prompt_hash=self.prompt_hash,
+                answered_by=entry.answered_by,
             )
         )
 
@@ -94,10 +95,14 @@ class UsageEntry:
     problem: str = ""
     has_ended: bool = False
     cost_usd: Decimal | None = Decimal(0)
+    answered_by: str = ""
 
-    def record_usage(self, usage: Usage | None) -> None:
-        """Note that the vendor answered; `usage` is None when it does not report it."""
-        self.answered, self.usage = True, usage
+    def record_usage(self, usage: Usage | None, answered_by: str = "") -> None:
+        """Note that the vendor answered; `usage` is None when it does not report it.
+
+        `answered_by` is the model that it says answered.
+        """
+        self.answered, self.usage, self.answered_by = True, usage, answered_by
 
 
 def _sum(one: Usage, other: Usage) -> Usage:

@@ -52,7 +52,8 @@ class ModelCall:
     """One call for the journal; failed calls are recorded, too.
 
     `from_cache` marks an answer that another question paid for; `saved_usd` is its cost, or None if
-    the price is unknown.
+    the price is unknown. `answered_by` is the model that the vendor says answered; empty: it does
+    not say.
     """
 
     task: str
@@ -65,6 +66,7 @@ class ModelCall:
     prompt_hash: str = ""
     from_cache: bool = False
     saved_usd: Decimal | None = Decimal(0)
+    answered_by: str = ""
 
 
 class Model(Protocol):

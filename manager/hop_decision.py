@@ -13,6 +13,7 @@ from envelope.outcome import Outcome
 from manager.branching.branches import NONE, Branches, note_refused
 from manager.contract import write_payload
 from manager.flow import Ending, Flow, PauseFor, Scatter, Stage
+from manager.integrity.fault_report import describe_faults
 from manager.machine import Decision, End
 from manager.pausing.pauses import Pauses
 from manager.stage_event import RESUME_EVENTS, StageEvent
@@ -98,6 +99,7 @@ class HopDecision:
             fields["branch"] = self.envelope.branch
         if more is not None:
             fields |= more
+        fields |= describe_faults(payload, self.stage, target)
         return EncodedEvent("routed", to_json(fields))
 
 

@@ -32,6 +32,8 @@ from manager.contract import write_payload
 from manager.flow import Counter, Flow, FlowError, PauseFor, Return, Scatter, Stage, find_flow
 from manager.flows.stages import CLARIFICATION, ESSENCE, JUDGE, LANG, QUALITY, SEARCH, START
 from manager.hop_decision import HopDecision
+from manager.integrity.fault_report import OnFault, ignore_fault, report_faults
+from manager.learning.swarm_outcome import note_outcome
 from manager.machine import (
     Context,
     End,
@@ -81,6 +83,7 @@ class Manager:
         quality_threshold: float,
         domain_names: Mapping[tuple[str, str], str] | None = None,
         on_routed: OnRouted = ignore_routing,
+        on_fault: OnFault = ignore_fault,
     ) -> None:
         self._flows = flows
         self._memory = memory
@@ -89,6 +92,7 @@ class Manager:
         self._quality_threshold = quality_threshold
         self._domain_names = domain_names if domain_names is not None else {}
         self._on_routed = on_routed
+        self._on_fault = on_fault
         self._pauses = Pauses(flows, memory, texts, limits=limits)
 
     def prefetch_memory(self, question: Question) -> MemoryRead | None:
@@ -273,10 +277,12 @@ class Manager:
         names = self._domain_names.get((envelope.tenant, envelope.assistant), "")
         reply = replies.end_reply(envelope, decision, end, self._texts, names)
         ended = await self._with_dropped(delivery, envelope, replies.remember(envelope, reply))
+        ended = note_outcome(ended, envelope, reply)
         ended = ended if hop.kept is None else replace(ended, kept=hop.kept)
         language = replies.language_of(envelope.payload)
         reply = add_open_parts(reply, envelope.payload, self._texts, language)
         reply = add_offer(reply, envelope.payload, self._texts, language)
+        reply = report_faults(reply, envelope.payload, self._texts, language, self._on_fault)
         forget = envelope.payload.get("forget")
         if forget in {"all", "history"}:
             # Channels that store text of the conversation have to erase it too.

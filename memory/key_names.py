@@ -34,8 +34,10 @@
 | rd:limit:<model>                           | hash | agents  | agents  | ttl      |
 | rd:{shard}:budget:<question>               | hash | agents  | agents  | ttl (2)  |
 | rd:budget:<tenant>:<day>                   | hash | agents  | agents  | two days |
+| rd:{shard}:outcomes:<tenant>/<assistant>   | list | finish, gateway (3) | agents | 90 days |
 
 (1) Minutes, until the first question of the session. (2) An hour; only numbers.
+(3) Only numbers and names of strategies; see `learned_outcomes`. The gateway sets ratings.
 
 `kept` has the payload of a message that waits for information or an approval, and the message that
 claimed it. `gateway` includes the chat channels. `receipts` has the tool calls with effects (see
@@ -179,3 +181,8 @@ def question_budget_key(question: Question, shards: int) -> str:
 def tenant_budget_key(tenant: str, day: str) -> str:
     """Return the key of the amounts that a tenant has used on a day (ISO date)."""
     return f"rd:budget:{in_key(tenant)}:{in_key(day)}"
+
+
+def outcomes_key(tenant: str, assistant: str, shard: int) -> str:
+    """Return the key of the outcomes that an assistant learns from; those of one shard."""
+    return f"rd:{shard_tag(shard)}:outcomes:{in_key(tenant)}/{in_key(assistant)}"

@@ -51,7 +51,7 @@ class Ended:
     """The changes that the end of a message makes; None leaves a value unchanged.
 
     `dropped` are the turns that leave the history. `brief`: the client stores the conversation, so
-    the changes expire after a day.
+    the changes expire after a day. `learned` is the outcome of a swarm as JSON; empty: none.
     """
 
     turns: tuple[Turn, ...] = ()
@@ -63,6 +63,7 @@ class Ended:
     forget: str = ""
     brief: bool = False
     kept: KeptPayload | None = None
+    learned: str = ""
 
 
 class Memory(Protocol):

@@ -25,6 +25,7 @@ from envelope.question import Question
 from memory.errors import MemoryUnavailableError, QuestionEndedError
 from worker.drafts import draft_for
 from worker.errors import HandlerTimeoutError, RunFailedError
+from worker.evidence.hop_evidence import find_evidence_names, record_evidence
 from worker.inline_manager import MANAGER, InlineManager, to_manager
 from worker.model_usage import add_model_usage, find_exhausted_budget
 from worker.timeouts import run_with_timeout
@@ -100,6 +101,7 @@ class AgentHandler:
         self._on_written = on_written
         self._system_reads = SYSTEM_ATTRIBUTES.intersection(agent.reads.model_fields)
         self._reads = frozenset(agent.reads.model_fields) - self._system_reads
+        self._evidence = find_evidence_names(self._reads)
         self._may_write = frozenset(
             attribute.name for attribute in CATALOGUE if agent.role in attribute.written_by
         )
@@ -125,7 +127,8 @@ class AgentHandler:
         self._on_written(self._name, writes)
         made = calls()
         journal = (*made, self._encode_run(envelope.branch, hop, writes, seconds))
-        written = {**writes, **_summarise_calls(envelope.payload, made)} if made else writes
+        evidence = record_evidence(envelope, self._name, self._evidence, writes, made)
+        written = {**writes, **_summarise_calls(envelope.payload, made), **evidence}
         handed = reply_to_manager(delivery, envelope, hop, written, seconds)
         if self._manager is None:
             return to_manager(handed, journal)
@@ -214,7 +217,7 @@ class AgentHandler:
 
 
 def _summarise_calls(payload: Mapping[str, JsonValue], made: Sequence[JournalEvent]) -> Fields:
-    return {**add_model_usage(payload, made), **find_exhausted_budget(made)}
+    return {**add_model_usage(payload, made), **find_exhausted_budget(made)} if made else {}
 
 
 def _encode_writes(writes: BaseModel) -> dict[str, JsonValue]:

@@ -14,10 +14,14 @@ from envelope.ways.swarm import PlanStep
 from llm.errors import ModelError
 from llm.offline.criteria.read_criteria import read_set_question
 from llm.offline.model import OfflineModel
+from llm.offline.planning.compared_topics import is_comparison_request
 from llm.port import Model
 from llm.tasks.plan_swarm import TASK, Inputs, MissingFact, Output
 from swarm.errors import PlanRejected, SwarmError
 from swarm.information.fields import FieldType, RequiredInfoField
+from swarm.learning.advisor import SwarmAdvice
+from swarm.learning.history import FindAdvice
+from swarm.learning.outcomes import classify_question
 from swarm.planning.complexity import measure_complexity
 from swarm.planning.plan import DocumentReference, SwarmPlan
 from swarm.planning.plan_cost import measure_cost
@@ -98,6 +102,7 @@ class PlanAgent(Agent[Reads, Writes]):
         strategies: StrategyRegistry | None = None,
         registry: WorkerRegistry | None = None,
         domain: DeskDomain | None = None,
+        find_advice: FindAdvice | None = None,
         strategy: str = AUTO,
         most_workers: int = 32,
         most_passages: int = 10,
@@ -109,6 +114,7 @@ class PlanAgent(Agent[Reads, Writes]):
         self._strategies = make_strategies() if strategies is None else strategies
         self._registry = make_registry() if registry is None else registry
         self._domain = DeskDomain() if domain is None else domain
+        self._find_advice = find_advice
         self._configured = strategy
         self._most_workers = most_workers
         self._most_passages = most_passages
@@ -128,6 +134,7 @@ class PlanAgent(Agent[Reads, Writes]):
             texts=parts.texts,
             list_documents=parts.list_references,
             domain=DeskDomain.of(settings),
+            find_advice=parts.find_advice,
             strategy=settings.swarm_strategy,
             most_workers=settings.swarm_workers,
             most_passages=settings.search_results_limit,
@@ -135,8 +142,8 @@ class PlanAgent(Agent[Reads, Writes]):
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         question = reads.canonical_question
-        asked = read_set_question(question)
-        documents = () if asked is None else await self._list_documents(reads.groups)
+        is_of_documents = read_set_question(question) or is_comparison_request(question)
+        documents = await self._list_documents(reads.groups) if is_of_documents else ()
         context = StrategyContext(
             documents=tuple(documents),
             tools=tuple(self._offered.values()),
@@ -144,7 +151,11 @@ class PlanAgent(Agent[Reads, Writes]):
             most_passages=self._most_passages,
         )
         before = SwarmPlan.model_validate(reads.swarm_plan) if reads.swarm_plan else None
-        inputs = self._make_inputs(reads, before, len(documents))
+        advice = await self._advise(reads)
+        if documents:
+            # Documents are divided among any number of workers; other parts would be left out.
+            context = context.model_copy(update={"suggested_workers": advice.workers})
+        inputs = self._make_inputs(reads, before, documents, advice)
         try:
             given = await self._model.ask(TASK, inputs)
             if before is not None:
@@ -153,12 +164,45 @@ class PlanAgent(Agent[Reads, Writes]):
             if is_simple:
                 routing = _describe_routing(given.output, given.model)
                 return Wrote(Writes(routing=routing, plan_step=PlanStep.SEARCH))
-            plan, output = await self._plan(reads, inputs, context, given.output)
+            plan, output = await self._plan(reads, inputs, context, given.output, advice)
         except (ModelError, SwarmError) as error:
             return GaveUp(f"{type(error).__name__}: {error}")
-        return Wrote(self._make_writes(reads, plan, output, given.model))
+        writes = self._make_writes(reads, plan, output, given.model)
+        writes.routing.update(self._explain(reads, output, advice))
+        return Wrote(writes)
 
-    def _make_inputs(self, reads: Reads, before: SwarmPlan | None, documents: int) -> Inputs:
+    async def _advise(self, reads: Reads) -> SwarmAdvice:
+        """Return what earlier swarms say about questions of this kind."""
+        if self._find_advice is None:
+            return SwarmAdvice()
+        usual = self._choose(reads, "", SwarmAdvice())
+        kind = classify_question(reads.canonical_question)
+        return await self._find_advice(kind, usual.name)
+
+    def _explain(self, reads: Reads, output: Output, advice: SwarmAdvice) -> dict[str, JsonValue]:
+        """Return why this strategy; the kind of the question only where outcomes are kept."""
+        if reads.chosen_strategy:
+            reason = "the request names it"
+        elif self._configured != AUTO:
+            reason = "the settings name it"
+        elif output.strategy in self._strategies.names:
+            reason = "the planner chose it"
+        else:
+            reason = "it suits the form of the question best"
+        explained: dict[str, JsonValue] = {"strategy_reason": reason}
+        if self._find_advice is not None:
+            explained["question_kind"] = classify_question(reads.canonical_question).value
+        if advice.reasons:
+            explained["learned"] = list(advice.reasons)
+        return explained
+
+    def _make_inputs(
+        self,
+        reads: Reads,
+        before: SwarmPlan | None,
+        documents: Sequence[DocumentReference],
+        advice: SwarmAdvice,
+    ) -> Inputs:
         chosen = reads.chosen_strategy or (self._configured if self._configured != AUTO else "")
         problems = (reads.missing, reads.quality_analysis) if before is not None else ()
         outputs = read_outputs(reads.worker_outputs)
@@ -176,21 +220,27 @@ class PlanAgent(Agent[Reads, Writes]):
             facts=reads.collected_info,
             done=() if before is None else tuple(describe_done(before, outputs)),
             problems=tuple(one for one in problems if one),
+            advice=advice.reasons,
             proposal=propose_decision(reads.canonical_question, documents=documents),
         )
 
     async def _plan(
-        self, reads: Reads, inputs: Inputs, context: StrategyContext, output: Output
+        self,
+        reads: Reads,
+        inputs: Inputs,
+        context: StrategyContext,
+        output: Output,
+        advice: SwarmAdvice,
     ) -> tuple[SwarmPlan, Output]:
         """Return an accepted plan and its decision; raises `PlanRejected` if the rules fail too."""
         question = reads.canonical_question
-        strategy = self._choose(reads, output)
+        strategy = self._choose(reads, output.strategy, advice)
         try:
             return read_plan(question, output, strategy, context, self._registry), output
         except PlanRejected as error:
             again = inputs.model_copy(update={"problems": error.problems[:10]})
         output = (await self._model.ask(TASK, again)).output
-        strategy = self._choose(reads, output)
+        strategy = self._choose(reads, output.strategy, advice)
         try:
             return read_plan(question, output, strategy, context, self._registry), output
         except PlanRejected as error:
@@ -199,9 +249,9 @@ class PlanAgent(Agent[Reads, Writes]):
         plan = read_plan(question, output, strategy, context, self._registry)
         return plan.model_copy(update={"notes": (*plan.notes, note)}), output
 
-    def _choose(self, reads: Reads, output: Output) -> SwarmStrategy:
+    def _choose(self, reads: Reads, planned: str, advice: SwarmAdvice) -> SwarmStrategy:
         """Return the strategy of the caller, else of the settings, else of the planner."""
-        planner = output.strategy if output.strategy in self._strategies.names else ""
+        planner = planned if planned in self._strategies.names else ""
         is_open = self._configured == AUTO
         complexity = measure_complexity(reads.canonical_question)
         return self._strategies.choose(
@@ -210,6 +260,7 @@ class PlanAgent(Agent[Reads, Writes]):
             caller=reads.chosen_strategy,
             planner=planner if is_open else "",
             configured=self._configured,
+            learned=advice.bonus,
         )
 
     async def _replan(

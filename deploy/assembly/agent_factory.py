@@ -24,6 +24,7 @@ from knowledge.search.findings_cache import CachedSearcher, FindingsCache
 from llm.offline.model import OfflineModel
 from llm.port import Model
 from manager.flows import FLOWS
+from manager.integrity.fault_report import OnFault, ignore_fault
 from manager.machine import Limits
 from manager.manager import Manager, OnRouted, ignore_routing
 from memory.conversation import RedisMemory
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from knowledge.library.library import Library, NamedInText
     from knowledge.port import Searcher
     from knowledge.search.early_embedding import EarlyEmbedding
+    from swarm.learning.history import FindAdvice
     from swarm.planning.plan import DocumentReference
     from tools.budget import ToolBudget
     from tools.catalog import ToolCatalog
@@ -128,6 +130,16 @@ class AgentFactory:
         from deploy.assembly.tooling.document_references import list_references
 
         return partial(list_references, self._find_knowledge().library)
+
+    @property
+    def find_advice(self) -> "FindAdvice | None":
+        """Returns what earlier swarms advise; None where `SWARM_LEARNING` is off."""
+        log = self.tool_access.outcomes
+        if log is None or not self.settings.swarm_learning:
+            return None
+        from swarm.learning.history import make_advice
+
+        return make_advice(log, self.settings.tenant, self.settings.assistant)
 
     @property
     def list_versions(self) -> Callable[[Sequence[str]], Awaitable[Sequence[str]]]:
@@ -216,11 +228,12 @@ async def make_worker_specs(
         return _models(own, client, stack, prompts) if models is None else models
 
     counted = SilentMeter() if meter is None else meter
-    calls = HopCalls(meter)
+    calls = HopCalls(meter, settings.model_aliases)
     manager = None
     if MANAGER in roles:
         on_routed = ignore_routing if meter is None else meter.count_routing
-        manager = make_manager(settings, _memory(settings, client), on_routed)
+        on_fault = ignore_fault if meter is None else meter.count_fault
+        manager = make_manager(settings, _memory(settings, client), on_routed, on_fault)
     findings = None
     if settings.search_cache_seconds:
         findings = FindingsCache(settings.search_cache_seconds, on_lookup=calls.count_search)
@@ -333,8 +346,16 @@ def _memory(settings: Settings, client: "Redis") -> RedisMemory:
     )
 
 
-def make_manager(settings: Settings, memory: RedisMemory, on_routed: OnRouted) -> Manager:
-    """Return the manager of the assistant's flow; `on_routed` counts its decisions."""
+def make_manager(
+    settings: Settings,
+    memory: RedisMemory,
+    on_routed: OnRouted,
+    on_fault: OnFault = ignore_fault,
+) -> Manager:
+    """Return the manager of the assistant's flow.
+
+    `on_routed` counts its decisions, `on_fault` faults in the work behind answers.
+    """
     return Manager(
         FLOWS,
         memory,
@@ -356,6 +377,7 @@ def make_manager(settings: Settings, memory: RedisMemory, on_routed: OnRouted) -
             (one.tenant, one.assistant): one.domain_name for one in settings.of_assistants()
         },
         on_routed=on_routed,
+        on_fault=on_fault,
     )
 
 

@@ -1,9 +1,10 @@
 """Records the model calls of a hop for its journal and the metrics."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
@@ -16,19 +17,25 @@ from knowledge.port import CALIBRATION, RERANKING
 from llm.call_log import record_calls
 from llm.call_scope import BudgetRefusal, call_scope, current_scope
 from llm.port import ModelCall
+from swarm.integrity.fault_checks import is_same_model
 from worker.agent_handler import Calls
 
 if TYPE_CHECKING:
     from worker.monitoring.metrics import PrometheusMeter
 
+NO_ALIASES: Mapping[str, str] = MappingProxyType({})
+_LONGEST_NAME = 200
 _NAMES = {CALIBRATION: "calibration_missing", RERANKING: "reranking_failed"}
 
 
 class HopCalls:
     """Records the calls of one hop; see `worker.agent_handler.CallRecorder`."""
 
-    def __init__(self, meter: "PrometheusMeter | None") -> None:
+    def __init__(
+        self, meter: "PrometheusMeter | None", model_aliases: Mapping[str, str] = NO_ALIASES
+    ) -> None:
         self._meter = meter
+        self._aliases = model_aliases
 
     @contextmanager
     def __call__(
@@ -47,7 +54,7 @@ class HopCalls:
             try:
                 yield lambda: _mark_branch(
                     envelope.branch,
-                    *(encode_model_call(call) for call in calls),
+                    *(encode_model_call(call, self._aliases) for call in calls),
                     *_encode_refusals(scope.refusals),
                 )
             finally:
@@ -148,8 +155,13 @@ def _name_missing(fallback: str) -> str:
     return _NAMES.get(fallback, f"{fallback}_level_missing")
 
 
-def encode_model_call(call: ModelCall) -> JournalEntry:
-    """Return the journal event of a model call; an unknown cost stays None."""
+def encode_model_call(
+    call: ModelCall, model_aliases: Mapping[str, str] = NO_ALIASES
+) -> JournalEntry:
+    """Return the journal event of a model call; an unknown cost stays None.
+
+    The model that answered is in it where it is another one than was requested.
+    """
     fields: dict[str, str | int | float | bool | None] = {
         "task": call.task,
         "model": call.model,
@@ -162,6 +174,8 @@ def encode_model_call(call: ModelCall) -> JournalEntry:
     }
     if call.error is not None:
         fields["error"] = escape_surrogates(call.error)
+    if call.answered_by and not is_same_model(call.model, call.answered_by, model_aliases):
+        fields["answered_by"] = escape_surrogates(call.answered_by[:_LONGEST_NAME])
     if call.from_store:
         fields["from_store"] = True
     if call.from_cache:

@@ -25,12 +25,15 @@ VERBS: dict[str, str] = {
     "workers": "pause roles, drain, set the log level or reload prompts of workers",
     "trace": "show stages, decisions, model calls and cost of one message",
     "status": "show queue depths, dead letters and live workers",
+    "swarm": "show how strategies of swarms did, or delete their outcomes",
     "forget": "erase a conversation from all stores",
     "dead": "list, show, retry or drop dead letters",
     "audit": "check the citations of a Markdown answer against the documents",
     "evaluate": "measure Refdesk on a folder of evaluation data",
 }
-OPERATIONS = frozenset({"documents", "keys", "workers", "trace", "status", "forget", "dead"})
+OPERATIONS = frozenset(
+    {"documents", "keys", "workers", "trace", "status", "swarm", "forget", "dead"}
+)
 """The verbs for operators."""
 EXIT_ERROR = 1
 EXIT_USAGE = 2

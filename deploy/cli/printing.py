@@ -9,12 +9,15 @@ import re
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from pydantic import JsonValue
 
 from citations.links import clean_text
 from config.settings import Settings
+from deploy.cli.wide_tables import list_wide_tables
 from envelope.sources import TOOL_SOURCE
 from gateway.answer import safe_reply
 
@@ -51,10 +54,10 @@ def list_operator_notes(reply: Fields, settings: Settings) -> list[str]:
 
 
 def wrap(text: str, width: int = WIDTH) -> list[str]:
-    """Wrap prose at `width` columns; code fences, tables and lists keep their lines."""
+    """Wrap prose at `width` columns; code fences, lists and narrow tables keep their lines."""
     lines: list[str] = []
     fenced = False
-    for line in text.splitlines():
+    for line in _list_tables(text.splitlines(), width):
         if line.lstrip().startswith("```"):
             fenced = not fenced
         if fenced or columns(line) <= width or line.lstrip().startswith(("|", "```")):
@@ -62,6 +65,23 @@ def wrap(text: str, width: int = WIDTH) -> list[str]:
             continue
         lines += _fold_line(line, width)
     return lines
+
+
+def _list_tables(lines: Sequence[str], width: int) -> list[str]:
+    """Return the lines of a text with wide tables as lists; code fences stay as they are."""
+    listed: list[str] = []
+    for is_fence, part in groupby(_mark_fences(lines), key=itemgetter(0)):
+        own = [line for _, line in part]
+        listed += own if is_fence else list_wide_tables(own, width)
+    return listed
+
+
+def _mark_fences(lines: Sequence[str]) -> Iterator[tuple[bool, str]]:
+    fenced = False
+    for line in lines:
+        is_mark = line.lstrip().startswith("```")
+        yield fenced or is_mark, line
+        fenced = fenced != is_mark
 
 
 def _fold_line(line: str, width: int) -> list[str]:

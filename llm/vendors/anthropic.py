@@ -69,6 +69,7 @@ class AnthropicChat:
             stop=StopReason.MAX_TOKENS if reply.truncated else stop,
             usage=reply.usage,
             refusal=reply.refusal,
+            answered_by=reply.answered_by,
         )
 
     async def close(self) -> None:
@@ -121,6 +122,7 @@ class _Gathered:
         self._model = model
         self._text = ""
         self._stop = ""
+        self._answered_by = ""
         self._usage: dict[str, int] = {}
 
     def add_whole(self, content: bytes) -> None:
@@ -155,10 +157,17 @@ class _Gathered:
         if not self._stop:
             raise ModelUnavailable(f"expected the end of the answer of {self._model!r}, found none")
         refusal = "the model refused the request" if self._stop == _REFUSED else None
-        return ModelReply(self._text, self._count(), refusal, truncated=self._stop == _CUT)
+        return ModelReply(
+            self._text,
+            self._count(),
+            refusal,
+            truncated=self._stop == _CUT,
+            answered_by=self._answered_by,
+        )
 
     def _note(self, part: Mapping[str, Any]) -> None:
         self._stop = str(part.get("stop_reason") or self._stop)
+        self._answered_by = str(part.get("model") or self._answered_by)
         for name, count in (part.get("usage") or {}).items():
             if isinstance(count, int):
                 self._usage[name] = count

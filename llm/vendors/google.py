@@ -163,6 +163,7 @@ class _GoogleResponse:
 
     def __init__(self) -> None:
         self._text = ""
+        self._answered_by = ""
         self._blocked: str | None = None
         self._finish: types.FinishReason | None = None
         self._usage: types.GenerateContentResponseUsageMetadata | None = None
@@ -170,6 +171,7 @@ class _GoogleResponse:
     def add(self, response: types.GenerateContentResponse) -> str:
         if response.usage_metadata is not None:
             self._usage = response.usage_metadata
+        self._answered_by = response.model_version or self._answered_by
         feedback = response.prompt_feedback
         if feedback is not None and feedback.block_reason is not None:
             self._blocked = f"the prompt was blocked ({feedback.block_reason.value})"
@@ -188,7 +190,13 @@ class _GoogleResponse:
         if self._finish in REFUSALS:
             refusal = f"the answer was stopped ({self._finish.value})"
         truncated = self._finish == types.FinishReason.MAX_TOKENS
-        return ModelReply(self._text, _usage(self._usage), refusal, truncated=truncated)
+        return ModelReply(
+            self._text,
+            _usage(self._usage),
+            refusal,
+            truncated=truncated,
+            answered_by=self._answered_by,
+        )
 
 
 def make_chat(model: str, vendor: Vendor, access: VendorAccess) -> GoogleChat:

@@ -173,12 +173,14 @@ class _OpenAiCompletion:
 
     def __init__(self) -> None:
         self._text = ""
+        self._answered_by = ""
         self._refusal = ""
         self._finish = ""
         self._usage: CompletionUsage | None = None
 
     def add(self, chunk: ChatCompletionChunk) -> str:
         self._usage = chunk.usage if chunk.usage is not None else self._usage
+        self._answered_by = getattr(chunk, "model", None) or self._answered_by
         text = ""
         for choice in chunk.choices[:1]:
             text = choice.delta.content or ""
@@ -192,7 +194,11 @@ class _OpenAiCompletion:
             raise ModelUnavailable(f"expected the end of the stream of {model!r}, found it cut")
         refusal = _refusal(self._refusal, self._finish)
         return ModelReply(
-            self._text, _usage(self._usage), refusal, truncated=self._finish == "length"
+            self._text,
+            _usage(self._usage),
+            refusal,
+            truncated=self._finish == "length",
+            answered_by=self._answered_by,
         )
 
 
@@ -234,6 +240,8 @@ def _reply(model: str, completion: ChatCompletion) -> ModelReply:
         usage=_usage(completion.usage),
         refusal=_refusal(choice.message.refusal, choice.finish_reason),
         truncated=choice.finish_reason == "length",
+        # Compatible servers may leave it out.
+        answered_by=getattr(completion, "model", None) or "",
     )
 
 

@@ -97,7 +97,7 @@ class VendorModel:
                     lambda known: self._send_step(conversation, known),
                     keeps_structure=False,
                 )
-                entry.record_usage(reply.usage)
+                entry.record_usage(reply.usage, reply.answered_by)
                 if reply.refusal is not None:
                     raise make_refusal(self.name, conversation.task, reply.refusal)
                 if not reply.message.text and not reply.message.calls:
@@ -146,7 +146,7 @@ class VendorModel:
             reply = await self._exchange(
                 known or self._capabilities, lambda fitting: self._send(self._fit(request, fitting))
             )
-            entry.record_usage(reply.usage)
+            entry.record_usage(reply.usage, reply.answered_by)
             self._check_refusal(reply, task)
             try:
                 return _ReadReply(reply, read(reply.text, task.output))

@@ -59,12 +59,13 @@ class StepRequest:
 
 @dataclass(frozen=True, slots=True)
 class StepReply:
-    """The next message; `usage` and `refusal` are as in `ModelReply`."""
+    """The next message; `usage`, `refusal` and `answered_by` are as in `ModelReply`."""
 
     message: ModelMessage
     stop: StopReason
     usage: Usage | None
     refusal: str | None = None
+    answered_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +73,15 @@ class ModelReply:
     """The reply of a model.
 
     `usage` is None if the vendor does not report it; `refusal` has the reason of a refusal;
-    `truncated` is true if the reply reached the token limit.
+    `truncated` is true if the reply reached the token limit. `answered_by` is the model that the
+    vendor says answered; empty: it does not say.
     """
 
     text: str
     usage: Usage | None
     refusal: str | None = None
     truncated: bool = False
+    answered_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

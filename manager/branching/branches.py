@@ -19,13 +19,14 @@ from manager.branching.result_size import bound_result
 from manager.branching.usage_sum import add_usages
 from manager.contract import write_payload
 from manager.flow import BranchItem, Flow, Return, Scatter, Stage, Writes
+from manager.integrity.fault_report import note_cut, note_join
 from manager.stage_event import StageEvent
 
 MOST_BRANCHES = 256
 """The most branches of one scatter; more of them are refused."""
 _COMPLETED, _FAILED, _RUNNING, _MISSING = "completed", "failed", "running", "missing"
 _NEEDS_INPUT = "needs_input"
-_COUNTED = ("model_usage", "exhausted_budget")
+_COUNTED = ("model_usage", "exhausted_budget", "evidence_log")
 _NOT_INHERITED = frozenset({"stage", "attempt", "counters"})
 
 
@@ -144,6 +145,7 @@ def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, Stag
     found = envelope.gathered if envelope.gathered is not None else {}
     payload, branches = dict(envelope.payload), _list_branches(envelope)
     hops, seconds = 0, 0.0
+    joined: dict[str, str] = {}
     for branch in branches:
         if branch.get("status") != _RUNNING:
             continue
@@ -155,6 +157,10 @@ def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, Stag
         status = result["status"] if result.get("status") in known else _FAILED
         branch |= {"status": status, **_find_reason(result)}
         writes = result.get("writes")
+        # A worker that waits for the user returns how far it came; a call that waits, nothing.
+        waits = status == _NEEDS_INPUT and isinstance(writes, dict) and "worker_outputs" in writes
+        if status == _COMPLETED or waits:
+            joined[str(branch["branch"])] = str(branch["key"])
         if isinstance(writes, dict):
             payload = merge_writes(payload, writes, MERGE_RULES)
         hops += int(_number(result.get("hops")))
@@ -162,8 +168,11 @@ def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, Stag
         payload = _add_usage(payload, result.get("model_usage"))
         if "exhausted_budget" in result:
             payload["exhausted_budget"] = result["exhausted_budget"]
+        if "evidence_log" in result:
+            payload = merge_writes(payload, {"evidence_log": result["evidence_log"]}, MERGE_RULES)
     payload["branches"] = list(branches)
     payload["branch_hops"] = int(_number(payload.get("branch_hops"))) + hops
+    payload = note_join(payload, envelope.branch, joined)
     gathered = envelope.replace(
         payload=payload,
         gathered=None,
@@ -198,7 +207,8 @@ def make_return(
     if why:
         result["reason"] = why
     result |= {name: payload[name] for name in _COUNTED if name in payload}
-    return ReturnResult(bound_result(result), is_good, list_join_roles(flow), journal)
+    bounded = note_cut(bound_result(result), envelope.branch)
+    return ReturnResult(bounded, is_good, list_join_roles(flow), journal)
 
 
 def describe_failed_work(envelope: Envelope, reason: str) -> Fields:

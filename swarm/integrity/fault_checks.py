@@ -15,6 +15,9 @@ from pydantic import BaseModel
 
 from swarm.integrity.records import ReceiptKind, StageReport, WorkReceipt
 
+ANY_MODEL = "*"
+"""The alias of a model behind a server that answers with names of its choice."""
+
 
 class FaultKind(StrEnum):
     """The faults that are looked for."""
@@ -65,8 +68,11 @@ def is_same_model(requested: str, answered_by: str, aliases: Mapping[str, str]) 
     """Return whether two names are those of one model; an alias may be followed by a date."""
     if not requested or not answered_by:
         return requested == answered_by
-    names = (aliases.get(requested, requested), aliases.get(answered_by, answered_by))
-    wanted, got = (name.partition("@")[0].rpartition("/")[2].casefold() for name in names)
+    if aliases.get(requested) == ANY_MODEL or aliases.get(requested.partition("@")[0]) == ANY_MODEL:
+        return True
+    bare = [name.partition("@")[0].rpartition("/")[2] for name in (requested, answered_by)]
+    wanted, got = (aliases.get(name, name).rpartition("/")[2].casefold() for name in bare)
+    wanted = wanted.removesuffix("-latest")
     rest = got.removeprefix(wanted)
     is_dated = rest != got and rest.lstrip("-@:").replace("-", "").isdigit() and len(rest) > 6
     return wanted == got or is_dated

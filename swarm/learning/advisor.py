@@ -11,7 +11,6 @@ Everything is bounded: kinds and choices are few, the weight of evidence converg
 
 import math
 from collections.abc import Mapping
-from typing import Protocol
 
 from pydantic import BaseModel, Field
 
@@ -68,14 +67,6 @@ class SwarmMemory(BaseModel, frozen=True, extra="forbid"):
     workers: dict[str, dict[str, ChoiceRecord]] = {}
 
 
-class SwarmMemoryStore(Protocol):
-    """Keeps the memory of each assistant; the memory of another one is never seen."""
-
-    async def load(self, tenant: str, assistant: str) -> SwarmMemory: ...
-
-    async def save(self, tenant: str, assistant: str, memory: SwarmMemory) -> None: ...
-
-
 class SwarmAdvice(BaseModel, frozen=True, extra="forbid"):
     """A bonus or malus for strategies, and a number of workers; None: nothing was learned."""
 
@@ -114,7 +105,7 @@ def advise(
     counts = memory.workers.get(kind, {})
     step = _find_better(counts, "")
     if step is not None:
-        reasons.append(f"{step} workers did best for {kind.value} questions")
+        reasons.append(f"{name_workers(int(step))} did best for {kind.value} questions")
     return SwarmAdvice(
         bonus=bonus, workers=None if step is None else int(step), reasons=tuple(reasons)
     )
@@ -125,7 +116,7 @@ def describe_memory(memory: SwarmMemory) -> list[dict[str, str | float | int]]:
     return [
         {
             "kind": kind,
-            "choice": choice if is_strategy else f"{choice} workers",
+            "choice": choice if is_strategy else name_workers(int(choice)),
             "outcomes": record.count,
             "mean": round(record.mean, 4),
             "error": round(record.error, 4),
@@ -139,6 +130,14 @@ def describe_memory(memory: SwarmMemory) -> list[dict[str, str | float | int]]:
 def round_workers(count: int) -> int:
     """Return the step, such as 1, 2, 4, 8, under which a number of workers is counted."""
     return max(step for step in _WORKER_STEPS if step <= max(1, count))
+
+
+def name_workers(step: int) -> str:
+    """Return the numbers of workers that are counted under a step."""
+    if step == 1:
+        return "1 worker"
+    last = 2 * step - 1
+    return f"{step} to {last} workers" if step < _WORKER_STEPS[-1] else f"{step} workers or more"
 
 
 def _add(

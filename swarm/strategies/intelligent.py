@@ -6,6 +6,7 @@ from llm.offline.criteria.read_criteria import read_set_question
 from llm.offline.planning.listed_items import find_listed_names
 from llm.offline.planning.question_parts import read_question
 from swarm.planning.plan import QueryComplexity, SwarmPlan, WorkerPlan, name_worker
+from swarm.strategies.document_comparison import make_comparison_workers, read_comparison
 from swarm.strategies.document_sets import make_document_workers, select_collection
 from swarm.strategies.expansion import write_item_objective
 from swarm.strategies.strategy import StrategyContext, SwarmStrategy
@@ -35,6 +36,9 @@ class IntelligentStrategy(SwarmStrategy):
         most = min(context.most_workers, context.suggested_workers or context.most_workers)
         if asked is not None and documents:
             return list(make_document_workers(asked, documents, most))
+        comparison = read_comparison(question, context.documents)
+        if comparison is not None:
+            return list(make_comparison_workers(comparison, most))
         names = find_listed_names(question)[:most]
         if names:
             return list(make_name_workers(question, names))

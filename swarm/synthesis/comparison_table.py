@@ -7,18 +7,32 @@ from pydantic import BaseModel
 from swarm.planning.plan import SwarmPlan
 from swarm.synthesis.document_set import DocumentSet
 from swarm.synthesis.merged_claims import MergedClaim
+from swarm.workers.output import WorkerOutput
 
 LEAST_ROWS = 2
 _NOTHING = "not found"
 _LONGEST_CELL = 200
+_LONGEST_QUOTED = 600
 
 
 class TableRow(BaseModel, frozen=True, extra="forbid"):
-    """An item with a cell for each column; `sources` are the ids of the chunks of the cells."""
+    """An item with a cell for each column; `sources` are the ids of the chunks of the cells.
+
+    With `is_cited_by_cell`, each cell has its own source, or an empty text.
+    """
 
     item: str
     cells: tuple[str, ...]
     sources: tuple[str, ...] = ()
+    is_cited_by_cell: bool = False
+
+    def render(self, numbers: Mapping[str, int]) -> str:
+        """Return the row as Markdown; `numbers` are those of the sources by chunk."""
+        marks = [f" [{numbers[one]}]" if one in numbers else "" for one in self.sources]
+        if not self.is_cited_by_cell:
+            marks = [*[""] * (len(self.cells) - 1), "".join(marks)]
+        cells = (f"{cell}{mark}" for cell, mark in zip(self.cells, marks, strict=True))
+        return _render_row([self.item, *cells])
 
 
 class ComparisonTable(BaseModel, frozen=True, extra="forbid"):
@@ -30,10 +44,7 @@ class ComparisonTable(BaseModel, frozen=True, extra="forbid"):
     def render(self, numbers: Mapping[str, int]) -> str:
         """Return the table as Markdown; `numbers` are those of the sources by chunk."""
         lines = [_render_row(self.columns), _render_row(["---"] * len(self.columns))]
-        for row in self.rows:
-            marks = "".join(f" [{numbers[one]}]" for one in row.sources if one in numbers)
-            lines.append(_render_row([row.item, *row.cells[:-1], f"{row.cells[-1]}{marks}"]))
-        return "\n".join(lines)
+        return "\n".join([*lines, *(row.render(numbers) for row in self.rows)])
 
 
 def make_item_table(plan: SwarmPlan, claims: Sequence[MergedClaim]) -> ComparisonTable | None:
@@ -67,6 +78,32 @@ def make_document_table(plan: SwarmPlan, found: DocumentSet) -> ComparisonTable 
     ]
     columns = ("Document", *(one.text[:_LONGEST_CELL] for one in plan.criteria))
     return ComparisonTable(columns=columns, rows=tuple(rows))
+
+
+def make_topic_table(
+    plan: SwarmPlan, outputs: Mapping[str, WorkerOutput], claims: Sequence[MergedClaim]
+) -> ComparisonTable | None:
+    """Return a table of what each compared document says on each topic; None without topics."""
+    topics = next((one.criteria for one in plan.workers if one.criteria), ())
+    if plan.criteria or not topics:
+        return None
+    shown = {claim.source.chunk_id for claim in claims}
+    found = [verdict for output in outputs.values() for verdict in output.verdicts]
+    titles = dict.fromkeys(verdict.title for verdict in found)
+    rows = []
+    for topic in topics:
+        passages = {one.title: one.passage for one in found if one.criterion == topic}
+        own = [passages.get(title) for title in titles]
+        cited = [one if one and one.citation.chunk_id in shown else None for one in own]
+        rows.append(
+            TableRow(
+                item=topic,
+                cells=tuple(one.text[:_LONGEST_QUOTED] if one else _NOTHING for one in cited),
+                sources=tuple(one.citation.chunk_id if one else "" for one in cited),
+                is_cited_by_cell=True,
+            )
+        )
+    return ComparisonTable(columns=("Topic", *titles), rows=tuple(rows)) if titles else None
 
 
 def _render_row(cells: Sequence[str]) -> str:

@@ -27,7 +27,7 @@ def write_council_report(
         persona and f"{persona}:",
         _write("Agreement:", agreed, numbers, names) or "Agreement: none was found.",
         *(
-            _write(f"{names[worker_id]}:", claims[:share], numbers, {})
+            _write(f"{names[worker_id]}:", claims[:share], numbers, names)
             for worker_id, claims in own.items()
         ),
         _write_dissent(report, numbers, names),
@@ -46,9 +46,10 @@ def _write(
         return ""
     lines = []
     for claim in claims:
-        who = ", ".join(names[one] for one in claim.worker_ids if one in names)
-        by = f" ({who})" if who else ""
-        lines.append(f"- {claim.text} [{numbers[claim.source.chunk_id]}]{by}")
+        # In the line itself: a head without a source does not pass the check of an answer.
+        who = [names[one] for one in claim.worker_ids if one in names]
+        by = f"agreement: {', '.join(who)}" if len(who) >= _LEAST_AGREEING else f"{who[0]} alone"
+        lines.append(f"- {claim.text} [{numbers[claim.source.chunk_id]}] ({by})")
     return "\n".join([head, *lines])
 
 
@@ -64,5 +65,5 @@ def _write_dissent(
             f"[{numbers[claim.source.chunk_id]}]"
             for claim in (found.one, found.other)
         )
-        lines.append(f"- {one} against {other}: {found.reason}")
+        lines.append(f"- Dissent: {one} against {other}: {found.reason}")
     return "\n".join(["Dissent:", *lines])

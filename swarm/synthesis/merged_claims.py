@@ -71,7 +71,7 @@ def is_denied(text: str) -> bool:
 
 def _list_claims(worker: WorkerPlan, output: WorkerOutput) -> Iterator[MergedClaim]:
     for verdict in output.verdicts:
-        if verdict.passage is not None:
+        if verdict.passage is not None and not is_order_to_assistant(verdict.passage.text):
             yield MergedClaim(
                 text=verdict.passage.text,
                 worker_ids=(worker.id,),

@@ -13,6 +13,7 @@ from swarm.synthesis.comparison_table import (
     ComparisonTable,
     make_document_table,
     make_item_table,
+    make_topic_table,
 )
 from swarm.synthesis.contradictions import Contradiction, find_contradictions
 from swarm.synthesis.document_set import DocumentSet, select_documents
@@ -53,7 +54,7 @@ def write_report(
     table = (
         make_document_table(plan, documents)
         if documents is not None
-        else make_item_table(plan, claims)
+        else make_topic_table(plan, outputs, claims) or make_item_table(plan, claims)
     )
     missing = tuple(list_missing(plan, outputs, documents))
     sources = tuple(dict.fromkeys(claim.source.chunk_id for claim in claims))

@@ -6,10 +6,11 @@ from llm.offline.criteria.read_criteria import read_set_question
 from llm.tasks.plan_swarm import Output, PlannedWorker
 from swarm.errors import PlanRejected
 from swarm.planning.complexity import asks_for_each, measure_complexity
-from swarm.planning.plan import SwarmPlan, WorkerPlan, name_worker
+from swarm.planning.plan import DocumentReference, SwarmPlan, WorkerPlan, name_worker
 from swarm.planning.plan_checks import accept_plan
 from swarm.planning.routing import decide_route
 from swarm.planning.tool_allocation import OfferedTool, allocate_plan
+from swarm.strategies.document_comparison import read_comparison
 from swarm.strategies.document_sets import select_collection
 from swarm.strategies.strategy import StrategyContext, SwarmStrategy
 from swarm.strategies.strategy_registry import make_plan
@@ -17,15 +18,21 @@ from swarm.way.identifying import find_bare_subject
 from swarm.workers.worker_type import WorkerRegistry
 
 _LONGEST_ID = 120
+_COMPARES = "documents are compared by topics"
 
 
-def propose_decision(question: str, *, documents: int = 0) -> Output:
-    """Return the decision of the rules; they leave the workers to the strategy."""
-    route = decide_route(question, documents=documents)
-    subject = find_bare_subject(question)
-    is_simple = route.action == "simple_response" and not subject
+def propose_decision(question: str, *, documents: Sequence[DocumentReference] = ()) -> Output:
+    """Return the decision of the rules; they leave the workers to the strategy.
+
+    `documents` are those that the question may be about, if it is about several.
+    """
+    route = decide_route(question, documents=len(documents))
+    compares = read_comparison(question, documents) is not None
+    subject = "" if compares else find_bare_subject(question)
+    is_simple = route.action == "simple_response" and not (compares or subject)
+    named = f"only a subject is named: {subject}"[:500] if subject else route.reasoning
     return Output(
-        reasoning=f"only a subject is named: {subject}"[:500] if subject else route.reasoning,
+        reasoning=_COMPARES if compares else named,
         action="simple_response" if is_simple else "orchestrate",
         confidence=route.confidence,
         complexity=route.complexity_estimate,

@@ -5,7 +5,7 @@ import re
 import pytest
 from pydantic import JsonValue
 
-from deploy.cli.printing import print_line, reply_lines, say_json
+from deploy.cli.printing import print_line, reply_lines, say_json, wrap
 from tests.citations.shapes import IDS, SHAPES, SOURCE, Shape, leads_elsewhere
 
 
@@ -101,3 +101,23 @@ def test_a_nearest_page_is_listed_once_with_its_place() -> None:
 
     assert [line for line in lines if "Billing" in line] == ["- Billing  billing.md"]
     assert [line for line in lines if "Prices" in line] == ["- Prices  https://a.test/prices"]
+
+
+WIDE = f"| Topic | One | Other |\n|---|---|---|\n| fees | {'crown ' * 12}[1] | not found |"
+
+
+def test_a_table_that_is_too_wide_for_a_terminal_is_a_list_of_its_cells() -> None:
+    lines = wrap(f"Before.\n\n{WIDE}\n| end | a | b |\n\nAfter.")
+
+    assert lines[:3] == ["Before.", "", "fees"]
+    assert lines[3].startswith("- One: crown")
+    assert "- Other: not found" in lines
+    assert lines[-6:] == ["", "end", "- One: a", "- Other: b", "", "After."]
+    assert all(len(line) <= 80 for line in lines)
+
+
+def test_narrow_tables_and_tables_in_code_stay_as_they_are() -> None:
+    narrow = "| a | b |\n|---|---|\n| 1 | 2 |"
+
+    assert wrap(narrow) == narrow.splitlines()
+    assert wrap(f"```\n{WIDE}\n```") == ["```", *WIDE.splitlines(), "```"]

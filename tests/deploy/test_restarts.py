@@ -192,7 +192,9 @@ async def test_a_question_back_can_be_answered_a_day_later(open_app: OpenApp) ->
         driver, choice = await pause_conversation(harness)
     async with open_app() as harness:
         await pass_days(harness.client, 1)
-        resumed = ConversationDriver(harness.desk, harness.broker, driver.conversation_id)
+        resumed = ConversationDriver(
+            harness.desk, harness.broker, conversation_id=driver.conversation_id
+        )
         reply = await resumed.say(choice)
 
     assert reply["outcome"] == "answered"

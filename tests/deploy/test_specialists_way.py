@@ -90,3 +90,16 @@ async def test_a_clean_contract_has_no_findings(open_reviews: OpenReviews) -> No
     assert reply["outcome"] == "answered"
     assert count(reply) == {"requirements": 8, "compliant": 8, "violations": 0, "gaps": 0}
     assert "8 are fulfilled" in reply["text"]
+
+
+async def test_two_contracts_are_compared_topic_by_topic_by_a_swarm(
+    open_reviews: OpenReviews,
+) -> None:
+    asked = "How do the Lindqvist contract and the Brandt contract differ in fees and training?"
+    async with open_reviews(way="swarm") as harness:
+        reply = await harness.driver().say(asked)
+
+    assert (reply["outcome"], reply["way"]) == ("answered", "swarm")
+    assert "| fees | The keeper pays 900 crowns a month. [1] | The keeper pays 700" in reply["text"]
+    assert "in data protection every year. [3] | not found |" in reply["text"]
+    assert [one["anchor"] for one in reply["sources"]] == ["10-fees", "8-fees", "8-training"]

@@ -58,3 +58,16 @@ def test_another_criterion_is_met_by_a_sentence_with_most_of_its_words() -> None
     assert (met.is_met, met.kind) == (True, "")
     assert not check_texts("permission of the mayor for a fire", texts).is_met
     assert find_kind("permission of the ranger") is None
+
+
+def test_a_rare_word_counts_more_than_one_of_every_sentence_and_a_heading_counts() -> None:
+    texts = [
+        "The processor shall encrypt register data during storage.",
+        "The processor shall delete register data within 14 days.",
+        "The keeper pays 900 crowns a month for the whole register.",
+    ]
+    headings = ["2 Security", "6 End", "10 Fees"]
+
+    assert not check_texts("sale of data", texts, headings).is_met
+    assert check_texts("fees", texts, headings).quotation == texts[2]
+    assert check_texts("rules to delete data", texts, headings).position == 1

@@ -105,6 +105,7 @@ class ConversationDriver:
 
     desk: Desk
     broker: Any
+    expects_faults: bool = False
     conversation_id: str = field(default_factory=lambda: f"talk-{uuid4().hex[:8]}")
     _numbers: "count[int]" = field(default_factory=lambda: count(1))
 
@@ -121,6 +122,7 @@ class ConversationDriver:
         finished = [entry for entry in await self.journal(message) if entry.kind == "finished"]
         assert len(finished) == 1
         assert reply["message_id"] == message.message_id
+        assert self.expects_faults or not reply.get("faults"), reply["faults"]
         return reply
 
     async def journal(self, message: Message | Fields) -> list[JournalEntry]:
@@ -157,9 +159,9 @@ class AppHarness:
     desk: Desk
     client: Any
 
-    def driver(self) -> ConversationDriver:
-        """Begin a conversation."""
-        return ConversationDriver(self.desk, self.broker)
+    def driver(self, *, expects_faults: bool = False) -> ConversationDriver:
+        """Begin a conversation; a fault in the work behind an answer fails unless expected."""
+        return ConversationDriver(self.desk, self.broker, expects_faults)
 
 
 @asynccontextmanager

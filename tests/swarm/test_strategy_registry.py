@@ -163,7 +163,7 @@ def test_a_council_names_agreement_and_dissent_and_gives_each_member_the_same_le
     report = make_strategies().find("council").synthesize_results(made, outputs, "Hermes")
 
     assert report.text.startswith("Hermes:")
-    assert "save money in every year. [1] (advocate, critic)" in report.text
+    assert "save money in every year. [1] (agreement: advocate, critic)" in report.text
     assert "different numbers: 3 and 9" in report.text
     assert any("practitioner" in one for one in report.missing)
 

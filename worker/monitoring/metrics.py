@@ -18,6 +18,7 @@
 | refdesk_decisions_total      | role, by             | by rules, a combined call, an own one |
 | refdesk_searches_total       | role, source         | in the index, or of the cache         |
 | refdesk_quality_score        | role                 | scores of judged answers, 0-1         |
+| refdesk_evidence_faults_total | role, kind          | faults found in work behind answers   |
 | refdesk_routed_total         | role, event          | rows of the flow that were taken      |
 """
 
@@ -65,6 +66,7 @@ class PrometheusMeter:
         self._decisions = counter("decisions", "What decided a stage.", "by")
         self._searches = counter("searches", "Searches of the documents.", "source")
         self._routed = counter("routed", "Decisions of the manager, by stage.", "event")
+        self._faults = counter("evidence_faults", "Faults in the work behind answers.", "kind")
         self._scores = Histogram(
             "refdesk_quality_score",
             "Scores of judged answers.",
@@ -110,6 +112,10 @@ class PrometheusMeter:
     def count_search(self, role: str, source: str) -> None:
         """Count a search; `source` is `index`, or `cache` if an equal search found it before."""
         self._searches.labels(role, source).inc()
+
+    def count_fault(self, kind: str) -> None:
+        """Count a fault that the manager found at the end of a question."""
+        self._faults.labels("manager", kind).inc()
 
     def count_routing(self, stage: str, event: str) -> None:
         """Count a decision of the manager: after this stage, with this event."""

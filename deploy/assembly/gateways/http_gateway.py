@@ -36,6 +36,7 @@ from memory.conversation import RedisMemory
 from memory.errors import MemoryUnavailableError
 from memory.http_state import EMPTY_SECONDS, RedisApiKeys, RedisRates, RedisSessionStore
 from memory.key_names import conversation_keys
+from memory.learning.learned_outcomes import RedisOutcomeLog
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -126,6 +127,7 @@ class StoredConversations:
             empty_seconds=empty_seconds,
             ttl_of=ttl_of,
         )
+        self._outcomes = RedisOutcomeLog(client, shards=shards)
         self._pushed = [
             RedisPushMemory(
                 client, spec.name, question_seconds=ttl_seconds, conversation_seconds=ttl_seconds
@@ -177,6 +179,7 @@ class StoredConversations:
     async def give_feedback(self, question: Question, feedback: Feedback) -> None:
         noted = feedback.model_copy(update={"at": time.time()})
         await self._sessions.put_feedback(question, noted.model_dump_json())
+        await self._outcomes.rate(question, 1 if feedback.rating == "up" else -1)
 
     async def feedback(self, question: Question) -> dict[str, Feedback]:
         found = await self._sessions.feedback(question)

@@ -13,10 +13,12 @@ from deploy.assembly.tooling.hop_work import HopWork
 from deploy.assembly.tooling.outside_tools import open_outside_tools
 from envelope.role import Role
 from envelope.ways.specialists import SpecialistName
+from memory.learning.learned_outcomes import RedisOutcomeLog
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
+    from swarm.learning.history import OutcomeLog
     from tools.budget import ToolBudget
     from tools.effects.receipts import ToolReceipts
     from tools.tool import Tool
@@ -34,6 +36,7 @@ class ToolAccess:
     budget: "ToolBudget | None" = None
     receipts: "ToolReceipts | None" = None
     work: HopWork | None = None
+    outcomes: "OutcomeLog | None" = None
 
 
 NO_ACCESS = ToolAccess()
@@ -52,4 +55,6 @@ async def open_tool_access(
         return ToolAccess(work=work)
     outside = await stack.enter_async_context(open_outside_tools(settings.outside_tools))
     receipts = HopReceipts(client, shards=shards, record_of=record_of(shards))
-    return ToolAccess(tuple(outside), make_tool_budget(settings, client), receipts, work)
+    outcomes = RedisOutcomeLog(client, shards=shards) if Role.PLAN.value in roles else None
+    budget = make_tool_budget(settings, client)
+    return ToolAccess(tuple(outside), budget, receipts, work, outcomes)

@@ -5,12 +5,14 @@ sentence must have most of its words. The rules were chosen with three of five p
 of contracts in view; `docs/measurements/evaluation.md` has the figures of the other two.
 """
 
+import math
 import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import zip_longest
 
 from llm.offline.support import terms, weight_of
 
@@ -20,7 +22,12 @@ _NAMES = re.compile(r"\b(?:[A-Z][\w.'-]*)(?: (?:of )?[A-Z][\w.'-]*)*")
 _LEAST_CHARACTERS = 30
 _LEAST_SHARE = 0.5
 """The share of a criterion's words that one sentence must have where no rule knows its kind."""
-_NO_WORDS = frozenset(terms("is are there a the any party contract agreement clause includes does"))
+_NO_WORDS = frozenset(
+    terms(
+        "is are there a the any party contract agreement clause includes does rules provisions "
+        "terms requirements conditions about on"
+    )
+)
 
 _Group = tuple[bool, tuple[str, ...]]
 
@@ -54,11 +61,14 @@ class MetCriterion:
     score: float = 0.0
 
 
-def check_texts(criterion: str, texts: Sequence[str]) -> MetCriterion:
-    """Return whether the texts of one document meet a criterion."""
+def check_texts(criterion: str, texts: Sequence[str], headings: Sequence[str] = ()) -> MetCriterion:
+    """Return whether the texts of one document meet a criterion.
+
+    `headings` are those of the texts, or none: words of a heading count for its sentences.
+    """
     kind = find_kind(criterion)
     if kind is None:
-        return _compare_words(criterion, texts)
+        return _compare_words(criterion, texts, headings)
     names = tuple(_normalise(name) for name in _list_names(criterion)) if kind.has_names else ()
     for position, text in enumerate(texts):
         for sentence in split_sentences(text):
@@ -79,19 +89,36 @@ def split_sentences(text: str) -> Iterator[str]:
     return (part for part in _SENTENCE_END.split(text) if len(part) > _LEAST_CHARACTERS)
 
 
-def _compare_words(criterion: str, texts: Sequence[str]) -> MetCriterion:
-    asked = {term: weight_of(term) for term in terms(criterion) if term not in _NO_WORDS}
-    total = sum(asked.values())
+def _compare_words(criterion: str, texts: Sequence[str], headings: Sequence[str]) -> MetCriterion:
+    """Return the sentence with most of the criterion's words, rare words of the document first."""
+    sentences = [
+        (position, sentence, frozenset(terms(f"{heading}\n{sentence}")))
+        for position, (text, heading) in enumerate(zip_longest(texts, headings, fillvalue=""))
+        for sentence in split_sentences(text)
+    ]
+    weights = _weigh(criterion, [own for _, _, own in sentences])
+    total = sum(weights.values())
     best = MetCriterion(False)
-    for position, text in enumerate(texts):
-        for sentence in split_sentences(text):
-            own = set(terms(sentence))
-            score = sum(weight for term, weight in asked.items() if term in own) / (total or 1.0)
-            if score > best.score:
-                met = score >= _LEAST_SHARE
-                quotation = " ".join(sentence.split()) if met else ""
-                best = MetCriterion(met, quotation, position if met else -1, score=score)
+    for position, sentence, own in sentences:
+        score = sum(weights[term] for term in weights.keys() & own) / (total or 1.0)
+        if score > best.score:
+            met = score >= _LEAST_SHARE
+            quotation = " ".join(sentence.split()) if met else ""
+            best = MetCriterion(met, quotation, position if met else -1, score=score)
     return best
+
+
+def _weigh(criterion: str, sentences: Sequence[frozenset[str]]) -> dict[str, float]:
+    """Return the weights of a criterion's words: higher for those that few sentences have.
+
+    A word that no sentence has weighs like one that a single sentence has.
+    """
+    asked = {term: weight_of(term) for term in terms(criterion) if term not in _NO_WORDS}
+    counts = {term: sum(term in own for own in sentences) for term in asked}
+    return {
+        term: weight * math.log(1 + len(sentences) / max(1, counts[term]))
+        for term, weight in asked.items()
+    }
 
 
 def _is_stated(plain: str, kind: ClauseKind) -> bool:

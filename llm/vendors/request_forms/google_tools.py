@@ -84,6 +84,7 @@ def read_message(
         stop=StopReason.MAX_TOKENS if reply.truncated else stop,
         usage=reply.usage,
         refusal=reply.refusal,
+        answered_by=reply.answered_by,
     )
 
 

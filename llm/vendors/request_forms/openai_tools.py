@@ -56,6 +56,7 @@ def read_step(choice: Choice, reply: ModelReply) -> StepReply:
         stop=StopReason.MAX_TOKENS if reply.truncated else stop,
         usage=reply.usage,
         refusal=reply.refusal,
+        answered_by=reply.answered_by,
     )
 
 

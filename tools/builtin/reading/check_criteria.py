@@ -61,9 +61,10 @@ class CheckCriteria(LibraryTool[Inputs, Output]):
     async def run(self, inputs: Inputs, caller: ToolCaller) -> Output:
         document = await self._read_document(inputs.document_id, caller)
         texts = [one.chunk.text for one in document.chunks]
+        headings = [" ".join(one.chunk.heading_path) for one in document.chunks]
         results = []
         for criterion in inputs.criteria:
-            met = check_texts(criterion, texts)
+            met = check_texts(criterion, texts, headings)
             passage = None
             if met.is_met:
                 citation = cite_chunk(document, met.position, score=met.score)

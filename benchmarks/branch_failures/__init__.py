@@ -1,0 +1,1 @@
+"""Compares what becomes of parallel branches when one of them fails, or their process dies."""

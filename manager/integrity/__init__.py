@@ -1,0 +1,1 @@
+"""Checks the work behind an answer."""

@@ -1,0 +1,81 @@
+"""Checks the work behind an answer at joins and at the end; a fault is journaled and named."""
+
+from collections.abc import Callable, Mapping
+
+from pydantic import JsonValue
+
+from broker.values import Fields
+from envelope.outcome import Outcome
+from manager.flow import Stage
+from manager.port import ReplyTexts
+from manager.stage_event import StageEvent
+from swarm.integrity.evidence import record_hop, record_join
+from swarm.integrity.evidence_checks import check_evidence
+from swarm.integrity.fault_checks import FoundFault
+
+OnFault = Callable[[str], None]
+"""Receives the kind of each fault that a question ends with."""
+_MOST_SHOWN = 20
+_LOG = "evidence_log"
+
+
+def ignore_fault(_kind: str) -> None:
+    """Count nothing."""
+
+
+def note_cut(result: Fields, branch: str) -> Fields:
+    """Return the result of a branch with a record of intended cuts, if there were any."""
+    log, writes = result.get(_LOG), result.get("writes")
+    if not result.get("cut") or not isinstance(log, list) or not isinstance(writes, dict):
+        return result
+    return {**result, _LOG: [*log, record_hop("return", "manager", branch, {}, writes)]}
+
+
+def note_join(
+    payload: Mapping[str, JsonValue], branch: str, joined: Mapping[str, str]
+) -> dict[str, JsonValue]:
+    """Return the payload with a record of the branches that ended well, by path with their keys."""
+    log = payload.get(_LOG)
+    if not joined or not isinstance(log, list):
+        return dict(payload)
+    return {**payload, _LOG: [*log, record_join(str(payload.get("stage")), branch, joined)]}
+
+
+def describe_faults(
+    payload: Mapping[str, JsonValue], stage: Stage, target: str
+) -> dict[str, JsonValue]:
+    """Return the faults for the journal of a decision; nothing except at a join and at the end."""
+    if target != "final" and StageEvent.GATHERED not in stage.events:
+        return {}
+    faults = list_faults(payload)
+    return {"faults": faults} if faults else {}
+
+
+def list_faults(payload: Mapping[str, JsonValue]) -> list[JsonValue]:
+    """Return the faults of a question so far, at most twenty."""
+    if not payload.get(_LOG):
+        return []
+    return [_describe(fault) for fault in check_evidence(payload)[:_MOST_SHOWN]]
+
+
+def report_faults(
+    reply: Mapping[str, JsonValue],
+    payload: Mapping[str, JsonValue],
+    texts: ReplyTexts,
+    language: str,
+    on_fault: OnFault = ignore_fault,
+) -> dict[str, JsonValue]:
+    """Return the reply with the faults of the work behind it, which an answer names below it."""
+    faults = list_faults(payload)
+    if not faults:
+        return dict(reply)
+    for kind in sorted({str(one["kind"]) for one in faults if isinstance(one, dict)}):
+        on_fault(kind)
+    if reply.get("outcome") != Outcome.ANSWERED.value:
+        return {**reply, "faults": faults}
+    text = f"{reply.get('text')}\n\n{texts.text('faults_found', language)}"
+    return {**reply, "text": text, "faults": faults}
+
+
+def _describe(fault: FoundFault) -> Fields:
+    return {name: str(value) for name, value in fault.model_dump(mode="json").items() if value}

@@ -1,0 +1,1 @@
+"""Notes how swarms did, for later plans."""

@@ -1,0 +1,1 @@
+"""Stores the outcomes that assistants learn from."""

@@ -1,0 +1,241 @@
+"""Records what each hop read and wrote of the evidence, as digests; the worker calls it.
+
+The evidence are the attributes on which an answer rests: plans, results, passages, texts. A record
+is written outside the agent, from the payload that was delivered to it and from what it returned,
+so that it does not depend on what the agent says. `evidence_checks` compares the records.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from pydantic import JsonValue
+from pydantic_core import to_json
+
+MOST_RECORDS = 300
+"""The records that a question keeps; from then on no further hops are recorded."""
+_MOST_NAMES = 300
+_MOST_CHUNKS = 400
+COUNTED_SOURCES = frozenset({"tool:compliance_review", "tool:check_criteria"})
+"""Sources that count what was checked; no call returned them."""
+EVERY_CHUNK = "*"
+"""Stands for the further chunks of a hop that found more than are recorded; after the id of a
+document and `#`, for all of its chunks."""
+_DIGEST_BYTES = 9
+
+
+class EvidenceForm(Enum):
+    """How an attribute is divided into pieces of evidence with a digest each."""
+
+    WHOLE = "whole"
+    ENTRIES = "entries"
+    CALLS = "calls"
+    CALL = "call"
+    BRIEFS = "briefs"
+    BRIEF = "brief"
+
+
+HANDED_OVER = (
+    "extracted", "classification", "checklist", "verdicts", "risks", "citation_audit", "gaps",
+    "review_report",
+)  # fmt: skip
+"""What specialists leave for those after them."""
+EVIDENCE: Mapping[str, tuple[EvidenceForm, str]] = {
+    "canonical_question": (EvidenceForm.WHOLE, "question"),
+    "tool_calls": (EvidenceForm.CALLS, "call"),
+    "tool_call": (EvidenceForm.CALL, "call"),
+    "multi_tool_results": (EvidenceForm.ENTRIES, "result"),
+    "search_results": (EvidenceForm.WHOLE, "search_results"),
+    "search_context": (EvidenceForm.WHOLE, "search_context"),
+    "source_references": (EvidenceForm.WHOLE, "source_references"),
+    "sources_used": (EvidenceForm.WHOLE, "sources_used"),
+    "response": (EvidenceForm.WHOLE, "response"),
+    "swarm_plan": (EvidenceForm.BRIEFS, "brief"),
+    "worker_task": (EvidenceForm.BRIEF, "brief"),
+    **{name: (EvidenceForm.WHOLE, name) for name in HANDED_OVER},
+    "task_ledger": (EvidenceForm.WHOLE, "task_ledger"),
+    "worker_outputs": (EvidenceForm.ENTRIES, "output"),
+}
+"""The attributes that are evidence, and the name of their pieces in the records."""
+FINDERS = frozenset({"search", "tool"})
+"""The roles that read documents: the chunks in what they write were really found."""
+SPECIALISTS = frozenset(
+    {
+        "extractor", "classifier", "requirement_extractor", "compliance", "risk_verifier",
+        "citation_auditor", "gap_synthesizer",
+    }
+)  # fmt: skip
+"""The roles that read whole documents, unit by unit; those of a review are named as a whole."""
+_CHUNK, _DOCUMENT = frozenset({"chunk_id"}), frozenset({"document_id"})
+_CITING = ("source_references", "sources_used", "search_results", "worker_outputs")
+_SAYS_ITS_MODEL = frozenset({"answer_model", "assessed_by", "decided_by", "judge"})
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceRecord:
+    """What one hop read and wrote: digests by the name of the piece, such as `result/r1-1`.
+
+    `found` are the chunks that a finder returned, `cited` those that another role names as sources.
+    `done` are the calls that an executor recorded. `models` answered in this hop, `named` are those
+    that it says answered. `foreign` are pairs of a requested model and another one that answered.
+    `joined` is written by the manager at a join: the keys of the branches that ended well, by path.
+    A read digest is empty where the attribute was not there.
+    """
+
+    stage: str
+    role: str
+    branch: str = ""
+    read: Mapping[str, str] = field(default_factory=dict)
+    wrote: Mapping[str, str] = field(default_factory=dict)
+    found: Sequence[str] = ()
+    cited: Sequence[str] = ()
+    done: Sequence[str] = ()
+    models: Sequence[str] = ()
+    named: Sequence[str] = ()
+    foreign: Sequence[Sequence[str]] = ()
+    joined: Mapping[str, str] = field(default_factory=dict)
+
+
+def record_hop(
+    stage: str,
+    role: str,
+    branch: str,
+    read: Mapping[str, JsonValue],
+    wrote: Mapping[str, JsonValue],
+    models: Iterable[tuple[str, str]] = (),
+) -> dict[str, JsonValue]:
+    """Return the record of a hop as JSON; empty where it touched no evidence and asked no model.
+
+    `read` has all evidence that the role reads; None: it was not there. `models` are the model of
+    each call and, if another one answered, its name.
+    """
+    asked = list(models)
+    present = {name: value for name, value in read.items() if value is not None}
+    is_reader = role in FINDERS | SPECIALISTS
+    touched: dict[str, object] = {
+        "read": {**_name_absent(read), **digest_evidence(present)},
+        "wrote": digest_evidence(wrote),
+        "found": [*_list_found(role, wrote)] if is_reader else [],
+        "cited": [] if is_reader else _list_chunks(wrote.get(name) for name in _CITING),
+        "done": list(_list_done(wrote.get("tool_executions"))),
+        "models": list(dict.fromkeys(model for model, _ in asked)),
+        "named": list(dict.fromkeys(_list_named(wrote))),
+        "foreign": [[model, answered] for model, answered in asked if answered],
+    }
+    fields: dict[str, Any] = {name: value for name, value in touched.items() if value}
+    if not fields:
+        return {}
+    where = {"stage": stage, "role": role, **({"branch": branch} if branch else {})}
+    return {**where, **fields}
+
+
+def read_record(fields: Mapping[str, Any]) -> EvidenceRecord:
+    """Return a record from its JSON; raises `TypeError` for one of a later version."""
+    return EvidenceRecord(**fields)
+
+
+def record_join(stage: str, branch: str, joined: Mapping[str, str]) -> dict[str, JsonValue]:
+    """Return the record of a join as JSON; `joined` are the keys of its branches, by path."""
+    where = {"stage": stage, "role": "manager", **({"branch": branch} if branch else {})}
+    return {**where, "joined": dict(joined)}
+
+
+def digest_evidence(values: Mapping[str, JsonValue]) -> dict[str, str]:
+    """Return the digests of the pieces of evidence among these attributes."""
+    digests: dict[str, str] = {}
+    for name in EVIDENCE.keys() & values.keys():
+        digests |= digest_attribute(name, values[name])
+    return digests
+
+
+def digest_attribute(name: str, value: JsonValue) -> dict[str, str]:
+    """Return the digests of the pieces of one attribute that is evidence."""
+    form, piece = EVIDENCE[name]
+    match form, value:
+        case EvidenceForm.ENTRIES, dict():
+            pieces = {f"{piece}/{key}": each for key, each in list(value.items())[:_MOST_NAMES]}
+        case EvidenceForm.CALLS, list():
+            calls = [each for each in value[:_MOST_NAMES] if isinstance(each, dict)]
+            pieces = {f"{piece}/{each.get('call_id')}": each for each in calls}
+        case EvidenceForm.BRIEFS, dict():
+            workers = value.get("workers")
+            briefs = [one for one in _list(workers)[:_MOST_NAMES] if isinstance(one, dict)]
+            pieces = {f"{piece}/{one.get('id')}": one for one in briefs}
+        case EvidenceForm.BRIEF, dict():
+            worker = value.get("worker")
+            pieces = {f"{piece}/{worker.get('id')}": worker} if isinstance(worker, dict) else {}
+        case EvidenceForm.CALL, dict():
+            pieces = {f"{piece}/{value.get('call_id')}": value}
+        case _:
+            pieces = {piece: value}
+    return {key: _digest_piece(each) for key, each in pieces.items()}
+
+
+def count_items(digest: str) -> int:
+    """Return the number of items of the list that a digest is of; 0 for other values."""
+    return int(digest.partition(":")[2] or 0)
+
+
+def _list(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []
+
+
+def _digest_piece(value: JsonValue) -> str:
+    """Return the digest; that of a list has the number of items, so that a lost one is seen."""
+    digest = compute_short_digest(value)
+    return f"{digest}:{len(value)}" if isinstance(value, list) else digest
+
+
+def compute_short_digest(value: JsonValue) -> str:
+    """Return a short digest of a JSON value; the order of the keys of objects counts."""
+    return hashlib.blake2b(to_json(value), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def _name_absent(read: Mapping[str, JsonValue]) -> dict[str, str]:
+    """Return an empty digest for each attribute that was not there as a whole."""
+    absent = (EVIDENCE[name] for name, value in read.items() if value is None)
+    return {piece: "" for form, piece in absent if form is EvidenceForm.WHOLE}
+
+
+def _list_found(role: str, wrote: Mapping[str, JsonValue]) -> Iterator[str]:
+    yield from _list_chunks(wrote.values())
+    if role in SPECIALISTS:
+        for name in dict.fromkeys(_walk(wrote, _DOCUMENT)):
+            yield f"{name}#{EVERY_CHUNK}"
+
+
+def _list_chunks(values: Iterable[JsonValue]) -> list[str]:
+    found = dict.fromkeys(
+        name for value in values for name in _walk(value, frozenset({"chunk_id"}))
+    )
+    names = list(found)
+    return names if len(names) <= _MOST_CHUNKS else [*names[:_MOST_CHUNKS], EVERY_CHUNK]
+
+
+def _list_done(executions: JsonValue) -> Iterator[str]:
+    for one in executions if isinstance(executions, list) else ():
+        if isinstance(one, dict) and isinstance(one.get("call_id"), str):
+            yield str(one["call_id"])
+
+
+def _list_named(wrote: Mapping[str, JsonValue]) -> Iterator[str]:
+    """Yield the models, `model@provider`, that the writes name as the author of something."""
+    shallow = {name: value for name, value in wrote.items() if name != "multi_tool_results"}
+    for name in _walk(shallow, _SAYS_ITS_MODEL):
+        if "@" in name:
+            yield name
+
+
+def _walk(value: JsonValue | Mapping[str, JsonValue], names: frozenset[str]) -> Iterator[str]:
+    """Yield the texts under these names at any depth."""
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            if key in names and isinstance(each, str):
+                yield each
+            elif isinstance(each, list | dict):
+                yield from _walk(each, names)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _walk(each, names)

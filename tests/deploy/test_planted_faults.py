@@ -1,0 +1,78 @@
+"""Faults that are planted in real runs are journaled and named; clean runs raise no alarm."""
+
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+
+from broker.embedded.endpoint import Endpoint
+from deploy.assembly.knowledge import Knowledge
+from swarm.integrity.fault_checks import FaultKind
+from tests.faults.planted.planted_runs import QUESTIONS, STAGES, PlantedFigures, format_figures
+from tests.faults.planted.planted_runs import note as note_run
+from tests.faults.planted.planting import NamedModel, Planted, plant
+from tests.support.app_harness import AppHarness, run_app, settings_of
+
+pytestmark = pytest.mark.slow
+QUESTION = QUESTIONS[0]
+PLACES = [
+    (FaultKind.LOST_RESULT, "reflect"),
+    (FaultKind.LOST_RESULT, "join"),
+    (FaultKind.ALTERED_RESULT, "tool"),
+    (FaultKind.ALTERED_RESULT, "join"),
+    (FaultKind.INVENTED_SOURCE, "response"),
+    (FaultKind.SKIPPED_WORK, "tool"),
+    (FaultKind.STALE_CONTEXT, "response"),
+]
+
+
+def open_tools(
+    library: Path, endpoint: Endpoint, knowledge: Knowledge, model: NamedModel
+) -> AbstractAsyncContextManager[AppHarness]:
+    return run_app(settings_of(library, way="tools"), endpoint, knowledge, model)
+
+
+async def test_a_planted_fault_is_journaled_and_named_in_the_reply(
+    library: Path, endpoint: Endpoint, knowledge: Knowledge
+) -> None:
+    async with open_tools(library, endpoint, knowledge, NamedModel()) as harness:
+        for kind, role in PLACES:
+            driver, planted = harness.driver(expects_faults=True), Planted(kind, role)
+            with plant(planted):
+                reply = await driver.say(QUESTION)
+
+            entries = [entry.fields.get("faults") for entry in await driver.journal(reply)]
+            lists = [faults for faults in entries if isinstance(faults, list)]
+            journaled = [one["kind"] for each in lists for one in each if isinstance(one, dict)]
+            assert planted.count == 1, role
+            assert kind.value in {fault["kind"] for fault in reply["faults"]}
+            assert kind.value in journaled
+            assert "found a fault" in reply["text"]
+
+
+async def test_an_answer_by_another_model_is_named_and_a_dated_one_is_not(
+    library: Path, endpoint: Endpoint, knowledge: Knowledge
+) -> None:
+    model = NamedModel()
+
+    async with open_tools(library, endpoint, knowledge, model) as harness:
+        clean = await harness.driver().say(QUESTION)
+        model.wrong_task = "respond"
+        planted = await harness.driver(expects_faults=True).say(QUESTION)
+
+    assert "faults" not in clean
+    assert "found a fault" not in clean["text"]
+    assert planted["faults"][0]["kind"] == "wrong_model"
+    assert "cheap-model" in planted["faults"][0]["detail"]
+
+
+def test_the_report_counts_what_was_found_and_what_was_missed() -> None:
+    figures = PlantedFigures(clean={"tools": 3})
+    note_run(figures, "tools", FaultKind.LOST_RESULT, "join", "q", {"faults": [{"kind": "x"}]})
+    note_run(figures, "tools", FaultKind.LOST_RESULT, "join", "q", {})
+
+    lines = format_figures(figures)
+
+    assert "1 of 2 found (50.0 %), 0 under their name; 0 false alarms in 3 clean runs" in lines[3]
+    assert "missed: tools lost_result join q" in lines
+    assert {"search", "tools"} <= set(STAGES)

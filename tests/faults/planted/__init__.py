@@ -1,0 +1,1 @@
+"""Plants faults in real runs and counts which of them are found."""

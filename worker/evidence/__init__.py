@@ -1,0 +1,1 @@
+"""Records what hops read and wrote."""
