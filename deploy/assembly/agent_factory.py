@@ -352,10 +352,7 @@ def make_manager(
     on_routed: OnRouted,
     on_fault: OnFault = ignore_fault,
 ) -> Manager:
-    """Return the manager of the assistant's flow.
-
-    `on_routed` counts its decisions, `on_fault` faults in the work behind answers.
-    """
+    """Return the manager of the assistant's flow; it counts decisions and faults."""
     return Manager(
         FLOWS,
         memory,

@@ -35,6 +35,8 @@ OPERATIONS = frozenset(
     {"documents", "keys", "workers", "trace", "status", "swarm", "forget", "dead"}
 )
 """The verbs for operators."""
+MODULES = {"swarm": "swarm_stats"}
+"""The modules of verbs that have another name."""
 EXIT_ERROR = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
@@ -79,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _load(verb: str) -> ModuleType:
     folder = "operations" if verb in OPERATIONS else "commands"
-    return importlib.import_module(f"deploy.cli.{folder}.{verb}")
+    return importlib.import_module(f"deploy.cli.{folder}.{MODULES.get(verb, verb)}")
 
 
 def _report_error(error: Exception) -> int:

@@ -19,7 +19,7 @@ MOST_RECORDS = 300
 _MOST_NAMES = 300
 _MOST_CHUNKS = 400
 COUNTED_SOURCES = frozenset({"tool:compliance_review", "tool:check_criteria"})
-"""Sources that count what was checked; no call returned them."""
+"""Sources that count checked documents; no call returned them."""
 EVERY_CHUNK = "*"
 """Stands for the further chunks of a hop that found more than are recorded; after the id of a
 document and `#`, for all of its chunks."""

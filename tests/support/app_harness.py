@@ -105,8 +105,8 @@ class ConversationDriver:
 
     desk: Desk
     broker: Any
-    expects_faults: bool = False
     conversation_id: str = field(default_factory=lambda: f"talk-{uuid4().hex[:8]}")
+    expects_faults: bool = False
     _numbers: "count[int]" = field(default_factory=lambda: count(1))
 
     def message(self, text: str, name: str = "") -> Message:
@@ -161,7 +161,7 @@ class AppHarness:
 
     def driver(self, *, expects_faults: bool = False) -> ConversationDriver:
         """Begin a conversation; a fault in the work behind an answer fails unless expected."""
-        return ConversationDriver(self.desk, self.broker, expects_faults)
+        return ConversationDriver(self.desk, self.broker, expects_faults=expects_faults)
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from deploy.cli.main import main
-from deploy.cli.operations.swarm import format_stats
+from deploy.cli.operations.swarm_stats import format_stats
 from memory.learning.learned_outcomes import LoggedOutcome
 from swarm.learning.history import OutcomeHistory, read_history, write_outcome
 from swarm.learning.outcomes import QuestionKind, SwarmOutcome
