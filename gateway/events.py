@@ -5,7 +5,8 @@
 | accepted | accepted       | `conversation_id`, `message_id`                            |
 | stage    | routed         | `stage`: the role that begins now; `attempt`: 0 first;     |
 |          |                | `branches`: those that begin now, where the work branches; |
-|          |                | `plan`: what each of them does, in words or empty          |
+|          |                | `plan`: what each of them does, in words or empty;         |
+|          |                | `completed`: the parts of the plan that ended before       |
 | branch   | routed         | a `branch` has ended; `status`: `completed` or `failed`    |
 | text     | finished       | `text`: the next piece; `offset`: characters before it     |
 | sources  | finished       | `sources`: what the text cites                             |
@@ -130,6 +131,9 @@ def _stage(fields: Fields) -> Fields:
         plan = fields.get("plan")
         labels = plan if isinstance(plan, list) and len(plan) == len(begun) else [""] * len(begun)
         branches = {"branches": begun, "plan": [plain_line(str(label)) for label in labels]}
+        completed = fields.get("completed")
+        if isinstance(completed, list):
+            branches["completed"] = [plain_line(str(label)) for label in completed]
     return {"stage": str(fields.get("target")), "attempt": attempt, **branches}
 
 

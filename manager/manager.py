@@ -48,6 +48,7 @@ from manager.pausing.joined_messages import is_hidden_clarification, join_messag
 from manager.pausing.pauses import Pauses
 from manager.port import ReplyTexts
 from manager.stage_event import StageEvent
+from manager.way_report import list_completed
 from memory.port import Ended, Memory
 
 MANAGER = Role.MANAGER.value
@@ -209,7 +210,8 @@ class Manager:
             at_once=self._limits.find_at_once(scatter),
             seconds=min(scatter.join.seconds, scatter.join.share * max(0.0, remaining_seconds)),
             journal=hop.encode_events(
-                scatter.gather.name, branches.describe_plan(sends, hop.chosen)
+                scatter.gather.name,
+                branches.describe_plan(sends, hop.chosen, list_completed(counted.payload)),
             ),
         )
 

@@ -7,7 +7,8 @@ from pydantic import JsonValue
 from envelope.ways.tool_loop import WayName
 
 _MOST_CALLS = 100
-_MOST_TASKS = 64
+_MOST_TASKS = 256
+_LONGEST_TITLE = 100
 COMPLETED, PENDING = "completed", "pending"
 """States of a task; a ledger leaves out that of one that has not begun."""
 _TASK_FIELDS = ("task_id", "title", "state", "attempts", "error")
@@ -29,7 +30,7 @@ def describe_way(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     calls = [_describe_call(one) for one in _list_objects(executions)[:_MOST_CALLS]]
     budget = _describe_budget(payload)
     is_swarm = isinstance(payload.get("task_ledger"), dict)
-    if not (triage or calls or fallback or payload.get("routing")):
+    if not (triage or calls or fallback or is_swarm or payload.get("routing")):
         return {"budget": budget} if "exhausted" in budget else {}
     team = describe_team(payload)
     used = WayName.TOOLS if calls else WayName.SEARCH
@@ -102,6 +103,15 @@ def list_tasks(payload: Mapping[str, JsonValue]) -> list[dict[str, JsonValue]]:
     """Return the tasks of the ledger; none where the question was not divided."""
     ledger = payload.get("task_ledger")
     return _list_objects(ledger.get("tasks")) if isinstance(ledger, dict) else []
+
+
+def list_completed(payload: Mapping[str, JsonValue]) -> list[str]:
+    """Return the titles of the tasks that are completed, shortened, for those who wait."""
+    return [
+        str(one.get("title"))[:_LONGEST_TITLE]
+        for one in list_tasks(payload)
+        if one.get("state") == COMPLETED
+    ]
 
 
 def read_parts(payload: Mapping[str, JsonValue]) -> dict[str, bool]:

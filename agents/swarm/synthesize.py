@@ -210,7 +210,6 @@ def _make_writes(material: _Material, inputs: Inputs, text: str) -> Writes:
         search_context=context,
         source_references=references,
         removed_links=(*safe.removed, *final.removed),
-        missing="; ".join(material.report.missing)[:2_000],
     )
 
 

@@ -61,11 +61,14 @@ class DraftDisplay:
     def show_step(self, decision: Fields) -> None:
         """Show the stage of the question below its draft, and how many of its branches ended."""
         if "branch" in decision:
-            self._ended.add(str(decision["branch"]))
+            # A branch can take several steps, and can branch itself: only its end is shown.
+            if decision.get("target") == "return":
+                self._ended.add(str(decision["branch"]))
         else:
             stage = str(decision.get("target"))
             self._stage = "" if stage == "final" else stage
-            self._plan, self._ended = _read_plan(decision), set()
+            self._plan, self._ended = _read_plan(decision), set(_read_completed(decision))
+            self._plan = {**_read_completed(decision), **self._plan}
         self._draw()
 
     def show_event(self, event: Event) -> None:
@@ -102,7 +105,8 @@ class DraftDisplay:
             if label:
                 lines.append(f"  {'✓' if name in self._ended else '–'} {label}"[:WIDTH])
         sys.stdout.write("".join(f"{line}\n" for line in lines))
-        count = f" {len(self._ended)}/{len(self._plan)}" if self._plan else ""
+        done = len(self._ended & self._plan.keys())
+        count = f" {done}/{len(self._plan)}" if self._plan else ""
         sys.stdout.write(f"… {self._stage}{count}" if self._stage else "")
         self._lines = len(lines)
         sys.stdout.flush()
@@ -110,6 +114,13 @@ class DraftDisplay:
     def _erase(self) -> None:
         sys.stdout.write(ERASE_LINE + f"{LINE_UP}{ERASE_LINE}" * self._lines)
         self._lines = 0
+
+
+def _read_completed(decision: Fields) -> dict[str, str]:
+    """Return the parts of a plan that earlier branches completed, by numbers below 0."""
+    found = decision.get("completed")
+    labels = [clean_text(str(one)) for one in found] if isinstance(found, list) else []
+    return {f"-{number}": label for number, label in enumerate(labels, 1)}
 
 
 def _read_plan(decision: Fields) -> dict[str, str]:

@@ -115,11 +115,18 @@ def make_branches(
     return parent, f"{envelope.branch}#{made}", sends
 
 
-def describe_plan(sends: Sequence[BranchSend], chosen: Branches) -> Fields:
-    """Return the branches that begin, for the journal, with their labels if they have some."""
+def describe_plan(
+    sends: Sequence[BranchSend], chosen: Branches, completed: Sequence[str] = ()
+) -> Fields:
+    """Return the branches that begin, for the journal, with their labels if they have some.
+
+    `completed` are the parts of the same plan that earlier branches have completed.
+    """
     paths: list[JsonValue] = [send.path for send in sends]
     labels: list[JsonValue] = [item.label for item in chosen.begin]
-    return {"branches": paths, "plan": labels} if any(labels) else {"branches": paths}
+    done: list[JsonValue] = [*completed]
+    described: Fields = {"branches": paths, "plan": labels} if any(labels) else {"branches": paths}
+    return {**described, "completed": done} if done else described
 
 
 def note_refused(envelope: Envelope, refused: Sequence[dict[str, JsonValue]]) -> Envelope:
@@ -149,9 +156,11 @@ def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, Stag
         known = (_COMPLETED, _NEEDS_INPUT)
         status = result["status"] if result.get("status") in known else _FAILED
         branch |= {"status": status, **_find_reason(result)}
-        if status == _COMPLETED:
-            joined[str(branch["branch"])] = str(branch["key"])
         writes = result.get("writes")
+        # A worker that waits for the user returns how far it came; a call that waits, nothing.
+        waits = status == _NEEDS_INPUT and isinstance(writes, dict) and "worker_outputs" in writes
+        if status == _COMPLETED or waits:
+            joined[str(branch["branch"])] = str(branch["key"])
         if isinstance(writes, dict):
             payload = merge_writes(payload, writes, MERGE_RULES)
         hops += int(_number(result.get("hops")))

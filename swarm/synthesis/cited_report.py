@@ -1,6 +1,6 @@
 """Turns a report into numbered sources with their texts, and a text that cites them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pydantic import BaseModel
 
@@ -13,6 +13,7 @@ from tools.calls import CitedPassage
 
 CHECKED = "check_criteria"
 _LONGEST_SOURCE = 3_000
+_LEAST_PLAIN = 12
 
 
 class NumberedSource(BaseModel, frozen=True, extra="forbid"):
@@ -87,10 +88,11 @@ def _leave_out(text: str, avoid: Sequence[str]) -> str:
     if not unwanted:
         return text
     lines = text.split("\n")
-    return "\n".join(
-        line for line in lines if not any(one and one in _plain(line) for one in unwanted)
-    )
+    return "\n".join(line for line in lines if not _is_among(line, unwanted))
 
 
-def _plain(line: str) -> str:
-    return same_claim(without_citations(line))
+def _is_among(line: str, unwanted: Collection[str]) -> bool:
+    """Return whether a line has an unwanted claim, or is a row of an unwanted table."""
+    plain = same_claim(without_citations(line))
+    is_long = len(plain) >= _LEAST_PLAIN
+    return any(one and (one in plain or (is_long and plain in one)) for one in unwanted)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from llm.offline.criteria.read_criteria import read_set_question
 from llm.tasks.plan_swarm import Output, PlannedWorker
 from swarm.errors import PlanRejected
-from swarm.planning.complexity import measure_complexity
+from swarm.planning.complexity import asks_for_each, measure_complexity
 from swarm.planning.plan import DocumentReference, SwarmPlan, WorkerPlan, name_worker
 from swarm.planning.plan_checks import accept_plan
 from swarm.planning.routing import decide_route
@@ -14,6 +14,7 @@ from swarm.strategies.document_comparison import read_comparison
 from swarm.strategies.document_sets import select_collection
 from swarm.strategies.strategy import StrategyContext, SwarmStrategy
 from swarm.strategies.strategy_registry import make_plan
+from swarm.way.identifying import find_bare_subject
 from swarm.workers.worker_type import WorkerRegistry
 
 _LONGEST_ID = 120
@@ -27,9 +28,11 @@ def propose_decision(question: str, *, documents: Sequence[DocumentReference] = 
     """
     route = decide_route(question, documents=len(documents))
     compares = read_comparison(question, documents) is not None
-    is_simple = route.action == "simple_response" and not compares
+    subject = "" if compares else find_bare_subject(question)
+    is_simple = route.action == "simple_response" and not (compares or subject)
+    named = f"only a subject is named: {subject}"[:500] if subject else route.reasoning
     return Output(
-        reasoning=_COMPARES if compares else route.reasoning,
+        reasoning=_COMPARES if compares else named,
         action="simple_response" if is_simple else "orchestrate",
         confidence=route.confidence,
         complexity=route.complexity_estimate,
@@ -51,7 +54,7 @@ def read_plan(
     worker: ids are unique over all plans of a question.
     """
     if not decision.workers:
-        made = make_plan(question, strategy, context, registry)
+        made = fit_single_worker(make_plan(question, strategy, context, registry), registry)
         return renumber(made, first) if first else made
     asked = read_set_question(question)
     documents = select_collection(asked, context.documents) if asked is not None else ()
@@ -64,6 +67,27 @@ def read_plan(
     )
     accepted = accept_plan(plan, roles=registry.names, most_workers=context.most_workers)
     return allocate_plan(accepted, registry.usual_tools, context.tools)
+
+
+def fit_single_worker(plan: SwarmPlan, registry: WorkerRegistry) -> SwarmPlan:
+    """Return the plan of a single worker with the type that the words of its brief speak for."""
+    if len(plan.workers) != 1 or plan.criteria:
+        return plan
+    [worker] = plan.workers
+    if not asks_for_each(plan.question):
+        # Lists in passages become workers only where the question is about their items.
+        worker = worker.model_copy(update={"lists_items": False})
+    kind = registry.infer(worker.objective, default=worker.role)
+    if kind.name == worker.role or kind.name == "data":
+        return plan.model_copy(update={"workers": (worker,)})
+    changed = worker.model_copy(
+        update={
+            "role": kind.name,
+            "id": name_worker(0, kind.name),
+            "tools": tuple(dict.fromkeys((*worker.tools, *kind.tools))),
+        }
+    )
+    return plan.model_copy(update={"workers": (changed,)})
 
 
 def renumber(plan: SwarmPlan, first: int) -> SwarmPlan:

@@ -1,14 +1,18 @@
 """A whole desk answers by a swarm: with the rules, and with a scripted model that plans."""
 
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
 from llm.conversations.turns import ModelMessage, ToolUse
 from llm.errors import ModelUnavailable
-from llm.tasks import plan_swarm, synthesize_findings, triage
+from llm.tasks import judge, plan_swarm, synthesize_findings, triage
 from tests.deploy.conftest import OpenApp
+from tests.deploy.test_tool_approval import list_requests, write_tools
 from tests.support.app_harness import Fields, PartlyScriptedModel
+from tests.support.ticket_server import run_ticket_server
 
 pytestmark = pytest.mark.slow
 
@@ -46,6 +50,27 @@ def cite(phrase: str, text: str = ANSWER) -> Any:
     def answer(inputs: Any) -> synthesize_findings.Output:
         number = next(one.number for one in inputs.sources if phrase in one.text)
         return synthesize_findings.Output(answer=f"{text} [{number}]")
+
+    return answer
+
+
+def judge_all(decision: Literal["approve", "research", "regenerate"]) -> Any:
+    """Judge every claim as the decision needs it."""
+
+    def answer(inputs: Any) -> judge.Output:
+        is_supported = decision != "regenerate"
+        share = float(is_supported)
+        verdicts = [
+            judge.ClaimVerdict(number=one.number, support=share, supported=is_supported)
+            for one in inputs.claims
+        ]
+        return judge.Output(
+            verdicts=tuple(verdicts),
+            completeness=1.0 if decision == "approve" else 0.1,
+            language_matches=True,
+            analysis="not good enough",
+            decision=decision,
+        )
 
     return answer
 
@@ -164,3 +189,178 @@ async def test_auto_divides_only_what_triage_finds_very_complex(open_app: OpenAp
 
     assert (reply["way"], reply["triage"]["way"]) == ("swarm", "swarm")
     assert reply["outcome"] == "answered"
+
+
+async def test_the_caller_chooses_the_strategy_and_a_council_names_its_members(
+    open_app: OpenApp,
+) -> None:
+    async with open_app(way="swarm") as harness:
+        driver = harness.driver()
+        message = replace(driver.message(SIMPLE), strategy="council", persona="a patient tutor")
+        reply: Any = await harness.desk.ask(message)
+
+    assert (reply["outcome"], reply["way"]) == ("answered", "swarm")
+    assert reply["routing"]["strategy"] == "council"
+    assert [task["title"] for task in reply["tasks"]] == ["advocate", "critic", "practitioner"]
+
+
+async def test_a_strategy_that_does_not_exist_leaves_the_question_to_one_search(
+    open_app: OpenApp,
+) -> None:
+    async with open_app(way="swarm") as harness:
+        driver = harness.driver()
+        reply: Any = await harness.desk.ask(replace(driver.message(SIMPLE), strategy="unknown"))
+
+    assert (reply["outcome"], reply["way_fallback"]) == ("answered", "plan.failed")
+
+
+async def test_a_judge_that_rejects_gets_another_text_then_another_plan(open_app: OpenApp) -> None:
+    model = PartlyScriptedModel(
+        plan_swarm=[decide(RETRIES), decide(ERRORS)],
+        synthesize_findings=[cite("up to 8 times")] * 3,
+        judge=[judge_all("regenerate"), judge_all("research"), judge_all("approve")],
+    )
+
+    async with open_app(model, way="swarm") as harness:
+        driver = harness.driver()
+        reply = await driver.say(SIMPLE)
+        roles = await driver.roles(reply)
+
+    assert [one for one in roles if one in {"plan", "synthesize", "quality"}] == [
+        "plan", "synthesize", "quality", "synthesize", "quality", "plan", "synthesize", "quality",
+    ]  # fmt: skip
+    assert reply["text"] == f"{ANSWER} [1]"
+
+
+async def test_facts_that_only_the_user_knows_are_asked_once_and_the_work_goes_on(
+    open_app: OpenApp,
+) -> None:
+    async with open_app(way="swarm") as harness:
+        driver = harness.driver()
+        asked = await driver.say("Research delivery reports")
+        answered = await driver.say("history")
+        [collected] = await driver.read_writes(answered, "gather")
+        roles = await driver.roles(answered)
+
+    assert (asked["outcome"], asked["pause"]["kind"]) == ("clarification", "information")
+    assert [one["field"]["name"] for one in asked["pause"]["questions"]] == ["aspect"]
+    assert collected["collected_info"] == {"domain": "delivery reports", "aspect": "history"}
+    assert (answered["outcome"], answered["way"]) == ("answered", "swarm")
+    assert roles[0] == "gather", "nothing before the pause is done again"
+
+
+async def test_a_new_question_instead_of_the_facts_is_answered_as_one(open_app: OpenApp) -> None:
+    async with open_app(way="swarm") as harness:
+        driver = harness.driver()
+        await driver.say("Research delivery reports")
+        answered = await driver.say(SIMPLE)
+        late: Any = await driver.say("history")
+
+    assert "up to 8 times" in answered["text"]
+    assert late["outcome"] != "answered" or late["way"] != "swarm"
+
+
+async def test_facts_that_the_user_does_not_give_end_politely(open_app: OpenApp) -> None:
+    async with open_app(way="swarm") as harness:
+        driver = harness.driver()
+        asked = await driver.say("Research delivery reports")
+        stopped = await driver.say(asked["suggested_actions"][-1]["value"])
+
+    assert stopped["outcome"] == "answered"
+
+
+async def plan_risky(open_app: OpenApp, folder: Path, *replies: str) -> tuple[list[Fields], Any]:
+    """Ask with a plan whose worker may delete a ticket; return the replies and the requests."""
+    worker = plan_swarm.PlannedWorker(
+        role="research",
+        objective="deleteTicket 7: delete the ticket about webhook retries",
+        tools=("deleteTicket", "search"),
+    )
+
+    def work(conversation: Any) -> ModelMessage:
+        if len(conversation.messages) > 1:
+            return ModelMessage(text="Deleted.")
+        use = ToolUse(call_id="b", name="deleteTicket", arguments={"id": "7"})
+        return ModelMessage(calls=(*search("webhook retries").calls, use))
+
+    model = PartlyScriptedModel(
+        plan_swarm=[decide(worker, RETRIES)],
+        work_on_task=[lambda inputs: work(inputs)] * 8,
+        synthesize_findings=[cite("up to 8 times")] * 2,
+    )
+    async with run_ticket_server() as server:
+        outside = write_tools(folder, server)
+        async with open_app(model, way="swarm", outside_tools=outside) as harness:
+            driver = harness.driver()
+            said = [await driver.say(SIMPLE)]
+            said += [await driver.say(reply) for reply in replies]
+        return said, (list_requests(server), len(model.find_asked("work_on_task")))
+
+
+async def test_a_risky_plan_begins_after_its_approval_and_each_dangerous_call_after_its_own(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    said, (requests, steps) = await plan_risky(open_app, tmp_path, "Approve", "Approve")
+
+    plan, call, answered = said
+    assert (plan["outcome"], plan["pause"]["kind"]) == ("clarification", "approval")
+    assert "2 workers that may use deleteTicket: at most 13 calls of models" in plan["text"]
+    assert (call["outcome"], call["pause"]["kind"]) == ("clarification", "approval")
+    assert 'Shall I run “deleteTicket”? With: `{"id": "7"}`' in call["text"]
+    assert requests == ["DELETE /v2/tickets/7 HTTP/1.1"]
+    assert answered["outcome"] == "answered"
+    assert list_states(answered) == ["completed", "completed"]
+    assert steps == 4, "no message of a worker is paid twice"
+
+
+async def test_a_plan_that_is_denied_ends_with_one_search_and_says_so(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    said, (requests, steps) = await plan_risky(open_app, tmp_path, "Deny")
+
+    assert (said[1]["outcome"], said[1]["way_fallback"]) == (
+        "answered", "synthesize.insufficient_results",
+    )  # fmt: skip
+    assert (requests, steps) == ([], 0)
+
+
+async def test_a_call_that_is_denied_ends_with_what_is_there(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    said, (requests, _) = await plan_risky(open_app, tmp_path, "Approve", "Deny")
+
+    assert said[2]["outcome"] == "answered"
+    assert "1 of 2 parts of the question are answered" in said[2]["text"]
+    assert requests == []
+
+
+async def test_a_worker_that_needs_the_user_goes_on_with_the_answer_and_pays_nothing_twice(
+    open_app: OpenApp,
+) -> None:
+    def work(conversation: Any) -> ModelMessage:
+        [brief, *further] = conversation.messages
+        if "errors" in brief.text:
+            return work_by_search(conversation)
+        if not further:
+            use = ToolUse(call_id="q", name="ask_user", arguments={"question": "Which event?"})
+            return ModelMessage(calls=(use,))
+        return search("webhook retries") if len(further) <= 2 else ModelMessage(text="Found.")
+
+    model = PartlyScriptedModel(
+        plan_swarm=[decide(RETRIES, ERRORS)],
+        work_on_task=[work] * 8,
+        synthesize_findings=[cite("up to 8 times")],
+    )
+
+    async with open_app(model, way="swarm") as harness:
+        driver = harness.driver()
+        asked = await driver.say(SIMPLE)
+        answered = await driver.say("message.delivered")
+
+    steps = model.find_asked("work_on_task")
+    results = [one.text for one in steps[3].messages if one.kind == "tool"]
+    assert (asked["outcome"], asked["pause"]["kind"]) == ("clarification", "information")
+    assert "Which event?" in asked["text"]
+    assert results == ["message.delivered"]
+    assert (answered["outcome"], list_states(answered)) == ("answered", ["completed", "completed"])
+    assert len(steps) == 5

@@ -8,7 +8,8 @@ from envelope.outcome import Outcome
 from envelope.role import Role
 from manager.flow import Flow, FlowError, Next, Return, Row, Scatter, Stage, Target
 from manager.flows.search_flow import SEARCH_FLOW
-from manager.flows.stages import START
+from manager.flows.stages import PLAN, START
+from manager.flows.swarm_flow import SWARM_FLOW
 from manager.stage_event import StageEvent
 from tests.support.branching_flow import ACT, BRANCHING_FLOW
 from tests.support.pausing_flow import PAUSING_FLOW, RESUME
@@ -30,11 +31,13 @@ def check_journal(entries: Sequence[JournalEntry], flow: Flow) -> Iterator[Probl
 
 
 def _find_flow(entries: Sequence[JournalEntry]) -> Flow:
-    """Return the flow of a journal: the one that pauses or has branches, if it does either."""
+    """Return the flow of a journal: one that pauses, the swarm, one with branches, or search."""
     routed = [entry.fields for entry in entries if entry.kind == "routed"]
     if any(fields["stage"] == RESUME.name or fields["event"] == "needs_input" for fields in routed):
         return PAUSING_FLOW
     targets = {fields["target"] for fields in routed}
+    if PLAN.name in targets:
+        return SWARM_FLOW
     return BRANCHING_FLOW if ACT.name in targets else SEARCH_FLOW
 
 

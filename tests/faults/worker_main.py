@@ -18,6 +18,7 @@ from envelope.role import Role
 from llm.stored_calls.stored_model import StoredModel
 from manager.flow import Flow
 from manager.flows import FLOWS
+from manager.flows.swarm_flow import SWARM_FLOW
 from manager.machine import Limits
 from manager.manager import Manager
 from memory.conversation import RedisMemory
@@ -37,6 +38,7 @@ from tests.faults.scripted_agents import (
 )
 from tests.support.branching_flow import BRANCHING_FLOW, ToolAgent
 from tests.support.pausing_flow import PAUSING_FLOW, AskingTool
+from tests.support.swarm_agents import ActingWorker, make_swarm
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WRITES, FixedTexts
 from worker.agent_handler import AgentHandler, make_poison_notice
@@ -47,6 +49,8 @@ from worker.shutdown import stop_on_signals
 
 ALL_ROLES = (Role.MANAGER, *WRITES)
 BRANCHING_ROLES = tuple(role.value for role in (*ALL_ROLES, Role.TOOL))
+SWARM_WORKERS = 8
+SWARM_ROLES = (Role.PLAN, Role.GATHER, Role.LEDGER, Role.WORK, Role.SYNTHESIZE)
 UNTIL_IT_WORKS = (signal.SIGTERM,)
 """Signals that wait until the process does its work, and can end it in an orderly way."""
 
@@ -57,7 +61,8 @@ class WorkerSettings:
 
     `takes_seconds` is how long its search blocks the loop for "block", or waits for "long".
     `plan` says where it dies or stops; with `discovers` it notes every label it passes instead.
-    `branching`: every question has branches; `pausing`: these need an approval.
+    `branching`: every question has branches; `pausing`: these need an approval;
+    `swarm`: eight workers divide every question.
     """
 
     url: str
@@ -71,6 +76,7 @@ class WorkerSettings:
     on_the_spot: bool = True
     branching: bool = False
     pausing: bool = False
+    swarm: bool = False
     discovers: bool = False
     plan: Plan | None = None
 
@@ -145,9 +151,13 @@ def _handlers(settings: WorkerSettings, ledger: Ledger, meter: WorkerMeter) -> l
     recorded = HopCalls(None)
     beside = InlineManager(manager, meter) if settings.on_the_spot else None
     working: list[Agent[Any, Any]] = [
-        FollowingAgent(role, model, takes_seconds=settings.takes_seconds) for role in WRITES
+        FollowingAgent(role, model, takes_seconds=settings.takes_seconds)
+        for role in WRITES
+        if not settings.swarm or role not in SWARM_ROLES
     ]
     tool: Agent[Any, Any] = AskingTool("approval") if settings.pausing else ToolAgent(act_as_tool)
+    if settings.swarm:
+        working += make_swarm(ActingWorker(), workers=SWARM_WORKERS)
     agents = [
         AgentHandler(
             agent,
@@ -164,6 +174,8 @@ def _handlers(settings: WorkerSettings, ledger: Ledger, meter: WorkerMeter) -> l
 def _find_flows(settings: WorkerSettings) -> Mapping[str, Flow]:
     if settings.pausing:
         return {"assistant": PAUSING_FLOW}
+    if settings.swarm:
+        return {"assistant": SWARM_FLOW}
     return {"assistant": BRANCHING_FLOW} if settings.branching else FLOWS
 
 

@@ -84,4 +84,4 @@ def test_without_workers_the_strategy_plans_and_numbers_go_on() -> None:
     )
 
     assert decision.workers == ()
-    assert [one.id for one in made.workers] == ["worker_3_research"]
+    assert [one.id for one in made.workers] == ["worker_3_analysis"], "its words compare"

@@ -203,7 +203,8 @@ export class Conversation extends EventTarget {
     } else if (name === "stage") {
       turn.stage = data.stage;
       turn.attempt = data.attempt;
-      turn.parts = data.branches?.map((name, at) => ({ name, label: data.plan[at] }));
+      const ended = (data.completed ?? []).map((label) => ({ label, status: "completed" }));
+      turn.parts = data.branches && [...ended, ...data.branches.map((name, at) => ({ name, label: data.plan[at] }))];
     } else if (name === "branch") {
       const part = turn.parts?.find(({ name }) => name === data.branch);
       if (part) part.status = data.status;

@@ -63,5 +63,19 @@ def test_the_searches_of_a_plan_tick_off() -> None:
     assert "\x1b[1m" not in shown
 
 
+def test_parts_that_ended_before_stay_ticked_off_and_are_counted() -> None:
+    screen = Terminal()
+    with redirect_stdout(screen):
+        display = DraftDisplay()
+        display.show_step(
+            {"target": "worked", "branches": ["w3"], "plan": ["Rust"], "completed": ["Python"]}
+        )
+        display.show_step({"target": "worker_results", "branch": "w3", "branches": ["w3/t1"]})
+        shown = screen.getvalue()
+        display.end()
+
+    assert shown.endswith("  ✓ Python\n  – Rust\n… worked 1/2")
+
+
 def test_nothing_is_shown_where_the_output_is_no_terminal() -> None:
     assert show(io.StringIO()) == ""

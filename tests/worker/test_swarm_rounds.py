@@ -1,0 +1,239 @@
+"""Swarms on all workers of one process: failures, hanging workers, deadlines, and the user."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from envelope.outcome import GaveUp
+from gateway.desk import Desk, Message
+from manager.flow import Flow, Scatter
+from manager.flows import NEWEST
+from manager.flows.stages import WORKED
+from manager.flows.swarm_flow import SWARM_FLOW
+from tests.faults.journal_checker import check_journal
+from tests.support.swarm_agents import ActingWorker, make_swarm
+from tests.support.waiting import wait_until
+from tests.support.worker_harness import WorkerHarness
+
+pytestmark = pytest.mark.slow
+
+DEADLINE_SECONDS = 90.0
+MESSAGE = Message("How is it?", "c1", "m1")
+
+
+JOIN_SECONDS = 15.0
+"""So long the workers have where some hang: the answer is in time long before the deadline."""
+
+
+def prepare(harness: WorkerHarness, worker: ActingWorker, **changes: Any) -> None:
+    harness.flows = {SWARM_FLOW.identifier: make_hurried_flow()}
+    harness.further_agents = [*make_swarm(worker, **changes)]
+
+
+def make_hurried_flow() -> Flow:
+    """Return the flow of the swarm, whose rounds end after `JOIN_SECONDS`."""
+    rows = []
+    for row in SWARM_FLOW.rows:
+        work = row.go_to
+        if isinstance(work, Scatter) and work.gather is WORKED:
+            hurried = replace(work, join=replace(work.join, seconds=JOIN_SECONDS, at_once=256))
+            row = replace(row, go_to=hurried)
+        rows.append(row)
+    return Flow(SWARM_FLOW.name, SWARM_FLOW.version, rows)
+
+
+def open_desk(harness: WorkerHarness, deadline_seconds: float = 60.0) -> Desk:
+    return harness.desk(deadline_seconds=deadline_seconds, flow=NEWEST["swarm"])
+
+
+async def read_journal(harness: WorkerHarness, message: Message = MESSAGE) -> list[Any]:
+    question = harness.desk().question(message)
+    return list(await harness.broker.replies.read_journal(question))
+
+
+def list_states(reply: dict[str, Any]) -> dict[str, str]:
+    return {task["task_id"]: task["state"] for task in reply["tasks"]}
+
+
+async def test_only_workers_that_failed_begin_again(harness: WorkerHarness) -> None:
+    async def fail_once(name: str, began: int) -> Any:
+        if name == "w1" and began == 1:
+            raise RuntimeError("lost")
+        return GaveUp("away") if name == "w2" and began <= 2 else None
+
+    worker = ActingWorker(fail_once)
+    prepare(harness, worker)
+
+    async with harness.process().running():
+        reply: Any = await open_desk(harness).ask(MESSAGE)
+
+    assert reply["outcome"] == "answered"
+    assert worker.began["w0"] == worker.began["w3"] == 1
+    assert worker.began["w2"] == 3
+    assert set(list_states(reply).values()) == {"completed"}
+    journal = await read_journal(harness)
+    assert list(check_journal(journal, SWARM_FLOW)) == []
+    rounds = [entry.fields for entry in journal if entry.fields.get("target") == "worked"]
+    assert [len(one.get("completed", [])) for one in rounds] == [0, 3, 3]
+
+
+async def test_of_a_hundred_workers_that_fail_or_hang_no_healthy_one_runs_again(
+    harness: WorkerHarness,
+) -> None:
+    never = asyncio.Event()
+    raising = {f"w{number}" for number in range(0, 50, 10)}
+    hanging = {"w7", "w8", "w9"}
+
+    async def act(name: str, _began: int) -> Any:
+        if name in raising:
+            return GaveUp("always")
+        if name in hanging:
+            await never.wait()
+        return None
+
+    worker = ActingWorker(act)
+    prepare(harness, worker, workers=100, retries=1)
+    harness.limits = replace(harness.limits, parallel_workers=100)
+
+    async with harness.process(slots=120, limit_seconds=DEADLINE_SECONDS).running():
+        reply: Any = await open_desk(harness, DEADLINE_SECONDS).ask(MESSAGE)
+
+    states = list_states(reply)
+    healthy = set(states) - raising - hanging
+    assert reply["outcome"] == "answered"
+    assert len(healthy) == 92
+    assert {states[name] for name in healthy} == {"completed"}
+    assert {worker.began[name] for name in healthy} == {1}
+    assert {states[name] for name in hanging} == {"skipped"}
+    assert {worker.ended[name] for name in hanging} == {0}
+    assert "parts_answered" in reply["text"]
+
+
+async def test_enough_results_are_enough_and_the_others_are_cancelled(
+    harness: WorkerHarness,
+) -> None:
+    cancelled: list[str] = []
+    never = asyncio.Event()
+
+    async def hang(name: str, _began: int) -> Any:
+        if name == "w0":
+            try:
+                await never.wait()
+            finally:
+                cancelled.append(name)
+        return None
+
+    async def is_cancelled() -> bool:
+        return cancelled == ["w0"]
+
+    worker = ActingWorker(hang)
+    prepare(harness, worker, enough=0.75)
+    harness.limits = replace(harness.limits, enough_share=0.75)
+
+    async with harness.process().running():
+        reply: Any = await open_desk(harness).ask(MESSAGE)
+        await wait_until(is_cancelled)
+
+    assert list_states(reply)["w0"] == "skipped"
+    assert reply["outcome"] == "answered"
+
+
+@pytest.mark.parametrize("questions", [100])
+async def test_with_half_of_the_workers_hanging_every_partial_answer_comes_in_time(
+    harness: WorkerHarness, questions: int
+) -> None:
+    never = asyncio.Event()
+
+    async def hang(name: str, _began: int) -> Any:
+        if name in {"w1", "w3"}:
+            await never.wait()
+        return None
+
+    prepare(harness, ActingWorker(hang))
+    messages = [replace(MESSAGE, conversation_id=f"c{number}") for number in range(questions)]
+
+    async with harness.process(slots=2 * questions + 8, limit_seconds=DEADLINE_SECONDS).running():
+        desk = open_desk(harness, DEADLINE_SECONDS)
+        async with asyncio.TaskGroup() as tasks:
+            asked = [tasks.create_task(desk.ask(message)) for message in messages]
+
+    replies: list[Any] = [task.result() for task in asked]
+    assert [one["outcome"] for one in replies] == ["answered"] * questions
+    for reply in replies:
+        assert sorted(list_states(reply).values()) == ["completed"] * 2 + ["skipped"] * 2
+        assert "parts_answered" in reply["text"]
+
+
+async def test_a_cancelled_swarm_ends_its_workers(harness: WorkerHarness) -> None:
+    hanging, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def hang(_name: str, _began: int) -> Any:
+        hanging.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    prepare(harness, ActingWorker(hang))
+
+    async with harness.process().running():
+        desk = open_desk(harness)
+        await desk.submit(MESSAGE)
+        await hanging.wait()
+        assert await desk.cancel(desk.question(MESSAGE))
+        async with asyncio.timeout(20):
+            await cancelled.wait()
+
+    last = (await read_journal(harness))[-1]
+    assert last.fields["outcome"] == "superseded"
+
+
+async def test_two_changes_of_topic_in_a_row_leave_only_the_last_question(
+    harness: WorkerHarness,
+) -> None:
+    begun: list[str] = []
+
+    async def hang(name: str, began: int) -> Any:
+        begun.append(name)
+        if len(begun) <= 8:
+            await asyncio.Event().wait()
+        return None
+
+    async def has_begun(count: int) -> bool:
+        return len(begun) >= count
+
+    prepare(harness, ActingWorker(hang))
+    first, second, third = (replace(MESSAGE, message_id=f"m{number}") for number in range(3))
+
+    async with harness.process(slots=32).running():
+        desk = open_desk(harness)
+        await desk.submit(first)
+        await wait_until(lambda: has_begun(4))
+        await desk.cancel(desk.question(first))
+        await desk.submit(second)
+        await wait_until(lambda: has_begun(8))
+        await desk.cancel(desk.question(second))
+        reply: Any = await desk.ask(third)
+
+    assert reply["outcome"] == "answered"
+    ends = [(await read_journal(harness, one))[-1].fields["outcome"] for one in (first, second)]
+    assert ends == ["superseded", "superseded"]
+
+
+async def test_the_join_of_a_short_deadline_leaves_time_to_write(harness: WorkerHarness) -> None:
+    never = asyncio.Event()
+
+    async def hang(name: str, _began: int) -> Any:
+        if name == "w1":
+            await never.wait()
+        return None
+
+    prepare(harness, ActingWorker(hang))
+
+    async with harness.process(limit_seconds=DEADLINE_SECONDS).running():
+        reply: Any = await open_desk(harness, 16.0).ask(MESSAGE)
+
+    assert reply["outcome"] == "answered"
+    assert list_states(reply)["w1"] == "skipped"
