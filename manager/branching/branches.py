@@ -149,7 +149,7 @@ def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, Stag
         known = (_COMPLETED, _NEEDS_INPUT)
         status = result["status"] if result.get("status") in known else _FAILED
         branch |= {"status": status, **_find_reason(result)}
-        if status == _COMPLETED:
+        if status == _COMPLETED and "reason" not in branch:
             joined[str(branch["branch"])] = str(branch["key"])
         writes = result.get("writes")
         if isinstance(writes, dict):
