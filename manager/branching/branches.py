@@ -159,7 +159,8 @@ def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, Stag
         writes = result.get("writes")
         # A worker that waits for the user returns how far it came; a call that waits, nothing.
         waits = status == _NEEDS_INPUT and isinstance(writes, dict) and "worker_outputs" in writes
-        if status == _COMPLETED or waits:
+        worked = status == _COMPLETED and "reason" not in branch
+        if worked or waits:
             joined[str(branch["branch"])] = str(branch["key"])
         if isinstance(writes, dict):
             payload = merge_writes(payload, writes, MERGE_RULES)
