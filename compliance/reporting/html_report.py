@@ -1,7 +1,8 @@
 """Renders a report as one HTML page without scripts, pictures or foreign links."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
+from itertools import groupby
 
 from compliance.reporting.own_links import Base, keep_own_link
 from compliance.reporting.report import ReportTable, ReportText, ReviewReport
@@ -31,13 +32,24 @@ def render_html(report: ReviewReport, *, base: Base = "") -> str:
         lines.append(f"<section><h2>{_escape(part.heading)}</h2>")
         lines += [f"<p>{_render(one, base)}</p>" for one in part.paragraphs]
         if part.items:
-            items = "".join(f"<li>{_render(one, base)}</li>" for one in part.items)
-            lines.append(f"<ul>{items}</ul>")
+            lines.append(_render_items(part.items, base))
         if part.table is not None:
             lines += _render_table(part.table, base)
         lines.append("</section>")
     lines.append("</main></body></html>")
     return "\n".join(lines) + "\n"
+
+
+def _render_items(items: Sequence[ReportText], base: Base) -> str:
+    """Return a list, in which details are a list below their item."""
+    parts: list[str] = []
+    for is_detail, own in groupby(items, key=lambda one: one.is_detail):
+        listed = "".join(f"<li>{_render(one, base)}</li>" for one in own)
+        if is_detail and parts:
+            parts[-1] = f"{parts[-1].removesuffix('</li>')}<ul>{listed}</ul></li>"
+        else:
+            parts.append(listed)
+    return f"<ul>{''.join(parts)}</ul>"
 
 
 def _render_table(table: ReportTable, base: Base) -> Iterator[str]:

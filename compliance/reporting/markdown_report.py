@@ -19,7 +19,9 @@ def render_markdown(report: ReviewReport, *, base: Base = "") -> str:
         for paragraph in part.paragraphs:
             lines += [_render(paragraph, base), ""]
         if part.items:
-            lines += [*(f"- {_render(item, base)}" for item in part.items), ""]
+            marks = ("  -" if item.is_detail else "-" for item in part.items)
+            items = (_render(item, base) for item in part.items)
+            lines += [*(f"{mark} {item}" for mark, item in zip(marks, items, strict=True)), ""]
         if part.table is not None:
             lines += [*_render_table(part.table, base), ""]
     return "\n".join(lines).rstrip() + "\n"

@@ -37,9 +37,11 @@ def render_pdf(report: ReviewReport, *, base: Base = "") -> bytes:
     styles = {
         name: ParagraphStyle(name, fontName=font, fontSize=size, leading=size * 1.35, spaceAfter=4)
         for name, font, size in (
-            ("title", _BOLD, 16), ("heading", _BOLD, 12), ("text", _FONT, 9), ("cell", _FONT, 7.5),
+            ("title", _BOLD, 16), ("heading", _BOLD, 12), ("text", _FONT, 9),
+            ("detail", _FONT, 9), ("cell", _FONT, 7.5),
         )
     }  # fmt: skip
+    styles["detail"].leftIndent = 14
 
     def make_paragraph(text: ReportText, style: str, mark: str = "") -> Any:
         return Paragraph(f"{mark}{_render(text, base, letters.replace)}", styles[style])
@@ -48,7 +50,9 @@ def render_pdf(report: ReviewReport, *, base: Base = "") -> bytes:
     for part in report.parts:
         story += [Spacer(1, 8), make_paragraph(ReportText(part.heading), "heading")]
         story += [make_paragraph(one, "text") for one in part.paragraphs]
-        story += [make_paragraph(one, "text", "• ") for one in part.items]
+        story += [
+            make_paragraph(one, "detail" if one.is_detail else "text", "• ") for one in part.items
+        ]
         if part.table is not None:
             width = A4[0] - 2 * _MARGIN
             story.append(_make_table(part.table, make_paragraph, width))

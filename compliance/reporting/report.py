@@ -28,10 +28,14 @@ LinkMaker = Callable[[TextPlace], str]
 
 @dataclass(frozen=True, slots=True)
 class ReportText:
-    """A piece of text; `link` leads to its place, empty: nowhere."""
+    """A piece of text; `link` leads to its place, empty: nowhere.
+
+    `is_detail`: as an item of a part, it belongs to the item before.
+    """
 
     text: str
     link: str = ""
+    is_detail: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,14 +244,15 @@ class _ReportComposer:
         shown = self.say(key, id=verdict.requirement_id, requirement=quoted.text)
         yield ReportText(shown, quoted.link)
         if verdict.note:
-            yield ReportText(self.say("reason", reason=verdict.note))
+            yield ReportText(self.say("reason", reason=verdict.note), is_detail=True)
         for one in verdict.evidence:
             place = name_place(one.place)
-            yield ReportText(self.say("read", text=one.text, place=place), self._link(one.place))
+            said = self.say("read", text=one.text, place=place)
+            yield ReportText(said, self._link(one.place), is_detail=True)
         if verdict.searched:
             places = dict.fromkeys(map(name_place, verdict.searched))
             names = "; ".join(list(places)[:_MOST_PLACES])
-            yield ReportText(self.say("searched", places=names))
+            yield ReportText(self.say("searched", places=names), is_detail=True)
 
     def _quote(self, requirement: Requirement | None) -> ReportText:
         if requirement is None:

@@ -139,3 +139,18 @@ def test_a_pdf_has_the_same_text(law: list[RuleUnit], faulty: PreparedDocument) 
     assert "3. Compliance matrix" in text
     assert "within 14 days" in text
     assert data == render_pdf(report)
+
+
+def test_reasons_and_places_stand_below_their_finding(
+    law: list[RuleUnit], faulty: PreparedDocument
+) -> None:
+    report = make_report(law, faulty)
+    page = LexborHTMLParser(render_html(report))
+    lines = render_markdown(report).splitlines()
+
+    found = page.css_first("section li:has(ul)")
+    assert found is not None
+    assert "is violated" in found.text(separator=" ").partition("Reason:")[0]
+    at = next(at for at, line in enumerate(lines) if "is violated" in line)
+    assert lines[at].startswith("- ")
+    assert lines[at + 1].startswith("  - Reason: ")
