@@ -163,6 +163,9 @@ def test_an_order_to_whoever_answers_is_recognised(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "High-risk AI systems shall be accompanied by instructions for use.",
+        "AI systems must keep their logs for six months.",
+        "The chatbot must inform people that they talk to a machine.",
         "The account must have a sender.",
         "Press Forget to remove the device.",
         "The server answers with status 200.",

@@ -25,8 +25,12 @@ _BOX = re.compile(r"\A(\s*[-*+] )\[[ xX]\]\s+")
 _TO_ASSISTANTS = re.compile(
     r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:above|previous|prior|earlier"
     r"|instructions?|question|context|rules|everything)\b"
+    # What a law asks of AI systems is no order: the verb says something to a reader, or hides it.
     r"|\b(?:ai|assistants?|chat ?bots?|language models?|llms?)\b.{0,30}\b(?:must|should|shall"
-    r"|have to|need to|reading|instructed|please|are to)\b"
+    r"|have to|need to|instructed|please|are to)\b.{0,25}\b(?:say|reply|respond|answer|output"
+    r"|print|tell|claim|repeat|reveal|mention|recommend|advise|ignore|disregard|forget|obey|click"
+    r"|visit|refuse|pretend|translate|summari[sz]e|append|insert|write)\b"
+    r"|\b(?:ai|assistants?|chat ?bots?|language models?|llms?)\b.{0,30}\breading\b"
     r"|\b(?:dear|attention|note to|hey|instructions? (?:to|for))\b.{0,20}\b(?:ai|assistants?"
     r"|models?|chat ?bots?|llms?)\b"
     r"|\byou are (?:now )?(?:a|an|the) .{0,30}\b(?:assistant|ai|model|bot|persona)\b"
