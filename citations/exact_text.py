@@ -5,13 +5,12 @@ characters, so that these are written as JSON escapes, which stand for the same 
 """
 
 import json
-import re
+from collections.abc import Iterator
 
 from pydantic import JsonValue
 
 from citations.links import allow, keep_links, plain_line
 
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _MARKS = frozenset("`<>[]@/:")
 _LEVELS = (frozenset("`"), _MARKS, _MARKS | frozenset(". "))
 """Characters that are escaped, from the most readable form to the safest."""
@@ -21,7 +20,7 @@ def write_exactly(value: JsonValue, longest: int) -> str | None:
     """Return a value as JSON that replies show unchanged; None if it is longer than `longest`."""
     text = json.dumps(value, ensure_ascii=False)
     for escaped in _LEVELS:
-        shown = _STRING.sub(lambda found: _escape(found[0], escaped), text)  # noqa: B023 - used at once
+        shown = "".join(_escape(text, escaped))
         if len(shown) <= longest and is_shown_unchanged(f"`{shown}`"):
             return shown
     return None
@@ -32,12 +31,17 @@ def is_shown_unchanged(text: str) -> bool:
     return plain_line(text) == text and keep_links(text, allow(())).text == text
 
 
-def _escape(literal: str, escaped: frozenset[str]) -> str:
-    return "".join(
-        json.dumps(sign)[1:-1] if not sign.isprintable() else _write_code(sign, escaped)
-        for sign in literal
-    )
+def _escape(text: str, escaped: frozenset[str]) -> Iterator[str]:
+    """Yield the signs of a JSON text; those of strings that are to be escaped as `\\uXXXX`."""
+    in_string = after_backslash = False
+    for sign in text:
+        if sign == '"' and not after_backslash:
+            in_string = not in_string
+        after_backslash = in_string and sign == "\\" and not after_backslash
+        yield _write_sign(sign, escaped) if in_string else sign
 
 
-def _write_code(sign: str, escaped: frozenset[str]) -> str:
+def _write_sign(sign: str, escaped: frozenset[str]) -> str:
+    if not sign.isprintable():
+        return json.dumps(sign)[1:-1]
     return f"\\u{ord(sign):04x}" if sign in escaped else sign

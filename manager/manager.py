@@ -282,7 +282,7 @@ class Manager:
         language = replies.language_of(envelope.payload)
         reply = add_open_parts(reply, envelope.payload, self._texts, language)
         reply = add_offer(reply, envelope.payload, self._texts, language)
-        reply = report_faults(reply, envelope.payload, self._texts, language, self._on_fault)
+        reply = report_faults(reply, envelope.payload, self._on_fault)
         forget = envelope.payload.get("forget")
         if forget in {"all", "history"}:
             # Channels that store text of the conversation have to erase it too.

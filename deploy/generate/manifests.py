@@ -124,12 +124,8 @@ def write_commands(compose: str) -> str:
         if found != 1:
             raise ValueError(f"expected one service {group.name!r} of workers, found {found}")
         mounts = ["/data", *([TOOLS_MOUNT] if group.calls_tools else [])]
-        compose = re.sub(
-            rf"^(  {group.name}:\n(?:    [^\n]*\n)*?    volumes: )[^\n]*",
-            rf"\g<1>{json.dumps(mounts)}",
-            compose,
-            flags=re.MULTILINE,
-        )
+        volumes = rf"^(  {group.name}:\n(?:    [^\n]*\n)*?    volumes: )[^\n]*"
+        compose = re.sub(volumes, rf"\g<1>{json.dumps(mounts)}", compose, flags=re.MULTILINE)
     return compose
 
 

@@ -19,10 +19,10 @@ COMMANDS = (
     "xread", "xreadgroup", "xrevrange",
     # All other stored data.
     "blpop", "del", "exists", "expire", "get", "getex", "hdel", "hexists", "hget", "hgetall",
-    "hincrby", "hincrbyfloat", "hlen", "hmget", "hset", "hsetnx", "hvals", "lindex", "llen",
-    "lrange", "lrem", "ltrim", "pexpire", "pexpireat", "pttl", "rpush", "sadd", "set", "smembers",
-    "srem", "ttl", "zadd", "zcard", "zrange", "zrangebyscore", "zrem", "zremrangebyrank",
-    "zremrangebyscore", "zrevrange", "zscore",
+    "hincrby", "hincrbyfloat", "hkeys", "hlen", "hmget", "hset", "hsetnx", "hstrlen", "hvals",
+    "lindex", "llen", "lrange", "lrem", "lset", "ltrim", "pexpire", "pexpireat", "pttl", "rpush",
+    "sadd", "set", "smembers", "srem", "ttl", "zadd", "zcard", "zrange", "zrangebyscore", "zrem",
+    "zremrangebyrank", "zremrangebyscore", "zrevrange", "zscore",
     # Scripts and transactions.
     "eval", "evalsha", "multi", "exec", "discard",
     # Removes forgotten text from the append-only file.

@@ -5,9 +5,7 @@ from collections.abc import Callable, Mapping
 from pydantic import JsonValue
 
 from broker.values import Fields
-from envelope.outcome import Outcome
 from manager.flow import Stage
-from manager.port import ReplyTexts
 from manager.stage_event import StageEvent
 from swarm.integrity.evidence import record_hop, record_join
 from swarm.integrity.evidence_checks import check_evidence
@@ -61,20 +59,15 @@ def list_faults(payload: Mapping[str, JsonValue]) -> list[JsonValue]:
 def report_faults(
     reply: Mapping[str, JsonValue],
     payload: Mapping[str, JsonValue],
-    texts: ReplyTexts,
-    language: str,
     on_fault: OnFault = ignore_fault,
 ) -> dict[str, JsonValue]:
-    """Return the reply with the faults of the work behind it, which an answer names below it."""
+    """Return the reply with the faults of the work behind it, which `on_fault` counts by kind."""
     faults = list_faults(payload)
     if not faults:
         return dict(reply)
     for kind in sorted({str(one["kind"]) for one in faults if isinstance(one, dict)}):
         on_fault(kind)
-    if reply.get("outcome") != Outcome.ANSWERED.value:
-        return {**reply, "faults": faults}
-    text = f"{reply.get('text')}\n\n{texts.text('faults_found', language)}"
-    return {**reply, "text": text, "faults": faults}
+    return {**reply, "faults": faults}
 
 
 def _describe(fault: FoundFault) -> Fields:

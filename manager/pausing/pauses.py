@@ -141,14 +141,13 @@ class Pauses:
         if pause is not None and not _is_theirs(pause, envelope):
             return self._meet_foreign(envelope, pause, now)
         read = self._read(payload, pause, now)
+        if isinstance(read, Unanswered) and pause is not None and pause.round >= self._rounds:
+            read = Answered(is_granted=False, values=read.values)
         if isinstance(read, Answered) and pause is not None:
             return await self._go_on(question, envelope, pause, read)
         if isinstance(read, NotOpen):
             return _end(envelope, pause, "over")
         if isinstance(read, Unanswered) and pause is not None:
-            if pause.round >= self._rounds:
-                denied = Answered(is_granted=False, values=read.values)
-                return await self._go_on(question, envelope, pause, denied)
             return self._ask_again(envelope, pause, read)
         if pause is None:
             return envelope

@@ -47,7 +47,6 @@ async def test_a_planted_fault_is_journaled_and_named_in_the_reply(
             assert planted.count == 1, role
             assert kind.value in {fault["kind"] for fault in reply["faults"]}
             assert kind.value in journaled
-            assert "found a fault" in reply["text"]
 
 
 async def test_an_answer_by_another_model_is_named_and_a_dated_one_is_not(

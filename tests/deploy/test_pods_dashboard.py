@@ -31,6 +31,7 @@ def list_shown_metrics() -> dict[str, set[str]]:
     meter.count_search("search", "cache")
     meter.count_routing("lang", "completed")
     meter.observe_score("quality", 0.9)
+    meter.count_fault("lost_result")
     found = {
         sample.name: set(sample.labels)
         for family in meter.registry.collect()

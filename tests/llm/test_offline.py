@@ -2,6 +2,7 @@ from decimal import Decimal
 
 import pytest
 
+from envelope.ways.specialists import SpecialistName
 from llm.call_log import record_calls
 from llm.errors import UnknownTask
 from llm.offline.model import RULES, OfflineModel
@@ -65,5 +66,5 @@ async def test_the_scope_task_is_answered_by_its_own_rule() -> None:
 def test_every_task_of_the_assistant_has_a_rule() -> None:
     assert set(RULES) == {
         "translate", "essence", "scope", "respond", "judge", "clarify", "triage", "assess",
-        "plan_swarm", "synthesize_findings",
+        "plan_swarm", "synthesize_findings", *SpecialistName,
     }  # fmt: skip

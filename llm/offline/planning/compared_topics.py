@@ -22,7 +22,7 @@ _AFTER_NAMES = re.compile(
     r"bezüglich|concernant|sobre)\s",
     re.IGNORECASE,
 )
-_SEPARATOR = re.compile(r"\s*(?:,|;|\band\b|\bund\b|\bet\b|\by\b|\be\b|\bor\b)\s*", re.IGNORECASE)
+_SEPARATOR = re.compile(r"[,;]|\b(?:and|und|et|y|e|or)\b", re.IGNORECASE)
 _LEAD_IN = re.compile(
     r"\A(?:(?:the|a|an|their|its|all|each|in|between|der|die|das|den|les?|las?|el|los|i|gli)\s+)+",
     re.IGNORECASE,
