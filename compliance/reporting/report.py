@@ -247,8 +247,8 @@ class _ReportComposer:
             yield ReportText(self.say("reason", reason=verdict.note), is_detail=True)
         for one in verdict.evidence:
             place = name_place(one.place)
-            said = self.say("read", text=one.text, place=place)
-            yield ReportText(said, self._link(one.place), is_detail=True)
+            shown = self.say("read", text=one.text, place=place)
+            yield ReportText(shown, self._link(one.place), is_detail=True)
         if verdict.searched:
             places = dict.fromkeys(map(name_place, verdict.searched))
             names = "; ".join(list(places)[:_MOST_PLACES])
