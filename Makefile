@@ -39,7 +39,7 @@ test-fast: install  ## the tests that need no server and are quick
 	$(BIN)/pytest -m "not redis and not slow" -q -n 2 --dist loadfile
 
 test: lint types imports  ## every test, on a real Redis too; what CI calls
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 coverage: install  ## the share of lines and branches that the tests of one process run
 	$(BIN)/coverage run -m pytest -q -m "not slow and not faults"
