@@ -93,6 +93,9 @@ class QdrantIndex(IndexReader):
     def visible_to(self, groups: Collection[str], *, restricts: bool = True) -> IndexReader:
         return IndexReader(self._engine, self.revision, frozenset(groups), restricts=restricts)
 
+    def optimize_regularly(self) -> None:
+        self._engine.optimize_regularly()
+
     async def optimize(self) -> None:
         await self._engine.optimize()
 
