@@ -83,8 +83,13 @@ class _KnownEvidence:
                 self.write(branch, name, versions[-1])
 
 
-def check_evidence(payload: Mapping[str, JsonValue]) -> tuple[FoundFault, ...]:
-    """Return the faults of a question so far, in the order of its hops."""
+def check_evidence(
+    payload: Mapping[str, JsonValue], branch: str = _TRUNK
+) -> tuple[FoundFault, ...]:
+    """Return the faults of a question so far, in the order of its hops.
+
+    `branch` is the one whose payload it is: its evidence is not yet in the trunk.
+    """
     records = list(_read_records(payload.get("evidence_log")))
     known = _KnownEvidence()
     faults: list[FoundFault] = []
@@ -96,7 +101,7 @@ def check_evidence(payload: Mapping[str, JsonValue]) -> tuple[FoundFault, ...]:
         _note(record, records, known)
         faults += _check_join(record, records, known)
     if len(records) < MOST_RECORDS:
-        faults += _check_payload(payload, known)
+        faults += _check_payload(payload, known, branch)
     return tuple(dict.fromkeys(faults))
 
 
@@ -209,11 +214,13 @@ def _check_join(
             yield _make(FaultKind.LOST_RESULT, join.stage, key, "its result did not arrive")
 
 
-def _check_payload(payload: Mapping[str, JsonValue], known: _KnownEvidence) -> Iterator[FoundFault]:
-    """Yield evidence that the trunk has lost, or has otherwise than it was written last."""
+def _check_payload(
+    payload: Mapping[str, JsonValue], known: _KnownEvidence, branch: str
+) -> Iterator[FoundFault]:
+    """Yield evidence that the payload has lost, or has otherwise than it was written last."""
     for attribute in EVIDENCE.keys() & payload.keys():
         for name, digest in digest_attribute(attribute, payload[attribute]).items():
-            versions = known.find(_TRUNK, name)
+            versions = known.find(branch, name)
             if versions:
                 yield from _compare(_MANAGER, name, digest, versions)
             elif name.startswith(_RETURNED):
@@ -222,7 +229,7 @@ def _check_payload(payload: Mapping[str, JsonValue], known: _KnownEvidence) -> I
     for prefix, attribute in _ATTRIBUTES.items():
         merged = payload.get(attribute)
         there = merged if isinstance(merged, dict) else {}
-        for name in known.list_names(_TRUNK, prefix):
+        for name in known.list_names(branch, prefix):
             if name.removeprefix(prefix) not in there:
                 yield _make(FaultKind.LOST_RESULT, _MANAGER, name, "it did not arrive")
 
