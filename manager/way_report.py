@@ -17,6 +17,11 @@ _CALL_FIELDS = (
 )  # fmt: skip
 _PLANNER = "reason"
 """The agent that calls in the tool loop: it is not named."""
+_BEYOND_SEARCH = frozenset(
+    {
+        "triage", "tool_executions", "way_fallback", "task_ledger", "routing", "exhausted_budget",
+    }
+)  # fmt: skip
 _TEAM_FIELDS = ("sequence_notes", "errors", "verdicts", "citation_check", "review_report")
 
 
@@ -25,6 +30,8 @@ def describe_way(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 
     `tool_calls` are in the order in which their results arrived.
     """
+    if _BEYOND_SEARCH.isdisjoint(payload):
+        return {}
     triage, executions = payload.get("triage"), payload.get("tool_executions")
     fallback, assessment = payload.get("way_fallback"), payload.get("assessment")
     calls = [_describe_call(one) for one in _list_objects(executions)[:_MOST_CALLS]]
