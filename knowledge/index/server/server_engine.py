@@ -3,7 +3,7 @@
 A client of `qdrant-client` is handed in or made from a URL; its local mode runs the same code.
 """
 
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from qdrant_client import AsyncQdrantClient, models
@@ -75,6 +75,7 @@ class ServerEngine:
 
     shared = True
     was_interrupted = False
+    unfinished: Collection[str] | None = ()
 
     def __init__(
         self,
@@ -109,6 +110,12 @@ class ServerEngine:
             await self._await_answer(
                 self._client.create_payload_index(self._collection, name, keyword)
             )
+
+    async def begin_change(self, documents: Collection[str]) -> None:
+        """Do nothing: a search leaves out chunks that their document does not name."""
+
+    async def end_repair(self) -> None:
+        """Do nothing: no process repairs what others may be writing."""
 
     async def upsert(self, points: Sequence[Point]) -> None:
         made = [
@@ -164,22 +171,17 @@ class ServerEngine:
         vectors: bool = False,
     ) -> list[Point]:
         chosen = _select(match, groups)
+        payload = True if fields is None else list(fields)
         found: list[Point] = []
-        offset: Any = None
-        while True:
-            records, offset = await self._await_answer(
-                self._client.scroll(
-                    self._collection,
-                    scroll_filter=chosen,
-                    limit=_PAGE,
-                    offset=offset,
-                    with_payload=True if fields is None else list(fields),
-                    with_vectors=vectors,
-                )
-            )
-            found += [_read_point(record) for record in records]
-            if offset is None:
-                return found
+        async for page in self._pages(chosen, payload, vectors):
+            found += page
+        return found
+
+    async def pages(
+        self, match: Mapping[str, str | Sequence[str]], *, fields: Sequence[str]
+    ) -> AsyncIterator[Sequence[Point]]:
+        async for page in self._pages(_select(match, None), list(fields), False):
+            yield page
 
     async def count(
         self, match: Mapping[str, str | Sequence[str]], *, groups: Collection[str] | None = None
@@ -219,6 +221,25 @@ class ServerEngine:
 
     async def close(self) -> None:
         await self._client.close()
+
+    async def _pages(
+        self, chosen: models.Filter, payload: bool | list[str], vectors: bool
+    ) -> AsyncIterator[list[Point]]:
+        offset: Any = None
+        while True:
+            records, offset = await self._await_answer(
+                self._client.scroll(
+                    self._collection,
+                    scroll_filter=chosen,
+                    limit=_PAGE,
+                    offset=offset,
+                    with_payload=payload,
+                    with_vectors=vectors,
+                )
+            )
+            yield [_read_point(record) for record in records]
+            if offset is None:
+                return
 
     async def _create(self) -> bool:
         """Make the collection: vectors and texts on disk, eight-bit copies of vectors in memory."""
