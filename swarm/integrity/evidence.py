@@ -24,6 +24,7 @@ EVERY_CHUNK = "*"
 """Stands for the further chunks of a hop that found more than are recorded; after the id of a
 document and `#`, for all of its chunks."""
 _DIGEST_BYTES = 9
+_COUNTED_BY = "/"
 
 
 class EvidenceForm(Enum):
@@ -69,6 +70,8 @@ SPECIALISTS = frozenset(
 )  # fmt: skip
 """The roles that read whole documents, unit by unit; those of a review are named as a whole."""
 _READERS = FINDERS | SPECIALISTS
+INDEX_READERS = frozenset({"plan", "tool"}) | SPECIALISTS
+"""The roles of which the version of the index is recorded: they work side by side, on any pod."""
 _CHUNK, _DOCUMENT = frozenset({"chunk_id"}), frozenset({"document_id"})
 _CITING = ("source_references", "sources_used", "search_results", "worker_outputs")
 _SAYS_ITS_MODEL = frozenset({"answer_model", "assessed_by", "decided_by", "judge"})
@@ -82,7 +85,8 @@ class EvidenceRecord:
     `done` are the calls that an executor recorded. `models` answered in this hop, `named` are those
     that it says answered. `foreign` are pairs of a requested model and another one that answered.
     `joined` is written by the manager at a join: the keys of the branches that ended well, by path.
-    A read digest is empty where the attribute was not there.
+    A read digest is empty where the attribute was not there. `index` is the version of the index
+    that the hop read.
     """
 
     stage: str
@@ -97,6 +101,7 @@ class EvidenceRecord:
     named: Sequence[str] = ()
     foreign: Sequence[Sequence[str]] = ()
     joined: Mapping[str, str] = field(default_factory=dict)
+    index: str = ""
 
 
 def record_hop(
@@ -106,6 +111,8 @@ def record_hop(
     read: Mapping[str, JsonValue],
     wrote: Mapping[str, JsonValue],
     models: Iterable[tuple[str, str]] = (),
+    *,
+    index: str = "",
 ) -> dict[str, JsonValue]:
     """Return the record of a hop as JSON; empty where it touched no evidence and asked no model.
 
@@ -121,6 +128,8 @@ def record_hop(
         fields["models"] = list(dict.fromkeys(model for model, _ in asked))
         if foreign := [[model, answered] for model, answered in asked if answered]:
             fields["foreign"] = foreign
+    if index:
+        fields["index"] = index
     if not fields:
         return {}
     where = {"stage": stage, "role": role, **({"branch": branch} if branch else {})}
@@ -194,6 +203,17 @@ def digest_attribute(name: str, value: JsonValue) -> dict[str, str]:
         case _:
             pieces = {piece: value}
     return {key: _digest_piece(each) for key, each in pieces.items()}
+
+
+def name_index_version(revision: str, *, counted_by: str = "") -> str:
+    """Return the version of an index; `counted_by` is the process that counts its revisions."""
+    return f"{counted_by}{_COUNTED_BY}{revision}" if counted_by else revision
+
+
+def are_different_versions(one: str, other: str) -> bool:
+    """Return whether two versions of an index differ; those of two processes are not compared."""
+    owners = [version.rpartition(_COUNTED_BY)[0] for version in (one, other)]
+    return bool(one and other) and owners[0] == owners[1] and one != other
 
 
 def count_items(digest: str) -> int:

@@ -5,7 +5,8 @@
 - *invented source*: a hop names a source that no search and no tool returned;
 - *wrong model*: another model answered than the one that was requested;
 - *skipped work*: a result, or a model's work, is claimed without a record of it;
-- *stale context*: a hop read an earlier version of the evidence than the latest one.
+- *stale context*: a hop read an earlier version of the evidence than the latest one, or another
+  version of the index than the hops before it.
 
 A branch sees the evidence of the branch in which it began, and its results are seen there from its
 join on. So calls of two workers may have the same name.
@@ -26,6 +27,7 @@ from swarm.integrity.evidence import (
     MOST_RECORDS,
     SPECIALISTS,
     EvidenceRecord,
+    are_different_versions,
     count_items,
     digest_attribute,
     read_record,
@@ -55,6 +57,7 @@ class _KnownEvidence:
     written: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     found: set[str] = field(default_factory=set)
     models: set[str] = field(default_factory=set)
+    index: str = ""
 
     def find(self, branch: str, name: str) -> Sequence[str]:
         """Return the versions of a piece that a branch sees, oldest first."""
@@ -98,6 +101,7 @@ def check_evidence(
         faults += _check_work(record)
         faults += _check_sources(record, known)
         faults += _check_models(record, known)
+        faults += _check_index(record, known)
         _note(record, records, known)
         faults += _check_join(record, records, known)
     if len(records) < MOST_RECORDS:
@@ -122,6 +126,7 @@ def _note(record: EvidenceRecord, records: Sequence[EvidenceRecord], known: _Kno
         known.join(record.branch, path, is_call=roles <= FINDERS)
     known.found |= {*record.found}
     known.models |= {*record.models}
+    known.index = known.index or record.index
 
 
 def _check_reads(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[FoundFault]:
@@ -194,6 +199,13 @@ def _check_models(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[Fou
         if name not in record.models and name not in known.models:
             detail = "its work is claimed, and it was not asked"
             yield _make(FaultKind.SKIPPED_WORK, record.stage, name, detail)
+
+
+def _check_index(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[FoundFault]:
+    """Yield a hop that read another version of the index than the first one, such as the plan's."""
+    if are_different_versions(known.index, record.index):
+        detail = f"index version {record.index[:40]!r} was read, before it {known.index[:40]!r}"
+        yield _make(FaultKind.STALE_CONTEXT, record.stage, record.branch or record.role, detail)
 
 
 def _check_join(

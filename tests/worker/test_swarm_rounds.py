@@ -175,8 +175,38 @@ async def test_a_cancelled_swarm_ends_its_workers(harness: WorkerHarness) -> Non
         async with asyncio.timeout(20):
             await cancelled.wait()
 
-    last = (await read_journal(harness))[-1]
-    assert last.fields["outcome"] == "superseded"
+    last: Any = (await read_journal(harness))[-1].fields
+    assert last["outcome"] == "superseded"
+    assert set(list_states(last).values()) == {"cancelled"}
+
+
+async def test_workers_that_completed_before_a_cancellation_stay_completed(
+    harness: WorkerHarness,
+) -> None:
+    never = asyncio.Event()
+
+    async def hang(name: str, _began: int) -> Any:
+        if name in {"w1", "w3"}:
+            await never.wait()
+        return None
+
+    async def has_returned() -> bool:
+        runs = [one.fields for one in await read_journal(harness) if one.kind == "agent_run"]
+        return sum(one["role"] == "work" for one in runs) == 2
+
+    prepare(harness, ActingWorker(hang))
+
+    async with harness.process().running():
+        desk = open_desk(harness)
+        await desk.submit(MESSAGE)
+        await wait_until(has_returned)
+        await desk.cancel(desk.question(MESSAGE), reason="stopped")
+
+    last: Any = (await read_journal(harness))[-1].fields
+    assert list_states(last) == {
+        "w0": "completed", "w1": "cancelled", "w2": "completed", "w3": "cancelled",
+    }  # fmt: skip
+    assert last["termination_reason"] == "stopped"
 
 
 async def test_two_changes_of_topic_in_a_row_leave_only_the_last_question(
