@@ -109,6 +109,7 @@ class ServerEngine:
             await self._await_answer(
                 self._client.create_payload_index(self._collection, name, keyword)
             )
+        await self.prepare_fields()
 
     async def upsert(self, points: Sequence[Point]) -> None:
         made = [
@@ -162,24 +163,71 @@ class ServerEngine:
         groups: Collection[str] | None = None,
         fields: Sequence[str] | None = None,
         vectors: bool = False,
+        limit: int | None = None,
     ) -> list[Point]:
         chosen = _select(match, groups)
         found: list[Point] = []
         offset: Any = None
         while True:
+            page = _PAGE if limit is None else min(_PAGE, limit - len(found))
             records, offset = await self._await_answer(
                 self._client.scroll(
                     self._collection,
                     scroll_filter=chosen,
-                    limit=_PAGE,
+                    limit=page,
                     offset=offset,
                     with_payload=True if fields is None else list(fields),
                     with_vectors=vectors,
                 )
             )
             found += [_read_point(record) for record in records]
-            if offset is None:
+            if offset is None or len(found) == limit:
                 return found
+
+    async def find_each(
+        self,
+        field: str,
+        values: Sequence[str],
+        *,
+        limit: int,
+        groups: Collection[str] | None = None,
+        fields: Sequence[str] = (),
+    ) -> list[list[Point]]:
+        found: list[list[Point]] = []
+        for start in range(0, len(values), _BATCH):
+            requests = [
+                models.QueryRequest(
+                    filter=_select({field: value}, groups), limit=limit, with_payload=list(fields)
+                )
+                for value in values[start : start + _BATCH]
+            ]
+            answers = await self._await_answer(
+                self._client.query_batch_points(self._collection, requests)
+            )
+            found += [
+                [Point(read_id(one.id), one.payload or {}) for one in each.points]
+                for each in answers
+            ]
+        return found
+
+    async def set_fields(self, changes: Sequence[tuple[PointId, Mapping[str, Any]]]) -> None:
+        for start in range(0, len(changes), _BATCH):
+            operations: list[models.UpdateOperation] = [
+                models.SetPayloadOperation(
+                    set_payload=models.SetPayload(payload=dict(fields), points=[str(point)])
+                )
+                for point, fields in changes[start : start + _BATCH]
+            ]
+            await self._await_answer(
+                self._client.batch_update_points(self._collection, operations, wait=True)
+            )
+
+    async def prepare_fields(self) -> None:
+        schema = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, on_disk=True)
+        for name in layout.NAMED:
+            await self._await_answer(
+                self._client.create_payload_index(self._collection, name, schema)
+            )
 
     async def count(
         self, match: Mapping[str, str | Sequence[str]], *, groups: Collection[str] | None = None
