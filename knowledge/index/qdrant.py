@@ -10,6 +10,7 @@ from knowledge.embedding_forms import VectorIdentity
 from knowledge.errors import IndexMismatch
 from knowledge.index.calibration import Calibrations
 from knowledge.index.engine import Engine
+from knowledge.index.graph_writer import GraphWriter
 from knowledge.index.index_reader import IndexReader
 from knowledge.index.maintenance.halves import remove_halves
 from knowledge.index.points import layout, point_decoder
@@ -93,6 +94,13 @@ class QdrantIndex(IndexReader):
     def visible_to(self, groups: Collection[str], *, restricts: bool = True) -> IndexReader:
         return IndexReader(self._engine, self.revision, frozenset(groups), restricts=restricts)
 
+    async def connect(self) -> int:
+        async with self._writing:
+            connected = await GraphWriter(self._engine).connect()
+            if connected:
+                await self._write_manifest()
+        return connected
+
     async def optimize(self) -> None:
         await self._engine.optimize()
 
@@ -115,6 +123,7 @@ class QdrantIndex(IndexReader):
         found = await self._engine.retrieve([layout.manifest_identity()])
         if not found:
             await self._check_earlier_formats()
+            await self._engine.upsert([Point(layout.graph_identity(), {"kind": "graph"})])
             await self._write_manifest()
             return
         payload = found[0].payload
