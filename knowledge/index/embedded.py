@@ -15,7 +15,7 @@ import qdrant_edge as edge
 
 from knowledge.errors import IndexOwned, IndexUnavailable
 from knowledge.index.maintenance.change_log import ChangeLog
-from knowledge.index.maintenance.shard_files import POINTS_PER_SEGMENT, open_shard
+from knowledge.index.maintenance.shard_files import POINTS_PER_SEGMENT, index_fields, open_shard
 from knowledge.index.maintenance.unused_memory import return_unused_memory
 from knowledge.index.points import layout
 from knowledge.index.points.layout import Point
@@ -138,9 +138,40 @@ class EdgeEngine:
         groups: Collection[str] | None = None,
         fields: Sequence[str] | None = None,
         vectors: bool = False,
+        limit: int | None = None,
     ) -> list[Point]:
         chosen = _select(match, groups)
-        return await self._in_thread(lambda: self._scroll(chosen, fields, vectors))
+        return await self._in_thread(lambda: self._scroll(chosen, fields, vectors, limit))
+
+    async def find_each(
+        self,
+        field: str,
+        values: Sequence[str],
+        *,
+        limit: int,
+        groups: Collection[str] | None = None,
+        fields: Sequence[str] = (),
+    ) -> list[list[Point]]:
+        requests = [
+            edge.QueryRequest(
+                limit, filter=_select({field: value}, groups), with_payload=list(fields)
+            )
+            for value in values
+        ]
+        if not requests:
+            return []
+        found = await self._in_thread(
+            lambda: self._shard.query_batch(edge.QueryBatchRequest(requests))
+        )
+        return [[Point(read_id(one.id), one.payload or {}) for one in each] for each in found]
+
+    async def set_fields(self, changes: Sequence[tuple[PointId, Mapping[str, Any]]]) -> None:
+        await self._in_thread(lambda: self._set_fields(changes))
+
+    async def prepare_fields(self) -> None:
+        known = self._shard.info().payload_schema
+        missing = [name for name in layout.NAMED if name not in known]
+        await self._in_thread(lambda: index_fields(self._shard, missing))
 
     async def pages(
         self, match: Mapping[str, str | Sequence[str]], *, fields: Sequence[str]
@@ -191,6 +222,10 @@ class EdgeEngine:
         made = [edge.Point(point.id, _vectors(point), point.payload) for point in points]
         self._change(edge.UpdateOperation.upsert_points(made), len(made))
 
+    def _set_fields(self, changes: Sequence[tuple[PointId, Mapping[str, Any]]]) -> None:
+        for point, fields in changes:
+            self._change(edge.UpdateOperation.set_payload([point], dict(fields)), 1)
+
     def _change(self, operation: edge.UpdateOperation, points: int) -> None:
         self._shard.update(operation)
         self._unflushed += points
@@ -223,16 +258,21 @@ class EdgeEngine:
         return [read_result(query, points) for query, points in zip(queries, found, strict=True)]
 
     def _scroll(
-        self, chosen: edge.Filter, fields: Sequence[str] | None, vectors: bool
+        self,
+        chosen: edge.Filter,
+        fields: Sequence[str] | None,
+        vectors: bool,
+        limit: int | None,
     ) -> list[Point]:
         payload: Any = True if fields is None else list(fields)
         found: list[Point] = []
         offset: Any = None
         while True:
-            request = edge.ScrollRequest(offset, _PAGE, chosen, payload, vectors)
+            page = _PAGE if limit is None else min(_PAGE, limit - len(found))
+            request = edge.ScrollRequest(offset, page, chosen, payload, vectors)
             records, offset = self._shard.scroll(request)
             found += [_point(record) for record in records]
-            if offset is None:
+            if offset is None or len(found) == limit:
                 return found
 
     def _close(self) -> None:

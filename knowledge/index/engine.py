@@ -1,7 +1,7 @@
 """The port to Qdrant, in this process or on a server."""
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from knowledge.index.points.layout import Point
 from knowledge.index.queries import PointId, QueryResult, VectorQuery
@@ -63,10 +63,12 @@ class Engine(Protocol):
         groups: Collection[str] | None = None,
         fields: Sequence[str] | None = None,
         vectors: bool = False,
+        limit: int | None = None,
     ) -> Sequence[Point]:
         """Return all points whose payload has these values, or one of several.
 
-        With `groups`, only the points without groups and those with one of these.
+        With `groups`, only the points without groups and those with one of these; with `limit`,
+        the first ones by id.
         """
         ...
 
@@ -74,6 +76,26 @@ class Engine(Protocol):
         self, match: Mapping[str, str | Sequence[str]], *, fields: Sequence[str]
     ) -> AsyncIterator[Sequence[Point]]:
         """Yield some fields of the points that `scroll` would return, at most 1,000 at once."""
+        ...
+
+    async def find_each(
+        self,
+        field: str,
+        values: Sequence[str],
+        *,
+        limit: int,
+        groups: Collection[str] | None = None,
+        fields: Sequence[str] = (),
+    ) -> Sequence[Sequence[Point]]:
+        """Return for each value at most `limit` points that have it in an indexed field."""
+        ...
+
+    async def set_fields(self, changes: Sequence[tuple[PointId, Mapping[str, Any]]]) -> None:
+        """Set fields of points and leave their other fields; unknown points are ignored."""
+        ...
+
+    async def prepare_fields(self) -> None:
+        """Index the fields `layout.NAMED` where an earlier version made the index."""
         ...
 
     async def count(

@@ -10,6 +10,7 @@ from knowledge.embedding_forms import VectorIdentity
 from knowledge.errors import IndexMismatch
 from knowledge.index.calibration import Calibrations
 from knowledge.index.engine import Engine
+from knowledge.index.graph_writer import GraphWriter
 from knowledge.index.index_reader import IndexReader
 from knowledge.index.maintenance.halves import remove_halves
 from knowledge.index.points import layout, point_decoder
@@ -96,6 +97,13 @@ class QdrantIndex(IndexReader):
     def optimize_regularly(self) -> None:
         self._engine.optimize_regularly()
 
+    async def connect(self) -> int:
+        async with self._writing:
+            connected = await GraphWriter(self._engine).connect()
+            if connected:
+                await self._write_manifest()
+        return connected
+
     async def optimize(self) -> None:
         await self._engine.optimize()
 
@@ -118,6 +126,7 @@ class QdrantIndex(IndexReader):
         found = await self._engine.retrieve([layout.manifest_identity()])
         if not found:
             await self._check_earlier_formats()
+            await self._engine.upsert([Point(layout.graph_identity(), {"kind": "graph"})])
             await self._write_manifest()
             return
         payload = found[0].payload

@@ -98,6 +98,10 @@ async def _query(local: AsyncQdrantClient, name: str, body: models.QueryRequestB
     return await local.query_batch_points(name, body.searches)
 
 
+async def _update(local: AsyncQdrantClient, name: str, body: models.UpdateOperations) -> object:
+    return await local.batch_update_points(name, body.operations)
+
+
 async def _aliases(local: AsyncQdrantClient, _name: str, _body: None) -> object:
     return await local.get_aliases()
 
@@ -128,6 +132,7 @@ OPERATIONS = (
     Operation("PUT", f"{_COLLECTION}/index", _WRITES, models.CreateFieldIndex, _make_index),
     Operation("PUT", f"{_COLLECTION}/points", _WRITES, models.PointInsertOperations, _upsert),
     Operation("POST", f"{_COLLECTION}/points/delete", _WRITES, models.PointsSelector, _delete),
+    Operation("POST", f"{_COLLECTION}/points/batch", _WRITES, models.UpdateOperations, _update),
     Operation("POST", f"{_COLLECTION}/points", _READS, models.PointRequest, _retrieve),
     Operation("POST", f"{_COLLECTION}/points/scroll", _READS, models.ScrollRequest, _scroll),
     Operation("POST", f"{_COLLECTION}/points/count", _READS, models.CountRequest, _count),
@@ -137,6 +142,17 @@ OPERATIONS = (
     ),
 )
 """The operations that the server index uses."""
+
+
+class RecordingClient(AsyncQdrantClient):
+    """A client that records the names of its methods that were used."""
+
+    used: frozenset[str] = frozenset()
+
+    def __getattribute__(self, name: str) -> Any:
+        if not name.startswith("_"):
+            RecordingClient.used |= {name}
+        return super().__getattribute__(name)
 
 
 class QdrantFront:
@@ -158,7 +174,7 @@ class QdrantFront:
 
     def connect(self) -> AsyncQdrantClient:
         """Return a client of this server."""
-        return AsyncQdrantClient(
+        return RecordingClient(
             url=self.url,
             check_compatibility=False,
             transport=httpx.ASGITransport(self.app),

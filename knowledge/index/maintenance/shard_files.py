@@ -40,11 +40,16 @@ def _create(folder: Path, dimensions: int) -> edge.EdgeShard:
     """Make an empty index and open it."""
     folder.mkdir(parents=True)
     shard = edge.EdgeShard.create(str(folder), _configuration(dimensions))
-    schema = edge.KeywordIndexParams(memory=edge.Memory.Cold)
-    for name in layout.INDEXED:
-        shard.update(edge.UpdateOperation.create_field_index(name, schema))
+    index_fields(shard, (*layout.INDEXED, *layout.NAMED))
     shard.flush()
     return shard
+
+
+def index_fields(shard: edge.EdgeShard, fields: Iterable[str]) -> None:
+    """Index the values of fields; their lists stay on disk."""
+    schema = edge.KeywordIndexParams(memory=edge.Memory.Cold)
+    for name in fields:
+        shard.update(edge.UpdateOperation.create_field_index(name, schema))
 
 
 def _configuration(dimensions: int) -> edge.EdgeConfig:

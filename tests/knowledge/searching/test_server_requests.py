@@ -1,6 +1,8 @@
 """What the server index sends is what Qdrant's OpenAPI document allows."""
 
+import inspect
 import json
+import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -9,13 +11,15 @@ import httpx
 import pytest
 
 from knowledge.index.calibration import Calibration
+from knowledge.index.points.layout import MENTIONED
 from knowledge.index.qdrant import QdrantIndex
+from knowledge.index.server import server_collections, server_engine
 from knowledge.index.server.server_collections import ServerCollections
 from knowledge.index.server.server_engine import open_client
 from knowledge.port import SearchRequest
 from knowledge.search.searcher import LevelSearcher
 from tests.knowledge.searching.conftest import WordEmbedder, document, identity, put
-from tests.support.qdrant_front import OPERATIONS, QdrantFront
+from tests.support.qdrant_front import OPERATIONS, QdrantFront, RecordingClient
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning"),
@@ -62,6 +66,15 @@ async def replace_twice(front: QdrantFront) -> None:
     await client.close()
 
 
+def find_used_methods() -> set[str]:
+    """Return the methods of Qdrant's client that the server index names in its source."""
+    return {
+        name
+        for module in (server_collections, server_engine)
+        for name in re.findall(r"\bself\._client\.(\w+)\(", inspect.getsource(module))
+    }
+
+
 async def test_every_request_of_an_index_and_its_search_fits_and_every_operation_is_used(
     front: QdrantFront, index: QdrantIndex
 ) -> None:
@@ -69,6 +82,7 @@ async def test_every_request_of_an_index_and_its_search_fits_and_every_operation
     stated = document("stated", "Invoices.", stated_keywords=("route",), stated_version="2.0")
     await put(index, document("routes", "A route carries messages."), secret, stated)
     await put(index, document("routes", "A route carries ten messages."))
+    assert await index.find_each(MENTIONED, ["route"], ("chunk_id",), 1)
     await index.put_calibrations({"en": Calibration(1.0, 0.0, 1.0, 1)})
     embedder = WordEmbedder()
     searcher = LevelSearcher(index, embedder)
@@ -86,6 +100,7 @@ async def test_every_request_of_an_index_and_its_search_fits_and_every_operation
 
     assert front.rejected == []
     assert front.seen == {(one.method, one.path) for one in OPERATIONS}
+    assert find_used_methods() <= RecordingClient.used
 
 
 @pytest.mark.parametrize(
