@@ -27,6 +27,7 @@ from llm.offline.quoting.naming import (
     find_group,
     find_head,
     find_labels,
+    find_modifiers,
     find_names,
     find_stated_versions,
     find_versions,
@@ -76,6 +77,7 @@ class Relevance:
         self._group = (
             find_group(question) & self.asked if self.kinds.depends_on_group else frozenset()
         )
+        self._modified = () if self.kinds.steps else find_modifiers(question)
         self._numbers = numbers_of(question)
         self._labels = find_labels(question)
         self._texts = [extract.text for extract in found] if self._labels else []
@@ -92,6 +94,7 @@ class Relevance:
         )
         self._places = [extract_key_terms(source.place) for source in sources]
         self._around = _collect_terms(found)
+        self._around_rows = _collect_terms([e for e in found if e.kind is not UnitKind.TABLE])
         self._named = _collect_names(sources, self._around, self._names)
         self._everything = frozenset[str]().union(*self._around.values(), *self._places)
         self._before = _collect_before(found)
@@ -160,6 +163,9 @@ class Relevance:
         """
         point = find_last_term(self.question) if self.kinds.yes_or_no else frozenset()
         unknown = (self._names | self._group | (point & self.asked)) - self._everything
+        unknown |= {one for one, noun in self._modified if noun in self._everything} - (
+            self._everything
+        )
         return unknown | {label.number for label in self._labels if self._is_unknown(label)}
 
     def _is_unknown(self, label: Label) -> bool:
@@ -179,8 +185,13 @@ class Relevance:
         """Return whether the question names things of which an extract and its source know few."""
         rank = extract.rank
         held = extract.terms | self._places[rank]
+        if self._group - held - self._around[rank]:
+            # The deposit for a keg is none for a bottle.
+            return True
         if extract.kind is UnitKind.TABLE:
-            return not self._names <= held
+            around = self._around_rows.get(rank, set()) | held
+            kinds = {one for one, noun in self._modified if noun in self._everything}
+            return not self._names <= held or not kinds <= around
         absent = self._names - held - self._named[rank]
         return bool(absent) and len(absent) > MOST_NAMES_ABSENT * len(self._names)
 
@@ -305,7 +316,10 @@ class Relevance:
             return PLACE_CREDIT
         if term in self._before.get((rank, extract.order), frozenset()):
             return BEFORE_CREDIT
-        is_around = term in self._around[rank] or term in self._named[rank]
+        # What another row says is not said of this one.
+        is_row = extract.kind is UnitKind.TABLE
+        around = self._around_rows.get(rank, set()) if is_row else self._around[rank]
+        is_around = term in around or term in self._named[rank]
         return AROUND_CREDIT if is_around else 0.0
 
     def _setting(self, extract: Extract) -> str:
@@ -332,7 +346,7 @@ def _find_entries(found: Sequence[Extract], asked: frozenset[str]) -> frozenset[
     for extract in found:
         if extract.kind is UnitKind.TABLE:
             cells = extract_key_terms(" | ".join(split_cells(extract.text)[:2]))
-            held = len(asked & (cells | extract.ranged))
+            held = len(asked & ((cells & extract.terms) | extract.ranged))
             tables.setdefault((extract.rank, extract.head), []).append((held, extract))
     entries: set[tuple[int, int]] = set()
     for rows in tables.values():
