@@ -252,3 +252,13 @@ def test_what_one_row_says_is_not_said_of_another() -> None:
     asked = ask("How much does an overnight label cost?", table)
 
     assert asked.status == "insufficient_context"
+
+
+def test_a_month_alone_is_not_what_a_question_is_about() -> None:
+    beach = make_source(
+        1,
+        "Seasons",
+        "High season is from 28 June to 31 August. The beach has a lifeguard in July only.",
+    )
+
+    assert "lifeguard" in ask("Is there a lifeguard in June?", beach).answer

@@ -141,3 +141,16 @@ def test_an_extended_deadline_supersedes_the_first() -> None:
     said = ask("Until when can I apply for a permit?", first, extended)
 
     assert said.index("13 February") < said.index("31 January")
+
+
+def test_a_message_that_moves_one_of_several_days_supersedes_the_one_that_it_names() -> None:
+    first = make_lift_mail(
+        1, "2026-01-05 08:00", "The new hoist is installed on 26 January. Training is on 2 March."
+    )
+    moved = make_lift_mail(
+        2, "2026-01-19 08:30", "The delivery is late. The installation is now on 9 February."
+    )
+
+    said = ask("When is the new hoist installed?", first, moved)
+
+    assert said.index("9 February") < said.index("26 January")

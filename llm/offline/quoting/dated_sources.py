@@ -33,7 +33,8 @@ _MOST_CHARACTERS = 2000
 _REPLACES = re.compile(
     r"\b(?:instead|postponed|rescheduled|delayed|brought forward|moved (?:to|from)|extended"
     r"|prolonged|shortened|changed|corrected|correction|no longer|not any more|cancelled|canceled"
-    r"|new (?:date|day|time|price|fee|rate|deadline)|rather than"
+    r"|now (?:on|at|is|costs?|until)|(?:is|are|costs?) now|rather than"
+    r"|new (?:date|day|time|price|fee|rate|deadline)"
     r"|stattdessen|statt|anstatt|verschoben|verlegt|verlängert|verkürzt|geändert|korrigiert"
     r"|korrektur|nicht mehr|abgesagt|neue[rs]? (?:termin|preis|frist)"
     r"|reporté|repoussé|prolongé|modifié|annulé|au lieu|désormais)\b",
@@ -108,12 +109,14 @@ def _replaces(
 ) -> bool:
     """Return whether an extract says that it changes the day, time or sum of a quotation.
 
-    "We come on 19 March instead" names the point only by the day. A source that states several
-    such values may mean another of them.
+    "We come on 19 March instead" names the point only by the day. An earlier message that
+    states several such values may mean another of them, unless both name the point.
     """
     if not relevance.fits(other) or _REPLACES.search(other.text) is None:
         return False
     forms = _list_forms(best.text) & _list_forms(other.text)
+    if forms and other.terms & best.terms & relevance.asked:
+        return True
     neighbours = (e for e in found if e.rank == best.rank and e is not best)
     return bool(forms) and not any(forms & _list_forms(e.text) for e in neighbours)
 

@@ -171,6 +171,10 @@ KIND_TERMS = extract_key_terms(" ".join(sorted(KIND_WORDS)))
 """The terms of words for a kind of thing, which an answer need not repeat."""
 
 
+TIME_TERMS = extract_key_terms(" ".join(sorted({*MONTHS, *WEEKDAYS} - {"may", "mar"})))
+"""The terms of months and days of the week, which are seldom what a question is about."""
+
+
 def find_group(question: str) -> frozenset[str]:
     """Return the term of those whom a question is about: "How many days do nurses have?"."""
     found = (pattern.search(question) for pattern in _GROUPS)

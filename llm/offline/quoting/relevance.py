@@ -22,6 +22,7 @@ from llm.offline.quoting.key_terms import (
 )
 from llm.offline.quoting.naming import (
     KIND_TERMS,
+    TIME_TERMS,
     Label,
     find_codes,
     find_group,
@@ -47,6 +48,7 @@ NAMED_ROW_BONUS = 0.6
 LIST_BONUS = 0.2
 REPETITION = 0.5
 NAME_WEIGHT = 2.0
+TIME_WEIGHT = 0.5
 NO_HEAD_SHARE = 0.6
 NEAR_PLACE = 0.15
 MOST_NAMES_ABSENT = 0.5
@@ -77,7 +79,6 @@ class Relevance:
         self._group = (
             find_group(question) & self.asked if self.kinds.depends_on_group else frozenset()
         )
-        self._modified = () if self.kinds.steps else find_modifiers(question)
         self._numbers = numbers_of(question)
         self._labels = find_labels(question)
         self._texts = [extract.text for extract in found] if self._labels else []
@@ -97,10 +98,12 @@ class Relevance:
         self._around_rows = _collect_terms([e for e in found if e.kind is not UnitKind.TABLE])
         self._named = _collect_names(sources, self._around, self._names)
         self._everything = frozenset[str]().union(*self._around.values(), *self._places)
+        pairs = () if self.kinds.steps else find_modifiers(question)
+        self._modifiers = {one for one, noun in pairs if noun in self._everything}
         self._before = _collect_before(found)
         self._weights = _weigh(self.asked, found, self._places)
-        for term in self._names:
-            self._weights[term] *= NAME_WEIGHT
+        for term in self.asked & (self._names | TIME_TERMS):
+            self._weights[term] *= NAME_WEIGHT if term in self._names else TIME_WEIGHT
         self._total = sum(self._weights.values()) or 1.0
         self._entries = _find_entries(found, self._whole)
         self._scores: dict[tuple[int, int], float] = {}
@@ -163,9 +166,7 @@ class Relevance:
         """
         point = find_last_term(self.question) if self.kinds.yes_or_no else frozenset()
         unknown = (self._names | self._group | (point & self.asked)) - self._everything
-        unknown |= {one for one, noun in self._modified if noun in self._everything} - (
-            self._everything
-        )
+        unknown |= self._modifiers - self._everything
         return unknown | {label.number for label in self._labels if self._is_unknown(label)}
 
     def _is_unknown(self, label: Label) -> bool:
@@ -190,8 +191,7 @@ class Relevance:
             return True
         if extract.kind is UnitKind.TABLE:
             around = self._around_rows.get(rank, set()) | held
-            kinds = {one for one, noun in self._modified if noun in self._everything}
-            return not self._names <= held or not kinds <= around
+            return not self._names <= held or not self._modifiers <= around
         absent = self._names - held - self._named[rank]
         return bool(absent) and len(absent) > MOST_NAMES_ABSENT * len(self._names)
 
