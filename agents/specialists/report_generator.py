@@ -18,7 +18,7 @@ from compliance.requirements.requirement import Extraction, TextPlace
 from compliance.team.compression import compress_requirements, compress_verdicts
 from compliance.team.named_passages import name_passages
 from compliance.team.stored_results import CollectedGaps, RankedRisks
-from compliance.team.units import DocumentUnits, cut_document
+from compliance.team.units import DocumentUnits, cut_document, name_documents
 from compliance.verdicts.review import ReviewResult
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -146,7 +146,7 @@ class ReportGeneratorAgent(Agent[Reads, Writes]):
         notes = (*extraction.notes, *reads.sequence_notes, *map(str, reads.errors))
         return ReportInputs(
             law=checklist.target_law,
-            document="; ".join(one.title for one in found.documents),
+            document=name_documents([one.title for one in found.documents]),
             extraction=extraction.model_copy(update={"notes": notes}),
             review=await load(verdicts.reference, ReviewResult),
             risks=risks.risks,

@@ -20,7 +20,7 @@ from compliance.team.findings import (
     describe_review,
 )
 from compliance.team.stored_results import RankedRisks
-from compliance.team.units import DocumentUnits, cut_document
+from compliance.team.units import DocumentUnits, cut_document, name_documents
 from compliance.verdicts.review import ReviewResult
 from envelope.conversation import ClarificationReason
 from envelope.outcome import HopOutcome, Wrote
@@ -227,7 +227,7 @@ class SynthesisAgent(Agent[Reads, Writes]):
                     extraction,
                     review,
                     law=reads.checklist.target_law,
-                    document="; ".join(one.title for one in found.documents),
+                    document=name_documents([one.title for one in found.documents]),
                     language=reads.language,
                     order=await self._list_risky(reads.risks),
                 )

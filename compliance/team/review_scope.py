@@ -11,9 +11,11 @@ from pathlib import Path, PurePosixPath
 
 _FILE = Path(__file__).with_name("scope_words.toml")
 _WORD = re.compile(r"[^\W_]{1,60}")
+_DIGITS = re.compile(r"(\d{1,15})")
 _LEAST_SHARE = 0.6
 _LEAST_LETTERS = 4
-_MOST_DOCUMENTS = 50
+_MOST_DOCUMENTS = 150
+_RULE = "law or rule"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class TitledDocument:
         words = _split(self.title)
         if words & _load("reviewed"):
             return False
+        words |= _split_folder(self.source)
         endings = tuple(_load("rule_endings"))
         named = bool(words & _load("rules")) or any(word.endswith(endings) for word in words)
         return named or self.kind == "law"
@@ -65,7 +68,7 @@ def find_scope(question: str, documents: Sequence[TitledDocument]) -> FoundScope
         return FoundScope(tuple(reviewed), tuple(rules), (f"no document is named {shown}",))
     notes: list[str] = []
     if not rules:
-        rules = _assume([one for one in documents if one.is_rule], "law or rule", notes)
+        rules = _assume([one for one in documents if one.is_rule], _RULE, notes)
     if not reviewed:
         others = [one for one in documents if not one.is_rule and one not in rules]
         reviewed = _assume(others, "document to review", notes)
@@ -75,9 +78,12 @@ def find_scope(question: str, documents: Sequence[TitledDocument]) -> FoundScope
 def _assume(
     candidates: Sequence[TitledDocument], role: str, notes: list[str]
 ) -> list[TitledDocument]:
-    if len(candidates) == 1:
-        notes.append(f"the question names no {role}: {candidates[0].title!r} is the only one")
-        return list(candidates)
+    folders = {str(PurePosixPath(one.source).parent) for one in candidates}
+    is_one_folder = len(folders) == 1 and not folders & {".", "/"}
+    if len(candidates) == 1 or (is_one_folder and role == _RULE):
+        name = folders.pop() if len(candidates) > 1 else candidates[0].title
+        notes.append(f"the question names no {role}: {name!r} is the only one")
+        return sorted(candidates, key=lambda one: make_sort_key(one.source))
     notes.append(f"the question names no {role}, and there are {len(candidates)} of them")
     return []
 
@@ -99,8 +105,14 @@ def list_named(question: str, documents: Sequence[TitledDocument]) -> list[Title
         }
         if share >= _LEAST_SHARE or rare:
             found.append((max(share, 0.5 * bool(rare)), one))
-    found.sort(key=lambda pair: -pair[0])
+    found.sort(key=lambda pair: (-pair[0], make_sort_key(pair[1].source)))
     return [one for _, one in found[:_MOST_DOCUMENTS]]
+
+
+def make_sort_key(source: str) -> list[tuple[int, str]]:
+    """Return a key for the names of files that puts `article_10` after `article_9`."""
+    pieces = _DIGITS.split(source.casefold())
+    return [(int(one), "") if one.isdecimal() else (-1, one) for one in pieces]
 
 
 def _list_unknown_names(question: str, documents: Sequence[TitledDocument]) -> list[str]:
@@ -124,7 +136,7 @@ def _share(shared: Iterable[str], own: Iterable[str], weights: Mapping[str, floa
 
 def _list_names(document: TitledDocument) -> tuple[frozenset[str], ...]:
     stem = PurePosixPath(document.source).stem
-    names = (_split(document.title), _split(stem.replace("_", " ").replace("-", " ")))
+    names = (_split(document.title), _split_name(stem), _split_folder(document.source))
     generic = _load("rules") | _load("reviewed")
     own = tuple(one for name in names if (one := name - _load("empty")) and one - generic)
     # A title such as GDPR is a name, although it is a generic word, too.
@@ -137,6 +149,15 @@ def _follows_against(question: str, document: TitledDocument) -> bool:
     places = [place for word in words if (place := plain.find(word)) >= 0]
     cues = [place for cue in _load("against") if (place := plain.rfind(f" {cue} ")) >= 0]
     return bool(places and cues) and min(places) > min(cues)
+
+
+def _split_folder(source: str) -> frozenset[str]:
+    """Return the words of the folder of a file: that of a law with a file for each article."""
+    return _split_name(PurePosixPath(source).parent.name)
+
+
+def _split_name(name: str) -> frozenset[str]:
+    return _split(name.replace("_", " ").replace("-", " "))
 
 
 def _split(text: str) -> frozenset[str]:

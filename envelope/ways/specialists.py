@@ -138,13 +138,15 @@ class StoredPart(BaseModel, frozen=True, extra="forbid"):
 class PartPlan(BaseModel, frozen=True, extra="forbid"):
     """A part of a specialist's work, which a separate branch does.
 
-    `first` and `last` count units of the document, or requirements of the checklist, from 0; the
-    last one is included. `digest` is the content that was counted.
+    `first` and `last` count units of the documents, or requirements of the checklist, from 0; the
+    last one is included. `digest` is the content that was counted. A law of many files has several
+    documents in a part: `document_id`, and those of `more_documents` after it.
     """
 
     key: str
     label: str = ""
     document_id: str = ""
+    more_documents: tuple[str, ...] = ()
     reference: str = ""
     digest: str = ""
     first: int = Field(ge=0)
@@ -154,6 +156,11 @@ class PartPlan(BaseModel, frozen=True, extra="forbid"):
     def size(self) -> int:
         """How many units or requirements the part has."""
         return self.last - self.first + 1
+
+    @property
+    def documents(self) -> tuple[str, ...]:
+        """The ids of its documents in order."""
+        return (self.document_id, *self.more_documents)
 
 
 class ExtractedPassage(BaseModel, frozen=True, extra="forbid"):
