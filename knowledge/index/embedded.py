@@ -6,7 +6,6 @@ One process owns it at a time; the owner holds a lock on the file `owner`, which
 import asyncio
 import fcntl
 import os
-import shutil
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,6 +15,12 @@ import qdrant_edge as edge
 
 from knowledge.errors import IndexOwned, IndexUnavailable
 from knowledge.index.maintenance.change_log import ChangeLog
+from knowledge.index.maintenance.shard_files import (
+    POINTS_PER_SEGMENT,
+    index_fields,
+    open_shard,
+)
+from knowledge.index.maintenance.unused_memory import return_unused_memory
 from knowledge.index.points import layout
 from knowledge.index.points.engine_values import (
     has_value,
@@ -41,8 +46,6 @@ _POINTS_PER_FLUSH = 1024
 """Changes after which the log is flushed: what remains of it is read again at the next start."""
 _UNFINISHED = "unfinished"
 """The file of the `ChangeLog`: the changes that may be incomplete."""
-_INCOMPLETE = "incomplete"
-"""A file that exists while an empty index is made; what a killed process has left is removed."""
 _FEW = 50
 _MOST_VALUES = 10_000
 
@@ -79,8 +82,10 @@ class EdgeEngine:
         self._owner = lock_folder(folder)
         self._log = ChangeLog(folder / _UNFINISHED)
         self._unflushed = 0
+        self._points_per_optimization: int | None = None
+        self._unoptimized = 0
         try:
-            self._shard = _open(folder, dimensions)
+            self._shard = open_shard(folder, dimensions)
         except BaseException:
             self._owner.close()
             raise
@@ -175,7 +180,7 @@ class EdgeEngine:
     async def prepare_fields(self) -> None:
         known = self._shard.info().payload_schema
         missing = [name for name in layout.NAMED if name not in known]
-        await self._in_thread(lambda: _index_names(self._shard, missing))
+        await self._in_thread(lambda: index_fields(self._shard, missing))
 
     async def pages(
         self, match: Mapping[str, str | Sequence[str]], *, fields: Sequence[str]
@@ -212,8 +217,11 @@ class EdgeEngine:
     ) -> list[QueryResult]:
         return await self._in_thread(lambda: self._query(queries, groups))
 
+    def optimize_regularly(self, points: int = POINTS_PER_SEGMENT // 2) -> None:
+        self._points_per_optimization = points
+
     async def optimize(self) -> None:
-        await self._in_thread(self._shard.optimize)
+        await self._in_thread(self._optimize)
 
     async def close(self) -> None:
         if not self._owner.closed:
@@ -230,8 +238,17 @@ class EdgeEngine:
     def _change(self, operation: edge.UpdateOperation, points: int) -> None:
         self._shard.update(operation)
         self._unflushed += points
+        self._unoptimized += points
         if self._unflushed >= _POINTS_PER_FLUSH:
             self._flush()
+            every = self._points_per_optimization
+            if every is not None and self._unoptimized >= every:
+                self._optimize()
+
+    def _optimize(self) -> None:
+        self._shard.optimize()
+        self._unoptimized = 0
+        return_unused_memory()
 
     def _flush(self) -> None:
         self._shard.flush()
@@ -308,56 +325,3 @@ def lock_folder(folder: Path) -> IO[str]:
     owner.write(str(os.getpid()))
     owner.flush()
     return owner
-
-
-def _open(folder: Path, dimensions: int) -> edge.EdgeShard:
-    shard, incomplete = folder / "shard", folder / _INCOMPLETE
-    try:
-        if (shard / "edge_config.json").exists() and not incomplete.exists():
-            return edge.EdgeShard.load(str(shard))
-        incomplete.touch()
-        shutil.rmtree(shard, ignore_errors=True)
-        created = _create(shard, dimensions)
-        incomplete.unlink()
-        return created
-    except Exception as error:  # the engine raises nothing narrower
-        raise IndexUnavailable(f"the index at {folder} cannot be opened: {error}") from error
-
-
-def _create(folder: Path, dimensions: int) -> edge.EdgeShard:
-    """Make an empty index and open it."""
-    folder.mkdir(parents=True)
-    shard = edge.EdgeShard.create(str(folder), _configuration(dimensions))
-    schema = edge.PayloadSchemaType.Keyword
-    for name in layout.INDEXED:
-        shard.update(edge.UpdateOperation.create_field_index(name, schema))
-    _index_names(shard, layout.NAMED)
-    shard.flush()
-    return shard
-
-
-def _index_names(shard: edge.EdgeShard, fields: Sequence[str]) -> None:
-    schema = edge.KeywordIndexParams(memory=edge.Memory.Cold)
-    for name in fields:
-        shard.update(edge.UpdateOperation.create_field_index(name, schema))
-
-
-def _configuration(dimensions: int) -> edge.EdgeConfig:
-    """Return the settings of a new index: vectors and texts stay on disk, small copies in memory.
-
-    The eight-bit copies of vectors find candidates, whose scores are then exact.
-    """
-    small = edge.ScalarQuantizationConfig(edge.ScalarType.Int8, quantile=0.99)
-    dense = edge.EdgeVectorParams(
-        size=dimensions,
-        distance=edge.Distance.Cosine,
-        memory=edge.Memory.Cold,
-        quantization_config=small,
-    )
-    sparse = edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf, memory=edge.Memory.Cold)
-    return edge.EdgeConfig(
-        vectors=dict.fromkeys(layout.DENSE, dense),
-        sparse_vectors=dict.fromkeys(layout.SPARSE, sparse),
-        payload_memory=edge.Memory.Cold,
-        optimizers=edge.EdgeOptimizersConfig(default_segment_number=1),
-    )
