@@ -17,7 +17,14 @@ _CALL_FIELDS = (
 )  # fmt: skip
 _PLANNER = "reason"
 """The agent that calls in the tool loop: it is not named."""
-_TEAM_FIELDS = ("sequence_notes", "errors", "verdicts", "citation_check", "review_report")
+_TEAM_FIELDS = (
+    "sequence_notes",
+    "further_round",
+    "errors",
+    "verdicts",
+    "citation_check",
+    "review_report",
+)
 
 
 def describe_way(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
@@ -33,8 +40,7 @@ def describe_way(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     if not (triage or calls or fallback or is_swarm or payload.get("routing")):
         return {"budget": budget} if "exhausted" in budget else {}
     team = describe_team(payload)
-    used = WayName.TOOLS if calls else WayName.SEARCH
-    way = WayName.SWARM if is_swarm else WayName.SPECIALISTS if team else used
+    way = WayName.SWARM if is_swarm else _find_way(team, triage, has_calls=bool(calls))
     report: dict[str, JsonValue] = {
         "budget": budget,
         "way": WayName.SEARCH if fallback else way,
@@ -49,6 +55,16 @@ def describe_way(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     if isinstance(assessment, dict):
         report["assessment"] = assessment
     return report
+
+
+def _find_way(team: Mapping[str, JsonValue], triage: JsonValue, *, has_calls: bool) -> JsonValue:
+    """Return the way that left a result; before there is any, the one that triage chose."""
+    if team:
+        return WayName.SPECIALISTS
+    if has_calls:
+        return WayName.TOOLS
+    chosen = triage.get("way") if isinstance(triage, dict) else None
+    return chosen if chosen in set(WayName) else WayName.SEARCH
 
 
 def _describe_budget(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
