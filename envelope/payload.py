@@ -131,6 +131,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("pause_state", Literal["over", "unanswered", "foreign"], "why a reply to a pause does not go on: it is no longer open, values are missing, or somebody else asked", MANAGER, MANAGER),
     Attribute("keeps_pause", bool, "whether the conversation has an open pause of somebody else, which this message neither closes nor replaces", MANAGER, MANAGER),
     Attribute("new_pause", Pause | None, "the pause with which the message ends", MANAGER, MANAGER),
+    Attribute("cancelled_tasks", tuple[str, ...], "titles of the open tasks of a divided question that waited for the user, and that this message about something else cancels", MANAGER, MANAGER),
     Attribute("closes_pause", bool, "whether the end of the message closes the open pause: it was answered, or the message is about something else", MANAGER, MANAGER),
     Attribute("reply_text", str, "the words of the reply to a pause; `text` is still that of the question", MANAGER, MANAGER),
     Attribute("pause_answer", Literal["replied", "denied"], "how the user answered the last pause", MANAGER, MANAGER),

@@ -19,6 +19,7 @@ from envelope.encoding import escape_surrogates
 from envelope.envelope import Envelope
 from envelope.question import Question, shard_of
 from envelope.role import Role
+from envelope.ways.swarm import read_cancelled
 from gateway.answer import FORGOTTEN, LOST, Words
 from gateway.errors import BusyError, StoppingError
 from gateway.last_replies import make_dead_letter_changes, make_last_resort
@@ -191,9 +192,13 @@ class Desk:
     async def cancel(self, question: Question, *, reason: str | None = None) -> bool:
         """End a message as superseded; False when it already has its outcome.
 
-        `reason` becomes the reply's `termination_reason`.
+        `reason` becomes the reply's `termination_reason`. The reply of a divided question has its
+        tasks, of which the open ones are cancelled.
         """
-        return await self._producer.cancel(question, reason=reason)
+        entries = await self._replies.read_journal(question)
+        tasks = read_cancelled(one.fields for one in entries if one.kind == "agent_run")
+        adds: Fields = {"tasks": [*tasks]} if tasks else {}
+        return await self._producer.cancel(question, reason=reason, adds=adds)
 
     async def follow(self, question: Question, *, after: str = "0") -> AsyncIterator[JournalEntry]:
         """Yield the events of a question, up to its final event `finished`."""

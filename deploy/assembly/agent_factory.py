@@ -16,6 +16,7 @@ from broker.ports import DraftWriter
 from config.settings import Settings
 from config.texts import FixedTexts, load_texts
 from deploy.assembly.call_recording import HopCalls
+from deploy.assembly.index_versions import make_version_reader
 from deploy.assembly.languages import CorpusLanguages, language_of, make_detector
 from deploy.assembly.tooling.hop_attachments import HopAttachments
 from deploy.assembly.tooling.tool_access import NO_ACCESS, ToolAccess, open_tool_access
@@ -191,6 +192,7 @@ class HandlerPipeline:
             recorded=self.calls,
             on_written=self.calls.count_fallbacks,
             manager=None if self.manager is None else InlineManager(self.manager, self.meter),
+            read_index=make_version_reader({k: v.knowledge for k, v in self.factories.items()}),
         )
         return self.isolate(handler)
 

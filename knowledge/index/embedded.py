@@ -7,13 +7,15 @@ import asyncio
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
 import qdrant_edge as edge
 
 from knowledge.errors import IndexOwned, IndexUnavailable
+from knowledge.index.maintenance.change_log import ChangeLog
 from knowledge.index.points import layout
 from knowledge.index.points.layout import Point
 from knowledge.index.qdrant import Identity, QdrantIndex
@@ -34,7 +36,7 @@ _PAGE = 1000
 _POINTS_PER_FLUSH = 1024
 """Changes after which the log is flushed: what remains of it is read again at the next start."""
 _UNFINISHED = "unfinished"
-"""A file that exists from the first change until the engine is closed."""
+"""The file of the `ChangeLog`: the changes that may be incomplete."""
 _INCOMPLETE = "incomplete"
 """A file that exists while an empty index is made; what a killed process has left is removed."""
 _FEW = 50
@@ -71,14 +73,29 @@ class EdgeEngine:
         self.location = str(folder)
         self.storage = f"the folder {folder}"
         self._owner = lock_folder(folder)
-        self._unfinished = folder / _UNFINISHED
-        self.was_interrupted = self._unfinished.exists()
+        self._log = ChangeLog(folder / _UNFINISHED)
         self._unflushed = 0
         try:
             self._shard = _open(folder, dimensions)
         except BaseException:
             self._owner.close()
             raise
+
+    @property
+    def was_interrupted(self) -> bool:
+        """Whether the last process was killed after a change."""
+        return self._log.was_interrupted
+
+    @property
+    def unfinished(self) -> Collection[str] | None:
+        """The documents that it may have left incomplete; None if they are not known."""
+        return self._log.documents
+
+    async def begin_change(self, documents: Collection[str]) -> None:
+        await self._in_thread(lambda: self._log.begin(documents))
+
+    async def end_repair(self) -> None:
+        await self._in_thread(self._end_repair)
 
     async def upsert(self, points: Sequence[Point]) -> None:
         await self._in_thread(lambda: self._upsert(points))
@@ -120,9 +137,52 @@ class EdgeEngine:
         groups: Collection[str] | None = None,
         fields: Sequence[str] | None = None,
         vectors: bool = False,
+        limit: int | None = None,
     ) -> list[Point]:
         chosen = _select(match, groups)
-        return await self._in_thread(lambda: self._scroll(chosen, fields, vectors))
+        return await self._in_thread(lambda: self._scroll(chosen, fields, vectors, limit))
+
+    async def find_each(
+        self,
+        field: str,
+        values: Sequence[str],
+        *,
+        limit: int,
+        groups: Collection[str] | None = None,
+        fields: Sequence[str] = (),
+    ) -> list[list[Point]]:
+        requests = [
+            edge.QueryRequest(
+                limit, filter=_select({field: value}, groups), with_payload=list(fields)
+            )
+            for value in values
+        ]
+        if not requests:
+            return []
+        found = await self._in_thread(
+            lambda: self._shard.query_batch(edge.QueryBatchRequest(requests))
+        )
+        return [[Point(read_id(one.id), one.payload or {}) for one in each] for each in found]
+
+    async def set_fields(self, changes: Sequence[tuple[PointId, Mapping[str, Any]]]) -> None:
+        await self._in_thread(lambda: self._set_fields(changes))
+
+    async def prepare_fields(self) -> None:
+        known = self._shard.info().payload_schema
+        missing = [name for name in layout.NAMED if name not in known]
+        await self._in_thread(lambda: _index_names(self._shard, missing))
+
+    async def pages(
+        self, match: Mapping[str, str | Sequence[str]], *, fields: Sequence[str]
+    ) -> AsyncIterator[Sequence[Point]]:
+        chosen, names = _select(match, None), list(fields)
+        offset: Any = None
+        while True:
+            request = edge.ScrollRequest(offset, _PAGE, chosen, names)
+            records, offset = await self._in_thread(partial(self._shard.scroll, request))
+            yield [_point(record) for record in records]
+            if offset is None:
+                return
 
     async def count(
         self, match: Mapping[str, str | Sequence[str]], *, groups: Collection[str] | None = None
@@ -158,13 +218,24 @@ class EdgeEngine:
         made = [edge.Point(point.id, _vectors(point), point.payload) for point in points]
         self._change(edge.UpdateOperation.upsert_points(made), len(made))
 
+    def _set_fields(self, changes: Sequence[tuple[PointId, Mapping[str, Any]]]) -> None:
+        for point, fields in changes:
+            self._change(edge.UpdateOperation.set_payload([point], dict(fields)), 1)
+
     def _change(self, operation: edge.UpdateOperation, points: int) -> None:
-        self._unfinished.touch()
         self._shard.update(operation)
         self._unflushed += points
         if self._unflushed >= _POINTS_PER_FLUSH:
-            self._shard.flush()
-            self._unflushed = 0
+            self._flush()
+
+    def _flush(self) -> None:
+        self._shard.flush()
+        self._unflushed = 0
+        self._log.keep_last()
+
+    def _end_repair(self) -> None:
+        self._shard.flush()
+        self._log.forget_interruption()
 
     def _query(
         self, queries: Sequence[VectorQuery], groups: Collection[str] | None
@@ -174,24 +245,28 @@ class EdgeEngine:
         return [read_result(query, points) for query, points in zip(queries, found, strict=True)]
 
     def _scroll(
-        self, chosen: edge.Filter, fields: Sequence[str] | None, vectors: bool
+        self,
+        chosen: edge.Filter,
+        fields: Sequence[str] | None,
+        vectors: bool,
+        limit: int | None,
     ) -> list[Point]:
         payload: Any = True if fields is None else list(fields)
         found: list[Point] = []
         offset: Any = None
         while True:
-            request = edge.ScrollRequest(offset, _PAGE, chosen, payload, vectors)
+            page = _PAGE if limit is None else min(_PAGE, limit - len(found))
+            request = edge.ScrollRequest(offset, page, chosen, payload, vectors)
             records, offset = self._shard.scroll(request)
             found += [_point(record) for record in records]
-            if offset is None:
+            if offset is None or len(found) == limit:
                 return found
 
     def _close(self) -> None:
         try:
             self._shard.flush()
             self._shard.close()
-            if not self.was_interrupted:
-                self._unfinished.unlink(missing_ok=True)
+            self._log.close()
         finally:
             self._owner.close()
 
@@ -251,8 +326,15 @@ def _create(folder: Path, dimensions: int) -> edge.EdgeShard:
     schema = edge.PayloadSchemaType.Keyword
     for name in layout.INDEXED:
         shard.update(edge.UpdateOperation.create_field_index(name, schema))
+    _index_names(shard, layout.NAMED)
     shard.flush()
     return shard
+
+
+def _index_names(shard: edge.EdgeShard, fields: Sequence[str]) -> None:
+    schema = edge.KeywordIndexParams(memory=edge.Memory.Cold)
+    for name in fields:
+        shard.update(edge.UpdateOperation.create_field_index(name, schema))
 
 
 def _configuration(dimensions: int) -> edge.EdgeConfig:

@@ -332,6 +332,26 @@ async def test_a_call_that_is_denied_ends_with_what_is_there(
     assert said[2]["outcome"] == "answered"
     assert "1 of 2 parts of the question are answered" in said[2]["text"]
     assert requests == []
+    assert list_states(said[1]) == ["awaiting_input", "completed"]
+    assert list_states(said[2]) == ["cancelled", "completed"]
+
+
+async def test_a_new_topic_cancels_the_tasks_that_wait_for_the_user(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    said, _ = await plan_risky(open_app, tmp_path, "Approve", "Which errors does SMPP have?")
+
+    assert list_states(said[1]) == ["awaiting_input", "completed"]
+    assert said[2]["cancelled_tasks"] == [said[1]["tasks"][0]["title"]]
+    assert said[2]["message_id"] != said[1]["message_id"]
+
+
+async def test_thanks_while_tasks_wait_cancel_nothing(open_app: OpenApp, tmp_path: Path) -> None:
+    said, (requests, _) = await plan_risky(open_app, tmp_path, "Approve", "Thanks!", "Approve")
+
+    assert "cancelled_tasks" not in said[2]
+    assert list_states(said[3]) == ["completed", "completed"]
+    assert len(requests) == 1
 
 
 async def test_a_worker_that_needs_the_user_goes_on_with_the_answer_and_pays_nothing_twice(
