@@ -94,15 +94,15 @@ class QdrantIndex(IndexReader):
     def visible_to(self, groups: Collection[str], *, restricts: bool = True) -> IndexReader:
         return IndexReader(self._engine, self.revision, frozenset(groups), restricts=restricts)
 
-    def optimize_regularly(self) -> None:
-        self._engine.optimize_regularly()
-
     async def connect(self) -> int:
         async with self._writing:
             connected = await GraphWriter(self._engine).connect()
             if connected:
                 await self._write_manifest()
         return connected
+
+    def optimize_regularly(self) -> None:
+        self._engine.optimize_regularly()
 
     async def optimize(self) -> None:
         await self._engine.optimize()

@@ -7,7 +7,7 @@ index has several. Each costs a search about half a millisecond of the processor
 
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import qdrant_edge as edge
@@ -45,8 +45,8 @@ def _create(folder: Path, dimensions: int) -> edge.EdgeShard:
     return shard
 
 
-def index_fields(shard: edge.EdgeShard, fields: Iterable[str]) -> None:
-    """Index the values of fields; their lists stay on disk."""
+def index_fields(shard: edge.EdgeShard, fields: Sequence[str]) -> None:
+    """Index these fields of the points, on disk."""
     schema = edge.KeywordIndexParams(memory=edge.Memory.Cold)
     for name in fields:
         shard.update(edge.UpdateOperation.create_field_index(name, schema))
