@@ -220,7 +220,8 @@ async def test_a_model_has_the_voice_and_says_whether_anything_disagrees(
     open_app: OpenApp,
 ) -> None:
     def agree(inputs: Any) -> synthesize_findings.Output:
-        return cite("up to 8 times")(inputs).model_copy(update={"dissents": False})
+        cited: synthesize_findings.Output = cite("up to 8 times")(inputs)
+        return cited.model_copy(update={"dissents": False})
 
     model = PartlyScriptedModel(synthesize_findings=[cite("up to 8 times"), agree])
 
