@@ -296,6 +296,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("missing", str, "the part of the question that the sources do not answer, in the user's language",
               (Role.RESPONSE, Role.ASSESS, Role.SYNTHESIZE, Role.SYNTHESIS), (Role.QUALITY, Role.ASSESS, Role.PLAN)),
     Attribute("draft_fallback", Literal["", "not_streamed"], "why no part of the answer was shown while it was written", (Role.RESPONSE,), NOBODY),
+    Attribute("report_notes", tuple[dict[str, str], ...], "keys and values of the fixed texts below the answer of a swarm: what no source says, such as that no dissent was found", (Role.SYNTHESIZE,), MANAGER),
     Attribute("synthesis_fallback", str, "the reason if the report of the rules is sent instead of a text of the model", (Role.SYNTHESIZE,), NOBODY),
     Attribute("generation_confidence", Share, "0-1", (Role.RESPONSE,), NOBODY),
     Attribute("generation_error", str, "the reason if the generation failed", (Role.RESPONSE,), (Role.ASSESS, Role.MANAGER)),
