@@ -24,7 +24,7 @@ USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
 
 
 class SpecialistServer(ModelServer):
-    """Answers as the models of two specialists: the first calls a tool, the second as `risk` says."""
+    """Answers as two models: the first calls a tool, the second does as `risk` says."""
 
     risk = Response(ends="never")
 
