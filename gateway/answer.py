@@ -35,8 +35,11 @@ Shows = Callable[[Fields, str], "Answer"]
 Named = Mapping[str, JsonValue]
 _nowhere = opens_in("")
 _INTERNAL = frozenset(
-    {"model_usage", "way", "way_fallback", "tool_calls", "triage", "assessment", "budget"}
-)
+    {
+        "model_usage", "way", "way_fallback", "tool_calls", "triage", "assessment", "budget",
+        "agent_sequence", "sequence_notes", "further_round", "errors", "verdicts", "citation_check",
+    }
+)  # fmt: skip
 """The attributes of a reply that only its operator reads."""
 
 
@@ -196,6 +199,22 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
     )
     assessment: dict[str, JsonValue] | None = Field(
         None, description="for secret keys: of the last answer of the tool loop"
+    )
+    agent_sequence: tuple[str, ...] | None = Field(
+        None, description="for secret keys: the specialists that worked, as all fields below"
+    )
+    sequence_notes: tuple[str, ...] | None = Field(
+        None, description="what was left out of the planned sequence, and what was added"
+    )
+    further_round: dict[str, JsonValue] | None = Field(
+        None, description="specialists that the synthesis asked to work once more, and why"
+    )
+    errors: tuple[dict[str, JsonValue], ...] | None = Field(
+        None, description="what went wrong for a specialist, with the id in the log"
+    )
+    verdicts: dict[str, JsonValue] | None = Field(None, description="counts of a review")
+    citation_check: dict[str, JsonValue] | None = Field(
+        None, description="ids that were cited, and invented ones that were removed"
     )
 
 

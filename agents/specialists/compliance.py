@@ -22,7 +22,8 @@ from compliance.team.stored_results import DecidedPart, join_decisions
 from compliance.team.units import cut_document, divide_sizes, name_documents
 from compliance.verdicts.review import ClauseFinding
 from compliance.verdicts.verdict import Status, Verdict
-from compliance.wording.cues import RuleKind, list_languages
+from compliance.wording.cues import RuleKind
+from compliance.wording.thesaurus import list_compared_languages
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.ways.specialists import (
@@ -40,10 +41,10 @@ _ROUNDS = 2
 _PART_ITEMS, _PART_CHARACTERS = 10, 5_000
 _MOST_PARTS = 200
 _LANGUAGES = (
-    "the document is in {found!r} and the rule in {expected!r}: the rules compare words by shared "
-    "concepts only, so a person has to decide"
+    "the document is in {found!r} and the rule in {expected!r}: without a model no missing passage "
+    "can be claimed, so a person has to decide"
 )
-_UNKNOWN = "there are no rules for texts in {language!r}: words alone were compared"
+_UNKNOWN = "there are no concepts for texts in {language!r}: words alone were compared"
 
 
 class Reads(BaseModel, frozen=True):
@@ -171,12 +172,16 @@ class ComplianceAgent(Agent[Reads, Writes]):
             by_id |= {one.requirement_id: one for one in rules.verdicts}
             names = ", ".join(one.id for one in lost[:10])
             notes.append(f"{given.decided_by} gave no verdict for {names}: rules decided")
-        if given.decided_by == OfflineModel.name:
+        is_by_rules = given.decided_by == OfflineModel.name
+        by_rules = {one.id for one in (own if is_by_rules else lost)}
+        if by_rules:
             notes += _describe_languages(inputs)
         verdicts, clauses = [], []
         for one in own:
             found = by_id[one.id]
             status = Status(found.status)
+            if one.id in by_rules and _is_undecidable(status, inputs):
+                continue
             evidence = passages.find_evidence(found.evidence)
             if status is not Status.GAP and not evidence:
                 status = Status.GAP
@@ -291,6 +296,18 @@ def _find_language(reads: Reads, own: Sequence[Requirement]) -> str:
     return _list_languages(reads).get(own[0].place.document_id, "en") if own else "en"
 
 
+def _is_undecidable(status: Status, inputs: Inputs) -> bool:
+    """Return whether rules cannot give this status, because the languages differ.
+
+    Of two languages with concepts, shared ones show what fulfils or breaks a requirement; that they
+    are missing shows nothing.
+    """
+    languages = {inputs.document_language, inputs.rule_language}
+    if len(languages) == 1:
+        return False
+    return status is Status.GAP or not languages <= list_compared_languages()
+
+
 def _describe_languages(inputs: Inputs) -> list[str]:
     """Return what the rules cannot do with these languages."""
     notes = []
@@ -298,5 +315,5 @@ def _describe_languages(inputs: Inputs) -> list[str]:
         languages = {"found": inputs.document_language, "expected": inputs.rule_language}
         notes.append(_LANGUAGES.format(**languages))
     languages_read = dict.fromkeys((inputs.document_language, inputs.rule_language))
-    unknown = (one for one in languages_read if one not in list_languages())
+    unknown = (one for one in languages_read if one not in list_compared_languages())
     return [*notes, *(_UNKNOWN.format(language=one) for one in unknown)]

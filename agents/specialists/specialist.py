@@ -154,14 +154,22 @@ class Toolbox:
             if isinstance(step, CallsTools):
                 return step
             if step is not None:
-                return replace(step, errors=errors)
+                return replace(step, errors=(*errors, *self._name_last_resort(step.decided_by)))
         gathered = tuple(f"{one.tool}: {shorten(one.text)}" for one in known.results)
         complete = _update(inputs, gathered=gathered[-_SHOWN_RESULTS:])
         try:
             given = await self.model.ask(asked, complete)
         except ModelError as error:
             return await self._ask_rules(asked, complete, (*errors, self.make_error(error)))
-        return GivenOutput(given.output, given.model, errors)
+        late = self._name_last_resort(given.model)
+        return GivenOutput(given.output, given.model, (*errors, *late))
+
+    def _name_last_resort(self, decided_by: str) -> tuple[SpecialistError, ...]:
+        """Return the error of models that gave no answer, so that the rules of their chain did."""
+        *models, last = self.model.name.split(",")
+        if not models or decided_by != OfflineModel.name or last != OfflineModel.name:
+            return ()
+        return (self.make_error(f"{', '.join(models)} gave no answer: rules did this part"),)
 
     async def ask_rules(self, task: Task[I, O], inputs: I) -> O:
         """Return the output of the rules."""

@@ -18,7 +18,10 @@ from compliance.auditing.citation_audit import CitationAudit
 from compliance.requirements.requirement import Extraction, Requirement, TextPlace
 from compliance.verdicts.review import ReviewResult
 from compliance.verdicts.verdict import Status, Verdict
+from compliance.wording.cues import RuleKind
 
+UNDECIDED = "UNDECIDED"
+"""In the place of a status: the specialists could not decide."""
 _FILE = Path(__file__).with_name("report_texts.toml")
 _LONGEST = 600
 _MOST_PLACES = 6
@@ -115,6 +118,12 @@ class _ReportComposer:
         self._texts = texts
         self._link = link
         self._requirements = {one.id: one for one in inputs.extraction.requirements}
+        decided = {one.requirement_id for one in inputs.review.verdicts}
+        self._undecided = [
+            one
+            for one in inputs.extraction.requirements
+            if one.id not in decided and one.kind is not RuleKind.DEFINITION
+        ]
 
     def say(self, key: str, **names: object) -> str:
         return self._texts[key].format(**{name: _shorten(str(one)) for name, one in names.items()})
@@ -124,7 +133,7 @@ class _ReportComposer:
         compliant = sum(one.status is Status.COMPLIANT for one in review.verdicts)
         counts = self.say(
             "counts",
-            total=len(review.verdicts),
+            total=len(review.verdicts) + len(self._undecided),
             compliant=compliant,
             violations=len(review.violations),
             gaps=len(review.gaps),
@@ -153,7 +162,7 @@ class _ReportComposer:
             for gap in self._inputs.gaps
             if gap.kind != "regulatory"
         )
-        nothing = () if verdicts else (ReportText(self.say("no_findings")),)
+        nothing = () if verdicts or self._undecided else (ReportText(self.say("no_findings")),)
         return ReportPart(self.say("findings"), nothing, items + others)
 
     def compose_matrix(self) -> ReportPart:
@@ -171,6 +180,16 @@ class _ReportComposer:
                     ReportText("-") if read is None else self._point_to(read),
                 )
             )
+        rows += [
+            (
+                ReportText(one.id),
+                self._quote(one),
+                ReportText(UNDECIDED),
+                ReportText("-"),
+                ReportText("-"),
+            )
+            for one in self._undecided
+        ]
         return ReportPart(self.say("matrix"), table=ReportTable(tuple(rows)))
 
     def compose_risks(self) -> ReportPart:

@@ -40,10 +40,12 @@ def describe_review(
     rank = {name: place for place, name in enumerate(order)}
     findings.sort(key=lambda one: rank.get(one.requirement_id, len(rank)))
     texts = load_finding_texts(language)
+    decided = {one.requirement_id for one in review.verdicts}
+    undecided = [one for one in list_rules(extraction) if one.id not in decided]
     counts = texts["counts"].format(
         document=document,
         law=law,
-        total=len(review.verdicts),
+        total=len(review.verdicts) + len(undecided),
         compliant=len(review.verdicts) - len(findings),
         violations=len(review.violations),
         gaps=len(review.gaps),
@@ -56,13 +58,23 @@ def describe_review(
     more = len(findings) - MOST_FINDINGS
     if more > 0:
         shown.append(Finding(texts["more"].format(count=more)))
+    if undecided:
+        names = ", ".join(one.id for one in undecided[:MOST_FINDINGS])
+        names = f"{names}, …" if len(undecided) > MOST_FINDINGS else names
+        text = texts["undecided"].format(count=len(undecided), ids=names)
+        shown.insert(0, Finding(text))
     return (Finding(counts), *shown)
+
+
+def list_rules(extraction: Extraction) -> list[Requirement]:
+    """Return the requirements that a document can fulfil: all but definitions."""
+    return [one for one in extraction.requirements if one.kind is not RuleKind.DEFINITION]
 
 
 def describe_checklist(extraction: Extraction, *, law: str, language: str) -> tuple[Finding, ...]:
     """Return how many requirements there are, and the first of them."""
     texts = load_finding_texts(language)
-    rules = [one for one in extraction.requirements if one.kind is not RuleKind.DEFINITION]
+    rules = list_rules(extraction)
     first = Finding(texts["listed"].format(law=law, total=len(rules), units=len(extraction.units)))
     shown = [
         Finding(

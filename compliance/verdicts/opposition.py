@@ -23,6 +23,19 @@ _UNIT_HOURS: Mapping[str, float] = {
     "tagen": 24, "woche": 168, "wochen": 168, "monat": 730, "monate": 730, "monaten": 730,
     "jahr": 8760, "jahre": 8760, "jahren": 8760,
 }  # fmt: skip
+_FURTHER_UNITS: Mapping[float, str] = {
+    1: "hodina hodiny hodin hodín godzina godziny godzin heure heures hora horas",
+    24: "den dny dnů dní dnech deň dni dzień jour jours día días",
+    168: "týden týdny týdnů týždeň týždne týždňov tydzień tygodnie tygodni semaine semaines "
+    "semana semanas",
+    730: "měsíc měsíce měsíců mesiac mesiace mesiacov miesiąc miesiące miesięcy mois mes meses",
+    8760: "rok roky let roku rokov lata lat an ans année années año años",
+}
+"""In Czech, Slovak, Polish, French and Spanish."""
+_HOURS = {
+    **{name: hours for hours, names in _FURTHER_UNITS.items() for name in names.split()},
+    **_UNIT_HOURS,
+}
 _SPELLED = {
     word: number
     for words in (
@@ -31,7 +44,10 @@ _SPELLED = {
     )
     for number, word in enumerate(words.split(), start=1)
 }
-_LEAST = frozenset({"least", "mindestens", "minimum", "earlier"})
+_LEAST = frozenset(
+    {"least", "mindestens", "minimum", "earlier", "alespoň", "nejméně", "minimálně", "najmenej",
+     "minimálne", "najmniej", "przynajmniej", "moins", "menos", "mínimo"}
+)  # fmt: skip
 _FILLERS = frozenset({"working", "business", "calendar", "full"})
 _NUMBER = re.compile(r"\d{1,6}\Z")
 _LEAST_SHARE = 0.7
@@ -92,10 +108,10 @@ def list_periods(text: str) -> tuple[float, ...]:
     words = [word.text for word in split_words(text) if word.text not in _FILLERS]
     found = []
     for number, unit in pairwise(words):
-        if unit in _UNIT_HOURS:
+        if unit in _HOURS:
             count = float(number) if _NUMBER.match(number) else _SPELLED.get(number, 0)
             if count:
-                found.append(count * _UNIT_HOURS[unit])
+                found.append(count * _HOURS[unit])
     return tuple(found)
 
 

@@ -67,6 +67,17 @@ def list_languages() -> frozenset[str]:
     return frozenset(_load())
 
 
+def list_cue_words(language: str) -> frozenset[str]:
+    """Return the single words of a language that oblige, forbid, permit or negate."""
+    groups = {RuleKind.BAN.value, RuleKind.DUTY.value, RuleKind.PERMISSION.value, "negation"}
+    return frozenset(
+        phrase.parts[0][0]
+        for phrases in _load().get(language, {}).values()
+        for phrase in phrases
+        if phrase.group in groups and len(phrase.parts) == 1
+    )
+
+
 def find_cues(words: Sequence[Word], language: str, *groups: str) -> tuple[Cue, ...]:
     """Return the cues of some groups in order; where several begin, the longest phrase."""
     phrases = _load().get(language, _load()[_FALLBACK])

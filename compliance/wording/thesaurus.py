@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 
+from compliance.wording.cues import list_cue_words, list_languages
 from knowledge.index.terms import terms
 
 _FILE = Path(__file__).with_name("thesaurus.toml")
@@ -42,8 +43,20 @@ def list_concepts(text: str, language: str = _DEFAULT) -> frozenset[str]:
 
 @lru_cache(maxsize=1 << 14)
 def _find_features(text: str, language: str) -> tuple[str, ...]:
-    stems = terms(text, language)
+    ruling = _list_ruling_stems(language)
+    stems = [one for one in terms(text, language) if one not in ruling]
     return tuple(dict.fromkeys(_name_features(stems, load_phrases(language))))
+
+
+@cache
+def _list_ruling_stems(language: str) -> frozenset[str]:
+    """Return the stems of the words that oblige, forbid or permit: their sense is the polarity.
+
+    Languages with concepts name them there.
+    """
+    if language in list_compared_languages() or language not in list_languages():
+        return frozenset()
+    return frozenset(stem for word in list_cue_words(language) for stem in terms(word, language))
 
 
 def _name_features(stems: Sequence[str], phrases: Phrases) -> Iterator[str]:
@@ -55,6 +68,12 @@ def _name_features(stems: Sequence[str], phrases: Phrases) -> Iterator[str]:
                 yield concept
         if not is_named:
             yield stem
+
+
+@cache
+def list_compared_languages() -> frozenset[str]:
+    """Return the languages with concepts: texts in two of them can be compared."""
+    return frozenset(tomllib.loads(_FILE.read_text("utf-8")))
 
 
 @cache

@@ -103,10 +103,12 @@ def test_every_unit_is_accounted_for() -> None:
 
 
 def test_a_language_without_cues_is_named() -> None:
-    found = extract_requirements([RuleUnit("law", "1", "Správce smaže údaje.", (), "cs")])
+    found = extract_requirements(
+        [RuleUnit("law", "1", "Az adatkezelő törli az adatokat.", (), "hu")]
+    )
 
     assert found.units[0].reason == "no cues for the language"
-    assert "'cs'" in found.notes[0]
+    assert "'hu'" in found.notes[0]
 
 
 def test_a_law_of_three_hundred_units_misses_none() -> None:
@@ -119,3 +121,58 @@ def test_a_law_of_three_hundred_units_misses_none() -> None:
 
     assert [one.place.unit_id for one in found.requirements] == [str(one) for one in range(300)]
     assert len({one.id for one in found.requirements}) == 300
+
+
+@pytest.mark.parametrize(
+    ("language", "duty", "ban", "permission"),
+    [
+        (
+            "cs",
+            "Zpracovatel je povinen vést záznamy.",
+            "Prodej údajů se zakazuje.",
+            "Správce může prostory kontrolovat.",
+        ),
+        (
+            "sk",
+            "Sprostredkovateľ je povinný viesť záznamy.",
+            "Sprostredkovateľ nesmie údaje predávať.",
+            "Prevádzkovateľ môže vykonať kontrolu.",
+        ),
+        (
+            "pl",
+            "Podmiot jest zobowiązany prowadzić rejestr.",
+            "Podmiot nie może sprzedawać danych.",
+            "Administrator może przeprowadzić kontrolę.",
+        ),
+        (
+            "de",
+            "Der Auftragnehmer ist verpflichtet, Daten zu löschen.",
+            "Der Auftragnehmer darf die Daten nicht verkaufen.",
+            "Der Auftraggeber darf die Räume besichtigen.",
+        ),
+        (
+            "fr",
+            "Le sous-traitant doit tenir un registre.",
+            "Le sous-traitant ne peut vendre les données.",
+            "Le responsable peut contrôler les locaux.",
+        ),
+        (
+            "es",
+            "El encargado debe llevar un registro.",
+            "El encargado no podrá vender los datos.",
+            "El responsable podrá inspeccionar los locales.",
+        ),
+    ],
+)
+def test_rules_are_found_in_the_languages_that_have_cues(
+    language: str, duty: str, ban: str, permission: str
+) -> None:
+    units = [
+        RuleUnit("law", str(number), text, (), language)
+        for number, text in enumerate((duty, ban, permission))
+    ]
+
+    found = extract_requirements(units)
+
+    assert [one.kind.value for one in found.requirements] == ["duty", "ban", "permission"]
+    assert found.notes == ()

@@ -99,20 +99,55 @@ async def test_a_german_contract_against_an_english_law_is_named_as_unsure(ask: 
     assert "a person has to decide" in reply["text"]
 
 
-async def test_a_czech_law_is_said_to_be_read_with_the_wrong_cues(ask: Ask) -> None:
-    czech = (
-        "# Zákon o ochraně registrů\n\n## Článek 1 Bezpečnost\n\nZpracovatel musí šifrovat všechny "
-        "údaje registru při ukládání a přenosu.\n\n## Článek 2 Prodej\n\nZpracovatel nesmí údaje "
-        "prodávat třetím osobám.\n"
-    )
+CZECH_LAW = (
+    "# Zákon o ochraně registrů\n\n## Článek 1 Bezpečnost\n\nZpracovatel musí šifrovat všechny "
+    "údaje registru při ukládání a přenosu.\n\n## Článek 2 Prodej\n\nZpracovatel nesmí údaje "
+    "registru prodávat třetím osobám.\n\n## Článek 3 Kontrola\n\nSprávce může kontrolovat "
+    "prostory zpracovatele.\n"
+)
+CZECH_CONTRACT = (
+    "# Smlouva Halvorsen\n\n## 1 Bezpečnost\n\nZpracovatel musí šifrovat všechny údaje registru "
+    "při ukládání a přenosu.\n\n## 2 Užití\n\nZpracovatel smí údaje registru "
+    "prodávat třetím osobám.\n"
+)
 
+
+async def test_what_a_czech_law_demands_of_an_english_contract_is_left_to_a_person(
+    ask: Ask,
+) -> None:
     reply = await ask(
-        {"law.md": czech, "contract.md": CLAUSES},
+        {"law.md": CZECH_LAW, "contract.md": CLAUSES},
         "Does the Halvorsen contract comply with the law Zákon o ochraně registrů?",
     )
 
-    found = f"{reply['text']} {reply.get('errors')}"
-    assert "'cs'" in found
+    assert reply["verdicts"]["requirements"] == 3
+    assert len(reply["verdicts"]["undecided"]) == 3
+    assert "REQ-001, REQ-002, REQ-003" in reply["text"]
+    assert "a person has to decide" in reply["text"]
+
+
+async def test_a_czech_contract_against_an_english_law_gets_no_false_verdict(ask: Ask) -> None:
+    reply = await ask(
+        {"law.md": LAW, "smlouva.md": CZECH_CONTRACT},
+        "Does the contract Smlouva Halvorsen comply with the Register Data Protection Act?",
+    )
+
+    counts = reply["verdicts"]
+    assert (counts["compliant"], counts["violations"], counts["gaps"]) == (0, 0, 0)
+    assert len(counts["undecided"]) == counts["requirements"] == 8
+    assert "8 requirements could not be decided" in reply["text"]
+
+
+async def test_a_czech_contract_is_reviewed_against_a_czech_law(ask: Ask) -> None:
+    reply = await ask(
+        {"law.md": CZECH_LAW, "smlouva.md": CZECH_CONTRACT},
+        "Does the contract Smlouva Halvorsen comply with the law Zákon o ochraně registrů?",
+    )
+
+    counts = reply["verdicts"]
+    assert (counts["requirements"], counts["undecided"]) == (3, [])
+    assert counts["violations"] == 1
+    assert "smí údaje registru prodávat" in reply["text"]
 
 
 async def test_a_document_that_is_not_there_is_asked_for(ask: Ask) -> None:

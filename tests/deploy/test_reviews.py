@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -259,3 +260,48 @@ async def test_another_server_goes_on_where_the_first_one_ended(open_app: OpenRe
 
     assert [one.id for one in rest] == [one.id for one in seen[4:]]
     assert rest[-1].data["outcome"] == "answered"
+
+
+async def test_a_document_of_a_conversation_is_reviewed_as_a_job_and_forgotten_with_it(
+    open_app: OpenReviewApp, endpoint: Endpoint
+) -> None:
+    asked = (
+        "Does the contract between Harbour Registry and Brandt Datacentre comply with the "
+        "Register Data Protection Act of Nordmark?"
+    )
+    async with open_app() as app:
+        client = await app.client()
+        base = "/v1/conversations/c-job"
+        contract = FAULTY + b"\n## 9 Mark\n\nThe canary4711word is void.\n"
+        await client.post(f"{base}/documents", params={"name": "brandt.md"}, content=contract)
+        sent = {"text": asked, "way": "specialists"}
+
+        waited = await client.post(f"{base}/messages", json=sent)
+        started = await client.post(
+            f"{base}/messages", json=sent, headers={"Prefer": "respond-async"}
+        )
+        seen = await events(client, "GET", f"{started.headers['location']}/events")
+        kept = await find_word(endpoint, b"canary4711word")
+        listed = (await client.get(f"{base}/documents")).json()
+        removed = await client.delete(base)
+
+        assert (waited.status_code, started.status_code) == (200, 202)
+        assert waited.json()["verdicts"]["violations"] == 3
+        assert seen[-1].data["verdicts"] == waited.json()["verdicts"]
+        assert "brandt.md" in str(listed)
+        assert kept, "the document is stored with its conversation"
+        assert removed.status_code in {200, 204}
+        assert "brandt.md" not in (await client.get(f"{base}/documents")).text
+        assert await find_word(endpoint, b"canary4711word") == []
+
+
+async def find_word(endpoint: Endpoint, word: bytes) -> list[bytes]:
+    """Return the keys of Redis whose stored documents have a word."""
+    client = endpoint.client()
+    found = []
+    async for key in client.scan_iter("*attach*"):
+        values = (await client.hgetall(key)).values()
+        texts = [zlib.decompress(value) for value in values if isinstance(value, bytes)]
+        found += [key for text in texts if word in text]
+    await client.aclose()
+    return found

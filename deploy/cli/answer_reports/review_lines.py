@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _MATRIX = 2
 """The place of the compliance matrix among the parts of a report."""
-_MARKS = {"COMPLIANT": "ok  ", "VIOLATION": "FAIL", "GAP": "GAP "}
+_MARKS = {"COMPLIANT": "ok  ", "VIOLATION": "FAIL", "GAP": "GAP ", "UNDECIDED": "?   "}
 
 
 def list_review_lines(

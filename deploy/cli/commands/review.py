@@ -61,8 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_groups_argument(parser)
     parser.add_argument("--json", action="store_true", help="print the complete reply as JSON")
     parser.epilog = (
-        f"exit status: 0 every requirement is fulfilled, {EXIT_FINDINGS} violations or gaps, "
-        "4 refused, 5 failed, 1 error"
+        f"exit status: 0 every requirement is fulfilled, {EXIT_FINDINGS} violations, gaps or "
+        "undecided ones, 4 refused, 5 failed, 1 error"
     )
 
 
@@ -184,4 +184,6 @@ def _print(
         return EXIT_STATUSES["failed"]
     found = reply.get("review_report")
     counts = found if isinstance(found, dict) else {}
-    return EXIT_FINDINGS if counts.get("violations") or counts.get("gaps") else 0
+    verdicts = reply.get("verdicts")
+    undecided = verdicts.get("undecided") if isinstance(verdicts, dict) else None
+    return EXIT_FINDINGS if counts.get("violations") or counts.get("gaps") or undecided else 0
