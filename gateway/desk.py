@@ -19,7 +19,7 @@ from envelope.encoding import escape_surrogates
 from envelope.envelope import Envelope
 from envelope.question import Question, shard_of
 from envelope.role import Role
-from envelope.ways.swarm import read_cancelled
+from envelope.ways.swarm import describe_cancelled
 from gateway.answer import FORGOTTEN, LOST, Words
 from gateway.errors import BusyError, StoppingError
 from gateway.last_replies import make_dead_letter_changes, make_last_resort
@@ -192,12 +192,10 @@ class Desk:
     async def cancel(self, question: Question, *, reason: str | None = None) -> bool:
         """End a message as superseded; False when it already has its outcome.
 
-        `reason` becomes the reply's `termination_reason`. The reply of a divided question has its
-        tasks, of which the open ones are cancelled.
+        `reason` becomes the reply's `termination_reason`; open tasks of the question are cancelled.
         """
         entries = await self._replies.read_journal(question)
-        tasks = read_cancelled(one.fields for one in entries if one.kind == "agent_run")
-        adds: Fields = {"tasks": [*tasks]} if tasks else {}
+        adds = describe_cancelled(one.fields for one in entries)
         return await self._producer.cancel(question, reason=reason, adds=adds)
 
     async def follow(self, question: Question, *, after: str = "0") -> AsyncIterator[JournalEntry]:
@@ -363,11 +361,8 @@ class Desk:
 
     def make_lost_reply(self, question: Question, language: str) -> Fields:
         """Return the reply of an accepted question that Redis no longer knows, and log the loss."""
-        log.error(
-            "question_lost",
-            conversation_id=question.conversation_id,
-            message_id=question.message_id,
-        )
+        names = {"conversation_id": question.conversation_id, "message_id": question.message_id}
+        log.error("question_lost", **names)
         changes = {**make_dead_letter_changes(self._words, language), "termination_reason": LOST}
         return {**self.last_resort(question, language), **changes}
 

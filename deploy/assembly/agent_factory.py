@@ -16,9 +16,9 @@ from broker.ports import DraftWriter
 from config.settings import Settings
 from config.texts import FixedTexts, load_texts
 from deploy.assembly.call_recording import HopCalls
-from deploy.assembly.index_versions import make_version_reader
 from deploy.assembly.languages import CorpusLanguages, language_of, make_detector
 from deploy.assembly.tooling.hop_attachments import HopAttachments
+from deploy.assembly.tooling.index_versions import make_version_reader
 from deploy.assembly.tooling.tool_access import NO_ACCESS, ToolAccess, open_tool_access
 from envelope.role import Role
 from knowledge.language.port import Detector

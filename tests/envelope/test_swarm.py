@@ -1,9 +1,11 @@
 """The tasks of a divided question at its end."""
 
+from typing import Any
+
 import pytest
 from pydantic import JsonValue
 
-from envelope.ways.swarm import cancel_open, list_open, list_tasks, read_cancelled
+from envelope.ways.swarm import cancel_open, describe_cancelled, list_open, list_tasks
 from swarm.ledger.tasks import TaskState
 
 Fields = dict[str, JsonValue]
@@ -45,7 +47,7 @@ def test_a_worker_that_returned_after_the_ledger_was_written_is_completed() -> N
     runs: list[Fields] = [{"writes": {"task_ledger": {"tasks": tasks}}}, {"writes": "cut"}]
     runs += [{"writes": one} for one in (found, calls, failed)]
 
-    after = read_cancelled(runs)
+    after: Any = describe_cancelled(runs)["tasks"]
 
     assert [one["state"] for one in after] == ["completed", "cancelled", "cancelled"]
-    assert read_cancelled([{"writes": {"response": "It is."}}]) == []
+    assert describe_cancelled([{"writes": {"response": "It is."}}]) == {}

@@ -27,7 +27,7 @@ def make_version_reader(
         try:
             revision = await knowledge.read_revision()
         except KnowledgeError:
-            # The hop itself meets the index next, and says what is wrong with it.
+            # The hop itself meets the index next, and names its problem.
             return ""
         is_own = knowledge.follow_server is None
         return name_index_version(revision, counted_by=_PROCESS if is_own else "")
