@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from knowledge import chunking, composing
-from knowledge.describing.description_queue import DescriptionQueue, open_queue
+from knowledge.describing.description_queue import DescriptionQueue, PageDescriber, open_queue
 from knowledge.document import Document
 from knowledge.documents import formats
 from knowledge.documents.errors import NoDocumentError, NoTextError, ReadingError
@@ -25,7 +25,6 @@ from knowledge.documents.folder import FolderListing, FoundFile
 from knowledge.documents.formats import Item
 from knowledge.documents.location import Location
 from knowledge.documents.metadata.page_language import find_stated_language, make_sample
-from knowledge.documents.page import Page
 from knowledge.documents.snippets import read_with_snippets
 from knowledge.documents.survey import Survey
 from knowledge.errors import ConnectorError
@@ -69,6 +68,8 @@ class WritableIndex(Protocol):
 
     async def list_documents(self) -> Sequence[ListedDocument]: ...
 
+    async def connect(self) -> int: ...
+
 
 class NamedEmbedder(Protocol):
     """Embeds texts; `name` is the name of the model, `forms` how it embeds documents."""
@@ -79,18 +80,15 @@ class NamedEmbedder(Protocol):
     async def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
 
 
-class Describer(Protocol):
+class Describer(PageDescriber, Protocol):
     """Describes a page; `by_rules` is the description by rules.
 
     `name` is the name and version of the method; a new name causes new descriptions of all pages.
-    `concurrency` is the number of pages that it describes at once. A describer that uses a model
-    handles its failures by the rules of `knowledge.rule_descriptions`.
+    A describer that uses a model handles its failures by the rules of
+    `knowledge.rule_descriptions`.
     """
 
     name: str
-    concurrency: int
-
-    async def describe(self, page: Page, language: str, by_rules: Description) -> Description: ...
 
 
 class DocumentReader(Protocol):
@@ -133,6 +131,7 @@ async def ingest(
         )
         for path in paths:
             await ingestion.bring(path, replaced)
+    await index.connect()
     result = ledger.result(time.monotonic() - started)
     report.finish(result)
     return result

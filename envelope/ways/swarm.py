@@ -60,16 +60,15 @@ def cancel_open(
     ]
 
 
-def describe_cancelled(events: Iterable[Mapping[str, JsonValue]]) -> dict[str, JsonValue]:
-    """Return the tasks of a question that is cancelled, for its reply; none if it has no ledger.
+def read_cancelled(runs: Iterable[Mapping[str, JsonValue]]) -> list[Task]:
+    """Return the tasks of a question that is cancelled; `runs` are its `agent_run` events so far.
 
-    `events` are the fields of its journal so far. Those whose worker had
-    returned are completed, other open ones are cancelled.
+    Those whose worker had returned are completed, other open ones are cancelled.
     """
     tasks: list[Task] = []
     completed: set[str] = set()
-    for event in events:
-        writes = event.get("writes")
+    for run in runs:
+        writes = run.get("writes")
         if not isinstance(writes, dict):
             continue
         if "task_ledger" in writes:
@@ -81,4 +80,4 @@ def describe_cancelled(events: Iterable[Mapping[str, JsonValue]]) -> dict[str, J
                 for name, output in outputs.items()
                 if isinstance(output, dict) and output.get("status", "done") == "done"
             }
-    return {"tasks": [*cancel_open(tasks, completed)]} if tasks else {}
+    return cancel_open(tasks, completed)

@@ -1,7 +1,7 @@
 """The port to Qdrant, in this process or on a server."""
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from typing import Any, Protocol
 
 from knowledge.index.points.layout import Point
 from knowledge.index.queries import PointId, QueryResult, VectorQuery
@@ -12,15 +12,29 @@ class Engine(Protocol):
 
     `shared` says that other processes may change the points too; `was_interrupted`, that the last
     process was killed after it had changed some, perhaps between changes that belong together.
+    `unfinished` are the documents that it may have left incomplete; None if they are not known.
     `storage` names what an operator removes to remove all points.
     """
 
     location: str
     shared: bool
-    was_interrupted: bool
+
+    @property
+    def was_interrupted(self) -> bool: ...
+
+    @property
+    def unfinished(self) -> Collection[str] | None: ...
 
     @property
     def storage(self) -> str: ...
+
+    async def begin_change(self, documents: Collection[str]) -> None:
+        """Record the documents whose points are going to change, for a restart after a kill."""
+        ...
+
+    async def end_repair(self) -> None:
+        """Record that nothing of an interrupted process is left."""
+        ...
 
     async def upsert(self, points: Sequence[Point]) -> None: ...
 
@@ -49,11 +63,39 @@ class Engine(Protocol):
         groups: Collection[str] | None = None,
         fields: Sequence[str] | None = None,
         vectors: bool = False,
+        limit: int | None = None,
     ) -> Sequence[Point]:
         """Return all points whose payload has these values, or one of several.
 
-        With `groups`, only the points without groups and those with one of these.
+        With `groups`, only the points without groups and those with one of these; with `limit`,
+        the first ones by id.
         """
+        ...
+
+    def pages(
+        self, match: Mapping[str, str | Sequence[str]], *, fields: Sequence[str]
+    ) -> AsyncIterator[Sequence[Point]]:
+        """Yield some fields of the points that `scroll` would return, at most 1,000 at once."""
+        ...
+
+    async def find_each(
+        self,
+        field: str,
+        values: Sequence[str],
+        *,
+        limit: int,
+        groups: Collection[str] | None = None,
+        fields: Sequence[str] = (),
+    ) -> Sequence[Sequence[Point]]:
+        """Return for each value at most `limit` points that have it in an indexed field."""
+        ...
+
+    async def set_fields(self, changes: Sequence[tuple[PointId, Mapping[str, Any]]]) -> None:
+        """Set fields of points and leave their other fields; unknown points are ignored."""
+        ...
+
+    async def prepare_fields(self) -> None:
+        """Index the fields `layout.NAMED` where an earlier version made the index."""
         ...
 
     async def count(
@@ -82,6 +124,10 @@ class Engine(Protocol):
 
         With `groups`, other points take no part: neither as results nor in the IDF of a term.
         """
+        ...
+
+    def optimize_regularly(self) -> None:
+        """Build them during writes too, so that memory does not grow with the points."""
         ...
 
     async def optimize(self) -> None:

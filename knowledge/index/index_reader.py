@@ -101,11 +101,25 @@ class IndexReader:
             point.id: point_decoder.read_stored(point) for point in found if self._is_visible(point)
         }
 
+    async def has_graph(self) -> bool:
+        return bool(await self._engine.retrieve([layout.graph_identity()]))
+
+    async def find_each(
+        self, field: str, values: Sequence[str], fields: Sequence[str], limit: int
+    ) -> Sequence[Sequence[Mapping[str, Any]]]:
+        found = await self._engine.find_each(
+            field, values, limit=limit, groups=self._groups, fields=fields
+        )
+        return [[point.payload for point in each] for each in found]
+
     async def find_documents(
-        self, match: Mapping[str, str | Sequence[str]], fields: Sequence[str]
+        self,
+        match: Mapping[str, str | Sequence[str]],
+        fields: Sequence[str],
+        limit: int | None = None,
     ) -> Mapping[PointId, Mapping[str, Any]]:
         every = {"kind": "document", **match}
-        found = await self._engine.scroll(every, groups=self._groups, fields=fields)
+        found = await self._engine.scroll(every, groups=self._groups, fields=fields, limit=limit)
         return {point.id: point.payload for point in found}
 
     async def load(self, document_ids: Sequence[str]) -> Sequence[StoredDocument]:

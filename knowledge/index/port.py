@@ -199,8 +199,24 @@ class ReadableIndex(Protocol):
         """Return fields and vectors of points by their ids; points that are gone are left out."""
         ...
 
+    async def has_graph(self) -> bool:
+        """Return whether edges are written; not so in an index of an earlier version."""
+        ...
+
+    async def find_each(
+        self, field: str, values: Sequence[str], fields: Sequence[str], limit: int
+    ) -> Sequence[Sequence[Mapping[str, Any]]]:
+        """Return for each value fields of at most `limit` points that have it in a field.
+
+        The field is one of `layout.NAMED`.
+        """
+        ...
+
     async def find_documents(
-        self, match: Mapping[str, str | Sequence[str]], fields: Sequence[str]
+        self,
+        match: Mapping[str, str | Sequence[str]],
+        fields: Sequence[str],
+        limit: int | None = None,
     ) -> Mapping[PointId, Mapping[str, Any]]:
         """Return fields of the documents that have these values, by the ids of their points."""
         ...
@@ -247,8 +263,22 @@ class Index(ReadableIndex, Protocol):
         """Remove documents; unknown ids are ignored."""
         ...
 
+    async def connect(self) -> int:
+        """Write the edges that are missing; return the number of documents that lacked some.
+
+        It belongs at the end of each ingestion: links depend on the titles of all documents.
+        """
+        ...
+
     async def put_calibrations(self, calibrations: Calibrations) -> None:
         """Replace all calibrations at once."""
+        ...
+
+    def optimize_regularly(self) -> None:
+        """Build the search structures during writes too, which bounds the memory of ingestion.
+
+        For a process in which nobody searches: an embedded index stops it meanwhile.
+        """
         ...
 
     async def optimize(self) -> None:

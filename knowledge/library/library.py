@@ -13,8 +13,6 @@ import structlog
 
 from knowledge.document import Chunk
 from knowledge.index.listing import ListedDocument
-from knowledge.index.points.layout import MENTIONS
-from knowledge.index.points.mentioned_names import find_mentioned_names
 from knowledge.index.port import Index, ReadableIndex
 from knowledge.index.queries import Floats
 from knowledge.library.attached_documents import (
@@ -23,15 +21,12 @@ from knowledge.library.attached_documents import (
     is_attached_id,
 )
 from knowledge.library.document_names import DocumentNames
-from knowledge.library.shared_names import MOST_CHUNKS, SharedNames
+from knowledge.library.passage_graph import PassageGraph
 from knowledge.sections import Section, join_chunks
 
 _WORD = re.compile(r"[\w.]{1,100}")
-_MOST_COMMON = 20
-"""A name in more passages connects none of them."""
 _KEPT = 4
 """Lists of names that are kept: one for each combination of groups that asked last."""
-_READ_AT_ONCE = 256
 
 log = structlog.get_logger("knowledge")
 
@@ -73,15 +68,6 @@ class NamedInText:
 
 
 @dataclass(frozen=True, slots=True)
-class NamesOfDocuments:
-    """The names that lead from text to documents; `shared` is None where there are too many."""
-
-    revision: str
-    titles: DocumentNames
-    shared: SharedNames | None
-
-
-@dataclass(frozen=True, slots=True)
 class _Outline:
     """The titles and the stated versions of the documents at one revision of the index."""
 
@@ -96,9 +82,8 @@ class Library:
     def __init__(self, index: Index) -> None:
         self._index = index
         self._attachments: AttachmentSource | None = None
-        self._names: OrderedDict[tuple[str, ...], NamesOfDocuments] = OrderedDict()
         self._outlines: OrderedDict[tuple[str, ...], _Outline] = OrderedDict()
-        self._reading = asyncio.Lock()
+        self._has_edges: bool | None = None
 
     def attach(self, attachments: AttachmentSource) -> None:
         """Find documents of conversations, too."""
@@ -107,7 +92,7 @@ class Library:
     def adopt(self, index: Index) -> None:
         """Read another index from now on."""
         self._index = index
-        self._names.clear()
+        self._has_edges = None
         self._outlines.clear()
 
     async def list_documents(self, groups: Sequence[str] = ()) -> list[ListedDocument]:
@@ -192,19 +177,17 @@ class Library:
                 documents.append(WholeDocument(listed[name], own.crumbs, own.page, chunks))
         return documents
 
-    async def names(self, groups: Sequence[str] = ()) -> NamesOfDocuments:
-        """Return the names of and in the documents; they are read again only after a change."""
-        key = tuple(sorted(set(groups)))
+    async def open_graph(self, groups: Sequence[str] = ()) -> PassageGraph:
+        """Return the graph of the passages that a person of these groups may read.
+
+        An index of an earlier version has no edges until the next ingestion; that is logged once.
+        """
         index = self._visible(groups)
-        async with self._reading:
-            revision = await index.revision()
-            known = self._names.pop(key, None)
-            if known is None or known.revision != revision:
-                known = await self._read_names(index, revision, groups)
-            self._names[key] = known
-            if len(self._names) > _KEPT:
-                self._names.popitem(last=False)
-            return known
+        has_edges = self._has_edges or await index.has_graph()
+        if not has_edges and self._has_edges is None:
+            log.warning("graph_missing", remedy="ingest the documents again")
+        self._has_edges = has_edges
+        return PassageGraph(index, has_edges=has_edges)
 
     async def _read_outline(self, groups: Sequence[str]) -> "_Outline":
         """Return titles and versions; they are read again only after a change."""
@@ -221,50 +204,5 @@ class Library:
             self._outlines.popitem(last=False)
         return known
 
-    async def _read_names(
-        self, index: ReadableIndex, revision: str, groups: Sequence[str]
-    ) -> NamesOfDocuments:
-        listed = await index.list_documents()
-        titles = await asyncio.to_thread(DocumentNames, listed)
-        if sum(one.chunks for one in listed) > MOST_CHUNKS:
-            log.info("names_not_listed", documents=len(listed), most_chunks=MOST_CHUNKS)
-            return NamesOfDocuments(revision, titles, None)
-        mentions = await self._read_mentions(index, [one.id for one in listed], groups)
-        shared = await asyncio.to_thread(SharedNames, mentions, most_common=_MOST_COMMON)
-        return NamesOfDocuments(revision, titles, shared)
-
-    async def _read_mentions(
-        self, index: ReadableIndex, document_ids: Sequence[str], groups: Sequence[str]
-    ) -> list[tuple[str, Sequence[str]]]:
-        """Return the names of each chunk, by document and in order, as ingestion wrote them.
-
-        Documents of earlier versions have none written: theirs are found in their texts.
-        """
-        found = await index.find_documents({}, ("document", MENTIONS))
-        written = {
-            str(fields["document"]): fields[MENTIONS]
-            for fields in found.values()
-            if fields.get(MENTIONS) is not None
-        }
-        older = [one for one in document_ids if one not in written]
-        if older:
-            log.info("names_found_in_texts", documents=len(older))
-        for start in range(0, len(older), _READ_AT_ONCE):
-            for document in await self.read(older[start : start + _READ_AT_ONCE], groups):
-                written[document.listed.id] = await asyncio.to_thread(_find_mentions, document)
-        return [
-            (chunk_id, names)
-            for one in document_ids
-            for chunk_id, names in written.get(one, {}).items()
-        ]
-
     def _visible(self, groups: Sequence[str]) -> ReadableIndex:
         return self._index.visible_to(frozenset(groups))
-
-
-def _find_mentions(document: WholeDocument) -> dict[str, list[str]]:
-    title = document.listed.title
-    return {
-        one.chunk.chunk_id: list(find_mentioned_names(f"{title}. {one.chunk.text}"))
-        for one in document.chunks
-    }

@@ -9,7 +9,7 @@ from enum import StrEnum
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from envelope.sources import TOOL_SOURCE
-from knowledge.library.document_names import split_words
+from knowledge.index.graph.called_names import split_words
 from llm.offline.planning.listed_items import find_listed_items
 from llm.offline.quoting.extracts import is_order_to_assistant
 from swarm.information.fields import RequiredInfoField

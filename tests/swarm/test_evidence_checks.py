@@ -177,3 +177,22 @@ def test_records_of_a_later_version_and_a_full_log_raise_no_alarm() -> None:
 
     assert check_evidence({**payload, "evidence_log": [*log, later]}) == ()
     assert "altered_result" not in kinds(full)
+
+
+def test_a_branch_is_checked_by_what_was_joined_into_it() -> None:
+    result = make_result("r1-1")
+    call: Payload = {"call_id": "r1-1", "tool": "search"}
+    wrote: Payload = {
+        "multi_tool_results": {"r1-1": result},
+        "tool_executions": [{"call_id": "r1-1"}],
+    }
+    log = [
+        record_hop("reason", "reason", "m1", {"multi_tool_results": None}, {"tool_calls": [call]}),
+        record_hop("act", "tool", "m1/t0", {"tool_call": call}, wrote),
+        record_join("results", "m1", {"m1/t0": "r1-1"}),
+    ]
+    whole: Payload = {"evidence_log": [*log], "multi_tool_results": {"r1-1": result}}
+
+    assert check_evidence(whole, "m1") == ()
+    [lost] = check_evidence({"evidence_log": [*log], "multi_tool_results": {}}, "m1")
+    assert (lost.kind.value, lost.subject) == ("lost_result", "result/r1-1")

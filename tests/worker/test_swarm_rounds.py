@@ -191,8 +191,8 @@ async def test_workers_that_completed_before_a_cancellation_stay_completed(
         return None
 
     async def has_returned() -> bool:
-        runs: list[Any] = [one for one in await read_journal(harness) if one.kind == "agent_run"]
-        return [one.fields["role"] for one in runs].count("work") == 2
+        runs = [one.fields for one in await read_journal(harness) if one.kind == "agent_run"]
+        return [one["role"] for one in runs].count("work") == 2
 
     prepare(harness, ActingWorker(hang))
 

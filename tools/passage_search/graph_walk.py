@@ -1,12 +1,13 @@
 """Walks from passages to passages that they lead to: the search behind `graph_search`.
 
-Ingestion writes what the edges join: the titles of documents, and the names that their passages
-mention. Both are removed and moved with their documents. The edges are:
+Ingestion writes the edges; a walk reads those of the passages where it starts, and nothing else.
+The edges are:
 
 - a *link*: a passage mentions the title of a document, or the code with which the title begins
   ("see AC-2(10)", "Article 6");
-- a *shared name*: two passages mention the same rare name, code or quoted phrase. Where the index
-  is too large for a list of names, names of several words are looked up in the engine.
+- a *cross reference*: a passage refers to another one of its document ("see Section 4");
+- a *shared name*: two passages mention the same rare name, code or quoted phrase;
+- the passage *above*: the first one of the section that encloses a passage.
 
 A candidate is ranked by the usual search for the query, by its edges to the passages where the walk
 starts, and by the words of the query that those passages lack.
@@ -15,19 +16,26 @@ starts, and by the words of the query that those passages lack.
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
-from knowledge.index.points.mentioned_names import find_mentioned_names
-from knowledge.index.terms import terms
-from knowledge.library.document_names import DocumentNames, split_words
-from knowledge.library.library import Library, NamesOfDocuments, WholeDocument
-from knowledge.port import Hit, Searcher, SearchRequest
+from knowledge.index.graph.called_names import split_words
+from knowledge.library.attached_documents import is_attached_id
+from knowledge.library.document_names import DocumentNames
+from knowledge.library.library import Library
+from knowledge.library.passage_graph import (
+    ConnectedPassage,
+    DocumentRecord,
+    PassageGraph,
+    find_names,
+)
+from knowledge.port import Searcher, SearchRequest
 from knowledge.sections import document_of
-from tools.passage_search.passages import LINKED, FoundPassage, cite_chunk, cite_hit
+from tools.passage_search.passages import LINKED, FoundPassage
+from tools.passage_search.walk_candidates import CandidatePool, WalkCandidate, list_terms
 
 _CANDIDATES = 60
 _MOST_NAMES = 40
-"""The rare names of one passage that are looked up."""
+"""The rare names of one start that are looked up."""
 _MOST_LINKS = 40
 _MOST_SHARING = 60
 _REFERENCE_SIZE = 3_000
@@ -42,6 +50,7 @@ _NOTICE_CHARACTERS = 400
 _NOTICE_FACTOR = 3.0
 _FEW_CHUNKS = 3
 """A document of so few chunks is read whole where the walk starts."""
+_TEXT_OF_START = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,33 +59,21 @@ class GraphWeights:
 
     `docs/measurements/evaluation.md` names the data and the figures on other data. `search` is the
     factor of the search's score; `named` is added to documents that the query names, `linked` to
-    those that a start mentions, `shared` to those that share a name with it, by the rarity of the
-    name; `missing` to those that have the words of the query that every start lacks. A start
-    counts `decay` times as much as the one before it. A name in more than `most_common` passages
-    is no edge.
+    passages that a start mentions, `shared` to those that share a name with it, by the rarity of
+    the name; `above` to the passage above a start; `missing` to those that have the words of the
+    query that every start lacks. A start counts `decay` times as much as the one before it. A name
+    in more than `most_common` passages is no edge.
     """
 
     search: float = 0.5
     named: float = 6.0
     linked: float = 5.0
     shared: float = 6.0
+    above: float = 0.5
     missing: float = 3.0
     decay: float = 0.9
     most_common: int = 20
     most_starts: int = 7
-
-
-@dataclass(slots=True)
-class _Candidate:
-    """A document with its best passage and the values of its edges."""
-
-    passage: FoundPassage
-    search: float
-    words: frozenset[str]
-    named: float = 0.0
-    linked: float = 0.0
-    shared: float = 0.0
-    relation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,34 +89,18 @@ class Walk:
     version: str = ""
 
 
-@dataclass(slots=True)
-class _CandidatePool:
-    """The candidates of one walk by document."""
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """Where a walk starts: the text, the passages that it is of, and its weight."""
 
-    excluded: frozenset[str]
-    least: float = 0.0
-    by_document: dict[str, _Candidate] = field(default_factory=dict)
+    text: str
+    passages: tuple[ConnectedPassage, ...]
+    weight: float
 
-    def add_hit(self, hit: Hit, score: float) -> _Candidate | None:
-        if hit.document_id in self.excluded:
-            return None
-        known = self.by_document.get(hit.document_id)
-        if known is None:
-            found = FoundPassage(citation=cite_hit(hit), text=hit.text)
-            words = _list_terms(f"{hit.title} {hit.text}", hit.language)
-            known = self.by_document[hit.document_id] = _Candidate(found, score, words)
-        return known
-
-    def add_document(self, document: WholeDocument) -> _Candidate | None:
-        name = document.listed.id
-        if name in self.excluded:
-            return None
-        if name not in self.by_document:
-            text = document.chunks[0].chunk.text
-            found = FoundPassage(citation=cite_chunk(document, 0), text=text)
-            words = _list_terms(f"{document.listed.title} {text}", document.listed.language)
-            self.by_document[name] = _Candidate(found, self.least, words)
-        return self.by_document[name]
+    @property
+    def mentioned(self) -> list[str]:
+        found = (name for one in self.passages for name in find_names(one))
+        return list(dict.fromkeys(found))
 
 
 class GraphWalker:
@@ -142,127 +123,98 @@ class GraphWalker:
             groups=walk.groups,
         )
         findings = await self._searcher.search(request)
-        names = await self._library.names(walk.groups)
-        left_out = (*walk.start, *walk.exclude)
-        pool = _CandidatePool(frozenset(document_of(chunk_id) for chunk_id in left_out))
+        graph = await self._library.open_graph(walk.groups)
+        pool = CandidatePool.leave_out((*walk.start, *walk.exclude))
         for hit in findings.hits:
-            pool.add_hit(hit, hit.score)
+            pool.add_hit(hit)
         pool.least = min((hit.score for hit in findings.hits), default=0.0)
-        await self._add_named(pool, names.titles, walk)
-        starts = await self._read_starts(walk)
-        for number, text in enumerate(starts):
-            decay = self._weights.decay**number
-            await self._add_linked(pool, names.titles, text, decay, walk)
-            await self._add_sharing(pool, names, text, decay, walk)
-        return self._rank(pool, walk, " ".join(starts))
+        starts = await self._read_starts(graph, walk)
+        names = await _find_called(graph, starts, walk)
+        await _add_named(graph, pool, names, walk)
+        await _add_linked(graph, pool, names, starts, walk)
+        await self._add_sharing(graph, pool, starts, walk)
+        await _add_neighbours(graph, pool, starts)
+        return self._rank(pool, walk, " ".join(start.text for start in starts))
 
-    async def _add_named(self, pool: _CandidatePool, names: DocumentNames, walk: Walk) -> None:
-        found = names.find_in(walk.query, walk.version)
-        ids = [one for name in found for one in name.document_ids][:_MOST_LINKS]
-        for document in await self._read_new(pool, ids, walk):
-            pool.add_document(document)
-        for name in found:
-            for one in name.document_ids:
-                if one in pool.by_document:
-                    pool.by_document[one].named = 1.0
-                    pool.by_document[one].relation = f"the query names {name.name!r}"
+    async def _read_starts(self, graph: PassageGraph, walk: Walk) -> list[_Start]:
+        """Return where the walk starts; of a short document all of its chunks."""
+        wanted = walk.start[: self._weights.most_starts]
+        indexed = [one for one in wanted if not is_attached_id(document_of(one))]
+        documents = await graph.read_documents(map(document_of, indexed))
+        chunks = {
+            one: _list_chunks(one, documents[document_of(one)])
+            for one in indexed
+            if document_of(one) in documents
+        }
+        passages = await graph.read_passages(
+            [chunk_id for ids in chunks.values() for chunk_id in ids], documents
+        )
+        starts = await self._read_attached(wanted, walk)
+        for chunk_id, ids in chunks.items():
+            own = tuple(passages[one] for one in ids if one in passages)
+            if own:
+                texts = (own[0].document.listed.title, *(one.chunk.text for one in own))
+                starts[chunk_id] = _Start(". ".join(texts), own, 1.0)
+        decay = self._weights.decay
+        return [
+            replace(starts[one], weight=decay**number)
+            for number, one in enumerate(one for one in wanted if one in starts)
+        ]
 
-    async def _add_linked(
-        self, pool: _CandidatePool, names: DocumentNames, text: str, decay: float, walk: Walk
-    ) -> None:
-        found = names.find_in(text, walk.version)
-        value = decay * (_NOTICE_FACTOR if _NOTICE.search(text[:_NOTICE_CHARACTERS]) else 1.0)
-        ids = [one for name in found for one in name.document_ids][:_MOST_LINKS]
-        for document in await self._read_new(pool, ids, walk):
-            pool.add_document(document)
-        for name in found:
-            for one in name.document_ids:
-                candidate = pool.by_document.get(one)
-                if candidate is not None and candidate.linked < value:
-                    candidate.linked = value
-                    candidate.relation = f"{name.name!r} {LINKED}"
+    async def _read_attached(self, wanted: Sequence[str], walk: Walk) -> dict[str, _Start]:
+        """Return the starts in documents of the conversation, which have no written edges."""
+        ids = [one for one in wanted if is_attached_id(document_of(one))]
+        found = await self._library.read([document_of(one) for one in ids], walk.groups)
+        starts: dict[str, _Start] = {}
+        for document in found:
+            record = DocumentRecord(document.listed, document.crumbs, "")
+            for one in document.chunks:
+                text = f"{document.listed.title}. {one.chunk.text}"
+                starts[one.chunk.chunk_id] = _Start(
+                    text, (ConnectedPassage(record, one.chunk),), 1.0
+                )
+        return {one: starts[one] for one in ids if one in starts}
 
     async def _add_sharing(
-        self, pool: _CandidatePool, names: NamesOfDocuments, text: str, decay: float, walk: Walk
+        self, graph: PassageGraph, pool: CandidatePool, starts: Sequence[_Start], walk: Walk
     ) -> None:
-        values = await self._rate_sharing(names, text, walk)
-        best = sorted(values, key=lambda owner: -values[owner][0])[:_MOST_SHARING]
-        for document in await self._read_new(pool, best, walk):
-            pool.add_document(document)
-        for owner in best:
-            candidate = pool.by_document.get(owner)
-            value, name = values[owner][0] * decay, values[owner][1]
-            if candidate is not None and candidate.shared < value:
-                candidate.shared = value
-                candidate.relation = candidate.relation or f"{name!r} is in both"
-
-    async def _rate_sharing(
-        self, names: NamesOfDocuments, text: str, walk: Walk
-    ) -> dict[str, tuple[float, str]]:
-        """Return the documents that share a rare name with a text: how rare, and the name."""
         asked = set(split_words(walk.query))
-        mentioned = [name for name in find_mentioned_names(text) if not set(name.split()) <= asked]
-        values: dict[str, tuple[float, str]] = {}
-        for name in mentioned[:_MOST_NAMES]:
-            chunks = await self._find_sharing(names, name, walk)
-            value = math.log(_REFERENCE_SIZE / max(1, len(chunks))) / math.log(_REFERENCE_SIZE)
-            for owner in map(document_of, chunks):
-                is_left_out = not walk.version and names.titles.is_superseded(owner)
-                if value > values.get(owner, (0.0, ""))[0] and not is_left_out:
-                    values[owner] = value, name
-        return values
+        by_start = [
+            [name for name in start.mentioned if not set(name.split()) <= asked][:_MOST_NAMES]
+            for start in starts
+        ]
+        every = [name for names in by_start for name in names]
+        shared = await graph.find_sharing(every, most_common=self._weights.most_common)
+        owners = [document_of(one) for ids in shared.values() for one in ids]
+        documents = await graph.read_documents(owners)
+        titles = None if walk.version else await graph.find_versions(documents.values())
+        for start, names in zip(starts, by_start, strict=True):
+            values = _rate_sharing(names, shared, titles)
+            best = sorted(values, key=lambda owner: -values[owner].value)[:_MOST_SHARING]
+            wanted = [values[owner].chunk_id for owner in best if pool.is_open(owner)]
+            for passage in (await graph.read_passages(wanted, documents)).values():
+                pool.add_passage(passage)
+            for owner in best:
+                candidate, found = pool.by_key.get(owner), values[owner]
+                if candidate is not None and candidate.shared < found.value * start.weight:
+                    candidate.shared = found.value * start.weight
+                    candidate.relation = candidate.relation or f"{found.name!r} is in both"
 
-    async def _find_sharing(
-        self, names: NamesOfDocuments, name: str, walk: Walk
-    ) -> tuple[str, ...]:
-        """Return the ids of the passages with a rare name."""
-        if names.shared is not None:
-            return names.shared.find(name)
-        if len(name.split()) < 2:
-            return ()
-        request = SearchRequest(
-            question=name, limit=self._weights.most_common + 1, groups=walk.groups, by_words=True
-        )
-        findings = await self._searcher.search(request)
-        found = [hit for hit in findings.hits if _has_phrase(f"{hit.title} {hit.text}", name)]
-        is_rare = len(found) <= self._weights.most_common
-        return tuple(hit.chunk_id for hit in found) if is_rare else ()
-
-    async def _read_starts(self, walk: Walk) -> list[str]:
-        """Return the texts where the walk starts; of a short document all of its chunks."""
-        wanted = walk.start[: self._weights.most_starts]
-        owners = [document_of(chunk_id) for chunk_id in wanted]
-        known = {one.listed.id: one for one in await self._library.read(owners, walk.groups)}
-        texts = []
-        for chunk_id, owner in zip(wanted, owners, strict=True):
-            document = known.get(owner)
-            if document is not None:
-                chunks = [one.chunk for one in document.chunks]
-                if len(chunks) > _FEW_CHUNKS:
-                    chunks = [chunk for chunk in chunks if chunk.chunk_id == chunk_id]
-                texts.append(". ".join((document.listed.title, *(one.text for one in chunks))))
-        return texts
-
-    async def _read_new(
-        self, pool: _CandidatePool, ids: Iterable[str], walk: Walk
-    ) -> Sequence[WholeDocument]:
-        known = pool.by_document.keys() | pool.excluded
-        return await self._library.read([one for one in ids if one not in known], walk.groups)
-
-    def _rank(self, pool: _CandidatePool, walk: Walk, started: str) -> list[FoundPassage]:
-        candidates = list(pool.by_document.values())
-        asked = _list_terms(walk.query, walk.language)
+    def _rank(self, pool: CandidatePool, walk: Walk, started: str) -> list[FoundPassage]:
+        candidates = list(pool.by_key.values())
+        asked = list_terms(walk.query, walk.language)
         rarity = _measure_rarity(asked, candidates)
-        missing = asked - _list_terms(started, walk.language)
+        missing = asked - list_terms(started, walk.language)
         weights, total = self._weights, max(sum(rarity.values()), 1e-9)
 
-        def rate(one: _Candidate) -> float:
+        def rate(one: WalkCandidate) -> float:
             lacking = sum([rarity[term] for term in sorted(missing & one.words)]) / total
             return (
                 weights.search * one.search
                 + weights.named * one.named
                 + weights.linked * one.linked
                 + weights.shared * one.shared
+                + weights.above * one.above
                 + weights.missing * lacking
             )
 
@@ -270,7 +222,115 @@ class GraphWalker:
         return [_rescore(one, score) for score, one in rated[: walk.limit]]
 
 
-def _measure_rarity(asked: frozenset[str], candidates: Sequence[_Candidate]) -> Mapping[str, float]:
+@dataclass(frozen=True, slots=True)
+class _Sharing:
+    """How rare a shared name is, the name, and the passage that shares it."""
+
+    value: float
+    name: str
+    chunk_id: str
+
+
+def _list_chunks(chunk_id: str, document: DocumentRecord) -> list[str]:
+    name, count = document.listed.id, document.listed.chunks
+    return [f"{name}#{at}" for at in range(count)] if count <= _FEW_CHUNKS else [chunk_id]
+
+
+async def _find_called(graph: PassageGraph, starts: Sequence[_Start], walk: Walk) -> DocumentNames:
+    """Return the documents that the query and the starts mention."""
+    links = [name for start in starts for one in start.passages for name in one.links]
+    titles = [one.document.listed.title for start in starts for one in start.passages[:1]]
+    unlinked = [
+        start.text[:_TEXT_OF_START]
+        for start in starts
+        if any(not one.document.version for one in start.passages)
+    ]
+    return await graph.find_called(links, (walk.query, *titles, *unlinked))
+
+
+async def _add_named(
+    graph: PassageGraph, pool: CandidatePool, names: DocumentNames, walk: Walk
+) -> None:
+    found = names.find_in(walk.query, walk.version)
+    await _add_first(graph, pool, [one for name in found for one in name.document_ids])
+    for name in found:
+        for one in name.document_ids:
+            if one in pool.by_key:
+                pool.by_key[one].named = 1.0
+                pool.by_key[one].relation = f"the query names {name.name!r}"
+
+
+async def _add_linked(
+    graph: PassageGraph,
+    pool: CandidatePool,
+    names: DocumentNames,
+    starts: Sequence[_Start],
+    walk: Walk,
+) -> None:
+    for start in starts:
+        found = names.find_in(start.text, walk.version)
+        is_notice = _NOTICE.search(start.text[:_NOTICE_CHARACTERS]) is not None
+        value = start.weight * (_NOTICE_FACTOR if is_notice else 1.0)
+        await _add_first(graph, pool, [one for name in found for one in name.document_ids])
+        for name in found:
+            for one in name.document_ids:
+                candidate = pool.by_key.get(one)
+                if candidate is not None and candidate.linked < value:
+                    candidate.linked = value
+                    candidate.relation = f"{name.name!r} {LINKED}"
+
+
+async def _add_first(graph: PassageGraph, pool: CandidatePool, document_ids: list[str]) -> None:
+    """Add the first passages of documents."""
+    wanted = [one for one in document_ids[:_MOST_LINKS] if pool.is_open(one)]
+    documents = await graph.read_documents(wanted)
+    first = [f"{one}#0" for one in documents]
+    for passage in (await graph.read_passages(first, documents)).values():
+        pool.add_passage(passage)
+
+
+async def _add_neighbours(
+    graph: PassageGraph, pool: CandidatePool, starts: Sequence[_Start]
+) -> None:
+    """Add the passages that a start refers to in its document, and the one above it."""
+    for start in starts:
+        for passage in start.passages:
+            owner = {passage.document.listed.id: passage.document}
+            wanted = (*passage.references, *((passage.parent,) if passage.parent else ()))
+            for chunk_id, found in (await graph.read_passages(wanted, owner)).items():
+                pool.add_passage(found, is_of_start=True)
+                candidate = pool.by_key.get(chunk_id)
+                if candidate is None:
+                    continue
+                if chunk_id in passage.references:
+                    heading = (found.chunk.heading_path or (found.document.listed.title,))[-1]
+                    candidate.linked = max(candidate.linked, start.weight)
+                    candidate.relation = f"{heading!r} {LINKED}"
+                else:
+                    candidate.above = max(candidate.above, start.weight)
+                    candidate.relation = candidate.relation or "it is above"
+
+
+def _rate_sharing(
+    names: Iterable[str], shared: Mapping[str, Sequence[str]], titles: DocumentNames | None
+) -> dict[str, _Sharing]:
+    """Return the documents that share a rare name: how rare, the name, and where it is."""
+    values: dict[str, _Sharing] = {}
+    for name in names:
+        chunks = shared.get(name, ())
+        value = math.log(_REFERENCE_SIZE / max(1, len(chunks))) / math.log(_REFERENCE_SIZE)
+        for chunk_id in chunks:
+            owner = document_of(chunk_id)
+            is_left_out = titles is not None and titles.is_superseded(owner)
+            known = values.get(owner)
+            if (known is None or value > known.value) and not is_left_out:
+                values[owner] = _Sharing(value, name, chunk_id)
+    return values
+
+
+def _measure_rarity(
+    asked: frozenset[str], candidates: Sequence[WalkCandidate]
+) -> Mapping[str, float]:
     """Return the weight of each term of the query: high where few candidates have it."""
     count = len(candidates)
     return {
@@ -279,14 +339,6 @@ def _measure_rarity(asked: frozenset[str], candidates: Sequence[_Candidate]) -> 
     }
 
 
-def _rescore(one: _Candidate, score: float) -> FoundPassage:
+def _rescore(one: WalkCandidate, score: float) -> FoundPassage:
     citation = one.passage.citation.model_copy(update={"score": round(score, 6)})
     return one.passage.model_copy(update={"citation": citation, "relation": one.relation})
-
-
-def _list_terms(text: str, language: str) -> frozenset[str]:
-    return frozenset(terms(text, language or "en"))
-
-
-def _has_phrase(text: str, name: str) -> bool:
-    return f" {' '.join(split_words(name))} " in f" {' '.join(split_words(text))} "

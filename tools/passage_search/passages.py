@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import BaseModel, Field
 
+from knowledge.document import Chunk
+from knowledge.index.listing import ListedDocument
 from knowledge.library.library import WholeDocument
 from knowledge.port import Findings, Hit, SearchRequest
 from tools.calls import CitedPassage, QuotedPassage, ToolCaller
@@ -87,12 +89,18 @@ def cite_hit(hit: Hit) -> CitedPassage:
 
 def cite_chunk(document: WholeDocument, number: int, score: float = 0.0) -> CitedPassage:
     """Return the citation of a chunk of a document by its position."""
-    chunk, listed = document.chunks[number].chunk, document.listed
+    return cite_place(document.listed, document.crumbs, document.chunks[number].chunk, score)
+
+
+def cite_place(
+    listed: ListedDocument, crumbs: tuple[str, ...], chunk: Chunk, score: float = 0.0
+) -> CitedPassage:
+    """Return the citation of a chunk of a document."""
     return CitedPassage(
         chunk_id=chunk.chunk_id,
         document_id=listed.id,
         title=listed.title,
-        crumbs=document.crumbs,
+        crumbs=crumbs,
         heading_path=chunk.heading_path,
         anchor=chunk.anchor,
         url=listed.url,

@@ -36,7 +36,7 @@ def record_evidence(
         return {}
     read = {name: payload.get(name) for name in names}
     stage = str(payload.get("stage") or role)
-    models = _list_models(made)
+    models = _list_models(made) if made else ()
     record = record_hop(stage, role, envelope.branch, read, writes, models, index=index)
     return {ATTRIBUTE: [record]} if record else {}
 

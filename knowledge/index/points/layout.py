@@ -29,8 +29,20 @@ GROUPS = "groups"
 NAME = "location_name"
 """The field with the name of the file, from which ids of documents are made."""
 KEEPS_NAME = "keeps_name"
-MENTIONS = "mentions"
-"""The field of a document with the names that each of its chunks mentions, by chunk id."""
+MENTIONED = "mentioned"
+"""The field of a chunk with the names that it mentions."""
+REFERENCES = "references"
+"""The field of a chunk with the ordinals of the chunks of its document that it refers to."""
+PARENT = "parent"
+"""The field of a chunk with the ordinal of the first chunk of the section above it."""
+LINKS = "links"
+"""The field of a chunk with the names of documents that it mentions."""
+CALLED = "called"
+"""The field of a document with the names by which texts call it."""
+CONNECTED = "connected"
+"""The field of a document whose links were written, with the format and its version."""
+GRAPH_FORMAT = 1
+"""The version of the edges; documents with edges of another one get them at the next ingestion."""
 VERSION = "stated_version"
 """The field with the version that a document states."""
 VOCABULARY = "vocabulary"
@@ -45,6 +57,8 @@ TAGGED = frozenset(
 )
 """The names of values that are tags; other values are fields."""
 INDEXED = (TAGS, "language", GROUPS)
+NAMED = (MENTIONED, CALLED)
+"""The indexed fields with very many values, whose indexes are on disk."""
 POPULATIONS = {
     KEYWORDS: ("kind", "chunk"),
     NAMES: ("kind", "chunk"),
@@ -133,6 +147,11 @@ def manifest_identity(layout_format: int = FORMAT) -> PointId:
 def calibration_identity() -> PointId:
     """Return the id of the point that has the calibrations."""
     return _identity("calibrations")
+
+
+def graph_identity() -> PointId:
+    """Return the id of the point that says that edges are written in this index."""
+    return _identity("graph")
 
 
 def _identity(*parts: str, layout_format: int = FORMAT) -> PointId:

@@ -1,6 +1,6 @@
 """Encodes documents and calibrations as points."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from typing import Any
@@ -10,16 +10,21 @@ import numpy as np
 from knowledge.document import Chunk, Document
 from knowledge.index.bm25 import CHUNK_LENGTH, SUMMARY_LENGTH, Bm25, TermNumbers, merge
 from knowledge.index.calibration import Calibrations
+from knowledge.index.graph.called_names import list_called_names
+from knowledge.index.graph.own_edges import OwnEdges, find_own_edges
 from knowledge.index.points.chunk_names import encode_names, list_defined, list_names
 from knowledge.index.points.layout import (
+    CALLED,
     CENTRE,
     GROUPS,
     KEEPS_NAME,
     KEYWORDS,
     LABELS,
-    MENTIONS,
+    MENTIONED,
     NAME,
     NAMES,
+    PARENT,
+    REFERENCES,
     SUMMARY,
     TAGS,
     VERSION,
@@ -32,7 +37,6 @@ from knowledge.index.points.layout import (
     make_tag,
     make_word_term,
 )
-from knowledge.index.points.mentioned_names import find_mentioned_names
 from knowledge.index.queries import SparseText, Terms
 from knowledge.index.terms import surface_words, terms
 
@@ -53,9 +57,13 @@ class PointEncoder:
     ) -> tuple[list[Point], Point]:
         """Return the points of a document's chunks, and its own."""
         chunks = [
-            self._chunk_point(document, chunk, vector, version, place)
-            for chunk, vector, place in zip(
-                document.chunks, vectors, _find_sections(document.chunks), strict=True
+            self._chunk_point(document, chunk, vector, version, {**place, **encode_edges(edges)})
+            for chunk, vector, place, edges in zip(
+                document.chunks,
+                vectors,
+                _find_sections(document.chunks),
+                find_own_edges(document.title, document.chunks),
+                strict=True,
             )
         ]
         found = [chunk.sparse[KEYWORDS].terms for chunk in chunks]
@@ -68,7 +76,7 @@ class PointEncoder:
         chunk: Chunk,
         vector: Sequence[float],
         version: str,
-        place: dict[str, int],
+        place: Mapping[str, Any],
     ) -> Point:
         names = list_names(document, chunk, self._numbers)
         payload = {**_chunk_payload(document, chunk, version), **place, NAMES: names}
@@ -113,6 +121,15 @@ class PointEncoder:
             payload[TAGS].append(make_tag("labelled", "yes"))
         centre = np.asarray(vectors, dtype=np.float32).mean(axis=0).tolist() if vectors else None
         return Point(document_identity(document.id), payload, centre, CENTRE, sparse)
+
+
+def encode_edges(edges: OwnEdges) -> dict[str, Any]:
+    """Return the fields of a chunk with the edges that its document decides."""
+    return {
+        MENTIONED: list(edges.mentioned),
+        **({REFERENCES: list(edges.references)} if edges.references else {}),
+        **({PARENT: edges.parent} if edges.parent is not None else {}),
+    }
 
 
 def calibration_point(calibrations: Calibrations) -> Point:
@@ -206,10 +223,7 @@ def _document_payload(
         "title_key": title,
         "kind_of_page": document.kind,
         NAME: document.location_name,
-        MENTIONS: {
-            chunk.chunk_id: list(find_mentioned_names(f"{document.title}. {chunk.text}"))
-            for chunk in document.chunks
-        },
+        CALLED: list_called_names(document.title),
         **({KEEPS_NAME: True} if document.keeps_name else {}),
         **_place(document),
     }

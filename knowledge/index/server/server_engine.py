@@ -3,7 +3,7 @@
 A client of `qdrant-client` is handed in or made from a URL; its local mode runs the same code.
 """
 
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from qdrant_client import AsyncQdrantClient, models
@@ -75,6 +75,7 @@ class ServerEngine:
 
     shared = True
     was_interrupted = False
+    unfinished: Collection[str] | None = ()
 
     def __init__(
         self,
@@ -109,6 +110,13 @@ class ServerEngine:
             await self._await_answer(
                 self._client.create_payload_index(self._collection, name, keyword)
             )
+        await self.prepare_fields()
+
+    async def begin_change(self, documents: Collection[str]) -> None:
+        """Do nothing: a search leaves out chunks that their document does not name."""
+
+    async def end_repair(self) -> None:
+        """Do nothing: no process repairs what others may be writing."""
 
     async def upsert(self, points: Sequence[Point]) -> None:
         made = [
@@ -162,24 +170,65 @@ class ServerEngine:
         groups: Collection[str] | None = None,
         fields: Sequence[str] | None = None,
         vectors: bool = False,
+        limit: int | None = None,
     ) -> list[Point]:
         chosen = _select(match, groups)
+        payload = True if fields is None else list(fields)
         found: list[Point] = []
-        offset: Any = None
-        while True:
-            records, offset = await self._await_answer(
-                self._client.scroll(
-                    self._collection,
-                    scroll_filter=chosen,
-                    limit=_PAGE,
-                    offset=offset,
-                    with_payload=True if fields is None else list(fields),
-                    with_vectors=vectors,
+        async for page in self._pages(chosen, payload, vectors, limit):
+            found += page
+        return found
+
+    async def pages(
+        self, match: Mapping[str, str | Sequence[str]], *, fields: Sequence[str]
+    ) -> AsyncIterator[Sequence[Point]]:
+        async for page in self._pages(_select(match, None), list(fields), False, None):
+            yield page
+
+    async def find_each(
+        self,
+        field: str,
+        values: Sequence[str],
+        *,
+        limit: int,
+        groups: Collection[str] | None = None,
+        fields: Sequence[str] = (),
+    ) -> list[list[Point]]:
+        found: list[list[Point]] = []
+        for start in range(0, len(values), _BATCH):
+            requests = [
+                models.QueryRequest(
+                    filter=_select({field: value}, groups), limit=limit, with_payload=list(fields)
                 )
+                for value in values[start : start + _BATCH]
+            ]
+            answers = await self._await_answer(
+                self._client.query_batch_points(self._collection, requests)
             )
-            found += [_read_point(record) for record in records]
-            if offset is None:
-                return found
+            found += [
+                [Point(read_id(one.id), one.payload or {}) for one in each.points]
+                for each in answers
+            ]
+        return found
+
+    async def set_fields(self, changes: Sequence[tuple[PointId, Mapping[str, Any]]]) -> None:
+        for start in range(0, len(changes), _BATCH):
+            operations: list[models.UpdateOperation] = [
+                models.SetPayloadOperation(
+                    set_payload=models.SetPayload(payload=dict(fields), points=[str(point)])
+                )
+                for point, fields in changes[start : start + _BATCH]
+            ]
+            await self._await_answer(
+                self._client.batch_update_points(self._collection, operations, wait=True)
+            )
+
+    async def prepare_fields(self) -> None:
+        schema = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, on_disk=True)
+        for name in layout.NAMED:
+            await self._await_answer(
+                self._client.create_payload_index(self._collection, name, schema)
+            )
 
     async def count(
         self, match: Mapping[str, str | Sequence[str]], *, groups: Collection[str] | None = None
@@ -214,11 +263,35 @@ class ServerEngine:
         )
         return [read_result(one, each.points) for one, each in zip(queries, found, strict=True)]
 
+    def optimize_regularly(self) -> None:
+        """Do nothing: see `optimize`."""
+
     async def optimize(self) -> None:
         """Do nothing: a server optimizes its collections itself."""
 
     async def close(self) -> None:
         await self._client.close()
+
+    async def _pages(
+        self, chosen: models.Filter, payload: bool | list[str], vectors: bool, limit: int | None
+    ) -> AsyncIterator[list[Point]]:
+        offset: Any = None
+        left = limit
+        while True:
+            records, offset = await self._await_answer(
+                self._client.scroll(
+                    self._collection,
+                    scroll_filter=chosen,
+                    limit=_PAGE if left is None else min(_PAGE, left),
+                    offset=offset,
+                    with_payload=payload,
+                    with_vectors=vectors,
+                )
+            )
+            yield [_read_point(record) for record in records]
+            left = None if left is None else left - len(records)
+            if offset is None or left == 0:
+                return
 
     async def _create(self) -> bool:
         """Make the collection: vectors and texts on disk, eight-bit copies of vectors in memory."""

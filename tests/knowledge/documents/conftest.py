@@ -69,6 +69,9 @@ class MemoryIndex:
             tuple(zip(document.chunks, self.vectors[document_id], strict=True)),
         )
 
+    async def connect(self) -> int:
+        return 0
+
     async def versions(self) -> dict[str, str]:
         return {identity: document.content_hash for identity, document in self.documents.items()}
 

@@ -111,6 +111,7 @@ def vectors_of(made: Document) -> list[list[float]]:
 async def put(index: Index, *documents: Document, root: str = "library") -> None:
     for made in documents:
         await index.put(made, vectors_of(made), root)
+    await index.connect()
 
 
 def identity(tenant: str = "tenant", assistant: str = "desk", embedding: str = "words") -> Identity:

@@ -2,6 +2,7 @@
 
 from pydantic import BaseModel, Field
 
+from knowledge.index.graph.called_names import split_words
 from tools.calls import ToolCaller
 from tools.library_tool import LibraryTool
 from tools.passage_search.passage_tool import ShowsPassages
@@ -32,8 +33,9 @@ class Lookup(ShowsPassages, LibraryTool[Inputs, PassageList]):
     inputs = Inputs
 
     async def run(self, inputs: Inputs, caller: ToolCaller) -> PassageList:
-        names = await self._library.names(caller.groups)
-        found = names.titles.find(inputs.name)[: inputs.limit]
+        graph = await self._library.open_graph(caller.groups)
+        names = await graph.find_called([" ".join(split_words(inputs.name))])
+        found = names.find(inputs.name)[: inputs.limit]
         documents = await self._library.read(found, caller.groups)
         passages = tuple(
             FoundPassage(citation=cite_chunk(one, 0, 1.0), text=one.chunks[0].chunk.text)

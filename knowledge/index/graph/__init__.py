@@ -1,0 +1,1 @@
+"""The edges between passages, which ingestion writes and `graph_search` follows."""

@@ -1,0 +1,154 @@
+"""Reads the edges of passages from the index: only those of the passages that are asked about."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from knowledge.document import Chunk
+from knowledge.index.graph.called_names import list_word_runs
+from knowledge.index.graph.mentioned_names import find_mentioned_names
+from knowledge.index.listing import ListedDocument
+from knowledge.index.points import layout, point_decoder
+from knowledge.index.points.layout import CALLED, LINKS, MENTIONED, PARENT, REFERENCES, Point
+from knowledge.index.port import ReadableIndex
+from knowledge.library.document_names import DocumentNames
+from knowledge.sections import document_of
+
+_MOST_DOCUMENTS = 1_000
+"""Documents that are read for the names of one walk."""
+_WORDS_OF_A_TEXT = 500
+"""Words of a text without written links in which names are looked for."""
+_CHUNK_FIELDS = (
+    "chunk_id", "ordinal", "text", "heading_path", "anchor", MENTIONED, LINKS, REFERENCES, PARENT,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRecord:
+    """A document without its passages; `version` identifies this state of it."""
+
+    listed: ListedDocument
+    crumbs: tuple[str, ...]
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectedPassage:
+    """A passage with its edges; `references` and `parent` are ids of passages of its document."""
+
+    document: DocumentRecord
+    chunk: Chunk
+    mentioned: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
+    parent: str = ""
+
+
+class PassageGraph:
+    """The passages that a person may read, and their edges."""
+
+    def __init__(self, index: ReadableIndex, *, has_edges: bool) -> None:
+        self._index = index
+        self._has_edges = has_edges
+
+    async def read_documents(self, document_ids: Iterable[str]) -> dict[str, DocumentRecord]:
+        """Return documents by id, in the order of the ids; unknown ones are left out."""
+        wanted = list(dict.fromkeys(document_ids))
+        if not wanted:
+            return {}
+        found = await self._index.find_documents(
+            {"document": wanted}, (*layout.LISTED, "crumbs", "version")
+        )
+        known = {
+            str(fields["document"]): DocumentRecord(
+                _list_document(fields), tuple(fields["crumbs"]), fields["version"]
+            )
+            for fields in found.values()
+        }
+        return {name: known[name] for name in wanted if name in known}
+
+    async def read_passages(
+        self, chunk_ids: Iterable[str], documents: Mapping[str, DocumentRecord]
+    ) -> dict[str, ConnectedPassage]:
+        """Return passages of these documents by id, in the order of the ids."""
+        points = {
+            layout.chunk_identity(owner, documents[owner].version, int(ordinal)): chunk_id
+            for chunk_id in dict.fromkeys(chunk_ids)
+            if (owner := document_of(chunk_id)) in documents
+            and (ordinal := chunk_id.rpartition("#")[2]).isdecimal()
+        }
+        found = await self._index.fields_of(list(points), _CHUNK_FIELDS)
+        return {
+            chunk_id: _read_passage(documents[document_of(chunk_id)], found[point])
+            for point, chunk_id in points.items()
+            if point in found
+        }
+
+    async def find_called(self, names: Iterable[str], texts: Iterable[str] = ()) -> DocumentNames:
+        """Return the documents with any of these names, or with one that a text may contain."""
+        runs = (run for text in texts for run in list_word_runs(text, _WORDS_OF_A_TEXT))
+        wanted = list(dict.fromkeys((*names, *runs)))
+        if not wanted or not self._has_edges:
+            return DocumentNames(())
+        return await self._find_documents({CALLED: wanted})
+
+    async def find_versions(self, documents: Iterable[DocumentRecord]) -> DocumentNames:
+        """Return the documents with the titles of these documents, as far as they state versions.
+
+        With them one knows which versions are superseded.
+        """
+        titles = {one.listed.title.casefold() for one in documents if one.listed.stated_version}
+        return await self._find_documents({"title_key": sorted(titles)})
+
+    async def find_sharing(
+        self, names: Iterable[str], *, most_common: int
+    ) -> dict[str, tuple[str, ...]]:
+        """Return the ids of the passages that mention a name; only of names that connect some.
+
+        A name in one passage, or in more than `most_common`, connects none.
+        """
+        wanted = list(dict.fromkeys(names))
+        if not wanted or not self._has_edges:
+            return {}
+        found = await self._index.find_each(MENTIONED, wanted, ("chunk_id",), most_common + 1)
+        shared = {
+            name: tuple(sorted({str(fields["chunk_id"]) for fields in each}))
+            for name, each in zip(wanted, found, strict=True)
+        }
+        return {name: ids for name, ids in shared.items() if 1 < len(ids) <= most_common}
+
+    async def _find_documents(self, match: Mapping[str, Sequence[str]]) -> DocumentNames:
+        if not all(match.values()):
+            return DocumentNames(())
+        found = await self._index.find_documents(match, layout.LISTED, limit=_MOST_DOCUMENTS)
+        listed = [_list_document(fields) for fields in found.values()]
+        return DocumentNames(sorted(listed, key=lambda one: one.id))
+
+
+def find_names(passage: ConnectedPassage) -> tuple[str, ...]:
+    """Return the names that a passage mentions, from its text where they are not written."""
+    title = passage.document.listed.title
+    return passage.mentioned or tuple(find_mentioned_names(f"{title}. {passage.chunk.text}"))
+
+
+def _list_document(fields: Mapping[str, Any]) -> ListedDocument:
+    return point_decoder.list_document(Point(layout.graph_identity(), dict(fields)))
+
+
+def _read_passage(document: DocumentRecord, fields: Mapping[str, Any]) -> ConnectedPassage:
+    name = document.listed.id
+    parent = fields.get(PARENT)
+    return ConnectedPassage(
+        document=document,
+        chunk=Chunk(
+            chunk_id=fields["chunk_id"],
+            ordinal=fields["ordinal"],
+            text=fields["text"],
+            heading_path=tuple(fields["heading_path"]),
+            anchor=fields.get("anchor"),
+        ),
+        mentioned=tuple(fields.get(MENTIONED, ())),
+        links=tuple(fields.get(LINKS, ())),
+        references=tuple(f"{name}#{ordinal}" for ordinal in fields.get(REFERENCES, ())),
+        parent="" if parent is None else f"{name}#{parent}",
+    )
