@@ -14,7 +14,7 @@ from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from manager.port import ReplyTexts
 from manager.way_report import read_parts
-from swarm.synthesis.wording import NOTES
+from swarm.synthesis.report_wording import NOTES
 
 Reply = dict[str, JsonValue]
 _MOST_PARTS, _LONGEST_PART = 8, 120

@@ -27,7 +27,13 @@ from swarm.planning.plan import SwarmPlan
 from swarm.strategies.strategy_registry import StrategyRegistry, make_strategies
 from swarm.synthesis.cited_report import CitedReport, NumberedSource, cite_report
 from swarm.synthesis.report import SwarmReport
-from swarm.synthesis.wording import BY_WORDS, NO_PERSONA, UNCHECKED, ReportNote, ReportWording
+from swarm.synthesis.report_wording import (
+    BY_WORDS,
+    NO_PERSONA,
+    UNCHECKED,
+    ReportNote,
+    ReportWording,
+)
 from swarm.workers.worker_task import read_outputs
 
 OFFLINE = "offline"

@@ -9,7 +9,7 @@ from enum import StrEnum
 from pydantic import BaseModel, Field
 
 from llm.offline.criteria.read_criteria import read_set_question
-from llm.offline.planning.listed_items import find_listed_names
+from llm.offline.planning.listed_things import find_compared_list
 from llm.offline.planning.question_parts import read_question
 from swarm.planning.complexity import asks_for_each, is_comparison, is_opinion
 
@@ -60,7 +60,7 @@ def classify_question(question: str) -> QuestionKind:
         return QuestionKind.SET
     if is_opinion(question):
         return QuestionKind.OPINION
-    if find_listed_names(question) or asks_for_each(question):
+    if find_compared_list(question) or asks_for_each(question):
         return QuestionKind.GROUP
     if is_comparison(question):
         return QuestionKind.COMPARISON

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from envelope.ways.tool_loop import Intent
 from llm.offline.criteria.read_criteria import read_set_question
-from llm.offline.planning.listed_items import find_compared_names, find_listed_names
+from llm.offline.planning.listed_items import find_compared_names
+from llm.offline.planning.listed_things import find_compared_list
 from llm.offline.planning.question_parts import read_question
 from llm.offline.support import terms, weight_of
 from llm.offline.words import normalise
@@ -77,7 +78,7 @@ def asks_for_each(question: str) -> bool:
 def _count_parts(question: str, documents: int) -> int:
     if documents and read_set_question(question) is not None:
         return documents
-    names = find_listed_names(question)
+    names = find_compared_list(question)
     separate = len(read_question(question).separate)
     compared = len(find_compared_names(question)) if is_comparison(question) else 0
     group = _GROUP_WORKERS if asks_for_each(question) else 0

@@ -9,7 +9,7 @@ from swarm.planning.plan import QueryComplexity, SwarmPlan, WorkerPlan, name_wor
 from swarm.strategies.strategy import StrategyContext, SwarmStrategy
 from swarm.synthesis.council_report import write_council_report
 from swarm.synthesis.report import SwarmReport
-from swarm.synthesis.wording import ReportWording
+from swarm.synthesis.report_wording import ReportWording
 from swarm.workers.output import WorkerOutput
 
 LEAST_PERSONAS = 3

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from llm.offline.criteria.read_criteria import read_set_question
-from llm.offline.planning.listed_items import find_listed_names
+from llm.offline.planning.listed_things import find_compared_list
 from llm.offline.planning.question_parts import read_question
 from swarm.planning.plan import QueryComplexity, SwarmPlan, WorkerPlan, name_worker
 from swarm.strategies.document_comparison import make_comparison_workers, read_comparison
@@ -11,7 +11,7 @@ from swarm.strategies.document_sets import make_document_workers, select_collect
 from swarm.strategies.expansion import write_item_objective
 from swarm.strategies.strategy import StrategyContext, SwarmStrategy
 from swarm.synthesis.report import SwarmReport, write_report
-from swarm.synthesis.wording import ReportWording
+from swarm.synthesis.report_wording import ReportWording
 from swarm.workers.output import WorkerOutput
 
 _ITEM_PASSAGES = 20
@@ -40,7 +40,7 @@ class IntelligentStrategy(SwarmStrategy):
         comparison = read_comparison(question, context.documents)
         if comparison is not None:
             return list(make_comparison_workers(comparison, most))
-        names = find_listed_names(question)[:most]
+        names = find_compared_list(question)[:most]
         if names:
             return list(make_name_workers(question, names))
         separate = read_question(question).separate[:most]

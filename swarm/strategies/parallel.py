@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from llm.offline.planning.listed_items import find_compared_names, find_listed_names
+from llm.offline.planning.listed_items import find_compared_names
+from llm.offline.planning.listed_things import find_compared_list
 from llm.offline.planning.question_parts import read_question
 from swarm.planning.plan import QueryComplexity, SwarmPlan, WorkerPlan
 from swarm.strategies.intelligent import (
@@ -12,7 +13,7 @@ from swarm.strategies.intelligent import (
 )
 from swarm.strategies.strategy import StrategyContext, SwarmStrategy
 from swarm.synthesis.report import SwarmReport, write_report
-from swarm.synthesis.wording import ReportWording
+from swarm.synthesis.report_wording import ReportWording
 from swarm.workers.output import WorkerOutput
 
 
@@ -23,14 +24,14 @@ class ParallelStrategy(SwarmStrategy):
     description = "independent sub-questions, side by side"
 
     def suits(self, question: str, complexity: QueryComplexity) -> float:
-        several = find_listed_names(question) or find_compared_names(question)
+        several = find_compared_list(question) or find_compared_names(question)
         return 0.6 if several or len(read_question(question).separate) > 1 else 0.1
 
     def generate_workers(
         self, question: str, complexity: QueryComplexity, context: StrategyContext
     ) -> Sequence[WorkerPlan]:
         most = min(context.most_workers, context.suggested_workers or context.most_workers)
-        names = (find_listed_names(question) or find_compared_names(question))[:most]
+        names = (find_compared_list(question) or find_compared_names(question))[:most]
         if names:
             return list(make_name_workers(question, names))
         separate = read_question(question).separate[:most]

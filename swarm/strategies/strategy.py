@@ -14,7 +14,7 @@ from swarm.planning.plan import (
 )
 from swarm.planning.tool_allocation import OfferedTool
 from swarm.synthesis.report import SwarmReport
-from swarm.synthesis.wording import ReportWording
+from swarm.synthesis.report_wording import ReportWording
 from swarm.workers.output import WorkerOutput
 
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from swarm.planning.plan import SwarmPlan
 from swarm.synthesis.document_set import DocumentSet
 from swarm.synthesis.merged_claims import MergedClaim
-from swarm.synthesis.wording import Say
+from swarm.synthesis.report_wording import Say
 from swarm.workers.output import WorkerOutput
 
 LEAST_ROWS = 2
@@ -56,7 +56,7 @@ def make_item_table(
     rows = []
     for item in plan.compared:
         own = [claim for claim in claims if claim.subject == item]
-        text = own[0].text[:_LONGEST_CELL] if own else say("report_nothing")
+        text = _shorten(own[0].text) if own else say("report_nothing")
         sources = (own[0].source.chunk_id,) if own else ()
         rows.append(TableRow(item=item, cells=(text,), sources=sources))
     columns = (say("report_item"), say("report_found"))
@@ -115,6 +115,13 @@ def make_topic_table(
         )
     columns = (say("report_topic"), *titles)
     return ComparisonTable(columns=columns, rows=tuple(rows)) if titles else None
+
+
+def _shorten(text: str) -> str:
+    """Return the beginning of a long quotation, up to the end of a word."""
+    if len(text) <= _LONGEST_CELL:
+        return text
+    return f"{text[:_LONGEST_CELL].rpartition(' ')[0] or text[:_LONGEST_CELL]} …"
 
 
 def _render_row(cells: Sequence[str]) -> str:

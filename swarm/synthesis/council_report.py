@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from swarm.planning.plan import SwarmPlan
 from swarm.synthesis.merged_claims import MergedClaim
 from swarm.synthesis.report import SwarmReport, word_reason, write_report
-from swarm.synthesis.wording import NO_AGREEMENT, NO_DISSENT, ReportNote, ReportWording, Say
+from swarm.synthesis.report_wording import NO_AGREEMENT, NO_DISSENT, ReportNote, ReportWording, Say
 from swarm.workers.output import WorkerOutput
 
 MEMBERS = frozenset({"advocate", "critic", "practitioner", "auditor"})

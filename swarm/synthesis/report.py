@@ -18,7 +18,7 @@ from swarm.synthesis.comparison_table import (
 from swarm.synthesis.contradictions import Contradiction, find_contradictions
 from swarm.synthesis.document_set import DocumentSet, select_documents
 from swarm.synthesis.merged_claims import MergedClaim, merge_claims
-from swarm.synthesis.wording import BY_WORDS, UNCHECKED, ReportNote, ReportWording, Say
+from swarm.synthesis.report_wording import BY_WORDS, UNCHECKED, ReportNote, ReportWording, Say
 from swarm.workers.output import WorkerOutput, WorkerStatus
 
 MOST_CLAIMS = 40

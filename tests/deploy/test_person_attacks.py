@@ -41,7 +41,7 @@ class PersonClient(HttpDesk):
 async def desk(restricted: Path, embedder: Embedder) -> AsyncIterator[PersonClient]:
     settings = settings_of(restricted, require_keys=True)
     async with open_http_desk(settings, embedder, person_groups=("board", "hr")) as opened:
-        yield PersonClient(opened.http, opened.keys, opened.key)
+        yield PersonClient(opened.http, opened.keys, opened.key, opened.client)
 
 
 def rewrite(link: str, **changes: Any) -> str:

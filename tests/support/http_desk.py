@@ -20,11 +20,12 @@ from knowledge.embedding import Embedder
 
 @dataclass
 class HttpDesk:
-    """A client with a secret key, and the key."""
+    """A client with a secret key, the key, and what the desk has stored."""
 
     http: httpx.AsyncClient
     keys: StoredKeys
     key: Key
+    client: Any
 
 
 @asynccontextmanager
@@ -51,4 +52,4 @@ async def open_http_desk(
             base_url="http://desk.test",
             headers={"Authorization": f"Bearer {token}"},
         )
-        yield HttpDesk(await stack.enter_async_context(http), keys, key)
+        yield HttpDesk(await stack.enter_async_context(http), keys, key, client)

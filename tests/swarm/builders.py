@@ -5,7 +5,7 @@ from functools import partial
 from config.texts import load_texts
 from swarm.planning.complexity import measure_complexity
 from swarm.planning.plan import SwarmPlan, WorkerPlan
-from swarm.synthesis.wording import ReportWording
+from swarm.synthesis.report_wording import ReportWording
 from swarm.workers.output import WorkerOutput, WorkerStatus
 from tools.calls import CitedPassage
 from tools.passage_search.passages import FoundPassage

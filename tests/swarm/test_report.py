@@ -7,8 +7,8 @@ from swarm.synthesis.contradictions import find_contradictions
 from swarm.synthesis.council_report import write_council_report
 from swarm.synthesis.merged_claims import merge_claims
 from swarm.synthesis.report import write_note, write_report
+from swarm.synthesis.report_wording import NO_DISSENT
 from swarm.synthesis.shown_passages import choose_shown
-from swarm.synthesis.wording import NO_DISSENT
 from swarm.workers.output import DocumentVerdict, fail_worker
 from tests.swarm.builders import (
     make_output,
@@ -159,8 +159,10 @@ def test_the_fixed_texts_of_a_report_are_in_the_language_of_the_answer(language:
 
 
 def test_a_council_without_dissent_says_so_and_one_with_dissent_does_not() -> None:
-    workers = [make_worker(name, specialization=name) for name in ("advocate", "critic", "auditor")]
-    plan = make_swarm_plan(*workers, question="What is the fee of the Alfa licence?")
+    asked = "What is the fee of the Alfa licence?"
+    names = ("advocate", "critic", "auditor")
+    workers = [make_worker(name, specialization=name, objective=asked) for name in names]
+    plan = make_swarm_plan(*workers, question=asked)
     same = {
         one.id: make_output(one.id, make_passage("a#0", "The fee of the Alfa licence is 3 euros."))
         for one in workers
@@ -175,3 +177,15 @@ def test_a_council_without_dissent_says_so_and_one_with_dissent_does_not() -> No
     assert "Übereinstimmung: Fürsprache, Kritik, Prüfung" in agreed.text
     assert dissent.notes == ()
     assert "verschiedene Zahlen: 3 und 9" in dissent.text
+
+
+def test_a_long_quotation_in_a_table_ends_with_a_word() -> None:
+    workers = [make_worker(name, subject=name) for name in ("A1", "B2")]
+    plan = make_swarm_plan(*workers, compared=("A1", "B2"))
+    long = "The fee of A1 is " + "considerable " * 20 + "every year."
+
+    report = write_report(
+        plan, {"A1": make_output("A1", make_passage("a#0", long))}, make_wording()
+    )
+
+    assert "considerable … [1] |" in report.text

@@ -12,7 +12,7 @@ from swarm.strategies.council import PERSONAS, CouncilStrategy
 from swarm.strategies.strategy import StrategyContext, SwarmStrategy
 from swarm.strategies.strategy_registry import AUTO, make_plan, make_strategies
 from swarm.synthesis.report import SwarmReport, write_report
-from swarm.synthesis.wording import ReportWording
+from swarm.synthesis.report_wording import ReportWording
 from swarm.workers.output import WorkerOutput
 from swarm.workers.worker_type import WorkerType, make_registry
 from tests.swarm.builders import make_output, make_passage, make_wording, make_worker

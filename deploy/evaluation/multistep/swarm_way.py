@@ -13,8 +13,8 @@ from swarm.planning.plan_checks import arrange_workers
 from swarm.strategies.expansion import expand_plan
 from swarm.strategies.strategy import StrategyContext
 from swarm.strategies.strategy_registry import make_plan, make_strategies
+from swarm.synthesis.report_wording import ReportWording
 from swarm.synthesis.shown_passages import choose_shown
-from swarm.synthesis.wording import ReportWording
 from swarm.workers.output import WorkerOutput
 from swarm.workers.run_worker import WorkerRunner
 from swarm.workers.worker_type import make_registry
