@@ -19,10 +19,10 @@ from envelope.encoding import escape_surrogates
 from envelope.envelope import Envelope
 from envelope.question import Question, shard_of
 from envelope.role import Role
-from envelope.ways.swarm import read_cancelled
 from gateway.answer import FORGOTTEN, LOST, Words
 from gateway.errors import BusyError, StoppingError
-from gateway.last_replies import make_dead_letter_changes, make_last_resort
+from gateway.last_replies import list_cancelled, make_dead_letter_changes, make_last_resort
+from gateway.port import SubmittedQuestion
 from gateway.question_names import make_trace_parent, name_question
 from gateway.reviewing.job_order import PLAIN, JobOrder
 from gateway.text import clean_text
@@ -71,17 +71,6 @@ class Message:
     people: tuple[str, ...] = ()
     strategy: str = ""
     persona: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class SubmittedQuestion:
-    """A question that was just submitted, with the subscription to its reply."""
-
-    question: Question
-    language: str
-    result: Accepted | Duplicate
-    subscription: ReplySubscription
-    deadline_seconds: float | None = None
 
 
 Submit = Callable[[], Awaitable[Accepted | Duplicate]]
@@ -192,12 +181,9 @@ class Desk:
     async def cancel(self, question: Question, *, reason: str | None = None) -> bool:
         """End a message as superseded; False when it already has its outcome.
 
-        `reason` becomes the reply's `termination_reason`. The reply of a divided question has its
-        tasks, of which the open ones are cancelled.
+        `reason` becomes the reply's `termination_reason`.
         """
-        entries = await self._replies.read_journal(question)
-        tasks = read_cancelled(one.fields for one in entries if one.kind == "agent_run")
-        adds: Fields = {"tasks": [*tasks]} if tasks else {}
+        adds = await list_cancelled(self._replies, question)
         return await self._producer.cancel(question, reason=reason, adds=adds)
 
     async def follow(self, question: Question, *, after: str = "0") -> AsyncIterator[JournalEntry]:
@@ -368,7 +354,10 @@ class Desk:
             conversation_id=question.conversation_id,
             message_id=question.message_id,
         )
-        changes = {**make_dead_letter_changes(self._words, language), "termination_reason": LOST}
+        changes = {
+            **make_dead_letter_changes(self._words, language),
+            "termination_reason": LOST,
+        }
         return {**self.last_resort(question, language), **changes}
 
     def last_resort(self, question: Question, language: str) -> Fields:

@@ -22,7 +22,9 @@ _BEYOND_SEARCH = frozenset(
         "triage", "tool_executions", "way_fallback", "task_ledger", "routing", "exhausted_budget",
     }
 )  # fmt: skip
-_TEAM_FIELDS = ("sequence_notes", "errors", "verdicts", "citation_check", "review_report")
+_TEAM_FIELDS = (
+    "sequence_notes", "further_round", "errors", "verdicts", "citation_check", "review_report",
+)  # fmt: skip
 
 
 def describe_way(payload: Mapping[str, JsonValue], outcome: str = "") -> dict[str, JsonValue]:
@@ -41,8 +43,7 @@ def describe_way(payload: Mapping[str, JsonValue], outcome: str = "") -> dict[st
     if not (triage or calls or fallback or is_swarm or payload.get("routing")):
         return {"budget": budget} if "exhausted" in budget else {}
     team = describe_team(payload)
-    used = WayName.TOOLS if calls else WayName.SEARCH
-    way = WayName.SWARM if is_swarm else WayName.SPECIALISTS if team else used
+    way = WayName.SWARM if is_swarm else _find_way(team, triage, has_calls=bool(calls))
     report: dict[str, JsonValue] = {
         "budget": budget,
         "way": WayName.SEARCH if fallback else way,
@@ -57,6 +58,16 @@ def describe_way(payload: Mapping[str, JsonValue], outcome: str = "") -> dict[st
     if isinstance(assessment, dict):
         report["assessment"] = assessment
     return report
+
+
+def _find_way(team: Mapping[str, JsonValue], triage: JsonValue, *, has_calls: bool) -> JsonValue:
+    """Return the way that left a result; before there is any, the one that triage chose."""
+    if team:
+        return WayName.SPECIALISTS
+    if has_calls:
+        return WayName.TOOLS
+    chosen = triage.get("way") if isinstance(triage, dict) else None
+    return chosen if chosen in set(WayName) else WayName.SEARCH
 
 
 def _describe_budget(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

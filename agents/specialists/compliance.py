@@ -13,6 +13,7 @@ from agents.specialists.specialist import (
     LoopTurns,
     TeamSettings,
     Toolbox,
+    add_focus,
 )
 from compliance.requirements.requirement import Extraction, Requirement
 from compliance.team.compression import compress_requirements
@@ -49,6 +50,7 @@ class Reads(BaseModel, frozen=True):
     """The checklist and the documents; in a branch, the requirements to decide."""
 
     canonical_question: str
+    round_focus: str = ""
     language: str = "en"
     groups: tuple[str, ...] = ()
     extracted: Extracted | None = None
@@ -140,7 +142,7 @@ class ComplianceAgent(Agent[Reads, Writes]):
         if not self._toolbox.is_offline:
             shown = passages.choose_shown([one.statement for one in own], language)
         return Inputs(
-            question=reads.canonical_question,
+            question=add_focus(reads.canonical_question, reads.round_focus),
             language=reads.language,
             document=name_documents([one.title for one in found.documents]),
             document_language=passages.language,

@@ -6,7 +6,7 @@ from typing import Self
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.specialists.specialist import CallsTools, LoopTurns, TeamSettings, Toolbox
+from agents.specialists.specialist import CallsTools, LoopTurns, TeamSettings, Toolbox, add_focus
 from compliance.assessment.document_kind import classify_text
 from compliance.team.review_scope import TitledDocument, list_named
 from compliance.team.units import cut_document
@@ -43,6 +43,7 @@ class Reads(BaseModel, frozen=True):
     """The question, the documents that the request names, and the loop of tools so far."""
 
     canonical_question: str
+    round_focus: str = ""
     language: str = "en"
     groups: tuple[str, ...] = ()
     triage: Triage = NO_TRIAGE
@@ -84,7 +85,7 @@ class ExtractorAgent(Agent[Reads, Writes]):
         turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
         passages = _list_passages(turns)
         inputs = Inputs(
-            question=reads.canonical_question,
+            question=add_focus(reads.canonical_question, reads.round_focus),
             language=reads.language,
             candidates=await self._list_candidates(reads),
             passages=tuple(

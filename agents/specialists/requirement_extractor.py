@@ -6,7 +6,7 @@ from typing import Self
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.specialists.specialist import CallsTools, LoopTurns, TeamSettings, Toolbox
+from agents.specialists.specialist import CallsTools, LoopTurns, TeamSettings, Toolbox, add_focus
 from compliance.requirements.requirement import Extraction, RuleUnit
 from compliance.team.listed_requirements import read_listed
 from compliance.team.stored_results import ExtractedPart, join_extractions
@@ -41,6 +41,7 @@ class Reads(BaseModel, frozen=True):
     """The laws, and the parts that were read so far; in a branch, the part to read."""
 
     canonical_question: str
+    round_focus: str = ""
     language: str = "en"
     groups: tuple[str, ...] = ()
     extracted: Extracted | None = None
@@ -106,7 +107,7 @@ class RequirementExtractorAgent(Agent[Reads, Writes]):
             return Writes(errors=(self._toolbox.make_error(text),))
         units = list_units(laws)[part.first : part.last + 1]
         inputs = Inputs(
-            question=reads.canonical_question,
+            question=add_focus(reads.canonical_question, reads.round_focus),
             language=reads.language,
             target_law=name_documents([one.title for one in laws]),
             units=tuple(

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 
 _FILE = Path(__file__).with_name("scope_words.toml")
@@ -62,7 +63,7 @@ def find_scope(question: str, documents: Sequence[TitledDocument]) -> FoundScope
         rules = [one for one in reviewed if _follows_against(question, one)]
         rules = rules if len(rules) < len(reviewed) else []
         reviewed = [one for one in reviewed if one not in rules]
-    unknown = _list_unknown_names(question, documents)
+    unknown = list_unknown_names(question, documents)
     if unknown and not (rules and reviewed):
         shown = ", ".join(unknown)
         return FoundScope(tuple(reviewed), tuple(rules), (f"no document is named {shown}",))
@@ -115,18 +116,67 @@ def make_sort_key(source: str) -> list[tuple[int, str]]:
     return [(int(one), "") if one.isdecimal() else (-1, one) for one in pieces]
 
 
-def _list_unknown_names(question: str, documents: Sequence[TitledDocument]) -> list[str]:
-    """Return the words of a question that are written as names, and that no document has."""
-    known = _load("empty") | _load("rules") | _load("reviewed")
-    known |= {word for one in documents for name in _list_names(one) for word in name}
-    words = _WORD.findall(question)[1:]
-    return list(
-        dict.fromkeys(
-            word
-            for word in words
-            if word[0].isupper() and len(word) >= _LEAST_LETTERS and word.casefold() not in known
-        )
-    )
+def list_unknown_names(question: str, documents: Sequence[TitledDocument]) -> list[str]:
+    """Return what a question names as a document, and no document is called.
+
+    A name is a word in capitals, or several in a row, with the kind of document: "Bar Act".
+    """
+    generic = _load("rules") | _load("reviewed")
+    known = {word for one in documents for name in _list_names(one) for word in name}
+    words = _WORD.findall(question)
+    found: list[str] = []
+    at = 1
+    while at < len(words):
+        end = at
+        while end < len(words) and _is_name(words[end], generic):
+            end += 1
+        own = words[at:end]
+        is_unknown = not {word.casefold() for word in own} & known
+        if own and is_unknown:
+            kind = words[end : end + 1]
+            found.append(" ".join([*own, *(one for one in kind if one.casefold() in generic)]))
+        at = max(end, at + 1)
+    return list(dict.fromkeys(found))
+
+
+def _is_name(word: str, generic: frozenset[str]) -> bool:
+    plain = word.casefold()
+    is_long = len(word) >= _LEAST_LETTERS or word.isupper() or plain not in _load("empty")
+    return word[0].isupper() and is_long and plain not in generic | _load("empty")
+
+
+def list_offers(
+    documents: Sequence[TitledDocument], question: str, *, rules: bool, reviewed: bool
+) -> list[str]:
+    """Return the names of the documents that have the missing roles, those like the question first.
+
+    Files of one folder that is a law are named once, by their folder.
+    """
+    asked = _split(question) - _load("empty") - _load("rules") - _load("reviewed")
+    kinds = [
+        [one for one in documents if one.is_rule] if rules else [],
+        [one for one in documents if not one.is_rule] if reviewed else [],
+    ]
+    offered: list[list[str]] = []
+    for own in kinds:
+        own.sort(key=lambda one: _rank_offer(one, asked))
+        offered.append(list(dict.fromkeys(_name_offer(one, own) for one in own)))
+    pairs = zip_longest(*reversed(offered))
+    return list(dict.fromkeys(name for pair in pairs for name in pair if name))
+
+
+def _rank_offer(one: TitledDocument, asked: frozenset[str]) -> tuple[bool, int, str]:
+    words = _split(one.title)
+    is_usual = one.is_rule or bool(words & _load("reviewed") and not words & _load("rules"))
+    return not is_usual, -len(words & asked), one.title
+
+
+def _name_offer(one: TitledDocument, own: Sequence[TitledDocument]) -> str:
+    folder = PurePosixPath(one.source).parent
+    is_shared = sum(PurePosixPath(other.source).parent == folder for other in own) > 1
+    if one.is_rule and is_shared and _split_folder(one.source) & _load("rules"):
+        return folder.name.replace("_", " ").replace("-", " ")
+    return one.title
 
 
 def _share(shared: Iterable[str], own: Iterable[str], weights: Mapping[str, float]) -> float:

@@ -84,6 +84,20 @@ def complete_sequence(names: Iterable[str]) -> CompletedSequence:
     return CompletedSequence(names=tuple(order), notes=tuple(notes))
 
 
+def plan_further_round(name: SpecialistName, done: Sequence[str]) -> tuple[SpecialistName, ...]:
+    """Return who works in a further round of a specialist; `done` have worked before.
+
+    What it needs and nobody has made is made first; those that use its output work again.
+    """
+    needed = [one for one in complete_sequence([name]).names if one == name or one not in done]
+    again = set(needed)
+    order = complete_sequence([*done, *needed]).names
+    for one in order:
+        if again & {*NEEDS[one], *USES.get(one, ())}:
+            again.add(one)
+    return tuple(one for one in order if one in again)
+
+
 def _add_needed(name: SpecialistName, known: dict[SpecialistName, None], notes: list[str]) -> None:
     for needed in NEEDS[name]:
         if needed not in known:
@@ -263,13 +277,22 @@ class CitationCheck(BaseModel, frozen=True, extra="forbid"):
     valid: bool = True
 
 
+class FurtherRound(BaseModel, frozen=True, extra="forbid"):
+    """One more round that the synthesis asked for: who works again, and for what."""
+
+    names: tuple[SpecialistName, ...]
+    focus: str = Field(default="", max_length=500)
+
+
 class SpecialistProfile(BaseModel, frozen=True, extra="forbid"):
     """How a specialist works: a file of `config/specialists`.
 
-    `model` is as `GEN_MODEL`; empty: that setting. `tools` are the only ones that it may call.
+    `prompt` is the name of a file in the folder of the profile, else of the product. `model` is as
+    `GEN_MODEL`; empty: that setting. `tools` are the only ones that it may call.
     """
 
     name: SpecialistName
+    prompt: str = Field(default="", pattern=r"^([\w-]{1,80}\.txt)?$")
     model: str = ""
     temperature: float = Field(default=0.3, ge=0, le=2)
     max_tokens: int = Field(default=4096, ge=256, le=65_536)

@@ -126,6 +126,10 @@ class Engine(Protocol):
         """
         ...
 
+    def optimize_regularly(self) -> None:
+        """Build them during writes too, so that memory does not grow with the points."""
+        ...
+
     async def optimize(self) -> None:
         """Build the search structures of the points that were written."""
         ...

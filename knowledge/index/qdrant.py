@@ -101,6 +101,9 @@ class QdrantIndex(IndexReader):
                 await self._write_manifest()
         return connected
 
+    def optimize_regularly(self) -> None:
+        self._engine.optimize_regularly()
+
     async def optimize(self) -> None:
         await self._engine.optimize()
 

@@ -222,7 +222,7 @@ class Pauses:
 
 
 def _close(envelope: Envelope, pause: Pause) -> Envelope:
-    """Return the envelope of a message about something else: it cancels what waits for a reply."""
+    """Return the envelope of a message about something else: it cancels all that awaits a reply."""
     changes: dict[str, JsonValue] = {"open_pause": None, "closes_pause": True}
     if pause.tasks:
         changes["cancelled_tasks"] = [*pause.tasks]

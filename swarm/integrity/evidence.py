@@ -172,7 +172,7 @@ def digest_evidence(values: Mapping[str, JsonValue]) -> dict[str, str]:
 
 
 def digest_read(read: Mapping[str, JsonValue]) -> dict[str, str]:
-    """Return the digests of what was read; empty ones for attributes that were not there whole."""
+    """Return the digests of what a hop read; an empty one for each attribute that was absent."""
     digests: dict[str, str] = {}
     for name, value in read.items():
         if value is not None:

@@ -204,6 +204,38 @@ async def test_the_caller_chooses_the_strategy_and_a_council_names_its_members(
     assert [task["title"] for task in reply["tasks"]] == ["advocate", "critic", "practitioner"]
 
 
+async def test_a_council_of_the_rules_says_what_no_source_says(open_app: OpenApp) -> None:
+    async with open_app(way="swarm") as harness:
+        driver = harness.driver()
+        message = replace(driver.message(SIMPLE), strategy="council", persona="a patient tutor")
+        reply: Any = await harness.desk.ask(message)
+        plain: Any = await harness.desk.ask(replace(driver.message(SIMPLE), strategy="council"))
+
+    assert "No dissent was found" in reply["text"]
+    assert "The requested persona has no effect without a model" in reply["text"]
+    assert "persona" not in plain["text"]
+
+
+async def test_a_model_has_the_voice_and_says_whether_anything_disagrees(
+    open_app: OpenApp,
+) -> None:
+    def agree(inputs: Any) -> synthesize_findings.Output:
+        return cite("up to 8 times")(inputs).model_copy(update={"dissents": False})
+
+    model = PartlyScriptedModel(synthesize_findings=[cite("up to 8 times"), agree])
+
+    async with open_app(model, way="swarm") as harness:
+        driver = harness.driver()
+        message = driver.message(SIMPLE)
+        first: Any = await harness.desk.ask(replace(message, strategy="council", persona="a tutor"))
+        second: Any = await harness.desk.ask(replace(driver.message(SIMPLE), strategy="council"))
+
+    assert model.find_asked("synthesize_findings")[0].persona == "a tutor"
+    assert "persona" not in first["text"]
+    assert "dissent" not in first["text"]
+    assert "No dissent was found" in second["text"]
+
+
 async def test_a_strategy_that_does_not_exist_leaves_the_question_to_one_search(
     open_app: OpenApp,
 ) -> None:

@@ -192,7 +192,7 @@ async def test_workers_that_completed_before_a_cancellation_stay_completed(
 
     async def has_returned() -> bool:
         runs = [one.fields for one in await read_journal(harness) if one.kind == "agent_run"]
-        return sum(one["role"] == "work" for one in runs) == 2
+        return [one["role"] for one in runs].count("work") == 2
 
     prepare(harness, ActingWorker(hang))
 

@@ -263,6 +263,9 @@ class ServerEngine:
         )
         return [read_result(one, each.points) for one, each in zip(queries, found, strict=True)]
 
+    def optimize_regularly(self) -> None:
+        """Do nothing: see `optimize`."""
+
     async def optimize(self) -> None:
         """Do nothing: a server optimizes its collections itself."""
 

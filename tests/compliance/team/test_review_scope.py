@@ -39,7 +39,7 @@ def test_a_name_that_no_document_has_is_replaced_by_no_other() -> None:
     )
 
     assert found.documents == ()
-    assert found.notes == ("no document is named Nygaard",)
+    assert found.notes == ("no document is named Nygaard contract",)
 
 
 def test_a_generic_file_name_names_nothing() -> None:
