@@ -98,6 +98,12 @@ async def _query(local: AsyncQdrantClient, name: str, body: models.QueryRequestB
     return await local.query_batch_points(name, body.searches)
 
 
+async def _change_points(
+    local: AsyncQdrantClient, name: str, body: models.UpdateOperations
+) -> object:
+    return await local.batch_update_points(name, body.operations)
+
+
 async def _aliases(local: AsyncQdrantClient, _name: str, _body: None) -> object:
     return await local.get_aliases()
 
@@ -128,6 +134,9 @@ OPERATIONS = (
     Operation("PUT", f"{_COLLECTION}/index", _WRITES, models.CreateFieldIndex, _make_index),
     Operation("PUT", f"{_COLLECTION}/points", _WRITES, models.PointInsertOperations, _upsert),
     Operation("POST", f"{_COLLECTION}/points/delete", _WRITES, models.PointsSelector, _delete),
+    Operation(
+        "POST", f"{_COLLECTION}/points/batch", _WRITES, models.UpdateOperations, _change_points
+    ),
     Operation("POST", f"{_COLLECTION}/points", _READS, models.PointRequest, _retrieve),
     Operation("POST", f"{_COLLECTION}/points/scroll", _READS, models.ScrollRequest, _scroll),
     Operation("POST", f"{_COLLECTION}/points/count", _READS, models.CountRequest, _count),
