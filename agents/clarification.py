@@ -55,6 +55,7 @@ class Reads(BaseModel, frozen=True):
     clarification_options: tuple[ClarificationOption, ...] = ()
     canonical_question: str = ""
     language: str = "en"
+    unknown_documents: tuple[str, ...] | None = None
     asking_stage: str = ""
     history: tuple[Turn, ...] = ()
     search_results: tuple[SearchResult, ...] = ()
@@ -107,7 +108,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
         actions = self._make_actions(reason, reads)
         lead, fallback = await self._word_lead(reason, reads, actions)
         writes = Writes(
-            response=_without_links(self._with_list(lead, actions, reads.language, reason)),
+            response=_without_links(self._with_list(lead, actions, reads, reason)),
             clarification_type=_WORDING[reason][0],
             suggested_actions=actions,
         )
@@ -137,11 +138,12 @@ class ClarificationAgent(Agent[Reads, Writes]):
         self, reason: ClarificationReason, reads: Reads, actions: tuple[SuggestedAction, ...]
     ) -> Inputs:
         fixed_text = self._texts.text(
-            _WORDING[reason][1],
+            _choose_text(reason, reads),
             reads.language,
             domain_name=self._domain_name,
             question=plain_line(reads.canonical_question)[:LONGEST_QUESTION],
             document_languages=self._name_languages(reads),
+            names=", ".join(f"“{plain_line(one)}”" for one in reads.unknown_documents or ()),
         )
         return Inputs(
             reason=reason,
@@ -188,20 +190,29 @@ class ClarificationAgent(Agent[Reads, Writes]):
         self,
         lead: str,
         actions: tuple[SuggestedAction, ...],
-        language: str,
+        reads: Reads,
         reason: ClarificationReason,
     ) -> str:
+        language = reads.language
         options = [action.label for action in actions if action.kind == "option"]
         pages = [action for action in actions if action.kind == "source"]
         if options:
             listed = [f"{number}. {option}" for number, option in enumerate(options, 1)]
-            # Several questions are not several meanings: the lead asks which one comes first.
-            several = reason is _Reason.MULTIPLE_TOPICS
+            # Several questions are not several meanings: the lead asks which one comes first, or
+            # which document is meant.
+            several = reason is _Reason.MULTIPLE_TOPICS or reads.unknown_documents is not None
             asked = () if several else (self._texts.text("ask_choice", language),)
             return "\n".join((lead, *asked, *listed))
         if pages:
             return f"{lead}\n{list_labels(self._texts.text('nearest_pages', language), pages)}"
         return lead
+
+
+def _choose_text(reason: ClarificationReason, reads: Reads) -> str:
+    """Return the key of the fixed text; a document that is not there is named."""
+    if reason is not _Reason.MISSING_DETAILS or reads.unknown_documents is None:
+        return _WORDING[reason][1]
+    return "ask_unknown_document" if reads.unknown_documents else "ask_document"
 
 
 def _with_fallback(writes: Writes, fallback: str) -> Writes:
@@ -219,6 +230,8 @@ def _without_links(text: str) -> str:
 
 def _choose_options(reads: Reads) -> tuple[ClarificationOption, ...]:
     """Return the places to choose from: those that the search named, else those of its results."""
+    if reads.unknown_documents is not None:
+        return reads.clarification_options[:MOST_OPTIONS]
     named = reads.clarification_options or tuple(map(_make_option, reads.search_results))
     return choose_alternatives(named, MOST_OPTIONS)
 

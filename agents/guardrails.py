@@ -132,8 +132,10 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         skips_certain: bool = False,
         early_embedding: "EarlyEmbedding | None" = None,
         find_named: FindNamed | None = None,
+        reviews_documents: bool = False,
     ) -> None:
         self._find_named = find_named
+        self._reviews_documents = reviews_documents
         self._model = model
         self._searcher = searcher
         self._early = early_embedding
@@ -156,6 +158,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             ),
             early_embedding=parts.early_embedding,
             find_named=None if parts.settings.way is WayName.SEARCH else parts.find_named,
+            reviews_documents=parts.settings.way in {WayName.SPECIALISTS, WayName.AUTO},
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
@@ -260,6 +263,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             ambiguity=findings.ambiguity,
             nearest=tuple(dict.fromkeys(_place(hit) for hit in findings.hits[:_NEAREST])),
             signs=signs,
+            reviews_documents=self._reviews_documents,
         )
 
     def _request(self, reads: Reads) -> SearchRequest:

@@ -73,11 +73,16 @@ class Producer(Protocol):
         ...
 
     async def cancel(
-        self, question: Question, *, forget: bool = False, reason: str | None = None
+        self,
+        question: Question,
+        *,
+        forget: bool = False,
+        reason: str | None = None,
+        adds: Fields | None = None,
     ) -> bool:
         """End a message as superseded, or forget it; False when it already has its outcome.
 
-        `reason` becomes the reply's `termination_reason`.
+        `reason` becomes the reply's `termination_reason`; `adds` are further fields of the reply.
         """
         ...
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from jinja2 import StrictUndefined, Template, TemplateError, Undefined
 from jinja2.meta import find_referenced_templates, find_undeclared_variables
@@ -18,6 +20,7 @@ from envelope.hidden_characters import remove_hidden_characters
 
 FOLDER = Path(__file__).with_name("prompts")
 SEPARATOR = "---"
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 # Also as a sign of full width, and with characters between that nobody sees.
 _FENCE = re.compile(
     "[<\uff1c\ufe64](?=[\\s/\\\\\u00ad\u034f\u180e\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]*data)",
@@ -48,16 +51,26 @@ class _Prompt:
 class PromptFiles:
     """The prompts of a folder, compiled once; `inputs` maps the name of a prompt to its variables.
 
+    `files` are those prompts that are elsewhere, `texts` those that are in no file.
+
     The constructor raises `PromptError` for a file that is missing, cannot be read or compiled,
     lacks its separator, or uses a variable that its inputs do not have.
     """
 
-    def __init__(self, inputs: Mapping[str, type[BaseModel]], *, folder: Path = FOLDER) -> None:
+    def __init__(
+        self,
+        inputs: Mapping[str, type[BaseModel]],
+        *,
+        folder: Path = FOLDER,
+        files: Mapping[str, Path] = NOTHING,
+        texts: Mapping[str, str] = NOTHING,
+    ) -> None:
         environment = _environment()
-        self._prompts = {
-            name: _load(folder / f"{name}.txt", variables, environment)
-            for name, variables in inputs.items()
-        }
+        self._prompts = {}
+        for name, variables in inputs.items():
+            file = files.get(name, folder / f"{name}.txt")
+            text = texts[name] if name in texts else _read(file)
+            self._prompts[name] = _compile_prompt(file.name, text, variables, environment)
 
     def render(self, task_name: str, inputs: BaseModel) -> RenderedPrompt:
         """Return the rendered prompt of a task; raises `PromptError` for inputs of another task."""
@@ -113,17 +126,20 @@ def _environment() -> ImmutableSandboxedEnvironment:
     return environment
 
 
-def _load(
-    file: Path, inputs: type[BaseModel], environment: ImmutableSandboxedEnvironment
-) -> _Prompt:
+def _read(file: Path) -> str:
     try:
-        text = file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise PromptError(f"prompt {file.name!r} cannot be read: {error}") from error
-    system, user = _parts(file.name, text)
+
+
+def _compile_prompt(
+    name: str, text: str, inputs: type[BaseModel], environment: ImmutableSandboxedEnvironment
+) -> _Prompt:
+    system, user = _parts(name, text)
     return _Prompt(
-        system=_compile(file.name, system, inputs, environment),
-        user=_compile(file.name, user, inputs, environment),
+        system=_compile(name, system, inputs, environment),
+        user=_compile(name, user, inputs, environment),
         inputs=inputs,
         content_hash=_hash(text),
     )

@@ -137,6 +137,7 @@ class Pause(BaseModel, frozen=True, extra="forbid"):
     A pause of another kind has `questions`, and its reply goes on at the stage `resume_stage` of
     `flow`; `created` and `expires` are Unix seconds, `answers` the values that were given so far.
     Only `people`, the digests of who asked, may answer it; empty: everybody who may read it.
+    `tasks` are the titles of the open tasks that another topic would cancel.
     `remaining` are the other questions of the same message, to be offered after the answer. With
     `is_offer`, the message was answered and the pause only offers the questions that remain: a turn
     that chooses none of them is about something else.
@@ -163,3 +164,4 @@ class Pause(BaseModel, frozen=True, extra="forbid"):
     flow: str = ""
     language: str = ""
     people: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()

@@ -81,6 +81,16 @@ class Action(BaseModel, frozen=True, extra="ignore"):
     link: str | None = Field(None, description="link to the page, as in sources")
 
 
+class AgentUsage(BaseModel, frozen=True, extra="ignore"):
+    """What the model calls of one agent took; see `ModelUsage`."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_input_tokens: int = 0
+    cost_usd: float | None = None
+
+
 class ModelUsage(BaseModel, frozen=True, extra="ignore"):
     """The use of vendors' models for one message."""
 
@@ -91,6 +101,9 @@ class ModelUsage(BaseModel, frozen=True, extra="ignore"):
     cost_usd: float | None = Field(None, description="omitted if a price is unknown")
     cache_hits: int = Field(0, description="answers that another message had paid for")
     saved_usd: float | None = Field(None, description="the cost of those answers")
+    by_agent: dict[str, AgentUsage] | None = Field(
+        None, description="the part of each agent by its task, such as `compliance`"
+    )
 
 
 class BudgetUse(BaseModel, frozen=True, extra="ignore"):

@@ -21,7 +21,8 @@ from envelope.question import Question, shard_of
 from envelope.role import Role
 from gateway.answer import FORGOTTEN, LOST, Words
 from gateway.errors import BusyError, StoppingError
-from gateway.last_replies import make_dead_letter_changes, make_last_resort
+from gateway.last_replies import list_cancelled, make_dead_letter_changes, make_last_resort
+from gateway.port import SubmittedQuestion
 from gateway.question_names import make_trace_parent, name_question
 from gateway.reviewing.job_order import PLAIN, JobOrder
 from gateway.text import clean_text
@@ -70,17 +71,6 @@ class Message:
     people: tuple[str, ...] = ()
     strategy: str = ""
     persona: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class SubmittedQuestion:
-    """A question that was just submitted, with the subscription to its reply."""
-
-    question: Question
-    language: str
-    result: Accepted | Duplicate
-    subscription: ReplySubscription
-    deadline_seconds: float | None = None
 
 
 Submit = Callable[[], Awaitable[Accepted | Duplicate]]
@@ -193,7 +183,8 @@ class Desk:
 
         `reason` becomes the reply's `termination_reason`.
         """
-        return await self._producer.cancel(question, reason=reason)
+        adds = await list_cancelled(self._replies, question)
+        return await self._producer.cancel(question, reason=reason, adds=adds)
 
     async def follow(self, question: Question, *, after: str = "0") -> AsyncIterator[JournalEntry]:
         """Yield the events of a question, up to its final event `finished`."""
@@ -363,7 +354,10 @@ class Desk:
             conversation_id=question.conversation_id,
             message_id=question.message_id,
         )
-        changes = {**make_dead_letter_changes(self._words, language), "termination_reason": LOST}
+        changes = {
+            **make_dead_letter_changes(self._words, language),
+            "termination_reason": LOST,
+        }
         return {**self.last_resort(question, language), **changes}
 
     def last_resort(self, question: Question, language: str) -> Fields:

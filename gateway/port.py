@@ -9,7 +9,9 @@ from typing import Literal, Protocol
 
 from pydantic import AliasChoices, BaseModel, Field
 
+from broker.ports import ReplySubscription
 from broker.replies.transcripts import RecentMessage
+from broker.values import Accepted, Duplicate
 from envelope.conversation import Pause, Turn
 from envelope.question import Question
 from gateway.api_keys import Key
@@ -24,6 +26,17 @@ class Feedback(BaseModel, frozen=True, extra="forbid"):
     rating: str = Field(pattern="^(up|down)$", validation_alias=AliasChoices("rating", "thumb"))
     reason: str = ""
     at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedQuestion:
+    """A question that was just submitted, with the subscription to its reply."""
+
+    question: Question
+    language: str
+    result: Accepted | Duplicate
+    subscription: ReplySubscription
+    deadline_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

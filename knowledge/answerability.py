@@ -124,6 +124,9 @@ ANSWEREDBY_WORDS = 0.35
 _FEW_CHUNKS = 300
 _HARDLY_ANY = 20
 _ENOUGH_WORDS = 0.35
+_ALL_WORDS = 0.9
+_ONE_FACT_TWICE = -0.7
+"""The surprise of one word in two chunks: a reference and its changelog state one fact."""
 
 
 def find_uncalibrated(
@@ -172,8 +175,11 @@ def _stands_together(features: Mapping[str, float]) -> bool:
     """Return whether the words of the question stand together in a chunk, and not by chance."""
     if features.get("chunks", math.inf) > _FEW_CHUNKS:
         return False
-    by_chance = features["chunks"] > _HARDLY_ANY and features.get("surprise", 0.0) < 0.0
-    return not by_chance and features.get("subject_best", 0.0) >= _ENOUGH_WORDS
+    best, surprise = features.get("subject_best", 0.0), features.get("surprise", 0.0)
+    placed = max(best, features.get("subject_placed", 0.0))
+    least = _ONE_FACT_TWICE if best >= _ALL_WORDS else 0.0
+    by_chance = features["chunks"] > _HARDLY_ANY and surprise < least
+    return not by_chance and placed >= _ENOUGH_WORDS
 
 
 def _answer_or_ask(

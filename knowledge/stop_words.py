@@ -38,10 +38,12 @@ ASKING_WORDS = {
     "en": "amount big called cost costs date difference differ different exact exactly "
     "fast heavy high kind large long many mean means meaning much name number often old permitted "
     "possible price reason tall time type value wide work works year happen happens say says said "
-    "still compare versus far deep please need which does get use",
-    "de": "ab am an auf aus bei beim bin bis bitte brauche braucht da darf darfst das dem den der "
-    "des die dürfen du ein er es für gehört gibt gilt groß habe hat heißt hoch ich ihr im in ist "
-    "kann kosten kostet lange man mein meine mich mir mit muss ob oft sie sind so soll steht "
+    "still compare versus far deep please need which does get use highest lowest maximum minimum "
+    "largest smallest earliest latest",
+    "de": "ab alter am an auf aus bei beim bin bis bitte brauche braucht da darf darfst das dem "
+    "den der des die dürfen du ein er es findet finden für gehört gibt gilt groß habe hat heißt "
+    "hoch ich ihr im in ist kann kosten kostet lange man mein meine mich mir mit muss nutzen ob "
+    "oft sie sind so soll statt steht "
     "um und uns viel viele vom von vor wann war warum was welche welchem welchen welcher welches "
     "wem wen wer wie wieso wir wird wo wofür woher wohin worum wozu zu zum zur",
     "es": "al cada cómo con cual cuál cuáles cuando cuándo cuánta cuánto cuántos cuesta cuestan de "

@@ -172,9 +172,11 @@ def classify_specialist(writes: Writes, _threshold: float) -> StageEvent:
 
 
 def classify_synthesis(writes: Writes, _threshold: float) -> StageEvent:
-    """Return whether an answer was written from the findings."""
+    """Return whether an answer was written from the findings, or another round is wanted."""
     if _asks(writes):
         return StageEvent.ASKS
+    if writes.get("further_round"):
+        return StageEvent.AGAIN
     return _DONE if writes.get("response") else StageEvent.NOTHING
 
 

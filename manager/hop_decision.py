@@ -99,7 +99,7 @@ class HopDecision:
             fields["branch"] = self.envelope.branch
         if more is not None:
             fields |= more
-        fields |= describe_faults(payload, self.stage, target)
+        fields |= describe_faults(payload, self.envelope.branch, self.stage, target)
         return EncodedEvent("routed", to_json(fields))
 
 

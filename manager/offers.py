@@ -4,7 +4,7 @@ Parts are those into which the swarm divided the question; further questions are
 message that are still to be answered.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from pydantic import JsonValue
 
@@ -14,6 +14,7 @@ from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from manager.port import ReplyTexts
 from manager.way_report import read_parts
+from swarm.synthesis.wording import NOTES
 
 Reply = dict[str, JsonValue]
 _MOST_PARTS, _LONGEST_PART = 8, 120
@@ -46,11 +47,16 @@ def make_offer(envelope: Envelope, reply: Reply) -> Pause | None:
 def add_open_parts(
     reply: Reply, payload: Mapping[str, JsonValue], texts: ReplyTexts, language: str
 ) -> Reply:
-    """Return the answer of a swarm with the parts of the question that nobody answered below it."""
+    """Return the answer of a swarm with its notes and the parts that nobody answered below it."""
     parts = read_parts(payload)
     missing = [plain_line(title)[:_LONGEST_PART] for title, found in parts.items() if not found]
     is_fallback = bool(payload.get("way_fallback"))
-    if not missing or is_fallback or reply["outcome"] != Outcome.ANSWERED.value:
+    if is_fallback or reply["outcome"] != Outcome.ANSWERED.value:
+        return reply
+    notes = list(_read_notes(payload, texts, language))
+    if notes:
+        reply = {**reply, "text": "\n\n".join((str(reply["text"]), *notes))}
+    if not missing:
         return reply
     more = f" (+{len(missing) - _MOST_PARTS})" if len(missing) > _MOST_PARTS else ""
     note = texts.text(
@@ -61,6 +67,16 @@ def add_open_parts(
         missing=f"{'; '.join(missing[:_MOST_PARTS])}{more}",
     )
     return {**reply, "text": f"{reply['text']}\n\n{note}"}
+
+
+def _read_notes(
+    payload: Mapping[str, JsonValue], texts: ReplyTexts, language: str
+) -> Iterator[str]:
+    notes = payload.get("report_notes")
+    for note in notes if isinstance(notes, list) else ():
+        if isinstance(note, dict) and note.get("key") in NOTES:
+            value = plain_line(str(note.get("value") or ""))
+            yield texts.text(str(note["key"]), language, value=value)
 
 
 def add_offer(

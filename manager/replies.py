@@ -306,8 +306,15 @@ def _with_system(reply: Reply, envelope: Envelope, termination_reason: str) -> R
         "hops": envelope.process_count,
         "processing_seconds": round(envelope.total_processing_time, 4),
         **_model_usage(envelope.payload),
-        **describe_way(envelope.payload),
+        **describe_way(envelope.payload, str(reply.get("outcome"))),
+        **_describe_cancelled(envelope.payload),
     }
+
+
+def _describe_cancelled(payload: "Mapping[str, JsonValue]") -> Reply:
+    """Return the tasks of an earlier question that this one has replaced; asides replace none."""
+    tasks = payload.get("cancelled_tasks")
+    return {"cancelled_tasks": tasks} if tasks and not is_aside(payload) else {}
 
 
 def _model_usage(payload: "Mapping[str, JsonValue]") -> Reply:

@@ -4,27 +4,37 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
+from envelope.outcome import Outcome
+from envelope.ways.swarm import COMPLETED, PENDING, cancel_open, list_tasks
 from envelope.ways.tool_loop import WayName
 
 _MOST_CALLS = 100
 _MOST_TASKS = 256
 _LONGEST_TITLE = 100
-COMPLETED, PENDING = "completed", "pending"
-"""States of a task; a ledger leaves out that of one that has not begun."""
 _TASK_FIELDS = ("task_id", "title", "state", "attempts", "error")
 _CALL_FIELDS = (
     "tool_name", "arguments", "success", "error_type", "error", "duration_ms", "attempts",
 )  # fmt: skip
 _PLANNER = "reason"
 """The agent that calls in the tool loop: it is not named."""
-_TEAM_FIELDS = ("sequence_notes", "errors", "verdicts", "citation_check", "review_report")
+_BEYOND_SEARCH = frozenset(
+    {
+        "triage", "tool_executions", "way_fallback", "task_ledger", "routing", "exhausted_budget",
+    }
+)  # fmt: skip
+_TEAM_FIELDS = (
+    "sequence_notes", "further_round", "errors", "verdicts", "citation_check", "review_report",
+)  # fmt: skip
 
 
-def describe_way(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+def describe_way(payload: Mapping[str, JsonValue], outcome: str = "") -> dict[str, JsonValue]:
     """Return the fields of the reply about its way; none where one search answered from the start.
 
-    `tool_calls` are in the order in which their results arrived.
+    `tool_calls` are in the order in which their results arrived. Tasks are open only while the
+    question waits for its user.
     """
+    if _BEYOND_SEARCH.isdisjoint(payload):
+        return {}
     triage, executions = payload.get("triage"), payload.get("tool_executions")
     fallback, assessment = payload.get("way_fallback"), payload.get("assessment")
     calls = [_describe_call(one) for one in _list_objects(executions)[:_MOST_CALLS]]
@@ -33,14 +43,13 @@ def describe_way(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     if not (triage or calls or fallback or is_swarm or payload.get("routing")):
         return {"budget": budget} if "exhausted" in budget else {}
     team = describe_team(payload)
-    used = WayName.TOOLS if calls else WayName.SEARCH
-    way = WayName.SWARM if is_swarm else WayName.SPECIALISTS if team else used
+    way = WayName.SWARM if is_swarm else _find_way(team, triage, has_calls=bool(calls))
     report: dict[str, JsonValue] = {
         "budget": budget,
         "way": WayName.SEARCH if fallback else way,
         "tool_calls": [*calls],
         **team,
-        **_describe_swarm(payload),
+        **_describe_swarm(payload, waits=outcome == Outcome.CLARIFICATION.value),
     }
     if fallback:
         report["way_fallback"] = fallback
@@ -49,6 +58,16 @@ def describe_way(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     if isinstance(assessment, dict):
         report["assessment"] = assessment
     return report
+
+
+def _find_way(team: Mapping[str, JsonValue], triage: JsonValue, *, has_calls: bool) -> JsonValue:
+    """Return the way that left a result; before there is any, the one that triage chose."""
+    if team:
+        return WayName.SPECIALISTS
+    if has_calls:
+        return WayName.TOOLS
+    chosen = triage.get("way") if isinstance(triage, dict) else None
+    return chosen if chosen in set(WayName) else WayName.SEARCH
 
 
 def _describe_budget(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
@@ -78,12 +97,12 @@ def describe_team(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     return report | {name: payload[name] for name in _TEAM_FIELDS if payload.get(name)}
 
 
-def _describe_swarm(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+def _describe_swarm(payload: Mapping[str, JsonValue], *, waits: bool) -> dict[str, JsonValue]:
     """Return the routing decision and the tasks with their states, where there are any."""
     report: dict[str, JsonValue] = {}
     if isinstance(payload.get("routing"), dict):
         report["routing"] = payload["routing"]
-    tasks = list_tasks(payload)
+    tasks = list_tasks(payload) if waits else cancel_open(list_tasks(payload))
     if tasks:
         states = [str(one.get("state", PENDING)) for one in tasks]
         shown: list[JsonValue] = [
@@ -97,12 +116,6 @@ def _describe_swarm(payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         report["tasks"] = shown
         report["tasks_completed"] = states.count(COMPLETED)
     return report
-
-
-def list_tasks(payload: Mapping[str, JsonValue]) -> list[dict[str, JsonValue]]:
-    """Return the tasks of the ledger; none where the question was not divided."""
-    ledger = payload.get("task_ledger")
-    return _list_objects(ledger.get("tasks")) if isinstance(ledger, dict) else []
 
 
 def list_completed(payload: Mapping[str, JsonValue]) -> list[str]:

@@ -14,6 +14,7 @@ EXCEPTIONS = {
     "tests/faults/proxy.py": "a connection is slow",
     "tests/faults/scripted_agents.py": "an agent or a model works for this long",
     "tests/faults/slot_migration.py": "two nodes share a slot for this long",
+    "tests/faults/swarms/scripted_work.py": "a worker works for this long",
     "tests/faults/test_cluster_hangs.py": "a node hangs for this long",
     "tests/faults/test_redis_away.py": "a partition lasts this long",
     "tests/faults/test_redis_half_open.py": "a server hangs for this long",

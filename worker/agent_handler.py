@@ -4,7 +4,7 @@
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -23,6 +23,7 @@ from envelope.outcome import GaveUp, RetryAfter, Wrote
 from envelope.payload import CATALOGUE, MERGE_RULES
 from envelope.question import Question
 from memory.errors import MemoryUnavailableError, QuestionEndedError
+from swarm.integrity.evidence import INDEX_READERS
 from worker.drafts import draft_for
 from worker.errors import HandlerTimeoutError, RunFailedError
 from worker.evidence.hop_evidence import find_evidence_names, record_evidence
@@ -73,6 +74,15 @@ def ignore_writes(_role: str, _writes: Fields) -> None:
     """Count nothing."""
 
 
+ReadIndexVersion = Callable[[Assistant], Awaitable[str]]
+"""Returns the version of the index of an assistant; "" if there is none."""
+
+
+async def read_no_index(_assistant: Assistant) -> str:
+    """Return no version: for agents without an index."""
+    return ""
+
+
 class AgentHandler:
     """The handler of one role; `limit_seconds` bounds one run of its agent.
 
@@ -90,6 +100,7 @@ class AgentHandler:
         recorded: CallRecorder = no_calls,
         on_written: OnWritten = ignore_writes,
         manager: InlineManager | None = None,
+        read_index: ReadIndexVersion = read_no_index,
     ) -> None:
         self.role = agent.role
         self._name = agent.role.value
@@ -102,6 +113,7 @@ class AgentHandler:
         self._system_reads = SYSTEM_ATTRIBUTES.intersection(agent.reads.model_fields)
         self._reads = frozenset(agent.reads.model_fields) - self._system_reads
         self._evidence = find_evidence_names(self._reads)
+        self._read_index = read_index if self._name in INDEX_READERS else read_no_index
         self._may_write = frozenset(
             attribute.name for attribute in CATALOGUE if agent.role in attribute.written_by
         )
@@ -115,6 +127,7 @@ class AgentHandler:
         """
         started = time.perf_counter()
         agent = self._find_agent(delivery.question)
+        index = await self._read_index((delivery.question.tenant, delivery.question.assistant))
         if agent is None:
             outcome, calls = UNSERVED, no_events
         else:
@@ -127,7 +140,7 @@ class AgentHandler:
         self._on_written(self._name, writes)
         made = calls()
         journal = (*made, self._encode_run(envelope.branch, hop, writes, seconds))
-        evidence = record_evidence(envelope, self._name, self._evidence, writes, made)
+        evidence = record_evidence(envelope, self._name, self._evidence, writes, made, index)
         written = {**writes, **_summarise_calls(envelope.payload, made), **evidence}
         handed = reply_to_manager(delivery, envelope, hop, written, seconds)
         if self._manager is None:

@@ -1,6 +1,6 @@
 """Adds up tokens and cost of a question's model calls, for the metadata of its reply."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ BUDGET_EXHAUSTED = "budget_exhausted"
 """The journal event of a hop in which a budget allowed no further call."""
 _RULES = "offline"
 _TOKENS = ("input_tokens", "output_tokens", "cached_input_tokens")
+BY_AGENT = "by_agent"
 
 
 def add_model_usage(payload: "Mapping[str, JsonValue]", calls: "Iterable[JournalEvent]") -> Fields:
@@ -23,7 +24,7 @@ def add_model_usage(payload: "Mapping[str, JsonValue]", calls: "Iterable[Journal
 
     `cost_usd` (USD, as text) is None as soon as the price of one call is unknown. An answer from
     the cache, which another question had paid, counts as a cache hit: it has no tokens and no cost,
-    and increases `saved_usd`.
+    and increases `saved_usd`. `by_agent` has calls, tokens and cost of each agent by its task.
     """
     made = [
         call.fields
@@ -45,7 +46,24 @@ def add_model_usage(payload: "Mapping[str, JsonValue]", calls: "Iterable[Journal
     if hits or "cache_hits" in before:
         usage["cache_hits"] = _read_count(before, "cache_hits") + len(hits)
         usage["saved_usd"] = _add(before, hits, "saved_usd")
-    return {ATTRIBUTE: usage}
+    agents = _count_by_agent(before.get(BY_AGENT), made)
+    return {ATTRIBUTE: {**usage, BY_AGENT: agents} if agents else usage}
+
+
+def _count_by_agent(before: "JsonValue", made: "Sequence[Mapping[str, JsonValue]]") -> Fields:
+    """Return the usage of each agent with these calls added; calls for no task are left out."""
+    usage: Fields = dict(before) if isinstance(before, dict) else {}
+    for task in dict.fromkeys(str(call["task"]) for call in made if call.get("task")):
+        found = usage.get(task)
+        known: Mapping[str, JsonValue] = found if isinstance(found, dict) else {}
+        own = [call for call in made if call.get("task") == task]
+        paid = [call for call in own if not call.get("from_cache")]
+        usage[task] = {
+            "calls": _read_count(known, "calls") + len(paid),
+            **{name: sum(_read_count(one, name) for one in (known, *own)) for name in _TOKENS},
+            "cost_usd": _add(known, own, "cost_usd"),
+        }
+    return usage
 
 
 def find_exhausted_budget(calls: "Iterable[JournalEvent]") -> Fields:

@@ -57,9 +57,14 @@ async def end(timers: Collection["asyncio.Task[None]"]) -> None:
 
 async def leave(consumer: Consumer, workers: Sequence[Worker]) -> None:
     """Return the entries that these workers still own, and remove their consumers."""
-    for worker in workers:
-        try:
-            await consumer.leave(worker.role, worker.consumer)
-        except BrokerUnavailableError as error:
-            # Other workers take over its entries when their leases end.
-            log.warning("consumer_not_removed", role=worker.role, error=str(error))
+    async with asyncio.TaskGroup() as tasks:
+        for worker in workers:
+            tasks.create_task(_leave_group(consumer, worker))
+
+
+async def _leave_group(consumer: Consumer, worker: Worker) -> None:
+    try:
+        await consumer.leave(worker.role, worker.consumer)
+    except BrokerUnavailableError as error:
+        # Other workers take over its entries when their leases end.
+        log.warning("consumer_not_removed", role=worker.role, error=str(error))

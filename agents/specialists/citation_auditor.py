@@ -6,7 +6,7 @@ from typing import Self
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.specialists.specialist import CallsTools, LoopTurns, TeamSettings, Toolbox
+from agents.specialists.specialist import CallsTools, LoopTurns, TeamSettings, Toolbox, add_focus
 from compliance.auditing.citable_passages import find_cited_documents, list_citable_passages
 from compliance.auditing.citation_audit import (
     AuditedCitation,
@@ -32,6 +32,7 @@ class Reads(BaseModel, frozen=True):
     """The documents and the verdicts, and the loop of tools so far."""
 
     canonical_question: str
+    round_focus: str = ""
     language: str = "en"
     groups: tuple[str, ...] = ()
     extracted: Extracted | None = None
@@ -76,7 +77,7 @@ class CitationAuditorAgent(Agent[Reads, Writes]):
         answers = [read_citations(one.text) for one in documents]
         claims = [claim for one in answers for claim in one.claims][:_MOST_STATEMENTS]
         inputs = Inputs(
-            question=reads.canonical_question,
+            question=add_focus(reads.canonical_question, reads.round_focus),
             language=reads.language,
             statements=await self._find_statements(claims, reads.groups),
         )

@@ -5,7 +5,7 @@ from typing import Self
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.specialists.specialist import CallsTools, LoopTurns, TeamSettings, Toolbox
+from agents.specialists.specialist import CallsTools, LoopTurns, TeamSettings, Toolbox, add_focus
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.ways.specialists import Extracted, SpecialistError
@@ -20,6 +20,7 @@ class Reads(BaseModel, frozen=True):
     """The documents of the review, and the loop of tools so far."""
 
     canonical_question: str
+    round_focus: str = ""
     language: str = "en"
     groups: tuple[str, ...] = ()
     extracted: Extracted | None = None
@@ -58,7 +59,7 @@ class ClassifierAgent(Agent[Reads, Writes]):
         if not documents:
             return Wrote(Writes(errors=(self._toolbox.make_error("no document to classify"),)))
         inputs = Inputs(
-            question=reads.canonical_question,
+            question=add_focus(reads.canonical_question, reads.round_focus),
             language=reads.language,
             documents=tuple(
                 TextUnit(

@@ -13,12 +13,13 @@ from agents.specialists.specialist import (
     LoopTurns,
     TeamSettings,
     Toolbox,
+    add_focus,
 )
 from compliance.requirements.requirement import Extraction, Requirement
 from compliance.team.compression import compress_requirements
 from compliance.team.named_passages import NamedPassages, name_passages
 from compliance.team.stored_results import DecidedPart, join_decisions
-from compliance.team.units import cut_document, divide_sizes
+from compliance.team.units import cut_document, divide_sizes, name_documents
 from compliance.verdicts.review import ClauseFinding
 from compliance.verdicts.verdict import Status, Verdict
 from compliance.wording.cues import RuleKind, list_languages
@@ -49,6 +50,7 @@ class Reads(BaseModel, frozen=True):
     """The checklist and the documents; in a branch, the requirements to decide."""
 
     canonical_question: str
+    round_focus: str = ""
     language: str = "en"
     groups: tuple[str, ...] = ()
     extracted: Extracted | None = None
@@ -98,7 +100,7 @@ class ComplianceAgent(Agent[Reads, Writes]):
         rules = _list_rules(await self._toolbox.load(reads.checklist.reference, Extraction))
         if reads.part is not None:
             return Wrote(await self._decide_part(reads, reads.part, rules))
-        parts = _plan_parts(rules, reads.checklist.reference)
+        parts = _plan_parts(rules, reads.checklist.reference, _list_languages(reads))
         missing = tuple(one for one in parts if one.key not in reads.stored_parts)
         if missing and reads.part_round < _ROUNDS:
             return Wrote(Writes(part_plan=missing, part_round=reads.part_round + 1))
@@ -135,14 +137,14 @@ class ComplianceAgent(Agent[Reads, Writes]):
         self, reads: Reads, own: Sequence[Requirement], passages: NamedPassages
     ) -> Inputs:
         found = reads.extracted if reads.extracted is not None else Extracted()
-        language = _find_language(found, own)
+        language = _find_language(reads, own)
         shown: tuple[str, ...] = ()
         if not self._toolbox.is_offline:
             shown = passages.choose_shown([one.statement for one in own], language)
         return Inputs(
-            question=reads.canonical_question,
+            question=add_focus(reads.canonical_question, reads.round_focus),
             language=reads.language,
-            document="; ".join(one.title for one in found.documents),
+            document=name_documents([one.title for one in found.documents]),
             document_language=passages.language,
             rule_language=language,
             requirements=compress_requirements(own),
@@ -254,13 +256,15 @@ def _list_rules(extraction: Extraction) -> list[Requirement]:
     return [one for one in extraction.requirements if one.kind is not RuleKind.DEFINITION]
 
 
-def _plan_parts(rules: Sequence[Requirement], reference: str) -> tuple[PartPlan, ...]:
-    """Return parts that have every requirement once; no part has requirements of two laws."""
+def _plan_parts(
+    rules: Sequence[Requirement], reference: str, languages: Mapping[str, str]
+) -> tuple[PartPlan, ...]:
+    """Return parts that have every requirement once; no part has requirements in two languages."""
     sizes = [len(one.statement) for one in rules]
     longest = max(_PART_CHARACTERS, 2 * sum(sizes) // _MOST_PARTS)
     most = max(_PART_ITEMS, 2 * len(rules) // _MOST_PARTS)
     parts, start = [], 0
-    for _, own in groupby(rules, key=lambda one: one.place.document_id):
+    for _, own in groupby(rules, key=lambda one: languages.get(one.place.document_id)):
         count = len(list(own))
         for first, last in divide_sizes(sizes[start : start + count], longest, most):
             ends = (rules[start + first].id, rules[start + last].id)
@@ -277,9 +281,14 @@ def _plan_parts(rules: Sequence[Requirement], reference: str) -> tuple[PartPlan,
     return tuple(parts)
 
 
-def _find_language(found: Extracted, own: Sequence[Requirement]) -> str:
-    languages = {one.document_id: one.language for one in found.against}
-    return languages.get(own[0].place.document_id, "en") if own else "en"
+def _list_languages(reads: Reads) -> dict[str, str]:
+    """Return the languages of the laws by their ids."""
+    found = reads.extracted if reads.extracted is not None else Extracted()
+    return {one.document_id: one.language for one in found.against}
+
+
+def _find_language(reads: Reads, own: Sequence[Requirement]) -> str:
+    return _list_languages(reads).get(own[0].place.document_id, "en") if own else "en"
 
 
 def _describe_languages(inputs: Inputs) -> list[str]:

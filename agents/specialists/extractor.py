@@ -6,7 +6,7 @@ from typing import Self
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.specialists.specialist import CallsTools, LoopTurns, TeamSettings, Toolbox
+from agents.specialists.specialist import CallsTools, LoopTurns, TeamSettings, Toolbox, add_focus
 from compliance.assessment.document_kind import classify_text
 from compliance.team.review_scope import TitledDocument, list_named
 from compliance.team.units import cut_document
@@ -27,17 +27,23 @@ from tools.passage_search.passages import describe_place
 
 _DEFAULT_K, _MOST_K = 6, 10
 _MOST_CANDIDATES = 40
+_MOST_NAMED = 160
+"""A law with a file for each article is named as a whole."""
 _MOST_READ = 12
 """Documents that are read to distinguish a law from a contract."""
 _MOST_CHARACTERS = 12_000
 """Of all passages together that are handed over."""
 _REQUEST = "request"
+_TITLE_CHARACTERS = 6_000
+"""Of all titles together; a branch returns at most 32 kB."""
+_SHORTEST_TITLE = 30
 
 
 class Reads(BaseModel, frozen=True):
     """The question, the documents that the request names, and the loop of tools so far."""
 
     canonical_question: str
+    round_focus: str = ""
     language: str = "en"
     groups: tuple[str, ...] = ()
     triage: Triage = NO_TRIAGE
@@ -79,7 +85,7 @@ class ExtractorAgent(Agent[Reads, Writes]):
         turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
         passages = _list_passages(turns)
         inputs = Inputs(
-            question=reads.canonical_question,
+            question=add_focus(reads.canonical_question, reads.round_focus),
             language=reads.language,
             candidates=await self._list_candidates(reads),
             passages=tuple(
@@ -104,7 +110,7 @@ class ExtractorAgent(Agent[Reads, Writes]):
         titled = [TitledDocument(one.id, one.title, one.source, one.language) for one in listed]
         named = list_named(reads.canonical_question, titled)
         others = [one for one in titled if one not in named]
-        chosen = [*named, *others][:_MOST_CANDIDATES]
+        chosen = [*named[:_MOST_NAMED], *others[: max(0, _MOST_CANDIDATES - len(named))]]
         kinds = await self._read_kinds([one.id for one in chosen[:_MOST_READ]], reads.groups)
         return tuple(
             CandidateDocument(
@@ -156,10 +162,11 @@ class ExtractorAgent(Agent[Reads, Writes]):
         """Return the documents of a scope that exist; a note names each that does not."""
         wanted = (*scope.documents, *scope.against)
         read = {one.listed.id: one for one in await self._toolbox.library.read(wanted, groups)}
+        longest = max(_SHORTEST_TITLE, _TITLE_CHARACTERS // max(len(read), 1))
         known = {
             name: ReviewedDocument(
                 document_id=name,
-                title=one.listed.title,
+                title=one.listed.title[:longest],
                 language=one.listed.language,
                 units=len(cut_document(one).units),
             )

@@ -7,7 +7,7 @@ from typing import Self
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.specialists.specialist import CallsTools, LoopTurns, TeamSettings, Toolbox
+from agents.specialists.specialist import CallsTools, LoopTurns, TeamSettings, Toolbox, add_focus
 from compliance.assessment.gaps import SynthesizedGap
 from compliance.auditing.citation_audit import CitationAudit
 from compliance.requirements.requirement import Extraction
@@ -36,6 +36,7 @@ class Reads(BaseModel, frozen=True):
     """The checklist, its verdicts, the documents, the audit, and the loop of tools so far."""
 
     canonical_question: str
+    round_focus: str = ""
     language: str = "en"
     groups: tuple[str, ...] = ()
     extracted: Extracted | None = None
@@ -82,7 +83,7 @@ class GapSynthesizerAgent(Agent[Reads, Writes]):
         review = await self._toolbox.load(reads.verdicts.reference, ReviewResult)
         passages = await self._name_passages(reads)
         every = Inputs(
-            question=reads.canonical_question,
+            question=add_focus(reads.canonical_question, reads.round_focus),
             language=reads.language,
             requirements=compress_requirements(extraction.requirements),
             verdicts=compress_verdicts(review.verdicts),

@@ -9,7 +9,7 @@ from pydantic import BaseModel, JsonValue
 from pydantic_core import from_json
 
 from agents.agent import Agent, AgentParts
-from agents.specialists.specialist import CallsTools, TeamSettings, Toolbox
+from agents.specialists.specialist import CallsTools, TeamSettings, Toolbox, add_focus
 from compliance.assessment.document_kind import ClassifiedDimension, DocumentClassification
 from compliance.auditing.citation_audit import CitationAudit
 from compliance.reporting.report import ReportInputs, ReportText, ReviewReport, compose_report
@@ -18,7 +18,7 @@ from compliance.requirements.requirement import Extraction, TextPlace
 from compliance.team.compression import compress_requirements, compress_verdicts
 from compliance.team.named_passages import name_passages
 from compliance.team.stored_results import CollectedGaps, RankedRisks
-from compliance.team.units import DocumentUnits, cut_document
+from compliance.team.units import DocumentUnits, cut_document, name_documents
 from compliance.verdicts.review import ReviewResult
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -42,6 +42,7 @@ class Reads(BaseModel, frozen=True):
     """What all others have found, and what went wrong."""
 
     canonical_question: str
+    round_focus: str = ""
     language: str = "en"
     groups: tuple[str, ...] = ()
     extracted: Extracted | None = None
@@ -146,7 +147,7 @@ class ReportGeneratorAgent(Agent[Reads, Writes]):
         notes = (*extraction.notes, *reads.sequence_notes, *map(str, reads.errors))
         return ReportInputs(
             law=checklist.target_law,
-            document="; ".join(one.title for one in found.documents),
+            document=name_documents([one.title for one in found.documents]),
             extraction=extraction.model_copy(update={"notes": notes}),
             review=await load(verdicts.reference, ReviewResult),
             risks=risks.risks,
@@ -164,7 +165,7 @@ def _make_task_inputs(reads: Reads, inputs: ReportInputs) -> Inputs:
     names = [one.requirement_id for one in findings]
     counts = {"violations": len(inputs.review.violations), "gaps": len(inputs.review.gaps)}
     return Inputs(
-        question=reads.canonical_question,
+        question=add_focus(reads.canonical_question, reads.round_focus),
         language=reads.language,
         document=inputs.document,
         law=inputs.law,

@@ -1,4 +1,4 @@
-"""LoopTurns laws into a checklist: what they demand, with the place of each requirement."""
+"""Turns laws into a checklist: what they demand, with the place of each requirement."""
 
 from collections.abc import Mapping, Sequence
 from typing import Self
@@ -6,11 +6,18 @@ from typing import Self
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.specialists.specialist import CallsTools, LoopTurns, TeamSettings, Toolbox
+from agents.specialists.specialist import CallsTools, LoopTurns, TeamSettings, Toolbox, add_focus
 from compliance.requirements.requirement import Extraction, RuleUnit
 from compliance.team.listed_requirements import read_listed
 from compliance.team.stored_results import ExtractedPart, join_extractions
-from compliance.team.units import DocumentUnits, cut_document, plan_parts
+from compliance.team.units import (
+    DocumentUnits,
+    cut_document,
+    join_digests,
+    list_units,
+    name_documents,
+    plan_parts,
+)
 from compliance.wording.cues import RuleKind
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -34,6 +41,7 @@ class Reads(BaseModel, frozen=True):
     """The laws, and the parts that were read so far; in a branch, the part to read."""
 
     canonical_question: str
+    round_focus: str = ""
     language: str = "en"
     groups: tuple[str, ...] = ()
     extracted: Extracted | None = None
@@ -92,16 +100,16 @@ class RequirementExtractorAgent(Agent[Reads, Writes]):
         return [cut_document(one) for one in await self._toolbox.library.read(names, reads.groups)]
 
     async def _read_part(self, reads: Reads, part: PartPlan) -> Writes:
-        read = await self._toolbox.library.read([part.document_id], reads.groups)
+        read = await self._toolbox.library.read(part.documents, reads.groups)
         laws = [cut_document(one) for one in read]
-        if not laws or laws[0].digest != part.digest:
+        if len(laws) != len(part.documents) or join_digests(laws) != part.digest:
             text = f"the document {part.document_id!r} changed while it was read: {part.label}"
             return Writes(errors=(self._toolbox.make_error(text),))
-        units = laws[0].units[part.first : part.last + 1]
+        units = list_units(laws)[part.first : part.last + 1]
         inputs = Inputs(
-            question=reads.canonical_question,
+            question=add_focus(reads.canonical_question, reads.round_focus),
             language=reads.language,
-            target_law=laws[0].title,
+            target_law=name_documents([one.title for one in laws]),
             units=tuple(
                 TextUnit(
                     id=one.unit_id,
@@ -145,7 +153,7 @@ class RequirementExtractorAgent(Agent[Reads, Writes]):
         definitions = sum(one.kind is RuleKind.DEFINITION for one in joined.requirements)
         checklist = StoredChecklist(
             reference=await self._toolbox.store(joined),
-            target_law="; ".join(one.title for one in laws),
+            target_law=name_documents([one.title for one in laws]),
             requirements=len(joined.requirements) - definitions,
             definitions=definitions,
             units_read=len(joined.units),

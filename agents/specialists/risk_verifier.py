@@ -5,7 +5,7 @@ from typing import Self
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.specialists.specialist import CallsTools, LoopTurns, TeamSettings, Toolbox
+from agents.specialists.specialist import CallsTools, LoopTurns, TeamSettings, Toolbox, add_focus
 from compliance.assessment.risk import Risk
 from compliance.requirements.requirement import Extraction
 from compliance.team.compression import compress_requirements, compress_verdicts
@@ -30,6 +30,7 @@ class Reads(BaseModel, frozen=True):
     """The checklist with its verdicts, and the loop of tools so far."""
 
     canonical_question: str
+    round_focus: str = ""
     language: str = "en"
     groups: tuple[str, ...] = ()
     checklist: StoredChecklist | None = None
@@ -71,7 +72,7 @@ class RiskVerifierAgent(Agent[Reads, Writes]):
         if not findings:
             return Wrote(Writes(risks=FindingList(items=0)))
         every = Inputs(
-            question=reads.canonical_question,
+            question=add_focus(reads.canonical_question, reads.round_focus),
             language=reads.language,
             requirements=compress_requirements(
                 extraction.requirements, [one.requirement_id for one in findings]

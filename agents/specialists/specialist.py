@@ -50,6 +50,11 @@ class TeamSettings(Protocol):
     def specialists(self) -> Mapping[str, SpecialistProfile]: ...
 
 
+def add_focus(question: str, focus: str) -> str:
+    """Return the question of a further round: with the reason for the round."""
+    return f"{question}\n{focus}" if focus else question
+
+
 @dataclass(frozen=True, slots=True)
 class CallsTools:
     """The specialist wants results of tools first: the calls, and its message of the loop."""

@@ -19,10 +19,12 @@ from compliance.team.findings import (
     describe_notes,
     describe_review,
 )
+from compliance.team.further_rounds import may_ask_again, plan_further
+from compliance.team.offered_documents import offer_documents
 from compliance.team.stored_results import RankedRisks
-from compliance.team.units import DocumentUnits, cut_document
+from compliance.team.units import DocumentUnits, cut_document, name_documents
 from compliance.verdicts.review import ReviewResult
-from envelope.conversation import ClarificationReason
+from envelope.conversation import ClarificationOption, ClarificationReason
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import TOOL_SOURCE, SearchResult, SourceReference, SourceUsed
@@ -30,6 +32,7 @@ from envelope.ways.specialists import (
     CitationCheck,
     Extracted,
     FindingList,
+    FurtherRound,
     ReportReference,
     SpecialistError,
     StoredChecklist,
@@ -78,6 +81,7 @@ class Reads(BaseModel, frozen=True):
     citation_audit: FindingList | None = None
     gaps: FindingList | None = None
     review_report: ReportReference | None = None
+    further_round: FurtherRound | None = None
 
 
 class Writes(BaseModel, frozen=True):
@@ -95,6 +99,9 @@ class Writes(BaseModel, frozen=True):
     needs_clarification: bool = False
     clarification_reason: ClarificationReason | None = None
     clarification_message: str = ""
+    clarification_options: tuple[ClarificationOption, ...] = ()
+    unknown_documents: tuple[str, ...] | None = None
+    further_round: FurtherRound | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +143,8 @@ class SynthesisAgent(Agent[Reads, Writes]):
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         missing = _find_missing_scope(reads)
         if missing:
-            return Wrote(_ask(missing))
+            offers = await offer_documents(self._toolbox.library, reads)
+            return Wrote(_ask(missing).model_copy(update=offers))
         material = await self._collect(reads)
         if not material.sources:
             return Wrote(Writes(citation_check=CitationCheck()))
@@ -156,8 +164,11 @@ class SynthesisAgent(Agent[Reads, Writes]):
             notes=material.notes,
             analysis=reads.quality_analysis,
             attempt=reads.attempt,
+            may_ask_again=may_ask_again(reads),
         )
         given = await self._write(inputs)
+        if (further := plan_further(given.output.further, reads)) is not None:
+            return Wrote(Writes(further_round=further, errors=given.errors))
         if given.output.status != "answered" and not material.findings:
             return Wrote(_ask(given.output.missing, ClarificationReason.INSUFFICIENT_CONTEXT))
         writes = _write(given.output, given.decided_by, material, reads)
@@ -227,7 +238,7 @@ class SynthesisAgent(Agent[Reads, Writes]):
                     extraction,
                     review,
                     law=reads.checklist.target_law,
-                    document="; ".join(one.title for one in found.documents),
+                    document=name_documents([one.title for one in found.documents]),
                     language=reads.language,
                     order=await self._list_risky(reads.risks),
                 )

@@ -1,9 +1,9 @@
 """Writes one answer from what all workers found; each claim has its source."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Self
 
 from pydantic import BaseModel, JsonValue
@@ -27,6 +27,7 @@ from swarm.planning.plan import SwarmPlan
 from swarm.strategies.strategy_registry import StrategyRegistry, make_strategies
 from swarm.synthesis.cited_report import CitedReport, NumberedSource, cite_report
 from swarm.synthesis.report import SwarmReport
+from swarm.synthesis.wording import BY_WORDS, NO_PERSONA, UNCHECKED, ReportNote, ReportWording
 from swarm.workers.worker_task import read_outputs
 
 OFFLINE = "offline"
@@ -60,6 +61,7 @@ class Writes(BaseModel, frozen=True):
     missing: str = ""
     answer_model: str = ""
     synthesis_fallback: str = ""
+    report_notes: tuple[dict[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +129,11 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         if not material.cited.sources:
             return Wrote(Writes(missing="; ".join(material.report.missing)))
         inputs = self._make_inputs(reads, material)
-        text, model, fallback = material.cited.text, OFFLINE, ""
+        text, model, fallback, dissents = material.cited.text, OFFLINE, "", True
         try:
             given = await self._model.ask(TASK, inputs)
             text, model = given.output.answer, given.model
+            dissents = given.output.dissents
         except ModelError as error:
             fallback = f"{type(error).__name__}: {error}"
         writes = await asyncio.to_thread(_make_writes, material, inputs, text)
@@ -138,15 +141,18 @@ class SynthesizeAgent(Agent[Reads, Writes]):
             fallback = fallback or f"{model}: no claim has a source"
             model = OFFLINE
             writes = await asyncio.to_thread(_make_writes, material, inputs, material.cited.text)
-        return Wrote(
-            writes.model_copy(update={"answer_model": model, "synthesis_fallback": fallback})
-        )
+        shown = _list_notes(material.report, reads.persona, model, dissents=dissents)
+        notes = tuple(one.model_dump() for one in shown)
+        ended = {"answer_model": model, "synthesis_fallback": fallback, "report_notes": notes}
+        return Wrote(writes.model_copy(update=ended))
 
     def _compose(self, reads: Reads) -> _Material:
         plan = SwarmPlan.model_validate(reads.swarm_plan)
         outputs = read_outputs(reads.worker_outputs)
         strategy = self._strategies.find(plan.strategy)
-        report = strategy.synthesize_results(plan, outputs, "")
+        # The voice is a model's alone: a quotation has none.
+        wording = ReportWording(partial(self._texts.text, language=reads.language))
+        report = strategy.synthesize_results(plan, outputs, wording)
         avoid = parse_unsupported(reads.quality_analysis)
         cited = cite_report(report, outputs, avoid=avoid)
         references = tuple(_refer(cited.sources))
@@ -186,6 +192,18 @@ class SynthesizeAgent(Agent[Reads, Writes]):
 
     def _name(self, language: str) -> str:
         return self._texts.text(f"language_{language}", "en") if language in _NAMED else language
+
+
+def _list_notes(
+    report: SwarmReport, persona: str, model: str, *, dissents: bool
+) -> Iterator[ReportNote]:
+    """Yield the notes for this author: a model has a voice, and may see more dissent than rules."""
+    is_offline = model == OFFLINE
+    for note in report.notes:
+        if is_offline or note.key in {BY_WORDS, UNCHECKED} or not dissents:
+            yield note
+    if persona and is_offline:
+        yield ReportNote(key=NO_PERSONA)
 
 
 def _make_writes(material: _Material, inputs: Inputs, text: str) -> Writes:

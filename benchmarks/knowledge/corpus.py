@@ -100,6 +100,7 @@ def make_document(random: np.random.Generator, number: int, more: str = "") -> D
 async def fill_index(folder: Path, chunks: int) -> None:
     """Make an index of this size in a folder, or go on with one that was not completed."""
     index = await open_embedded(folder, IDENTITY)
+    index.optimize_regularly()
     try:
         present = await index.versions()
         for number in _list_missing(chunks, set(present)):

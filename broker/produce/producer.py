@@ -17,7 +17,7 @@ from broker.settle.admission import NO_PACE, AdmissionPolicy
 from broker.settle.batch import ScriptCall, outcome_of
 from broker.settle.last_resort import encode_last_resort
 from broker.transport.scripts import CANCEL, SUBMIT
-from broker.values import Accepted, Busy, Duplicate, Submission
+from broker.values import Accepted, Busy, Duplicate, Fields, Submission
 from envelope.encoding import to_json
 from envelope.question import Question
 
@@ -67,12 +67,18 @@ class RedisProducer:
         return submission_result(kind, value, *more)
 
     async def cancel(
-        self, question: Question, *, forget: bool = False, reason: str | None = None
+        self,
+        question: Question,
+        *,
+        forget: bool = False,
+        reason: str | None = None,
+        adds: Fields | None = None,
     ) -> bool:
         """End a message as superseded, or forget it; see the port."""
         if forget:
             await self._eraser.mark(question)
-        was_open = await self._cancel(question, forget=forget, reason=reason)
+        more = {} if reason is None else {"termination_reason": reason}
+        was_open = await self._cancel(question, {**(adds or {}), **more}, forget=forget)
         if forget:
             await self._eraser.after(question, alone=True)
         return was_open
@@ -88,11 +94,10 @@ class RedisProducer:
         finally:
             self._local_consumers.remove(consumers)
 
-    async def _cancel(self, question: Question, *, forget: bool, reason: str | None) -> bool:
+    async def _cancel(self, question: Question, more: Fields, *, forget: bool) -> bool:
         shard, names = self._context.locate(question)
         results = await self._context.result_lists(shard, [names.record])
         call = self._context.call(shard)
-        more = {} if reason is None else {"termination_reason": reason}
         reply = to_json({**make_superseded_reply(question), **more})
         args = [*call.args, names.name, reply, "1" if forget else ""]
         keys = [*call.keys, *names.closing, *results]

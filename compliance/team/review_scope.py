@@ -7,13 +7,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 
 _FILE = Path(__file__).with_name("scope_words.toml")
 _WORD = re.compile(r"[^\W_]{1,60}")
+_DIGITS = re.compile(r"(\d{1,15})")
 _LEAST_SHARE = 0.6
 _LEAST_LETTERS = 4
-_MOST_DOCUMENTS = 50
+_MOST_DOCUMENTS = 150
+_RULE = "law or rule"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,7 @@ class TitledDocument:
         words = _split(self.title)
         if words & _load("reviewed"):
             return False
+        words |= _split_folder(self.source)
         endings = tuple(_load("rule_endings"))
         named = bool(words & _load("rules")) or any(word.endswith(endings) for word in words)
         return named or self.kind == "law"
@@ -59,13 +63,13 @@ def find_scope(question: str, documents: Sequence[TitledDocument]) -> FoundScope
         rules = [one for one in reviewed if _follows_against(question, one)]
         rules = rules if len(rules) < len(reviewed) else []
         reviewed = [one for one in reviewed if one not in rules]
-    unknown = _list_unknown_names(question, documents)
+    unknown = list_unknown_names(question, documents)
     if unknown and not (rules and reviewed):
         shown = ", ".join(unknown)
         return FoundScope(tuple(reviewed), tuple(rules), (f"no document is named {shown}",))
     notes: list[str] = []
     if not rules:
-        rules = _assume([one for one in documents if one.is_rule], "law or rule", notes)
+        rules = _assume([one for one in documents if one.is_rule], _RULE, notes)
     if not reviewed:
         others = [one for one in documents if not one.is_rule and one not in rules]
         reviewed = _assume(others, "document to review", notes)
@@ -75,9 +79,12 @@ def find_scope(question: str, documents: Sequence[TitledDocument]) -> FoundScope
 def _assume(
     candidates: Sequence[TitledDocument], role: str, notes: list[str]
 ) -> list[TitledDocument]:
-    if len(candidates) == 1:
-        notes.append(f"the question names no {role}: {candidates[0].title!r} is the only one")
-        return list(candidates)
+    folders = {str(PurePosixPath(one.source).parent) for one in candidates}
+    is_one_folder = len(folders) == 1 and not folders & {".", "/"}
+    if len(candidates) == 1 or (is_one_folder and role == _RULE):
+        name = folders.pop() if len(candidates) > 1 else candidates[0].title
+        notes.append(f"the question names no {role}: {name!r} is the only one")
+        return sorted(candidates, key=lambda one: make_sort_key(one.source))
     notes.append(f"the question names no {role}, and there are {len(candidates)} of them")
     return []
 
@@ -99,22 +106,77 @@ def list_named(question: str, documents: Sequence[TitledDocument]) -> list[Title
         }
         if share >= _LEAST_SHARE or rare:
             found.append((max(share, 0.5 * bool(rare)), one))
-    found.sort(key=lambda pair: -pair[0])
+    found.sort(key=lambda pair: (-pair[0], make_sort_key(pair[1].source)))
     return [one for _, one in found[:_MOST_DOCUMENTS]]
 
 
-def _list_unknown_names(question: str, documents: Sequence[TitledDocument]) -> list[str]:
-    """Return the words of a question that are written as names, and that no document has."""
-    known = _load("empty") | _load("rules") | _load("reviewed")
-    known |= {word for one in documents for name in _list_names(one) for word in name}
-    words = _WORD.findall(question)[1:]
-    return list(
-        dict.fromkeys(
-            word
-            for word in words
-            if word[0].isupper() and len(word) >= _LEAST_LETTERS and word.casefold() not in known
-        )
-    )
+def make_sort_key(source: str) -> list[tuple[int, str]]:
+    """Return a key for the names of files that puts `article_10` after `article_9`."""
+    pieces = _DIGITS.split(source.casefold())
+    return [(int(one), "") if one.isdecimal() else (-1, one) for one in pieces]
+
+
+def list_unknown_names(question: str, documents: Sequence[TitledDocument]) -> list[str]:
+    """Return what a question names as a document, and no document is called.
+
+    A name is a word in capitals, or several in a row, with the kind of document: "Bar Act".
+    """
+    generic = _load("rules") | _load("reviewed")
+    known = {word for one in documents for name in _list_names(one) for word in name}
+    words = _WORD.findall(question)
+    found: list[str] = []
+    at = 1
+    while at < len(words):
+        end = at
+        while end < len(words) and _is_name(words[end], generic):
+            end += 1
+        own = words[at:end]
+        is_unknown = not {word.casefold() for word in own} & known
+        if own and is_unknown:
+            kind = words[end : end + 1]
+            found.append(" ".join([*own, *(one for one in kind if one.casefold() in generic)]))
+        at = max(end, at + 1)
+    return list(dict.fromkeys(found))
+
+
+def _is_name(word: str, generic: frozenset[str]) -> bool:
+    plain = word.casefold()
+    is_long = len(word) >= _LEAST_LETTERS or word.isupper() or plain not in _load("empty")
+    return word[0].isupper() and is_long and plain not in generic | _load("empty")
+
+
+def list_offers(
+    documents: Sequence[TitledDocument], question: str, *, rules: bool, reviewed: bool
+) -> list[str]:
+    """Return the names of the documents that have the missing roles, those like the question first.
+
+    Files of one folder that is a law are named once, by their folder.
+    """
+    asked = _split(question) - _load("empty") - _load("rules") - _load("reviewed")
+    kinds = [
+        [one for one in documents if one.is_rule] if rules else [],
+        [one for one in documents if not one.is_rule] if reviewed else [],
+    ]
+    offered: list[list[str]] = []
+    for own in kinds:
+        own.sort(key=lambda one: _rank_offer(one, asked))
+        offered.append(list(dict.fromkeys(_name_offer(one, own) for one in own)))
+    pairs = zip_longest(*reversed(offered))
+    return list(dict.fromkeys(name for pair in pairs for name in pair if name))
+
+
+def _rank_offer(one: TitledDocument, asked: frozenset[str]) -> tuple[bool, int, str]:
+    words = _split(one.title)
+    is_usual = one.is_rule or bool(words & _load("reviewed") and not words & _load("rules"))
+    return not is_usual, -len(words & asked), one.title
+
+
+def _name_offer(one: TitledDocument, own: Sequence[TitledDocument]) -> str:
+    folder = PurePosixPath(one.source).parent
+    is_shared = sum(PurePosixPath(other.source).parent == folder for other in own) > 1
+    if one.is_rule and is_shared and _split_folder(one.source) & _load("rules"):
+        return folder.name.replace("_", " ").replace("-", " ")
+    return one.title
 
 
 def _share(shared: Iterable[str], own: Iterable[str], weights: Mapping[str, float]) -> float:
@@ -124,7 +186,7 @@ def _share(shared: Iterable[str], own: Iterable[str], weights: Mapping[str, floa
 
 def _list_names(document: TitledDocument) -> tuple[frozenset[str], ...]:
     stem = PurePosixPath(document.source).stem
-    names = (_split(document.title), _split(stem.replace("_", " ").replace("-", " ")))
+    names = (_split(document.title), _split_name(stem), _split_folder(document.source))
     generic = _load("rules") | _load("reviewed")
     own = tuple(one for name in names if (one := name - _load("empty")) and one - generic)
     # A title such as GDPR is a name, although it is a generic word, too.
@@ -137,6 +199,15 @@ def _follows_against(question: str, document: TitledDocument) -> bool:
     places = [place for word in words if (place := plain.find(word)) >= 0]
     cues = [place for cue in _load("against") if (place := plain.rfind(f" {cue} ")) >= 0]
     return bool(places and cues) and min(places) > min(cues)
+
+
+def _split_folder(source: str) -> frozenset[str]:
+    """Return the words of the folder of a file: that of a law with a file for each article."""
+    return _split_name(PurePosixPath(source).parent.name)
+
+
+def _split_name(name: str) -> frozenset[str]:
+    return _split(name.replace("_", " ").replace("-", " "))
 
 
 def _split(text: str) -> frozenset[str]:

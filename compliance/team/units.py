@@ -1,7 +1,9 @@
 """Cuts documents of the index into units, and divides units into parts of bounded size."""
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from compliance.requirements.requirement import RuleUnit, TextPlace
 from compliance.requirements.segments import split_segments
@@ -15,6 +17,7 @@ PART_ITEMS = 12
 MOST_PARTS = 200
 """Of one scatter; larger documents have larger parts."""
 _KEY = 60
+_SHOWN_TITLES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +82,55 @@ def cut_text_at_sentences(text: str, longest: int = LONGEST_UNIT) -> Iterator[st
 
 
 def plan_parts(documents: Sequence[DocumentUnits]) -> tuple[PartPlan, ...]:
-    """Return parts that have every unit of the documents exactly once, in order."""
+    """Return parts that have every unit of the documents exactly once, in order.
+
+    Documents in the same language share parts, so that a law with a file for each article has no
+    more parts than one in a single file.
+    """
     sizes = [len(unit.text) for one in documents for unit in one.units]
     longest = max(PART_CHARACTERS, 2 * sum(sizes) // MOST_PARTS)
     most = max(PART_ITEMS, 2 * len(sizes) // MOST_PARTS)
-    return tuple(
-        PartPlan(
-            key=f"{at}-{first}",
-            label=_name_range(one, first, last),
-            document_id=one.document_id,
-            digest=one.digest,
-            first=first,
-            last=last,
-        )
-        for at, one in enumerate(documents)
-        for first, last in divide_sizes([len(unit.text) for unit in one.units], longest, most)
+    parts: list[PartPlan] = []
+    for _, group in groupby(documents, key=lambda one: one.language):
+        units = [(one, unit) for one in group for unit in one.units]
+        own = [len(unit.text) for _, unit in units]
+        for first, last in divide_sizes(own, longest, most):
+            parts.append(_plan_part(f"{len(parts)}", units, first, last))
+    return tuple(parts)
+
+
+def list_units(documents: Sequence[DocumentUnits]) -> tuple[RuleUnit, ...]:
+    """Return the units of the documents of a part, as `PartPlan` counts them."""
+    return tuple(unit for one in documents for unit in one.units)
+
+
+def join_digests(documents: Sequence[DocumentUnits]) -> str:
+    """Return the digest of the content of the documents of a part."""
+    if len(documents) == 1:
+        return documents[0].digest
+    return hashlib.sha256("\0".join(one.digest for one in documents).encode()).hexdigest()
+
+
+def name_documents(titles: Sequence[str]) -> str:
+    """Return the titles of documents in a line; of many, the first, the last, and how many."""
+    if len(titles) <= _SHOWN_TITLES:
+        return "; ".join(titles)
+    return f"{titles[0]}; …; {titles[-1]} ({len(titles)})"
+
+
+def _plan_part(
+    key: str, units: Sequence[tuple[DocumentUnits, RuleUnit]], first: int, last: int
+) -> PartPlan:
+    own = list({one.document_id: one for one, _ in units[first : last + 1]}.values())
+    skipped = next(at for at, (one, _) in enumerate(units) if one is own[0])
+    return PartPlan(
+        key=key,
+        label=_name_range(units[first], units[last]),
+        document_id=own[0].document_id,
+        more_documents=tuple(one.document_id for one in own[1:]),
+        digest=join_digests(own),
+        first=first - skipped,
+        last=last - skipped,
     )
 
 
@@ -112,10 +149,9 @@ def divide_sizes(sizes: Sequence[int], longest: int, most: int) -> Iterator[tupl
         yield first, len(sizes) - 1
 
 
-def _name_range(document: DocumentUnits, first: int, last: int) -> str:
-    names = [document.units[at].heading_path for at in (first, last)]
-    shown = [name[-1] if name else document.title for name in names]
-    return shown[0] if shown[0] == shown[1] else f"{shown[0]} - {shown[1]}"
+def _name_range(*ends: tuple[DocumentUnits, RuleUnit]) -> str:
+    shown = [unit.heading_path[-1] if unit.heading_path else one.title for one, unit in ends]
+    return " - ".join(dict.fromkeys(shown))
 
 
 def _plain(text: str) -> str:

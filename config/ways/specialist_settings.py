@@ -12,6 +12,7 @@ from config.errors import SettingsError
 from envelope.ways.specialists import SpecialistName, SpecialistProfile
 
 FOLDER = Path(__file__).parents[1] / "specialists"
+PROMPTS = Path(__file__).parents[1] / "prompts"
 
 
 class SpecialistSettings(BaseModel):
@@ -50,6 +51,27 @@ def load_profiles(folder: Path | None = None) -> Mapping[str, SpecialistProfile]
                 raise SettingsError(f"expected one of {names} as {file}, found {file.stem!r}")
             files[SpecialistName(file.stem)] = file
     return MappingProxyType({name.value: _load(name, file) for name, file in files.items()})
+
+
+def find_own_prompts(folder: Path | None) -> dict[str, Path]:
+    """Return the prompts that the profiles of a folder name, by specialist.
+
+    Profiles are read each time, so that prompts can be changed while they are used. Raises
+    `SettingsError` for a prompt that neither the folder nor the product has.
+    """
+    found: dict[str, Path] = {}
+    for file in sorted(folder.glob("*.toml")) if folder is not None else ():
+        profile = _load(SpecialistName(file.stem), file)
+        if not profile.prompt:
+            continue
+        own, shared = file.with_name(profile.prompt), PROMPTS / profile.prompt
+        if not own.is_file() and not shared.is_file():
+            raise SettingsError(
+                f"{file}: expected the prompt {profile.prompt!r} beside it or in the product, "
+                "found none"
+            )
+        found[profile.name.value] = own if own.is_file() else shared
+    return found
 
 
 def _load(name: SpecialistName, file: Path) -> SpecialistProfile:

@@ -16,6 +16,7 @@ from broker.ports import DraftWriter
 from config.settings import Settings
 from config.texts import FixedTexts, load_texts
 from deploy.assembly.call_recording import HopCalls
+from deploy.assembly.indexes.index_versions import make_version_reader
 from deploy.assembly.languages import CorpusLanguages, language_of, make_detector
 from deploy.assembly.tooling.hop_attachments import HopAttachments
 from deploy.assembly.tooling.tool_access import NO_ACCESS, ToolAccess, open_tool_access
@@ -191,6 +192,7 @@ class HandlerPipeline:
             recorded=self.calls,
             on_written=self.calls.count_fallbacks,
             manager=None if self.manager is None else InlineManager(self.manager, self.meter),
+            read_index=make_version_reader({k: v.knowledge for k, v in self.factories.items()}),
         )
         return self.isolate(handler)
 
@@ -305,12 +307,12 @@ def _make_factories(
 ) -> dict[Assistant, AgentFactory]:
     """Return a factory for each assistant, which has only the assistant's own documents.
 
-    Assistants with the same folder of prompts share the models and their connections.
+    Assistants with the same folders of prompts share the models and their connections.
     """
-    models: dict[Path | None, Callable[[str], Model]] = {}
+    models: dict[tuple[Path | None, Path | None], Callable[[str], Model]] = {}
     for one in settings.of_assistants():
-        if one.prompts_folder not in models:
-            models[one.prompts_folder] = find_models(one)
+        if (one.prompts_folder, one.specialists_folder) not in models:
+            models[one.prompts_folder, one.specialists_folder] = find_models(one)
     detector = make_detector(settings)
     own, *_ = every = settings.of_assistants()
 
@@ -321,7 +323,7 @@ def _make_factories(
         return AgentFactory(
             one,
             known,
-            models[one.prompts_folder],
+            models[one.prompts_folder, one.specialists_folder],
             detector,
             CorpusLanguages(one, known, stack).read,
             None if one.release == "approved" else publisher,
@@ -388,7 +390,8 @@ def _models(
         if not made:
             from deploy.assembly.models import make_registry, make_stored_models
 
-            own = None if prompts is None else prompts.of(settings.prompts_folder)
+            folders = (settings.prompts_folder, settings.specialists_folder)
+            own = None if prompts is None else prompts.of(*folders)
             registry = make_registry(settings, client, prompts=own)
             stack.push_async_callback(registry.close)
             made.append(make_stored_models(settings, registry, client))

@@ -8,9 +8,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from agents.roster import AGENTS
-from config.errors import PromptError
+from config.errors import PromptError, SettingsError
 from config.prompts import PromptFiles
 from config.settings import Settings
+from config.ways.specialist_settings import find_own_prompts
 from envelope.ways.specialists import SpecialistName
 from llm.port import Task
 from llm.prompts import Prompts, Rendered, prompt_inputs
@@ -33,34 +34,49 @@ class OverridingPrompts:
 
 
 class ReloadablePrompts:
-    """Renders the prompts of one folder as they were read last."""
+    """Renders the prompts of one folder, and those of specialists, as they were read last.
 
-    def __init__(self, folder: Path | None) -> None:
+    Injected prompts replace them until the process ends, also after files were read again.
+    """
+
+    def __init__(self, folder: Path | None = None, specialists: Path | None = None) -> None:
         self.folder = folder
-        self.current = load_overriding_prompts(folder)
+        self.specialists = specialists
+        self.current = load_overriding_prompts(folder, specialists)
+        self._injected: dict[str, Prompts] = {}
+
+    def inject(self, texts: Mapping[str, str]) -> None:
+        """Use texts as the prompts of their tasks without a file; raises `PromptError`."""
+        variables = _find_variables()
+        unknown = [name for name in texts if name not in variables]
+        if unknown:
+            raise PromptError(f"expected some of {', '.join(sorted(variables))}, found {unknown}")
+        files = PromptFiles({name: variables[name] for name in texts}, texts=texts)
+        self._injected |= dict.fromkeys(texts, files)
 
     def render(self, task_name: str, inputs: BaseModel) -> Rendered:
         """Return the prompt of a task."""
-        return self.current.render(task_name, inputs)
+        return self._injected.get(task_name, self.current).render(task_name, inputs)
 
 
 class PromptFolders:
     """The prompts of the assistants of one process, which can be read again while they are used."""
 
     def __init__(self) -> None:
-        self._prompts: dict[Path | None, ReloadablePrompts] = {}
+        self._prompts: dict[tuple[Path | None, Path | None], ReloadablePrompts] = {}
 
-    def of(self, folder: Path | None) -> ReloadablePrompts:
-        """Return the prompts of a folder; raises `PromptError`."""
-        if folder not in self._prompts:
-            self._prompts[folder] = ReloadablePrompts(folder)
-        return self._prompts[folder]
+    def of(self, folder: Path | None, specialists: Path | None = None) -> ReloadablePrompts:
+        """Return the prompts of a folder, and of a folder of specialists; raises `PromptError`."""
+        key = (folder, specialists)
+        if key not in self._prompts:
+            self._prompts[key] = ReloadablePrompts(folder, specialists)
+        return self._prompts[key]
 
     def reload(self) -> None:
         """Read all folders again; raises `PromptError`, and then nothing has changed."""
-        read = {folder: load_overriding_prompts(folder) for folder in self._prompts}
-        for folder, prompts in read.items():
-            self._prompts[folder].current = prompts
+        read = {key: load_overriding_prompts(*key) for key in self._prompts}
+        for key, prompts in read.items():
+            self._prompts[key].current = prompts
 
 
 def load_prompts() -> PromptFiles:
@@ -68,15 +84,24 @@ def load_prompts() -> PromptFiles:
     return PromptFiles(_find_variables())
 
 
-def load_overriding_prompts(folder: Path | None) -> Prompts:
+def load_overriding_prompts(folder: Path | None, specialists: Path | None = None) -> Prompts:
     """Return the prompts of the product, replaced by those of a folder.
 
-    Raises `PromptError` for a folder without prompts, with a file that is no task's prompt, or with
-    a prompt that cannot be used.
+    Those that the profiles of a folder of `specialists` name replace both. Raises `PromptError` for
+    a folder without prompts, with a file that is no task's prompt, or with a prompt that cannot be
+    used.
     """
-    if folder is None:
-        return load_prompts()
     variables = _find_variables()
+    prompts = load_prompts() if folder is None else _load_folder(folder, variables)
+    try:
+        own = find_own_prompts(specialists)
+        named = PromptFiles({name: variables[name] for name in own}, files=own)
+    except (PromptError, SettingsError) as error:
+        raise PromptError(f"{specialists}: {error}") from error
+    return OverridingPrompts(dict.fromkeys(own, named), prompts) if own else prompts
+
+
+def _load_folder(folder: Path, variables: Mapping[str, type[BaseModel]]) -> Prompts:
     names = sorted(path.stem for path in folder.glob("*.txt")) if folder.is_dir() else []
     unknown = [name for name in names if name not in variables]
     if not names or unknown:
@@ -92,8 +117,9 @@ def load_overriding_prompts(folder: Path | None) -> Prompts:
 
 def check_prompts(settings: Settings) -> None:
     """Load the prompts of every assistant's own folder; raises `PromptError` for a wrong one."""
-    for folder in {one.prompts_folder for one in settings.of_assistants()} - {None}:
-        load_overriding_prompts(folder)
+    folders = {(one.prompts_folder, one.specialists_folder) for one in settings.of_assistants()}
+    for own in folders - {(None, None)}:
+        load_overriding_prompts(*own)
 
 
 def _find_variables() -> dict[str, type[BaseModel]]:

@@ -150,10 +150,11 @@ async def ingest_alone(
     report: Report,
     replaced: "Sequence[ListedDocument]" = (),
 ) -> IngestionResult:
-    """Ingest in a process in which nobody searches, then build the graph of vectors.
+    """Ingest in a process in which nobody searches, and build the graphs of vectors.
 
     The engine stops the process while it builds.
     """
+    knowledge.index.optimize_regularly()
     result = await ingest_here(settings, knowledge, sources, report, replaced)
     await knowledge.index.optimize()
     return result

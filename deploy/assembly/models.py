@@ -61,11 +61,13 @@ def make_registry(
 
     With a Redis client, limits and budgets hold over all processes; without one, `limiter` limits
     requests, and there is no budget.
-    Without `prompts`, those of `PROMPTS_FOLDER` and of the product are rendered.
+    Without `prompts`, those of `PROMPTS_FOLDER`, of specialists, and of the product are rendered.
     """
     limits = settings.model_limits
+    if prompts is None:
+        prompts = load_overriding_prompts(settings.prompts_folder, settings.specialists_folder)
     return Registry(
-        prompts=load_overriding_prompts(settings.prompts_folder) if prompts is None else prompts,
+        prompts=prompts,
         access=settings.vendor_access(),
         timeout_seconds=settings.model_timeout_seconds,
         patience_seconds=settings.model_patience_seconds,

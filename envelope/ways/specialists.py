@@ -84,6 +84,20 @@ def complete_sequence(names: Iterable[str]) -> CompletedSequence:
     return CompletedSequence(names=tuple(order), notes=tuple(notes))
 
 
+def plan_further_round(name: SpecialistName, done: Sequence[str]) -> tuple[SpecialistName, ...]:
+    """Return who works in a further round of a specialist; `done` have worked before.
+
+    What it needs and nobody has made is made first; those that use its output work again.
+    """
+    needed = [one for one in complete_sequence([name]).names if one == name or one not in done]
+    again = set(needed)
+    order = complete_sequence([*done, *needed]).names
+    for one in order:
+        if again & {*NEEDS[one], *USES.get(one, ())}:
+            again.add(one)
+    return tuple(one for one in order if one in again)
+
+
 def _add_needed(name: SpecialistName, known: dict[SpecialistName, None], notes: list[str]) -> None:
     for needed in NEEDS[name]:
         if needed not in known:
@@ -138,13 +152,15 @@ class StoredPart(BaseModel, frozen=True, extra="forbid"):
 class PartPlan(BaseModel, frozen=True, extra="forbid"):
     """A part of a specialist's work, which a separate branch does.
 
-    `first` and `last` count units of the document, or requirements of the checklist, from 0; the
-    last one is included. `digest` is the content that was counted.
+    `first` and `last` count units of the documents, or requirements of the checklist, from 0; the
+    last one is included. `digest` is the content that was counted. A law of many files has several
+    documents in a part: `document_id`, and those of `more_documents` after it.
     """
 
     key: str
     label: str = ""
     document_id: str = ""
+    more_documents: tuple[str, ...] = ()
     reference: str = ""
     digest: str = ""
     first: int = Field(ge=0)
@@ -154,6 +170,11 @@ class PartPlan(BaseModel, frozen=True, extra="forbid"):
     def size(self) -> int:
         """How many units or requirements the part has."""
         return self.last - self.first + 1
+
+    @property
+    def documents(self) -> tuple[str, ...]:
+        """The ids of its documents in order."""
+        return (self.document_id, *self.more_documents)
 
 
 class ExtractedPassage(BaseModel, frozen=True, extra="forbid"):
@@ -256,13 +277,22 @@ class CitationCheck(BaseModel, frozen=True, extra="forbid"):
     valid: bool = True
 
 
+class FurtherRound(BaseModel, frozen=True, extra="forbid"):
+    """One more round that the synthesis asked for: who works again, and for what."""
+
+    names: tuple[SpecialistName, ...]
+    focus: str = Field(default="", max_length=500)
+
+
 class SpecialistProfile(BaseModel, frozen=True, extra="forbid"):
     """How a specialist works: a file of `config/specialists`.
 
-    `model` is as `GEN_MODEL`; empty: that setting. `tools` are the only ones that it may call.
+    `prompt` is the name of a file in the folder of the profile, else of the product. `model` is as
+    `GEN_MODEL`; empty: that setting. `tools` are the only ones that it may call.
     """
 
     name: SpecialistName
+    prompt: str = Field(default="", pattern=r"^([\w-]{1,80}\.txt)?$")
     model: str = ""
     temperature: float = Field(default=0.3, ge=0, le=2)
     max_tokens: int = Field(default=4096, ge=256, le=65_536)

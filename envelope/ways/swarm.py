@@ -3,7 +3,15 @@
 Plans, ledgers and outputs travel as objects whose models are those of the package `swarm`.
 """
 
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
+
+from pydantic import JsonValue
+
+COMPLETED, PENDING, CANCELLED = "completed", "pending", "cancelled"
+"""States of a task; a ledger leaves out that of one that has not begun."""
+_OPEN = frozenset({PENDING, "in_progress", "awaiting_input"})
+Task = dict[str, JsonValue]
 
 
 class PlanStep(StrEnum):
@@ -22,3 +30,54 @@ class LedgerStep(StrEnum):
     ASK_APPROVAL = "ask_approval"
     REPLAN = "replan"
     FINISH = "finish"
+
+
+def list_tasks(payload: Mapping[str, JsonValue]) -> list[Task]:
+    """Return the tasks of the ledger; none where the question was not divided."""
+    ledger = payload.get("task_ledger")
+    tasks = ledger.get("tasks") if isinstance(ledger, dict) else None
+    return [one for one in tasks if isinstance(one, dict)] if isinstance(tasks, list) else []
+
+
+def list_open(tasks: Iterable[Mapping[str, JsonValue]]) -> list[str]:
+    """Return the titles of the tasks of which something may still come."""
+    return [str(one.get("title")) for one in tasks if one.get("state", PENDING) in _OPEN]
+
+
+def cancel_open(
+    tasks: Iterable[Mapping[str, JsonValue]], completed: Iterable[str] = ()
+) -> list[Task]:
+    """Return the tasks at the end of their question: open ones are cancelled.
+
+    `completed` are the ids of those that have completed since the ledger was written.
+    """
+    done = frozenset(completed)
+    return [
+        {**one, "state": COMPLETED if one.get("task_id") in done else CANCELLED}
+        if one.get("state", PENDING) in _OPEN
+        else dict(one)
+        for one in tasks
+    ]
+
+
+def read_cancelled(runs: Iterable[Mapping[str, JsonValue]]) -> list[Task]:
+    """Return the tasks of a question that is cancelled; `runs` are its `agent_run` events so far.
+
+    Those whose worker had returned are completed, other open ones are cancelled.
+    """
+    tasks: list[Task] = []
+    completed: set[str] = set()
+    for run in runs:
+        writes = run.get("writes")
+        if not isinstance(writes, dict):
+            continue
+        if "task_ledger" in writes:
+            tasks, completed = list_tasks(writes), set()
+        outputs = writes.get("worker_outputs")
+        if isinstance(outputs, dict) and not writes.get("tool_calls"):
+            completed |= {
+                name
+                for name, output in outputs.items()
+                if isinstance(output, dict) and output.get("status", "done") == "done"
+            }
+    return cancel_open(tasks, completed)

@@ -6,26 +6,37 @@ One process owns it at a time; the owner holds a lock on the file `owner`, which
 import asyncio
 import fcntl
 import os
-import shutil
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
 import qdrant_edge as edge
 
 from knowledge.errors import IndexOwned, IndexUnavailable
+from knowledge.index.maintenance.change_log import ChangeLog
+from knowledge.index.maintenance.shard_files import (
+    POINTS_PER_SEGMENT,
+    index_fields,
+    open_shard,
+)
+from knowledge.index.maintenance.unused_memory import return_unused_memory
 from knowledge.index.points import layout
+from knowledge.index.points.engine_values import (
+    has_value,
+    make_filter,
+    make_request,
+    make_vectors,
+    read_point,
+)
 from knowledge.index.points.layout import Point
 from knowledge.index.qdrant import Identity, QdrantIndex
 from knowledge.index.queries import (
-    HNSW_EF,
     PointId,
     QueryResult,
-    SparseText,
     VectorQuery,
     read_id,
     read_result,
-    read_sparse,
 )
 
 T = TypeVar("T")
@@ -34,9 +45,7 @@ _PAGE = 1000
 _POINTS_PER_FLUSH = 1024
 """Changes after which the log is flushed: what remains of it is read again at the next start."""
 _UNFINISHED = "unfinished"
-"""A file that exists from the first change until the engine is closed."""
-_INCOMPLETE = "incomplete"
-"""A file that exists while an empty index is made; what a killed process has left is removed."""
+"""The file of the `ChangeLog`: the changes that may be incomplete."""
 _FEW = 50
 _MOST_VALUES = 10_000
 
@@ -71,14 +80,31 @@ class EdgeEngine:
         self.location = str(folder)
         self.storage = f"the folder {folder}"
         self._owner = lock_folder(folder)
-        self._unfinished = folder / _UNFINISHED
-        self.was_interrupted = self._unfinished.exists()
+        self._log = ChangeLog(folder / _UNFINISHED)
         self._unflushed = 0
+        self._points_per_optimization: int | None = None
+        self._unoptimized = 0
         try:
-            self._shard = _open(folder, dimensions)
+            self._shard = open_shard(folder, dimensions)
         except BaseException:
             self._owner.close()
             raise
+
+    @property
+    def was_interrupted(self) -> bool:
+        """Whether the last process was killed after a change."""
+        return self._log.was_interrupted
+
+    @property
+    def unfinished(self) -> Collection[str] | None:
+        """The documents that it may have left incomplete; None if they are not known."""
+        return self._log.documents
+
+    async def begin_change(self, documents: Collection[str]) -> None:
+        await self._in_thread(lambda: self._log.begin(documents))
+
+    async def end_repair(self) -> None:
+        await self._in_thread(self._end_repair)
 
     async def upsert(self, points: Sequence[Point]) -> None:
         await self._in_thread(lambda: self._upsert(points))
@@ -90,9 +116,10 @@ class EdgeEngine:
     async def delete_chunks(
         self, documents: Collection[str], *, but_version: str | None = None
     ) -> None:
-        spared: list[Any] = [] if but_version is None else [_has("version", but_version)]
+        spared: list[Any] = [] if but_version is None else [has_value("version", but_version)]
         chosen = edge.Filter(
-            must=[_has("kind", "chunk"), _has("document", list(documents))], must_not=spared
+            must=[has_value("kind", "chunk"), has_value("document", list(documents))],
+            must_not=spared,
         )
         operation = edge.UpdateOperation.delete_points_by_filter(chosen)
         await self._in_thread(lambda: self._change(operation, len(documents)))
@@ -108,7 +135,7 @@ class EdgeEngine:
         named: Any = list(vectors) or False
 
         def read() -> list[Point]:
-            return [_point(one) for one in self._shard.retrieve(list(points), payload, named)]
+            return [read_point(one) for one in self._shard.retrieve(list(points), payload, named)]
 
         # Tens of points take less than handing them to a thread.
         return self._ask(read) if len(points) <= _FEW else await self._in_thread(read)
@@ -122,7 +149,7 @@ class EdgeEngine:
         vectors: bool = False,
         limit: int | None = None,
     ) -> list[Point]:
-        chosen = _select(match, groups)
+        chosen = make_filter(match, groups)
         return await self._in_thread(lambda: self._scroll(chosen, fields, vectors, limit))
 
     async def find_each(
@@ -136,7 +163,7 @@ class EdgeEngine:
     ) -> list[list[Point]]:
         requests = [
             edge.QueryRequest(
-                limit, filter=_select({field: value}, groups), with_payload=list(fields)
+                limit, filter=make_filter({field: value}, groups), with_payload=list(fields)
             )
             for value in values
         ]
@@ -153,12 +180,24 @@ class EdgeEngine:
     async def prepare_fields(self) -> None:
         known = self._shard.info().payload_schema
         missing = [name for name in layout.NAMED if name not in known]
-        await self._in_thread(lambda: _index_names(self._shard, missing))
+        await self._in_thread(lambda: index_fields(self._shard, missing))
+
+    async def pages(
+        self, match: Mapping[str, str | Sequence[str]], *, fields: Sequence[str]
+    ) -> AsyncIterator[Sequence[Point]]:
+        chosen, names = make_filter(match, None), list(fields)
+        offset: Any = None
+        while True:
+            request = edge.ScrollRequest(offset, _PAGE, chosen, names)
+            records, offset = await self._in_thread(partial(self._shard.scroll, request))
+            yield [read_point(record) for record in records]
+            if offset is None:
+                return
 
     async def count(
         self, match: Mapping[str, str | Sequence[str]], *, groups: Collection[str] | None = None
     ) -> int:
-        request = edge.CountRequest(filter=_select(match, groups))
+        request = edge.CountRequest(filter=make_filter(match, groups))
         return await self._in_thread(lambda: self._shard.count(request))
 
     async def list_values(
@@ -168,7 +207,7 @@ class EdgeEngine:
         *,
         groups: Collection[str] | None = None,
     ) -> dict[str, int]:
-        chosen = _select(match, groups)
+        chosen = make_filter(match, groups)
         request = edge.FacetRequest(field, limit=_MOST_VALUES, exact=True, filter=chosen)
         found = await self._in_thread(lambda: self._shard.facet(request))
         return {str(hit.value): hit.count for hit in found.hits if hit.count}
@@ -178,15 +217,18 @@ class EdgeEngine:
     ) -> list[QueryResult]:
         return await self._in_thread(lambda: self._query(queries, groups))
 
+    def optimize_regularly(self, points: int = POINTS_PER_SEGMENT // 2) -> None:
+        self._points_per_optimization = points
+
     async def optimize(self) -> None:
-        await self._in_thread(self._shard.optimize)
+        await self._in_thread(self._optimize)
 
     async def close(self) -> None:
         if not self._owner.closed:
             await self._in_thread(self._close)
 
     def _upsert(self, points: Sequence[Point]) -> None:
-        made = [edge.Point(point.id, _vectors(point), point.payload) for point in points]
+        made = [edge.Point(point.id, make_vectors(point), point.payload) for point in points]
         self._change(edge.UpdateOperation.upsert_points(made), len(made))
 
     def _set_fields(self, changes: Sequence[tuple[PointId, Mapping[str, Any]]]) -> None:
@@ -194,17 +236,33 @@ class EdgeEngine:
             self._change(edge.UpdateOperation.set_payload([point], dict(fields)), 1)
 
     def _change(self, operation: edge.UpdateOperation, points: int) -> None:
-        self._unfinished.touch()
         self._shard.update(operation)
         self._unflushed += points
+        self._unoptimized += points
         if self._unflushed >= _POINTS_PER_FLUSH:
-            self._shard.flush()
-            self._unflushed = 0
+            self._flush()
+            every = self._points_per_optimization
+            if every is not None and self._unoptimized >= every:
+                self._optimize()
+
+    def _optimize(self) -> None:
+        self._shard.optimize()
+        self._unoptimized = 0
+        return_unused_memory()
+
+    def _flush(self) -> None:
+        self._shard.flush()
+        self._unflushed = 0
+        self._log.keep_last()
+
+    def _end_repair(self) -> None:
+        self._shard.flush()
+        self._log.forget_interruption()
 
     def _query(
         self, queries: Sequence[VectorQuery], groups: Collection[str] | None
     ) -> list[QueryResult]:
-        batch = edge.QueryBatchRequest([_request(query, groups) for query in queries])
+        batch = edge.QueryBatchRequest([make_request(query, groups) for query in queries])
         found = self._shard.query_batch(batch)
         return [read_result(query, points) for query, points in zip(queries, found, strict=True)]
 
@@ -222,7 +280,7 @@ class EdgeEngine:
             page = _PAGE if limit is None else min(_PAGE, limit - len(found))
             request = edge.ScrollRequest(offset, page, chosen, payload, vectors)
             records, offset = self._shard.scroll(request)
-            found += [_point(record) for record in records]
+            found += [read_point(record) for record in records]
             if offset is None or len(found) == limit:
                 return found
 
@@ -230,8 +288,7 @@ class EdgeEngine:
         try:
             self._shard.flush()
             self._shard.close()
-            if not self.was_interrupted:
-                self._unfinished.unlink(missing_ok=True)
+            self._log.close()
         finally:
             self._owner.close()
 
@@ -268,125 +325,3 @@ def lock_folder(folder: Path) -> IO[str]:
     owner.write(str(os.getpid()))
     owner.flush()
     return owner
-
-
-def _open(folder: Path, dimensions: int) -> edge.EdgeShard:
-    shard, incomplete = folder / "shard", folder / _INCOMPLETE
-    try:
-        if (shard / "edge_config.json").exists() and not incomplete.exists():
-            return edge.EdgeShard.load(str(shard))
-        incomplete.touch()
-        shutil.rmtree(shard, ignore_errors=True)
-        created = _create(shard, dimensions)
-        incomplete.unlink()
-        return created
-    except Exception as error:  # the engine raises nothing narrower
-        raise IndexUnavailable(f"the index at {folder} cannot be opened: {error}") from error
-
-
-def _create(folder: Path, dimensions: int) -> edge.EdgeShard:
-    """Make an empty index and open it."""
-    folder.mkdir(parents=True)
-    shard = edge.EdgeShard.create(str(folder), _configuration(dimensions))
-    schema = edge.PayloadSchemaType.Keyword
-    for name in layout.INDEXED:
-        shard.update(edge.UpdateOperation.create_field_index(name, schema))
-    _index_names(shard, layout.NAMED)
-    shard.flush()
-    return shard
-
-
-def _index_names(shard: edge.EdgeShard, fields: Sequence[str]) -> None:
-    schema = edge.KeywordIndexParams(memory=edge.Memory.Cold)
-    for name in fields:
-        shard.update(edge.UpdateOperation.create_field_index(name, schema))
-
-
-def _configuration(dimensions: int) -> edge.EdgeConfig:
-    """Return the settings of a new index: vectors and texts stay on disk, small copies in memory.
-
-    The eight-bit copies of vectors find candidates, whose scores are then exact.
-    """
-    small = edge.ScalarQuantizationConfig(edge.ScalarType.Int8, quantile=0.99)
-    dense = edge.EdgeVectorParams(
-        size=dimensions,
-        distance=edge.Distance.Cosine,
-        memory=edge.Memory.Cold,
-        quantization_config=small,
-    )
-    sparse = edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf, memory=edge.Memory.Cold)
-    return edge.EdgeConfig(
-        vectors=dict.fromkeys(layout.DENSE, dense),
-        sparse_vectors=dict.fromkeys(layout.SPARSE, sparse),
-        payload_memory=edge.Memory.Cold,
-        optimizers=edge.EdgeOptimizersConfig(default_segment_number=1),
-    )
-
-
-def _select(
-    match: Mapping[str, str | Sequence[str]], groups: Collection[str] | None
-) -> edge.Filter:
-    """Return the filter for points with these values that a person of these groups may read."""
-    must: list[Any] = [_has(key, value) for key, value in match.items()]
-    if groups is not None:
-        public = edge.IsEmptyCondition(layout.GROUPS)
-        own = [_has(layout.GROUPS, sorted(groups))] if groups else []
-        must.append(edge.Filter(should=[public, *own]))
-    return edge.Filter(must=must)
-
-
-def _request(query: VectorQuery, groups: Collection[str] | None) -> edge.QueryRequest:
-    vector: Any = query.vector
-    if isinstance(vector, SparseText):
-        vector = edge.SparseVector(vector.terms.tolist(), vector.weights.tolist())
-    else:
-        vector = vector.tolist()
-    is_exact = query.points is not None
-    must: list[Any] = [] if query.points is None else [edge.HasIdCondition(set(query.points))]
-    idf: Any = None
-    if groups is not None:
-        must.append(_select({}, groups))
-        if isinstance(query.vector, SparseText):
-            key, value = layout.POPULATIONS[query.using]
-            idf = edge.IdfParams(corpus=_select({key: value}, groups))
-    parameters = edge.SearchParams(
-        hnsw_ef=None if is_exact else HNSW_EF,
-        exact=is_exact,
-        quantization=edge.QuantizationSearchParams(
-            ignore=is_exact, rescore=None if is_exact else True
-        ),
-        idf=idf,
-    )
-    return edge.QueryRequest(
-        query.limit,
-        query=edge.Query.Nearest(vector, query.using),
-        filter=edge.Filter(must=must) if must else None,
-        params=parameters,
-        with_payload=list(query.fields) if query.fields else False,
-        with_vector=[query.using] if query.returns_text else False,
-    )
-
-
-def _has(key: str, value: str | Sequence[str]) -> edge.FieldCondition:
-    field, found = layout.locate(key, value)
-    match: Any = edge.MatchValue(found) if isinstance(found, str) else edge.MatchAny(list(found))
-    return edge.FieldCondition(field, match=match)
-
-
-def _vectors(point: Point) -> Any:
-    vectors: dict[str, Any] = {
-        name: edge.SparseVector(text.terms.tolist(), text.weights.tolist())
-        for name, text in point.sparse.items()
-    }
-    if point.dense is not None:
-        vectors[point.using] = list(point.dense)
-    return vectors
-
-
-def _point(record: edge.Record) -> Point:
-    vectors: Any = record.vector
-    if not vectors:
-        return Point(read_id(record.id), record.payload or {})
-    sparse = {name: read_sparse(vectors[name]) for name in layout.SPARSE if name in vectors}
-    using = next((name for name in layout.DENSE if name in vectors), layout.SEMANTIC)
-    return Point(read_id(record.id), record.payload or {}, vectors.get(using), using, sparse)

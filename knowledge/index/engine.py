@@ -1,6 +1,6 @@
 """The port to Qdrant, in this process or on a server."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from knowledge.index.points.layout import Point
@@ -12,15 +12,29 @@ class Engine(Protocol):
 
     `shared` says that other processes may change the points too; `was_interrupted`, that the last
     process was killed after it had changed some, perhaps between changes that belong together.
+    `unfinished` are the documents that it may have left incomplete; None if they are not known.
     `storage` names what an operator removes to remove all points.
     """
 
     location: str
     shared: bool
-    was_interrupted: bool
+
+    @property
+    def was_interrupted(self) -> bool: ...
+
+    @property
+    def unfinished(self) -> Collection[str] | None: ...
 
     @property
     def storage(self) -> str: ...
+
+    async def begin_change(self, documents: Collection[str]) -> None:
+        """Record the documents whose points are going to change, for a restart after a kill."""
+        ...
+
+    async def end_repair(self) -> None:
+        """Record that nothing of an interrupted process is left."""
+        ...
 
     async def upsert(self, points: Sequence[Point]) -> None: ...
 
@@ -56,6 +70,12 @@ class Engine(Protocol):
         With `groups`, only the points without groups and those with one of these; with `limit`,
         the first ones by id.
         """
+        ...
+
+    def pages(
+        self, match: Mapping[str, str | Sequence[str]], *, fields: Sequence[str]
+    ) -> AsyncIterator[Sequence[Point]]:
+        """Yield some fields of the points that `scroll` would return, at most 1,000 at once."""
         ...
 
     async def find_each(
@@ -104,6 +124,10 @@ class Engine(Protocol):
 
         With `groups`, other points take no part: neither as results nor in the IDF of a term.
         """
+        ...
+
+    def optimize_regularly(self) -> None:
+        """Build them during writes too, so that memory does not grow with the points."""
         ...
 
     async def optimize(self) -> None:

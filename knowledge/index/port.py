@@ -274,6 +274,13 @@ class Index(ReadableIndex, Protocol):
         """Replace all calibrations at once."""
         ...
 
+    def optimize_regularly(self) -> None:
+        """Build the search structures during writes too, which bounds the memory of ingestion.
+
+        For a process in which nobody searches: an embedded index stops it meanwhile.
+        """
+        ...
+
     async def optimize(self) -> None:
         """Build the search structures of new points.
 

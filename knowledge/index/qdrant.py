@@ -2,7 +2,6 @@
 
 import asyncio
 import uuid
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -13,11 +12,11 @@ from knowledge.index.calibration import Calibrations
 from knowledge.index.engine import Engine
 from knowledge.index.graph_writer import GraphWriter
 from knowledge.index.index_reader import IndexReader
+from knowledge.index.maintenance.halves import remove_halves
 from knowledge.index.points import layout, point_decoder
 from knowledge.index.points.layout import Point
 from knowledge.index.points.point_encoder import PointEncoder, calibration_point
 from knowledge.index.port import IndexInfo, WrittenDocument
-from knowledge.index.queries import PointId
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +70,7 @@ class QdrantIndex(IndexReader):
             chunks, own = await asyncio.to_thread(
                 self._encoder.points_of, document, vectors, version, root
             )
+            await self._engine.begin_change([document.id])
             await self._engine.upsert(chunks)
             await self._engine.upsert([own])
             await self._engine.delete_chunks([document.id], but_version=version)
@@ -86,6 +86,7 @@ class QdrantIndex(IndexReader):
         if not document_ids:
             return
         async with self._writing:
+            await self._engine.begin_change(document_ids)
             await self._engine.delete([layout.document_identity(name) for name in document_ids])
             await self._engine.delete_chunks(document_ids)
             await self._write_manifest()
@@ -99,6 +100,9 @@ class QdrantIndex(IndexReader):
             if connected:
                 await self._write_manifest()
         return connected
+
+    def optimize_regularly(self) -> None:
+        self._engine.optimize_regularly()
 
     async def optimize(self) -> None:
         await self._engine.optimize()
@@ -138,8 +142,8 @@ class QdrantIndex(IndexReader):
                 written,
             )
         if self._engine.was_interrupted:
-            await self._remove_halves()
-            self._engine.was_interrupted = False
+            await remove_halves(self._engine, self._engine.unfinished)
+            await self._engine.end_repair()
 
     async def _check_earlier_formats(self) -> None:
         earlier = [layout.manifest_identity(one) for one in range(1, layout.FORMAT)]
@@ -150,25 +154,6 @@ class QdrantIndex(IndexReader):
                 f"this version of Refdesk uses format {layout.FORMAT}: remove "
                 f"{self._engine.storage}, then ingest the documents again"
             )
-
-    async def _remove_halves(self) -> None:
-        """Remove chunks without their document, and documents of which chunks are missing.
-
-        A process that was killed leaves them; a document that is removed is ingested again.
-        """
-        fields = ["document", "version", "chunks"]
-        chunks = await self._engine.scroll({"kind": "chunk"}, fields=fields)
-        found = Counter(chunk.payload["version"] for chunk in chunks)
-        versions: set[str] = set()
-        halves: list[PointId] = []
-        for point in await self._engine.scroll({"kind": "document"}, fields=fields):
-            if found[point.payload["version"]] == point.payload["chunks"]:
-                versions.add(point.payload["version"])
-            else:
-                halves.append(point.id)
-        halves += [chunk.id for chunk in chunks if chunk.payload["version"] not in versions]
-        if halves:
-            await self._engine.delete(halves)
 
     async def _write_manifest(self) -> None:
         self._changes += 1

@@ -2,6 +2,7 @@
 
 from llm.offline.attacks.injection import attack_in
 from llm.offline.dialogue.subjects import names_no_subject
+from llm.offline.planning.review_planning import plan_review
 from llm.offline.words import is_small_talk
 from llm.tasks.scope import Inputs, Output, Strictness
 
@@ -27,6 +28,12 @@ def answer(inputs: Inputs) -> Output:
         )
     if is_small_talk(inputs.question):
         return Output(verdict="outside", confidence=0.95, analysis="small talk")
+    if inputs.reviews_documents and plan_review(inputs.question) is not None:
+        return Output(
+            verdict="within",
+            confidence=ACCEPTED_COVERAGE["medium"],
+            analysis="it asks for a review; whoever does it knows which documents there are",
+        )
     if _is_open(inputs):
         return Output(
             verdict="within",

@@ -29,6 +29,9 @@ class Inputs(BaseModel, frozen=True):
     signs: tuple[str, ...] = Field(
         default=(), description="kinds of attack whose wording was found in the turn; a hint"
     )
+    reviews_documents: bool = Field(
+        default=False, description="whether the desk checks documents against rules"
+    )
 
 
 class Output(BaseModel, frozen=True):

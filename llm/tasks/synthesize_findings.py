@@ -38,6 +38,9 @@ class Output(BaseModel, frozen=True):
     """The answer."""
 
     answer: str = Field(description="Markdown; claims end with [n]")
+    dissents: bool = Field(
+        default=True, description="whether perspectives or sources in the answer disagree"
+    )
 
 
 TASK = Task(name="synthesize_findings", inputs=Inputs, output=Output, max_output_tokens=3072)

@@ -13,12 +13,24 @@ def add_usages(
 ) -> dict[str, JsonValue]:
     """Return the sum of two values of the attribute `model_usage`.
 
-    A price is unknown (None) as soon as one of both is.
+    A price is unknown (None) as soon as one of both is. The parts by agent are added up, too.
     """
     total = dict(before)
     for name, value in more.items():
+        if isinstance(value, dict):
+            total[name] = _add_agents(total.get(name), value)
+            continue
         known = total.get(name, "0" if name in _PRICES else 0)
         total[name] = _add_prices(known, value) if name in _PRICES else _add_counts(known, value)
+    return total
+
+
+def _add_agents(before: JsonValue, more: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    total = dict(before) if isinstance(before, dict) else {}
+    for name, value in more.items():
+        known = total.get(name)
+        if isinstance(value, dict):
+            total[name] = add_usages(known if isinstance(known, dict) else {}, value)
     return total
 
 

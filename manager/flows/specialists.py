@@ -32,27 +32,48 @@ HANDED_OVER = (
     "errors",
 )  # fmt: skip
 """What one specialist leaves for the next ones."""
-_OUTPUTS = (*HANDED_OVER, "review_report", "tool_executions")
-_RESULT = Return(_OUTPUTS, notes_failure=True)
+_OUTPUTS = {
+    SpecialistName.EXTRACTOR: "extracted",
+    SpecialistName.CLASSIFIER: "classification",
+    SpecialistName.REQUIREMENT_EXTRACTOR: "checklist",
+    SpecialistName.COMPLIANCE: "verdicts",
+    SpecialistName.RISK_VERIFIER: "risks",
+    SpecialistName.CITATION_AUDITOR: "citation_audit",
+    SpecialistName.GAP_SYNTHESIZER: "gaps",
+    SpecialistName.REPORT_GENERATOR: "review_report",
+}
+"""What a branch returns. Not what it was given: in a further round that may be outdated."""
+_SHARED = ("errors", "tool_executions")
+_RESULT = Return(_SHARED, notes_failure=True)
 _PART_RESULT = Return(("stored_parts", "errors", "tool_executions"), notes_failure=True)
 _LONGEST_LABEL = 100
 
 
 def list_specialists(payload: Writes) -> Sequence[BranchItem]:
-    """Return a branch for each specialist of the next wave; none after the last wave."""
-    found, counters = payload.get("agent_sequence"), payload.get("counters")
-    names = [str(name) for name in found] if isinstance(found, list) else []
+    """Return a branch for each specialist of the next wave; none after the last wave.
+
+    The waves of a further round, which the synthesis asked for, follow those of the plan.
+    """
+    counters, further = payload.get("counters"), payload.get("further_round")
+    asked = further if isinstance(further, dict) else {}
     taken = counters.get(Counter.SEQUENCE.value) if isinstance(counters, dict) else None
-    done, waves = taken if isinstance(taken, int) else 0, list_waves(names)
+    done, planned = taken if isinstance(taken, int) else 0, _list_waves(payload, "agent_sequence")
+    waves = (*planned, *_list_waves(asked, "names"))
     wave = waves[done] if done < len(waves) else ()
+    focus = asked.get("focus") if done >= len(planned) else ""
     return [
         BranchItem(
             name,
-            {"agent_sequence": [name], "sequence_place": 0},
+            {"agent_sequence": [name], "sequence_place": 0, "round_focus": focus or ""},
             label=name.replace("_", " "),
         )
         for name in wave
     ]
+
+
+def _list_waves(fields: Writes, name: str) -> tuple[tuple[SpecialistName, ...], ...]:
+    found = fields.get(name)
+    return list_waves([str(one) for one in found] if isinstance(found, list) else [])
 
 
 def list_parts(payload: Writes) -> Sequence[BranchItem]:
@@ -110,6 +131,12 @@ _PARTS = {
     ),
     SpecialistName.COMPLIANCE: at.make_specialist_stage(Role.COMPLIANCE, name="compliance_part"),
 }
+
+
+def _return_own(name: SpecialistName) -> Return:
+    return Return((_OUTPUTS[name], *_SHARED), notes_failure=True)
+
+
 _ACT_RESULT = Return(("multi_tool_results", "tool_executions"))
 BEGIN = Scatter(
     at.SPECIALIST,
@@ -127,8 +154,9 @@ TEAM: tuple[Row, ...] = (
     Row(at.FINDINGS,       StageEvent.FAILED,          at.SYNTHESIS),
     Row(at.SPECIALIST,     StageEvent.DONE,            Next(tuple(_STAGES.values()), _RESULT)),
     Row(at.SPECIALIST,     StageEvent.FAILED,          _RESULT),
-    *(row for name, stage in _STAGES.items() for row in _make_rows(stage, _RESULT, _PARTS.get(name))),
+    *(row for name, stage in _STAGES.items() for row in _make_rows(stage, _return_own(name), _PARTS.get(name))),
     Row(at.SYNTHESIS,      StageEvent.DONE,            at.QUALITY),
+    Row(at.SYNTHESIS,      StageEvent.AGAIN,           BEGIN,            Counter.SEQUENCE,   at.QUALITY),
     Row(at.SYNTHESIS,      StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
     Row(at.SYNTHESIS,      StageEvent.NOTHING,         at.SEARCH,        is_fallback=True),
     Row(at.SYNTHESIS,      StageEvent.FAILED,          at.SEARCH,        is_fallback=True),

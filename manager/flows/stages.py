@@ -90,7 +90,10 @@ SPECIALIST = Stage(
 """Where a branch begins whose specialist its `agent_sequence` names."""
 FINDINGS = make_gather_stage("findings")
 SYNTHESIS = _make_stage(
-    Role.SYNTHESIS, _ASKS_TOO | {_E.NOTHING}, classify.classify_synthesis, name="synthesis"
+    Role.SYNTHESIS,
+    _ASKS_TOO | {_E.NOTHING, _E.AGAIN},
+    classify.classify_synthesis,
+    name="synthesis",
 )
 
 

@@ -40,20 +40,20 @@ def note_join(
 
 
 def describe_faults(
-    payload: Mapping[str, JsonValue], stage: Stage, target: str
+    payload: Mapping[str, JsonValue], branch: str, stage: Stage, target: str
 ) -> dict[str, JsonValue]:
     """Return the faults for the journal of a decision; nothing except at a join and at the end."""
     if target != "final" and StageEvent.GATHERED not in stage.events:
         return {}
-    faults = list_faults(payload)
+    faults = list_faults(payload, branch)
     return {"faults": faults} if faults else {}
 
 
-def list_faults(payload: Mapping[str, JsonValue]) -> list[JsonValue]:
-    """Return the faults of a question so far, at most twenty."""
+def list_faults(payload: Mapping[str, JsonValue], branch: str = "") -> list[JsonValue]:
+    """Return the faults of a question so far in a branch, "" the trunk; at most twenty."""
     if not payload.get(_LOG):
         return []
-    return [_describe(fault) for fault in check_evidence(payload)[:_MOST_SHOWN]]
+    return [_describe(fault) for fault in check_evidence(payload, branch)[:_MOST_SHOWN]]
 
 
 def report_faults(

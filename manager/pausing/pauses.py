@@ -12,6 +12,7 @@ from envelope.conversation import ClarificationReason, Pause, PauseQuestion, Pau
 from envelope.encoding import to_json
 from envelope.envelope import Envelope
 from envelope.question import Question, has_all
+from envelope.ways.swarm import list_open, list_tasks
 from manager.contract import write_payload
 from manager.flow import Counter, Flow, PauseFor
 from manager.machine import Limits
@@ -35,9 +36,9 @@ ANOTHER_OPEN = "pause_of_another_open"
 """Why a message begins no pause: the conversation waits for somebody else's reply."""
 _OF_ONE_MESSAGE = frozenset(
     {
-        "closes_pause", "exhausted_budget", "keeps_pause", "model_usage", "new_pause", "open_pause",
-        "pause_answer", "pause_reply", "pause_state", "people", "reply_text", "shows_drafts",
-        "termination_reason",
+        "cancelled_tasks", "closes_pause", "exhausted_budget", "keeps_pause", "model_usage",
+        "new_pause", "open_pause", "pause_answer", "pause_reply", "pause_state", "people",
+        "reply_text", "shows_drafts", "termination_reason",
     }
 )  # fmt: skip
 """Attributes that a pause does not keep: they belong to one message."""
@@ -50,6 +51,7 @@ _OF_THE_REPLY = (
     "statistics",
 )
 """Attributes that the message with the reply brings along."""
+_LONGEST_TASK = 100
 _QUESTIONS = TypeAdapter(tuple[PauseQuestion, ...])
 Payload = Mapping[str, JsonValue]
 
@@ -116,6 +118,7 @@ class Pauses:
             flow=envelope.flow,
             language=str(payload.get("language") or ""),
             people=_list_people(payload),
+            tasks=tuple(one[:_LONGEST_TASK] for one in list_open(list_tasks(payload))),
         )
         changes: dict[str, JsonValue] = {"new_pause": _dump(pause)}
         opened = envelope.replace(payload=write_payload(payload, changes))
@@ -151,8 +154,7 @@ class Pauses:
             return self._ask_again(envelope, pause, read)
         if pause is None:
             return envelope
-        changes: dict[str, JsonValue] = {"open_pause": None, "closes_pause": True}
-        return envelope.replace(payload=write_payload(payload, changes))
+        return _close(envelope, pause)
 
     def _meet_foreign(self, envelope: Envelope, pause: Pause, now: float) -> Envelope:
         """Return the envelope of a message while only somebody else may answer the pause.
@@ -217,6 +219,14 @@ class Pauses:
         """Return the envelope that ends with the pause again: its values so far are kept."""
         again = pause.model_copy(update={"answers": found.values, "round": pause.round + 1})
         return _end(envelope, again, "unanswered")
+
+
+def _close(envelope: Envelope, pause: Pause) -> Envelope:
+    """Return the envelope of a message about something else: it cancels all that awaits a reply."""
+    changes: dict[str, JsonValue] = {"open_pause": None, "closes_pause": True}
+    if pause.tasks:
+        changes["cancelled_tasks"] = [*pause.tasks]
+    return envelope.replace(payload=write_payload(envelope.payload, changes))
 
 
 def _end(envelope: Envelope, pause: Pause | None, state: str) -> Envelope:

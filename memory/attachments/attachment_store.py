@@ -42,10 +42,18 @@ class RedisAttachments:
     A read extends that time: they live as long as their conversation is used.
     """
 
-    def __init__(self, client: "Redis", *, shards: int, ttl_of: Callable[[Question], int]) -> None:
+    def __init__(
+        self,
+        client: "Redis",
+        *,
+        shards: int,
+        ttl_of: Callable[[Question], int],
+        most_documents: int = MOST_ATTACHMENTS,
+    ) -> None:
         self._client = client
         self._shards = shards
         self._ttl_of = ttl_of
+        self._most_documents = most_documents
 
     async def put(self, question: Question, document_id: str, value: bytes) -> bool:
         """Store a document of the question's conversation; False: there is no room for it."""
@@ -57,7 +65,7 @@ class RedisAttachments:
                 document_id,
                 value,
                 self._ttl_of(question),
-                MOST_ATTACHMENTS,
+                self._most_documents,
                 MOST_ATTACHED_BYTES,
             )
         )

@@ -24,6 +24,7 @@ EVERY_CHUNK = "*"
 """Stands for the further chunks of a hop that found more than are recorded; after the id of a
 document and `#`, for all of its chunks."""
 _DIGEST_BYTES = 9
+_COUNTED_BY = "/"
 
 
 class EvidenceForm(Enum):
@@ -68,6 +69,9 @@ SPECIALISTS = frozenset(
     }
 )  # fmt: skip
 """The roles that read whole documents, unit by unit; those of a review are named as a whole."""
+_READERS = FINDERS | SPECIALISTS
+INDEX_READERS = frozenset({"plan", "tool"}) | SPECIALISTS
+"""The roles of which the version of the index is recorded: they work side by side, on any pod."""
 _CHUNK, _DOCUMENT = frozenset({"chunk_id"}), frozenset({"document_id"})
 _CITING = ("source_references", "sources_used", "search_results", "worker_outputs")
 _SAYS_ITS_MODEL = frozenset({"answer_model", "assessed_by", "decided_by", "judge"})
@@ -81,7 +85,8 @@ class EvidenceRecord:
     `done` are the calls that an executor recorded. `models` answered in this hop, `named` are those
     that it says answered. `foreign` are pairs of a requested model and another one that answered.
     `joined` is written by the manager at a join: the keys of the branches that ended well, by path.
-    A read digest is empty where the attribute was not there.
+    A read digest is empty where the attribute was not there. `index` is the version of the index
+    that the hop read.
     """
 
     stage: str
@@ -96,6 +101,7 @@ class EvidenceRecord:
     named: Sequence[str] = ()
     foreign: Sequence[Sequence[str]] = ()
     joined: Mapping[str, str] = field(default_factory=dict)
+    index: str = ""
 
 
 def record_hop(
@@ -105,30 +111,45 @@ def record_hop(
     read: Mapping[str, JsonValue],
     wrote: Mapping[str, JsonValue],
     models: Iterable[tuple[str, str]] = (),
+    *,
+    index: str = "",
 ) -> dict[str, JsonValue]:
     """Return the record of a hop as JSON; empty where it touched no evidence and asked no model.
 
     `read` has all evidence that the role reads; None: it was not there. `models` are the model of
     each call and, if another one answered, its name.
     """
-    asked = list(models)
-    present = {name: value for name, value in read.items() if value is not None}
-    is_reader = role in FINDERS | SPECIALISTS
-    touched: dict[str, object] = {
-        "read": {**_name_absent(read), **digest_evidence(present)},
-        "wrote": digest_evidence(wrote),
-        "found": [*_list_found(role, wrote)] if is_reader else [],
-        "cited": [] if is_reader else _list_chunks(wrote.get(name) for name in _CITING),
-        "done": list(_list_done(wrote.get("tool_executions"))),
-        "models": list(dict.fromkeys(model for model, _ in asked)),
-        "named": list(dict.fromkeys(_list_named(wrote))),
-        "foreign": [[model, answered] for model, answered in asked if answered],
-    }
-    fields: dict[str, Any] = {name: value for name, value in touched.items() if value}
+    fields: dict[str, Any] = {}
+    if digests := digest_read(read):
+        fields["read"] = digests
+    if wrote:
+        fields |= _record_writes(role, wrote)
+    if asked := list(models):
+        fields["models"] = list(dict.fromkeys(model for model, _ in asked))
+        if foreign := [[model, answered] for model, answered in asked if answered]:
+            fields["foreign"] = foreign
+    if index:
+        fields["index"] = index
     if not fields:
         return {}
     where = {"stage": stage, "role": role, **({"branch": branch} if branch else {})}
     return {**where, **fields}
+
+
+def _record_writes(role: str, wrote: Mapping[str, JsonValue]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    if digests := digest_evidence(wrote):
+        fields["wrote"] = digests
+    if role in _READERS:
+        if found := list(_list_found(role, wrote)):
+            fields["found"] = found
+    elif cited := _list_chunks([wrote[name] for name in _CITING if name in wrote]):
+        fields["cited"] = cited
+    if "tool_executions" in wrote and (done := list(_list_done(wrote["tool_executions"]))):
+        fields["done"] = done
+    if named := list(dict.fromkeys(_list_named(wrote))):
+        fields["named"] = named
+    return fields
 
 
 def read_record(fields: Mapping[str, Any]) -> EvidenceRecord:
@@ -147,6 +168,17 @@ def digest_evidence(values: Mapping[str, JsonValue]) -> dict[str, str]:
     digests: dict[str, str] = {}
     for name in EVIDENCE.keys() & values.keys():
         digests |= digest_attribute(name, values[name])
+    return digests
+
+
+def digest_read(read: Mapping[str, JsonValue]) -> dict[str, str]:
+    """Return the digests of what a hop read; an empty one for each attribute that was absent."""
+    digests: dict[str, str] = {}
+    for name, value in read.items():
+        if value is not None:
+            digests |= digest_attribute(name, value)
+        elif EVIDENCE[name][0] is EvidenceForm.WHOLE:
+            digests[EVIDENCE[name][1]] = ""
     return digests
 
 
@@ -173,6 +205,17 @@ def digest_attribute(name: str, value: JsonValue) -> dict[str, str]:
     return {key: _digest_piece(each) for key, each in pieces.items()}
 
 
+def name_index_version(revision: str, *, counted_by: str = "") -> str:
+    """Return the version of an index; `counted_by` is the process that counts its revisions."""
+    return f"{counted_by}{_COUNTED_BY}{revision}" if counted_by else revision
+
+
+def are_different_versions(one: str, other: str) -> bool:
+    """Return whether two versions of an index differ; those of two processes are not compared."""
+    owners = [version.rpartition(_COUNTED_BY)[0] for version in (one, other)]
+    return bool(one and other) and owners[0] == owners[1] and one != other
+
+
 def count_items(digest: str) -> int:
     """Return the number of items of the list that a digest is of; 0 for other values."""
     return int(digest.partition(":")[2] or 0)
@@ -193,24 +236,15 @@ def compute_short_digest(value: JsonValue) -> str:
     return hashlib.blake2b(to_json(value), digest_size=_DIGEST_BYTES).hexdigest()
 
 
-def _name_absent(read: Mapping[str, JsonValue]) -> dict[str, str]:
-    """Return an empty digest for each attribute that was not there as a whole."""
-    absent = (EVIDENCE[name] for name, value in read.items() if value is None)
-    return {piece: "" for form, piece in absent if form is EvidenceForm.WHOLE}
-
-
 def _list_found(role: str, wrote: Mapping[str, JsonValue]) -> Iterator[str]:
     yield from _list_chunks(wrote.values())
     if role in SPECIALISTS:
-        for name in dict.fromkeys(_walk(wrote, _DOCUMENT)):
+        for name in dict.fromkeys(_walk(dict(wrote), _DOCUMENT)):
             yield f"{name}#{EVERY_CHUNK}"
 
 
 def _list_chunks(values: Iterable[JsonValue]) -> list[str]:
-    found = dict.fromkeys(
-        name for value in values for name in _walk(value, frozenset({"chunk_id"}))
-    )
-    names = list(found)
+    names = list(dict.fromkeys(name for value in values for name in _walk(value, _CHUNK)))
     return names if len(names) <= _MOST_CHUNKS else [*names[:_MOST_CHUNKS], EVERY_CHUNK]
 
 
@@ -222,20 +256,21 @@ def _list_done(executions: JsonValue) -> Iterator[str]:
 
 def _list_named(wrote: Mapping[str, JsonValue]) -> Iterator[str]:
     """Yield the models, `model@provider`, that the writes name as the author of something."""
-    shallow = {name: value for name, value in wrote.items() if name != "multi_tool_results"}
-    for name in _walk(shallow, _SAYS_ITS_MODEL):
+    own = {name: value for name, value in wrote.items() if name != "multi_tool_results"}
+    for name in _walk(own, _SAYS_ITS_MODEL):
         if "@" in name:
             yield name
 
 
-def _walk(value: JsonValue | Mapping[str, JsonValue], names: frozenset[str]) -> Iterator[str]:
+def _walk(value: JsonValue, names: frozenset[str]) -> Iterator[str]:
     """Yield the texts under these names at any depth."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         for key, each in value.items():
-            if key in names and isinstance(each, str):
-                yield each
-            elif isinstance(each, list | dict):
+            if isinstance(each, list | dict):
                 yield from _walk(each, names)
+            elif key in names and isinstance(each, str):
+                yield each
     elif isinstance(value, list):
         for each in value:
-            yield from _walk(each, names)
+            if isinstance(each, list | dict):
+                yield from _walk(each, names)

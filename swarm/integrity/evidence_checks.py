@@ -5,7 +5,8 @@
 - *invented source*: a hop names a source that no search and no tool returned;
 - *wrong model*: another model answered than the one that was requested;
 - *skipped work*: a result, or a model's work, is claimed without a record of it;
-- *stale context*: a hop read an earlier version of the evidence than the latest one.
+- *stale context*: a hop read an earlier version of the evidence than the latest one, or another
+  version of the index than the hops before it.
 
 A branch sees the evidence of the branch in which it began, and its results are seen there from its
 join on. So calls of two workers may have the same name.
@@ -26,6 +27,7 @@ from swarm.integrity.evidence import (
     MOST_RECORDS,
     SPECIALISTS,
     EvidenceRecord,
+    are_different_versions,
     count_items,
     digest_attribute,
     read_record,
@@ -55,6 +57,7 @@ class _KnownEvidence:
     written: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     found: set[str] = field(default_factory=set)
     models: set[str] = field(default_factory=set)
+    index: str = ""
 
     def find(self, branch: str, name: str) -> Sequence[str]:
         """Return the versions of a piece that a branch sees, oldest first."""
@@ -83,8 +86,13 @@ class _KnownEvidence:
                 self.write(branch, name, versions[-1])
 
 
-def check_evidence(payload: Mapping[str, JsonValue]) -> tuple[FoundFault, ...]:
-    """Return the faults of a question so far, in the order of its hops."""
+def check_evidence(
+    payload: Mapping[str, JsonValue], branch: str = _TRUNK
+) -> tuple[FoundFault, ...]:
+    """Return the faults of a question so far, in the order of its hops.
+
+    `branch` is the one whose payload it is: its evidence is not yet in the trunk.
+    """
     records = list(_read_records(payload.get("evidence_log")))
     known = _KnownEvidence()
     faults: list[FoundFault] = []
@@ -93,10 +101,11 @@ def check_evidence(payload: Mapping[str, JsonValue]) -> tuple[FoundFault, ...]:
         faults += _check_work(record)
         faults += _check_sources(record, known)
         faults += _check_models(record, known)
+        faults += _check_index(record, known)
         _note(record, records, known)
         faults += _check_join(record, records, known)
     if len(records) < MOST_RECORDS:
-        faults += _check_payload(payload, known)
+        faults += _check_payload(payload, known, branch)
     return tuple(dict.fromkeys(faults))
 
 
@@ -117,6 +126,7 @@ def _note(record: EvidenceRecord, records: Sequence[EvidenceRecord], known: _Kno
         known.join(record.branch, path, is_call=roles <= FINDERS)
     known.found |= {*record.found}
     known.models |= {*record.models}
+    known.index = known.index or record.index
 
 
 def _check_reads(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[FoundFault]:
@@ -191,6 +201,13 @@ def _check_models(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[Fou
             yield _make(FaultKind.SKIPPED_WORK, record.stage, name, detail)
 
 
+def _check_index(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[FoundFault]:
+    """Yield a hop that read another version of the index than the first one, such as the plan's."""
+    if are_different_versions(known.index, record.index):
+        detail = f"index version {record.index[:40]!r} was read, before it {known.index[:40]!r}"
+        yield _make(FaultKind.STALE_CONTEXT, record.stage, record.branch or record.role, detail)
+
+
 def _check_join(
     join: EvidenceRecord, records: Sequence[EvidenceRecord], known: _KnownEvidence
 ) -> Iterator[FoundFault]:
@@ -209,11 +226,13 @@ def _check_join(
             yield _make(FaultKind.LOST_RESULT, join.stage, key, "its result did not arrive")
 
 
-def _check_payload(payload: Mapping[str, JsonValue], known: _KnownEvidence) -> Iterator[FoundFault]:
-    """Yield evidence that the trunk has lost, or has otherwise than it was written last."""
+def _check_payload(
+    payload: Mapping[str, JsonValue], known: _KnownEvidence, branch: str
+) -> Iterator[FoundFault]:
+    """Yield evidence that the payload has lost, or has otherwise than it was written last."""
     for attribute in EVIDENCE.keys() & payload.keys():
         for name, digest in digest_attribute(attribute, payload[attribute]).items():
-            versions = known.find(_TRUNK, name)
+            versions = known.find(branch, name)
             if versions:
                 yield from _compare(_MANAGER, name, digest, versions)
             elif name.startswith(_RETURNED):
@@ -222,7 +241,7 @@ def _check_payload(payload: Mapping[str, JsonValue], known: _KnownEvidence) -> I
     for prefix, attribute in _ATTRIBUTES.items():
         merged = payload.get(attribute)
         there = merged if isinstance(merged, dict) else {}
-        for name in known.list_names(_TRUNK, prefix):
+        for name in known.list_names(branch, prefix):
             if name.removeprefix(prefix) not in there:
                 yield _make(FaultKind.LOST_RESULT, _MANAGER, name, "it did not arrive")
 

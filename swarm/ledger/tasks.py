@@ -133,14 +133,6 @@ class TaskLedger(BaseModel, frozen=True, extra="forbid"):
         tasks = tuple(changed if one.task_id == task_id else one for one in self.tasks)
         return self.model_copy(update={"tasks": tasks, "history": (*self.history, step)})
 
-    def cancel_open(self, *, reason: str, at: str = "") -> "TaskLedger":
-        """Return the ledger with every task that has not ended cancelled."""
-        ledger = self
-        for task in self.tasks:
-            if not self.has_ended(task) or task.state is TaskState.FAILED:
-                ledger = ledger.move(task.task_id, TaskState.CANCELLED, reason=reason, at=at)
-        return ledger
-
     def list_ready(self) -> tuple[TaskInfo, ...]:
         """Return tasks that may begin: all they depend on has ended, whether well or not."""
         ended = {one.task_id for one in self.tasks if self.has_ended(one)}

@@ -9,6 +9,7 @@ from swarm.planning.plan import QueryComplexity, SwarmPlan, WorkerPlan, name_wor
 from swarm.strategies.strategy import StrategyContext, SwarmStrategy
 from swarm.synthesis.council_report import write_council_report
 from swarm.synthesis.report import SwarmReport
+from swarm.synthesis.wording import ReportWording
 from swarm.workers.output import WorkerOutput
 
 LEAST_PERSONAS = 3
@@ -81,6 +82,6 @@ class CouncilStrategy(SwarmStrategy):
         ]
 
     def synthesize_results(
-        self, plan: SwarmPlan, outputs: Mapping[str, WorkerOutput], persona: str
+        self, plan: SwarmPlan, outputs: Mapping[str, WorkerOutput], wording: ReportWording
     ) -> SwarmReport:
-        return write_council_report(plan, outputs, persona=persona)
+        return write_council_report(plan, outputs, wording)

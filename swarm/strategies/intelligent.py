@@ -11,6 +11,7 @@ from swarm.strategies.document_sets import make_document_workers, select_collect
 from swarm.strategies.expansion import write_item_objective
 from swarm.strategies.strategy import StrategyContext, SwarmStrategy
 from swarm.synthesis.report import SwarmReport, write_report
+from swarm.synthesis.wording import ReportWording
 from swarm.workers.output import WorkerOutput
 
 _ITEM_PASSAGES = 20
@@ -48,9 +49,9 @@ class IntelligentStrategy(SwarmStrategy):
         return [make_single_worker(question, context.most_passages)]
 
     def synthesize_results(
-        self, plan: SwarmPlan, outputs: Mapping[str, WorkerOutput], persona: str
+        self, plan: SwarmPlan, outputs: Mapping[str, WorkerOutput], wording: ReportWording
     ) -> SwarmReport:
-        return write_report(plan, outputs, persona=persona)
+        return write_report(plan, outputs, wording)
 
 
 def make_name_workers(question: str, names: Sequence[str]) -> Iterator[WorkerPlan]:

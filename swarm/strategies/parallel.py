@@ -12,6 +12,7 @@ from swarm.strategies.intelligent import (
 )
 from swarm.strategies.strategy import StrategyContext, SwarmStrategy
 from swarm.synthesis.report import SwarmReport, write_report
+from swarm.synthesis.wording import ReportWording
 from swarm.workers.output import WorkerOutput
 
 
@@ -39,11 +40,11 @@ class ParallelStrategy(SwarmStrategy):
         return [single.model_copy(update={"lists_items": False})]
 
     def synthesize_results(
-        self, plan: SwarmPlan, outputs: Mapping[str, WorkerOutput], persona: str
+        self, plan: SwarmPlan, outputs: Mapping[str, WorkerOutput], wording: ReportWording
     ) -> SwarmReport:
         compared = tuple(worker.subject for worker in plan.workers if worker.subject)
         return write_report(
             plan.model_copy(update={"compared": plan.compared or compared}),
             outputs,
-            persona=persona,
+            wording,
         )

@@ -14,6 +14,7 @@ from swarm.planning.plan import (
 )
 from swarm.planning.tool_allocation import OfferedTool
 from swarm.synthesis.report import SwarmReport
+from swarm.synthesis.wording import ReportWording
 from swarm.workers.output import WorkerOutput
 
 
@@ -54,6 +55,9 @@ class SwarmStrategy(ABC):
 
     @abstractmethod
     def synthesize_results(
-        self, plan: SwarmPlan, outputs: Mapping[str, WorkerOutput], persona: str
+        self, plan: SwarmPlan, outputs: Mapping[str, WorkerOutput], wording: ReportWording
     ) -> SwarmReport:
-        """Return one report from what workers found; missing outputs are named in it."""
+        """Return one report from what workers found; missing outputs are named in it.
+
+        `wording` has the fixed texts in the language of the answer, and the persona.
+        """

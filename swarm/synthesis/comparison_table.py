@@ -7,10 +7,10 @@ from pydantic import BaseModel
 from swarm.planning.plan import SwarmPlan
 from swarm.synthesis.document_set import DocumentSet
 from swarm.synthesis.merged_claims import MergedClaim
+from swarm.synthesis.wording import Say
 from swarm.workers.output import WorkerOutput
 
 LEAST_ROWS = 2
-_NOTHING = "not found"
 _LONGEST_CELL = 200
 _LONGEST_QUOTED = 600
 
@@ -47,27 +47,32 @@ class ComparisonTable(BaseModel, frozen=True, extra="forbid"):
         return "\n".join([*lines, *(row.render(numbers) for row in self.rows)])
 
 
-def make_item_table(plan: SwarmPlan, claims: Sequence[MergedClaim]) -> ComparisonTable | None:
+def make_item_table(
+    plan: SwarmPlan, claims: Sequence[MergedClaim], say: Say
+) -> ComparisonTable | None:
     """Return a table of the compared items; None where fewer than two are compared."""
     if len(plan.compared) < LEAST_ROWS:
         return None
     rows = []
     for item in plan.compared:
         own = [claim for claim in claims if claim.subject == item]
-        text = own[0].text[:_LONGEST_CELL] if own else _NOTHING
+        text = own[0].text[:_LONGEST_CELL] if own else say("report_nothing")
         sources = (own[0].source.chunk_id,) if own else ()
         rows.append(TableRow(item=item, cells=(text,), sources=sources))
-    return ComparisonTable(columns=("Item", "Found"), rows=tuple(rows))
+    columns = (say("report_item"), say("report_found"))
+    return ComparisonTable(columns=columns, rows=tuple(rows))
 
 
-def make_document_table(plan: SwarmPlan, found: DocumentSet) -> ComparisonTable | None:
+def make_document_table(plan: SwarmPlan, found: DocumentSet, say: Say) -> ComparisonTable | None:
     """Return a table of the selected documents by criterion; None for one criterion or document."""
     if len(found.selected) < LEAST_ROWS or len(plan.criteria) < LEAST_ROWS:
         return None
     rows = [
         TableRow(
             item=one.title,
-            cells=tuple("yes" if verdict.is_met else "no" for verdict in one.verdicts),
+            cells=tuple(
+                say("report_yes" if verdict.is_met else "report_no") for verdict in one.verdicts
+            ),
             sources=tuple(
                 verdict.passage.citation.chunk_id
                 for verdict in one.verdicts
@@ -76,12 +81,15 @@ def make_document_table(plan: SwarmPlan, found: DocumentSet) -> ComparisonTable 
         )
         for one in found.selected
     ]
-    columns = ("Document", *(one.text[:_LONGEST_CELL] for one in plan.criteria))
+    columns = (say("report_document"), *(one.text[:_LONGEST_CELL] for one in plan.criteria))
     return ComparisonTable(columns=columns, rows=tuple(rows))
 
 
 def make_topic_table(
-    plan: SwarmPlan, outputs: Mapping[str, WorkerOutput], claims: Sequence[MergedClaim]
+    plan: SwarmPlan,
+    outputs: Mapping[str, WorkerOutput],
+    claims: Sequence[MergedClaim],
+    say: Say,
 ) -> ComparisonTable | None:
     """Return a table of what each compared document says on each topic; None without topics."""
     topics = next((one.criteria for one in plan.workers if one.criteria), ())
@@ -98,12 +106,15 @@ def make_topic_table(
         rows.append(
             TableRow(
                 item=topic,
-                cells=tuple(one.text[:_LONGEST_QUOTED] if one else _NOTHING for one in cited),
+                cells=tuple(
+                    one.text[:_LONGEST_QUOTED] if one else say("report_nothing") for one in cited
+                ),
                 sources=tuple(one.citation.chunk_id if one else "" for one in cited),
                 is_cited_by_cell=True,
             )
         )
-    return ComparisonTable(columns=("Topic", *titles), rows=tuple(rows)) if titles else None
+    columns = (say("report_topic"), *titles)
+    return ComparisonTable(columns=columns, rows=tuple(rows)) if titles else None
 
 
 def _render_row(cells: Sequence[str]) -> str:

@@ -14,11 +14,15 @@ _MOST_COMPARED = 200
 
 
 class Contradiction(BaseModel, frozen=True, extra="forbid"):
-    """Two claims from different places that cannot both be true; `reason` says why."""
+    """Two claims from different places that cannot both be true; `reason` says why, in English.
+
+    `numbers` are those of both claims where they differ; without any, one denies the other.
+    """
 
     one: MergedClaim
     other: MergedClaim
     reason: str
+    numbers: tuple[str, ...] = ()
 
 
 def find_contradictions(claims: Sequence[MergedClaim]) -> tuple[Contradiction, ...]:
@@ -36,8 +40,9 @@ def _find(claims: Sequence[MergedClaim]) -> Iterator[Contradiction]:
             continue
         left, right = numbers_of(one.text), numbers_of(other.text)
         if left and right and not left & right:
-            shown = f"{', '.join(sorted(left))} and {', '.join(sorted(right))}"
-            yield Contradiction(one=one, other=other, reason=f"different numbers: {shown}")
+            shown = (", ".join(sorted(left)), ", ".join(sorted(right)))
+            reason = f"different numbers: {' and '.join(shown)}"
+            yield Contradiction(one=one, other=other, reason=reason, numbers=shown)
         elif left == right and is_denied(one.text) != is_denied(other.text):
             yield Contradiction(one=one, other=other, reason="one says it, the other denies it")
 

@@ -18,6 +18,7 @@ from swarm.synthesis.comparison_table import (
 from swarm.synthesis.contradictions import Contradiction, find_contradictions
 from swarm.synthesis.document_set import DocumentSet, select_documents
 from swarm.synthesis.merged_claims import MergedClaim, merge_claims
+from swarm.synthesis.wording import BY_WORDS, UNCHECKED, ReportNote, ReportWording, Say
 from swarm.workers.output import WorkerOutput, WorkerStatus
 
 MOST_CLAIMS = 40
@@ -27,7 +28,8 @@ class SwarmReport(BaseModel, frozen=True, extra="forbid"):
     """An answer with all that it rests on.
 
     `sources` are the ids of chunks in the order of their numbers in `text`, from 1. `missing` are
-    sentences about what nobody found, `is_partial` whether a worker did not return.
+    English sentences about what nobody found, for a model that plans or writes; `notes` are what
+    the reader has to know and no source says. `is_partial`: a worker did not return.
     """
 
     text: str
@@ -38,13 +40,15 @@ class SwarmReport(BaseModel, frozen=True, extra="forbid"):
     documents: DocumentSet | None = None
     sources: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    notes: tuple[ReportNote, ...] = ()
     is_partial: bool = False
 
 
 def write_report(
-    plan: SwarmPlan, outputs: Mapping[str, WorkerOutput], *, persona: str = ""
+    plan: SwarmPlan, outputs: Mapping[str, WorkerOutput], wording: ReportWording
 ) -> SwarmReport:
     """Return the report of a plan; an output that is missing or failed is named in it."""
+    say, persona = wording.say, wording.persona
     claims = merge_claims(plan, outputs)[:MOST_CLAIMS]
     documents = select_documents(plan, outputs) if plan.criteria else None
     if documents is not None:
@@ -52,20 +56,19 @@ def write_report(
         claims = tuple(claim for claim in claims if claim.source.document_id in chosen)
     contradictions = find_contradictions(claims) if documents is None else ()
     table = (
-        make_document_table(plan, documents)
+        make_document_table(plan, documents, say)
         if documents is not None
-        else make_topic_table(plan, outputs, claims) or make_item_table(plan, claims)
+        else make_topic_table(plan, outputs, claims, say) or make_item_table(plan, claims, say)
     )
     missing = tuple(list_missing(plan, outputs, documents))
     sources = tuple(dict.fromkeys(claim.source.chunk_id for claim in claims))
     numbers = {chunk_id: number for number, chunk_id in enumerate(sources, start=1)}
     parts = [
         persona and f"{persona}:",
-        _write_set(plan, documents) if documents is not None else "",
+        _write_set(documents, say) if documents is not None else "",
         table.render(numbers) if table is not None else "",
         _write_claims(claims, numbers) if table is None or documents is not None else "",
-        _write_contradictions(contradictions, numbers),
-        _write_missing(missing),
+        _write_contradictions(contradictions, numbers, say),
     ]
     return SwarmReport(
         text="\n\n".join(part for part in parts if part),
@@ -76,6 +79,7 @@ def write_report(
         documents=documents,
         sources=sources,
         missing=missing,
+        notes=tuple(_note_documents(documents)) if documents is not None else (),
         is_partial=any(not _has_returned(outputs.get(one.id)) for one in plan.workers),
     )
 
@@ -115,12 +119,18 @@ def _is_usable(output: WorkerOutput | None) -> bool:
     return output is not None and output.is_usable
 
 
-def _write_set(plan: SwarmPlan, found: DocumentSet) -> str:
-    count = len(found.selected)
-    if not count:
-        return f"None of the {found.checked} documents that were checked meets this."
-    verb = "meets" if count == 1 else "meet"
-    return f"{count} of the {found.checked} documents that were checked {verb} this."
+def _write_set(found: DocumentSet, say: Say) -> str:
+    if not found.selected:
+        return say("report_no_documents", checked=str(found.checked))
+    count = str(len(found.selected))
+    return say("report_documents", count=count, checked=str(found.checked))
+
+
+def _note_documents(found: DocumentSet) -> Iterable[ReportNote]:
+    if found.unchecked:
+        yield ReportNote(key=UNCHECKED, value=str(len(found.unchecked)))
+    if found.by_words:
+        yield ReportNote(key=BY_WORDS, value="; ".join(found.by_words)[:300])
 
 
 def _write_claims(claims: Sequence[MergedClaim], numbers: Mapping[str, int]) -> str:
@@ -131,16 +141,22 @@ def _write_claims(claims: Sequence[MergedClaim], numbers: Mapping[str, int]) -> 
     return "\n".join(lines)
 
 
-def _write_contradictions(found: Sequence[Contradiction], numbers: Mapping[str, int]) -> str:
+def _write_contradictions(
+    found: Sequence[Contradiction], numbers: Mapping[str, int], say: Say
+) -> str:
     if not found:
         return ""
     lines = [
         f"- [{numbers[one.one.source.chunk_id]}] and [{numbers[one.other.source.chunk_id]}]: "
-        f"{one.reason}"
+        f"{word_reason(one, say)}"
         for one in found
     ]
-    return "\n".join(["The sources contradict each other:", *lines])
+    return "\n".join([say("report_contradictions"), *lines])
 
 
-def _write_missing(missing: Sequence[str]) -> str:
-    return "\n".join(["Missing:", *(f"- {one}" for one in missing)]) if missing else ""
+def word_reason(found: Contradiction, say: Say) -> str:
+    """Return why two claims cannot both be true, in the language of the answer."""
+    if not found.numbers:
+        return say("report_denied")
+    one, other = found.numbers
+    return say("report_numbers", one=one, other=other)

@@ -181,5 +181,5 @@ async def test_a_call_after_the_end_leaves_no_connection_open(redis_url: str) ->
 
 
 async def count_connections(client: Any, number: int) -> bool:
-    """Whether the server has so many clients."""
+    """Whether the server has this number of clients."""
     return len(await client.client_list()) == number

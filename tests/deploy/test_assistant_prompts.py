@@ -8,10 +8,18 @@ from fakeredis import FakeAsyncRedis
 
 from config.errors import PromptError
 from config.settings import Settings
+from config.ways.specialist_settings import FOLDER as PROFILES
+from config.ways.specialist_settings import find_own_prompts
 from deploy.assembly.agent_factory import make_worker_specs
-from deploy.assembly.assistant_prompts import load_overriding_prompts
+from deploy.assembly.assistant_prompts import (
+    PromptFolders,
+    ReloadablePrompts,
+    load_overriding_prompts,
+)
 from envelope.conversation import ClarificationReason
+from envelope.ways.specialists import SpecialistName
 from llm.tasks import clarify, scope
+from llm.tasks.specialists import compliance
 from tests.support.app_harness import settings_of
 
 OWN = "You greet like a pirate.\n---\n{{ question | data('question') }}\n"
@@ -33,6 +41,58 @@ def test_a_prompt_of_the_folder_replaces_that_of_the_product_and_no_other(tmp_pa
 
     assert own.render("scope", ASKED).system == "You greet like a pirate."
     assert own.render("clarify", WORDED) == product.render("clarify", WORDED)
+
+
+REVIEWED = compliance.Inputs(question="Does it comply?", requirements=(), passages=())
+
+
+def test_the_file_of_a_specialist_names_its_prompt_which_can_be_changed_while_it_is_used(
+    tmp_path: Path,
+) -> None:
+    profile = 'name = "compliance"\nprompt = "strict.txt"\ntools = ["graph_search"]\n'
+    folder = folder_of(tmp_path / "team", "compliance.toml", profile)
+    folder_of(folder, "strict.txt", OWN)
+    folders = PromptFolders()
+    prompts = folders.of(None, folder)
+
+    before = prompts.render("compliance", REVIEWED).system
+    folder_of(folder, "strict.txt", OWN.replace("pirate", "judge"))
+    folders.reload()
+
+    assert before == "You greet like a pirate."
+    assert prompts.render("compliance", REVIEWED).system == "You greet like a judge."
+    product = load_overriding_prompts(None)
+    assert prompts.render("scope", ASKED) == product.render("scope", ASKED)
+
+
+def test_the_file_of_every_specialist_names_the_prompt_of_the_product() -> None:
+    product, named = load_overriding_prompts(None), load_overriding_prompts(None, PROFILES)
+
+    assert sorted(find_own_prompts(PROFILES)) == sorted(SpecialistName)
+    assert named.render("compliance", REVIEWED) == product.render("compliance", REVIEWED)
+
+
+def test_an_injected_prompt_is_used_without_a_file(tmp_path: Path) -> None:
+    prompts = ReloadablePrompts()
+
+    prompts.inject({"scope": OWN})
+
+    assert prompts.render("scope", ASKED).system == "You greet like a pirate."
+    with pytest.raises(PromptError, match="lawyer"):
+        prompts.inject({"lawyer": OWN})
+
+
+@pytest.mark.parametrize(
+    ("prompt", "message"), [("none.txt", "found none"), ("../secret.txt", "prompt")]
+)
+def test_a_specialist_whose_prompt_is_missing_ends_the_start(
+    tmp_path: Path, prompt: str, message: str
+) -> None:
+    profile = f'name = "compliance"\nprompt = "{prompt}"\n'
+    folder = folder_of(tmp_path / "team", "compliance.toml", profile)
+
+    with pytest.raises(PromptError, match=message):
+        load_overriding_prompts(None, folder)
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,19 @@
 
 from collections.abc import Collection, Mapping
 from contextlib import AsyncExitStack
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+from agents.lang import LangAgent, Reads
 from config.settings import Settings
 from deploy.assembly.knowledge import Knowledge
 from deploy.assembly.languages import FRESH_SECONDS, CorpusLanguages
+from envelope.outcome import Wrote
 from knowledge.errors import IndexUnavailable
+from knowledge.index.embedded import open_embedded
+from knowledge.language.detector import ScriptAndNgramDetector
+from tests.knowledge.searching.conftest import document, identity, put
 
 
 class CountedIndex:
@@ -78,3 +84,34 @@ async def test_an_index_that_does_not_answer_leaves_the_last_known_languages() -
 async def test_a_process_without_an_index_knows_no_languages() -> None:
     async with AsyncExitStack() as stack:
         assert await CorpusLanguages(Settings(), None, stack).read() == {}
+
+
+async def detect_for(index: Any, text: str, *groups: str) -> tuple[str, float]:
+    """The language of a text without a conversation, and the confidence in it."""
+    knowledge = cast("Knowledge", SimpleNamespace(index=index))
+    languages = CorpusLanguages(Settings(), knowledge, AsyncExitStack(), clock=Clock())
+    agent = LangAgent(detector=ScriptAndNgramDetector(), read_languages=languages.read)
+    outcome = await agent.work(Reads(text=text, groups=groups))
+    assert isinstance(outcome, Wrote)
+    return outcome.writes.language, outcome.writes.confidence
+
+
+async def test_hidden_documents_do_not_change_the_language_of_a_short_query(
+    tmp_path: Path,
+) -> None:
+    queries = ("validation", "Bonus", "SEPA", "Passwort vergessen", "import csv", "refund policy")
+    index = await open_embedded(tmp_path, identity())
+    try:
+        await put(index, document("guide", "How to begin."))
+        before = [await detect_for(index, query, "guests") for query in queries]
+        hidden = [
+            document(f"bonus-{number}", "Der Bonus der Leitung.", language="de", groups=("board",))
+            for number in range(9)
+        ]
+        await put(index, *hidden)
+
+        assert [await detect_for(index, query, "guests") for query in queries] == before
+        assert [await detect_for(index, query) for query in queries] == before
+        assert (await detect_for(index, "SEPA", "board"))[0] == "de"
+    finally:
+        await index.close()

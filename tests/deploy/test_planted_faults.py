@@ -1,14 +1,23 @@
 """Faults that are planted in real runs are journaled and named; clean runs raise no alarm."""
 
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from broker.embedded.endpoint import Endpoint
 from deploy.assembly.knowledge import Knowledge
 from swarm.integrity.fault_checks import FaultKind
-from tests.faults.planted.planted_runs import QUESTIONS, STAGES, PlantedFigures, format_figures
+from tests.faults.planted.planted_runs import (
+    QUESTIONS,
+    STAGES,
+    SWARM_QUESTIONS,
+    PlantedFigures,
+    format_figures,
+)
 from tests.faults.planted.planted_runs import note as note_run
 from tests.faults.planted.planting import NamedModel, Planted, plant
 from tests.support.app_harness import AppHarness, run_app, settings_of
@@ -63,6 +72,38 @@ async def test_an_answer_by_another_model_is_named_and_a_dated_one_is_not(
     assert "found a fault" not in clean["text"]
     assert planted["faults"][0]["kind"] == "wrong_model"
     assert "cheap-model" in planted["faults"][0]["detail"]
+
+
+async def test_a_worker_that_reads_another_index_than_the_plan_is_named(
+    library: Path, endpoint: Endpoint, knowledge: Knowledge
+) -> None:
+    settings = settings_of(library, way="swarm", search_cache_seconds=0)
+
+    async with run_app(settings, endpoint, knowledge, NamedModel()) as harness:
+        clean = await harness.driver().say(SWARM_QUESTIONS[0])
+        with changing_index():
+            planted = await harness.driver(expects_faults=True).say(SWARM_QUESTIONS[0])
+
+    assert (clean["way"], clean.get("faults")) == ("swarm", None)
+    assert {fault["kind"] for fault in planted["faults"]} == {"stale_context"}
+    assert "index version" in planted["faults"][0]["detail"]
+
+
+@contextmanager
+def changing_index() -> Iterator[None]:
+    """Let the documents change each time that a hop looks for their version."""
+    versions = count(1)
+    kind: Any = Knowledge
+    read_revision = kind.read_revision
+
+    async def read_changed(_knowledge: Knowledge) -> str:
+        return f"v{next(versions)}"
+
+    kind.read_revision = read_changed
+    try:
+        yield
+    finally:
+        kind.read_revision = read_revision
 
 
 def test_the_report_counts_what_was_found_and_what_was_missed() -> None:

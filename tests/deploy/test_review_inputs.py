@@ -14,7 +14,7 @@ from tests.support.app_harness import EXAMPLES, Fields, run_app, settings_of
 
 pytestmark = pytest.mark.slow
 
-Ask = Callable[[dict[str, str], str], Awaitable[Fields]]
+Ask = Callable[..., Awaitable[Fields]]
 LAW = (EXAMPLES / "data_protection_review" / "law.md").read_text("utf-8")
 ASKED = "Does the Halvorsen contract comply with the Register Data Protection Act?"
 CLAUSES = """# Contract of Halvorsen
@@ -31,9 +31,9 @@ The processor may sell register data to third parties.
 
 @pytest.fixture
 def ask(tmp_path: Path, played_endpoint: Endpoint, embedder: Embedder) -> Ask:
-    """Asks a desk over these pages."""
+    """Asks a desk over these pages, and returns the last reply."""
 
-    async def ask_desk(pages: dict[str, str], question: str) -> Fields:
+    async def ask_desk(pages: dict[str, str], *questions: str) -> Fields:
         source = tmp_path / "pages"
         source.mkdir()
         for name, text in pages.items():
@@ -48,7 +48,9 @@ def ask(tmp_path: Path, played_endpoint: Endpoint, embedder: Embedder) -> Ask:
         index = await open_index(settings, embedder)
         knowledge = Knowledge(index, embedder, make_searcher(settings, index, embedder))
         async with run_app(settings, played_endpoint, knowledge) as harness:
-            reply = await harness.driver().say(question)
+            driver, reply = harness.driver(), Fields()
+            for question in questions:
+                reply = await driver.say(question)
         await index.close()
         return reply
 
@@ -120,6 +122,57 @@ async def test_a_document_that_is_not_there_is_asked_for(ask: Ask) -> None:
 
     assert reply["outcome"] == "clarification"
     assert "verdicts" not in reply
+
+
+@pytest.mark.parametrize(
+    ("question", "named", "offered"),
+    [
+        (
+            "Does the Foo contract comply with the Bar Act?",
+            ("“Foo contract”", "“Bar Act”"),
+            {
+                "Contract of Halvorsen",
+                "Contract of Nygaard",
+                "Register Data Protection Act of Nordmark",
+            },
+        ),
+        (
+            "Does the Nygaard contract comply with the Bar Act?",
+            ("“Bar Act”",),
+            {"Register Data Protection Act of Nordmark"},
+        ),
+        (
+            "Does our contract comply with the Register Data Protection Act?",
+            (),
+            {"Contract of Halvorsen", "Contract of Nygaard"},
+        ),
+    ],
+)
+async def test_a_document_that_nobody_has_is_named_and_others_are_offered(
+    ask: Ask, question: str, named: tuple[str, ...], offered: set[str]
+) -> None:
+    pages = {"law.md": LAW, "one.md": CLAUSES, "two.md": CLAUSES.replace("Halvorsen", "Nygaard")}
+
+    reply = await ask(pages, question)
+
+    assert (reply["outcome"], reply["way"]) == ("clarification", "specialists")
+    assert all(name in reply["text"] for name in named)
+    options = [one["value"] for one in reply["suggested_actions"] if one["kind"] == "option"]
+    assert set(options) == offered
+    assert ("no document" in reply["text"]) == bool(named)
+
+
+async def test_the_chosen_document_is_reviewed(ask: Ask) -> None:
+    pages = {"law.md": LAW, "one.md": CLAUSES, "two.md": CLAUSES.replace("Halvorsen", "Nygaard")}
+
+    reply = await ask(
+        pages,
+        "Does the Foo contract comply with the Register Data Protection Act?",
+        "Contract of Nygaard",
+    )
+
+    assert reply["outcome"] == "answered"
+    assert [one["title"] for one in reply["documents"]] == ["Contract of Nygaard"]
 
 
 async def test_an_empty_document_is_no_document(ask: Ask) -> None:

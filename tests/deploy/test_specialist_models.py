@@ -252,3 +252,50 @@ async def test_an_answer_that_fails_the_check_is_written_by_rules(
     assert reply["outcome"] == "answered"
     assert "3 are violated" in reply["text"]
     assert [name for name, _ in list_errors(reply)] == ["synthesis"]
+
+
+def ask_again(name: str, focus: str = "look at the subcontractors") -> synthesis.Output:
+    """An answer that asks for one more round instead."""
+    return synthesis.Output(further=synthesis.FurtherWork(specialist=name, focus=focus))
+
+
+async def test_a_synthesis_asks_for_one_more_round_of_a_specialist_and_no_second(
+    open_reviews: OpenReviews,
+) -> None:
+    model = PartlyScriptedModel(
+        triage=[plan("risk_verifier", "citation_auditor")],
+        compliance=[write_decisions("COMPLIANT", "p5"), write_decisions("VIOLATION", "p5")],
+        synthesis=[ask_again("compliance"), ask_again("extractor")],
+    )
+
+    async with open_reviews(model) as harness:
+        driver = harness.driver()
+        reply = await driver.say(FAULTY)
+        journal = await driver.journal(reply)
+
+    waves = [
+        entry.fields["plan"]
+        for entry in journal
+        if entry.fields.get("target") == "findings" and "plan" in entry.fields
+    ]
+    assert waves[-2:] == [["compliance"], ["risk verifier", "citation auditor"]]
+    assert len(waves) == 6
+    assert [one["text"] for one in reply.get("errors", [])] == []
+    assert reply["further_round"] == {
+        "names": ["compliance", "risk_verifier", "citation_auditor"],
+        "focus": "look at the subcontractors",
+    }
+    assert count(reply)["violations"] == 8
+    assert (reply["outcome"], "8 are violated" in reply["text"]) == ("answered", True)
+    [_, again] = model.find_asked("compliance")
+    assert "look at the subcontractors" in str(again.messages[0])
+
+
+async def test_a_round_of_somebody_who_does_not_exist_is_none(open_reviews: OpenReviews) -> None:
+    model = PartlyScriptedModel(synthesis=[ask_again("lawyer")])
+
+    async with open_reviews(model) as harness:
+        reply = await harness.driver().say(FAULTY)
+
+    assert "further_round" not in reply
+    assert (reply["outcome"], "3 are violated" in reply["text"]) == ("answered", True)

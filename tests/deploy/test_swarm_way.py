@@ -204,6 +204,38 @@ async def test_the_caller_chooses_the_strategy_and_a_council_names_its_members(
     assert [task["title"] for task in reply["tasks"]] == ["advocate", "critic", "practitioner"]
 
 
+async def test_a_council_of_the_rules_says_what_no_source_says(open_app: OpenApp) -> None:
+    async with open_app(way="swarm") as harness:
+        driver = harness.driver()
+        message = replace(driver.message(SIMPLE), strategy="council", persona="a patient tutor")
+        reply: Any = await harness.desk.ask(message)
+        plain: Any = await harness.desk.ask(replace(driver.message(SIMPLE), strategy="council"))
+
+    assert "No dissent was found" in reply["text"]
+    assert "The requested persona has no effect without a model" in reply["text"]
+    assert "persona" not in plain["text"]
+
+
+async def test_a_model_has_the_voice_and_says_whether_anything_disagrees(
+    open_app: OpenApp,
+) -> None:
+    def agree(inputs: Any) -> synthesize_findings.Output:
+        return cite("up to 8 times")(inputs).model_copy(update={"dissents": False})
+
+    model = PartlyScriptedModel(synthesize_findings=[cite("up to 8 times"), agree])
+
+    async with open_app(model, way="swarm") as harness:
+        driver = harness.driver()
+        message = driver.message(SIMPLE)
+        first: Any = await harness.desk.ask(replace(message, strategy="council", persona="a tutor"))
+        second: Any = await harness.desk.ask(replace(driver.message(SIMPLE), strategy="council"))
+
+    assert model.find_asked("synthesize_findings")[0].persona == "a tutor"
+    assert "persona" not in first["text"]
+    assert "dissent" not in first["text"]
+    assert "No dissent was found" in second["text"]
+
+
 async def test_a_strategy_that_does_not_exist_leaves_the_question_to_one_search(
     open_app: OpenApp,
 ) -> None:
@@ -332,6 +364,26 @@ async def test_a_call_that_is_denied_ends_with_what_is_there(
     assert said[2]["outcome"] == "answered"
     assert "1 of 2 parts of the question are answered" in said[2]["text"]
     assert requests == []
+    assert list_states(said[1]) == ["awaiting_input", "completed"]
+    assert list_states(said[2]) == ["cancelled", "completed"]
+
+
+async def test_a_new_topic_cancels_the_tasks_that_wait_for_the_user(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    said, _ = await plan_risky(open_app, tmp_path, "Approve", "Which errors does SMPP have?")
+
+    assert list_states(said[1]) == ["awaiting_input", "completed"]
+    assert said[2]["cancelled_tasks"] == [said[1]["tasks"][0]["title"]]
+    assert said[2]["message_id"] != said[1]["message_id"]
+
+
+async def test_thanks_while_tasks_wait_cancel_nothing(open_app: OpenApp, tmp_path: Path) -> None:
+    said, (requests, _) = await plan_risky(open_app, tmp_path, "Approve", "Thanks!", "Approve")
+
+    assert "cancelled_tasks" not in said[2]
+    assert list_states(said[3]) == ["completed", "completed"]
+    assert len(requests) == 1
 
 
 async def test_a_worker_that_needs_the_user_goes_on_with_the_answer_and_pays_nothing_twice(

@@ -1,6 +1,13 @@
 """A planned sequence is cleaned, completed and put in an order in which each finds its inputs."""
 
-from envelope.ways.specialists import FULL_REVIEW, NEEDS, complete_sequence, list_waves
+from envelope.ways.specialists import (
+    FULL_REVIEW,
+    NEEDS,
+    SpecialistName,
+    complete_sequence,
+    list_waves,
+    plan_further_round,
+)
 
 
 def test_a_sequence_in_order_stays_as_it_is() -> None:
@@ -38,3 +45,14 @@ def test_every_specialist_comes_after_all_that_it_needs() -> None:
     assert set(place) == set(FULL_REVIEW)
     for name in FULL_REVIEW:
         assert all(place[needed] < place[name] for needed in NEEDS[name])
+
+
+def test_a_further_round_makes_what_is_missing_and_repeats_what_depends_on_it() -> None:
+    done = ("extractor", "requirement_extractor", "compliance", "gap_synthesizer")
+
+    assert plan_further_round(SpecialistName.COMPLIANCE, done) == ("compliance", "gap_synthesizer")
+    assert plan_further_round(SpecialistName.RISK_VERIFIER, ("extractor",)) == (
+        "requirement_extractor",
+        "compliance",
+        "risk_verifier",
+    )

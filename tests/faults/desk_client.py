@@ -20,6 +20,8 @@ from tests.support.waiting import wait_until
 DEADLINE_SECONDS = 30.0
 APPROVALS = ("approve", "again_approve")
 """What the two replies to a pause say: `approve <message>`, each of which approves it."""
+REPORTED = ("outcome", "text", "merged_into", "tasks_completed")
+"""The parts of a reply that the ledger keeps."""
 
 T = TypeVar("T")
 
@@ -100,7 +102,7 @@ class DeskClient:
         """
         message = self._message(text, conversation)
         reply = await retry_until_answered(lambda: self._desk.ask(message))
-        reported = {key: reply.get(key) for key in ("outcome", "text", "merged_into")}
+        reported = {key: reply.get(key) for key in REPORTED}
         self._ledger.note("reported", name=message.message_id, **reported)
         return reply
 

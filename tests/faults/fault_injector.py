@@ -105,6 +105,12 @@ class FaultInjector:
                 while sum(self.caused.values()) * questions < min(done, questions) * amount:
                     self._cause()
 
+    async def kill_regularly(self, seconds: float | None) -> None:
+        """Kill one of the workers at each of these intervals, until cancelled; None: never."""
+        while seconds is not None:
+            await asyncio.sleep(seconds)
+            await self._kill_somebody()
+
     def _cause(self) -> None:
         assert self._tasks is not None
         wanted = plan = self._plans.pop() if self._plans else None

@@ -72,6 +72,7 @@ class Load:
         poison: bool = True,
         merge_share: float = MERGE_SHARE,
         kinds: Mapping[str, int] = KINDS,
+        longest_conversation: int = LONGEST_CONVERSATION,
     ) -> None:
         self._clients = clients
         self._random = random.Random(seed)
@@ -80,6 +81,7 @@ class Load:
         self._poison_share = POISON_SHARE if poison else 0.0
         self._merge_share = merge_share
         self._kinds = kinds
+        self._longest = longest_conversation
         self._number = 0
         self.reported = 0
 
@@ -148,7 +150,7 @@ class Load:
 
     def _conversations(self) -> Iterator[tuple[str, list[str]]]:
         while self._left > 0:
-            length = min(self._left, self._random.randint(1, LONGEST_CONVERSATION))
+            length = min(self._left, self._random.randint(1, self._longest))
             self._left -= length
             yield (
                 f"c{self._number}",

@@ -13,7 +13,7 @@ from tests.faults.evidence import gather_evidence, leftovers
 from tests.faults.fault_injector import FaultCounts, FaultInjector
 from tests.faults.finding import Evidence, Finding
 from tests.faults.labels import Plan
-from tests.faults.load import KINDS, MERGE_SHARE, Load, open_clients
+from tests.faults.load import KINDS, LONGEST_CONVERSATION, MERGE_SHARE, Load, open_clients
 from tests.faults.oracle import findings, lateness
 from tests.faults.outages import excusing
 from tests.support.waiting import poll
@@ -35,7 +35,10 @@ CAUSED = {
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """How large a round is."""
+    """How large a round is.
+
+    With `kill_every_seconds` a process is killed at each of these intervals, besides `kills`.
+    """
 
     questions: int
     kills: int
@@ -48,6 +51,8 @@ class Round:
     at_once: int = 40
     poison: bool = True
     merge_share: float = MERGE_SHARE
+    longest_conversation: int = LONGEST_CONVERSATION
+    kill_every_seconds: float | None = None
     kinds: Mapping[str, int] = field(default_factory=lambda: KINDS)
     plans: tuple[Plan, ...] = ()
     hiring: dict[str, Any] = field(default_factory=dict)
@@ -133,10 +138,12 @@ async def _live_through(
             # Whoever submits a message again does not learn what it was merged into.
             merge_share=0.0 if size.cuts + size.outages + size.power_cuts else size.merge_share,
             kinds=size.kinds,
+            longest_conversation=size.longest_conversation,
         )
         staffing = tasks.create_task(trouble.keep_staffed())
         # A deadline is kept as long as one process lives: people come when there is one.
         await harness.wait_for_note("working", after=after)
+        killing = tasks.create_task(trouble.kill_regularly(size.kill_every_seconds))
         async with asyncio.TaskGroup() as busy:
             spreading = busy.create_task(trouble.spread(progress, size.questions))
             busy.create_task(
@@ -146,6 +153,7 @@ async def _live_through(
                     more=lambda: bool(size.plans) and not spreading.done(),
                 )
             )
+        killing.cancel()
         began = time.monotonic()
         await _quiet(harness)
         quiet_after = time.monotonic() - began

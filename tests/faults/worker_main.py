@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from broker.keys import record_of
 from broker.maintenance.lease_renewer import LeaseRenewal
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
+from config.texts import load_texts
 from deploy.assembly.call_recording import HopCalls
 from envelope.role import Role
 from llm.stored_calls.stored_model import StoredModel
@@ -36,9 +37,10 @@ from tests.faults.scripted_agents import (
     NotingRenewal,
     act_as_tool,
 )
+from tests.faults.swarms.scripted_work import SwarmScript, make_act
 from tests.support.branching_flow import BRANCHING_FLOW, ToolAgent
 from tests.support.pausing_flow import PAUSING_FLOW, AskingTool
-from tests.support.swarm_agents import ActingWorker, make_swarm
+from tests.support.swarm_agents import ActingWorker, make_hurried_flow, make_swarm
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WRITES, FixedTexts
 from worker.agent_handler import AgentHandler, make_poison_notice
@@ -49,7 +51,6 @@ from worker.shutdown import stop_on_signals
 
 ALL_ROLES = (Role.MANAGER, *WRITES)
 BRANCHING_ROLES = tuple(role.value for role in (*ALL_ROLES, Role.TOOL))
-SWARM_WORKERS = 8
 SWARM_ROLES = (Role.PLAN, Role.GATHER, Role.LEDGER, Role.WORK, Role.SYNTHESIZE)
 UNTIL_IT_WORKS = (signal.SIGTERM,)
 """Signals that wait until the process does its work, and can end it in an orderly way."""
@@ -62,7 +63,7 @@ class WorkerSettings:
     `takes_seconds` is how long its search blocks the loop for "block", or waits for "long".
     `plan` says where it dies or stops; with `discovers` it notes every label it passes instead.
     `branching`: every question has branches; `pausing`: these need an approval;
-    `swarm`: eight workers divide every question.
+    `swarm`: workers divide every question.
     """
 
     url: str
@@ -76,7 +77,7 @@ class WorkerSettings:
     on_the_spot: bool = True
     branching: bool = False
     pausing: bool = False
-    swarm: bool = False
+    swarm: SwarmScript | None = None
     discovers: bool = False
     plan: Plan | None = None
 
@@ -145,7 +146,11 @@ def _handlers(settings: WorkerSettings, ledger: Ledger, meter: WorkerMeter) -> l
     client = connect(settings.url)
     flows = _find_flows(settings)
     memory = RedisMemory(client, shards=1, keep=KEEPS_TURNS)
-    manager = Manager(flows, memory, FixedTexts(), limits=Limits(), quality_threshold=0.7)
+    limits = Limits()
+    if settings.swarm is not None:
+        limits = replace(limits, parallel_workers=settings.swarm.parallel)
+    texts = FixedTexts() if settings.swarm is None else load_texts(domain_name="desk")
+    manager = Manager(flows, memory, texts, limits=limits, quality_threshold=0.7)
     calls = RedisCallStore(client, shards=1, record_of=record_of(1))
     model = StoredModel(Bill(ledger), NotingCalls(calls, ledger), prompts=None)
     recorded = HopCalls(None)
@@ -153,11 +158,13 @@ def _handlers(settings: WorkerSettings, ledger: Ledger, meter: WorkerMeter) -> l
     working: list[Agent[Any, Any]] = [
         FollowingAgent(role, model, takes_seconds=settings.takes_seconds)
         for role in WRITES
-        if not settings.swarm or role not in SWARM_ROLES
+        if settings.swarm is None or role not in SWARM_ROLES
     ]
     tool: Agent[Any, Any] = AskingTool("approval") if settings.pausing else ToolAgent(act_as_tool)
-    if settings.swarm:
-        working += make_swarm(ActingWorker(), workers=SWARM_WORKERS)
+    if settings.swarm is not None:
+        script = settings.swarm
+        worker = ActingWorker(make_act(script, model, ledger))
+        working += make_swarm(worker, workers=script.workers, retries=script.retries)
     agents = [
         AgentHandler(
             agent,
@@ -174,8 +181,9 @@ def _handlers(settings: WorkerSettings, ledger: Ledger, meter: WorkerMeter) -> l
 def _find_flows(settings: WorkerSettings) -> Mapping[str, Flow]:
     if settings.pausing:
         return {"assistant": PAUSING_FLOW}
-    if settings.swarm:
-        return {"assistant": SWARM_FLOW}
+    if settings.swarm is not None:
+        seconds = settings.swarm.join_seconds
+        return {"assistant": SWARM_FLOW if seconds is None else make_hurried_flow(seconds)}
     return {"assistant": BRANCHING_FLOW} if settings.branching else FLOWS
 
 

@@ -166,3 +166,10 @@ def test_words_alone_separate_what_is_covered_from_what_is_not() -> None:
     missing = assess_by_words({**NOT_FOUND, "gen": 3.0, "unk": 1.0, "surprise": -6.0})
     assert missing.coverage < 0.5
     assert missing.answerability < 1 / 3
+
+
+def test_one_word_in_two_chunks_of_a_small_collection_is_no_chance() -> None:
+    twice = {**NOT_FOUND, "subject_best": 1.0, "surprise": -0.69, "chunks": 23.0}
+
+    assert assess(twice).coverage >= 0.5
+    assert assess({**twice, "subject_best": 0.5}).coverage < 0.3

@@ -220,3 +220,45 @@ def test_what_is_done_to_something_else_is_no_way_to_do_it() -> None:
 
     assert ask("How do I delete a drawing?", jobs).status == "insufficient_context"
     assert "Remove" in ask("How do I delete a drawing?", own).answer
+
+
+def test_another_kind_of_the_asked_thing_is_no_answer() -> None:
+    fees = make_source(1, "Registration", "Late registration costs a fee of 25 euros.")
+    thesis = make_source(1, "Thesis", "The thesis is worth 30 credits.")
+
+    assert ask("How high are the tuition fees?", fees).status == "insufficient_context"
+    assert ask("How many credits is the bachelor's thesis worth?", thesis).status == (
+        "insufficient_context"
+    )
+    assert "30" in ask("How many credits is the thesis worth?", thesis).answer
+
+
+def test_the_price_for_one_thing_is_none_for_another_of_the_same_list() -> None:
+    deposits = make_source(1, "Returns", "Deposit for a keg is 50 euros, for a jug 4 euros.")
+    bottles = make_source(2, "Suppliers", "Cork & Crown delivers bottles on Monday.")
+
+    asked = ask("How much is the deposit for a bottle?", deposits, bottles)
+
+    assert asked.status == "insufficient_context"
+    assert "50" in ask("How much is the deposit for a keg?", deposits, bottles).answer
+
+
+def test_what_one_row_says_is_not_said_of_another() -> None:
+    fields = "| Field | Description |\n|---|---|\n| service | economy or overnight |\n"
+    table = make_source(
+        1, "POST /labels", f"{fields}| insured_value | above 500 EUR somebody signs |"
+    )
+
+    asked = ask("How much does an overnight label cost?", table)
+
+    assert asked.status == "insufficient_context"
+
+
+def test_a_month_alone_is_not_what_a_question_is_about() -> None:
+    beach = make_source(
+        1,
+        "Seasons",
+        "High season is from 28 June to 31 August. The beach has a lifeguard in July only.",
+    )
+
+    assert "lifeguard" in ask("Is there a lifeguard in June?", beach).answer

@@ -99,3 +99,58 @@ def test_the_latest_minutes_of_a_committee_are_quoted_first() -> None:
 )
 def test_the_date_of_a_place_is_read_as_people_write_it(place: str, date: tuple[int, ...]) -> None:
     assert read_date(place) == date
+
+
+def make_lift_mail(number: int, date: str, text: str) -> PromptSource:
+    heading = f"{'Re: ' * (number - 1)}Lift in building B, Omar Bashir <omar@lifts.test>, {date}"
+    return make_source(number, f"Lift in building B > {heading}", text)
+
+
+REPAIR = make_lift_mail(
+    1, "2026-03-02 09:12", "The lift will be repaired on 12 March. The repair costs 4,350 euros."
+)
+
+
+def test_a_message_that_moves_the_day_supersedes_it_without_naming_what_is_moved() -> None:
+    moved = make_lift_mail(3, "2026-03-11 08:05", "We will come on 19 March instead.")
+
+    said = ask("When will the lift be repaired?", REPAIR, moved)
+
+    assert said.index("19 March") < said.index("12 March")
+    assert "2026-03-11" in said
+
+
+def test_a_changed_sum_changes_no_day() -> None:
+    dearer = make_lift_mail(3, "2026-03-11 08:05", "The price is 5,000 euros instead.")
+
+    assert "5,000" not in ask("When will the lift be repaired?", REPAIR, dearer)
+
+
+def test_a_day_that_changes_nothing_supersedes_nothing() -> None:
+    other = make_lift_mail(3, "2026-03-11 08:05", "I am on holiday on 19 March.")
+
+    assert "19 March" not in ask("When will the lift be repaired?", REPAIR, other)
+
+
+def test_an_extended_deadline_supersedes_the_first() -> None:
+    first = make_lift_mail(1, "2026-01-12 10:00", "Apply for a permit by 31 January.")
+    extended = make_lift_mail(
+        2, "2026-01-22 11:30", "We have extended the time for applications to 13 February."
+    )
+
+    said = ask("Until when can I apply for a permit?", first, extended)
+
+    assert said.index("13 February") < said.index("31 January")
+
+
+def test_a_message_that_moves_one_of_several_days_supersedes_the_one_that_it_names() -> None:
+    first = make_lift_mail(
+        1, "2026-01-05 08:00", "The new hoist is installed on 26 January. Training is on 2 March."
+    )
+    moved = make_lift_mail(
+        2, "2026-01-19 08:30", "The delivery is late. The installation is now on 9 February."
+    )
+
+    said = ask("When is the new hoist installed?", first, moved)
+
+    assert said.index("9 February") < said.index("26 January")

@@ -116,3 +116,16 @@ def test_a_deadline_is_more_than_a_number_of_days() -> None:
     assert kinds.fits("It can be carried over until 31 March.")
     assert not kinds.fits("Everybody has 29 days of leave.")
     assert classify_question("When does it begin?").fits("It begins on 3 May.")
+
+
+def test_a_day_is_no_length_of_time_unless_something_lasts_until_it() -> None:
+    kinds = classify_question("How long does the repair take?")
+
+    assert kinds.rules_out("The lift is repaired on 12 March 2026.")
+    assert kinds.rules_out("The repair costs 4,350 euros.")
+    assert not kinds.rules_out("The work takes two days.")
+    assert not kinds.rules_out("It is closed until 12 March.")
+
+
+def test_a_length_of_something_else_needs_no_unit_of_time() -> None:
+    assert not classify_question("How long is the pool?").rules_out("It has 25 metres.")

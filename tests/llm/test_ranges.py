@@ -54,3 +54,17 @@ def test_ranges_differ_from_dates_hours_and_other_numbers(
     text: str, ranges: list[tuple[float, float]]
 ) -> None:
     assert list(find_ranges(text)) == ranges
+
+
+def test_who_is_over_an_age_is_in_the_row_above_it_and_not_in_the_row_that_ends_there() -> None:
+    ages = "| Age | Fee |\n|---|---|\n| 18-65 | 9 |\n| over 65 | not offered |"
+    source = PromptSource(
+        number=1, chunk_id="fees#0", place="Fees of the club", language="en", text=ages
+    )
+
+    def ask_fee(question: str) -> str:
+        return answer(Inputs(question=question, language="en", sources=(source,))).answer
+
+    assert "not offered" in ask_fee("What is the fee for somebody over 65?")
+    assert "| 9 |" not in ask_fee("What is the fee for somebody over 65?")
+    assert "| 9 |" in ask_fee("What is the fee at the age of 65?")

@@ -53,3 +53,8 @@ def test_a_budget_that_ends_one_search_is_named() -> None:
     report = describe_way({"model_usage": {"calls": 2}, "exhausted_budget": "usd"})
 
     assert report == {"budget": {"model_calls": 2, "tool_calls": 0, "exhausted": "usd"}}
+
+
+def test_a_question_that_is_asked_back_went_the_way_that_was_chosen() -> None:
+    assert describe_way({"triage": {"way": "specialists"}})["way"] == "specialists"
+    assert describe_way({"triage": {"way": "tools"}, "way_fallback": "x.failed"})["way"] == "search"

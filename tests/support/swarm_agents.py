@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, JsonValue
@@ -14,6 +15,9 @@ from envelope.outcome import Wrote
 from envelope.role import Role
 from envelope.ways.swarm import PlanStep
 from llm.offline.model import OfflineModel
+from manager.flow import Flow, Scatter
+from manager.flows.stages import WORKED
+from manager.flows.swarm_flow import SWARM_FLOW
 from swarm.planning.complexity import measure_complexity
 from swarm.planning.plan import SwarmPlan, WorkerPlan
 from swarm.workers.output import WorkerOutput
@@ -122,3 +126,15 @@ def make_swarm(
         worker,
         SynthesizeAgent(model=OfflineModel(), texts=texts),
     ]
+
+
+def make_hurried_flow(join_seconds: float) -> Flow:
+    """Return the flow of the swarm, whose rounds end after `join_seconds` at most."""
+    rows = []
+    for row in SWARM_FLOW.rows:
+        work = row.go_to
+        if isinstance(work, Scatter) and work.gather is WORKED:
+            hurried = replace(work, join=replace(work.join, seconds=join_seconds, at_once=256))
+            row = replace(row, go_to=hurried)
+        rows.append(row)
+    return Flow(SWARM_FLOW.name, SWARM_FLOW.version, rows)

@@ -5,7 +5,12 @@ import json
 import pytest
 from pydantic import JsonValue
 
-from swarm.integrity.evidence import MOST_RECORDS, record_hop, record_join
+from swarm.integrity.evidence import (
+    MOST_RECORDS,
+    name_index_version,
+    record_hop,
+    record_join,
+)
 from swarm.integrity.evidence_checks import check_evidence
 
 CALLS: list[JsonValue] = [
@@ -123,6 +128,42 @@ def test_a_list_that_lost_an_item_is_a_lost_result() -> None:
     assert {fault.kind.value for fault in found if fault.stage == "write"} == {"lost_result"}
 
 
+def make_index_log(plan: str, worker: str) -> Payload:
+    """A plan and the call of one of its workers, which read these versions of the index."""
+    planned = record_hop("plan", "plan", "", {}, {"swarm_plan": {"workers": []}}, index=plan)
+    called = record_hop("act", "tool", "w0/t0", {"tool_call": CALLS[0]}, {}, index=worker)
+    return {"evidence_log": [planned, called]}
+
+
+def test_a_worker_that_reads_another_version_of_the_index_than_the_plan_is_found() -> None:
+    [fault] = check_evidence(make_index_log("v1", "v2"))
+
+    assert (fault.kind.value, fault.subject) == ("stale_context", "w0/t0")
+    assert "'v2'" in fault.detail
+    assert "'v1'" in fault.detail
+
+
+def test_versions_that_two_processes_count_are_not_compared() -> None:
+    one, other = (name_index_version("1", counted_by=process) for process in ("a", "b"))
+
+    assert check_evidence(make_index_log("v1", "v1")) == ()
+    assert check_evidence(make_index_log(one, other)) == ()
+    assert check_evidence(make_index_log("v1", "")) == ()
+    assert kinds(make_index_log(one, name_index_version("2", counted_by="a"))) == {"stale_context"}
+
+
+def test_the_join_of_a_branch_is_compared_with_the_evidence_of_the_branch() -> None:
+    results: Payload = {"r1-1": make_result("r1-1")}
+    wrote: Payload = {"multi_tool_results": results, "tool_executions": [{"call_id": "r1-1"}]}
+    called = record_hop("act", "tool", "w0/t0", {"tool_call": CALLS[0]}, wrote)
+    joined = record_join("results", "w0", {"w0/t0": "r1-1"})
+    payload: Payload = {"evidence_log": [called, joined], "multi_tool_results": results}
+
+    assert check_evidence(payload, "w0") == ()
+    [lost] = check_evidence({**payload, "multi_tool_results": {}}, "w0")
+    assert lost.kind.value == "lost_result"
+
+
 def test_a_hop_without_evidence_and_without_a_model_leaves_no_record() -> None:
     assert record_hop("lang", "lang", "", {}, {"language": "en"}) == {}
 
@@ -136,3 +177,22 @@ def test_records_of_a_later_version_and_a_full_log_raise_no_alarm() -> None:
 
     assert check_evidence({**payload, "evidence_log": [*log, later]}) == ()
     assert "altered_result" not in kinds(full)
+
+
+def test_a_branch_is_checked_by_what_was_joined_into_it() -> None:
+    result = make_result("r1-1")
+    call: Payload = {"call_id": "r1-1", "tool": "search"}
+    wrote: Payload = {
+        "multi_tool_results": {"r1-1": result},
+        "tool_executions": [{"call_id": "r1-1"}],
+    }
+    log = [
+        record_hop("reason", "reason", "m1", {"multi_tool_results": None}, {"tool_calls": [call]}),
+        record_hop("act", "tool", "m1/t0", {"tool_call": call}, wrote),
+        record_join("results", "m1", {"m1/t0": "r1-1"}),
+    ]
+    whole: Payload = {"evidence_log": [*log], "multi_tool_results": {"r1-1": result}}
+
+    assert check_evidence(whole, "m1") == ()
+    [lost] = check_evidence({"evidence_log": [*log], "multi_tool_results": {}}, "m1")
+    assert (lost.kind.value, lost.subject) == ("lost_result", "result/r1-1")

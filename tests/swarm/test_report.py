@@ -1,12 +1,22 @@
 """One report from what workers found."""
 
+import pytest
+
 from llm.offline.criteria.read_criteria import Criterion
 from swarm.synthesis.contradictions import find_contradictions
+from swarm.synthesis.council_report import write_council_report
 from swarm.synthesis.merged_claims import merge_claims
 from swarm.synthesis.report import write_note, write_report
 from swarm.synthesis.shown_passages import choose_shown
+from swarm.synthesis.wording import NO_DISSENT
 from swarm.workers.output import DocumentVerdict, fail_worker
-from tests.swarm.builders import make_output, make_passage, make_swarm_plan, make_worker
+from tests.swarm.builders import (
+    make_output,
+    make_passage,
+    make_swarm_plan,
+    make_wording,
+    make_worker,
+)
 
 FEE = make_worker("w1", objective="the fee of the Alfa licence")
 DUTY = make_worker("w2", objective="the fee of the Alfa licence in the new list")
@@ -17,7 +27,7 @@ def test_each_claim_has_its_workers_and_its_source() -> None:
     passage = make_passage("a", "The fee of the Alfa licence is 100 euros a year.")
     outputs = {"w1": make_output("w1", passage), "w2": make_output("w2", passage)}
 
-    report = write_report(PLAN, outputs, persona="Hermes")
+    report = write_report(PLAN, outputs, make_wording("Hermes"))
 
     assert [(one.worker_ids, one.source.chunk_id) for one in report.claims] == [
         (("w1", "w2"), "a#0")
@@ -32,7 +42,7 @@ def test_different_numbers_from_two_sources_are_named_as_a_contradiction() -> No
         "w2": make_output("w2", make_passage("b", "The fee of the Alfa licence is 150 euros.")),
     }
 
-    report = write_report(PLAN, outputs)
+    report = write_report(PLAN, outputs, make_wording())
 
     assert [one.reason for one in report.contradictions] == ["different numbers: 100 and 150"]
     assert "[1] and [2]: different numbers: 100 and 150" in report.text
@@ -70,7 +80,7 @@ def test_numbers_of_two_different_things_are_no_contradiction() -> None:
 def test_what_is_missing_is_named_and_makes_a_report_partial() -> None:
     outputs = {"w1": fail_worker(FEE, "killed")}
 
-    report = write_report(PLAN, outputs)
+    report = write_report(PLAN, outputs, make_wording())
 
     assert report.is_partial
     assert report.missing == (
@@ -85,7 +95,7 @@ def test_compared_items_become_rows_and_a_bar_ends_no_cell() -> None:
     plan = make_swarm_plan(*workers, compared=("A1", "B2"))
     outputs = {"A1": make_output("A1", make_passage("a", "The fee of A1 is 3 | 4 euros for all."))}
 
-    report = write_report(plan, outputs)
+    report = write_report(plan, outputs, make_wording())
 
     assert "| A1 | The fee of A1 is 3 / 4 euros for all. [1] |" in report.text
     assert "| B2 | not found |" in report.text
@@ -98,11 +108,11 @@ def test_documents_without_a_verdict_are_named_as_unchecked() -> None:
         document_id="d1", title="One", criterion="audit", is_met=False, kind="books_audited"
     )
 
-    report = write_report(plan, {"d1": make_output("d1", verdicts=(verdict,))})
+    report = write_report(plan, {"d1": make_output("d1", verdicts=(verdict,))}, make_wording())
 
     assert report.documents is not None
     assert report.documents.unchecked == ("d2",)
-    assert report.text.startswith("1 of the 1 documents that were checked meets this.")
+    assert report.text.startswith("Documents that meet this: 1 of 1 that were checked.")
     assert "1 documents were not checked." in report.missing
 
 
@@ -126,3 +136,42 @@ def test_the_shown_passages_are_bounded_and_every_worker_has_its_turn() -> None:
     shown = [one.citation.document_id for one in choose_shown(plan, outputs, 5)]
 
     assert shown == ["list", "i0-0", "i1-0", "i2-0", "i0-1"]
+
+
+@pytest.mark.parametrize(
+    "language", ["de", "es", "fr", "it", "pt", "ru", "uk", "zh", "ja", "ar", "hi"]
+)
+def test_the_fixed_texts_of_a_report_are_in_the_language_of_the_answer(language: str) -> None:
+    workers = [make_worker(name, subject=name) for name in ("A1", "B2")]
+    plan = make_swarm_plan(*workers, compared=("A1", "B2"))
+    fee, other = ("The fee of A1 is 3 euros for all.", "The fee of A1 is 4 euros for all.")
+    found = {
+        "A1": make_output("A1", make_passage("a#0", fee), make_passage("b#0", other)),
+    }
+
+    english = write_report(plan, found, make_wording()).text
+    report = write_report(plan, found, make_wording(language=language)).text
+
+    assert "| Item | Found |" in english
+    assert "not found" in english
+    assert not any(one in report for one in ("Found", "not found", "contradict each"))
+    assert fee in report
+
+
+def test_a_council_without_dissent_says_so_and_one_with_dissent_does_not() -> None:
+    workers = [make_worker(name, specialization=name) for name in ("advocate", "critic", "auditor")]
+    plan = make_swarm_plan(*workers, question="What is the fee of the Alfa licence?")
+    same = {
+        one.id: make_output(one.id, make_passage("a#0", "The fee of the Alfa licence is 3 euros."))
+        for one in workers
+    }
+    another = make_passage("b#0", "The fee of the Alfa licence is 9 euros.")
+    different = {**same, "critic": make_output("critic", another)}
+
+    agreed = write_council_report(plan, same, make_wording(language="de"))
+    dissent = write_council_report(plan, different, make_wording(language="de"))
+
+    assert [note.key for note in agreed.notes] == [NO_DISSENT]
+    assert "Übereinstimmung: Fürsprache, Kritik, Prüfung" in agreed.text
+    assert dissent.notes == ()
+    assert "verschiedene Zahlen: 3 und 9" in dissent.text

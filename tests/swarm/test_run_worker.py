@@ -12,7 +12,7 @@ from swarm.synthesis.report import SwarmReport
 from swarm.workers.output import WorkerOutput, WorkerStatus
 from swarm.workers.run_worker import WorkerRunner
 from swarm.workers.worker_type import make_registry
-from tests.swarm.builders import make_worker
+from tests.swarm.builders import make_wording, make_worker
 from tests.swarm.conftest import ISLANDS
 from tests.tools.conftest import Parts
 from tools.catalog import make_builtin
@@ -30,7 +30,7 @@ async def run_swarm(
             for worker in wave:
                 outputs[worker.id] = await runner.run(worker)
         plan = expand_plan(plan, outputs)
-    return strategy.synthesize_results(plan, outputs, ""), outputs
+    return strategy.synthesize_results(plan, outputs, make_wording()), outputs
 
 
 async def test_a_group_is_found_first_and_then_each_member(runner: WorkerRunner) -> None:
@@ -55,7 +55,7 @@ async def test_documents_that_meet_one_thing_and_lack_another_are_selected(
 
     assert report.documents is not None
     assert [one.document_id for one in report.documents.selected] == ["c1"]
-    assert report.text.startswith("1 of the 3 documents that were checked meets this.")
+    assert report.text.startswith("Documents that meet this: 1 of 3 that were checked.")
 
 
 async def test_none_is_said_when_no_document_meets_what_was_asked(

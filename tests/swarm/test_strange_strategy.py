@@ -43,8 +43,8 @@ class DebateStrategy(SwarmStrategy):
             for number, side in enumerate(("for", "against"))
         ]
 
-    def synthesize_results(self, plan, outputs, persona):
-        return write_report(plan, outputs, persona=persona)
+    def synthesize_results(self, plan, outputs, wording):
+        return write_report(plan, outputs, wording)
 '''
 
 

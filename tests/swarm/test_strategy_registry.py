@@ -12,9 +12,10 @@ from swarm.strategies.council import PERSONAS, CouncilStrategy
 from swarm.strategies.strategy import StrategyContext, SwarmStrategy
 from swarm.strategies.strategy_registry import AUTO, make_plan, make_strategies
 from swarm.synthesis.report import SwarmReport, write_report
+from swarm.synthesis.wording import ReportWording
 from swarm.workers.output import WorkerOutput
 from swarm.workers.worker_type import WorkerType, make_registry
-from tests.swarm.builders import make_output, make_passage, make_worker
+from tests.swarm.builders import make_output, make_passage, make_wording, make_worker
 
 CONTEXT = StrategyContext()
 
@@ -117,9 +118,9 @@ class Twice(SwarmStrategy):
         ]
 
     def synthesize_results(
-        self, plan: SwarmPlan, outputs: Mapping[str, WorkerOutput], persona: str
+        self, plan: SwarmPlan, outputs: Mapping[str, WorkerOutput], wording: ReportWording
     ) -> SwarmReport:
-        return write_report(plan, outputs, persona=persona)
+        return write_report(plan, outputs, wording)
 
 
 def test_a_stranger_adds_a_fourth_strategy_and_a_fifth_type_of_worker() -> None:
@@ -160,7 +161,8 @@ def test_a_council_names_agreement_and_dissent_and_gives_each_member_the_same_le
         third: make_output(third),
     }
 
-    report = make_strategies().find("council").synthesize_results(made, outputs, "Hermes")
+    council = make_strategies().find("council")
+    report = council.synthesize_results(made, outputs, make_wording("Hermes"))
 
     assert report.text.startswith("Hermes:")
     assert "save money in every year. [1] (agreement: advocate, critic)" in report.text

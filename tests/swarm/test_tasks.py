@@ -70,15 +70,6 @@ def test_the_history_has_every_move_once_even_if_it_is_made_twice() -> None:
     ]
 
 
-def test_a_topic_change_cancels_all_that_has_not_ended() -> None:
-    ledger = open_ledger().move("a", TaskState.IN_PROGRESS).move("a", TaskState.COMPLETED)
-
-    cancelled = ledger.cancel_open(reason="topic_change")
-
-    assert [one.state for one in cancelled.tasks] == [TaskState.COMPLETED, TaskState.CANCELLED]
-    assert cancelled.is_met()
-
-
 def test_a_join_fires_with_k_of_n() -> None:
     ledger = open_ledger().move("a", TaskState.IN_PROGRESS).move("a", TaskState.COMPLETED)
 

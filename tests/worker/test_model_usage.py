@@ -48,3 +48,20 @@ def test_one_unknown_price_makes_the_sum_unknown() -> None:
 @pytest.mark.parametrize("calls", [[], [call(model="offline")], [JournalEntry("wrote", {})]])
 def test_where_no_vendor_was_asked_nothing_is_reported(calls: list[JournalEntry]) -> None:
     assert add_model_usage({}, calls) == {}
+
+
+def test_the_usage_of_each_agent_is_added_up_separately() -> None:
+    first = add_model_usage({}, [call(task="compliance"), call(task="synthesis", cost=None)])
+    usage = add_model_usage(first, [call(task="compliance", cost="0.05")])["model_usage"]
+
+    assert isinstance(usage, dict)
+    agents = usage["by_agent"]
+    assert isinstance(agents, dict)
+    assert agents["compliance"] == {
+        "calls": 2,
+        "input_tokens": 200,
+        "output_tokens": 40,
+        "cached_input_tokens": 0,
+        "cost_usd": "0.15",
+    }
+    assert agents["synthesis"]["cost_usd"] is None  # type: ignore[index, call-overload] # an object

@@ -23,10 +23,12 @@ def record_evidence(
     names: Iterable[str],
     writes: Mapping[str, JsonValue],
     made: Sequence[JournalEvent],
+    index: str = "",
 ) -> Fields:
     """Return the attribute `evidence_log` with one more record; nothing where none is needed.
 
     `names` are the attributes that the agent reads; the digests are of the delivered payload.
+    `index` is the version of the index that it read.
     """
     payload = envelope.payload
     log = payload.get(ATTRIBUTE)
@@ -34,7 +36,8 @@ def record_evidence(
         return {}
     read = {name: payload.get(name) for name in names}
     stage = str(payload.get("stage") or role)
-    record = record_hop(stage, role, envelope.branch, read, writes, _list_models(made))
+    models = _list_models(made) if made else ()
+    record = record_hop(stage, role, envelope.branch, read, writes, models, index=index)
     return {ATTRIBUTE: [record]} if record else {}
 
 

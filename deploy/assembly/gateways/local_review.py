@@ -10,10 +10,11 @@ from urllib.parse import quote
 from pydantic import JsonValue
 
 from compliance.reporting.report import ReviewReport
+from compliance.team.review_scope import make_sort_key
 from deploy.assembly.gateways.document_catalog import OwnedCatalog
 from deploy.assembly.gateways.document_reader import documents_of
 from deploy.assembly.gateways.http_gateway import StoredConversations
-from deploy.assembly.reviewing.document_finder import NamedDocumentFinder
+from deploy.assembly.reviewing.document_finder import MOST_FOUND, NamedDocumentFinder
 from deploy.assembly.reviewing.report_rendering import (
     StoredReports,
     make_report_reader,
@@ -25,10 +26,14 @@ from deploy.assembly.runtime import Runtime
 from deploy.errors import CommandError
 from envelope.question import Question
 from gateway.conversation_erasure import erase
-from gateway.reviewing.document_ports import DocumentEntry
+from gateway.reviewing.document_ports import DocumentEntry, DocumentRefusedError
 from gateway.reviewing.report_ports import ReportForm
 from knowledge.documents.decoding import MAX_BYTES
+from knowledge.documents.folder import FolderListing, walk
 from knowledge.sections import document_of
+
+_MOST_DOCUMENTS = 2 * MOST_FOUND
+"""Of one review: a folder of documents against a folder of rules."""
 
 
 @dataclass(slots=True)
@@ -46,16 +51,21 @@ class LocalReview:
     """The files that were read, by the ids of their documents."""
     anchors: dict[str, str] = field(default_factory=dict)
     """The anchors of the passages of these files, by their ids."""
+    skipped: list[str] = field(default_factory=list)
+    """Files of a folder that no reader is for."""
 
     async def find(self, name: str) -> Sequence[DocumentEntry]:
-        """Return the documents of a name: a file of this machine, else one of the index.
+        """Return the documents of a name: files of this machine, else those of the index.
 
-        Raises `CommandError` for a file that is too large, and the errors of
-        `gateway.reviewing.document_ports`.
+        Every file of a folder is a document, those in its folders too, in the order of their
+        numbers. Raises `CommandError` for a file that is too large and for a folder that cannot be
+        read completely, and the errors of `gateway.reviewing.document_ports`.
         """
         path = Path(name)
         if await asyncio.to_thread(path.is_file):
             return (await self._attach(path),)
+        if await asyncio.to_thread(path.is_dir):
+            return await self._attach_folder(path)
         return await self.finder.find(self.question, name, self.groups)
 
     async def read_report(self, reply: Mapping[str, JsonValue]) -> ReviewReport | None:
@@ -70,6 +80,21 @@ class LocalReview:
     async def erase(self) -> None:
         """Erase the conversation with its documents."""
         await erase(self.runtime.broker.eraser, self.conversations, self.question)
+
+    async def _attach_folder(self, folder: Path) -> Sequence[DocumentEntry]:
+        listing = await asyncio.to_thread(walk, folder)
+        _refuse_incomplete(folder, listing)
+        self.skipped += [str(place) for place, _ in (*listing.skipped, *listing.warnings)]
+        files = sorted(listing.files, key=lambda one: make_sort_key(str(one.path)))
+        found: dict[str, DocumentEntry] = {}
+        for one in files:
+            try:
+                entry = await self._attach(one.location)
+            except DocumentRefusedError as error:
+                # A part of a law that is not read must not look like one that demands nothing.
+                raise CommandError(f"{one.path}: {error}") from error
+            found[entry.id] = entry
+        return tuple(found.values())
 
     async def _attach(self, path: Path) -> DocumentEntry:
         size = (await asyncio.to_thread(path.stat)).st_size
@@ -93,13 +118,33 @@ class LocalReview:
         return f"{path.as_uri()}#{anchor}" if anchor else path.as_uri()
 
 
+def _refuse_incomplete(folder: Path, listing: FolderListing) -> None:
+    """Raise `CommandError` for a folder of which not every document can be read."""
+    name = str(folder)
+    if listing.failures:
+        place, reason = listing.failures[0]
+        raise CommandError(f"expected a folder that can be read, found {name!r}: {place}: {reason}")
+    if listing.archives:
+        raise CommandError(
+            f"expected a folder of files, found the archive {str(listing.archives[0].path)!r} in "
+            f"{name!r}: unpack it"
+        )
+    if not listing.files:
+        raise CommandError(f"expected a folder with documents, found none in {name!r}")
+    if len(listing.files) > MOST_FOUND:
+        raise CommandError(
+            f"expected a folder of at most {MOST_FOUND} documents, found {len(listing.files)} in "
+            f"{name!r}: ingest it, or review against parts of it"
+        )
+
+
 @asynccontextmanager
 async def open_local_review(
     runtime: Runtime, question: Question, groups: Sequence[str]
 ) -> AsyncIterator[LocalReview]:
     """Provide the documents of a review whose answer is that of `question`."""
     settings, client = runtime.settings, runtime.endpoint.client()
-    attachments = StoredAttachments(settings, client)
+    attachments = StoredAttachments(settings, client, most_documents=_MOST_DOCUMENTS)
     opened = documents_of(runtime)
     try:
         yield LocalReview(

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
+from compliance.team.review_scope import make_sort_key
 from envelope.question import Question
 from gateway.port import CatalogEntry, CatalogSelection, DocumentCatalog
 from gateway.reviewing.document_ports import Attachments, DocumentEntry, DocumentUnknownError
 
-MOST_FOUND = 200
-"""Documents of one folder."""
+MOST_FOUND = 150
+"""Documents of one folder: a scope of more is larger than a branch may return."""
 MOST_COMPARED = 20_000
 """Titles that are compared; a larger index is asked by ids and files."""
 _PER_PAGE = 500
@@ -47,9 +48,16 @@ class NamedDocumentFinder:
         if not _WILDCARDS.intersection(name):
             selections.append(CatalogSelection(patterns=(name,)))
         for selection in selections:
-            found = await self._select(question, selection, groups, MOST_FOUND)
+            found = await self._select(question, selection, groups, MOST_FOUND + 1)
+            if len(found) > MOST_FOUND:
+                raise DocumentUnknownError(
+                    f"expected a folder of at most {MOST_FOUND} documents, found more in "
+                    f"{_show(name)}"
+                )
             if found:
-                return [_name(one) for one in found]
+                return [
+                    _name(one) for one in sorted(found, key=lambda one: make_sort_key(one.source))
+                ]
         return await self._find_by_title(question, name, groups)
 
     async def _find_by_title(

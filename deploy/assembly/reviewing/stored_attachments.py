@@ -39,12 +39,16 @@ class StoredAttachments:
     within the limits of ingestion.
     """
 
-    def __init__(self, settings: Settings, client: "Redis") -> None:
+    def __init__(
+        self, settings: Settings, client: "Redis", *, most_documents: int = MOST_ATTACHMENTS
+    ) -> None:
         self._settings = settings
+        self._most_documents = most_documents
         self._store = RedisAttachments(
             client,
             shards=settings.shards,
             ttl_of=lambda one: settings.memory_seconds_of(one.tenant, one.assistant),
+            most_documents=most_documents,
         )
         self._language_of: Callable[[str], str] | None = None
         self._reader: ReaderProcess | None = None
@@ -57,8 +61,8 @@ class StoredAttachments:
         document = await self._read(name, data, groups)
         if not await self._store.put(question, document.id, document.encode()):
             raise DocumentRefusedError(
-                f"expected at most {MOST_ATTACHMENTS} documents of a usual size in a conversation, "
-                "found no room for one more: begin another conversation",
+                f"expected at most {self._most_documents} documents of a usual size in a "
+                "conversation, found no room for one more: begin another conversation",
                 "too_many_documents",
             )
         return name_document(document)

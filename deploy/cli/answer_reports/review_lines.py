@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
+from deploy.cli.answer_reports.agent_costs import list_agent_costs
 from deploy.cli.printing import WIDTH, columns, reply_lines
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ def list_review_lines(
         yield from list_matrix_lines(report)
         yield ""
     yield from reply_lines(reply)
+    usage = reply.get("model_usage")
+    if isinstance(usage, dict):
+        yield from list_agent_costs(usage)
 
 
 def list_matrix_lines(report: "ReviewReport") -> Iterator[str]:

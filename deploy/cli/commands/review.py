@@ -30,19 +30,23 @@ if TYPE_CHECKING:
 
 EXIT_FINDINGS = 8
 WAY = "specialists"
+_SHOWN = 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk review`."""
     parser.add_argument(
-        "contract", metavar="CONTRACT", help="the document: a file, or the id or title of one"
+        "contract",
+        metavar="CONTRACT",
+        help="the document: a file or folder, or the id or title of one",
     )
     parser.add_argument(
         "--against",
         metavar="LAW",
         action="append",
         required=True,
-        help="the rules: a file, or the id, file, title or folder of the index; repeatable",
+        help="the rules: a file, a folder of files, or the id, file, title or folder of the index; "
+        "repeatable",
     )
     parser.add_argument(
         "--report", metavar="FILE", type=Path, help="write the report: .md, .html or .pdf"
@@ -111,10 +115,15 @@ async def _make_message(
     chosen: argparse.Namespace, local: "LocalReview", settings: Settings
 ) -> Message:
     """Return the message of the review, with the documents that its names lead to."""
+    from compliance.team.units import name_documents
+
     documents = await local.find(chosen.contract)
     against = [one for name in chosen.against for one in await local.find(name)]
+    if local.skipped:
+        shown = ", ".join(local.skipped[:_SHOWN])
+        sys.stderr.write(f"refdesk: {len(local.skipped)} files are no documents: {shown}\n")
     heading = load_texts().text("review_request", chosen.language)
-    titles = [", ".join(one.title for one in found) for found in (documents, against)]
+    titles = [name_documents([one.title for one in found]) for found in (documents, against)]
     focus = f"\n{chosen.focus}" if chosen.focus else ""
     return Message(
         text=f"{heading} {' – '.join(titles)}{focus}",

@@ -14,10 +14,12 @@ from broker.maintenance.erasure import FORGOTTEN
 from broker.values import Fields, JournalEntry
 from config.settings import load_settings
 from deploy.assembly.runtime import connect_broker
+from deploy.cli.answer_reports.agent_costs import list_agent_costs
 from deploy.cli.printing import WIDTH, print_line, say_json
 from deploy.errors import CommandError
 from envelope.question import Question, names_conversation
 from manager.stage_event import StageEvent
+from worker.model_usage import add_model_usage
 
 SHOWN_CHARACTERS = 56
 LEAST_CHARACTERS = 20
@@ -91,7 +93,7 @@ def _sole(message_id: str, conversation_id: str | None, found: Sequence[Question
 def trace_lines(question: Question, entries: Sequence[JournalEntry]) -> list[str]:
     """Return the journal of a question as a tree: below each scatter its branches, by wave."""
     lines = [f"{question.conversation_id} / {question.message_id}", *_version_lines(entries)]
-    return [*lines, *_Tree(entries).list_lines(""), _sum_line(entries)]
+    return [*lines, *_Tree(entries).list_lines(""), *_agent_lines(entries), _sum_line(entries)]
 
 
 class _Tree:
@@ -249,6 +251,17 @@ def _cost(fields: dict[str, JsonValue]) -> str:
     error = f", failed: {fields['error']}" if fields.get("error") else ""
     stored = ", found stored" if fields.get("from_store") else ""
     return f"{tokens}, {price}{stored}{error}"
+
+
+def _agent_lines(entries: Sequence[JournalEntry]) -> list[str]:
+    """Return a line for each agent that asked a vendor's model, the most expensive one first."""
+    calls = [
+        JournalEntry(one.kind, {**one.fields, "task": one.fields.get("task") or "other"})
+        for one in entries
+        if one.kind == "model_call"
+    ]
+    usage = add_model_usage({}, calls).get("model_usage")
+    return list(list_agent_costs(usage)) if isinstance(usage, dict) else []
 
 
 def _sum_line(entries: Sequence[JournalEntry]) -> str:

@@ -127,7 +127,11 @@ async def run_variant(
     report: Progress,
 ) -> VariantRun:
     """Return the replies of one variant to all questions."""
-    prompts = RecordingPrompts(load_overriding_prompts(variant.prompts or settings.prompts_folder))
+    prompts = RecordingPrompts(
+        load_overriding_prompts(
+            variant.prompts or settings.prompts_folder, settings.specialists_folder
+        )
+    )
     async with AsyncExitStack() as stack:
         folder = await stack.enter_async_context(open_scratch_folder())
         own = _isolate(variant.apply(settings), folder, model_cache_seconds=0)

@@ -1,7 +1,9 @@
 """The swarm with offline rules, in one process: plan, workers in waves, expansion, synthesis."""
 
 from collections.abc import Sequence
+from functools import partial
 
+from config.texts import load_texts
 from deploy.evaluation.multistep.ways import EvaluationParts, FoundPages
 from knowledge.sections import document_of
 from llm.offline.model import OfflineModel
@@ -12,6 +14,7 @@ from swarm.strategies.expansion import expand_plan
 from swarm.strategies.strategy import StrategyContext
 from swarm.strategies.strategy_registry import make_plan, make_strategies
 from swarm.synthesis.shown_passages import choose_shown
+from swarm.synthesis.wording import ReportWording
 from swarm.workers.output import WorkerOutput
 from swarm.workers.run_worker import WorkerRunner
 from swarm.workers.worker_type import make_registry
@@ -34,6 +37,7 @@ class SwarmWay:
         self._documents = tuple(documents)
         self._workers = make_registry()
         self._strategy = make_strategies().find(strategy)
+        self._wording = ReportWording(partial(load_texts().text, language="en"))
         tools = describe_tools(catalog.select())
         self._runner = WorkerRunner(OfflineModel(), ToolExecutor(catalog), tools, self._workers)
 
@@ -45,7 +49,7 @@ class SwarmWay:
         expanded = expand_plan(plan, outputs)
         if expanded is not plan:
             rounds += await self._run_waves(expanded, outputs)
-        report = self._strategy.synthesize_results(expanded, outputs, "")
+        report = self._strategy.synthesize_results(expanded, outputs, self._wording)
         shown = choose_shown(expanded, outputs, k)
         selected = None
         if report.documents is not None:

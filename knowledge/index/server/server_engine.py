@@ -3,7 +3,7 @@
 A client of `qdrant-client` is handed in or made from a URL; its local mode runs the same code.
 """
 
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from qdrant_client import AsyncQdrantClient, models
@@ -75,6 +75,7 @@ class ServerEngine:
 
     shared = True
     was_interrupted = False
+    unfinished: Collection[str] | None = ()
 
     def __init__(
         self,
@@ -110,6 +111,12 @@ class ServerEngine:
                 self._client.create_payload_index(self._collection, name, keyword)
             )
         await self.prepare_fields()
+
+    async def begin_change(self, documents: Collection[str]) -> None:
+        """Do nothing: a search leaves out chunks that their document does not name."""
+
+    async def end_repair(self) -> None:
+        """Do nothing: no process repairs what others may be writing."""
 
     async def upsert(self, points: Sequence[Point]) -> None:
         made = [
@@ -166,23 +173,17 @@ class ServerEngine:
         limit: int | None = None,
     ) -> list[Point]:
         chosen = _select(match, groups)
+        payload = True if fields is None else list(fields)
         found: list[Point] = []
-        offset: Any = None
-        while True:
-            page = _PAGE if limit is None else min(_PAGE, limit - len(found))
-            records, offset = await self._await_answer(
-                self._client.scroll(
-                    self._collection,
-                    scroll_filter=chosen,
-                    limit=page,
-                    offset=offset,
-                    with_payload=True if fields is None else list(fields),
-                    with_vectors=vectors,
-                )
-            )
-            found += [_read_point(record) for record in records]
-            if offset is None or len(found) == limit:
-                return found
+        async for page in self._pages(chosen, payload, vectors, limit):
+            found += page
+        return found
+
+    async def pages(
+        self, match: Mapping[str, str | Sequence[str]], *, fields: Sequence[str]
+    ) -> AsyncIterator[Sequence[Point]]:
+        async for page in self._pages(_select(match, None), list(fields), False, None):
+            yield page
 
     async def find_each(
         self,
@@ -262,11 +263,35 @@ class ServerEngine:
         )
         return [read_result(one, each.points) for one, each in zip(queries, found, strict=True)]
 
+    def optimize_regularly(self) -> None:
+        """Do nothing: see `optimize`."""
+
     async def optimize(self) -> None:
         """Do nothing: a server optimizes its collections itself."""
 
     async def close(self) -> None:
         await self._client.close()
+
+    async def _pages(
+        self, chosen: models.Filter, payload: bool | list[str], vectors: bool, limit: int | None
+    ) -> AsyncIterator[list[Point]]:
+        offset: Any = None
+        left = limit
+        while True:
+            records, offset = await self._await_answer(
+                self._client.scroll(
+                    self._collection,
+                    scroll_filter=chosen,
+                    limit=_PAGE if left is None else min(_PAGE, left),
+                    offset=offset,
+                    with_payload=payload,
+                    with_vectors=vectors,
+                )
+            )
+            yield [_read_point(record) for record in records]
+            left = None if left is None else left - len(records)
+            if offset is None or left == 0:
+                return
 
     async def _create(self) -> bool:
         """Make the collection: vectors and texts on disk, eight-bit copies of vectors in memory."""

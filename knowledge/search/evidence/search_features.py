@@ -72,7 +72,14 @@ def features(
     whole = max(float(found.idf.sum()), 1e-9)
     best = float(scores.bm25[by_keywords[0]])
     return {
-        **measure_word_evidence(found, by_keywords.tolist(), len(view), numbers, language),
+        **measure_word_evidence(
+            found,
+            by_keywords.tolist(),
+            len(view),
+            numbers,
+            language,
+            places=_list_place_terms(candidates, by_keywords, places, numbers),
+        ),
         **_terms(found, len(view)),
         **_pages(candidates, ranked),
         "best": float(found.cover(by_keywords.tolist()).max()),
@@ -118,6 +125,24 @@ def _compute_title_share(
     }
     stands = [int(term) in known for term in found.own]
     return float(found.shares[stands].sum())
+
+
+def _list_place_terms(
+    candidates: Candidates,
+    chunks: Chunks,
+    places: Sequence[tuple[str, str]],
+    numbers: TermNumbers,
+) -> list[frozenset[int]]:
+    """Return the terms of each candidate's place, with those of its document's title."""
+    titles = [candidates.documents[candidates.document_of[chunk]].crumbs[:1] for chunk in chunks]
+    return [
+        frozenset(
+            number
+            for text in (place, *title)
+            for number in numbers.of_all(_read_terms(text, language)).tolist()
+        )
+        for (place, language), title in zip(places, titles, strict=True)
+    ]
 
 
 @lru_cache(maxsize=_MOST_PLACES)

@@ -30,6 +30,26 @@ _SENDER = re.compile(r",[^,<>]{0,80}(?:<[^<>]{0,200}>|\S{1,100}@\S{1,100})")
 _REPLY = re.compile(r"\b(?:re|fwd?|aw|wg|sv|antw)\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _MOST_CHARACTERS = 2000
+_REPLACES = re.compile(
+    r"\b(?:instead|postponed|rescheduled|delayed|brought forward|moved (?:to|from)|extended"
+    r"|prolonged|shortened|changed|corrected|correction|no longer|not any more|cancelled|canceled"
+    r"|now (?:on|at|is|costs?|until)|(?:is|are|costs?) now|rather than"
+    r"|new (?:date|day|time|price|fee|rate|deadline)"
+    r"|stattdessen|statt|anstatt|verschoben|verlegt|verlängert|verkürzt|geändert|korrigiert"
+    r"|korrektur|nicht mehr|abgesagt|neue[rs]? (?:termin|preis|frist)"
+    r"|reporté|repoussé|prolongé|modifié|annulé|au lieu|désormais)\b",
+    re.IGNORECASE,
+)
+"""By which a message says that it changes what an earlier one said."""
+_CLOCK = re.compile(r"(?<![\d:.])\d{1,2}(?::\d{2}| ?(?:am|pm|uhr|h)\b)", re.IGNORECASE)
+_SUM = re.compile(
+    r"[€$£¥]\s?\d|\d\s?(?:[€$£¥%]|(?:EUR|USD|GBP|CHF|euros?|dollars?|pounds?|francs?)\b)",
+    re.IGNORECASE,
+)
+_DAY = re.compile(
+    r"(?<!\d)\d{1,2}(?:st|nd|rd|th|\.)? (?:of |de )?([^\W\d_]{3,12})"
+    r"|\b([^\W\d_]{3,12})\.? \d{1,2}(?!\d)"
+)
 _SHARE = 0.6
 """How far a later statement is about the question, compared with the quotation."""
 
@@ -57,7 +77,7 @@ def find_later(
     later = [
         (read_date(sources[other.rank].place), relevance.score(other), -other.order, other)
         for other in found
-        if _is_on_point(other, best, relevance)
+        if (_is_on_point(other, best, relevance) or _replaces(other, best, found, relevance))
         and read_date(sources[other.rank].place) > own
         and _name_series(sources[other.rank].place) == series
     ]
@@ -82,6 +102,31 @@ def _is_on_point(other: Extract, best: Extract, relevance: Relevance) -> bool:
         and not other.text.rstrip().endswith(("?", "\uff1f"))
         and not other.terms <= best.terms
     )
+
+
+def _replaces(
+    other: Extract, best: Extract, found: Sequence[Extract], relevance: Relevance
+) -> bool:
+    """Return whether an extract says that it changes the day, time or sum of a quotation.
+
+    "We come on 19 March instead" names the point only by the day. An earlier message that
+    states several such values may mean another of them, unless both name the point.
+    """
+    if not relevance.fits(other) or _REPLACES.search(other.text) is None:
+        return False
+    forms = _list_forms(best.text) & _list_forms(other.text)
+    if forms and other.terms & best.terms & relevance.asked:
+        return True
+    neighbours = (e for e in found if e.rank == best.rank and e is not best)
+    return bool(forms) and not any(forms & _list_forms(e.text) for e in neighbours)
+
+
+def _list_forms(text: str) -> frozenset[str]:
+    """Return which of day, time of the day and sum of money a text states."""
+    days = (one or other for one, other in _DAY.findall(text[:_MOST_CHARACTERS]))
+    has_day = _ISO.search(text) or _DOTTED.search(text) or any(d.lower() in MONTHS for d in days)
+    stated = (("day", has_day), ("time", _CLOCK.search(text)), ("sum", _SUM.search(text)))
+    return frozenset(name for name, found in stated if found)
 
 
 def _name_series(place: str) -> tuple[str, ...]:

@@ -21,6 +21,11 @@ _NAMING_LETTER = re.compile(
     r"(?<![\w.'\u2019-])(?:[B-HJ-Z]|(?<=\w )A|A(?=\s*(?:\||\Z)))(?![\w'\u2019.-])"
 )
 """A letter that names a plan, a size or a row. "A" often is an article: it names after a word."""
+_PLURAL_OF_LETTERS = re.compile(r"[b-df-hj-np-tv-xz]{2,5}s\Z")
+"""DVDs and PDFs: a stemmer takes them for no words."""
+_GERMAN_ENDING = re.compile(r"(?<=\w{4})(?:ungen|ung|en)\Z")
+_VERB_OF_NOUN = re.compile(r"\Aappli\Z|ifi\Z")
+_VERBS_OF_NOUNS = {"appli": "applic", "ifi": "if"}
 _STEMMER = SnowballStemmer("english")
 
 
@@ -65,8 +70,11 @@ def _reduce(word: str) -> str:
     base: str = IRREGULAR_FORMS.get(word, word)
     if base.isascii() and base.isalpha():
         stem: str = _STEMMER.stem_word(base)
-        # "Liability" and "liable" are one term.
-        return stem.replace("abil", "abl").replace("ibil", "ibl")[:_STEM_LETTERS]
+        # "Liability" and "liable", "notify" and "notification", "apply" and "application" are one.
+        if _PLURAL_OF_LETTERS.match(stem):
+            return stem[:-1]
+        stem = _GERMAN_ENDING.sub("", stem).replace("abil", "abl").replace("ibil", "ibl")
+        return _VERB_OF_NOUN.sub(lambda verb: _VERBS_OF_NOUNS[verb[0]], stem)[:_STEM_LETTERS]
     return base if base.isdigit() else base[:_STEM_LETTERS]
 
 

@@ -7,7 +7,7 @@ describe how to reset the model 900.
 import re
 from dataclasses import dataclass
 
-from llm.offline.phrases import KIND_WORDS, MONTHS, WEEKDAYS
+from llm.offline.phrases import ASKING_WORDS, KIND_WORDS, MONTHS, WEEKDAYS
 from llm.offline.quoting.key_terms import (
     extract_asked_terms,
     extract_key_terms,
@@ -153,14 +153,48 @@ _GROUPS = (
 )
 
 
+_PAIR = re.compile(
+    r"\b(?:the|an?|my|our|your|any|each|for|of|in|with|per|on|about|[^\W\d_]{1,30}(?:ly|al|ic))"
+    r" (?=([^\W\d_]{3,40}(?:['\u2019]s)?)[ -]([^\W\d_]{3,40})\b)",
+    re.IGNORECASE,
+)
+_DESCRIBES = re.compile(
+    r"(?:ly|ed|ing|al|ic|ive|ble|ous|ful|est|less|ant|ent|ary|ory|en)\Z"
+    r"|\A(?:new|old|big|own|same|full|whole|total|free|late|early|long|short|large|small|maximum"
+    r"|minimum|average|usual|basic|extra|single|double|next|last|first|second|third|one|two|three)\Z",
+    re.IGNORECASE,
+)
+"""An adjective may be left out by an answer; the noun before another says which kind it is."""
+
+
 KIND_TERMS = extract_key_terms(" ".join(sorted(KIND_WORDS)))
 """The terms of words for a kind of thing, which an answer need not repeat."""
+
+
+TIME_TERMS = extract_key_terms(" ".join(sorted({*MONTHS, *WEEKDAYS} - {"may", "mar"})))
+"""The terms of months and days of the week, which are seldom what a question is about."""
 
 
 def find_group(question: str) -> frozenset[str]:
     """Return the term of those whom a question is about: "How many days do nurses have?"."""
     found = (pattern.search(question) for pattern in _GROUPS)
     return frozenset[str]().union(*(extract_key_terms(one[1]) for one in found if one is not None))
+
+
+def find_modifiers(question: str) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of a noun that says which kind is meant and the noun behind it.
+
+    "Tuition fees" are other fees than those of a library. Both are key terms.
+    """
+    pairs = []
+    for first, second in _PAIR.findall(question):
+        words = first.lower(), second.lower()
+        if any(is_function_word(word) or word in ASKING_WORDS for word in words):
+            continue
+        one, other = extract_key_terms(first), extract_key_terms(second)
+        if _DESCRIBES.search(first) is None and len(one) == len(other) == 1:
+            pairs.append((min(one), min(other)))
+    return tuple(pairs)
 
 
 def find_head(question: str) -> frozenset[str]:

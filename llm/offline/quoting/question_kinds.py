@@ -7,7 +7,7 @@ price a price, a date a time. Others only make a text more likely to answer.
 import re
 from dataclasses import dataclass
 
-from llm.offline.phrases import AUXILIARIES
+from llm.offline.phrases import AUXILIARIES, MONTHS
 
 _STEPS = re.compile(
     r"\bhow (?!many|much|long|often|fast|big|large|old|far|high|deep|heavy|tall|wide|does"
@@ -28,10 +28,22 @@ _TIME = re.compile(
 _DURATION = re.compile(
     r"\b(?:how long|wie lange?) (?:is|are|does|do|will|ist|sind|dauert)\b", re.IGNORECASE
 )
+_TAKES_TIME = re.compile(
+    r"\bhow long\b.{0,80}\b(?:takes?|lasts?|stays?|remains?|wait|kept|valid|stored|retained|parked?"
+    r"|borrow(?:ed)?)\b|\bwie lange\b",
+    re.IGNORECASE,
+)
+_HAS_SPAN = re.compile(
+    r"(?:second|minute|hour|day|night|week|month|year|decade|sekunde|minute|stunde|tag|nacht|nächte"
+    r"|woche|monat|jahr)(?:s|n|en|e)?\b|\b\d{1,4} ?(?:h|min|s|sec|d)\b|\d:\d\d"
+    r"|\b(?:until|till|to|bis|overnight|always|ever|indefinitely|permanently|unlimited|uhr|am|pm"
+    r"|immer|dauerhaft|unbefristet)\b",
+    re.IGNORECASE,
+)
 _DEADLINE = re.compile(r"\b(?:until when|by when|deadline|bis wann)\b", re.IGNORECASE)
 _HAS_DEADLINE = re.compile(
     r"\b(?:until|till|by|before|within|latest|deadline|due|ends?|expires?|bis"
-    r"|laps(?:e|es|ed)|forfeit(?:s|ed)?|valid|vor|innerhalb|spätestens|gültig|verf[aä]ll(?:t|en))\b",
+    r"|extended|prolonged|verlängert|prolongé|laps(?:e|es|ed)|forfeit(?:s|ed)?|valid|vor|innerhalb|spätestens|gültig|verf[aä]ll(?:t|en))\b",
     re.IGNORECASE,
 )
 _WHEN = re.compile(r"\bwhen\b", re.IGNORECASE)
@@ -100,9 +112,18 @@ _PERMISSION = re.compile(
     re.IGNORECASE,
 )
 
+_MONTH = "(?:{})".format(
+    "|".join(sorted({name.title() for name in MONTHS} | (set(MONTHS) - {"may", "mar"})))
+)
 _HAS_DIGIT = re.compile(r"\d")
 _AMOUNT_DIGIT = re.compile(r"(?<![^\W_])(?<![^\W_]-)\d")
 """A digit outside of a name such as AP3-CRT."""
+_DATE = re.compile(
+    r"(?<!until )(?<!till )(?<!to )(?<!by )(?<!bis )(?<!bis zum )(?<!\d)"
+    r"(?:\d{4}-\d{2}-\d{2}|\d{1,2}(?:st|nd|rd|th|\.)? (?:of )?" + _MONTH + r"\b\.?(?:,? \d{4})?)"
+    r"|\b" + _MONTH + r" \d{1,2}(?:st|nd|rd|th)?(?:, \d{4})?(?!\d)"
+)
+"""A day that no amount is: "The lift is repaired on 12 March" does not say how long that takes."""
 _NUMERALS = re.compile(
     r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fifteen|twenty"
     r"|thirty|forty|fifty|sixty|hundred|thousand|million|half|quarter|third|dozen|once|twice|every"
@@ -132,6 +153,13 @@ _MONEY = re.compile(
 )
 _FREE = re.compile(r"\b(?:free|kostenlos|gratis|gratuit)\b", re.IGNORECASE)
 _PAYS = re.compile(r"\b(?:pays?|paid|costs?|billed|zahl(?:t|en)|kostet)\b", re.IGNORECASE)
+_NO_VALUE = re.compile(
+    r"\|\s*(?:-|\u2013|\u2014|none|no|n/?a|free|included|on request|unlimited|closed"
+    r"|not [a-z]{4,12}|keine?|kostenlos|inklusive|auf anfrage|geschlossen|nicht [a-zäöüß]{4,15})"
+    r"\s*(?:\||\Z)",
+    re.IGNORECASE,
+)
+"""A cell that answers a question for a sum or an amount without one."""
 _PRICE_LIKE = re.compile(
     r"(?<![\d.,:])\d{1,7}[.,]\d{2}(?![\d.,:])(?!\s?(?:[kcmµ]?m\b|k?g\b|[mc]?l\b|°|h\b|[kMGT]i?B\b))"
 )
@@ -176,6 +204,7 @@ class QuestionKinds:
     role_holder: bool = False
     deadline: bool = False
     duration: bool = False
+    span: bool = False
     yes_or_no: bool = False
     changes: bool = False
 
@@ -186,7 +215,7 @@ class QuestionKinds:
         """
         return (
             (self.price and has_number(text) and _has_price(text, setting))
-            or (self.amount and has_number(text))
+            or (self.amount and has_number(_DATE.sub(" ", text)))
             or (self.time and _has_time(text) and self._has_deadline(f"{setting}\n{text}"))
             or (self.place and _HAS_PLACE.search(text) is not None)
             or (self.person and _HAS_NAME.search(text) is not None)
@@ -200,6 +229,8 @@ class QuestionKinds:
 
     def rules_out(self, text: str, setting: str = "") -> bool:
         """Return whether `text` cannot answer, because it lacks what every answer has."""
+        if setting and _NO_VALUE.search(text) is not None:
+            return False
         if self.price:
             has_price = _has_price(text, setting)
             return not (has_price and has_number(text)) and "free" not in text
@@ -209,7 +240,9 @@ class QuestionKinds:
             return _HAS_NAME.search(text) is None
         if self.time:
             return not (_has_time(text) and self._has_deadline(f"{setting}\n{text}"))
-        return self.amount and not has_number(text)
+        if self.span and _HAS_SPAN.search(text) is None:
+            return True
+        return self.amount and not has_number(_DATE.sub(" ", text))
 
     @property
     def depends_on_group(self) -> bool:
@@ -258,6 +291,7 @@ def classify_question(question: str) -> QuestionKinds:
         version=_VERSION.search(question) is not None,
         role_holder=_ROLE_HOLDER.search(question) is not None,
         deadline=_DEADLINE.search(question) is not None,
+        span=amount and _TAKES_TIME.search(question) is not None,
         duration=_DURATION.search(question) is not None,
         changes=_CHANGES.search(question) is not None,
         yes_or_no=not AUXILIARIES.isdisjoint(question.lower().split()[:1]),

@@ -30,11 +30,13 @@ _MOST = re.compile(
     re.IGNORECASE,
 )
 _OVER = re.compile(
-    rf"(?:\b(?:over|more than|above|\u00fcber|mehr als)\s|>\s?){_NUMBER}{_END}",
+    rf"(?:\b(?:over|more than|older than|above|\u00fcber|mehr als)\s|>\s?)"
+    rf"{_NUMBER}{_END}",
     re.IGNORECASE,
 )
 _UNDER = re.compile(
-    rf"(?:\b(?:under|less than|fewer than|below|unter|weniger als)\s|<\s?){_NUMBER}{_END}",
+    r"(?:\b(?:under|less than|fewer than|younger than|below|unter|weniger als)\s|<\s?)"
+    rf"{_NUMBER}{_END}",
     re.IGNORECASE,
 )
 _WHOLE = re.compile(rf"{_ALONE}{_NUMBER}{_END}")
@@ -50,11 +52,18 @@ def hold_numbers(found: Sequence[Extract], question: str) -> list[Extract]:
 
 def _read_numbers(question: str) -> dict[int, frozenset[str]]:
     """Return the whole numbers of a question, spelled ones too, with the terms that they are."""
-    written = [match[1] for match in _WHOLE.finditer(question[:_MOST_CHARACTERS])]
+    text = question[:_MOST_CHARACTERS]
+    written = [match[1] for match in _WHOLE.finditer(text)]
     known = {term for number in written for term in terms(number, cut=False)}
     spelled = [term for term in terms(question, cut=False) if term.isdecimal() and len(term) < 3]
     written += [term for term in spelled if term not in known]
-    return {int(_read(number)): frozenset(terms(number, cut=False)) for number in written}
+    # Somebody over 65 is 66 at least: the row "18-65" is not theirs.
+    shifts = {match[1]: 1 for match in _OVER.finditer(text)}
+    shifts |= {match[1]: -1 for match in _UNDER.finditer(text)}
+    return {
+        int(_read(number)) + shifts.get(number, 0): frozenset(terms(number, cut=False))
+        for number in written
+    }
 
 
 def _hold(extract: Extract, numbers: Mapping[int, frozenset[str]]) -> Extract:

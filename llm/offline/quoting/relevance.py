@@ -22,11 +22,13 @@ from llm.offline.quoting.key_terms import (
 )
 from llm.offline.quoting.naming import (
     KIND_TERMS,
+    TIME_TERMS,
     Label,
     find_codes,
     find_group,
     find_head,
     find_labels,
+    find_modifiers,
     find_names,
     find_stated_versions,
     find_versions,
@@ -46,6 +48,7 @@ NAMED_ROW_BONUS = 0.6
 LIST_BONUS = 0.2
 REPETITION = 0.5
 NAME_WEIGHT = 2.0
+TIME_WEIGHT = 0.5
 NO_HEAD_SHARE = 0.6
 NEAR_PLACE = 0.15
 MOST_NAMES_ABSENT = 0.5
@@ -92,12 +95,15 @@ class Relevance:
         )
         self._places = [extract_key_terms(source.place) for source in sources]
         self._around = _collect_terms(found)
+        self._around_rows = _collect_terms([e for e in found if e.kind is not UnitKind.TABLE])
         self._named = _collect_names(sources, self._around, self._names)
         self._everything = frozenset[str]().union(*self._around.values(), *self._places)
+        pairs = () if self.kinds.steps else find_modifiers(question)
+        self._modifiers = {one for one, noun in pairs if noun in self._everything}
         self._before = _collect_before(found)
         self._weights = _weigh(self.asked, found, self._places)
-        for term in self._names:
-            self._weights[term] *= NAME_WEIGHT
+        for term in self.asked & (self._names | TIME_TERMS):
+            self._weights[term] *= NAME_WEIGHT if term in self._names else TIME_WEIGHT
         self._total = sum(self._weights.values()) or 1.0
         self._entries = _find_entries(found, self._whole)
         self._scores: dict[tuple[int, int], float] = {}
@@ -160,6 +166,7 @@ class Relevance:
         """
         point = find_last_term(self.question) if self.kinds.yes_or_no else frozenset()
         unknown = (self._names | self._group | (point & self.asked)) - self._everything
+        unknown |= self._modifiers - self._everything
         return unknown | {label.number for label in self._labels if self._is_unknown(label)}
 
     def _is_unknown(self, label: Label) -> bool:
@@ -179,8 +186,12 @@ class Relevance:
         """Return whether the question names things of which an extract and its source know few."""
         rank = extract.rank
         held = extract.terms | self._places[rank]
+        if self._group - held - self._around[rank]:
+            # The deposit for a keg is none for a bottle.
+            return True
         if extract.kind is UnitKind.TABLE:
-            return not self._names <= held
+            around = self._around_rows.get(rank, set()) | held
+            return not self._names <= held or not self._modifiers <= around
         absent = self._names - held - self._named[rank]
         return bool(absent) and len(absent) > MOST_NAMES_ABSENT * len(self._names)
 
@@ -305,7 +316,10 @@ class Relevance:
             return PLACE_CREDIT
         if term in self._before.get((rank, extract.order), frozenset()):
             return BEFORE_CREDIT
-        is_around = term in self._around[rank] or term in self._named[rank]
+        # What another row says is not said of this one.
+        is_row = extract.kind is UnitKind.TABLE
+        around = self._around_rows.get(rank, set()) if is_row else self._around[rank]
+        is_around = term in around or term in self._named[rank]
         return AROUND_CREDIT if is_around else 0.0
 
     def _setting(self, extract: Extract) -> str:
@@ -332,7 +346,7 @@ def _find_entries(found: Sequence[Extract], asked: frozenset[str]) -> frozenset[
     for extract in found:
         if extract.kind is UnitKind.TABLE:
             cells = extract_key_terms(" | ".join(split_cells(extract.text)[:2]))
-            held = len(asked & (cells | extract.ranged))
+            held = len(asked & ((cells & extract.terms) | extract.ranged))
             tables.setdefault((extract.rank, extract.head), []).append((held, extract))
     entries: set[tuple[int, int]] = set()
     for rows in tables.values():

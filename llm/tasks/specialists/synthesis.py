@@ -35,6 +35,14 @@ class Inputs(SpecialistInputs):
     )
     analysis: str = Field(default="", description="what was wrong with the answer before")
     attempt: int = 0
+    may_ask_again: bool = Field(default=False, description="whether one more round is possible")
+
+
+class FurtherWork(BaseModel, frozen=True):
+    """A specialist that has to work once more before there can be an answer."""
+
+    specialist: str = Field(description="its name, such as extractor or compliance")
+    focus: str = Field(description="what it has to find or decide, in one sentence")
 
 
 class Output(BaseModel, frozen=True):
@@ -43,6 +51,10 @@ class Output(BaseModel, frozen=True):
     status: Literal["answered", "insufficient_context"] = "answered"
     answer: str = Field(default="", description="Markdown; each claim ends with \\cite{id}")
     missing: str = Field(default="", description="what the sources do not say")
+    further: FurtherWork | None = Field(
+        default=None,
+        description="only where may_ask_again and the answer would be wrong without it",
+    )
 
 
 TASK = Task(name="synthesis", inputs=Inputs, output=Output, max_output_tokens=4096)

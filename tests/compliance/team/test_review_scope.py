@@ -39,8 +39,21 @@ def test_a_name_that_no_document_has_is_replaced_by_no_other() -> None:
     )
 
     assert found.documents == ()
-    assert found.notes == ("no document is named Nygaard",)
+    assert found.notes == ("no document is named Nygaard contract",)
 
 
 def test_a_generic_file_name_names_nothing() -> None:
     assert list_ids("Does the Lindqvist contract meet the Act?") == (["lindqvist"], ["law"])
+
+
+def test_a_law_of_many_files_is_named_by_its_folder() -> None:
+    folder = "laws/register_data_protection_act"
+    articles = [
+        TitledDocument(f"a{number}", f"Article {number} Rule", f"{folder}/article_{number}.md")
+        for number in (10, 9, 2)
+    ]
+    asked = "Does the Brandt contract comply with the Register Data Protection Act?"
+
+    assert list_ids(asked, BRANDT, LINDQVIST, *articles) == (["brandt"], ["a2", "a9", "a10"])
+    assumed = find_scope("Does the Brandt contract comply with the law?", (BRANDT, *articles))
+    assert [one.id for one in assumed.against] == ["a2", "a9", "a10"]

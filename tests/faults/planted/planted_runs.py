@@ -91,12 +91,14 @@ async def open_desk(
 async def run_clean(
     harness: AppHarness, way: str, questions: Sequence[str], figures: PlantedFigures
 ) -> None:
-    """Ask without a fault; each fault that is reported is a false alarm."""
+    """Ask without a fault; each fault that is reported or journaled is a false alarm."""
     for question in questions:
-        reply = await harness.driver(expects_faults=True).say(question)
+        driver = harness.driver(expects_faults=True)
+        entries = await driver.journal(await driver.say(question))
+        faults = [entry.fields["faults"] for entry in entries if entry.fields.get("faults")]
         figures.clean[way] = figures.clean.get(way, 0) + 1
-        if reply.get("faults"):
-            figures.alarms.append((way, question, reply["faults"]))
+        if faults:
+            figures.alarms.append((way, question, faults))
 
 
 async def run_planted(

@@ -16,6 +16,9 @@ from tests.knowledge.searching.conftest import document, identity, put
 
 OLD = ("one old part",)
 NEW = ("a new part", "another new part")
+PARTS_OF_OTHERS = 50
+OTHERS = 40
+"""Other documents, which have more points than are changed between two flushes."""
 
 
 class KilledEngine(EdgeEngine):
@@ -45,14 +48,20 @@ class KilledEngine(EdgeEngine):
 
 
 async def write(folder: Path, action: str, changes: int) -> None:
-    """Write the old version, then replace or remove it, and be killed after some changes."""
+    """Write the old version, then replace or remove it, and be killed after some changes.
+
+    With the action `grow`, many other documents are written first, and the page is replaced.
+    """
     own = identity()
     engine = KilledEngine(folder / layout.namespace(own.tenant, own.assistant), own.dimensions)
     index = QdrantIndex(engine, own)
     await index.open()
     await put(index, document("page", *OLD))
+    if action == "grow":
+        for number in range(OTHERS):
+            await put(index, document(f"other{number}", *["a part"] * PARTS_OF_OTHERS))
     engine.changes_left = changes
-    if action == "replace":
+    if action in ("replace", "grow"):
         await put(index, document("page", *NEW, content_hash="2"))
     else:
         await index.remove(["page"])

@@ -43,3 +43,20 @@ def test_lists_of_asking_words_have_each_word_once() -> None:
     for language, listed in ASKING_WORDS.items():
         words = listed.split()
         assert len(words) == len(set(words)), language
+
+
+async def test_a_light_verb_keeps_no_german_question_from_its_rare_word(
+    fake_documents: Index,
+) -> None:
+    coverage, _ = await search_german(fake_documents, "Wann findet die Klasse statt?")
+
+    assert coverage >= 0.5
+
+
+async def test_a_word_that_only_the_title_of_a_small_document_has_is_evidence(
+    fake_documents: Index,
+) -> None:
+    coverage, features = await search_german(fake_documents, "Ab welchem Alter darf man Bahn?")
+
+    assert features["subject_placed"] == pytest.approx(1.0)
+    assert coverage >= 0.5

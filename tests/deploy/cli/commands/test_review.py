@@ -1,14 +1,17 @@
 """`refdesk review`: files of this machine against files or documents of the index."""
 
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
+from deploy.assembly.reviewing.document_finder import MOST_FOUND
 from deploy.cli.commands.review import EXIT_FINDINGS
 from tests.knowledge.documents import layouts
 from tests.support.app_harness import EXAMPLES
 from tests.support.command_line import CommandResult, Run, one_line
+from tests.support.long_law import write_article
 
 pytestmark = pytest.mark.slow
 
@@ -73,6 +76,80 @@ def test_the_law_is_found_in_the_index_by_its_title_id_and_file(run: Run, elsewh
     for name in ("Register Data Protection Act of Nordmark", "privacy.md"):
         result = run("review", FAULTY, "--against", name)
         assert (result.status, read_matrix(result)) == (EXIT_FINDINGS, VERDICTS), result.err
+
+
+def write_articles(folder: Path, *, beginning: str = "") -> None:
+    """Write the law of the example as people have it: a file for each article."""
+    folder.mkdir(parents=True)
+    articles = Path(LAW).read_text("utf-8").split("\n## ")[1:]
+    for number, article in enumerate(articles, start=1):
+        (folder / f"article_{number + 1}.md").write_text(f"# {beginning}{article}", "utf-8")
+
+
+def list_places(report: str) -> list[str]:
+    """Return the files of the rules that a report links to, each once, in the order of its rows."""
+    rows = [line for line in report.splitlines() if line.startswith("| REQ-")]
+    found = [name for row in rows for name in re.findall(r"article_\d+\.md", row)]
+    return list(dict.fromkeys(found))
+
+
+def test_a_law_with_a_file_for_each_article_is_read_completely(run: Run, elsewhere: Path) -> None:
+    write_articles(elsewhere / "act")
+    (elsewhere / "act" / "picture.xyz").write_bytes(b"nothing")
+
+    result = run("review", FAULTY, "--against", "act", "--report", "report.md", "--json")
+    shown = run("review", FAULTY, "--against", "act")
+
+    assert result.status == EXIT_FINDINGS, result.err
+    assert read_matrix(shown) == VERDICTS
+    # The second file comes before the tenth, and the definitions demand nothing.
+    places = list_places((elsewhere / "report.md").read_text("utf-8"))
+    assert places == [f"article_{number}.md" for number in range(3, 11)]
+    assert result.json["verdicts"]["requirements"] == 8
+    assert result.json["verdicts"]["undecided"] == []
+    assert len(result.json["against"]) == 9
+    assert "picture.xyz" in result.err
+
+
+def test_no_file_of_a_long_law_is_missing_and_none_is_read_twice(run: Run, elsewhere: Path) -> None:
+    folder = elsewhere / "act"
+    folder.mkdir()
+    for number in range(1, MOST_FOUND + 1):
+        text = f"# Article {number}\n\n{write_article(number)}\n"
+        (folder / f"article_{number}.md").write_text(text, "utf-8")
+    (elsewhere / "contract.md").write_text(f"# Contract\n\n{write_article(7)}\n", "utf-8")
+
+    result = run("review", "contract.md", "--against", "act", "--report", "report.md", "--json")
+
+    assert result.status == EXIT_FINDINGS, result.err
+    assert "errors" not in result.json
+    assert result.json["verdicts"]["requirements"] == MOST_FOUND
+    places = list_places((elsewhere / "report.md").read_text("utf-8"))
+    assert places == [f"article_{number}.md" for number in range(1, MOST_FOUND + 1)]
+    (folder / "one_more.md").write_text("# Article\n\nThe operator shall rest.\n", "utf-8")
+    assert f"at most {MOST_FOUND} documents" in one_line(
+        run("review", "contract.md", "--against", "act")
+    )
+
+
+def test_a_folder_with_a_file_that_cannot_be_read_is_refused(run: Run, elsewhere: Path) -> None:
+    write_articles(elsewhere / "act")
+    (elsewhere / "act" / "article_99.pdf").write_bytes(layouts.scan(1))
+
+    assert "article_99.pdf" in one_line(run("review", FAULTY, "--against", "act"))
+    (elsewhere / "empty").mkdir()
+    assert "found none in 'empty'" in one_line(run("review", FAULTY, "--against", "empty"))
+
+
+def test_a_law_of_several_files_is_a_folder_of_the_index(run: Run, elsewhere: Path) -> None:
+    laws = elsewhere / "laws"
+    write_articles(laws / "register_act", beginning="Register Act: ")
+    assert run("ingest", str(laws)).status == 0
+    shutil.rmtree(laws)
+
+    result = run("review", FAULTY, "--against", "register_act")
+
+    assert (result.status, read_matrix(result)) == (EXIT_FINDINGS, VERDICTS), result.err
 
 
 def test_a_contract_in_another_language_than_the_law_is_said_to_be(

@@ -1,0 +1,43 @@
+"""Reads the version of the index that a hop reads, for the record of its evidence."""
+
+from collections.abc import Mapping
+from typing import Protocol
+from uuid import uuid4
+
+from knowledge.errors import KnowledgeError
+from swarm.integrity.evidence import name_index_version
+from worker.agent_handler import Assistant, ReadIndexVersion
+
+_PROCESS = uuid4().hex[:8]
+"""An index in the process counts its own changes: other processes count others."""
+
+
+class RevisedIndex(Protocol):
+    """An index that counts its changes; `follow_server` is None for one of this process."""
+
+    @property
+    def follow_server(self) -> object: ...
+
+    async def read_revision(self) -> str:
+        """Return the revision that answers now; raises `KnowledgeError` if it cannot be read."""
+        ...
+
+
+def make_version_reader(
+    indexes: Mapping[Assistant, RevisedIndex | None],
+) -> ReadIndexVersion:
+    """Return a function from an assistant to the version of its index; "" if it cannot be read."""
+
+    async def read(assistant: Assistant) -> str:
+        knowledge = indexes.get(assistant)
+        if knowledge is None:
+            return ""
+        try:
+            revision = await knowledge.read_revision()
+        except KnowledgeError:
+            # The hop itself reads the index next, and names the fault.
+            return ""
+        is_own = knowledge.follow_server is None
+        return name_index_version(revision, counted_by=_PROCESS if is_own else "")
+
+    return read

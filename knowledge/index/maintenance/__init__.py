@@ -1,0 +1,1 @@
+"""Keeps an index complete after a kill, and small in memory while it grows."""

@@ -1,0 +1,99 @@
+"""Opens the files of an embedded index, and decides what of them is in memory.
+
+Vectors, texts, lists of words and of values are on disk and mapped; eight-bit copies of vectors are
+in memory. A segment is built as a whole, in memory: therefore its size is limited, and a large
+index has several. Each costs a search about half a millisecond of the processor.
+"""
+
+import json
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import qdrant_edge as edge
+
+from knowledge.errors import IndexUnavailable
+from knowledge.index.points import layout
+
+POINTS_PER_SEGMENT = 50_000
+_BYTES_OF_NUMBER = 4
+_INCOMPLETE = "incomplete"
+"""A file that exists while an empty index is made; what a killed process has left is removed."""
+
+
+def open_shard(folder: Path, dimensions: int) -> edge.EdgeShard:
+    """Open the index in a folder, or make an empty one; raises `IndexUnavailable`."""
+    shard, incomplete = folder / "shard", folder / _INCOMPLETE
+    try:
+        if (shard / "edge_config.json").exists() and not incomplete.exists():
+            return edge.EdgeShard.load(str(shard), _adapt_configuration(shard, dimensions))
+        incomplete.touch()
+        shutil.rmtree(shard, ignore_errors=True)
+        created = _create(shard, dimensions)
+        incomplete.unlink()
+        return created
+    except Exception as error:  # the engine raises nothing narrower
+        raise IndexUnavailable(f"the index at {folder} cannot be opened: {error}") from error
+
+
+def _create(folder: Path, dimensions: int) -> edge.EdgeShard:
+    """Make an empty index and open it."""
+    folder.mkdir(parents=True)
+    shard = edge.EdgeShard.create(str(folder), _configuration(dimensions))
+    index_fields(shard, (*layout.INDEXED, *layout.NAMED))
+    shard.flush()
+    return shard
+
+
+def index_fields(shard: edge.EdgeShard, fields: Sequence[str]) -> None:
+    """Index these fields of the points, on disk."""
+    schema = edge.KeywordIndexParams(memory=edge.Memory.Cold)
+    for name in fields:
+        shard.update(edge.UpdateOperation.create_field_index(name, schema))
+
+
+def _configuration(dimensions: int) -> edge.EdgeConfig:
+    """Return the settings of a new index: vectors and texts stay on disk, small copies in memory.
+
+    The eight-bit copies of vectors find candidates, whose scores are then exact.
+    """
+    small = edge.ScalarQuantizationConfig(edge.ScalarType.Int8, quantile=0.99)
+    dense = edge.EdgeVectorParams(
+        size=dimensions,
+        distance=edge.Distance.Cosine,
+        memory=edge.Memory.Cold,
+        quantization_config=small,
+    )
+    return edge.EdgeConfig(
+        vectors=dict.fromkeys(layout.DENSE, dense),
+        sparse_vectors=_sparse_vectors(layout.SPARSE),
+        payload_memory=edge.Memory.Cold,
+        optimizers=_limit_segments(dimensions),
+    )
+
+
+def _adapt_configuration(shard: Path, dimensions: int) -> edge.EdgeConfig:
+    """Return the settings of an existing index: how large its next segments may be.
+
+    Its vectors, which may be those of another model or an earlier format, stay as they are.
+    """
+    present = json.loads((shard / "edge_config.json").read_text("utf-8"))["sparse_vectors"]
+    return edge.EdgeConfig(
+        sparse_vectors=_sparse_vectors(present), optimizers=_limit_segments(dimensions)
+    )
+
+
+def _sparse_vectors(names: Iterable[str]) -> dict[str, edge.EdgeSparseVectorParams]:
+    sparse = edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf, memory=edge.Memory.Cold)
+    return dict.fromkeys(names, sparse)
+
+
+def _limit_segments(dimensions: int) -> edge.EdgeOptimizersConfig:
+    """Return settings by which as few segments are made as their size allows.
+
+    The size is that of the vectors in kB. It has room for the points of one flush too many.
+    """
+    kilobytes = POINTS_PER_SEGMENT * dimensions * _BYTES_OF_NUMBER // 1024
+    return edge.EdgeOptimizersConfig(
+        default_segment_number=1, max_segment_size=kilobytes + kilobytes // 10
+    )
