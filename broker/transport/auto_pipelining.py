@@ -35,6 +35,7 @@ class AutoPipeliningRedis(Redis):
         self._travelling = 0
         self._lanes: set[asyncio.Task[None]] = set()
         self._kept: list[Connection] = []
+        self._is_closed = False
 
     async def evalsha(self, sha: str, numkeys: int, *keys_and_args: Any) -> Any:
         """Return what the script returns; raises what the server or the connection raises."""
@@ -108,6 +109,9 @@ class AutoPipeliningRedis(Redis):
             raise
         finally:
             self._kept.append(connection)
+            if self._is_closed:
+                # A trip that was waiting when the client was closed has connected again.
+                await connection.disconnect(nowait=True)
 
     async def _connection(self) -> "Connection":
         """Return a connection of an earlier trip, or else a new one from the pool."""
@@ -122,7 +126,8 @@ class AutoPipeliningRedis(Redis):
         return connection
 
     async def aclose(self, close_connection_pool: bool | None = None) -> None:
-        """Close the connections of earlier trips, and the client."""
+        """Close the connections of earlier trips, and the client; later trips leave none open."""
+        self._is_closed = True
         while self._kept:
             await self.connection_pool.release(self._kept.pop())
         await super().aclose(close_connection_pool)

@@ -165,3 +165,21 @@ async def test_when_connections_break_each_call_fails_and_the_next_one_succeeds(
     assert broken
     assert all(t == str(n).encode() for n, t in enumerate(results) if t not in broken)
     assert again == b"again"
+
+
+async def test_a_call_after_the_end_leaves_no_connection_open(redis_url: str) -> None:
+    client: Any = connect(redis_url)
+    other: Any = connect(redis_url)
+    echo = await load_script(client, ECHO)
+    await client.aclose()
+
+    answer = await client.evalsha(echo, 0, "late")
+
+    assert answer == b"late"
+    await wait_until(lambda: count_connections(other, 1))
+    await other.aclose()
+
+
+async def count_connections(client: Any, number: int) -> bool:
+    """Whether the server has this number of clients."""
+    return len(await client.client_list()) == number

@@ -16,9 +16,10 @@ from tests.simulation.expected_state import MANAGER, SEARCH
 from tests.simulation.frames import word_of
 from tests.simulation.scenario import Move, Play, Scenario
 from tests.simulation.simulated_redis import Edit
+from tests.simulation.state_reduction import PAUSE_MS, Horizon
 
 KEPT = "rd:{0}:kept:acme/desk/c1"
-PAUSE_SECONDS = 30
+PAUSE_SECONDS = PAUSE_MS // 1000
 LONGEST_SECONDS = 100
 """How long a reply that came in time may take: what a pause keeps lives so much longer."""
 Claims = dict[tuple[str, str], bool]
@@ -45,17 +46,23 @@ class PausingPlay(Play):
         self.claims, self.granted, self.effects = pickle.loads(own)  # noqa: S301 - written by `saved`
         super().put_back(tuple(others))
 
-    def own_state(self) -> tuple[Any, ...]:
-        """Return what decides on what may follow, besides the model."""
+    def own_state(self, horizon: Horizon) -> tuple[Any, ...]:
         held = {each.entry_id for hand in self.hands.values() for each in hand}
         known = sorted(
             (actor, granted) for (actor, id_), granted in self.claims.items() if id_ in held
         )
         granted = sorted((pause, *sorted(names)) for pause, names in self.granted.items())
-        now = self.trial.model.now
-        kept = self.trial.model.kept
-        shown = [(k.pause, k.by, max(0, k.until - now)) for k in kept.values()]
-        return (tuple(known), tuple(granted), tuple(sorted(self.effects.items())), tuple(shown))
+        left_ms = max(0, self._find_expiry() - self.trial.model.now)
+        shown = [
+            (k.pause, k.by, horizon.measure_due(left_ms)) for k in self.trial.model.kept.values()
+        ]
+        return (
+            tuple(known),
+            tuple(granted),
+            tuple(sorted(self.effects.items())),
+            tuple(shown),
+            self._list_in_time(),
+        )
 
     def make_claim(self, actor: str) -> None:
         """Claim what the pause keeps, for the message that is held; it may have ended since."""
@@ -135,6 +142,20 @@ class PausingPlay(Play):
             if known.question.message_id == name
         ]
         return accepted < self._find_expiry()
+
+    def _list_in_time(self) -> tuple[tuple[str, bool], ...]:
+        """Return for each reply that has no answer yet whether it came in time."""
+        kept = self.trial.model.kept.get(KEPT)
+        names = (
+            known.question.message_id
+            for known in self.trial.model.messages.values()
+            if known.is_open
+        )
+        return tuple(
+            (name, kept is None or self._is_in_time(name, kept.pause))
+            for name in names
+            if name.startswith("r")
+        )
 
     def _must_claim(self, actor: str) -> bool:
         """Return whether the message that is held is a reply whose claim was not tried."""

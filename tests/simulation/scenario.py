@@ -7,7 +7,7 @@ actor is one round trip to Redis, or a thing that happens to it without one (a c
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.values import (
     Bury,
@@ -34,6 +34,9 @@ from tests.simulation.expected_state import MANAGER, SEARCH, Rules
 from tests.simulation.frames import Long, path_of, word_of
 from tests.simulation.simulated_redis import Edit
 from tests.support.local_consumer import RecordingConsumer
+
+if TYPE_CHECKING:
+    from tests.simulation.state_reduction import Horizon
 
 Move = tuple[str | int, ...]
 
@@ -108,7 +111,7 @@ class Play:
         self.trial.put_back((both[0], both[1]))
         self.asked, self.cancelled, self.left, self.hands, self.half = pickle.loads(own)  # noqa: S301 - written by `saved`
 
-    def own_state(self) -> tuple[Any, ...]:
+    def own_state(self, horizon: "Horizon") -> tuple[Any, ...]:
         """Return what decides on what may follow, besides the model."""
         return ()
 

@@ -8,8 +8,11 @@ Every move out of every state is made once, for real, on both sides.
 from dataclasses import dataclass, field
 from typing import Any
 
+from broker.values import Delivery
 from tests.simulation.expected_state import Entry, Message
+from tests.simulation.frames import word_of
 from tests.simulation.scenario import Play
+from tests.simulation.state_reduction import Horizon, find_horizon
 
 State = tuple[Any, ...]
 
@@ -88,16 +91,18 @@ def visit(play: Play) -> Visited:
 
 def state_of(play: Play) -> State:
     """Return what decides on everything that may follow."""
+    horizon, names = find_horizon(play), _Renaming(play)
     model, now = play.trial.model, play.trial.model.now
-    names = _Renaming(play)
     return (
         tuple(
-            (role, tuple(_entry(entry, now, model.rules.lease_ms, names) for entry in entries))
+            (role, tuple(_entry(entry, now, horizon, names) for entry in entries))
             for role, entries in model.streams.items()
         ),
         tuple(
-            (name, each.outcome, each.is_open and (each.deadline - now, str(each.resort)),
-             each.forgotten, each.at_us - now * 1000, _branches(each, now))
+            (name, each.outcome,
+             each.is_open and (horizon.measure_due(each.deadline - now), str(each.resort)),
+             each.forgotten, 0 if horizon.is_pausing else each.at_us - now * 1000,
+             _branches(each, now))
             for name, each in model.messages.items()
         ),
         tuple((key, tuple(order)) for key, order in sorted(model.order.items())),
@@ -111,14 +116,13 @@ def state_of(play: Play) -> State:
             for key, (us, until) in sorted(model.tombstones.items())
         ),
         tuple(
-            (actor, tuple(names.id(each.entry_id) for each in held))
-            for actor, held in play.hands.items()
+            (actor, tuple(map(names.held, held))) for actor, held in play.hands.items()
         ),
         tuple(
             (key, tuple(map(names.seen, half.seen))) for key, half in sorted(play.half.items())
         ),
-        (model.sweeper, max(0, model.on_duty_until - now)) if model.sweeper else (),
-        play.asked, play.cancelled, tuple(play.left.items()), play.own_state(),
+        _describe_sweeper(play, horizon),
+        play.asked, play.cancelled, tuple(play.left.items()), play.own_state(horizon),
     )  # fmt: skip
 
 
@@ -136,6 +140,11 @@ class _Renaming:
 
     def id(self, entry_id: str) -> int:
         return self._numbers.get(entry_id, -1)
+
+    def held(self, delivery: Delivery) -> tuple[Any, ...]:
+        """Return what an actor holds, whose entry others may have taken meanwhile."""
+        number = self.id(delivery.entry_id)
+        return number, delivery.question.message_id, delivery.role, word_of(delivery)
 
     def token(self, token: str) -> str:
         kind, named, *rest = token.split(" ")
@@ -159,12 +168,19 @@ def _branches(message: Message, now: int) -> tuple[Any, ...]:
     )
 
 
+def _describe_sweeper(play: Play, horizon: Horizon) -> State:
+    model = play.trial.model
+    if not model.sweeper or (horizon.is_pausing and len(play.scenario.processes) == 1):
+        return ()
+    return (model.sweeper, max(0, model.on_duty_until - model.now))
+
+
 def _tokens(seen: tuple[Any, ...]) -> list[str]:
     return [each for what in seen if isinstance(what, list) for each in what if " " in each]
 
 
-def _entry(entry: Entry, now: int, lease_ms: int, names: _Renaming) -> tuple[Any, ...]:
-    age = min(now - entry.since, lease_ms) if entry.delivered else -1
+def _entry(entry: Entry, now: int, horizon: Horizon, names: _Renaming) -> tuple[Any, ...]:
+    age = horizon.measure_age(now - entry.since) if entry.delivered else -1
     return (
         entry.name, entry.frame, entry.failures, entry.merged, entry.owner, age,
         len(entry.deaths), names.id(entry.id), entry.part, str(entry.gathered),

@@ -3,12 +3,15 @@ from dataclasses import replace
 import pytest
 
 from memory.conversation import CLAIM_PAUSE
+from tests.simulation import state_graph
 from tests.simulation.clock import SimulatedClock, simulate
+from tests.simulation.expected_state import MANAGER, SEARCH
 from tests.simulation.pause_moves import make_play
 from tests.simulation.scenario import Scenario
 from tests.simulation.scenarios import BRANCHED, CANCELLED, ORDERED, PAUSED
 from tests.simulation.simulated_redis import Edit
 from tests.simulation.state_graph import Visited, visit
+from tests.simulation.state_reduction import ENDLESS
 
 
 def visit_scenario(scenario: Scenario, edit: Edit | None = None) -> Visited:
@@ -47,10 +50,32 @@ def test_pauses_keep_every_promise_in_whatever_order_replies_deaths_and_expiry_c
     assert visit_scenario(replace(PAUSED, times=times)).interleavings >= 100_000
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_pauses_keep_every_promise_with_a_death_a_lost_lease_and_an_expiry_together() -> None:
+    one_manager = {"A": SEARCH, "M": MANAGER}
+
+    assert visit_scenario(replace(PAUSED, actors=one_manager)).interleavings >= 10_000_000
+
+
 @pytest.mark.faults
-@pytest.mark.timeout(900)
-def test_pauses_keep_every_promise_with_all_faults_together() -> None:
-    assert visit_scenario(PAUSED).interleavings >= 1_000_000
+@pytest.mark.timeout(1800)
+def test_pauses_of_two_managers_keep_every_promise_with_all_faults_together() -> None:
+    assert visit_scenario(PAUSED).interleavings >= 1_000_000_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("times", [{"until_over": 1}, {"crash": 1}], ids=str)
+def test_what_is_left_out_of_a_state_changes_no_way_through_the_graph(
+    times: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = replace(PAUSED, times=times)
+    reduced = visit_scenario(scenario)
+    monkeypatch.setattr(state_graph, "find_horizon", lambda _play: ENDLESS)
+    whole = visit_scenario(scenario)
+
+    assert reduced.states < whole.states
+    assert (reduced.interleavings, reduced.longest) == (whole.interleavings, whole.longest)
 
 
 @pytest.mark.parametrize(
@@ -61,9 +86,12 @@ def test_pauses_keep_every_promise_with_all_faults_together() -> None:
     ],
     ids=["claimed_twice", "claim_not_stored"],
 )
-def test_a_broken_claim_of_a_pause_is_noticed(line: str, broken: str) -> None:
+@pytest.mark.parametrize("times", [{}, {"crash": 1, "lapse": 1, "until_over": 1}], ids=str)
+def test_a_broken_claim_of_a_pause_is_noticed(
+    line: str, broken: str, times: dict[str, int]
+) -> None:
     assert line in CLAIM_PAUSE
-    scenario = replace(PAUSED, times={})
+    scenario = replace(PAUSED, times=times)
 
     with pytest.raises(AssertionError, match=r"claim: expected|kept pauses: expected"):
         visit_scenario(scenario, lambda text: text.replace(line, broken))

@@ -9,6 +9,7 @@ import re
 
 from envelope.ways.tool_loop import Intent, QueryType
 from llm.offline.planning.question_parts import QuestionParts, read_question
+from llm.offline.planning.question_steps import read_steps
 from llm.offline.planning.review_planning import plan_review
 from llm.tasks.triage import Inputs, Output
 
@@ -16,6 +17,7 @@ _COMPARISON = 40
 _ARITHMETIC = 40
 _SEPARATE = 30
 _RELATION = 14
+_STEPS = 30
 _LONG = 25
 _REVIEW = 85
 _MOST = 100
@@ -61,6 +63,11 @@ def _list_reasons(parts: QuestionParts) -> list[tuple[str, int]]:
         reasons.append(("it computes", _ARITHMETIC))
     if len(parts.separate) > 1:
         reasons.append(("it has several parts", _SEPARATE * (len(parts.separate) - 1)))
+    steps = read_steps(parts.text)
+    if steps.is_comparison:
+        reasons.append(("it compares two things", _STEPS))
+    elif steps.is_chain or steps.is_inside:
+        reasons.append(("it names a thing by another one", _STEPS))
     relations = len(_RELATIONS.findall(parts.text))
     if relations >= _LEAST_RELATIONS:
         reasons.append(("one thing leads to another", _RELATION * (relations - 1)))
