@@ -41,7 +41,7 @@ from knowledge.moving.names import keep_names
 from knowledge.moving.vectors import Vectors, find_vectors
 from knowledge.rule_descriptions import Description
 
-READING_VERSION = "6"
+READING_VERSION = "7"
 HASH_SEPARATOR = "-"
 """What separates the hash of a text from that of its place."""
 CHUNKS_PER_BATCH = 256

@@ -31,7 +31,7 @@ def write_table(rows: Sequence[Sequence[Cell]], anchor: str | None = None) -> It
     A merged cell belongs to every row that it spans, and to every column unless it spans them all.
     Header rows below each other become one. A table of one column is text.
     """
-    grid = _expand(rows)
+    grid = expand_cells(rows)
     kept = [index for index, row in enumerate(grid) if any(row)]
     rows, grid = [rows[index] for index in kept], [grid[index] for index in kept]
     while len(grid) > 1 and len(rows[0]) == 1 and len(grid[0]) > 1:
@@ -43,7 +43,7 @@ def write_table(rows: Sequence[Sequence[Cell]], anchor: str | None = None) -> It
     if len(grid[0]) == 1:
         yield from (Block(BlockKind.TEXT, row[0], anchor=anchor) for row in grid)
         return
-    above = _count_header_rows(rows)
+    above = count_header_rows(rows)
     header = [_join_distinct(column) for column in zip(*grid[:above], strict=True)]
     yield Block(BlockKind.TABLE, write_rows(header, grid[above:]), anchor=anchor)
 
@@ -104,7 +104,7 @@ def _write_row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(write_cell(cell) for cell in cells)} |"
 
 
-def _expand(rows: Sequence[Sequence[Cell]]) -> Grid:
+def expand_cells(rows: Sequence[Sequence[Cell]]) -> Grid:
     """Return the texts of all rows, each merged cell in every place that it spans."""
     grid: Grid = []
     pending: dict[int, tuple[str, int]] = {}
@@ -145,7 +145,7 @@ def _without_empty_columns(grid: Grid) -> Grid:
     return [[row[index] for index in filled] for row in grid]
 
 
-def _count_header_rows(rows: Sequence[Sequence[Cell]]) -> int:
+def count_header_rows(rows: Sequence[Sequence[Cell]]) -> int:
     """Return how many rows are the header: those marked as one, or two below a merged cell."""
     marked = 0
     for cells in rows[:-1]:

@@ -118,7 +118,10 @@ class EdgeEngine:
     ) -> None:
         spared: list[Any] = [] if but_version is None else [has_value("version", but_version)]
         chosen = edge.Filter(
-            must=[has_value("kind", "chunk"), has_value("document", list(documents))],
+            must=[
+                has_value("kind", layout.KINDS_OF_CHUNKS),
+                has_value("document", list(documents)),
+            ],
             must_not=spared,
         )
         operation = edge.UpdateOperation.delete_points_by_filter(chosen)

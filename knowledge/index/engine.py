@@ -43,7 +43,7 @@ class Engine(Protocol):
     async def delete_chunks(
         self, documents: Collection[str], *, but_version: str | None = None
     ) -> None:
-        """Delete the chunks of documents, sparing those of one version."""
+        """Delete the chunks of documents and their links, sparing those of one version."""
         ...
 
     async def retrieve(

@@ -3,9 +3,12 @@
 The edges that a document alone decides are written with it. A link depends on the titles of all
 documents; so links are written when an ingestion has written its documents. A new title is looked
 for in all passages, a title that was there before in the new ones alone.
+
+Links are in points without vectors, one for several chunks: the engine copies a point with its
+vectors when a field of it changes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from knowledge.document import Chunk
@@ -13,12 +16,13 @@ from knowledge.index.engine import Engine
 from knowledge.index.graph.called_names import NameTable, list_called_names
 from knowledge.index.graph.own_edges import find_own_edges
 from knowledge.index.points import layout
-from knowledge.index.points.layout import CALLED, CONNECTED, LINKS, MENTIONED, Point
+from knowledge.index.points.layout import CALLED, CONNECTED, GROUPS, LINKS, MENTIONED, Point
 from knowledge.index.points.point_encoder import encode_edges
 from knowledge.index.queries import PointId
 
 _DOCUMENTS_AT_ONCE = 64
-_FIELDS = ("document", "version", "ordinal", "chunk_id", "heading_path", "text", MENTIONED, LINKS)
+_FIELDS = ("document", "version", "ordinal", "chunk_id", "heading_path", "text", MENTIONED)
+_DOCUMENT_FIELDS = ("document", "version", "title", CALLED, GROUPS)
 Changes = list[tuple[PointId, Mapping[str, Any]]]
 
 
@@ -30,54 +34,126 @@ class GraphWriter:
 
     async def connect(self) -> int:
         """Write the edges that are missing; return the number of documents that lacked some."""
-        listed = await self._engine.scroll(
-            {"kind": "document"}, fields=("document", "version", "title", CONNECTED)
-        )
-        pending = {one.payload["document"]: one for one in listed if not _is_connected(one)}
+        listed = await self._engine.scroll({"kind": "document"}, fields=_DOCUMENT_FIELDS)
+        marks = await self._engine.scroll({"kind": "links"}, fields=("document", CONNECTED))
+        marked = {
+            one.payload["document"]: one.payload[CONNECTED]
+            for one in marks
+            if CONNECTED in one.payload
+        }
+        pending = {
+            one.payload["document"]: one
+            for one in listed
+            if marked.get(one.payload["document"]) != _make_mark(one)
+        }
         if not pending:
             return 0
         await self._engine.prepare_fields()
-        known = _list_names(one for one in listed if _is_connected(one))
+        known = _list_names(one for one in listed if one.payload["document"] not in pending)
         added = _list_names(pending.values()) - known
-        table = NameTable(known | added)
-        wanted = [one for one in listed if added or one.payload["document"] in pending]
-        for start in range(0, len(wanted), _DOCUMENTS_AT_ONCE):
-            await self._connect(wanted[start : start + _DOCUMENTS_AT_ONCE], table)
-        marks: Changes = [(one.id, _mark(one)) for one in pending.values()]
-        await self._engine.set_fields(marks)
+        await self._name(pending.values())
+        every = NameTable(known | added)
+        new = NameTable(added)
+        others = [one for one in listed if one.payload["document"] not in pending] if added else []
+        for part in _divide(others):
+            await self._add(part, new, every)
+        for part in _divide(list(pending.values())):
+            await self._connect(part, every)
         await self._engine.upsert([Point(layout.graph_identity(), {"kind": "graph"})])
         return len(pending)
 
-    async def _connect(self, documents: Sequence[Point], table: NameTable) -> None:
-        by_id = {one.payload["document"]: one for one in documents}
-        chunks = await self._engine.scroll(
-            {"kind": "chunk", "document": list(by_id)}, fields=_FIELDS
-        )
-        by_document: dict[str, list[Point]] = {}
-        for chunk in chunks:
-            owner = by_id[chunk.payload["document"]]
-            if chunk.payload["version"] == owner.payload["version"]:
-                by_document.setdefault(chunk.payload["document"], []).append(chunk)
-        changes: Changes = []
-        for document_id, own in by_document.items():
-            own.sort(key=lambda chunk: int(chunk.payload["ordinal"]))
-            changes += _find_changes(by_id[document_id].payload["title"], own, table)
+    async def _name(self, documents: Iterable[Point]) -> None:
+        """Write the names of documents that an earlier version of Refdesk has written."""
+        changes: Changes = [
+            (one.id, {CALLED: list_called_names(one.payload["title"])})
+            for one in documents
+            if CALLED not in one.payload
+        ]
         await self._engine.set_fields(changes)
 
+    async def _add(self, documents: Sequence[Point], new: NameTable, every: NameTable) -> None:
+        """Write the links of connected documents that have one of the new names."""
+        by_id = {one.payload["document"]: one for one in documents}
+        chunks = await self._read_chunks(by_id, ("document", "version", "ordinal", "text"))
+        for document_id, own in chunks.items():
+            changed = {
+                int(chunk.payload["ordinal"]) // layout.CHUNKS_OF_LINKS
+                for chunk in own
+                if new.find_all(chunk.payload["text"])
+            }
+            if changed:
+                points = _make_points(by_id[document_id], own, every)
+                await self._engine.upsert([points[at] for at in sorted(changed)])
 
-def _find_changes(title: str, chunks: Sequence[Point], table: NameTable) -> Changes:
-    earlier: list[Mapping[str, Any]] = [{}] * len(chunks)
-    if any(MENTIONED not in chunk.payload for chunk in chunks):
-        # An earlier version of Refdesk has written the document.
-        edges = find_own_edges(title, [_read_chunk(chunk) for chunk in chunks])
-        earlier = [encode_edges(one) for one in edges]
-    changes: Changes = []
-    for chunk, fields in zip(chunks, earlier, strict=True):
-        links = table.find_all(chunk.payload["text"])
-        changed = {**fields, LINKS: links} if links != chunk.payload.get(LINKS, []) else fields
-        if changed:
-            changes.append((chunk.id, changed))
-    return changes
+    async def _connect(self, documents: Sequence[Point], table: NameTable) -> None:
+        by_id = {one.payload["document"]: one for one in documents}
+        chunks = await self._read_chunks(by_id, _FIELDS)
+        changes: Changes = []
+        made: list[Point] = []
+        for document_id, document in by_id.items():
+            own = chunks.get(document_id, [])
+            changes += _find_changes(document.payload["title"], own)
+            made += _make_points(document, own, table).values()
+        await self._engine.set_fields(changes)
+        await self._engine.upsert(made)
+
+    async def _read_chunks(
+        self, documents: Mapping[str, Point], fields: Sequence[str]
+    ) -> dict[str, list[Point]]:
+        """Return the chunks of the present versions of documents, in their order."""
+        found = await self._engine.scroll(
+            {"kind": "chunk", "document": list(documents)}, fields=fields
+        )
+        by_document: dict[str, list[Point]] = {}
+        for chunk in found:
+            owner = documents[chunk.payload["document"]]
+            if chunk.payload["version"] == owner.payload["version"]:
+                by_document.setdefault(chunk.payload["document"], []).append(chunk)
+        for own in by_document.values():
+            own.sort(key=lambda chunk: int(chunk.payload["ordinal"]))
+        return by_document
+
+
+def _divide(documents: Sequence[Point]) -> list[Sequence[Point]]:
+    return [
+        documents[start : start + _DOCUMENTS_AT_ONCE]
+        for start in range(0, len(documents), _DOCUMENTS_AT_ONCE)
+    ]
+
+
+def _make_points(document: Point, chunks: Sequence[Point], table: NameTable) -> dict[int, Point]:
+    """Return the points of links of a document by their number; the first one is always there."""
+    payload = document.payload
+    links: dict[int, dict[str, list[str]]] = {0: {}}
+    for chunk in chunks:
+        names = table.find_all(chunk.payload["text"])
+        if names:
+            ordinal = int(chunk.payload["ordinal"])
+            own = links.setdefault(ordinal // layout.CHUNKS_OF_LINKS, {})
+            own[str(ordinal)] = names
+    tags = [layout.make_tag("kind", "links"), layout.make_tag("document", payload["document"])]
+    fields = {
+        layout.TAGS: tags,
+        "document": payload["document"],
+        "version": payload["version"],
+        **({GROUPS: payload[GROUPS]} if payload.get(GROUPS) else {}),
+    }
+    return {
+        number: Point(
+            layout.links_identity(payload["document"], number * layout.CHUNKS_OF_LINKS),
+            {**fields, LINKS: own, **({} if number else {CONNECTED: _make_mark(document)})},
+        )
+        for number, own in links.items()
+    }
+
+
+def _find_changes(title: str, chunks: Sequence[Point]) -> Changes:
+    """Return the edges of a document that an earlier version of Refdesk has written."""
+    if all(MENTIONED in chunk.payload for chunk in chunks):
+        return []
+    edges = find_own_edges(title, [_read_chunk(chunk) for chunk in chunks])
+    pairs = zip(chunks, edges, strict=True)
+    return [(chunk.id, encode_edges(one)) for chunk, one in pairs]
 
 
 def _read_chunk(point: Point) -> Chunk:
@@ -94,14 +170,5 @@ def _list_names(documents: Any) -> set[str]:
     return {name for one in documents for name in list_called_names(one.payload["title"])}
 
 
-def _mark(document: Point) -> Mapping[str, Any]:
-    called = list_called_names(document.payload["title"])
-    return {CALLED: called, CONNECTED: _make_mark(document)}
-
-
 def _make_mark(document: Point) -> str:
     return f"{layout.GRAPH_FORMAT}:{document.payload['version']}"
-
-
-def _is_connected(document: Point) -> bool:
-    return document.payload.get(CONNECTED) == _make_mark(document)

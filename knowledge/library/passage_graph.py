@@ -19,7 +19,8 @@ _MOST_DOCUMENTS = 1_000
 _WORDS_OF_A_TEXT = 500
 """Words of a text without written links in which names are looked for."""
 _CHUNK_FIELDS = (
-    "chunk_id", "ordinal", "text", "heading_path", "anchor", MENTIONED, LINKS, REFERENCES, PARENT,
+    "chunk_id", "ordinal", "text", "heading_path", "anchor", "version", MENTIONED, LINKS,
+    REFERENCES, PARENT,
 )  # fmt: skip
 
 
@@ -77,9 +78,16 @@ class PassageGraph:
             if (owner := document_of(chunk_id)) in documents
             and (ordinal := chunk_id.rpartition("#")[2]).isdecimal()
         }
-        found = await self._index.fields_of(list(points), _CHUNK_FIELDS)
+        lists = {
+            chunk_id: layout.links_identity(document_of(chunk_id), int(chunk_id.rpartition("#")[2]))
+            for chunk_id in points.values()
+        }
+        wanted = [*points, *dict.fromkeys(lists.values())]
+        found = await self._index.fields_of(wanted, _CHUNK_FIELDS)
         return {
-            chunk_id: _read_passage(documents[document_of(chunk_id)], found[point])
+            chunk_id: _read_passage(
+                documents[document_of(chunk_id)], found[point], found.get(lists[chunk_id], {})
+            )
             for point, chunk_id in points.items()
             if point in found
         }
@@ -135,7 +143,9 @@ def _list_document(fields: Mapping[str, Any]) -> ListedDocument:
     return point_decoder.list_document(Point(layout.graph_identity(), dict(fields)))
 
 
-def _read_passage(document: DocumentRecord, fields: Mapping[str, Any]) -> ConnectedPassage:
+def _read_passage(
+    document: DocumentRecord, fields: Mapping[str, Any], links: Mapping[str, Any]
+) -> ConnectedPassage:
     name = document.listed.id
     parent = fields.get(PARENT)
     return ConnectedPassage(
@@ -148,7 +158,15 @@ def _read_passage(document: DocumentRecord, fields: Mapping[str, Any]) -> Connec
             anchor=fields.get("anchor"),
         ),
         mentioned=tuple(fields.get(MENTIONED, ())),
-        links=tuple(fields.get(LINKS, ())),
+        links=_read_links(document, fields, links),
         references=tuple(f"{name}#{ordinal}" for ordinal in fields.get(REFERENCES, ())),
         parent="" if parent is None else f"{name}#{parent}",
     )
+
+
+def _read_links(
+    document: DocumentRecord, fields: Mapping[str, Any], links: Mapping[str, Any]
+) -> tuple[str, ...]:
+    if links.get("version") == document.version:
+        return tuple(links[LINKS].get(str(fields["ordinal"]), ()))
+    return tuple(fields.get(LINKS, ()))

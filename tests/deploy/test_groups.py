@@ -1,16 +1,20 @@
 """Who may read what, from the question to the answer: attacks by people without the group."""
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deploy.assembly.knowledge import make_searcher, open_index
 from knowledge.embedding import Embedder
-from tests.support.app_harness import AppHarness, ConversationDriver
-from tests.support.restricted_documents import AMOUNT, WORD, open_app
+from knowledge.library.library import Library
+from tests.support.app_harness import AppHarness, ConversationDriver, settings_of
+from tests.support.restricted_documents import AMOUNT, WORD, ingest_pages, open_app
+from tools.passage_search.graph_walk import GraphWalker, Walk
+from tools.passage_search.passages import LINKED
 
 QUESTIONS = (
     "What is the bonus of a manager?",
@@ -106,3 +110,65 @@ async def test_an_answer_for_one_group_answers_nobody_else_from_a_cache(
     again = await ask(with_hidden.driver(), question, "board")
 
     assert [AMOUNT in str(reply) for reply in (first, other, again)] == [True, False, True]
+
+
+CONNECTED_PAGES = {
+    "freight.md": "# Freight\n\nA carrier has the licence, see Project Falcon and Article 6. The "
+    "contract was signed by Lorenzo Costa in Mantua.\n",
+    "licence.md": "# The licence\n\nThe licence is given for two years. See Freight.\n",
+    "signers.md": "# Signers\n\nLorenzo Costa signs for the harbour, Paola Riva for the depot.\n",
+    "depot.md": "# The depot\n\nThe depot in Genoa opens at six. Paola Riva has the keys.\n",
+}
+CONNECTED_HIDDEN = {
+    "falcon.md": "---\ngroups: [board]\n---\n# Project Falcon\n\nLorenzo Costa closes the depot. "
+    "See Freight, the licence and the depot.\n",
+    "article.md": "---\ngroups: [board, hr]\n---\n# Article 6 Lawfulness\n\nPaola Riva and "
+    f"Lorenzo Costa share the {WORD}. See Signers.\n",
+    "longer.md": "---\ngroups: [board]\n---\n# The licence, see Project\n\nThe depot in Genoa is "
+    "sold by Lorenzo Costa.\n",
+}
+WALKS = tuple(
+    Walk(query, start)
+    for query in ("Who has the licence?", "Project Falcon", "Article 6", "Lorenzo Costa", WORD)
+    for start in ((), ("freight#0",), ("signers#0", "licence#0"), ("falcon#0", "article#0"))
+)
+
+
+async def walk_all(
+    data: Path, pages: Mapping[str, str], embedder: Embedder, *groups: str
+) -> list[str]:
+    """Return what `graph_search` returns for each walk, as text."""
+    settings = settings_of(await ingest_pages(data, dict(pages)))
+    index = await open_index(settings, embedder)
+    try:
+        ids = {one.id.rpartition("/")[2]: one.id for one in await index.list_documents()}
+        assert "freight" in ids
+        walker = GraphWalker(make_searcher(settings, index, embedder), Library(index))
+        found: list[str] = []
+        for walk in WALKS:
+            start = tuple(
+                f"{ids.get(name, name)}#{ordinal}"
+                for name, _, ordinal in (one.partition("#") for one in walk.start)
+            )
+            passages = await walker.walk(replace(walk, start=start, groups=groups))
+            found.append("\n".join(repr(one) for one in passages))
+        return found
+    finally:
+        await index.close()
+
+
+@pytest.mark.parametrize("groups", [(), ("sales",)])
+async def test_hidden_documents_change_no_byte_of_what_graph_search_returns(
+    tmp_path: Path, embedder: Embedder, groups: tuple[str, ...]
+) -> None:
+    every = {**CONNECTED_HIDDEN, **CONNECTED_PAGES}
+
+    with_hidden = await walk_all(tmp_path / "a", every, embedder, *groups)
+    alone = await walk_all(tmp_path / "b", CONNECTED_PAGES, embedder, *groups)
+    for_board = await walk_all(tmp_path / "c", every, embedder, "board")
+
+    assert any(LINKED in one for one in alone)
+    for walk, one, other in zip(WALKS, with_hidden, alone, strict=True):
+        assert one == other, walk
+        assert WORD not in one
+    assert any(WORD in one for one in for_board)

@@ -2,15 +2,15 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
 from knowledge.documents.pdf.page_text import PageText, Segment
+from knowledge.documents.pdf.ruled_tables import take_tables
+from knowledge.documents.pdf.table_rows import TextTable
+from knowledge.documents.pdf.text_lines import Line, find_lines
 
-_LABEL = re.compile(
-    r"(?:\(?(?:\d{1,3}(?:\.\d{1,3}){0,4}|[a-zA-Z]|[ivx]{1,5})[.)]?|[•▪◦‣●○■\-–—*\uf0b7])\Z"
-)
 _LEADERS = re.compile(r"(?:\.[ \u00a0]?){4,}|\u2026{2,}|_{8,}")
 _CONTENTS_LINE = re.compile(
     r"[^\n]{1,200}?(?:(?:\.[ \u00a0]?){4,}|\u2026{2,})[ \u00a0]{0,9}[\divxlc]{1,6}\Z"
@@ -24,45 +24,10 @@ _PAGE_NUMBER = re.compile(
 )  # fmt: skip
 _EDGE = 0.12
 _OUTER_EDGE = 0.07
-_BASELINE = 0.5
 _LEAST_SIDE = 5
 _LEAST_LETTERS = 22
 _LEAST_LONG = 1
 _LEAST_PAGES = 3
-
-
-@dataclass(slots=True)
-class Line:
-    """Segments on one baseline of a column, from left to right."""
-
-    segments: list[Segment]
-    column: tuple[float, float] = (0.0, 0.0)
-    page: int = 0
-
-    @property
-    def text(self) -> str:
-        """The line as text; wide gaps are one space."""
-        return " ".join(segment.text for segment in self.segments)
-
-    @property
-    def base(self) -> float:
-        """The place of the line above the lower edge of the page."""
-        return self.segments[0].base
-
-    @property
-    def size(self) -> float:
-        """The size in which most of the line is set."""
-        return max(self.segments, key=lambda segment: len(segment.text)).size
-
-    @property
-    def is_bold(self) -> bool:
-        """Whether the whole line is bold."""
-        return all(segment.is_bold for segment in self.segments)
-
-    @property
-    def is_code(self) -> bool:
-        """Whether the whole line is set in a typeface of code."""
-        return all(segment.is_code for segment in self.segments)
 
 
 @dataclass(slots=True)
@@ -74,13 +39,31 @@ class LaidOutPage:
     lines: list[Line] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class _PageTables:
+    """A page with its drawn tables, by `id` of the segment that stands for each."""
+
+    text: PageText
+    tables: Mapping[int, TextTable]
+
+    def show_cells(self, segments: Sequence[Segment], at: float | None = None) -> list[Segment]:
+        """Return segments with those in tables; a table over the place `at` is one segment."""
+        shown: list[Segment] = []
+        for one in segments:
+            table = self.tables.get(id(one))
+            is_whole = table is None or (at is not None and one.left < at < one.right)
+            shown.extend([one] if is_whole or table is None else table.segments)
+        return shown
+
+
 def lay_out(number: int, text: PageText) -> LaidOutPage:
     """Return a page whose lines are in reading order, column by column."""
     segments = [segment for segment in text.segments if segment.text.strip()]
+    tables, segments = take_tables(number, segments, text.strokes)
     lines: list[Line] = []
-    for group in _split_columns(segments, text, depth=2):
+    for group in _split_columns(segments, _PageTables(text, tables), depth=2):
         column = (min(one.left for one in group), max(one.right for one in group))
-        for line in _find_lines(group):
+        for line in find_lines(group, tables):
             line.column, line.page = column, number
             lines.append(line)
     return LaidOutPage(number, text, lines)
@@ -93,7 +76,9 @@ def remove_furniture(pages: Sequence[LaidOutPage]) -> None:
     for page in pages:
         edges = _edge_lines(page)
         ends = page.lines[:1] + page.lines[-1:]
-        contents = [line for line in page.lines if _CONTENTS_LINE.match(line.text)]
+        contents = [
+            line for line in page.lines if line.table is None and _CONTENTS_LINE.match(line.text)
+        ]
         dropped = {id(line) for line in edges if _bare(line.text) in repeated}
         dropped |= {
             id(line) for line in (*edges, *ends) if _PAGE_NUMBER.match(line.text) is not None
@@ -107,7 +92,7 @@ def remove_furniture(pages: Sequence[LaidOutPage]) -> None:
 def _is_margin_note(line: Line, page: LaidOutPage, usual: float) -> bool:
     """Return whether a line is small and at the outer edge: the head of a single page."""
     height = page.text.height
-    is_outer = line.base > height * (1 - _OUTER_EDGE) or line.base < height * _OUTER_EDGE
+    is_outer = line.lowest > height * (1 - _OUTER_EDGE) or line.base < height * _OUTER_EDGE
     return is_outer and line.size <= 0.85 * usual
 
 
@@ -133,7 +118,7 @@ def _edge_lines(page: LaidOutPage) -> list[Line]:
     return [
         line
         for line in page.lines
-        if line.base > height * (1 - _EDGE) or line.base < height * _EDGE
+        if line.lowest > height * (1 - _EDGE) or line.base < height * _EDGE
     ]
 
 
@@ -141,7 +126,9 @@ def _bare(text: str) -> str:
     return _DIGITS.sub("#", " ".join(text.lower().split()))
 
 
-def _split_columns(segments: list[Segment], page: PageText, depth: int) -> Iterator[list[Segment]]:
+def _split_columns(
+    segments: list[Segment], page: "_PageTables", depth: int
+) -> Iterator[list[Segment]]:
     """Yield groups of segments in reading order; what crosses a gutter stands between columns."""
     gutter = _find_gutter(segments, page) if depth else None
     if gutter is None:
@@ -160,30 +147,36 @@ def _split_columns(segments: list[Segment], page: PageText, depth: int) -> Itera
 
 
 def _split_band(
-    band: list[Segment], gutter: float, page: PageText, depth: int
+    band: list[Segment], gutter: float, page: "_PageTables", depth: int
 ) -> Iterator[list[Segment]]:
     yield from _split_columns([one for one in band if one.right <= gutter], page, depth - 1)
     yield from _split_columns([one for one in band if one.left >= gutter], page, depth - 1)
 
 
-def _find_gutter(segments: Sequence[Segment], page: PageText) -> float | None:
+def _find_gutter(segments: Sequence[Segment], page: "_PageTables") -> float | None:
     """Return the middle of an empty strip between two columns, or None.
 
     Both are prose, or one is, and the lines of the other have separate places.
     """
-    if len(segments) < 2 * _LEAST_SIDE:
+    if len(page.show_cells(segments)) < 2 * _LEAST_SIDE:
         return None
     first = min(one.left for one in segments)
     last = max(one.right for one in segments)
-    if last - first < page.width * 0.4:
+    if last - first < page.text.width * 0.4:
         return None
     best: tuple[int, float] | None = None
+    bare = [one for one in segments if id(one) not in page.tables]
     step = max((last - first) / 100, 1.0)
     at = first + (last - first) * 0.25
     while at < first + (last - first) * 0.75:
-        crossing = sum(one.left < at < one.right for one in segments)
-        is_better = crossing * 5 <= len(segments) and (best is None or crossing < best[0])
-        if is_better and (_divides(segments, at) or (not crossing and _parts(segments, at, page))):
+        shown = page.show_cells(segments, at)
+        crossing = sum(one.left < at < one.right for one in shown)
+        is_better = crossing * 5 <= len(shown) and (best is None or crossing < best[0])
+        if is_better and (
+            _divides(shown, at)
+            or _divides(bare, at)
+            or (not crossing and _parts(shown, at, page.text))
+        ):
             best = (crossing, at)
         at += step
     return None if best is None else best[1]
@@ -225,29 +218,3 @@ def _is_prose(side: Sequence[Segment]) -> bool:
     lefts = sorted(one.left for one in side)
     is_aligned = lefts[len(lefts) // 2] - lefts[0] < 60
     return is_aligned and median(len(one.text) for one in side) >= _LEAST_LETTERS
-
-
-def _find_lines(segments: Sequence[Segment]) -> Iterator[Line]:
-    held: list[Segment] = []
-    for segment in sorted(segments, key=lambda one: -one.base):
-        if held and held[0].base - segment.base > _BASELINE * min(held[0].size, segment.size):
-            yield Line(_join_label(sorted(held, key=lambda one: one.left)))
-            held = []
-        held.append(segment)
-    if held:
-        yield Line(_join_label(sorted(held, key=lambda one: one.left)))
-
-
-def _join_label(segments: list[Segment]) -> list[Segment]:
-    """Join a number or bullet with the text that it stands before."""
-    if len(segments) != 2 or _LABEL.match(segments[0].text) is None:
-        return segments
-    label, text = segments
-    if text.left - label.right > 5 * text.size:
-        return segments
-    return [
-        Segment(
-            f"{label.text} {text.text}", label.left, text.right, text.base, text.size,
-            text.is_bold, text.is_code,
-        )
-    ]  # fmt: skip

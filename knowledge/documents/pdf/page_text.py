@@ -7,11 +7,15 @@ places are those that a reader sees.
 import ctypes
 import math
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from knowledge.documents.pdf.drawn_strokes import Stroke, take_strokes, turn_strokes
 from knowledge.documents.pdf.turned_text import (
+    Box,
+    Size,
     TextDirection,
     find_turn,
     turn_box,
@@ -32,6 +36,8 @@ _HYPHEN = 2
 _LONGEST_NAME = 200
 _MOST_CHARACTERS = 200_000
 _MOST_RULES = 5_000
+_MOST_STROKES = 20_000
+_LEAST_GAP_OF_CELLS = 0.5
 _BOLD = ("bold", "black", "heavy", "semibold", "demi")
 _CODE = ("courier", "mono", "consol", "menlo", "typewriter", "cmtt")
 
@@ -66,6 +72,7 @@ class PageText:
     height: float
     segments: list[Segment] = field(default_factory=list)
     rules: list[DrawnRule] = field(default_factory=list)
+    strokes: list[Stroke] = field(default_factory=list)
     has_pictures: bool = False
 
 
@@ -83,20 +90,24 @@ def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
     There is one text for each direction in which text runs, the one of most letters first.
     """
     size = page.get_size() if page.get_rotation() in (0, 180) else page.get_size()[::-1]
+    objects = _take_objects(page)
     by_turn: dict[TextDirection, list[Segment]] = {}
-    for turn, segment in _take_segments(text_page, size):
+    for turn, segment in _take_segments(text_page, size, _CellEdges(objects.lines, size)):
         by_turn.setdefault(turn, []).append(segment)
     turns = sorted(by_turn, key=lambda turn: -sum(len(one.text) for one in by_turn[turn]))
     taken = [
         PageText(*turn_size(turn, size), segments=by_turn.get(turn, []))
         for turn in turns or [TextDirection.NONE]
     ]
-    _take_objects(page, taken[0], turns[0] if turns else TextDirection.NONE, size)
+    first = turns[0] if turns else TextDirection.NONE
+    taken[0].has_pictures = objects.has_pictures
+    taken[0].rules = _list_rules(objects.boxes, first, size)
+    taken[0].strokes = turn_strokes(objects.lines, first, size)
     return taken
 
 
 def _take_segments(
-    text_page: "PdfTextPage", size: tuple[float, float]
+    text_page: "PdfTextPage", size: Size, edges_of_cells: "_CellEdges"
 ) -> Iterator[tuple[TextDirection, Segment]]:
     from pypdfium2 import raw
 
@@ -118,8 +129,12 @@ def _take_segments(
         left, base, right = _find_place(raw, text_page, index, typeface.turn, size, origin, box)
         shown = "-" if code == _HYPHEN else _show(code)
         widest = _GAP_OF_CELLS if has_drawn_space else _GAP_WITHOUT_SPACE
-        if current is not None and _continues(
-            current, left, base, typeface, widest, is_turned=typeface.turn is not turn
+        if (
+            current is not None
+            and _continues(
+                current, left, base, typeface, widest, is_turned=typeface.turn is not turn
+            )
+            and not edges_of_cells.part(current, left, typeface.turn)
         ):
             gap = left - current.right
             if has_space or gap > _GAP_OF_WORDS * current.size:
@@ -215,17 +230,64 @@ def _read_typeface(raw: Any, drawn: Any, turn: TextDirection) -> _Typeface:
     )
 
 
-def _take_objects(
-    page: "PdfPage", taken: PageText, turn: TextDirection, size: tuple[float, float]
-) -> None:
+@dataclass(slots=True)
+class _Objects:
+    """The drawing of a page: the places of its paths, their straight lines, and pictures."""
+
+    boxes: list[Box] = field(default_factory=list)
+    lines: list[Box] = field(default_factory=list)
+    has_pictures: bool = False
+
+
+class _CellEdges:
+    """The vertical lines that end a segment: cells may stand closer than words do."""
+
+    def __init__(self, lines: list[Box], size: Size) -> None:
+        self._lines = lines
+        self._size = size
+        self._by_turn: dict[TextDirection, list[Stroke]] = {}
+
+    def part(self, current: Segment, left: float, turn: TextDirection) -> bool:
+        """Return whether a line stands between a segment and a character that begins at `left`."""
+        if left - current.right < _LEAST_GAP_OF_CELLS:
+            return False
+        if turn not in self._by_turn:
+            strokes = turn_strokes(self._lines, turn, self._size)
+            own = (one for one in strokes if one.is_vertical)
+            self._by_turn[turn] = sorted(own, key=lambda one: one.at)
+        upright = self._by_turn[turn]
+        middle = current.base + current.size * 0.3
+        first = bisect_left(upright, current.right - 1, key=lambda one: one.at)
+        for stroke in upright[first:]:
+            if stroke.at > left + 1:
+                return False
+            if stroke.start <= middle <= stroke.end:
+                return True
+        return False
+
+
+def _take_objects(page: "PdfPage") -> _Objects:
     from pypdfium2 import raw
 
+    found = _Objects()
     for drawn in page.get_objects(max_depth=4):
         if drawn.type == raw.FPDF_PAGEOBJ_IMAGE:
-            taken.has_pictures = True
-        elif drawn.type == raw.FPDF_PAGEOBJ_PATH and len(taken.rules) < _MOST_RULES:
-            left, bottom, right, top = turn_box(turn, drawn.get_bounds(), size)
-            if right - left > 20:
-                taken.rules.append(DrawnRule(left, right, top))
-                if top - bottom > 3:
-                    taken.rules.append(DrawnRule(left, right, bottom))
+            found.has_pictures = True
+        elif drawn.type == raw.FPDF_PAGEOBJ_PATH:
+            if len(found.boxes) < _MOST_RULES:
+                found.boxes.append(drawn.get_bounds())
+            if len(found.lines) < _MOST_STROKES:
+                found.lines.extend(take_strokes(drawn))
+    return found
+
+
+def _list_rules(boxes: list[Box], turn: TextDirection, size: Size) -> list[DrawnRule]:
+    """Return the horizontal edges of paths."""
+    rules: list[DrawnRule] = []
+    for box in boxes:
+        left, bottom, right, top = turn_box(turn, box, size)
+        if right - left > 20:
+            rules.append(DrawnRule(left, right, top))
+            if top - bottom > 3:
+                rules.append(DrawnRule(left, right, bottom))
+    return rules

@@ -7,13 +7,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from knowledge.documents.page import Block, BlockKind
-from knowledge.documents.pdf.page_layout import LaidOutPage, Line, remove_leaders
-from knowledge.documents.pdf.text_tables import (
-    TextTable,
-    continue_table,
-    find_tables,
-    write_text_table,
-)
+from knowledge.documents.pdf.page_layout import LaidOutPage, remove_leaders
+from knowledge.documents.pdf.table_rows import TextTable, continue_table, write_text_table
+from knowledge.documents.pdf.text_lines import SMALL_START, Line, join_lines
+from knowledge.documents.pdf.text_tables import find_tables
 
 Outline = Mapping[int, Mapping[str, tuple[int, str]]]
 """For each page the headings of the outline by their letters: the level and the title."""
@@ -26,8 +23,6 @@ _LABEL = re.compile(
     r"(?:\d{1,3}(?:\.\d{1,3}){0,4}[.)]|\d{1,3}(?:\.\d{1,3}){1,4}|\([a-z0-9]{1,4}\)|[a-z]\))"
     r"[ \u00a0]+(?=\S)"
 )
-_HYPHENATED = re.compile(r"(?<=[^\W\d_])[-\u00ad]\Z")
-_SMALL_START = re.compile(r"[a-zß-öø-ÿа-яёα-ωčćšžđłńśźż]")
 _ENDS_OF_SENTENCES = (".", ",", ";", "!")
 _LONGEST_HEADING = 120
 _LARGER = 1.1
@@ -214,7 +209,7 @@ def _begins(above: Line, line: Line, measures: _Measures) -> bool:
 
 def _goes_on(above: Line, line: Line) -> bool:
     """Return whether a sentence goes on in the next column."""
-    return not above.text.endswith((".", "!", "?", ":")) and bool(_SMALL_START.match(line.text))
+    return not above.text.endswith((".", "!", "?", ":")) and bool(SMALL_START.match(line.text))
 
 
 def _join_tables(
@@ -240,7 +235,7 @@ def _write_heading(heading: _HeadingLines, levels: Mapping[tuple[float, int, boo
     if heading.stated is not None:
         level, title = heading.stated
         return Block(BlockKind.HEADING, title, level, place)
-    text = remove_leaders(_join_lines(heading.lines))
+    text = remove_leaders(join_lines(heading.lines))
     return Block(BlockKind.HEADING, text, levels[heading.style.key], place)
 
 
@@ -249,23 +244,11 @@ def _write_paragraph(paragraph: _ParagraphLines) -> Block:
     first = paragraph.lines[0]
     if first.is_code:
         return Block(BlockKind.CODE, _write_code(paragraph.lines), anchor=place)
-    text = remove_leaders(_join_lines(paragraph.lines))
+    text = remove_leaders(join_lines(paragraph.lines))
     if _BULLET.match(text):
         return Block(BlockKind.ITEM, _BULLET.sub("- ", text, count=1), anchor=place)
     kind = BlockKind.ITEM if _LABEL.match(text) else BlockKind.TEXT
     return Block(kind, text, anchor=place)
-
-
-def _join_lines(lines: Sequence[Line]) -> str:
-    """Return lines as one; a word that a hyphen cut at the end of a line is whole again."""
-    text = ""
-    for line in lines:
-        part = line.text
-        if text and _HYPHENATED.search(text) and _SMALL_START.match(part):
-            text = text[:-1] + part
-        else:
-            text = f"{text} {part}" if text else part
-    return text.replace("\u00ad", "")
 
 
 def _write_code(lines: Sequence[Line]) -> str:

@@ -1,30 +1,26 @@
 """Finds tables by cells that stand below each other, and rows by the rules between them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from knowledge.documents.page import Block
-from knowledge.documents.pdf.page_layout import LaidOutPage, Line
+from knowledge.documents.pdf.page_layout import LaidOutPage
 from knowledge.documents.pdf.page_text import DrawnRule, Segment
-from knowledge.documents.tables import Cell, write_table
+from knowledge.documents.pdf.table_rows import TextTable
+from knowledge.documents.pdf.text_lines import Line
+from knowledge.documents.tables import Cell
 
 _LARGEST_GAP = 4.0
 _MOST_ROW_LINES = 12
-
-
-@dataclass(slots=True)
-class TextTable:
-    """The rows of a table on one page, and where its columns begin and end."""
-
-    page: int
-    columns: list[tuple[float, float]]
-    rows: list[list[str]]
 
 
 def find_tables(page: LaidOutPage) -> Iterator[Line | TextTable]:
     """Yield the lines of a page, with the tables in the places of their lines."""
     at = 0
     while at < len(page.lines):
+        drawn = page.lines[at].table
+        if drawn is not None:
+            yield drawn
+            at += 1
+            continue
         end = _find_end(page, at)
         if end - at >= 2:
             yield _build(page, page.lines[at:end])
@@ -32,25 +28,6 @@ def find_tables(page: LaidOutPage) -> Iterator[Line | TextTable]:
         else:
             yield page.lines[at]
             at += 1
-
-
-def continue_table(before: TextTable, table: TextTable) -> TextTable:
-    """Return a table with the header of the one that it continues, when it does."""
-    if len(before.columns) != len(table.columns) or table.page != before.page + 1:
-        return table
-    if not table.rows or table.rows[0] == before.rows[0]:
-        return table
-    near = all(
-        min(one[1], other[1]) - max(one[0], other[0]) > -10
-        for one, other in zip(before.columns, table.columns, strict=True)
-    )
-    return TextTable(table.page, table.columns, [before.rows[0], *table.rows]) if near else table
-
-
-def write_text_table(table: TextTable) -> Iterator[Block]:
-    """Yield a table as a block whose place is its page."""
-    rows = [[Cell(text) for text in row] for row in table.rows]
-    return write_table(rows, f"page={table.page}")
 
 
 def _find_end(page: LaidOutPage, start: int) -> int:
@@ -62,6 +39,8 @@ def _find_end(page: LaidOutPage, start: int) -> int:
     end, last_row = start + 1, start
     while end < len(lines) and end - last_row <= _MOST_ROW_LINES:
         line = lines[end]
+        if line.table is not None:
+            break
         gap = lines[end - 1].base - line.base
         if not 0 < gap < _LARGEST_GAP * line.size or not _fits(line, columns):
             break
@@ -143,7 +122,8 @@ def _build(page: LaidOutPage, lines: Sequence[Line]) -> TextTable:
         for segment in line.segments:
             rows[-1][_find_column(columns, segment)].append(segment.text)
         above = line
-    return TextTable(page.number, columns, [[" ".join(cell) for cell in row] for row in rows])
+    texts = [[Cell(" ".join(cell)) for cell in row] for row in rows]
+    return TextTable(page.number, columns, texts)
 
 
 def _belongs_to_row(

@@ -1,5 +1,6 @@
 """Removes what a killed process has left of documents; they are ingested again."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from knowledge.index.engine import Engine
@@ -22,21 +23,23 @@ async def remove_halves(engine: Engine, documents: Collection[str] | None) -> No
 
 
 async def _check(engine: Engine, match: Mapping[str, Sequence[str]]) -> None:
-    missing: dict[str, int] = {}
+    wanted: dict[str, int] = {}
     names: dict[str, str] = {}
     fields = ["document", "version", "chunks"]
     async for page in engine.pages({"kind": "document", **match}, fields=fields):
         for point in page:
-            missing[point.payload["version"]] = point.payload["chunks"]
+            wanted[point.payload["version"]] = point.payload["chunks"]
             names[point.payload["version"]] = point.payload["document"]
-    async for page in engine.pages({"kind": "chunk", **match}, fields=["version"]):
-        for point in page:
-            if point.payload["version"] in missing:
-                missing[point.payload["version"]] -= 1
-        orphans = [point.id for point in page if point.payload["version"] not in missing]
-        if orphans:
-            await engine.delete(orphans)
-    halves = [names[version] for version, left in missing.items() if left]
+    present: Counter[str] = Counter()
+    for kind in layout.KINDS_OF_CHUNKS:
+        async for page in engine.pages({"kind": kind, **match}, fields=["version"]):
+            versions = [point.payload["version"] for point in page]
+            present.update(versions if kind == "chunk" else ())
+            pairs = zip(page, versions, strict=True)
+            orphans = [point.id for point, version in pairs if version not in wanted]
+            if orphans:
+                await engine.delete(orphans)
+    halves = [names[version] for version, count in wanted.items() if count != present[version]]
     for start in range(0, len(halves), _AT_ONCE):
         part = halves[start : start + _AT_ONCE]
         await engine.delete([layout.document_identity(name) for name in part])

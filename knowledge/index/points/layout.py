@@ -36,16 +36,23 @@ REFERENCES = "references"
 PARENT = "parent"
 """The field of a chunk with the ordinal of the first chunk of the section above it."""
 LINKS = "links"
-"""The field of a chunk with the names of documents that it mentions."""
+"""The field of a point of links with the names of documents that chunks mention, by ordinal.
+
+In an index of an earlier version, a chunk has the field itself, with its own names.
+"""
 CALLED = "called"
 """The field of a document with the names by which texts call it."""
 CONNECTED = "connected"
-"""The field of a document whose links were written, with the format and its version."""
-GRAPH_FORMAT = 1
+"""The field of the first point of links of a document, with the format and its version."""
+GRAPH_FORMAT = 2
 """The version of the edges; documents with edges of another one get them at the next ingestion."""
 VERSION = "stated_version"
 """The field with the version that a document states."""
 VOCABULARY = "vocabulary"
+KINDS_OF_CHUNKS = ("chunk", "links")
+"""The points of a version of a document that are deleted with it."""
+CHUNKS_OF_LINKS = 64
+"""Chunks whose links are in one point; the points of chunks never change for a link."""
 SPARSE = (KEYWORDS, NAMES, SUMMARY, LABELS, VOCABULARY)
 """The sparse vectors: of a chunk its terms and those of its names; of a document the terms of its
 summary, those of its stated metadata, and all terms and words of its chunks."""
@@ -108,6 +115,11 @@ def document_identity(document_id: str) -> PointId:
 def chunk_identity(document_id: str, version: str, ordinal: int) -> PointId:
     """Return the name of the point of a chunk in one version of its document."""
     return _identity("chunk", document_id, version, str(ordinal))
+
+
+def links_identity(document_id: str, ordinal: int = 0) -> PointId:
+    """Return the name of the point with the links of a chunk and of those around it."""
+    return _identity("links", document_id, str(ordinal // CHUNKS_OF_LINKS))
 
 
 def make_tag(name: str, value: str | int) -> str:

@@ -139,7 +139,10 @@ class ServerEngine:
             excluded.append(_match("version", but_version))
         chosen = models.FilterSelector(
             filter=models.Filter(
-                must=[_match("kind", "chunk"), _match("document", list(documents))],
+                must=[
+                    _match("kind", layout.KINDS_OF_CHUNKS),
+                    _match("document", list(documents)),
+                ],
                 must_not=excluded,
             )
         )

@@ -70,7 +70,8 @@ async def forget_edges(engine: Engine, documents: Sequence[Document]) -> None:
         for point in await engine.scroll({"kind": kind, "document": one.id}, vectors=True)
     ]  # fmt: skip
     await engine.upsert(kept)
-    await engine.delete([layout.graph_identity()])
+    lists = [layout.links_identity(one.id) for one in documents]
+    await engine.delete([layout.graph_identity(), *lists])
 
 
 async def test_a_name_leads_to_all_passages_that_mention_it(index: Index) -> None:
@@ -165,21 +166,59 @@ async def test_edges_are_written_again_after_a_run_that_was_interrupted(index: I
     assert await find_linked(index, "freight#0") == ["licence"]
 
 
+async def list_points(engine: Engine, kind: str) -> list[dict[str, Any]]:
+    return [point.payload for point in await engine.scroll({"kind": kind})]
+
+
 @pytest.fixture(params=["embedded", "server"])
-async def earlier(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    engine: Engine
+async def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    made: Engine
     if request.param == "embedded":
-        engine = EdgeEngine(tmp_path / "index", identity().dimensions)
+        made = EdgeEngine(tmp_path / "index", identity().dimensions)
     else:
         server = ServerEngine(AsyncQdrantClient(":memory:"), identity(), "memory")
         await server.prepare()
-        engine = server
+        made = server
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def earlier(engine: Engine) -> Any:
     index = QdrantIndex(engine, identity())
     await index.open()
     await put(index, LICENCE, COSTA, FREIGHT)
     await forget_edges(engine, (LICENCE, COSTA, FREIGHT))
-    yield index
-    await index.close()
+    return index
+
+
+async def test_links_change_no_chunk_and_go_with_their_document(engine: Engine) -> None:
+    index = QdrantIndex(engine, identity())
+    await index.open()
+    await index.put(FREIGHT, vectors_of(FREIGHT), "library")
+    await index.put(SECRET, vectors_of(SECRET), "library")
+    before = await list_points(engine, "chunk")
+    await put(index, LICENCE)
+    linked = await find_linked(index, "freight#0")
+    after = [one for one in await list_points(engine, "chunk") if one["document"] != "licence"]
+    groups = {one["document"]: one.get("groups") for one in await list_points(engine, "links")}
+    await index.remove(["freight", "secret"])
+
+    assert linked == ["licence"]
+    assert sorted(map(str, after)) == sorted(map(str, before))
+    assert groups == {"freight": None, "secret": ["board"], "licence": None}
+    assert [one["document"] for one in await list_points(engine, "links")] == ["licence"]
+
+
+async def test_a_long_document_has_the_links_of_all_its_passages(index: Index) -> None:
+    count = 2 * layout.CHUNKS_OF_LINKS + 2
+    texts = [((f"Part {at}",), f"Part {at} has the licence.") for at in range(count)]
+    await put(index, document("long", *texts, title="A long one"))
+    await put(index, LICENCE)
+
+    assert [await find_linked(index, f"long#{at}") for at in (0, 64, count - 1)] == [
+        ["licence"]
+    ] * 3
 
 
 async def test_an_index_of_an_earlier_version_says_once_that_it_has_no_edges(earlier: Any) -> None:

@@ -1,0 +1,107 @@
+"""Puts the segments of a text into lines, and joins lines to a text."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from knowledge.documents.pdf.page_text import Segment
+from knowledge.documents.pdf.table_rows import TextTable
+
+_LABEL = re.compile(
+    r"(?:\(?(?:\d{1,3}(?:\.\d{1,3}){0,4}|[a-zA-Z]|[ivx]{1,5})[.)]?|[•▪◦‣●○■\-–—*\uf0b7])\Z"
+)
+_HYPHENATED = re.compile(r"(?<=[^\W\d_])[-\u00ad]\Z")
+SMALL_START = re.compile(r"[a-zß-öø-ÿа-яёα-ωčćšžđłńśźż]")
+_BASELINE = 0.5
+
+
+@dataclass(slots=True)
+class Line:
+    """Segments on one baseline of a column, from left to right; or all of a drawn table."""
+
+    segments: list[Segment]
+    column: tuple[float, float] = (0.0, 0.0)
+    page: int = 0
+    table: TextTable | None = None
+
+    @property
+    def text(self) -> str:
+        """The line as text; wide gaps are one space."""
+        return " ".join(segment.text for segment in self.segments)
+
+    @property
+    def base(self) -> float:
+        """The place of the line above the lower edge of the page."""
+        return self.segments[0].base
+
+    @property
+    def lowest(self) -> float:
+        """The place of the last line of a table, else of the line."""
+        return self.base if self.table is None else self.table.lowest
+
+    @property
+    def size(self) -> float:
+        """The size in which most of the line is set."""
+        return max(self.segments, key=lambda segment: len(segment.text)).size
+
+    @property
+    def is_bold(self) -> bool:
+        """Whether the whole line is bold."""
+        return all(segment.is_bold for segment in self.segments)
+
+    @property
+    def is_code(self) -> bool:
+        """Whether the whole line is set in a typeface of code."""
+        return all(segment.is_code for segment in self.segments)
+
+
+def find_lines(
+    segments: Sequence[Segment], tables: Mapping[int, TextTable] = MappingProxyType({})
+) -> Iterator[Line]:
+    """Yield the lines of segments, from above to below.
+
+    `tables` are those for which a segment stands, by `id` of the segment.
+    """
+    held: list[Segment] = []
+    for segment in sorted(segments, key=lambda one: -one.base):
+        table = tables.get(id(segment))
+        if table is not None:
+            if held:
+                yield Line(_join_label(sorted(held, key=lambda one: one.left)))
+                held = []
+            yield Line([segment], table=table)
+            continue
+        if held and held[0].base - segment.base > _BASELINE * min(held[0].size, segment.size):
+            yield Line(_join_label(sorted(held, key=lambda one: one.left)))
+            held = []
+        held.append(segment)
+    if held:
+        yield Line(_join_label(sorted(held, key=lambda one: one.left)))
+
+
+def _join_label(segments: list[Segment]) -> list[Segment]:
+    """Join a number or bullet with the text that it stands before."""
+    if len(segments) != 2 or _LABEL.match(segments[0].text) is None:
+        return segments
+    label, text = segments
+    if text.left - label.right > 5 * text.size:
+        return segments
+    return [
+        Segment(
+            f"{label.text} {text.text}", label.left, text.right, text.base, text.size,
+            text.is_bold, text.is_code,
+        )
+    ]  # fmt: skip
+
+
+def join_lines(lines: Sequence[Line]) -> str:
+    """Return lines as one; a word that a hyphen cut at the end of a line is whole again."""
+    text = ""
+    for line in lines:
+        part = line.text
+        if text and _HYPHENATED.search(text) and SMALL_START.match(part):
+            text = text[:-1] + part
+        else:
+            text = f"{text} {part}" if text else part
+    return text.replace("\u00ad", "")

@@ -1,0 +1,218 @@
+"""Tables of a PDF whose cells are drawn: what stands inside the lines of a cell is its text."""
+
+import io
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from reportlab.lib import colors
+from reportlab.lib.pagesizes import A4
+from reportlab.pdfgen.canvas import Canvas
+from reportlab.platypus import (
+    BaseDocTemplate,
+    Frame,
+    FrameBreak,
+    PageBreak,
+    PageTemplate,
+    Paragraph,
+    Table,
+)
+
+from knowledge.documents.page import BlockKind, Page
+from knowledge.documents.pdf import pdf_reader
+from knowledge.documents.pdf.drawn_grids import find_grids
+from knowledge.documents.pdf.drawn_strokes import Stroke
+from tests.knowledge.documents.layouts import GRID, STYLES, TEXT, build
+
+CENTRED = [*GRID, ("VALIGN", (0, 0), (-1, -1), "MIDDLE")]
+CREW = "Call the charge hand, then the control room on line 5150, and write both in the blue log"
+LINE_TABLE = [
+    ("Pressure", "Valve", "Who is called"),
+    ("1 to 3 bar", "stays open", "nobody"),
+    ("4 bar", "is closed by half", CREW),
+    ("5 bar or more", "is closed", "the fire brigade, at once, by the red telephone in the hall"),
+]
+
+
+def wrap(rows: Sequence[Sequence[str]]) -> list[list[Any]]:
+    return [[Paragraph(cell, TEXT) for cell in row] for row in rows]
+
+
+def read(data: bytes) -> Page:
+    return pdf_reader.read(data, "a.pdf")
+
+
+def list_tables(page: Page) -> list[str]:
+    return [block.text for block in page.blocks if block.kind is BlockKind.TABLE]
+
+
+def write_rows(rows: Sequence[Sequence[str]]) -> str:
+    first, *others = (f"| {' | '.join(row)} |" for row in rows)
+    return "\n".join((first, "|---" * len(rows[0]) + "|", *others))
+
+
+def draw(paint: Callable[[Canvas], None]) -> bytes:
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    canvas.setFont("Helvetica", 10)
+    paint(canvas)
+    canvas.save()
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("place", ["TOP", "MIDDLE", "BOTTOM"])
+def test_a_wrapped_cell_is_one_cell_wherever_its_neighbours_stand(place: str) -> None:
+    style = [*GRID, ("VALIGN", (0, 0), (-1, -1), place)]
+
+    page = read(build([Table(wrap(LINE_TABLE), colWidths=[80, 90, 110], style=style)]))
+
+    assert list_tables(page) == [write_rows(LINE_TABLE)]
+
+
+def test_a_merged_cell_belongs_to_every_row_that_it_spans() -> None:
+    rows = wrap(
+        [("Hall", "Shift", "Warden"), ("North hall, both floors", "early", "Ines Kraus"),
+         ("", "late", "Paolo Riva"), ("South", "early", "Jan Novak"), ("closed on Sunday", "", "")]
+    )  # fmt: skip
+    style = [*CENTRED, ("SPAN", (0, 1), (0, 2)), ("SPAN", (0, 4), (2, 4))]
+
+    page = read(build([Table(rows, colWidths=[70, 80, 90], style=style)]))
+
+    assert list_tables(page) == [
+        write_rows(
+            [("Hall", "Shift", "Warden"), ("North hall, both floors", "early", "Ines Kraus"),
+             ("North hall, both floors", "late", "Paolo Riva"), ("South", "early", "Jan Novak"),
+             ("closed on Sunday", "", "")]
+        )
+    ]  # fmt: skip
+
+
+def test_two_header_rows_below_a_merged_cell_are_one() -> None:
+    rows = [["Size", "Price", ""], ["", "inland", "abroad"], ["small", "4.10", "9.80"]]
+    style = [*CENTRED, ("SPAN", (1, 0), (2, 0)), ("SPAN", (0, 0), (0, 1))]
+
+    page = read(build([Table(rows, colWidths=90, style=style)]))
+
+    assert list_tables(page) == [
+        write_rows([("Size", "Price inland", "Price abroad"), ("small", "4.10", "9.80")])
+    ]
+
+
+def make_long_rows() -> list[tuple[str, str, str]]:
+    return [
+        (f"Pump {n}", f"after {n} hours of service in the wet season", CREW) for n in range(1, 31)
+    ]
+
+
+@pytest.mark.parametrize("repeated", [0, 1])
+def test_a_table_over_pages_has_its_header_on_each_whether_it_is_repeated_or_not(
+    repeated: int,
+) -> None:
+    header = ("Pump", "Oil is changed", "Who is called")
+    rows = [header, *make_long_rows()]
+
+    page = read(
+        build([Table(wrap(rows), colWidths=[60, 90, 110], style=CENTRED, repeatRows=repeated)])
+    )
+
+    tables = list_tables(page)
+    assert len(tables) > 2
+    assert {table.split("\n")[0] for table in tables} == {f"| {' | '.join(header)} |"}
+    assert [row for table in tables for row in table.split("\n")[2:]] == [
+        f"| {' | '.join(row)} |" for row in rows[1:]
+    ]
+
+
+def test_a_merged_cell_goes_on_with_its_rows_on_the_next_page() -> None:
+    rows = [["Hall", "Locker"], ["North", ""], *[["", f"Locker {n}"] for n in range(1, 60)]]
+    rows[1][1] = "Locker 0"
+    style = [*GRID, ("VALIGN", (0, 0), (-1, -1), "TOP")]
+    halves = (rows[:30], [["", row[1]] for row in rows[30:]])
+    first, second = (
+        Table(half, colWidths=100, style=[*style, ("SPAN", (0, begin), (0, -1))])
+        for half, begin in zip(halves, (1, 0), strict=True)
+    )
+
+    page = read(build([first, PageBreak(), second]))
+
+    assert [row for table in list_tables(page) for row in table.split("\n")[2:]] == [
+        f"| North | Locker {n} |" for n in range(60)
+    ]
+
+
+def test_narrow_cells_are_parted_by_the_line_between_them() -> None:
+    def paint(canvas: Canvas) -> None:
+        for row, texts in enumerate((("Code", "Unit", "Load"), ("B17", "kN", "12.5"))):
+            for column, text in enumerate(texts):
+                left, bottom = 100 + 26 * column, 700 - 16 * row
+                canvas.rect(left, bottom, 26, 16)
+                canvas.drawString(left + 2, bottom + 4, text)
+
+    assert list_tables(read(draw(paint))) == [
+        write_rows([("Code", "Unit", "Load"), ("B17", "kN", "12.5")])
+    ]
+
+
+def test_rows_without_a_line_between_them_stay_rows() -> None:
+    rows = [["Stop", "Departs"], ["Harbour", "06:10"], ["Market", "06:25"], ["Mill", "06:40"]]
+    style = [("BOX", (0, 0), (-1, -1), 1, colors.black), ("LINEBELOW", (0, 0), (-1, 0), 1,
+             colors.black), ("LINEAFTER", (0, 0), (0, -1), 1, colors.black)]  # fmt: skip
+
+    page = read(build([Table(rows, colWidths=110, style=style)]))
+
+    assert list_tables(page) == [write_rows(rows)]
+
+
+def test_a_table_without_outer_lines_has_its_cells() -> None:
+    style = [("INNERGRID", (0, 0), (-1, -1), 0.5, colors.black), ("VALIGN", (0, 0), (-1, -1),
+             "MIDDLE")]  # fmt: skip
+
+    page = read(build([Table(wrap(LINE_TABLE), colWidths=[80, 90, 110], style=style)]))
+
+    assert list_tables(page) == [write_rows(LINE_TABLE)]
+
+
+def test_a_table_in_a_column_stands_between_the_text_of_that_column() -> None:
+    file = io.BytesIO()
+    frames = [Frame(50, 50, 240, 750, id="left"), Frame(305, 50, 240, 750, id="right")]
+    template = BaseDocTemplate(file, pagesize=A4)
+    template.addPageTemplates([PageTemplate(frames=frames)])
+    prose = "The pump house is inspected by two people, who sign the book at the gate. " * 5
+    template.build(
+        [
+            Paragraph("Pumps", STYLES["Heading2"]),
+            Paragraph(prose, TEXT),
+            Table(wrap(LINE_TABLE), colWidths=[60, 70, 100], style=CENTRED),
+            Paragraph(prose, TEXT),
+            FrameBreak(),
+            Paragraph("Gates", STYLES["Heading2"]),
+            *[Paragraph(prose, TEXT) for _ in range(4)],
+        ]
+    )
+
+    page = read(file.getvalue())
+
+    assert list_tables(page) == [write_rows(LINE_TABLE)]
+    assert [block.text for block in page.blocks if block.level] == ["Pumps", "Gates"]
+    kinds = [block.kind for block in page.blocks]
+    assert kinds[:4] == [BlockKind.HEADING, BlockKind.TEXT, BlockKind.TABLE, BlockKind.TEXT]
+
+
+def test_the_lines_of_a_diagram_are_no_table() -> None:
+    def paint(canvas: Canvas) -> None:
+        canvas.grid([100 + 20 * at for at in range(12)], [400 + 20 * at for at in range(9)])
+        canvas.drawString(140, 505, "flow")
+        canvas.drawString(250, 445, "return")
+        canvas.drawString(100, 380, "Flow and return over the day.")
+
+    assert list_tables(read(draw(paint))) == []
+
+
+def test_more_lines_than_a_table_has_are_a_drawing() -> None:
+    strokes = [
+        Stroke(is_vertical, 5.0 * at, 0.0, 5_000.0)
+        for at in range(1_000)
+        for is_vertical in (False, True)
+    ]
+
+    assert find_grids(strokes) == []
