@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from knowledge.index.calibration import Calibration
-from knowledge.index.points.layout import MENTIONED
+from knowledge.index.points.layout import MENTIONED, document_identity
 from knowledge.index.qdrant import QdrantIndex
 from knowledge.index.server import server_collections, server_engine
 from knowledge.index.server.server_collections import ServerCollections
@@ -84,6 +84,10 @@ async def test_every_request_of_an_index_and_its_search_fits_and_every_operation
     await put(index, document("routes", "A route carries ten messages."))
     assert await index.find_each(MENTIONED, ["route"], ("chunk_id",), 1)
     await index.put_calibrations({"en": Calibration(1.0, 0.0, 1.0, 1)})
+    earlier = server_engine.ServerEngine(front.connect(), identity(), front.url)
+    await earlier.prepare()
+    await earlier.set_fields([(document_identity("routes"), {"called": ["routes"]})])
+    await earlier.close()
     embedder = WordEmbedder()
     searcher = LevelSearcher(index, embedder)
     for groups in ((), ("staff",)):
