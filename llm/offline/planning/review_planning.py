@@ -63,10 +63,11 @@ def _asks_for_conformity(question: str) -> bool:
 
     "Are quiet hours legal?" asks about a subject, which a search finds.
     """
+    asked, _ = _split_choice(question)
     named = {word.casefold() for word in _list_names(question)}
     other = [
         word
-        for word in _WORD.findall(question.casefold())
+        for word in _WORD.findall(asked.casefold())
         if word not in named and word not in _load()["empty"] and not _has(word, "conformity")
     ]
     return _has(question, "conformity") and not other
@@ -74,15 +75,23 @@ def _asks_for_conformity(question: str) -> bool:
 
 def _list_names(question: str) -> list[str]:
     """Return the words that name a document or rules, or may be a part of such a name."""
-    words = _WORD.findall(question)
+    asked, chosen = _split_choice(question)
+    words = _WORD.findall(asked)
     kinds = [word for word in words if _has(word, "reviewed") or _has(word, "rules")]
-    return kinds + [
+    return [*_WORD.findall(chosen), *kinds] + [
         word
         for word in words[1:]
         if (word[0].isupper() or word.isdecimal())
         and word.casefold() not in _load()["empty"]
         and not _has(word, "conformity")
     ]
+
+
+def _split_choice(question: str) -> tuple[str, str]:
+    """Return a question, and what was chosen in reply to a clarification: "Is it? (A title)"."""
+    asked, mark, chosen = question.partition(" (")
+    is_chosen = bool(mark) and chosen.endswith(")")
+    return (asked, chosen[:-1]) if is_chosen else (question, "")
 
 
 def _has(question: str, name: str) -> bool:

@@ -58,8 +58,10 @@ async def test_a_review_of_nothing_that_is_named_is_asked_back() -> None:
         assert (vague.triage.vagueness, vague.triage.query_type) == (0.7, QueryType.COMPLIANCE)
 
     named = await decide(OfflineModel(), "Is the contract of Nygaard compliant?")
+    chosen = await decide(OfflineModel(), "Is it compliant? (Contract between Harbour and Brandt)")
     subject = await decide(OfflineModel(), "Is the rate limit of the API compliant?")
 
     assert not named.needs_clarification
+    assert chosen.agent_sequence == named.agent_sequence
     assert named.agent_sequence[-1] == "compliance"
     assert subject.agent_sequence == ("extractor",)
