@@ -88,7 +88,7 @@ def _list_names(question: str) -> list[str]:
 
 
 def _split_choice(question: str) -> tuple[str, str]:
-    """Return a question, and what was chosen in reply to a clarification: "Is it? (A title)"."""
+    """Return a question, and the choice in reply to a clarification: "Is it? (A title)"."""
     asked, mark, chosen = question.partition(" (")
     is_chosen = bool(mark) and chosen.endswith(")")
     return (asked, chosen[:-1]) if is_chosen else (question, "")
