@@ -85,6 +85,16 @@ def test_a_tool_of_a_set_is_chosen_by_the_words_of_the_question() -> None:
     assert [name for name, _ in calls] == ["penalty_lookup", "graph_search"]
 
 
+def test_an_argument_that_a_tool_fixes_is_not_given() -> None:
+    plan = open_plan("What is the penalty for a late notice?")
+    schema: dict[str, JsonValue] = {"type": "object", "properties": {"query": {"type": "string"}}}
+    tools = (ToolDescription(name="penalty_lookup", description="fines", input_schema=schema),)
+
+    ((name, arguments),) = list_calls(write_next(plan.model_copy(update={"tools": tools})))
+
+    assert (name, set(arguments)) == ("penalty_lookup", {"query"})
+
+
 def test_arithmetic_is_computed_and_a_date_or_a_telephone_number_is_none() -> None:
     computed = list_calls(write_next(open_plan("How much is 0.04 * 20000000 euros?")))
     dated = list_calls(write_next(open_plan("Born 12/05/1993, reached at 313-555-0246, who?")))

@@ -156,7 +156,8 @@ def _list_first(state: PlanState) -> Iterator[tuple[str, dict[str, JsonValue]]]:
         if "document_id" in known and state.documents:
             yield name, {"document_id": state.documents[0]}
         elif not known or "query" in known:
-            yield name, {"query": question.text[:2_000], "limit": 2}
+            limit: dict[str, JsonValue] = {"limit": 2} if not known or "limit" in known else {}
+            yield name, {"query": question.text[:2_000], **limit}
 
 
 def _list_searches(state: PlanState) -> Iterator[tuple[str, dict[str, JsonValue]]]:
