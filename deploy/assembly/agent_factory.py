@@ -192,7 +192,7 @@ class HandlerPipeline:
             recorded=self.calls,
             on_written=self.calls.count_fallbacks,
             manager=None if self.manager is None else InlineManager(self.manager, self.meter),
-            read_index=make_version_reader({k: v.knowledge for k, v in self.factories.items()}),
+            read_index=make_version_reader(role, self.factories),
         )
         return self.isolate(handler)
 
