@@ -1,7 +1,7 @@
 """Finds pages of the newest version that were withdrawn, by what an earlier version of them says.
 
-A search leaves earlier versions out. What is left of a withdrawn page is a notice, such as
-"Withdrawn: incorporated into SC-7(5)", which has none of the words that are asked for.
+A search leaves earlier versions out, and the page of the newest one has only a notice, such as
+"Withdrawn: incorporated into SC-7(5)", without the words that are asked for.
 """
 
 import re
