@@ -363,6 +363,7 @@ def make_manager(
             process_count=settings.max_process_count,
             total_time_seconds=settings.deadline_seconds - MODEL_RESERVE_SECONDS,
             total_time_reserve_seconds=MODEL_RESERVE_SECONDS,
+            retries=settings.swarm_retries,
             iterations=settings.max_iterations - 1,
             parallel_tools=settings.max_parallel_tools,
             parallel_workers=settings.swarm_parallel_workers,
@@ -390,8 +391,11 @@ def _models(
         if not made:
             from deploy.assembly.models import make_registry, make_stored_models
 
-            folders = (settings.prompts_folder, settings.specialists_folder)
-            own = None if prompts is None else prompts.of(*folders)
+            own = (
+                None
+                if prompts is None
+                else prompts.of(settings.prompts_folder, settings.specialists_folder)
+            )
             registry = make_registry(settings, client, prompts=own)
             stack.push_async_callback(registry.close)
             made.append(make_stored_models(settings, registry, client))
