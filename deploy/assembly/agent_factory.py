@@ -192,7 +192,7 @@ class HandlerPipeline:
             recorded=self.calls,
             on_written=self.calls.count_fallbacks,
             manager=None if self.manager is None else InlineManager(self.manager, self.meter),
-            read_index=make_version_reader({k: v.knowledge for k, v in self.factories.items()}),
+            read_index=make_version_reader(role, self.factories),
         )
         return self.isolate(handler)
 
@@ -345,10 +345,7 @@ def _memory(settings: Settings, client: "Redis") -> RedisMemory:
 
 
 def make_manager(
-    settings: Settings,
-    memory: RedisMemory,
-    on_routed: OnRouted,
-    on_fault: OnFault = ignore_fault,
+    settings: Settings, memory: RedisMemory, on_routed: OnRouted, on_fault: OnFault = ignore_fault
 ) -> Manager:
     """Return the manager of the assistant's flow; it counts decisions and faults."""
     return Manager(
@@ -391,11 +388,8 @@ def _models(
         if not made:
             from deploy.assembly.models import make_registry, make_stored_models
 
-            own = (
-                None
-                if prompts is None
-                else prompts.of(settings.prompts_folder, settings.specialists_folder)
-            )
+            folders = (settings.prompts_folder, settings.specialists_folder)
+            own = None if prompts is None else prompts.of(*folders)
             registry = make_registry(settings, client, prompts=own)
             stack.push_async_callback(registry.close)
             made.append(make_stored_models(settings, registry, client))
