@@ -23,7 +23,6 @@ from envelope.outcome import GaveUp, RetryAfter, Wrote
 from envelope.payload import CATALOGUE, MERGE_RULES
 from envelope.question import Question
 from memory.errors import MemoryUnavailableError, QuestionEndedError
-from swarm.integrity.evidence import INDEX_READERS
 from worker.drafts import draft_for
 from worker.errors import HandlerTimeoutError, RunFailedError
 from worker.evidence.hop_evidence import find_evidence_names, record_evidence
@@ -78,17 +77,12 @@ ReadIndexVersion = Callable[[Assistant], Awaitable[str]]
 """Returns the version of the index of an assistant; "" if there is none."""
 
 
-async def read_no_index(_assistant: Assistant) -> str:
-    """Return no version: for agents without an index."""
-    return ""
-
-
 class AgentHandler:
     """The handler of one role; `limit_seconds` bounds one run of its agent.
 
     `assistants` holds the agent of each assistant that this process serves; None: `agent` works
     for every assistant. With a `manager` in the process, the settlement of a run contains the
-    manager's decision.
+    manager's decision. `read_index` is for a role whose index version is evidence.
     """
 
     def __init__(
@@ -100,7 +94,7 @@ class AgentHandler:
         recorded: CallRecorder = no_calls,
         on_written: OnWritten = ignore_writes,
         manager: InlineManager | None = None,
-        read_index: ReadIndexVersion = read_no_index,
+        read_index: ReadIndexVersion | None = None,
     ) -> None:
         self.role = agent.role
         self._name = agent.role.value
@@ -113,7 +107,7 @@ class AgentHandler:
         self._system_reads = SYSTEM_ATTRIBUTES.intersection(agent.reads.model_fields)
         self._reads = frozenset(agent.reads.model_fields) - self._system_reads
         self._evidence = find_evidence_names(self._reads)
-        self._read_index = read_index if self._name in INDEX_READERS else read_no_index
+        self._read_index = read_index
         self._may_write = frozenset(
             attribute.name for attribute in CATALOGUE if agent.role in attribute.written_by
         )
@@ -127,7 +121,9 @@ class AgentHandler:
         """
         started = time.perf_counter()
         agent = self._find_agent(delivery.question)
-        index = await self._read_index((delivery.question.tenant, delivery.question.assistant))
+        index = ""
+        if self._read_index is not None:
+            index = await self._read_index((delivery.question.tenant, delivery.question.assistant))
         if agent is None:
             outcome, calls = UNSERVED, no_events
         else:

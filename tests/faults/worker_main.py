@@ -43,7 +43,7 @@ from tests.support.pausing_flow import PAUSING_FLOW, AskingTool
 from tests.support.swarm_agents import ActingWorker, make_hurried_flow, make_swarm
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WRITES, FixedTexts
-from worker.agent_handler import AgentHandler, make_poison_notice
+from worker.agent_handler import AgentHandler, Assistant, make_poison_notice
 from worker.inline_manager import InlineManager
 from worker.port import Handler, WorkerMeter
 from worker.process import WorkerProcess, WorkerSpec, collect_rarely
@@ -169,12 +169,18 @@ def _handlers(settings: WorkerSettings, ledger: Ledger, meter: WorkerMeter) -> l
         script = settings.swarm
         worker = ActingWorker(make_act(script, model, ledger))
         working += make_swarm(worker, workers=script.workers, retries=script.retries)
+
+    async def read_index(_assistant: Assistant) -> str:
+        await client.ping()
+        return ""
+
     agents = [
         AgentHandler(
             agent,
             limit_seconds=settings.limit_seconds,
             recorded=recorded,
             manager=beside if Role.MANAGER.value in settings.roles else None,
+            read_index=read_index if agent.role is Role.SEARCH else None,
         )
         for agent in (*working, tool)
     ]

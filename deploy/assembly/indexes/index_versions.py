@@ -5,7 +5,7 @@ from typing import Protocol
 from uuid import uuid4
 
 from knowledge.errors import KnowledgeError
-from swarm.integrity.evidence import name_index_version
+from swarm.integrity.evidence import INDEX_READERS, name_index_version
 from worker.agent_handler import Assistant, ReadIndexVersion
 
 _PROCESS = uuid4().hex[:8]
@@ -23,13 +23,24 @@ class RevisedIndex(Protocol):
         ...
 
 
-def make_version_reader(
-    indexes: Mapping[Assistant, RevisedIndex | None],
-) -> ReadIndexVersion:
-    """Return a function from an assistant to the version of its index; "" if it cannot be read."""
+class IndexUser(Protocol):
+    """What the agents of an assistant share; `knowledge` is None where they have no index."""
+
+    @property
+    def knowledge(self) -> RevisedIndex | None: ...
+
+
+def make_version_reader(role: str, users: Mapping[Assistant, IndexUser]) -> ReadIndexVersion | None:
+    """Return a function from an assistant to the version of its index; "" if it cannot be read.
+
+    None for a role whose index version is no evidence.
+    """
+    if role not in INDEX_READERS:
+        return None
 
     async def read(assistant: Assistant) -> str:
-        knowledge = indexes.get(assistant)
+        user = users.get(assistant)
+        knowledge = None if user is None else user.knowledge
         if knowledge is None:
             return ""
         try:
