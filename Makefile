@@ -38,8 +38,10 @@ imports: install  ## check that dependencies point down
 test-fast: install  ## the tests that need no server and are quick
 	$(BIN)/pytest -m "not redis and not slow" -q -n 2 --dist loadfile
 
+# Tests start hundreds of commands, which compile the code each time where the environment forbids
+# to store what is compiled.
 test: lint types imports  ## every test, on a real Redis too; what CI calls
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 coverage: install  ## the share of lines and branches that the tests of one process run
 	$(BIN)/coverage run -m pytest -q -m "not slow and not faults"

@@ -1,6 +1,7 @@
 """Decides whether a question is within the scope of the desk."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from pydantic import BaseModel, Field
@@ -30,8 +31,9 @@ _CERTAIN = 0.95
 _SURE = 0.5
 """The least confidence of an accepted verdict that was given without the documents."""
 OFFLINE = "offline"
-
-
+_VERSION_WORDS = frozenset(
+    ("version", "revision", "release", "edition", "fassung", "versión", "edición", "édition")
+)
 _NAMED_BY_REQUEST = "the request names the documents of a review"
 
 
@@ -214,14 +216,17 @@ class GuardrailsAgent(Agent[Reads, Writes]):
     async def _describe_named(self, reads: Reads) -> str:
         """Return what the question names of the documents, where tools read it; empty: nothing.
 
-        One version alone is no name: it may be a year.
+        One version alone may be a year: it is a name after a word such as "version".
         """
         if self._find_named is None:
             return ""
         named = await self._find_named(reads.canonical_question, reads.groups)
         if named.document_ids:
-            return f"it names {len(named.document_ids)} documents"
-        return f"it names the versions {', '.join(named.versions)}" if named.versions[1:] else ""
+            count = len(named.document_ids)
+            return f"it names {count} document{'s' if count > 1 else ''}"
+        if named.versions[1:] or _names_version(reads.canonical_question, named.versions):
+            return f"it names of the versions: {', '.join(named.versions)}"
+        return ""
 
     async def _weigh_signs(
         self, reads: Reads, findings: Findings, signs: tuple[str, ...]
@@ -313,6 +318,14 @@ class GuardrailsAgent(Agent[Reads, Writes]):
     def _about(self) -> str:
         scope = self._domain_scope.strip().rstrip(".")
         return f"{self._domain_name} ({scope})" if scope else self._domain_name
+
+
+def _names_version(question: str, versions: Sequence[str]) -> bool:
+    """Return whether a word for versions is before one of these."""
+    words = [word.strip(".,;:!?()\"'") for word in question.split()]
+    return any(
+        before.casefold() in _VERSION_WORDS and word in versions for before, word in pairwise(words)
+    )
 
 
 def _is_certainly_covered(findings: Findings) -> bool:

@@ -14,7 +14,7 @@ AGENTS: tuple[AgentSpec, ...] = (
     AgentSpec(Role.TRANSLATION,   ProgressStep.UNDERSTAND, PodGroup.MODELS, model_task="translate"),
     AgentSpec(Role.ESSENCE,       ProgressStep.UNDERSTAND, PodGroup.MODELS, model_task="essence"),
     AgentSpec(Role.GUARDRAILS,    ProgressStep.UNDERSTAND, PodGroup.SEARCH, model_task="scope", needs_index=True),
-    AgentSpec(Role.TRIAGE,        ProgressStep.UNDERSTAND, PodGroup.MODELS, model_task="triage", package=_LOOP),
+    AgentSpec(Role.TRIAGE,        ProgressStep.UNDERSTAND, PodGroup.SEARCH, model_task="triage", needs_index=True, package=_LOOP),
     AgentSpec(Role.REASON,        ProgressStep.SEARCH,     PodGroup.SEARCH, model_task="reason", needs_index=True, package=_LOOP),
     AgentSpec(Role.TOOL,          ProgressStep.SEARCH,     PodGroup.SEARCH, needs_index=True, package=_LOOP),
     AgentSpec(Role.REFLECT,       ProgressStep.SEARCH,     PodGroup.LIGHT,  instances=1, package=_LOOP),

@@ -14,6 +14,7 @@ from broker.values import Fields
 from citations.addresses import page_of
 from citations.links import Allowed, LinkedPage, allow, clean_text, keep_links, plain_line
 from envelope.outcome import Outcome
+from envelope.ways.specialists import ReviewedDocument
 from gateway.source_urls import Opens, at, opens_in
 
 log = structlog.get_logger("gateway")
@@ -38,6 +39,7 @@ _INTERNAL = frozenset(
     {
         "model_usage", "way", "way_fallback", "tool_calls", "triage", "assessment", "budget",
         "agent_sequence", "sequence_notes", "further_round", "errors", "verdicts", "citation_check",
+        "documents", "against", "review_report",
     }
 )  # fmt: skip
 """The attributes of a reply that only its operator reads."""
@@ -158,6 +160,18 @@ class OpenPause(BaseModel, frozen=True, extra="ignore"):
     questions: tuple[OpenQuestion, ...] = ()
 
 
+class ReportSummary(BaseModel, frozen=True, extra="ignore"):
+    """What a report has; `GET /v1/reviews/{conversation_id}~{message_id}/report` returns it."""
+
+    title: str
+    language: str
+    requirements: int
+    compliant: int
+    violations: int
+    gaps: int
+    bytes: int
+
+
 class Answer(BaseModel, frozen=True, extra="ignore"):
     """The one outcome of a message."""
 
@@ -216,6 +230,9 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
     citation_check: dict[str, JsonValue] | None = Field(
         None, description="ids that were cited, and invented ones that were removed"
     )
+    documents: tuple[ReviewedDocument, ...] | None = Field(None, description="that were reviewed")
+    against: tuple[ReviewedDocument, ...] | None = Field(None, description="the rules")
+    review_report: ReportSummary | None = Field(None, description="if a report was written")
 
 
 def answer_of(

@@ -47,6 +47,7 @@ class Counter(StrEnum):
     ROUND = "round"
     WAVE = "wave"
     STEP = "step"
+    RETRY = "retry"
     ITERATION = "iteration"
     SEQUENCE = "sequence"
     TURN = "turn"

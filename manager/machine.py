@@ -47,6 +47,7 @@ class Limits:
     rounds: int = 3
     waves: int = 20
     steps: int = 10
+    retries: int = 3
     iterations: int = 2
     parallel_tools: int = 3
     parallel_workers: int = 8
@@ -86,6 +87,7 @@ _LIMITS = {
     Counter.ROUND: "rounds",
     Counter.WAVE: "waves",
     Counter.STEP: "steps",
+    Counter.RETRY: "retries",
     Counter.ITERATION: "iterations",
     Counter.SEQUENCE: "sequence",
     Counter.TURN: "turns",

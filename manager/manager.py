@@ -30,7 +30,18 @@ from manager.branching import branches
 from manager.classify import classify_result
 from manager.contract import write_payload
 from manager.flow import Counter, Flow, FlowError, PauseFor, Return, Scatter, Stage, find_flow
-from manager.flows.stages import CLARIFICATION, ESSENCE, JUDGE, LANG, QUALITY, SEARCH, START
+from manager.flows.stages import (
+    CLARIFICATION,
+    ESSENCE,
+    GATHER,
+    JUDGE,
+    LANG,
+    LEDGER,
+    QUALITY,
+    RESUMED_WORK,
+    SEARCH,
+    START,
+)
 from manager.hop_decision import HopDecision
 from manager.integrity.fault_report import OnFault, ignore_fault, report_faults
 from manager.learning.swarm_outcome import note_outcome
@@ -48,7 +59,7 @@ from manager.pausing.joined_messages import is_hidden_clarification, join_messag
 from manager.pausing.pauses import Pauses
 from manager.port import ReplyTexts
 from manager.stage_event import StageEvent
-from manager.way_report import list_completed
+from manager.way_report import add_planned_tasks, list_completed
 from memory.port import Ended, Memory
 
 MANAGER = Role.MANAGER.value
@@ -57,8 +68,9 @@ _FAILED = StageEvent.FAILED
 _GIVES_A_REASON = frozenset(
     {StageEvent.ASKS, StageEvent.MANY, StageEvent.NOTHING, StageEvent.OUTSIDE}
 )
+_SWARM = (GATHER, RESUMED_WORK, LEDGER)
 _CHANGES_LAST_RESORT = frozenset(
-    {None, *(one.name for one in (LANG, ESSENCE, SEARCH, QUALITY, JUDGE))}
+    {None, *(one.name for one in (LANG, ESSENCE, SEARCH, QUALITY, JUDGE, *_SWARM))}
 )
 OnRouted = Callable[[str, str], None]
 """Receives the stage and the event of each decision."""
@@ -266,7 +278,7 @@ class Manager:
         """Return a new last resort only after stages that may change what it holds."""
         if before.branch or before.payload.get("stage") not in _CHANGES_LAST_RESORT:
             return None
-        return replies.last_resort(target, self._texts)
+        return add_planned_tasks(replies.last_resort(target, self._texts), target.payload)
 
     async def _finish(self, hop: HopDecision, end: End) -> Finish:
         delivery, envelope, decision = hop.delivery, hop.envelope, hop.decision

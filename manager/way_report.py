@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from envelope.outcome import Outcome
-from envelope.ways.swarm import COMPLETED, PENDING, cancel_open, list_tasks
+from envelope.ways.swarm import CANCELLED, COMPLETED, PENDING, cancel_open, list_tasks
 from envelope.ways.tool_loop import WayName
 
 _MOST_CALLS = 100
 _MOST_TASKS = 256
-_LONGEST_TITLE = 100
+_LONGEST_TITLE, _LONGEST_TASK = 100, 200
 _TASK_FIELDS = ("task_id", "title", "state", "attempts", "error")
 _CALL_FIELDS = (
     "tool_name", "arguments", "success", "error_type", "error", "duration_ms", "attempts",
@@ -39,7 +39,7 @@ def describe_way(payload: Mapping[str, JsonValue], outcome: str = "") -> dict[st
     fallback, assessment = payload.get("way_fallback"), payload.get("assessment")
     calls = [_describe_call(one) for one in _list_objects(executions)[:_MOST_CALLS]]
     budget = _describe_budget(payload)
-    is_swarm = isinstance(payload.get("task_ledger"), dict)
+    is_swarm = bool(payload.get("task_ledger") or payload.get("swarm_plan"))
     if not (triage or calls or fallback or is_swarm or payload.get("routing")):
         return {"budget": budget} if "exhausted" in budget else {}
     team = describe_team(payload)
@@ -118,6 +118,28 @@ def _describe_swarm(payload: Mapping[str, JsonValue], *, waits: bool) -> dict[st
     return report
 
 
+def add_planned_tasks(
+    reply: dict[str, JsonValue] | None, payload: Mapping[str, JsonValue]
+) -> dict[str, JsonValue] | None:
+    """Return a reply for a question that ends while its workers run, with the tasks of the plan.
+
+    All are cancelled: later results are not read. A reply with tasks is unchanged.
+    """
+    plan = payload.get("swarm_plan")
+    workers = _list_objects(plan.get("workers")) if isinstance(plan, dict) else []
+    if reply is None or not workers or "tasks" in reply:
+        return reply
+    tasks: list[JsonValue] = [
+        {
+            "task_id": one.get("id"),
+            "title": str(one.get("specialization") or one.get("objective"))[:_LONGEST_TASK],
+            "state": CANCELLED,
+        }
+        for one in workers[:_MOST_TASKS]
+    ]
+    return {**reply, "way": WayName.SWARM, "tasks": tasks, "tasks_completed": 0}
+
+
 def list_completed(payload: Mapping[str, JsonValue]) -> list[str]:
     """Return the titles of the tasks that are completed, shortened, for those who wait."""
     return [
@@ -138,6 +160,7 @@ def read_parts(payload: Mapping[str, JsonValue]) -> dict[str, bool]:
             isinstance(output, dict)
             and output.get("status") == "done"
             and bool(output.get("passages") or output.get("verdicts"))
+            and not output.get("is_off_subject")
         )
         parts[title] = parts.get(title, False) or has_result
     return parts

@@ -143,7 +143,13 @@ class SynthesisAgent(Agent[Reads, Writes]):
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         missing = _find_missing_scope(reads)
         if missing:
-            offers = await offer_documents(self._toolbox.library, reads)
+            offers = await offer_documents(
+                self._toolbox.library,
+                reads.canonical_question,
+                reads.groups,
+                reads.language,
+                reads.extracted,
+            )
             return Wrote(_ask(missing).model_copy(update=offers))
         material = await self._collect(reads)
         if not material.sources:

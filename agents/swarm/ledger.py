@@ -134,7 +134,13 @@ def _decide(
 def _read_branches(reads: Reads) -> dict[str, BranchReport]:
     return {
         str(one.get("key")): BranchReport(
-            status=str(one.get("status")), reason=str(one.get("reason") or "")
+            status=str(one.get("status")),
+            reason=str(one.get("reason") or ""),
+            attempts=_read_attempts(one.get("attempts")),
         )
         for one in reads.branches
     }
+
+
+def _read_attempts(value: JsonValue) -> int:
+    return value if isinstance(value, int) else 1

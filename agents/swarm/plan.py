@@ -62,6 +62,8 @@ class Reads(BaseModel, frozen=True):
 
     canonical_question: str
     language: str = "en"
+    text_eng: str = ""
+    translation_confidence: float = 0.0
     groups: tuple[str, ...] = ()
     chosen_strategy: str = ""
     collected_info: dict[str, JsonValue] = {}
@@ -149,6 +151,7 @@ class PlanAgent(Agent[Reads, Writes]):
             tools=tuple(self._offered.values()),
             most_workers=self._most_workers,
             most_passages=self._most_passages,
+            language=_find_language(reads),
         )
         before = SwarmPlan.model_validate(reads.swarm_plan) if reads.swarm_plan else None
         advice = await self._advise(reads)
@@ -335,6 +338,12 @@ class PlanAgent(Agent[Reads, Writes]):
             tools=", ".join(names)[:500],
         )
         return PauseQuestion(id=PLAN_APPROVAL, text=text[:2_000])
+
+
+def _find_language(reads: Reads) -> str:
+    """Return the language of the question: English if it was translated, else that of the user."""
+    is_translated = bool(reads.text_eng.strip()) and reads.translation_confidence > 0
+    return "en" if is_translated else reads.language
 
 
 def _describe_routing(output: Output, model: str) -> dict[str, JsonValue]:

@@ -23,6 +23,7 @@ from llm.errors import ModelError
 from llm.port import Model
 from llm.tasks.respond import PromptSource
 from llm.tasks.synthesize_findings import TASK, Inputs, WorkerFinding
+from swarm.ledger.tasks import TaskLedger, TaskState
 from swarm.planning.plan import SwarmPlan
 from swarm.strategies.strategy_registry import StrategyRegistry, make_strategies
 from swarm.synthesis.cited_report import CitedReport, NumberedSource, cite_report
@@ -34,6 +35,7 @@ from swarm.synthesis.report_wording import (
     ReportNote,
     ReportWording,
 )
+from swarm.workers.output import WorkerOutput, fail_worker
 from swarm.workers.worker_task import read_outputs
 
 OFFLINE = "offline"
@@ -154,7 +156,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
 
     def _compose(self, reads: Reads) -> _Material:
         plan = SwarmPlan.model_validate(reads.swarm_plan)
-        outputs = read_outputs(reads.worker_outputs)
+        outputs = _read_ends(reads, plan)
         strategy = self._strategies.find(plan.strategy)
         # The voice is a model's alone: a quotation has none.
         wording = ReportWording(partial(self._texts.text, language=reads.language))
@@ -198,6 +200,18 @@ class SynthesizeAgent(Agent[Reads, Writes]):
 
     def _name(self, language: str) -> str:
         return self._texts.text(f"language_{language}", "en") if language in _NAMED else language
+
+
+def _read_ends(reads: Reads, plan: SwarmPlan) -> dict[str, WorkerOutput]:
+    """Return the outputs of the workers; one that failed without any has its error."""
+    outputs = read_outputs(reads.worker_outputs)
+    ledger = TaskLedger.model_validate(reads.task_ledger)
+    for task in ledger.tasks:
+        worker = plan.find_worker(task.task_id)
+        is_lost = task.state is TaskState.FAILED and task.task_id not in outputs
+        if is_lost and worker is not None:
+            outputs[worker.id] = fail_worker(worker, task.error)
+    return outputs
 
 
 def _list_notes(

@@ -31,6 +31,7 @@ from tools.loop import find_end, make_tool_message
 from tools.schemas import describe_tools
 
 ASK_USER = "ask_user"
+OFFLINE = "offline"
 _NO_ANSWER = "The user did not answer."
 _ASK_TOOL = ToolDescription(
     name=ASK_USER,
@@ -109,7 +110,11 @@ class WorkAgent(Agent[Reads, Writes]):
             step = await self._model.converse(self._open(task, messages, results))
         except ModelError as error:
             return GaveUp(f"{type(error).__name__}: {error}")
-        return Wrote(_go_on(task, messages, results, step.message))
+        message = step.message
+        if step.model == OFFLINE and not message.calls:
+            # The rules count passages in it; a text is what a model says about them.
+            message = message.model_copy(update={"text": ""})
+        return Wrote(_go_on(task, messages, results, message))
 
     def _open(
         self, task: WorkerTask, messages: Sequence[ModelMessage], results: Mapping[str, ToolResult]

@@ -95,7 +95,10 @@ class AssessAgent(Agent[Reads, Writes]):
             question=reads.canonical_question,
             answer=without_citations(reads.response),
             sources=tuple(
-                AssessedSource(number=one.number, text=reads.search_context[slice(*one.span)])
+                AssessedSource(
+                    number=one.number,
+                    text=f"{_name_place(one)}\n{reads.search_context[slice(*one.span)]}",
+                )
                 for one in reads.source_references
             ),
         )
@@ -134,6 +137,12 @@ class AssessAgent(Agent[Reads, Writes]):
             clarification_message=reads.missing
             or "The documents do not say enough to answer this.",
         )
+
+
+def _name_place(source: SourceReference) -> str:
+    """Return crumbs, title, headings and version: a text alone may not say what it is about."""
+    path = dict.fromkeys((*source.crumbs, source.title, *source.heading_path))
+    return " > ".join(path) + (f" (version {source.version})" if source.version else "")
 
 
 def _keep(reads: Reads, quality: float) -> KeptAnswer:

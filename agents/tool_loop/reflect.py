@@ -62,7 +62,7 @@ class ReflectAgent(Agent[Reads, Writes]):
     """Takes the results of each round in turn, so that no call displaces another one.
 
     The sources of an earlier round keep their numbers: an answer that was written from them stays
-    valid. A result without passages, such as a calculation, is a source with the tool's name.
+    valid. A result that is a source itself, such as a calculation, has the tool's name.
     """
 
     role = Role.REFLECT
@@ -134,14 +134,18 @@ def _take_in_turn(results: Iterable[ToolResult]) -> Iterator[QuotedPassage]:
 
 
 def _list_quoted(result: ToolResult) -> list[QuotedPassage]:
-    if result.quoted or not result.is_source:
+    """Return what a result quotes, after its own text where that is a source, too.
+
+    A comparison names removed documents, of which there is no passage.
+    """
+    if not result.is_source:
         return list(result.quoted)
     own = CitedPassage(
         chunk_id=f"{TOOL_SOURCE}{result.call_id}",
         document_id=f"{TOOL_SOURCE}{result.tool}",
         title=result.tool,
     )
-    return [QuotedPassage(citation=own, text=result.text)]
+    return [QuotedPassage(citation=own, text=result.text), *result.quoted]
 
 
 def _describe(citation: CitedPassage) -> dict[str, object]:

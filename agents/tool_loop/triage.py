@@ -1,13 +1,14 @@
 """Chooses the way of a question where the settings leave it open."""
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, Self
+from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from pydantic import BaseModel
 
 from agents.agent import Agent, AgentParts
 from agents.desk_domain import DeskDomain, ResponseSettings
-from envelope.conversation import ClarificationReason
+from compliance.team.offered_documents import offer_documents
+from envelope.conversation import ClarificationOption, ClarificationReason
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
 from envelope.ways.specialists import (
@@ -21,6 +22,9 @@ from envelope.ways.tool_loop import QueryType, Triage, WayName
 from llm.errors import ModelError
 from llm.port import Model
 from llm.tasks.triage import TASK, Inputs, Output
+
+if TYPE_CHECKING:
+    from knowledge.library.library import Library
 
 _S = SpecialistName
 USUAL_SEQUENCES: dict[QueryType, tuple[SpecialistName, ...]] = {
@@ -55,6 +59,7 @@ class Reads(BaseModel, frozen=True):
     canonical_question: str
     language: str = "en"
     related_history: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
     review: ReviewScope | None = None
 
 
@@ -92,12 +97,15 @@ class Writes(BaseModel, frozen=True):
     needs_clarification: bool = False
     clarification_reason: ClarificationReason | None = None
     clarification_message: str = ""
+    clarification_options: tuple[ClarificationOption, ...] = ()
+    unknown_documents: tuple[str, ...] | None = None
 
 
 class TriageAgent(Agent[Reads, Writes]):
     """Asks a model, or the rules, how much a question needs; a review by request needs all.
 
     A planned sequence is cleaned of unknown names and completed by what its specialists need.
+    Where a review lacks its documents, those that the person may read are offered.
     """
 
     role = Role.TRIAGE
@@ -110,8 +118,10 @@ class TriageAgent(Agent[Reads, Writes]):
         model: Model,
         domain: DeskDomain | None = None,
         table: WayTable = WayTable(),
+        library: "Library | None" = None,
     ) -> None:
         self._model = model
+        self._library = library
         self._domain = DeskDomain() if domain is None else domain
         self._table = table
 
@@ -126,6 +136,7 @@ class TriageAgent(Agent[Reads, Writes]):
                 parts.settings.specialists_kinds,
                 parts.settings.swarm_above_complexity,
             ),
+            library=parts.library,
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
@@ -147,14 +158,21 @@ class TriageAgent(Agent[Reads, Writes]):
             return Wrote(
                 Writes(triage=triage, agent_sequence=sequence.names, sequence_notes=sequence.notes)
             )
-        return Wrote(
-            Writes(
-                triage=triage,
-                needs_clarification=True,
-                clarification_reason=ClarificationReason.MISSING_DETAILS,
-                clarification_message=triage.reasoning or "It is unclear what is meant.",
-            )
+        return Wrote(await self._ask(triage, reads))
+
+    async def _ask(self, triage: Triage, reads: Reads) -> Writes:
+        asked = Writes(
+            triage=triage,
+            needs_clarification=True,
+            clarification_reason=ClarificationReason.MISSING_DETAILS,
+            clarification_message=triage.reasoning or "It is unclear what is meant.",
         )
+        if self._library is None or triage.query_type not in USUAL_SEQUENCES:
+            return asked
+        offers = await offer_documents(
+            self._library, reads.canonical_question, reads.groups, reads.language
+        )
+        return asked.model_copy(update=offers)
 
     def _decide(self, output: Output, model: str, sequence: CompletedSequence) -> Triage:
         return Triage(

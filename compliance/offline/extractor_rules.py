@@ -10,7 +10,7 @@ def answer(inputs: Inputs) -> Output:
         TitledDocument(one.id, one.title, one.source, one.language, one.kind)
         for one in inputs.candidates
     ]
-    scope = find_scope(inputs.question, known)
+    scope = find_scope(inputs.question, known, inputs.language)
     return Output(
         analysis="documents were chosen by the words of their titles",
         documents=tuple(one.id for one in scope.documents),

@@ -19,6 +19,7 @@ from compliance.requirements.requirement import Extraction, Requirement, TextPla
 from compliance.verdicts.review import ReviewResult
 from compliance.verdicts.verdict import Status, Verdict
 from compliance.wording.cues import RuleKind
+from compliance.wording.fixed_notes import translate_note
 
 UNDECIDED = "UNDECIDED"
 """In the place of a status: the specialists could not decide."""
@@ -96,10 +97,10 @@ def compose_report(
     inputs: ReportInputs, *, language: str = "en", link: LinkMaker = _link_nowhere
 ) -> ReviewReport:
     """Return the report in a language; English where a language has no texts."""
-    composer = _ReportComposer(inputs, load_texts(language), link)
+    composer = _ReportComposer(inputs, language if language in _load() else "en", link)
     return ReviewReport(
         title=composer.say("title", document=inputs.document, law=inputs.law),
-        language=language if language in _load() else "en",
+        language=composer.language,
         parts=(
             composer.compose_summary(),
             composer.compose_findings(),
@@ -113,9 +114,10 @@ def compose_report(
 
 
 class _ReportComposer:
-    def __init__(self, inputs: ReportInputs, texts: Mapping[str, str], link: LinkMaker) -> None:
+    def __init__(self, inputs: ReportInputs, language: str, link: LinkMaker) -> None:
         self._inputs = inputs
-        self._texts = texts
+        self.language = language
+        self._texts = load_texts(language)
         self._link = link
         self._requirements = {one.id: one for one in inputs.extraction.requirements}
         decided = {one.requirement_id for one in inputs.review.verdicts}
@@ -151,7 +153,10 @@ class _ReportComposer:
         return ReportPart(
             self.say("summary"),
             tuple(map(ReportText, lines)),
-            tuple(ReportText(f"{self.say('notes')}: {one}") for one in notes),
+            tuple(
+                ReportText(f"{self.say('notes')}: {translate_note(one, self.language)}")
+                for one in notes
+            ),
         )
 
     def compose_findings(self) -> ReportPart:
@@ -263,7 +268,8 @@ class _ReportComposer:
         shown = self.say(key, id=verdict.requirement_id, requirement=quoted.text)
         yield ReportText(shown, quoted.link)
         if verdict.note:
-            yield ReportText(self.say("reason", reason=verdict.note), is_detail=True)
+            reason = translate_note(verdict.note, self.language)
+            yield ReportText(self.say("reason", reason=reason), is_detail=True)
         for one in verdict.evidence:
             place = name_place(one.place)
             shown = self.say("read", text=one.text, place=place)

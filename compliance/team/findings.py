@@ -10,6 +10,7 @@ from compliance.requirements.requirement import Extraction, Requirement, TextPla
 from compliance.verdicts.review import ReviewResult
 from compliance.verdicts.verdict import Status, Verdict
 from compliance.wording.cues import RuleKind
+from compliance.wording.fixed_notes import translate_note
 
 _FILE = Path(__file__).with_name("finding_texts.toml")
 _LONGEST = 260
@@ -51,7 +52,7 @@ def describe_review(
         gaps=len(review.gaps),
     )
     shown = [
-        _describe(one, known[one.requirement_id], texts)
+        _describe(one, known[one.requirement_id], language)
         for one in findings[:MOST_FINDINGS]
         if one.requirement_id in known
     ]
@@ -93,7 +94,7 @@ def describe_notes(notes: Iterable[str], language: str) -> Iterator[Finding]:
     """Yield each note once."""
     text = load_finding_texts(language)["note"]
     for note in dict.fromkeys(notes):
-        yield Finding(text.format(note=quote(note)))
+        yield Finding(text.format(note=quote(translate_note(note, language))))
 
 
 def quote(text: str) -> str:
@@ -109,12 +110,13 @@ def load_finding_texts(language: str) -> Mapping[str, str]:
     return tables.get(language, tables["en"])
 
 
-def _describe(verdict: Verdict, requirement: Requirement, texts: Mapping[str, str]) -> Finding:
+def _describe(verdict: Verdict, requirement: Requirement, language: str) -> Finding:
+    texts = load_finding_texts(language)
     rule = quote(requirement.statement)
     if verdict.status is Status.GAP or not verdict.evidence:
         return Finding(texts["gap"].format(id=requirement.id, rule=rule), (requirement.place,))
     read = verdict.evidence[0]
-    reason = quote(verdict.note) or verdict.status.value
+    reason = quote(translate_note(verdict.note, language)) or verdict.status.value
     return Finding(
         texts["violation"].format(
             id=requirement.id, rule=rule, read=quote(read.text), reason=reason

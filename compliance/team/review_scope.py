@@ -4,7 +4,7 @@ import math
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import zip_longest
@@ -17,6 +17,8 @@ _LEAST_SHARE = 0.6
 _LEAST_LETTERS = 4
 _MOST_DOCUMENTS = 150
 _RULE = "law or rule"
+_CAPITAL_NOUNS = frozenset({"de"})
+_QUOTES = (("„", "“"), ("“", "”"), ("»", "«"), ('"', '"'))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +52,10 @@ class FoundScope:
     notes: tuple[str, ...] = ()
 
 
-def find_scope(question: str, documents: Sequence[TitledDocument]) -> FoundScope:
-    """Return the documents that a question names, by their roles.
+def find_scope(
+    question: str, documents: Sequence[TitledDocument], language: str = "en"
+) -> FoundScope:
+    """Return the documents that a question in a language names, by their roles.
 
     Where it names none for a role and only one document has that role, that one is assumed, unless
     the question has a name that no document has.
@@ -63,7 +67,7 @@ def find_scope(question: str, documents: Sequence[TitledDocument]) -> FoundScope
         rules = [one for one in reviewed if _follows_against(question, one)]
         rules = rules if len(rules) < len(reviewed) else []
         reviewed = [one for one in reviewed if one not in rules]
-    unknown = list_unknown_names(question, documents)
+    unknown = list_unknown_names(question, documents, language)
     if unknown and not (rules and reviewed):
         shown = ", ".join(unknown)
         return FoundScope(tuple(reviewed), tuple(rules), (f"no document is named {shown}",))
@@ -116,27 +120,64 @@ def make_sort_key(source: str) -> list[tuple[int, str]]:
     return [(int(one), "") if one.isdecimal() else (-1, one) for one in pieces]
 
 
-def list_unknown_names(question: str, documents: Sequence[TitledDocument]) -> list[str]:
+def list_unknown_names(
+    question: str, documents: Sequence[TitledDocument], language: str = "en"
+) -> list[str]:
     """Return what a question names as a document, and no document is called.
 
-    A name is a word in capitals, or several in a row, with the kind of document: "Bar Act".
+    A name is a word in capitals, or several in a row, with the kind of document: "Bar Act". In
+    German, where every noun has a capital, it is in quotation marks or follows its kind: "Vertrag
+    Foo", "Gesetz Bar".
     """
-    generic = _load("rules") | _load("reviewed")
     known = {word for one in documents for name in _list_names(one) for word in name}
+    names = _list_after_kind if language in _CAPITAL_NOUNS else _list_capitals
+    found = [shown for own, shown in names(question) if not _split(own) & known]
+    return list(dict.fromkeys(found))
+
+
+def _list_capitals(question: str) -> Iterator[tuple[str, str]]:
+    """Yield each name, and the name with the kind of document after it."""
+    generic = _load("rules") | _load("reviewed")
     words = _WORD.findall(question)
-    found: list[str] = []
     at = 1
     while at < len(words):
         end = at
         while end < len(words) and _is_name(words[end], generic):
             end += 1
         own = words[at:end]
-        is_unknown = not {word.casefold() for word in own} & known
-        if own and is_unknown:
-            kind = words[end : end + 1]
-            found.append(" ".join([*own, *(one for one in kind if one.casefold() in generic)]))
+        if own:
+            kind = [one for one in words[end : end + 1] if one.casefold() in generic]
+            yield " ".join(own), " ".join([*own, *kind])
         at = max(end, at + 1)
-    return list(dict.fromkeys(found))
+
+
+def _list_after_kind(question: str) -> Iterator[tuple[str, str]]:
+    """Yield each name in quotation marks, and each that follows its kind, with the kind."""
+    quoted, rest = _split_quotes(question)
+    yield from ((name, name) for name in quoted if _split(name))
+    generic = _load("rules") | _load("reviewed")
+    words = _WORD.findall(rest)
+    for at, word in enumerate(words):
+        end = at + 1
+        while _is_german_kind(word) and end < len(words) and _is_name(words[end], generic):
+            end += 1
+        if own := words[at + 1 : end]:
+            yield " ".join(own), " ".join([word, *own])
+
+
+def _split_quotes(question: str) -> tuple[list[str], str]:
+    """Return the texts in quotation marks, and the text without them."""
+    names, rest = [], question
+    for opening, closing in _QUOTES:
+        while (start := rest.find(opening)) >= 0 and (end := rest.find(closing, start + 1)) >= 0:
+            names.append(" ".join(rest[start + 1 : end].split()))
+            rest = f"{rest[:start]} {rest[end + 1 :]}"
+    return names, rest
+
+
+def _is_german_kind(word: str) -> bool:
+    kinds = tuple(_load("german_kinds"))
+    return word.casefold().removesuffix("en").removesuffix("es").removesuffix("s").endswith(kinds)
 
 
 def _is_name(word: str, generic: frozenset[str]) -> bool:

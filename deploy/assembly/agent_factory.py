@@ -345,10 +345,7 @@ def _memory(settings: Settings, client: "Redis") -> RedisMemory:
 
 
 def make_manager(
-    settings: Settings,
-    memory: RedisMemory,
-    on_routed: OnRouted,
-    on_fault: OnFault = ignore_fault,
+    settings: Settings, memory: RedisMemory, on_routed: OnRouted, on_fault: OnFault = ignore_fault
 ) -> Manager:
     """Return the manager of the assistant's flow; it counts decisions and faults."""
     return Manager(
@@ -363,6 +360,7 @@ def make_manager(
             process_count=settings.max_process_count,
             total_time_seconds=settings.deadline_seconds - MODEL_RESERVE_SECONDS,
             total_time_reserve_seconds=MODEL_RESERVE_SECONDS,
+            retries=settings.swarm_retries,
             iterations=settings.max_iterations - 1,
             parallel_tools=settings.max_parallel_tools,
             parallel_workers=settings.swarm_parallel_workers,

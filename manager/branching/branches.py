@@ -18,8 +18,9 @@ from envelope.role import Role
 from manager.branching.result_size import bound_result
 from manager.branching.usage_sum import add_usages
 from manager.contract import write_payload
-from manager.flow import BranchItem, Flow, Return, Scatter, Stage, Writes
+from manager.flow import BranchItem, Counter, Flow, Return, Scatter, Stage, Writes
 from manager.integrity.fault_report import note_cut, note_join
+from manager.machine import read_counters
 from manager.stage_event import StageEvent
 
 MOST_BRANCHES = 256
@@ -155,7 +156,7 @@ def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, Stag
             continue
         known = (_COMPLETED, _NEEDS_INPUT)
         status = result["status"] if result.get("status") in known else _FAILED
-        branch |= {"status": status, **_find_reason(result)}
+        branch |= {"status": status, **_pick(result, "reason", "attempts")}
         writes = result.get("writes")
         # A worker that waits for the user returns how far it came; a call that waits, nothing.
         waits = status == _NEEDS_INPUT and isinstance(writes, dict) and "worker_outputs" in writes
@@ -192,9 +193,11 @@ def make_return(
     journal: Sequence[JournalEvent],
 ) -> ReturnResult:
     """Return the settlement that ends a branch with its result; `reason`: why it ended early."""
-    hop = envelope.hop
-    why = reason or (hop.reason if hop is not None else "")
-    is_good = event is not StageEvent.FAILED and not reason
+    own = envelope.hop.reason if envelope.hop is not None else ""
+    has_failed = event is StageEvent.FAILED
+    # A failure at a limit names what failed.
+    why = own or reason if has_failed else reason or own
+    is_good = not has_failed and not reason
     payload = envelope.payload
     if action.notes_failure and not is_good:
         payload = merge_writes(payload, describe_failed_work(envelope, why), MERGE_RULES)
@@ -207,6 +210,8 @@ def make_return(
     }
     if why:
         result["reason"] = why
+    if retries := read_counters(payload).get(Counter.RETRY):
+        result["attempts"] = retries + 1
     result |= {name: payload[name] for name in _COUNTED if name in payload}
     bounded = note_cut(bound_result(result), envelope.branch)
     return ReturnResult(bounded, is_good, list_join_roles(flow), journal)
@@ -294,9 +299,8 @@ def _describe_failure(key: str, reason: str) -> dict[str, JsonValue]:
     return {"branch": "", "key": key, "status": _FAILED, "reason": reason}
 
 
-def _find_reason(result: Fields) -> Fields:
-    reason = result.get("reason")
-    return {"reason": reason} if reason else {}
+def _pick(result: Fields, *names: str) -> Fields:
+    return {name: result[name] for name in names if result.get(name)}
 
 
 def _encode_item(item: BranchItem) -> Fields:

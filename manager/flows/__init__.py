@@ -1,9 +1,9 @@
 """The flows by which the manager decides: one file for each way through the middle."""
 
 from manager.flow import Flow
-from manager.flows.auto_flow import AUTO_FLOW, AUTO_FLOW_1
+from manager.flows.auto_flow import AUTO_FLOW, AUTO_FLOW_1, AUTO_FLOW_2
 from manager.flows.search_flow import SEARCH_FLOW
-from manager.flows.specialists_flow import SPECIALISTS_FLOW
+from manager.flows.specialists_flow import SPECIALISTS_FLOW, SPECIALISTS_FLOW_1
 from manager.flows.swarm_flow import SWARM_FLOW
 from manager.flows.tools_flow import TOOLS_FLOW
 
@@ -17,7 +17,7 @@ NEWEST = {flow.name: flow.identifier for flow in EVERY}
 
 FLOWS: dict[str, Flow] = {
     _FIRST: SEARCH_FLOW,
-    **{flow.identifier: flow for flow in (*EVERY, AUTO_FLOW_1)},
+    **{flow.identifier: flow for flow in (*EVERY, SPECIALISTS_FLOW_1, AUTO_FLOW_1, AUTO_FLOW_2)},
 }
 """Every flow that an open message may have begun with, by the name in its envelope.
 

@@ -4,7 +4,7 @@ from manager.flow import Counter, Flow, Row, Target
 from manager.flows import stages as at
 from manager.flows.search_flow import SEARCHING
 from manager.flows.shared_rows import CLARIFYING, make_way_in, make_way_out
-from manager.flows.specialists import BEGIN, TEAM
+from manager.flows.specialists import BEGIN, TEAM, TEAM_1
 from manager.flows.specialists_flow import MOST_HOPS
 from manager.flows.swarm import SWARM
 from manager.flows.tool_loop import TOOL_LOOP
@@ -38,18 +38,26 @@ AUTO_FLOW_1 = Flow(
     ),
 )
 """For questions that began before there were specialists and swarms."""
-AUTO_FLOW = Flow(
-    "auto",
-    2,
-    (
-        *make_way_in(at.TRIAGE, rephrase=at.SEARCH),
-        *_make_triage(BEGIN, at.PLAN),
-        *TOOL_LOOP,
-        *TEAM,
-        *SWARM,
-        *SEARCHING,
-        *make_way_out(again=at.SEARCH, write=at.WRITE),
-        *CLARIFYING,
-    ),
-    most_hops=MOST_HOPS,
-)
+
+
+def _make_auto_flow(version: int, team: tuple[Row, ...]) -> Flow:
+    return Flow(
+        "auto",
+        version,
+        (
+            *make_way_in(at.TRIAGE, rephrase=at.SEARCH),
+            *_make_triage(BEGIN, at.PLAN),
+            *TOOL_LOOP,
+            *team,
+            *SWARM,
+            *SEARCHING,
+            *make_way_out(again=at.SEARCH, write=at.WRITE),
+            *CLARIFYING,
+        ),
+        most_hops=MOST_HOPS,
+    )
+
+
+AUTO_FLOW_2 = _make_auto_flow(2, TEAM_1)
+"""For questions that began before specialists could work in a further round."""
+AUTO_FLOW = _make_auto_flow(3, TEAM)

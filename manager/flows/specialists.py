@@ -45,6 +45,8 @@ _OUTPUTS = {
 """What a branch returns. Not what it was given: in a further round that may be outdated."""
 _SHARED = ("errors", "tool_executions")
 _RESULT = Return(_SHARED, notes_failure=True)
+_FIRST_RESULT = Return((*HANDED_OVER, "review_report", "tool_executions"), notes_failure=True)
+"""What a branch returned before there were further rounds."""
 _PART_RESULT = Return(("stored_parts", "errors", "tool_executions"), notes_failure=True)
 _LONGEST_LABEL = 100
 
@@ -146,22 +148,44 @@ BEGIN = Scatter(
     HANDED_OVER,
 )
 
-# fmt: off
-TEAM: tuple[Row, ...] = (
-    #   stage              event                       next stage        counter             at its limit
-    Row(at.FINDINGS,       StageEvent.GATHERED,        BEGIN,            Counter.SEQUENCE,   at.SYNTHESIS),
-    Row(at.FINDINGS,       StageEvent.MORE,            BEGIN,            Counter.SEQUENCE,   at.SYNTHESIS),
-    Row(at.FINDINGS,       StageEvent.FAILED,          at.SYNTHESIS),
-    Row(at.SPECIALIST,     StageEvent.DONE,            Next(tuple(_STAGES.values()), _RESULT)),
-    Row(at.SPECIALIST,     StageEvent.FAILED,          _RESULT),
-    *(row for name, stage in _STAGES.items() for row in _make_rows(stage, _return_own(name), _PARTS.get(name))),
-    Row(at.SYNTHESIS,      StageEvent.DONE,            at.QUALITY),
-    Row(at.SYNTHESIS,      StageEvent.AGAIN,           BEGIN,            Counter.SEQUENCE,   at.QUALITY),
-    Row(at.SYNTHESIS,      StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
-    Row(at.SYNTHESIS,      StageEvent.NOTHING,         at.SEARCH,        is_fallback=True),
-    Row(at.SYNTHESIS,      StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
+
+def _make_team(
+    results: Mapping[SpecialistName, Return], begun: Return, again: Row
+) -> tuple[Row, ...]:
+    # fmt: off
+    return (
+        #   stage              event                       next stage        counter             at its limit
+        Row(at.FINDINGS,       StageEvent.GATHERED,        BEGIN,            Counter.SEQUENCE,   at.SYNTHESIS),
+        Row(at.FINDINGS,       StageEvent.MORE,            BEGIN,            Counter.SEQUENCE,   at.SYNTHESIS),
+        Row(at.FINDINGS,       StageEvent.FAILED,          at.SYNTHESIS),
+        Row(at.SPECIALIST,     StageEvent.DONE,            Next(tuple(_STAGES.values()), begun)),
+        Row(at.SPECIALIST,     StageEvent.FAILED,          begun),
+        *(row for name, stage in _STAGES.items() for row in _make_rows(stage, results[name], _PARTS.get(name))),
+        Row(at.SYNTHESIS,      StageEvent.DONE,            at.QUALITY),
+        again,
+        Row(at.SYNTHESIS,      StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
+        Row(at.SYNTHESIS,      StageEvent.NOTHING,         at.SEARCH,        is_fallback=True),
+        Row(at.SYNTHESIS,      StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
+    )
+    # fmt: on
+
+
+_AGAIN = StageEvent.AGAIN
+TEAM = _make_team(
+    {name: _return_own(name) for name in _STAGES},
+    _RESULT,
+    Row(at.SYNTHESIS, _AGAIN, BEGIN, Counter.SEQUENCE, at.QUALITY),
 )
-# fmt: on
+TEAM_1 = _make_team(
+    dict.fromkeys(_STAGES, _FIRST_RESULT),
+    _FIRST_RESULT,
+    Row(at.SYNTHESIS, _AGAIN, at.SYNTHESIS, Counter.SEQUENCE, at.SEARCH),
+)
+"""For questions that began before there were further rounds.
+
+Their branches return what they were given, too, which a further round may have replaced. So a
+synthesis that asks for one writes the answer from what there is: it asks once only.
+"""
 CALLED: tuple[Row, ...] = (
     Row(at.ACT, StageEvent.DONE, _ACT_RESULT),
     Row(at.ACT, StageEvent.FAILED, _ACT_RESULT),

@@ -119,7 +119,7 @@ SWARM: tuple[Row, ...] = (
     Row(at.RESUMED_WORK,   StageEvent.FAILED,          at.SYNTHESIZE),
     Row(at.WORK,           StageEvent.CALLS,           _CALL,            Counter.STEP,       _FOUND),
     Row(at.WORK,           StageEvent.DONE,            _FOUND),
-    Row(at.WORK,           StageEvent.FAILED,          _FOUND),
+    Row(at.WORK,           StageEvent.FAILED,          at.WORK,          Counter.RETRY,      _FOUND),
     Row(at.WORKER_ACT,     StageEvent.DONE,            _RESULT),
     Row(at.WORKER_ACT,     StageEvent.FAILED,          _RESULT),
     Row(at.WORKER_RESULTS, StageEvent.GATHERED,        at.WORK),

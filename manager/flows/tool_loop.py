@@ -36,12 +36,13 @@ def _make_item(call: dict[str, JsonValue]) -> BranchItem:
 
 
 def _label(call: Writes) -> str:
-    """Return the tool of a call, and the first text among its arguments."""
+    """Return the tool of a call, and the texts among its arguments, such as two versions."""
     arguments = call.get("arguments")
     values = arguments.values() if isinstance(arguments, dict) else ()
-    text = next((one for one in values if isinstance(one, str) and one.strip()), "")
+    texts = [" ".join(one[:_LONGEST_TEXT].split()) for one in values if isinstance(one, str)]
     named = str(call.get("tool") or "")[:_LONGEST_TOOL].replace("_", " ")
-    return f"{named}: {' '.join(text[:_LONGEST_TEXT].split())}" if text else named
+    text = ", ".join(filter(None, texts))[:_LONGEST_TEXT]
+    return f"{named}: {text}" if text else named
 
 
 _ACT = Scatter(at.ACT, at.RESULTS, list_calls, _JOIN)

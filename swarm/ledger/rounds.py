@@ -11,13 +11,20 @@ from swarm.workers.output import WorkerOutput, WorkerStatus
 COMPLETED, NEEDS_INPUT, MISSING = "completed", "needs_input", "missing"
 IN_TIME, ENOUGH = "no result came in time", "enough others have completed"
 NO_TIME = "no time is left to begin"
+RETRIED = "the worker failed and began again"
 
 
 class BranchReport(BaseModel, frozen=True):
-    """How the branch of a task ended: its status, and the reason of a failure."""
+    """How the branch of a task ended, why it failed, and how often it began."""
 
     status: str
     reason: str = ""
+    attempts: int = 1
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the branch did all of its work."""
+        return self.status == COMPLETED and not self.reason
 
 
 class SettledRound(BaseModel, frozen=True):
@@ -40,11 +47,12 @@ def settle_round(
     In the first case, tasks that have not begun are skipped, too.
     """
     running = [one for one in ledger.tasks if one.state is TaskState.IN_PROGRESS]
-    done = sum(branches.get(one.task_id) == BranchReport(status=COMPLETED) for one in running)
+    done = sum(one.task_id in branches and branches[one.task_id].is_good for one in running)
     has_enough = enough_share < 1 and done >= ceil(enough_share * len(running))
     is_late = False
     for task in running:
         report = branches.get(task.task_id, BranchReport(status="failed", reason="not begun"))
+        ledger = ledger.note_retries(task.task_id, report.attempts - 1, reason=RETRIED)
         after, reason = _judge_end(report, outputs.get(task.task_id))
         if report.status == MISSING:
             is_late = is_late or not has_enough
@@ -87,6 +95,6 @@ def _judge_end(report: BranchReport, output: WorkerOutput | None) -> tuple[TaskS
 
 def _skip_open(ledger: TaskLedger) -> TaskLedger:
     for task in ledger.tasks:
-        if task.state in {TaskState.PENDING, TaskState.FAILED}:
+        if task.state in {TaskState.PENDING, TaskState.FAILED} and not ledger.has_ended(task):
             ledger = ledger.move(task.task_id, TaskState.SKIPPED, reason=NO_TIME)
     return ledger

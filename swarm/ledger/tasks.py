@@ -133,6 +133,17 @@ class TaskLedger(BaseModel, frozen=True, extra="forbid"):
         tasks = tuple(changed if one.task_id == task_id else one for one in self.tasks)
         return self.model_copy(update={"tasks": tasks, "history": (*self.history, step)})
 
+    def note_retries(self, task_id: str, count: int, *, reason: str) -> "TaskLedger":
+        """Return the ledger with the retries that the branch of a task in progress has made.
+
+        Those beyond `most_retries` are not counted.
+        """
+        ledger, free = self, self.most_retries + 1 - self.find(task_id).attempts
+        for _ in range(min(count, free)):
+            ledger = ledger.move(task_id, TaskState.FAILED, reason=reason)
+            ledger = ledger.move(task_id, TaskState.IN_PROGRESS)
+        return ledger
+
     def list_ready(self) -> tuple[TaskInfo, ...]:
         """Return tasks that may begin: all they depend on has ended, whether well or not."""
         ended = {one.task_id for one in self.tasks if self.has_ended(one)}

@@ -57,7 +57,8 @@ class WorkerPlan(BaseModel, frozen=True, extra="forbid"):
     """One worker with its brief.
 
     `role` is a type of the worker registry, `specialization` a property of this one: a
-    subject, a document, a perspective. `subject` is the item that its passages must speak of;
+    subject, a document, a perspective. `subject` is the item that its passages must speak of,
+    `language` that of the subject, empty where its name may differ from that in the documents;
     `lists_items`: each item that it finds becomes a worker, see `expansion`. `documents` and
     `criteria` are those of a worker that checks documents. `passages` bounds what it may show.
     """
@@ -71,6 +72,7 @@ class WorkerPlan(BaseModel, frozen=True, extra="forbid"):
     depends_on: tuple[str, ...] = ()
     priority: int = Field(default=5, ge=0, le=10, description="10 is the most urgent")
     subject: str = Field(default="", max_length=300)
+    language: str = ""
     lists_items: bool = False
     documents: tuple[str, ...] = ()
     criteria: tuple[str, ...] = ()

@@ -1,6 +1,9 @@
 """The strategy `council`: several perspectives on one question, and a balanced report."""
 
+import tomllib
 from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
 
 from pydantic import BaseModel
 
@@ -12,6 +15,7 @@ from swarm.synthesis.report import SwarmReport
 from swarm.synthesis.report_wording import ReportWording
 from swarm.workers.output import WorkerOutput
 
+ENGLISH = "en"
 LEAST_PERSONAS = 3
 MOST_PERSONAS = 6
 
@@ -24,42 +28,40 @@ class CouncilPersona(BaseModel, frozen=True, extra="forbid"):
     asks: str
 
 
-PERSONAS = (
-    CouncilPersona(
-        name="advocate", perspective="what speaks for it", asks="benefit advantage allows support"
-    ),
-    CouncilPersona(
-        name="critic",
-        perspective="what speaks against it",
-        asks="risk limitation disadvantage must not warning",
-    ),
-    CouncilPersona(
-        name="practitioner",
-        perspective="what it takes in practice",
-        asks="steps requirement cost how to example",
-    ),
-    CouncilPersona(
-        name="auditor",
-        perspective="which rules and duties apply",
-        asks="rule duty exception penalty deadline",
-    ),
-)
+@cache
+def load_personas(language: str = ENGLISH) -> tuple[CouncilPersona, ...]:
+    """Return the members of a council in a language, in English where there are none."""
+    listed = _read_file()
+    members = listed.get(language) or listed[ENGLISH]
+    return tuple(CouncilPersona(name=name, **words) for name, words in members.items())
+
+
+@cache
+def _read_file() -> dict[str, dict[str, dict[str, str]]]:
+    file = Path(__file__).with_name("personas.toml")
+    listed: dict[str, dict[str, dict[str, str]]] = tomllib.loads(file.read_text("utf-8"))
+    return listed
 
 
 class CouncilStrategy(SwarmStrategy):
-    """Each persona searches alone; then agreement and dissent are named."""
+    """Each persona searches alone; then agreement and dissent are named.
+
+    Without `personas`, those of the file sit in it, in the language of the question.
+    """
 
     name = "council"
     description = "several perspectives on one question"
 
-    def __init__(self, personas: Sequence[CouncilPersona] = PERSONAS[:LEAST_PERSONAS]) -> None:
+    def __init__(self, personas: Sequence[CouncilPersona] = ()) -> None:
+        self._personas = tuple(personas)[:MOST_PERSONAS]
+        if not personas:
+            return
         perspectives = {one.perspective.casefold() for one in personas}
         if len(perspectives) < LEAST_PERSONAS or len(perspectives) < len(personas):
             raise ValueError(
                 f"expected at least {LEAST_PERSONAS} personas, each with another perspective, "
                 f"found {len(personas)} with {len(perspectives)} perspectives"
             )
-        self._personas = tuple(personas)[:MOST_PERSONAS]
 
     def suits(self, question: str, complexity: QueryComplexity) -> float:
         return 0.8 if is_opinion(question) else 0.05
@@ -67,7 +69,8 @@ class CouncilStrategy(SwarmStrategy):
     def generate_workers(
         self, question: str, complexity: QueryComplexity, context: StrategyContext
     ) -> Sequence[WorkerPlan]:
-        share = max(2, context.most_passages // len(self._personas))
+        personas = self._personas or load_personas(context.language)[:LEAST_PERSONAS]
+        share = max(2, context.most_passages // len(personas))
         return [
             WorkerPlan(
                 id=name_worker(number, "analysis"),
@@ -78,7 +81,7 @@ class CouncilStrategy(SwarmStrategy):
                 tools=("search",),
                 passages=share,
             )
-            for number, persona in enumerate(self._personas)
+            for number, persona in enumerate(personas)
         ]
 
     def synthesize_results(

@@ -42,7 +42,7 @@ class IntelligentStrategy(SwarmStrategy):
             return list(make_comparison_workers(comparison, most))
         names = find_compared_list(question)[:most]
         if names:
-            return list(make_name_workers(question, names))
+            return list(make_name_workers(question, names, context.language))
         separate = read_question(question).separate[:most]
         if len(separate) > 1:
             return list(make_question_workers(separate, context.most_passages))
@@ -54,8 +54,13 @@ class IntelligentStrategy(SwarmStrategy):
         return write_report(plan, outputs, wording)
 
 
-def make_name_workers(question: str, names: Sequence[str]) -> Iterator[WorkerPlan]:
-    """Yield a worker for each name: it is asked what the question asks of all of them."""
+def make_name_workers(
+    question: str, names: Sequence[str], language: str = ""
+) -> Iterator[WorkerPlan]:
+    """Yield a worker for each name: it is asked what the question asks of all of them.
+
+    `language` is that of the question.
+    """
     listed = " ".join(names)
     for number, name in enumerate(names):
         yield WorkerPlan(
@@ -66,6 +71,7 @@ def make_name_workers(question: str, names: Sequence[str]) -> Iterator[WorkerPla
             output="the passage that answers this for the name",
             tools=("search",),
             subject=name,
+            language=language,
             passages=_ITEM_PASSAGES,
         )
 

@@ -33,7 +33,7 @@ class ParallelStrategy(SwarmStrategy):
         most = min(context.most_workers, context.suggested_workers or context.most_workers)
         names = (find_compared_list(question) or find_compared_names(question))[:most]
         if names:
-            return list(make_name_workers(question, names))
+            return list(make_name_workers(question, names, context.language))
         separate = read_question(question).separate[:most]
         if len(separate) > 1:
             return list(make_question_workers(separate, context.most_passages))

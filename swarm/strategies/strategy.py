@@ -23,7 +23,8 @@ class StrategyContext(BaseModel, frozen=True, extra="forbid"):
 
     `documents` are those that the person may read, `tools` those that workers may be given (none:
     the ones that the strategy names are not checked); `suggested_workers` was learned for
-    this kind of question, None: nothing; `known` are facts that the user has given.
+    this kind of question, None: nothing; `known` are facts that the user has given, `language` is
+    that of the question as it is searched.
     """
 
     documents: tuple[DocumentReference, ...] = ()
@@ -32,6 +33,7 @@ class StrategyContext(BaseModel, frozen=True, extra="forbid"):
     most_passages: int = Field(default=10, ge=1, le=30)
     suggested_workers: int | None = Field(default=None, ge=1, le=MOST_WORKERS)
     known: dict[str, str] = {}
+    language: str = "en"
 
 
 class SwarmStrategy(ABC):

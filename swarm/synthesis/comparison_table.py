@@ -50,8 +50,13 @@ class ComparisonTable(BaseModel, frozen=True, extra="forbid"):
 def make_item_table(
     plan: SwarmPlan, claims: Sequence[MergedClaim], say: Say
 ) -> ComparisonTable | None:
-    """Return a table of the compared items; None where fewer than two are compared."""
-    if len(plan.compared) < LEAST_ROWS:
+    """Return a table of the compared items; None where fewer than two are compared.
+
+    None, too, where less than half of them have something in it: a table of which most cells say
+    that nothing was found is supported by no source.
+    """
+    found = {claim.subject for claim in claims}.intersection(plan.compared)
+    if len(plan.compared) < LEAST_ROWS or 2 * len(found) < len(plan.compared):
         return None
     rows = []
     for item in plan.compared:

@@ -78,7 +78,7 @@ def _list_claims(worker: WorkerPlan, output: WorkerOutput) -> Iterator[MergedCla
                 source=verdict.passage.citation,
                 subject=verdict.title,
             )
-    if output.verdicts:
+    if output.verdicts or output.is_off_subject:
         return
     most = 1 if worker.subject else MOST_OF_WORKER
     for passage in output.passages[:most]:

@@ -12,6 +12,7 @@ from envelope.sources import TOOL_SOURCE
 from knowledge.index.graph.called_names import split_words
 from llm.offline.planning.listed_items import find_listed_items
 from llm.offline.quoting.extracts import is_order_to_assistant
+from llm.offline.support import terms, weight_of
 from swarm.information.fields import RequiredInfoField
 from swarm.planning.plan import WorkerPlan
 from tools.calls import CitedPassage, QuotedPassage, ToolErrorType, ToolResult
@@ -24,6 +25,8 @@ MOST_ITEMS = 32
 _SUBJECT_WEIGHT = 6.0
 """A passage that has all words of the subject is worth this much score more than one with none."""
 _LISTING_PASSAGES = 3
+_NAMED_SHARE = 0.5
+"""The share of the words of a subject with which a passage names it."""
 _OUTSIDE_BRACKETS = "("
 
 
@@ -50,6 +53,7 @@ class WorkerOutput(BaseModel, frozen=True, extra="forbid"):
     """What a worker found: passages with their sources, best first, and verdicts on documents.
 
     `items` are those of a worker that lists. `needed` are the facts that the user must say.
+    `is_off_subject`: no passage names the subject that the worker was to look up.
     """
 
     worker_id: str
@@ -63,11 +67,13 @@ class WorkerOutput(BaseModel, frozen=True, extra="forbid"):
     failed_calls: int = Field(default=0, ge=0)
     left_out: int = Field(default=0, ge=0, description="passages with orders to an assistant")
     error: str = ""
+    is_off_subject: bool = False
 
     @property
     def is_usable(self) -> bool:
         """Whether a synthesis can use it."""
-        return self.status is WorkerStatus.DONE and bool(self.passages or self.verdicts)
+        has_found = bool(self.passages or self.verdicts) and not self.is_off_subject
+        return self.status is WorkerStatus.DONE and has_found
 
 
 def write_output(worker: WorkerPlan, results: Sequence[ToolResult], text: str = "") -> WorkerOutput:
@@ -90,6 +96,8 @@ def write_output(worker: WorkerPlan, results: Sequence[ToolResult], text: str = 
         failed_calls=failed,
         left_out=len(found) - len(safe),
         error=next((one.error or "" for one in results if not one.success), "")[:500],
+        # A model that wrote a text has read the passages: it knows other names of a subject.
+        is_off_subject=not text and not _name_subject(worker, passages),
     )
 
 
@@ -128,6 +136,26 @@ def rank_by_subject(passages: Sequence[FoundPassage], subject: str) -> list[Foun
         return passage.citation.score + _SUBJECT_WEIGHT * share
 
     return sorted(passages, key=lambda one: -rate(one))
+
+
+def _name_subject(worker: WorkerPlan, passages: Sequence[FoundPassage]) -> bool:
+    """Return whether one of the passages may name the subject.
+
+    Words say nothing about a passage in another language, and nothing where no subject was asked.
+    """
+    wanted = {term: weight_of(term) for term in terms(worker.subject)}
+    total = sum(wanted.values())
+    if not (worker.language and passages and total):
+        return True
+    for passage in passages:
+        citation = passage.citation
+        if citation.language and citation.language != worker.language:
+            return True
+        place = " ".join((citation.title, *citation.crumbs, *citation.heading_path))
+        own = set(terms(f"{place} {passage.text}"))
+        if sum(weight for term, weight in wanted.items() if term in own) >= _NAMED_SHARE * total:
+            return True
+    return False
 
 
 def _read_passages(worker_id: str, results: Sequence[ToolResult]) -> Iterator[FoundPassage]:

@@ -35,7 +35,7 @@ def ask(tmp_path: Path, played_endpoint: Endpoint, embedder: Embedder) -> Ask:
 
     async def ask_desk(pages: dict[str, str], *questions: str) -> Fields:
         source = tmp_path / "pages"
-        source.mkdir()
+        source.mkdir(exist_ok=True)
         for name, text in pages.items():
             (source / name).write_text(text, "utf-8")
         settings = settings_of(
@@ -150,6 +150,19 @@ async def test_a_czech_contract_is_reviewed_against_a_czech_law(ask: Ask) -> Non
     assert "smí údaje registru prodávat" in reply["text"]
 
 
+async def test_a_question_in_czech_gets_its_findings_and_reasons_in_czech(ask: Ask) -> None:
+    reply = await ask(
+        {"law.md": CZECH_LAW, "smlouva.md": CZECH_CONTRACT},
+        "Porušuje smlouva Halvorsen zákon?",
+    )
+
+    assert (reply["outcome"], reply["language"]) == ("answered", "cs")
+    assert "je porušen: pravidlo říká" in reply["text"]
+    assert "(dovoluje, co je zakázáno)" in reply["text"]
+    assert "Poznámka: otázka nejmenuje zákon ani pravidlo" in reply["text"]
+    assert "it permits" not in reply["text"]
+
+
 async def test_a_document_that_is_not_there_is_asked_for(ask: Ask) -> None:
     pages = {"law.md": LAW, "one.md": CLAUSES, "two.md": CLAUSES.replace("Halvorsen", "Nygaard")}
 
@@ -195,6 +208,23 @@ async def test_a_document_that_nobody_has_is_named_and_others_are_offered(
     options = [one["value"] for one in reply["suggested_actions"] if one["kind"] == "option"]
     assert set(options) == offered
     assert ("no document" in reply["text"]) == bool(named)
+
+
+async def test_a_vague_question_about_compliance_is_asked_back_and_goes_on_with_the_replies(
+    ask: Ask,
+) -> None:
+    pages = {"law.md": LAW, "one.md": CLAUSES, "two.md": CLAUSES.replace("Halvorsen", "Nygaard")}
+    titles = ("Register Data Protection Act of Nordmark", "Contract of Nygaard")
+
+    asked = await ask(pages, "Is it compliant?")
+    reply = await ask({}, "Is it compliant?", titles[1])
+
+    assert (asked["outcome"], asked["triage"]["vagueness"]) == ("clarification", 0.7)
+    assert "Which document do you mean?" in asked["text"]
+    assert set(titles) <= {one["value"] for one in asked["suggested_actions"]}
+    assert reply["outcome"] == "answered"
+    assert [one["title"] for one in reply["documents"]] == [titles[1]]
+    assert [one["title"] for one in reply["against"]] == [titles[0]]
 
 
 async def test_the_chosen_document_is_reviewed(ask: Ask) -> None:

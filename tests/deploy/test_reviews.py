@@ -145,6 +145,11 @@ async def test_a_contract_is_reviewed_and_the_links_of_its_report_open_at_the_pl
         assert found["counts"] == {
             "requirements": 8, "compliant": 3, "violations": 3, "gaps": 2
         }  # fmt: skip
+        answer = found["answer"]
+        assert [one["title"] for one in answer["against"]] == [TITLE]
+        assert [one["language"] for one in answer["documents"]] == ["en"]
+        assert {name: answer["review_report"][name] for name in found["counts"]} == found["counts"]
+        assert {"reference", "report"}.isdisjoint(answer["review_report"])
         assert markdown.headers["content-type"].startswith("text/markdown")
         assert markdown.text.count("\n## ") == 7
         matrix = [line for line in markdown.text.splitlines() if line.startswith("| REQ-")]

@@ -148,7 +148,11 @@ def _handlers(settings: WorkerSettings, ledger: Ledger, meter: WorkerMeter) -> l
     memory = RedisMemory(client, shards=1, keep=KEEPS_TURNS)
     limits = Limits()
     if settings.swarm is not None:
-        limits = replace(limits, parallel_workers=settings.swarm.parallel)
+        limits = replace(
+            limits,
+            parallel_workers=settings.swarm.parallel,
+            retries=settings.swarm.retries,
+        )
     texts = FixedTexts() if settings.swarm is None else load_texts(domain_name="desk")
     manager = Manager(flows, memory, texts, limits=limits, quality_threshold=0.7)
     calls = RedisCallStore(client, shards=1, record_of=record_of(1))

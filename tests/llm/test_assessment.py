@@ -39,3 +39,13 @@ def test_tools_are_chosen_by_the_task_and_the_pages_that_name_them() -> None:
     )
 
     assert chosen == ["close_card_17"]
+
+
+def test_a_sentence_that_gives_the_inputs_of_a_tool_speaks_for_it() -> None:
+    tools = {"record_check": "Record who it was.", "ship_parcel": "Ship a parcel."}
+    tools |= {f"other_{number}": "" for number in range(30)}
+    inputs = {"record_check": ("name", "phone_number", "email", "date_of_birth"), "ship_parcel": ()}
+    task = "Give your name, email, phone number and date of birth for the record of the check."
+
+    assert choose_tools(task, tools, [], inputs) == ["record_check"]
+    assert "record_check" not in choose_tools(task, tools, [])

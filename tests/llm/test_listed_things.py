@@ -58,3 +58,9 @@ def test_listed_names_come_first() -> None:
     asked = "Compare Python, JavaScript and Rust for web servers"
 
     assert find_compared_list(asked) == ("Python", "JavaScript", "Rust")
+
+
+def test_what_things_say_is_no_part_of_a_thing() -> None:
+    asked = "Compare what webhooks, invoices and zeppelins say about retries"
+
+    assert find_compared_list(asked) == ("webhooks", "invoices", "zeppelins")

@@ -85,6 +85,34 @@ def test_a_tool_of_a_set_is_chosen_by_the_words_of_the_question() -> None:
     assert [name for name, _ in calls] == ["penalty_lookup", "graph_search"]
 
 
+def test_an_argument_that_a_tool_of_a_set_fixes_is_not_given() -> None:
+    fixed = ToolDescription(
+        name="penalty_lookup",
+        description="",
+        input_schema={"type": "object", "properties": {"query": {"type": "string"}}},
+    )
+    plan = open_plan("What is the fine?", "search")
+
+    calls = list_calls(write_next(plan.model_copy(update={"tools": (*plan.tools, fixed)})))
+
+    assert dict(calls)["penalty_lookup"] == {"query": "What is the fine?"}
+
+
+@pytest.mark.parametrize(
+    ("question", "compared"),
+    [("What is new in version 2025?", ("2024", "2025")), ("What is new in version 2023?", None)],
+)
+def test_what_is_new_in_a_version_is_compared_with_the_one_before(
+    question: str, compared: tuple[str, str] | None
+) -> None:
+    plan = open_plan(question, versions=["2025", "2023", "2024"])
+
+    calls = dict(list_calls(write_next(plan)))
+
+    found = calls.get("compare_documents")
+    assert (None if found is None else (found["old"], found["new"])) == compared
+
+
 def test_arithmetic_is_computed_and_a_date_or_a_telephone_number_is_none() -> None:
     computed = list_calls(write_next(open_plan("How much is 0.04 * 20000000 euros?")))
     dated = list_calls(write_next(open_plan("Born 12/05/1993, reached at 313-555-0246, who?")))

@@ -11,6 +11,7 @@ from envelope.role import Role
 from manager.flow import Counter, Flow, FlowError, Row, Stage, find_flow
 from manager.flows import FLOWS, stages
 from manager.flows.search_flow import SEARCH_FLOW
+from manager.flows.specialists import BEGIN
 from manager.machine import Context, Counters, Decision, End, Limits, Send, decide
 from manager.stage_event import StageEvent
 
@@ -62,6 +63,17 @@ def test_an_envelope_finds_its_flow_by_name_and_version() -> None:
     assert find_flow(FLOWS, "search@1") is SEARCH_FLOW
     assert find_flow(FLOWS, str(accepted_earlier)) is SEARCH_FLOW
     assert {flow.identifier for flow in FLOWS.values()} <= set(FLOWS)
+
+
+def test_a_question_of_an_earlier_version_has_no_further_round_of_specialists() -> None:
+    for earlier, now in (("specialists@1", "specialists@2"), ("auto@2", "auto@3")):
+        before, after = find_flow(FLOWS, earlier), find_flow(FLOWS, now)
+        wanted = (stages.SYNTHESIS, StageEvent.AGAIN)
+        targets = [
+            [row.go_to for row in flow.rows if (row.after, row.did) == wanted]
+            for flow in (before, after)
+        ]
+        assert targets == [[stages.SYNTHESIS], [BEGIN]]
 
 
 def test_a_flow_of_a_newer_release_is_named_in_the_error() -> None:

@@ -149,6 +149,19 @@ def test_a_branch_at_its_limit_or_without_budget_returns_what_it_found() -> None
     assert "worker_outputs" in exhausted.attributes
 
 
+def test_a_worker_that_fails_is_sent_again_in_its_branch_until_its_retries_are_used_up() -> None:
+    used_up = {Counter.RETRY.value: LIMITS.retries}
+
+    again = act(at.WORK, StageEvent.FAILED, in_branch=True)
+    at_limit = act(at.WORK, StageEvent.FAILED, used_up, in_branch=True)
+    without_budget = act(at.WORK, StageEvent.FAILED, in_branch=True, exhausted_budget=True)
+
+    assert isinstance(again, Send)
+    assert again.stage is at.WORK
+    assert isinstance(at_limit, Return)
+    assert isinstance(without_budget, Return)
+
+
 def test_an_exhausted_budget_ends_in_an_answer_from_what_was_found() -> None:
     facts = Context(exhausted_budget="model_calls")
 

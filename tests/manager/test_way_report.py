@@ -1,6 +1,6 @@
 from pydantic import JsonValue
 
-from manager.way_report import describe_way
+from manager.way_report import add_planned_tasks, describe_way
 
 CALL: dict[str, JsonValue] = {
     "tool_name": "search", "success": True, "error_type": "success", "duration_ms": 2.0,
@@ -58,3 +58,15 @@ def test_a_budget_that_ends_one_search_is_named() -> None:
 def test_a_question_that_is_asked_back_went_the_way_that_was_chosen() -> None:
     assert describe_way({"triage": {"way": "specialists"}})["way"] == "specialists"
     assert describe_way({"triage": {"way": "tools"}, "way_fallback": "x.failed"})["way"] == "search"
+
+
+def test_a_question_that_ends_while_workers_run_has_the_tasks_of_its_plan() -> None:
+    plan: dict[str, JsonValue] = {"workers": [{"id": "w0", "objective": "Look up retries"}]}
+    tasks: list[JsonValue] = [{"task_id": "w0", "title": "Look up retries", "state": "cancelled"}]
+
+    reply = add_planned_tasks({"outcome": "failed"}, {"swarm_plan": plan})
+
+    assert reply == {"outcome": "failed", "way": "swarm", "tasks": tasks, "tasks_completed": 0}
+    assert add_planned_tasks({"tasks": []}, {"swarm_plan": plan}) == {"tasks": []}
+    assert add_planned_tasks({"outcome": "failed"}, {}) == {"outcome": "failed"}
+    assert add_planned_tasks(None, {"swarm_plan": plan}) is None

@@ -1,5 +1,6 @@
 """What becomes of the results of a worker's calls."""
 
+import pytest
 from pydantic import JsonValue
 
 from swarm.workers.output import (
@@ -39,6 +40,30 @@ def test_passages_about_the_subject_come_first() -> None:
     output = write_output(make_worker("w", subject="Alfa"), results)
 
     assert [one.citation.document_id for one in output.passages] == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("subject", "language", "text", "is_off"),
+    [
+        ("Zeppelins", "en", "", True),
+        ("Zeppelins", "en", "The model knows better.", False),
+        ("Zeppelins", "", "", False),
+        ("Zeppelins", "de", "", False),
+        ("Alfa fees", "en", "", False),
+        ("the Alfa", "en", "", False),
+    ],
+)
+def test_a_subject_that_no_passage_names_is_not_found(
+    subject: str, language: str, text: str, *, is_off: bool
+) -> None:
+    passage = make_passage("b", "The fee of Alfa is 4 euros.")
+    english = passage.citation.model_copy(update={"language": "en"})
+    result = make_result(passage.model_copy(update={"citation": english}))
+
+    worker = make_worker("w", subject=subject, language=language)
+    output = write_output(worker, [result], text)
+
+    assert (output.is_off_subject, output.is_usable) == (is_off, not is_off)
 
 
 def test_the_items_of_a_list_are_read_from_the_first_passages() -> None:

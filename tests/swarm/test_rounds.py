@@ -42,6 +42,27 @@ def test_what_is_late_is_not_begun_again_and_neither_is_anything_else() -> None:
     assert not settled.ledger.list_ready()
 
 
+def test_a_worker_that_used_up_its_retries_has_failed_also_when_others_are_late() -> None:
+    failed = BranchReport(status="failed", reason="killed", attempts=9)
+
+    settled = settle_round(begin("a", "b"), {"a": failed, "b": MISSING}, {})
+
+    task = settled.ledger.find("a")
+    assert (task.state, task.attempts, task.error) == (TaskState.FAILED, 4, "killed")
+    assert settled.ledger.find("b").state is TaskState.SKIPPED
+
+
+def test_retries_of_a_branch_are_moves_of_its_task() -> None:
+    outputs = {"a": make_output("a", make_passage("a", "text"))}
+
+    settled = settle_round(begin("a"), {"a": BranchReport(status="completed", attempts=2)}, outputs)
+
+    assert settled.ledger.find("a").attempts == 2
+    assert [move.after.value for move in settled.ledger.history] == [
+        "in_progress", "failed", "in_progress", "completed",
+    ]  # fmt: skip
+
+
 def test_with_enough_others_a_missing_one_is_left_and_the_work_goes_on() -> None:
     outputs = {name: make_output(name, make_passage(name, "text")) for name in "ab"}
     ledger = begin("a", "b", "c").add([make_worker("d", depends_on=("a",))])

@@ -8,7 +8,7 @@ from swarm.errors import UnknownName
 from swarm.planning.complexity import measure_complexity
 from swarm.planning.plan import DocumentReference, QueryComplexity, SwarmPlan, WorkerPlan
 from swarm.planning.tool_allocation import OfferedTool
-from swarm.strategies.council import PERSONAS, CouncilStrategy
+from swarm.strategies.council import CouncilStrategy, load_personas
 from swarm.strategies.strategy import StrategyContext, SwarmStrategy
 from swarm.strategies.strategy_registry import AUTO, make_plan, make_strategies
 from swarm.synthesis.report import SwarmReport, write_report
@@ -144,9 +144,26 @@ def test_a_council_has_three_perspectives_that_do_not_see_each_other() -> None:
     assert len({one.objective for one in made.workers}) == 3
     assert all(not one.depends_on for one in made.workers)
     with pytest.raises(ValueError, match="at least 3 personas"):
-        CouncilStrategy(PERSONAS[:2])
+        CouncilStrategy(load_personas()[:2])
     with pytest.raises(ValueError, match="another perspective"):
-        CouncilStrategy((*PERSONAS[:3], PERSONAS[0]))
+        CouncilStrategy((*load_personas()[:3], load_personas()[0]))
+
+
+@pytest.mark.parametrize("language", ["en", "de", "es", "fr", "it", "pt", "ru", "uk", "ar", "hi"])
+def test_a_council_searches_in_the_language_of_the_question(language: str) -> None:
+    context = CONTEXT.model_copy(update={"language": language})
+    complexity = measure_complexity("?")
+
+    made = CouncilStrategy().generate_workers("?", complexity, context)
+
+    personas = load_personas(language)
+    assert [one.specialization for one in made] == ["advocate", "critic", "practitioner"]
+    assert all(one.asks in worker.objective for one, worker in zip(personas, made, strict=False))
+    assert (personas == load_personas()) == (language == "en")
+
+
+def test_a_council_in_another_language_has_the_english_words() -> None:
+    assert load_personas("tlh") == load_personas("en")
 
 
 def test_a_council_names_agreement_and_dissent_and_gives_each_member_the_same_length() -> None:

@@ -58,3 +58,32 @@ async def test_every_change_is_named_also_where_the_texts_are_too_much(tmp_path:
         f"old{number}@2025" for number in range(CHANGED)
     }
     assert 0 < len(found.quoted) < ADDED
+
+
+async def test_versions_in_folders_are_compared_page_by_page(tmp_path: Path) -> None:
+    index = await open_embedded(tmp_path / "index", identity())
+    pages = [
+        document(
+            f"act/{version}/article-{number}",
+            f"Article {number} of {version}.",
+            title=f"Article {number}",
+            stated_version=version,
+            content_hash=version,
+        )
+        for version, count in (("2024", 2), ("2025", 3))
+        for number in range(count)
+    ]
+    await put(index, *pages)
+    parts = Parts(LevelSearcher(index, WordEmbedder()), Library(index))
+    call = ToolCall(call_id="1", tool="compare_documents", arguments={"old": "2024", "new": "2025"})
+
+    found = await ToolExecutor(make_builtin(parts)).execute(call, ToolCaller(agent="reason"))
+
+    await index.close()
+    assert [line for line in found.text.splitlines() if not line.startswith(" ")] == [
+        "3 changes, 0 unchanged",
+        "removed: none",
+        "added: Article 2",
+        "changed: Article 0",
+        "changed: Article 1",
+    ]

@@ -64,8 +64,41 @@ async def test_only_workers_that_failed_begin_again(harness: WorkerHarness) -> N
     assert set(list_states(reply).values()) == {"completed"}
     journal = await read_journal(harness)
     assert list(check_journal(journal, SWARM_FLOW)) == []
-    rounds = [entry.fields for entry in journal if entry.fields.get("target") == "worked"]
-    assert [len(one.get("completed", [])) for one in rounds] == [0, 3, 3]
+    rounds = [entry for entry in journal if entry.fields.get("target") == "worked"]
+    assert len(rounds) == 1
+    attempts = {task["task_id"]: task["attempts"] for task in reply["tasks"]}
+    assert attempts == {"w0": 1, "w1": 1, "w2": 3, "w3": 1}, "the broker has delivered w1 twice"
+
+
+async def test_a_worker_that_fails_begins_again_while_another_one_hangs(
+    harness: WorkerHarness,
+) -> None:
+    never = asyncio.Event()
+
+    async def act(name: str, began: int) -> Any:
+        if name == "w1" and began <= 2:
+            return GaveUp("not yet")
+        if name == "w2":
+            return GaveUp("its source is away")
+        if name == "w3":
+            await never.wait()
+        return None
+
+    worker = ActingWorker(act)
+    prepare(harness, worker)
+
+    async with harness.process(limit_seconds=DEADLINE_SECONDS).running():
+        reply: Any = await open_desk(harness, DEADLINE_SECONDS).ask(MESSAGE)
+
+    tasks = {task["task_id"]: (task["state"], task["attempts"]) for task in reply["tasks"]}
+    assert tasks == {
+        "w0": ("completed", 1),
+        "w1": ("completed", 3),
+        "w2": ("failed", 4),
+        "w3": ("skipped", 1),
+    }
+    assert reply["tasks"][2]["error"] == "its source is away"
+    assert (worker.began["w1"], worker.began["w2"]) == (3, 4)
 
 
 async def test_of_a_hundred_workers_that_fail_or_hang_no_healthy_one_runs_again(
@@ -84,7 +117,7 @@ async def test_of_a_hundred_workers_that_fail_or_hang_no_healthy_one_runs_again(
 
     worker = ActingWorker(act)
     prepare(harness, worker, workers=100, retries=1)
-    harness.limits = replace(harness.limits, parallel_workers=100)
+    harness.limits = replace(harness.limits, parallel_workers=100, retries=1)
 
     async with harness.process(slots=120, limit_seconds=DEADLINE_SECONDS).running():
         reply: Any = await open_desk(harness, DEADLINE_SECONDS).ask(MESSAGE)
@@ -95,6 +128,8 @@ async def test_of_a_hundred_workers_that_fail_or_hang_no_healthy_one_runs_again(
     assert len(healthy) == 92
     assert {states[name] for name in healthy} == {"completed"}
     assert {worker.began[name] for name in healthy} == {1}
+    assert {states[name] for name in raising} == {"failed"}
+    assert {worker.began[name] for name in raising} == {2}
     assert {states[name] for name in hanging} == {"skipped"}
     assert {worker.ended[name] for name in hanging} == {0}
     assert "parts_answered" in reply["text"]

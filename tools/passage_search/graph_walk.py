@@ -14,7 +14,6 @@ starts, and by the words of the query that those passages lack.
 """
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -32,6 +31,7 @@ from knowledge.port import Searcher, SearchRequest
 from knowledge.sections import document_of
 from tools.passage_search.passages import LINKED, FoundPassage
 from tools.passage_search.walk_candidates import CandidatePool, WalkCandidate, list_terms
+from tools.passage_search.withdrawn_pages import find_withdrawn, is_notice
 
 _CANDIDATES = 60
 _MOST_NAMES = 40
@@ -40,14 +40,8 @@ _MOST_LINKS = 40
 _MOST_SHARING = 60
 _REFERENCE_SIZE = 3_000
 """The number of passages by which the rarity of a name is measured."""
-_NOTICE = re.compile(
-    r"(?:withdrawn|repealed|deleted|removed|superseded|deprecated|moved|replaced)\W{1,3}"
-    r"(?:and )?(?:incorporated|moved|merged|replaced|see|into|to|by)\b",
-    re.IGNORECASE,
-)
-"""How a document says that its content is in another one now."""
-_NOTICE_CHARACTERS = 400
 _NOTICE_FACTOR = 3.0
+"""How much more a link counts in a document whose content is in another one now."""
 _FEW_CHUNKS = 3
 """A document of so few chunks is read whole where the walk starts."""
 _TEXT_OF_START = 20_000
@@ -128,6 +122,8 @@ class GraphWalker:
         for hit in findings.hits:
             pool.add_hit(hit)
         pool.least = min((hit.score for hit in findings.hits), default=0.0)
+        if not walk.start:
+            await self._add_withdrawn(graph, pool, walk)
         starts = await self._read_starts(graph, walk)
         names = await _find_called(graph, starts, walk)
         await _add_named(graph, pool, names, walk)
@@ -135,6 +131,19 @@ class GraphWalker:
         await self._add_sharing(graph, pool, starts, walk)
         await _add_neighbours(graph, pool, starts)
         return self._rank(pool, walk, " ".join(start.text for start in starts))
+
+    async def _add_withdrawn(self, graph: PassageGraph, pool: CandidatePool, walk: Walk) -> None:
+        """Add a page whose content is elsewhere now, if the version before it fits the query."""
+        found = await find_withdrawn(
+            self._searcher, self._library, graph, walk.query, walk.language, walk.groups
+        )
+        if found is None:
+            return
+        pool.add_passage(found)
+        candidate = pool.by_key.get(found.document.listed.id)
+        if candidate is not None:
+            candidate.linked = _NOTICE_FACTOR
+            candidate.relation = "the version before it fits the query"
 
     async def _read_starts(self, graph: PassageGraph, walk: Walk) -> list[_Start]:
         """Return where the walk starts; of a short document all of its chunks."""
@@ -269,8 +278,7 @@ async def _add_linked(
 ) -> None:
     for start in starts:
         found = names.find_in(start.text, walk.version)
-        is_notice = _NOTICE.search(start.text[:_NOTICE_CHARACTERS]) is not None
-        value = start.weight * (_NOTICE_FACTOR if is_notice else 1.0)
+        value = start.weight * (_NOTICE_FACTOR if is_notice(start.text) else 1.0)
         await _add_first(graph, pool, [one for name in found for one in name.document_ids])
         for name in found:
             for one in name.document_ids:

@@ -63,7 +63,7 @@ class LocalReview:
         """
         path = Path(name)
         if await asyncio.to_thread(path.is_file):
-            return (await self._attach(path),)
+            return (await self._attach_named(path, path.name),)
         if await asyncio.to_thread(path.is_dir):
             return await self._attach_folder(path)
         return await self.finder.find(self.question, name, self.groups)
@@ -88,13 +88,16 @@ class LocalReview:
         files = sorted(listing.files, key=lambda one: make_sort_key(str(one.path)))
         found: dict[str, DocumentEntry] = {}
         for one in files:
-            try:
-                entry = await self._attach(one.location)
-            except DocumentRefusedError as error:
-                # A part of a law that is not read must not look like one that demands nothing.
-                raise CommandError(f"{one.path}: {error}") from error
+            # A part of a law that is not read must not look like one that demands nothing.
+            entry = await self._attach_named(one.location, str(one.path))
             found[entry.id] = entry
         return tuple(found.values())
+
+    async def _attach_named(self, path: Path, shown: str) -> DocumentEntry:
+        try:
+            return await self._attach(path)
+        except DocumentRefusedError as error:
+            raise CommandError(f"{shown}: {error}") from error
 
     async def _attach(self, path: Path) -> DocumentEntry:
         size = (await asyncio.to_thread(path.stat)).st_size

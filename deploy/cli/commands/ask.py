@@ -33,9 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--way",
         choices=[way.value for way in WayName],
-        help="how to answer: one search, a loop of tool calls, a swarm of workers, or as the "
-        "question needs "
-        "(default: the setting WAY)",
+        help="how to answer: one search, a loop of tool calls, specialists for reviews, a swarm of "
+        "workers, or as the question needs (default: the setting WAY)",
     )
     parser.add_argument(
         "--strategy",

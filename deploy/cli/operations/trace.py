@@ -116,8 +116,13 @@ class _Tree:
             lines += [_indent(line, depth) for line in found]
             begun = _list_begun(entry)
             wave += bool(begun)
-            for branch in begun:
+            plan = _list_plan(entry, len(begun))
+            for branch, label in zip(begun, plan, strict=True):
                 lines.append(_indent(self._describe_branch(branch, wave, entry), depth))
+                if label:
+                    lines.append(
+                        _indent(f"{'':>11}  |    {_short(label, WIDTH - HEAD - 4)}", depth)
+                    )
                 lines += self.list_lines(branch)
         return lines
 
@@ -133,7 +138,7 @@ class _Tree:
         ending = "no result"
         if returned:
             failed = returned[0].fields.get("event") == StageEvent.FAILED.value
-            ending = "failed" if failed else "completed"
+            ending = "failed" if failed else _describe_call(self._by_branch[path])
         seconds = max((entry.at for entry in below), default=scatter.at) - scatter.at
         head = f"{self._count_milliseconds(scatter):>8.0f} ms  "
         costs = _describe_costs(below)
@@ -147,6 +152,24 @@ def _list_begun(entry: JournalEntry) -> list[str]:
     """Return the paths of the branches that an entry begins."""
     begun = entry.fields.get("branches") if entry.kind == "routed" else None
     return [str(path) for path in begun] if isinstance(begun, list) else []
+
+
+def _list_plan(entry: JournalEntry, count: int) -> list[str]:
+    """Return what each branch that an entry begins is for; empty texts if nobody said it."""
+    plan = entry.fields.get("plan")
+    known = isinstance(plan, list) and len(plan) == count
+    return [str(label) for label in plan] if known and isinstance(plan, list) else [""] * count
+
+
+def _describe_call(entries: Sequence[JournalEntry]) -> str:
+    """Return how a branch that returned a result ended: the call of a tool may have failed."""
+    writes = (entry.fields.get("writes") for entry in entries if entry.kind == "agent_run")
+    found = (one.get("tool_executions") for one in writes if isinstance(one, dict))
+    calls = (call for calls in found if isinstance(calls, list) for call in calls)
+    for call in calls:
+        if isinstance(call, dict) and call.get("success") is False:
+            return f"completed, the call has an error ({call.get('error_type')}),"
+    return "completed"
 
 
 def _has_returned(entry: JournalEntry) -> bool:

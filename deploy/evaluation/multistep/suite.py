@@ -122,7 +122,8 @@ async def _name_tools(
 ) -> frozenset[str]:
     """Return the tools that the task and the shown documents speak for."""
     shown = await parts.library.read(found.document_ids)
-    return frozenset(choose_tools(task.text, data.tools, [one.text for one in shown]))
+    texts = [one.text for one in shown]
+    return frozenset(choose_tools(task.text, data.tools, texts, data.tool_inputs))
 
 
 def _measure(

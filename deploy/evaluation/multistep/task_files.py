@@ -10,7 +10,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -54,6 +54,7 @@ class MultistepData:
     corpus: tuple[Mapping[str, Any], ...]
     tools: Mapping[str, str]
     versions: tuple[str, ...] = ()
+    tool_inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def write_corpus(self, folder: Path) -> Path:
         """Write the corpus as a file that ingestion reads, and return its path."""
@@ -107,8 +108,10 @@ def _read_desk(folder: Path) -> MultistepData:
         {"page_id": _need(row, "doc_id"), "title": row.get("title", ""), "markdown": row["text"]}
         for row in rows(folder / "docs.jsonl")
     )
-    tools = {_need(row, "tool"): str(row.get("doc") or "") for row in rows(folder / "tools.jsonl")}
-    return MultistepData("desk", tasks, corpus, tools)
+    found = list(rows(folder / "tools.jsonl"))
+    tools = {_need(row, "tool"): str(row.get("doc") or "") for row in found}
+    inputs = {_need(row, "tool"): tuple(map(str, row.get("args") or ())) for row in found}
+    return MultistepData("desk", tasks, corpus, tools, tool_inputs=inputs)
 
 
 def _read_versions(folder: Path) -> MultistepData:

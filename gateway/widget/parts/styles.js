@@ -116,12 +116,14 @@ ol.turns { list-style: none; margin-block: 0; padding: 0; display: flex; flex-di
 
 .progress { display: flex; flex-wrap: wrap; align-items: center; gap: 12px; color: var(--muted); min-block-size: 40px;
   line-height: 1.35; }
+.progress > span:not(.steps) { flex: 1 1 0; }
 .progress .tool { margin-inline-start: auto; flex: none; border: 1px solid var(--line); color: var(--text); }
 .progress .tool .icon { inline-size: 18px; block-size: 18px; fill: currentColor; }
 .plan { flex-basis: 100%; margin: 0; padding: 0; list-style: none; overflow-wrap: anywhere; }
 .plan:empty { display: none; }
-.plan li::before { content: "\\2013\\a0"; }
-.plan li.completed::before { content: "\\2713\\a0"; }
+.plan li { padding-inline-start: 1.2em; text-indent: -1.2em; }
+.plan li::before { display: inline-block; inline-size: 1.2em; text-indent: 0; content: "\\2013"; }
+.plan li.completed::before { content: "\\2713"; }
 .steps { display: flex; gap: 4px; }
 .steps i { inline-size: 18px; block-size: 4px; border-radius: 2px; background: var(--line);
   transition: background .3s ease; }

@@ -23,6 +23,8 @@ _CUES = frozenset(
     }
 )  # fmt: skip
 """Words that say that things are compared; none is part of a thing."""
+_SAY = frozenset({"say", "says", "mention", "mentions", "sagen", "besagen", "disent", "dicen"})
+"""Words between the things and the topic: "what webhooks and zeppelins say about retries"."""
 _ASKS = frozenset({"how", "what", "which", "wie", "was", "welche", "comment", "quels", "cómo"})
 
 
@@ -120,4 +122,4 @@ def _modifies(thing: str) -> bool:
 def _names(word: str) -> bool:
     """Return whether a word may be part of the name of a thing."""
     plain = word.strip(_EDGE).casefold()
-    return plain not in _CUES and weight_of(plain) >= 1
+    return plain not in _CUES and plain not in _SAY and weight_of(plain) >= 1

@@ -25,6 +25,7 @@ from llm.conversations.turns import (
     UserMessage,
 )
 from llm.offline.planning.question_parts import QuestionParts, read_question
+from llm.offline.quoting.versions import read_numbers
 
 MOST_PASSAGES = "most_passages"
 """The fact with the number of passages that all rounds together may show."""
@@ -156,7 +157,9 @@ def _list_first(state: PlanState) -> Iterator[tuple[str, dict[str, JsonValue]]]:
         if "document_id" in known and state.documents:
             yield name, {"document_id": state.documents[0]}
         elif not known or "query" in known:
-            yield name, {"query": question.text[:2_000], "limit": 2}
+            query: dict[str, JsonValue] = {"query": question.text[:2_000]}
+            # A tool of a set may fix its limit: to give one is an error then.
+            yield name, query | ({"limit": 2} if not known or "limit" in known else {})
 
 
 def _list_searches(state: PlanState) -> Iterator[tuple[str, dict[str, JsonValue]]]:
@@ -190,6 +193,10 @@ def _match_versions(question: QuestionParts, stated: tuple[str, ...]) -> list[st
     for number in question.versions:
         matching = (one for one in stated if one.lstrip("vVrR").lstrip("ev. ") == number)
         found.append(next(matching, number))
+    if len(found) == 1 and found[0] in stated and question.intent is Intent.COMPARISON:
+        # New in a version means: since the one before it.
+        earlier = [one for one in stated if read_numbers(one) < read_numbers(found[0])]
+        return [*sorted(earlier, key=read_numbers)[-1:], *found]
     return found
 
 

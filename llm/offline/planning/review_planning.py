@@ -25,10 +25,14 @@ _WORD = re.compile(r"[^\W_]{1,60}")
 
 @dataclass(frozen=True, slots=True)
 class PlannedReview:
-    """A review: its kind, and the specialists that it needs in any order."""
+    """A review: its kind, and the specialists that it needs in any order.
+
+    `is_vague`: the question names neither a document nor rules, such as "Is it compliant?".
+    """
 
     kind: QueryType
     sequence: tuple[SpecialistName, ...]
+    is_vague: bool = False
 
 
 def plan_review(question: str) -> PlannedReview | None:
@@ -38,6 +42,7 @@ def plan_review(question: str) -> PlannedReview | None:
     """
     found = {name for name in _load() if _has(question, name)}
     checks = "checking" in found and bool({"rules", "reviewed"} <= found)
+    checks = checks or _asks_for_conformity(question)
     is_review = checks or ("reviewed" in found and bool({"risk", "gaps"} & found))
     if not is_review:
         return None
@@ -47,8 +52,46 @@ def plan_review(question: str) -> PlannedReview | None:
         return PlannedReview(QueryType.REPORTING, tuple(every))
     sequence += [one for name, one in _EXTRA.items() if name in found]
     return PlannedReview(
-        QueryType.RISK if "risk" in found else QueryType.COMPLIANCE, tuple(sequence)
+        QueryType.RISK if "risk" in found else QueryType.COMPLIANCE,
+        tuple(sequence),
+        is_vague=_asks_for_conformity(question) and not _list_names(question),
     )
+
+
+def _asks_for_conformity(question: str) -> bool:
+    """Return whether a question asks only if something keeps the rules, in other words too.
+
+    "Are quiet hours legal?" asks about a subject, which a search finds.
+    """
+    asked, _ = _split_choice(question)
+    named = {word.casefold() for word in _list_names(question)}
+    other = [
+        word
+        for word in _WORD.findall(asked.casefold())
+        if word not in named and word not in _load()["empty"] and not _has(word, "conformity")
+    ]
+    return _has(question, "conformity") and not other
+
+
+def _list_names(question: str) -> list[str]:
+    """Return the words that name a document or rules, or may be a part of such a name."""
+    asked, chosen = _split_choice(question)
+    words = _WORD.findall(asked)
+    kinds = [word for word in words if _has(word, "reviewed") or _has(word, "rules")]
+    return [*_WORD.findall(chosen), *kinds] + [
+        word
+        for word in words[1:]
+        if (word[0].isupper() or word.isdecimal())
+        and word.casefold() not in _load()["empty"]
+        and not _has(word, "conformity")
+    ]
+
+
+def _split_choice(question: str) -> tuple[str, str]:
+    """Return a question, and the choice in reply to a clarification: "Is it? (A title)"."""
+    asked, mark, chosen = question.partition(" (")
+    is_chosen = bool(mark) and chosen.endswith(")")
+    return (asked, chosen[:-1]) if is_chosen else (question, "")
 
 
 def _has(question: str, name: str) -> bool:

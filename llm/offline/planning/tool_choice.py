@@ -2,8 +2,10 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from llm.offline.support import terms
 
@@ -12,7 +14,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
 _DESCRIPTION_CHARACTERS = 200
 _LEAST_WORDS = 3
 _RANK_SCALE = 10.0
-_NAME, _PAGE, _DESCRIPTION, _BIAS = 4.68, 2.59, 2.81, -6.96
+_NAME, _PAGE, _DESCRIPTION, _INPUTS, _BIAS = 3.86, 2.52, 2.16, 0.27, -6.51
 _LEAST = -1.0
 """The weights of a logistic model, and its threshold; fitted on half of the tasks of a desk."""
 
@@ -25,16 +27,26 @@ class _TaskWords:
     every: frozenset[str]
 
 
-def choose_tools(task: str, tools: Mapping[str, str], pages: Sequence[str]) -> list[str]:
+def choose_tools(
+    task: str,
+    tools: Mapping[str, str],
+    pages: Sequence[str],
+    inputs: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> list[str]:
     """Return the names of tools, the surest first; `tools` have their descriptions.
 
     Only names of the mapping are returned. For a tool speak a sentence of the task that has the
-    words of its name, a page among the first that names it, and the words of its description.
+    words of its name, a page among the first that names it, the words of its description, and a
+    sentence that gives the values of its `inputs`: rare inputs, such as a date of birth, say most.
     """
     rarity = _measure_rarity(tools)
     parts = (one for one in _SENTENCE_END.split(task) if len(one.split()) >= _LEAST_WORDS)
     words = _TaskWords(tuple(frozenset(terms(one)) for one in parts), frozenset(terms(task)))
-    scores = {name: _rate(name, about, words, pages, rarity) for name, about in tools.items()}
+    given = _rate_inputs(words, {name: inputs.get(name, ()) for name in tools})
+    scores = {
+        name: _rate(name, about, words, pages, rarity) + _INPUTS * given[name]
+        for name, about in tools.items()
+    }
     return sorted(
         (name for name, score in scores.items() if score > _LEAST),
         key=lambda name: -scores[name],
@@ -56,6 +68,20 @@ def _rate(
     described = frozenset(terms(about[:_DESCRIPTION_CHARACTERS]))
     share = len(described & task.every) / max(1, len(described))
     return _NAME * spoken + _PAGE * named + _DESCRIPTION * share + _BIAS
+
+
+def _rate_inputs(task: _TaskWords, inputs: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    """Return, of each tool, the rarity of the inputs that one sentence gives together."""
+    words = {name: frozenset(map(_split_name, own)) for name, own in inputs.items()}
+    counts = Counter(one for own in words.values() for one in own)
+    rarity = {one: math.log(1 + len(words) / count) for one, count in counts.items()}
+    return {
+        name: max(
+            (sum(sorted(rarity[one] for one in own if one <= words)) for words in task.sentences),
+            default=0.0,
+        )
+        for name, own in words.items()
+    }
 
 
 def _split_name(name: str) -> frozenset[str]:

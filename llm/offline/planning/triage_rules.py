@@ -20,6 +20,7 @@ _RELATION = 14
 _STEPS = 30
 _LONG = 25
 _REVIEW = 85
+_VAGUE = 0.7
 _MOST = 100
 _RELATIONS = re.compile(
     r"\b(?:whose|where|who|which|that|the \w{1,30} of (?:the|a|an)|in which|of which)\b",
@@ -31,15 +32,22 @@ _TYPES = {Intent.COMPARISON: QueryType.CROSS_DOC, Intent.SUMMARY: QueryType.SYNT
 
 
 def answer(inputs: Inputs) -> Output:
-    """Return the judgement about a question; vagueness is left to the search, which knows more."""
+    """Return the judgement about a question.
+
+    Only a review without any name is vague: other questions are left to the search, which knows
+    more.
+    """
     review = plan_review(inputs.question)
     if review is not None:
         return Output(
-            reasoning="it asks for a review of a document against rules",
+            reasoning="it does not say which document is meant, and against which rules"
+            if review.is_vague
+            else "it asks for a review of a document against rules",
             query_type=review.kind,
             semantic_type="compliance_check",
             complexity=_REVIEW,
-            vagueness=0.0,
+            vagueness=_VAGUE if review.is_vague else 0.0,
+            needs_clarification=review.is_vague,
             agent_sequence=review.sequence,
         )
     parts = read_question(inputs.question)

@@ -22,7 +22,7 @@ def find_earlier(sources: Sequence[PromptSource], question: str) -> Ranks:
     """Return the sources of which there is a newer version, unless the question names theirs."""
     newest: dict[tuple[str, ...], tuple[int, ...]] = {}
     keys = [name_page(source) for source in sources]
-    numbers = [_read_numbers(source.version) for source in sources]
+    numbers = [read_numbers(source.version) for source in sources]
     for key, own in zip(keys, numbers, strict=True):
         newest[key] = max(newest.get(key, ()), own)
     return frozenset(
@@ -54,8 +54,8 @@ def find_equals(best: int, sources: Sequence[PromptSource]) -> Ranks:
         if own.version
         and one.version
         and one.version != own.version
-        and not _read_numbers(own.version)
-        and not _read_numbers(one.version)
+        and not read_numbers(own.version)
+        and not read_numbers(one.version)
         and name_page(one) == name_page(own)
     )
 
@@ -102,12 +102,13 @@ def name_page(source: PromptSource) -> tuple[str, ...]:
 def _is_named(version: str, question: str) -> bool:
     """Return whether a question has all words of a version that is no number."""
     words = set(_read_words(version))
-    return bool(words) and not _read_numbers(version) and words <= set(_read_words(question))
+    return bool(words) and not read_numbers(version) and words <= set(_read_words(question))
 
 
 def _read_words(text: str) -> list[str]:
     return _WORD.findall(text[:_MOST_CHARACTERS].casefold())
 
 
-def _read_numbers(version: str) -> tuple[int, ...]:
+def read_numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version, in order."""
     return tuple(int(number) for number in _NUMBER.findall(version[:_MOST_CHARACTERS]))

@@ -8,7 +8,7 @@ from envelope.outcome import Wrote
 from envelope.sources import SourceReference
 from llm.errors import ModelUnavailable
 from llm.scripted import ScriptedModel
-from llm.tasks.assess import Output
+from llm.tasks.assess import Inputs, Output
 
 FEE = "A carrier pays a fee of 150 euros a year."
 SOURCE = SourceReference(number=1, chunk_id="fees#0", title="Fees", span=(0, len(FEE)))
@@ -41,6 +41,17 @@ async def test_an_answer_at_the_threshold_is_enough() -> None:
     assert good.assessment.is_enough
     assert poor.assessment is not None
     assert (poor.assessment.is_enough, poor.assessment.missing) == (False, ("who pays it",))
+
+
+async def test_a_source_is_assessed_with_its_place_and_version() -> None:
+    model = ScriptedModel([score(7.0)])
+
+    await assess(model, source_references=(SOURCE.model_copy(update={"version": "2024"}),))
+
+    [call] = model.calls
+    assert isinstance(call.inputs, Inputs)
+    [source] = call.inputs.sources
+    assert source.text == f"Fees (version 2024)\n{FEE}"
 
 
 async def test_a_worse_answer_of_a_later_round_gives_way_to_the_kept_one() -> None:

@@ -74,6 +74,14 @@ async def test_a_calculation_is_a_source_with_the_name_of_its_tool() -> None:
     assert read_texts(writes) == ["2 * 3 = 6"]
 
 
+async def test_a_comparison_is_a_source_before_the_passages_that_it_quotes() -> None:
+    text = "1 changes, 3 unchanged\nremoved: Article 9"
+
+    writes = await combine([make_result("a", "Fees", "Scope", text=text, is_source=True)])
+
+    assert read_texts(writes) == [text, "Fees", "Scope"]
+
+
 async def test_a_failed_call_and_an_empty_result_are_no_sources() -> None:
     failed = make_result(
         "a", success=False, error_type=ToolErrorType.TIMEOUT, text="error", is_source=True

@@ -49,3 +49,19 @@ async def test_the_rules_see_comparisons_calculations_and_chains() -> None:
     assert compared.triage.way is WayName.TOOLS
     assert compared.triage.query_type is QueryType.CROSS_DOC
     assert computed.triage.way is WayName.TOOLS
+
+
+async def test_a_review_of_nothing_that_is_named_is_asked_back() -> None:
+    for question in ("Is it compliant?", "Ist das konform?", "Je to v souladu?"):
+        vague = await decide(OfflineModel(), question)
+        assert vague.needs_clarification
+        assert (vague.triage.vagueness, vague.triage.query_type) == (0.7, QueryType.COMPLIANCE)
+
+    named = await decide(OfflineModel(), "Is the contract of Nygaard compliant?")
+    chosen = await decide(OfflineModel(), "Is it compliant? (Contract between Harbour and Brandt)")
+    subject = await decide(OfflineModel(), "Is the rate limit of the API compliant?")
+
+    assert not named.needs_clarification
+    assert chosen.agent_sequence == named.agent_sequence
+    assert named.agent_sequence[-1] == "compliance"
+    assert subject.agent_sequence == ("extractor",)

@@ -1,6 +1,8 @@
 """The documents of a review are found by the words of a question."""
 
-from compliance.team.review_scope import TitledDocument, find_scope
+import pytest
+
+from compliance.team.review_scope import TitledDocument, find_scope, list_unknown_names
 
 LAW = TitledDocument("law", "Register Data Protection Act", "law.md")
 BRANDT = TitledDocument("brandt", "Contract of Brandt Datacentre", "contract.md")
@@ -57,3 +59,17 @@ def test_a_law_of_many_files_is_named_by_its_folder() -> None:
     assert list_ids(asked, BRANDT, LINDQVIST, *articles) == (["brandt"], ["a2", "a9", "a10"])
     assumed = find_scope("Does the Brandt contract comply with the law?", (BRANDT, *articles))
     assert [one.id for one in assumed.against] == ["a2", "a9", "a10"]
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("Entspricht der Vertrag den Anforderungen an die Sicherheit?", []),
+        ("Verstößt der Vertrag Halvorsen gegen das Fährgesetz?", ["Vertrag Halvorsen"]),
+        ("Ist der Vertrag „Foo Bar“ mit dem Gesetz konform?", ["Foo Bar"]),
+        ("Entspricht der Brandt Vertrag der Verordnung Hafen?", ["Verordnung Hafen"]),
+        ("Verstößt der Vertrag Brandt gegen das Gesetz Register?", []),
+    ],
+)
+def test_a_german_noun_is_no_name_of_a_document(question: str, names: list[str]) -> None:
+    assert list_unknown_names(question, EVERY, "de") == names

@@ -76,7 +76,10 @@ async def test_no_healthy_worker_runs_again_and_nobody_is_paid_after_the_end(fol
     assert {begun[name] for name in held} == {2}, "another process has taken it over"
     assert done == Counter(healthy | held)
     assert {name for name, state in states.items() if state == "completed"} == healthy | held
-    assert {states[name] for name in failing} == {"skipped"}
+    assert {states[name] for name in SCRIPT.raising} == {"failed"}
+    attempts = {task["task_id"]: task["attempts"] for task in reply["tasks"]}
+    assert {attempts[name] for name in SCRIPT.raising} == {2}, "again while others hung"
+    assert {states[name] for name in SCRIPT.hanging} == {"skipped"}
     assert "92 of 100 parts of the question are answered" in reply["text"]
     assert {name for name in states if f"part{name[1:]}?" in reply["text"]} == failing
     assert max(one.at for one in paid) < end

@@ -48,7 +48,7 @@ class CheckCriteria(LibraryTool[Inputs, Output]):
     """Reads one document whole and says which conditions it states."""
 
     name = "check_criteria"
-    aliases = ("check_document", "find_clauses")
+    aliases = ("check_document", "find_clauses", "verify_compliance")
     description = (
         "Read one whole document and say for each condition whether the document states it, with "
         "the sentence. Use it for every document of a collection to find those that meet or lack "

@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from knowledge.documents.metadata.stated_version import remove_version
 from knowledge.index.listing import ListedDocument
 from knowledge.library.comparison import SectionPair, compare_documents
 from knowledge.library.library import WholeDocument
@@ -94,6 +95,9 @@ class CompareDocuments(LibraryTool[Inputs, Output]):
 
     def render(self, output: Output) -> str:
         lines = [_render_change(one) for one in output.changes]
+        kinds = {one.change for one in output.changes}
+        if output.total == len(output.changes):
+            lines = [f"{one}: none" for one in ("added", "removed") if one not in kinds] + lines
         return "\n".join((f"{output.total} changes, {output.same} unchanged", *lines))
 
     def cite(self, output: Output) -> Iterable[CitedPassage]:
@@ -119,8 +123,8 @@ class CompareDocuments(LibraryTool[Inputs, Output]):
             for one in await self._library.list_documents(caller.groups)
             if one.title.startswith(inputs.title_prefix)
         ]
-        old = {_remove_version(one.id): one for one in listed if one.stated_version == inputs.old}
-        new = {_remove_version(one.id): one for one in listed if one.stated_version == inputs.new}
+        old = {_name_page(one): one for one in listed if one.stated_version == inputs.old}
+        new = {_name_page(one): one for one in listed if one.stated_version == inputs.new}
         stated = {one.stated_version for one in await self._library.list_documents(caller.groups)}
         if not {inputs.old, inputs.new} <= stated:
             raise InvalidInput(
@@ -276,5 +280,7 @@ def _render_change(one: DocumentChange) -> str:
     return "\n  ".join((f"{one.change}: {one.title}", *places, *words))
 
 
-def _remove_version(document_id: str) -> str:
-    return document_id.rpartition("@")[0] or document_id
+def _name_page(document: ListedDocument) -> str:
+    """Return the id without the version, which is after `@`, or in the path."""
+    unversioned = document.id.rpartition("@")[0]
+    return unversioned or remove_version(document.id, document.stated_version)

@@ -8,6 +8,7 @@ import pytest
 
 from deploy.assembly.reviewing.document_finder import MOST_FOUND
 from deploy.cli.commands.review import EXIT_FINDINGS
+from knowledge.library.attachment_reading import MOST_CHARACTERS
 from tests.knowledge.documents import layouts
 from tests.support.app_harness import EXAMPLES
 from tests.support.command_line import CommandResult, Run, one_line
@@ -189,6 +190,18 @@ def test_a_file_that_cannot_be_read_is_one_line(
 
     assert words in one_line(run("review", name, "--against", LAW))
     assert words in one_line(run("review", CLEAN, "--against", name))
+
+
+def test_a_law_beyond_the_limit_is_refused_by_its_name_and_never_cut(
+    run: Run, elsewhere: Path
+) -> None:
+    sentence = "The operator shall inspect the harbour. "
+    text = "# Act\n" + f"\n{sentence * 250}\n" * (MOST_CHARACTERS // (250 * len(sentence)) + 1)
+    (elsewhere / "act.md").write_text(text, "utf-8")
+
+    refused = one_line(run("review", CLEAN, "--against", "act.md"))
+
+    assert "act.md: expected at most 4,000,000 characters, found " in refused
 
 
 def test_what_does_not_exist_is_one_line(run: Run) -> None:
