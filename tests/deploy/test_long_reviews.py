@@ -85,8 +85,6 @@ async def test_every_article_of_a_long_law_becomes_a_requirement_with_one_verdic
     assert calls["requirement_extractor"] == ARTICLES // UNITS_OF_A_PART
 
 
-# A connection of the desk before, which a cancelled hop left, is collected in this test.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.timeout(180)
 async def test_a_long_report_is_stored_and_the_reply_says_where(
     long_law: Path, embedder: Embedder
