@@ -77,9 +77,9 @@ async def test_every_article_of_a_long_law_becomes_a_requirement_with_one_verdic
         driver = harness.driver()
         reply = await driver.say(ASKED)
         journal = await driver.journal(reply)
+        await check_review(driver, reply)
     await index.close()
 
-    await check_review(driver, reply)
     calls = Counter(entry.fields["task"] for entry in journal if entry.kind == "model_call")
     assert calls["compliance"] == ARTICLES // REQUIREMENTS_OF_A_PART
     assert calls["requirement_extractor"] == ARTICLES // UNITS_OF_A_PART
@@ -100,9 +100,9 @@ async def test_a_long_report_is_stored_and_the_reply_says_where(
         store = RedisWorkStore(harness.client, shards=1, record_of=record_of(1))
         question = harness.desk.question(driver.message("-", reply["message_id"]))
         stored = await store.get(question, reply["review_report"]["reference"])
+        await check_review(driver, reply)
     await index.close()
 
-    await check_review(driver, reply)
     assert reply["review_report"]["report"] is None
     assert stored is not None
     assert len(stored) == reply["review_report"]["bytes"]
