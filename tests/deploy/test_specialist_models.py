@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from broker.values import JournalEntry
 from llm.conversations.turns import ModelMessage, ToolUse
 from llm.errors import ModelUnavailable, UnreadableOutput
 from llm.tasks import triage
@@ -89,6 +90,15 @@ async def test_a_plan_is_cleaned_and_completed_and_the_reply_says_so(
     assert len(reply["review_report"]["report"]["parts"]) == PARTS_OF_A_REPORT
 
 
+def list_waves(journal: list[JournalEntry]) -> list[Any]:
+    """Return the specialists that were sent off together, in order."""
+    return [
+        entry.fields["plan"]
+        for entry in journal
+        if entry.fields.get("target") == "findings" and "plan" in entry.fields
+    ]
+
+
 async def test_specialists_whose_inputs_are_there_work_side_by_side(
     open_reviews: OpenReviews,
 ) -> None:
@@ -100,11 +110,7 @@ async def test_specialists_whose_inputs_are_there_work_side_by_side(
         reply = await driver.say(FAULTY)
         journal = await driver.journal(reply)
 
-    waves = [
-        entry.fields["plan"]
-        for entry in journal
-        if entry.fields.get("target") == "findings" and "plan" in entry.fields
-    ]
+    waves = list_waves(journal)
     assert waves == [
         ["extractor"],
         ["classifier", "requirement extractor"],
@@ -273,11 +279,7 @@ async def test_a_synthesis_asks_for_one_more_round_of_a_specialist_and_no_second
         reply = await driver.say(FAULTY)
         journal = await driver.journal(reply)
 
-    waves = [
-        entry.fields["plan"]
-        for entry in journal
-        if entry.fields.get("target") == "findings" and "plan" in entry.fields
-    ]
+    waves = list_waves(journal)
     assert waves[-2:] == [["compliance"], ["risk verifier", "citation auditor"]]
     assert len(waves) == 6
     assert [one["text"] for one in reply.get("errors", [])] == []

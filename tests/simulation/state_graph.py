@@ -116,7 +116,7 @@ def state_of(play: Play) -> State:
             for key, (us, until) in sorted(model.tombstones.items())
         ),
         tuple(
-            (actor, tuple(map(names.held, held))) for actor, held in play.hands.items()
+            (actor, tuple(map(names.describe_held, held))) for actor, held in play.hands.items()
         ),
         tuple(
             (key, tuple(map(names.seen, half.seen))) for key, half in sorted(play.half.items())
@@ -141,7 +141,7 @@ class _Renaming:
     def id(self, entry_id: str) -> int:
         return self._numbers.get(entry_id, -1)
 
-    def held(self, delivery: Delivery) -> tuple[Any, ...]:
+    def describe_held(self, delivery: Delivery) -> tuple[Any, ...]:
         """Return what an actor holds, whose entry others may have taken meanwhile."""
         number = self.id(delivery.entry_id)
         return number, delivery.question.message_id, delivery.role, word_of(delivery)
