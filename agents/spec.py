@@ -33,6 +33,26 @@ class ProgressStep(StrEnum):
     CHECK = "check"
 
 
+class AgentTier(StrEnum):
+    """Where an agent is in the order of agents: who plans, who is planned, and all others."""
+
+    ORCHESTRATOR = "orchestrator"
+    SPECIALIST = "specialist"
+    WORKER = "worker"
+
+
+class AgentRole(StrEnum):
+    """What an orchestrator or a specialist does; workers have none."""
+
+    ORCHESTRATE = "orchestrate"
+    EXTRACT = "extract"
+    CLASSIFY = "classify"
+    VERIFY = "verify"
+    AUDIT = "audit"
+    SYNTHESIZE = "synthesize"
+    REPORT = "report"
+
+
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
     """The facts about one agent that the rest of the program needs.
@@ -40,7 +60,8 @@ class AgentSpec:
     `slots` is the default of `CONCURRENCY`: the number of envelopes that one instance works on at
     once. `instances` is the default of `INSTANCES`: the number of instances in one `refdesk up`.
     `model_task` names the task of `llm/tasks` for which the agent calls a model.
-    `needs_index` is true when the agent searches the documents.
+    `needs_index` is true when the agent searches the documents. `tier` and `agent_role` say what
+    an agent is among the specialists.
     """
 
     role: Role
@@ -51,6 +72,8 @@ class AgentSpec:
     model_task: str | None = None
     needs_index: bool = False
     package: str = "agents"
+    tier: AgentTier = AgentTier.WORKER
+    agent_role: AgentRole | None = None
 
     @property
     def stage(self) -> str:

@@ -133,9 +133,10 @@ class PauseReply(BaseModel, frozen=True, extra="forbid"):
 class Pause(BaseModel, frozen=True, extra="forbid"):
     """A question of the desk that waits for the user's reply; the next message may answer it.
 
-    `groups` as in a `Turn`. The reply to a clarification is a question that begins from the start.
-    A pause of another kind has `questions`, and its reply goes on at the stage `resume_stage` of
-    `flow`; `created` and `expires` are Unix seconds, `answers` the values that were given so far.
+    `groups` as in a `Turn`. The reply to a clarification is a question that begins from the start,
+    and goes on by `flow` once it is known to be the reply. A pause of another kind has `questions`,
+    and its reply goes on at the stage `resume_stage` of `flow`; `created` and `expires` are Unix
+    seconds, `answers` the values that were given so far.
     Only `people`, the digests of who asked, may answer it; empty: everybody who may read it.
     `tasks` are the titles of the open tasks that another topic would cancel.
     `remaining` are the other questions of the same message, to be offered after the answer. With

@@ -169,10 +169,10 @@ class Envelope:
     def delta_from(self, base: "Envelope") -> bytes | None:
         """Return the changes since `base`, an earlier envelope of the same message, as a frame.
 
-        `apply_delta` restores the complete frame. Returns None if an attribute was removed, or if
-        there are results of branches.
+        `apply_delta` restores the complete frame. Returns None if an attribute was removed, if
+        there are results of branches, or if the reply to a pause changed the flow.
         """
-        if self.gathered is not None:
+        if self.gathered is not None or self.flow != base.flow:
             return None
         new = self.payload.copy()
         for name, value in base.payload.items():
@@ -191,7 +191,8 @@ _FIXED = frozenset({
     "create_ts", "deadline_ts", "result_list", "trace_parent", "groups", "branch", "gathered",
 })  # fmt: skip
 """Attributes that stay constant from the acceptance of a message or the beginning of a branch to
-its end, and the results of branches, which are never part of a delta.
+its end, and the results of branches; they are never part of a delta. The reply to a pause changes
+the flow: then there is no delta.
 """
 _MOVING = tuple(each.name for each in fields(Envelope) if each.name not in _FIXED)
 _ENVELOPE = TypeAdapter(Envelope)

@@ -15,7 +15,16 @@ from citations.addresses import page_of
 from citations.links import Allowed, LinkedPage, allow, clean_text, keep_links, plain_line
 from envelope.outcome import Outcome
 from envelope.ways.specialists import ReviewedDocument
-from gateway.source_urls import Opens, at, opens_in
+from gateway.journal_views.answer_work import (
+    BudgetUse,
+    ChecklistSummary,
+    ModelUsage,
+    PlannedRound,
+    ReportedCall,
+    ReportedTask,
+    ReportSummary,
+)
+from gateway.source_urls import REPORT_OF, Opens, at, opens_in
 
 log = structlog.get_logger("gateway")
 
@@ -35,11 +44,15 @@ Shows = Callable[[Fields, str], "Answer"]
 """Returns the public form of a reply; the language is used for a reply without one."""
 Named = Mapping[str, JsonValue]
 _nowhere = opens_in("")
+REPORT = "review_report"
+"""The attribute of a reply that names the report of a review."""
 _INTERNAL = frozenset(
     {
         "model_usage", "way", "way_fallback", "tool_calls", "triage", "assessment", "budget",
+        "plan_rounds",
         "agent_sequence", "sequence_notes", "further_round", "errors", "verdicts", "citation_check",
-        "documents", "against", "review_report",
+        "documents", "against", "checklist", "review_report", "routing", "tasks", "tasks_completed",
+        "cancelled_tasks", "faults",
     }
 )  # fmt: skip
 """The attributes of a reply that only its operator reads."""
@@ -86,53 +99,6 @@ class Action(BaseModel, frozen=True, extra="ignore"):
     link: str | None = Field(None, description="link to the page, as in sources")
 
 
-class AgentUsage(BaseModel, frozen=True, extra="ignore"):
-    """What the model calls of one agent took; see `ModelUsage`."""
-
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_input_tokens: int = 0
-    cost_usd: float | None = None
-
-
-class ModelUsage(BaseModel, frozen=True, extra="ignore"):
-    """The use of vendors' models for one message."""
-
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_input_tokens: int = Field(0, description="part of the input tokens")
-    cost_usd: float | None = Field(None, description="omitted if a price is unknown")
-    cache_hits: int = Field(0, description="answers that another message had paid for")
-    saved_usd: float | None = Field(None, description="the cost of those answers")
-    by_agent: dict[str, AgentUsage] | None = Field(
-        None, description="the part of each agent by its task, such as `compliance`"
-    )
-
-
-class BudgetUse(BaseModel, frozen=True, extra="ignore"):
-    """The calls of one message that counted against its budgets."""
-
-    model_calls: int = 0
-    tool_calls: int = Field(0, description="calls that ran; refused ones count against no budget")
-    exhausted: str | None = Field(
-        None, description="the budget that was used up", examples=["tool_calls"]
-    )
-
-
-class ReportedCall(BaseModel, frozen=True, extra="ignore"):
-    """One call of a tool that was made for a message."""
-
-    tool_name: str = Field(examples=["search"])
-    arguments: dict[str, JsonValue] | str | None = Field(None, description="shortened")
-    success: bool
-    error_type: str = Field(description="`success`, or why there is no result")
-    error: str | None = None
-    duration_ms: float = 0.0
-    attempts: int = 0
-
-
 class AnswerField(BaseModel, frozen=True, extra="ignore"):
     """A typed value to give; a date has the form 2026-01-31."""
 
@@ -158,18 +124,6 @@ class OpenPause(BaseModel, frozen=True, extra="ignore"):
     kind: Literal["information", "approval"]
     expires: float = Field(description="until when it can be answered, in Unix seconds")
     questions: tuple[OpenQuestion, ...] = ()
-
-
-class ReportSummary(BaseModel, frozen=True, extra="ignore"):
-    """What a report has; `GET /v1/reviews/{conversation_id}~{message_id}/report` returns it."""
-
-    title: str
-    language: str
-    requirements: int
-    compliant: int
-    violations: int
-    gaps: int
-    bytes: int
 
 
 class Answer(BaseModel, frozen=True, extra="ignore"):
@@ -208,6 +162,9 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
         None, description="for secret keys, if tools could have been called or a budget was used up"
     )
     tool_calls: tuple[ReportedCall, ...] | None = Field(None, description="for secret keys")
+    plan_rounds: tuple[PlannedRound, ...] | None = Field(
+        None, description="for secret keys: intent and reasoning of each round of the tool loop"
+    )
     triage: dict[str, JsonValue] | None = Field(
         None, description="for secret keys: why this way, with `WAY=auto`"
     )
@@ -226,6 +183,7 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
     errors: tuple[dict[str, JsonValue], ...] | None = Field(
         None, description="what went wrong for a specialist, with the id in the log"
     )
+    checklist: ChecklistSummary | None = Field(None, description="what the rules demand")
     verdicts: dict[str, JsonValue] | None = Field(None, description="counts of a review")
     citation_check: dict[str, JsonValue] | None = Field(
         None, description="ids that were cited, and invented ones that were removed"
@@ -233,6 +191,19 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
     documents: tuple[ReviewedDocument, ...] | None = Field(None, description="that were reviewed")
     against: tuple[ReviewedDocument, ...] | None = Field(None, description="the rules")
     review_report: ReportSummary | None = Field(None, description="if a report was written")
+    routing: dict[str, JsonValue] | None = Field(
+        None, description="for secret keys: what the planner of a swarm decided, and why"
+    )
+    tasks: tuple[ReportedTask, ...] | None = Field(
+        None, description="for secret keys: the parts of a question that a swarm divided"
+    )
+    tasks_completed: int | None = Field(None, description="the number of completed ones")
+    cancelled_tasks: tuple[str, ...] | None = Field(
+        None, description="for secret keys: open parts of an earlier question that this replaces"
+    )
+    faults: tuple[dict[str, JsonValue], ...] | None = Field(
+        None, description="for secret keys: what the check of the work found"
+    )
 
 
 def answer_of(
@@ -255,7 +226,9 @@ def answer_of(
     }
     if shown.get("termination_reason") == FORGOTTEN:
         shown["outcome"] = Outcome.SUPERSEDED.value
-    safe, removed = safe_reply(shown, opens)
+    safe, removed = safe_reply({REPORT: reply.get(REPORT), **shown}, opens)
+    if REPORT in hidden:
+        safe.pop(REPORT)
     answer = Answer.model_validate(safe)
     if removed:
         log.warning("links_removed", message_id=answer.message_id, removed=len(removed))
@@ -271,6 +244,7 @@ def safe_reply(
     """Return a reply with safe texts, and the parts that were removed from its text."""
     sources = [_source(one, opens) for one in _objects(reply.get("sources"))]
     actions = [_action(one, opens) for one in _objects(reply.get("suggested_actions"))]
+    actions += _list_reports(reply, opens)
     kept = keep_links(str(reply.get("text") or ""), _collect_allowed(sources, actions, reply))
     safe: dict[str, JsonValue] = {
         **reply,
@@ -317,6 +291,16 @@ def _action(action: Named, opens: Opens) -> dict[str, JsonValue]:
         "crumbs": [plain_line(str(part)) for part in _list_values(action, "crumbs")],
     }
     return {**shown, "link": opens(shown) if action.get("kind") == "source" else None}
+
+
+def _list_reports(reply: Named, opens: Opens) -> list[dict[str, JsonValue]]:
+    """Return the page of the report that a review left, where this desk can show it."""
+    report = reply.get(REPORT)
+    if not isinstance(report, dict):
+        return []
+    label = plain_line(str(report.get("title") or ""))
+    link = opens({REPORT_OF: reply.get("message_id")})
+    return [{"label": label, "value": label, "kind": "source", "link": link}] if link else []
 
 
 def _question(question: Named) -> dict[str, JsonValue]:

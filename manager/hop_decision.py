@@ -13,7 +13,7 @@ from envelope.outcome import Outcome
 from manager.branching.branches import NONE, Branches, note_refused
 from manager.contract import write_payload
 from manager.flow import Ending, Flow, PauseFor, Scatter, Stage
-from manager.integrity.fault_report import describe_faults
+from manager.integrity.fault_report import is_checked, list_faults
 from manager.machine import Decision, End
 from manager.pausing.pauses import Pauses
 from manager.stage_event import RESUME_EVENTS, StageEvent
@@ -25,7 +25,10 @@ READ_CHARACTERS = 200
 
 @dataclass(slots=True)
 class HopDecision:
-    """The decision for one hop; `journal` has the events before it."""
+    """The decision for one hop; `journal` has the events before it.
+
+    `faults` are those of the work so far; they are looked for when the decision is journaled.
+    """
 
     delivery: Delivery
     envelope: Envelope
@@ -36,6 +39,9 @@ class HopDecision:
     journal: Sequence[JournalEvent]
     chosen: Branches = NONE
     kept: KeptPayload | None = None
+    faults: Sequence[JsonValue] = ()
+    resumed_flow: str = ""
+    """By which a reply to a clarification goes on, where its own message began by another."""
 
     @property
     def is_fallback(self) -> bool:
@@ -71,6 +77,8 @@ class HopDecision:
 
     def encode_events(self, target: str, more: Fields | None = None) -> Sequence[JournalEvent]:
         """Return the journal of the settlement that leads to `target`."""
+        if is_checked(self.stage, target):
+            self.faults = list_faults(self.envelope.payload, self.envelope.branch)
         return (*self.journal, self._encode_routing(target, more))
 
     def _encode_routing(self, target: str, more: Fields | None) -> EncodedEvent:
@@ -93,13 +101,15 @@ class HopDecision:
             fields["skipped"] = [brief(name) for name in decision.skipped]
         if decision.termination_reason:
             fields["termination_reason"] = decision.termination_reason
+        if self.resumed_flow:
+            fields["flow"] = self.resumed_flow
         if self.stage.events == RESUME_EVENTS:
             fields["resumed"] = True
         if self.envelope.branch:
             fields["branch"] = self.envelope.branch
-        if more is not None:
-            fields |= more
-        fields |= describe_faults(payload, self.envelope.branch, self.stage, target)
+        if self.faults:
+            fields["faults"] = [*self.faults]
+        fields |= more or {}
         return EncodedEvent("routed", to_json(fields))
 
 

@@ -29,7 +29,7 @@ from manager import replies
 from manager.branching import branches
 from manager.classify import classify_result
 from manager.contract import write_payload
-from manager.flow import Counter, Flow, FlowError, PauseFor, Return, Scatter, Stage, find_flow
+from manager.flow import Flow, FlowError, PauseFor, Return, Scatter, Stage, find_flow
 from manager.flows.stages import (
     CLARIFICATION,
     ESSENCE,
@@ -58,6 +58,7 @@ from manager.offers import add_offer, add_open_parts
 from manager.pausing.joined_messages import is_hidden_clarification, join_messages
 from manager.pausing.pauses import Pauses
 from manager.port import ReplyTexts
+from manager.recording.recorded_progress import record_progress
 from manager.stage_event import StageEvent
 from manager.way_report import add_planned_tasks, list_completed
 from memory.port import Ended, Memory
@@ -137,11 +138,14 @@ class Manager:
             did = classify_result(
                 stage, envelope.hop, envelope.payload, quality_threshold=self._quality_threshold
             )
-        envelope = _record_progress(envelope, stage, did)
+        began = envelope.flow
+        envelope = record_progress(envelope, stage, did, self._flows)
+        flow = find_flow(self._flows, envelope.flow)
         facts = _facts(envelope, remaining_seconds, did, stage)
         counters = read_counters(envelope.payload)
         decision = decide(flow, stage, did, counters, self._limits, facts)
         hop = HopDecision(delivery, envelope, flow, stage, did, decision, journal)
+        hop.resumed_flow = "" if envelope.flow == began else envelope.flow
         if isinstance(decision.actions[0], PauseFor):
             hop.begin_pause(
                 self._pauses,
@@ -294,7 +298,7 @@ class Manager:
         language = replies.language_of(envelope.payload)
         reply = add_open_parts(reply, envelope.payload, self._texts, language)
         reply = add_offer(reply, envelope.payload, self._texts, language)
-        reply = report_faults(reply, envelope.payload, self._on_fault)
+        reply = report_faults(reply, hop.faults, self._on_fault)
         forget = envelope.payload.get("forget")
         if forget in {"all", "history"}:
             # Channels that store text of the conversation have to erase it too.
@@ -316,28 +320,6 @@ class Manager:
             added=len(ended.turns),
         )
         return replace(ended, dropped=dropped) if dropped.turns else ended
-
-
-def _record_progress(envelope: Envelope, stage: Stage, did: StageEvent) -> Envelope:
-    """Record the best answer after a judgement, and the round of an answered pause."""
-    payload = envelope.payload
-    if stage.role is Role.QUALITY and did is not _FAILED:
-        if envelope.hop is None or "quality_score" not in envelope.hop.wrote:
-            return envelope
-        best = replies.best_answer(payload)
-        return envelope.replace(payload=write_payload(payload, {"best_answer": best}))
-    if stage is ESSENCE and payload.get("context_type") == "clarification":
-        pause = payload.get("open_pause")
-        if not isinstance(pause, dict):
-            return envelope
-        counters: dict[str, JsonValue] = {
-            **read_counters(envelope.payload),
-            Counter.ROUND.value: _whole(pause.get("round")),
-        }
-        best_answer = pause.get("best_answer")
-        changes: dict[str, JsonValue] = {"counters": counters, "best_answer": best_answer}
-        return envelope.replace(payload=write_payload(payload, changes))
-    return envelope
 
 
 def _facts(envelope: Envelope, remaining_seconds: float, did: StageEvent, stage: Stage) -> Context:

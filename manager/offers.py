@@ -13,7 +13,7 @@ from envelope.conversation import ClarificationReason, Pause
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from manager.port import ReplyTexts
-from manager.way_report import read_parts
+from manager.way_report import list_effects, read_parts
 from swarm.synthesis.report_wording import NOTES
 
 Reply = dict[str, JsonValue]
@@ -41,6 +41,7 @@ def make_offer(envelope: Envelope, reply: Reply) -> Pause | None:
         options=remaining,
         is_offer=True,
         groups=envelope.groups or None,
+        flow=envelope.flow,
     )
 
 
@@ -49,7 +50,11 @@ def add_open_parts(
 ) -> Reply:
     """Return the answer of a swarm with its notes and the parts that nobody answered below it."""
     parts = read_parts(payload)
-    missing = [plain_line(title)[:_LONGEST_PART] for title, found in parts.items() if not found]
+    missing = [_shorten(title) for title, found in parts.items() if not found]
+    done = [plain_line(name)[:_LONGEST_PART] for name in list_effects(payload)]
+    if done and reply["outcome"] in _ENDS_A_QUESTION:
+        note = texts.text("effects_done", language, value=", ".join(done))
+        reply = {**reply, "text": f"{reply['text']}\n\n{note}"}
     is_fallback = bool(payload.get("way_fallback"))
     if is_fallback or reply["outcome"] != Outcome.ANSWERED.value:
         return reply
@@ -67,6 +72,11 @@ def add_open_parts(
         missing=f"{'; '.join(missing[:_MOST_PARTS])}{more}",
     )
     return {**reply, "text": f"{reply['text']}\n\n{note}"}
+
+
+def _shorten(title: str) -> str:
+    """Return the title of a part without its end: a full stop follows the list of parts."""
+    return plain_line(title)[:_LONGEST_PART].rstrip("?.!\uff1f\u3002\uff01 ")
 
 
 def _read_notes(

@@ -68,20 +68,23 @@ def last_resort(
     None while the language of the user is unknown: the gateway's text then applies, in the language
     of the request.
     """
-    best = envelope.payload.get("best_answer")
-    if isinstance(best, dict):
-        reply = _best(best, envelope, termination_reason, texts)
-        return _with_system(reply, envelope, termination_reason)
-    if _find_language(envelope.payload) is None:
-        return None
-    reply = _apology(envelope, texts, termination_reason)
-    return _with_system(reply, envelope, termination_reason)
+    reply = _last_answer(envelope, texts, termination_reason)
+    return None if reply is None else _with_system(reply, envelope, termination_reason)
 
 
 def dead_letter_changes(envelope: Envelope, texts: ReplyTexts) -> Reply:
     """Return the fields in which the reply of a dead letter differs from that of the deadline."""
-    reply = last_resort(envelope, texts, DEAD_LETTER)
-    return {} if reply is None else {name: reply[name] for name in ("text", "termination_reason")}
+    reply = _last_answer(envelope, texts, DEAD_LETTER)
+    return {} if reply is None else {"text": reply["text"], "termination_reason": DEAD_LETTER}
+
+
+def _last_answer(envelope: Envelope, texts: ReplyTexts, termination_reason: str) -> Reply | None:
+    best = envelope.payload.get("best_answer")
+    if isinstance(best, dict):
+        return _best(best, envelope, termination_reason, texts)
+    if _find_language(envelope.payload) is None:
+        return None
+    return _apology(envelope, texts, termination_reason)
 
 
 def best_answer(payload: "Mapping[str, JsonValue]") -> Reply | None:
@@ -176,6 +179,7 @@ def new_pause(envelope: Envelope, reply: Reply) -> Pause:
         best_answer=dict(best) if isinstance(best, dict) else None,
         groups=envelope.groups or None,
         remaining=find_remaining(payload),
+        flow=envelope.flow,
     )
 
 

@@ -9,6 +9,7 @@ from envelope.ways.swarm import CANCELLED, COMPLETED, PENDING, cancel_open, list
 from envelope.ways.tool_loop import WayName
 
 _MOST_CALLS = 100
+_MOST_ROUNDS = 20
 _MOST_TASKS = 256
 _LONGEST_TITLE, _LONGEST_TASK = 100, 200
 _TASK_FIELDS = ("task_id", "title", "state", "attempts", "error")
@@ -23,15 +24,17 @@ _BEYOND_SEARCH = frozenset(
     }
 )  # fmt: skip
 _TEAM_FIELDS = (
-    "sequence_notes", "further_round", "errors", "verdicts", "citation_check", "review_report",
+    "sequence_notes", "further_round", "errors", "checklist", "verdicts", "citation_check",
+    "review_report",
 )  # fmt: skip
 
 
 def describe_way(payload: Mapping[str, JsonValue], outcome: str = "") -> dict[str, JsonValue]:
     """Return the fields of the reply about its way; none where one search answered from the start.
 
-    `tool_calls` are in the order in which their results arrived. Tasks are open only while the
-    question waits for its user.
+    `plan_rounds` has the intent and the reasoning of each round of the tool loop; `tool_calls` are
+    in the order in which their results arrived. Tasks are open only while the question waits for
+    its user.
     """
     if _BEYOND_SEARCH.isdisjoint(payload):
         return {}
@@ -57,6 +60,8 @@ def describe_way(payload: Mapping[str, JsonValue], outcome: str = "") -> dict[st
         report["triage"] = triage
     if isinstance(assessment, dict):
         report["assessment"] = assessment
+    if planned := _list_objects(payload.get("plan_rounds")):
+        report["plan_rounds"] = [*planned[:_MOST_ROUNDS]]
     return report
 
 
@@ -157,13 +162,27 @@ def read_parts(payload: Mapping[str, JsonValue]) -> dict[str, bool]:
     for task in list_tasks(payload):
         title, output = str(task.get("title")), found.get(str(task.get("task_id")))
         has_result = (
-            isinstance(output, dict)
-            and output.get("status") == "done"
-            and bool(output.get("passages") or output.get("verdicts"))
-            and not output.get("is_off_subject")
+            isinstance(output, dict) and output.get("status") == "done" and _has_result(output)
         )
         parts[title] = parts.get(title, False) or has_result
     return parts
+
+
+def list_effects(payload: Mapping[str, JsonValue]) -> list[str]:
+    """Return the tools by which the workers of a swarm changed something outside."""
+    outputs = payload.get("worker_outputs")
+    found = outputs.values() if isinstance(outputs, dict) else ()
+    return [
+        str(tool)
+        for output in found
+        if isinstance(output, dict) and isinstance(tools := output.get("effects"), list)
+        for tool in tools
+    ]
+
+
+def _has_result(output: Mapping[str, JsonValue]) -> bool:
+    has_found = bool(output.get("passages") or output.get("verdicts"))
+    return bool(output.get("effects")) or (has_found and not output.get("is_off_subject"))
 
 
 def _describe_call(execution: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

@@ -105,13 +105,18 @@ class ApprovalRequest(BaseModel, frozen=True, extra="forbid"):
     )
 
 
+CHANGES = "changes"
+"""The entry of `ToolResult.metadata` of a call that changed something outside."""
+
+
 class ToolResult(BaseModel, frozen=True, extra="forbid"):
     """The result of a call, also of one that was not made.
 
     `text` is the result for a model, shortened; `data` the typed output as JSON, or None when it is
     larger than `executor.MOST_DATA_BYTES`. `citations` are complete. `quoted` has the
     texts of those passages that a tool quotes; without them the text itself is
-    a source if `is_source` says so. `metadata` has counts.
+    a source if `is_source` says so. `metadata` has counts, and `CHANGES` where the call changed
+    something outside.
     """
 
     call_id: str

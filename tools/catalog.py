@@ -3,12 +3,13 @@
 A tool is found by its module alone: a new file below `tools/builtin` is a new tool.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from inspect import isabstract, isclass
 from pkgutil import walk_packages
+from types import MappingProxyType
 from typing import Any
 
 from tools.tool import Tool, ToolParts
@@ -17,9 +18,17 @@ _LONGEST_COMPARED = 100
 
 
 class ToolCatalog:
-    """Tools by their names and aliases; raises `ValueError` when two tools have the same name."""
+    """Tools by their names and aliases; raises `ValueError` when two tools have the same name.
 
-    def __init__(self, tools: Iterable[Tool[Any, Any]]) -> None:
+    `combinations` are names of tools that are often called together, by purpose.
+    """
+
+    def __init__(
+        self,
+        tools: Iterable[Tool[Any, Any]],
+        combinations: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    ) -> None:
+        self.combinations = combinations
         self._tools: dict[str, Tool[Any, Any]] = {}
         self._canonical: dict[str, str] = {}
         for tool in tools:
@@ -54,7 +63,20 @@ class ToolCatalog:
 
     def extend(self, tools: Iterable[Tool[Any, Any]]) -> "ToolCatalog":
         """Return a catalogue of these and further tools."""
-        return ToolCatalog((*self._tools.values(), *tools))
+        return ToolCatalog((*self._tools.values(), *tools), self.combinations)
+
+    def list_bases(self) -> dict[str, str]:
+        """Return the tool behind each tool of a set, by the name of the latter."""
+        return {name: tool.base for name, tool in self._tools.items() if tool.base}
+
+    def list_outside(self) -> list[str]:
+        """Return the names of the tools that neither are built in nor belong to a set."""
+        own = {found.name for found in list_builtin()}
+        return [name for name, tool in self._tools.items() if name not in own and not tool.base]
+
+    def combine(self, combinations: Mapping[str, tuple[str, ...]]) -> "ToolCatalog":
+        """Return a catalogue with these combinations, which are not checked here."""
+        return ToolCatalog(self._tools.values(), combinations)
 
 
 def make_builtin(parts: ToolParts) -> ToolCatalog:

@@ -19,6 +19,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from envelope.hidden_characters import remove_hidden_characters
 from tools.budget import ToolBudget
 from tools.calls import (
+    CHANGES,
     LONGEST_NAME,
     EffectClass,
     ToolCall,
@@ -229,6 +230,7 @@ class ToolExecutor:
         is_small = len(json.dumps(data)) <= MOST_DATA_BYTES
         citations = tuple(tool.cite(output))
         quoted = tuple(tool.quote(output))[:MOST_QUOTED]
+        changes: dict[str, JsonValue] = {} if tool.effect.may_repeat else {CHANGES: True}
         return ToolResult(
             call_id=call.call_id,
             tool=tool.name,
@@ -239,7 +241,7 @@ class ToolExecutor:
             citations=citations,
             quoted=quoted,
             is_source=tool.is_source and bool(text.strip()),
-            metadata={"characters": len(text), "citations": len(citations)},
+            metadata={"characters": len(text), "citations": len(citations), **changes},
         )
 
     def _report_unknown(self, call: ToolCall, caller: ToolCaller) -> ToolResult:

@@ -11,13 +11,16 @@ limit = 3
 
 [penalty_lookup.templates]    # arguments that are put into a text; {} is the caller's argument
 query = "penalty fine sanction {}"
+
+[combinations]                # tools that a plan often calls together, by purpose
+safety_and_penalties = ["regulation_search", "penalty_lookup"]
 ```
 """
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field, JsonValue, TypeAdapter, ValidationError
 
@@ -26,7 +29,12 @@ from tools.catalog import ToolCatalog
 from tools.errors import InvalidInput, InvalidToolSet
 from tools.tool import Tool
 
+T = TypeVar("T")
 _PLACEHOLDER = "{}"
+COMBINATIONS = "combinations"
+"""The table of a file that is no tool."""
+_LEAST_COMBINED = 2
+Combinations = Mapping[str, tuple[str, ...]]
 
 
 class ToolSetEntry(BaseModel, frozen=True, extra="forbid"):
@@ -40,6 +48,7 @@ class ToolSetEntry(BaseModel, frozen=True, extra="forbid"):
 
 
 _SET = TypeAdapter(dict[str, ToolSetEntry])
+_COMBINED = TypeAdapter(dict[str, tuple[str, ...]])
 
 
 class NamedTool(Tool[BaseModel, BaseModel]):
@@ -55,6 +64,7 @@ class NamedTool(Tool[BaseModel, BaseModel]):
         self.most_cost_micros = tool.most_cost_micros
         self.inputs = tool.inputs
         self.output = tool.output
+        self.base = tool.name
         self._entry = entry
         self._tool = tool
 
@@ -96,24 +106,67 @@ class NamedTool(Tool[BaseModel, BaseModel]):
         return self._tool.quote(output)
 
 
-def load_tool_set(path: Path, catalog: ToolCatalog) -> list[NamedTool]:
-    """Return the tools of a file; raises `InvalidToolSet`."""
+def load_tool_set(path: Path, catalog: ToolCatalog) -> ToolCatalog:
+    """Return a catalogue with the tools and combinations of a file; raises `InvalidToolSet`."""
     try:
         content = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidToolSet(f"expected a tool set in {path.name!r}, found {error}") from error
-    return make_tool_set(content, catalog, path.name)
+    tools = {name: one for name, one in content.items() if name != COMBINATIONS}
+    extended = catalog.extend(make_tool_set(tools, catalog, path.name))
+    found = _read(_COMBINED, content.get(COMBINATIONS, {}), f"{path.name}: {COMBINATIONS}")
+    return combine_tools(extended, found, f"{path.name}: {COMBINATIONS}")
 
 
 def make_tool_set(content: Mapping[str, Any], catalog: ToolCatalog, source: str) -> list[NamedTool]:
     """Return the tools of the content of a file; raises `InvalidToolSet`."""
+    entries = _read(_SET, dict(content), source)
+    return [_make_tool(name, entry, catalog, source) for name, entry in entries.items()]
+
+
+def combine_tools(catalog: ToolCatalog, combinations: Combinations, source: str) -> ToolCatalog:
+    """Return a catalogue with further combinations, whose names are those of its tools.
+
+    Raises `InvalidToolSet` for a tool that does not exist, for one that a combination has twice,
+    for fewer than two tools, and for a purpose that has a combination already.
+    """
+    named = {
+        purpose: tuple(_find_members(purpose, names, catalog, source))
+        for purpose, names in combinations.items()
+    }
+    for purpose in named.keys() & catalog.combinations.keys():
+        raise InvalidToolSet(f"{source}: expected one combination {purpose!r}, found two")
+    return catalog.combine({**catalog.combinations, **named})
+
+
+def _find_members(
+    purpose: str, names: tuple[str, ...], catalog: ToolCatalog, source: str
+) -> Iterator[str]:
+    place = f"{source}: {purpose}"
+    if len(names) < _LEAST_COMBINED:
+        found = f"{names[0]!r} alone" if names else "none"
+        raise InvalidToolSet(f"{place}: expected at least two tools, found {found}")
+    seen: set[str] = set()
+    for name in names:
+        tool = catalog.find(name)
+        if tool is None:
+            near = catalog.find_nearest(name)
+            hint = f" (nearest: {near})" if near else ""
+            known = ", ".join(sorted(catalog.names()))
+            raise InvalidToolSet(f"{place}: expected one of {known}, found {name!r}{hint}")
+        if tool.name in seen:
+            raise InvalidToolSet(f"{place}: expected each tool once, found {tool.name!r} twice")
+        seen.add(tool.name)
+        yield tool.name
+
+
+def _read(form: TypeAdapter[T], content: object, source: str) -> T:
     try:
-        entries = _SET.validate_python(dict(content))
+        return form.validate_python(content)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise InvalidToolSet(f"{source}: {place}: {first['msg']}") from error
-    return [_make_tool(name, entry, catalog, source) for name, entry in entries.items()]
 
 
 def _make_tool(name: str, entry: ToolSetEntry, catalog: ToolCatalog, source: str) -> NamedTool:

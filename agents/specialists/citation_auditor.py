@@ -17,6 +17,7 @@ from compliance.auditing.citation_audit import (
 from compliance.auditing.citation_reading import CitedClaim, read_citations
 from compliance.team.units import cut_document
 from compliance.verdicts.review import ReviewResult
+from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.ways.specialists import Extracted, FindingList, SpecialistError, StoredVerdicts
@@ -32,6 +33,8 @@ class Reads(BaseModel, frozen=True):
     """The documents and the verdicts, and the loop of tools so far."""
 
     canonical_question: str
+    text: str = ""
+    history: tuple[Turn, ...] = ()
     round_focus: str = ""
     language: str = "en"
     groups: tuple[str, ...] = ()
@@ -85,9 +88,13 @@ class CitationAuditorAgent(Agent[Reads, Writes]):
         errors: tuple[SpecialistError, ...] = ()
         if claims:
             turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
-            given = await self._toolbox.consult(TASK, inputs, turns)
+            given = await self._toolbox.consult(TASK, inputs, turns, reads)
             if isinstance(given, CallsTools):
-                return Wrote(Writes(tool_calls=given.calls, plan_messages=(given.message,)))
+                return Wrote(
+                    Writes(
+                        tool_calls=given.calls, plan_messages=(given.message,), errors=given.errors
+                    )
+                )
             checked = {one.id: one for one in given.output.statements}
             audited = [
                 _convert(claim, statement, checked[statement.id])

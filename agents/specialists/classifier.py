@@ -6,6 +6,7 @@ from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
 from agents.specialists.specialist import CallsTools, LoopTurns, TeamSettings, Toolbox, add_focus
+from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.ways.specialists import Extracted, SpecialistError
@@ -20,6 +21,8 @@ class Reads(BaseModel, frozen=True):
     """The documents of the review, and the loop of tools so far."""
 
     canonical_question: str
+    text: str = ""
+    history: tuple[Turn, ...] = ()
     round_focus: str = ""
     language: str = "en"
     groups: tuple[str, ...] = ()
@@ -72,9 +75,11 @@ class ClassifierAgent(Agent[Reads, Writes]):
             ),
         )
         turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
-        given = await self._toolbox.consult(TASK, inputs, turns)
+        given = await self._toolbox.consult(TASK, inputs, turns, reads)
         if isinstance(given, CallsTools):
-            return Wrote(Writes(tool_calls=given.calls, plan_messages=(given.message,)))
+            return Wrote(
+                Writes(tool_calls=given.calls, plan_messages=(given.message,), errors=given.errors)
+            )
         known = {one.id for one in inputs.documents}
         classes = [one for one in given.output.documents if one.document_id in known]
         return Wrote(

@@ -17,6 +17,7 @@ from agents.specialists.specialist import (
 )
 from compliance.requirements.requirement import Extraction, Requirement
 from compliance.team.compression import compress_requirements
+from compliance.team.frameworks import identify_frameworks
 from compliance.team.named_passages import NamedPassages, name_passages
 from compliance.team.stored_results import DecidedPart, join_decisions
 from compliance.team.units import cut_document, divide_sizes, name_documents
@@ -24,6 +25,7 @@ from compliance.verdicts.review import ClauseFinding
 from compliance.verdicts.verdict import Status, Verdict
 from compliance.wording.cues import RuleKind
 from compliance.wording.thesaurus import list_compared_languages
+from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.ways.specialists import (
@@ -51,6 +53,8 @@ class Reads(BaseModel, frozen=True):
     """The checklist and the documents; in a branch, the requirements to decide."""
 
     canonical_question: str
+    text: str = ""
+    history: tuple[Turn, ...] = ()
     round_focus: str = ""
     language: str = "en"
     groups: tuple[str, ...] = ()
@@ -105,7 +109,7 @@ class ComplianceAgent(Agent[Reads, Writes]):
         missing = tuple(one for one in parts if one.key not in reads.stored_parts)
         if missing and reads.part_round < _ROUNDS:
             return Wrote(Writes(part_plan=missing, part_round=reads.part_round + 1))
-        return Wrote(await self._join(rules, parts, reads.stored_parts))
+        return Wrote(await self._join(rules, parts, reads))
 
     async def _decide_part(
         self, reads: Reads, part: PartPlan, rules: Sequence[Requirement]
@@ -117,9 +121,11 @@ class ComplianceAgent(Agent[Reads, Writes]):
         own = rules[part.first : part.last + 1]
         inputs = self._make_inputs(reads, own, passages)
         turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
-        given = await self._toolbox.consult(TASK, inputs, turns)
+        given = await self._toolbox.consult(TASK, inputs, turns, reads)
         if isinstance(given, CallsTools):
-            return Writes(tool_calls=given.calls, plan_messages=(given.message,))
+            return Writes(
+                tool_calls=given.calls, plan_messages=(given.message,), errors=given.errors
+            )
         decided = await self._complete(given, inputs, own, passages)
         stored = StoredPart(
             reference=await self._toolbox.store(decided),
@@ -214,8 +220,9 @@ class ComplianceAgent(Agent[Reads, Writes]):
         self,
         rules: Sequence[Requirement],
         parts: Sequence[PartPlan],
-        stored: Mapping[str, StoredPart],
+        reads: Reads,
     ) -> Writes:
+        stored = reads.stored_parts
         read = [one for one in parts if one.key in stored]
         loaded = [await self._toolbox.load(stored[one.key].reference, DecidedPart) for one in read]
         if not loaded:
@@ -237,6 +244,7 @@ class ComplianceAgent(Agent[Reads, Writes]):
             gaps=len(joined.gaps),
             undecided=undecided,
             confidence=round(confidence, 4),
+            frameworks=_identify_frameworks(reads),
             notes=joined.notes,
             decided_by=tuple(sorted({stored[one.key].decided_by for one in read})),
         )
@@ -255,6 +263,12 @@ def _find_problem(reads: Reads) -> str:
     if reads.extracted is None or not reads.extracted.documents:
         return "expected a document to review, found none: name it, or add it to the documents"
     return ""
+
+
+def _identify_frameworks(reads: Reads) -> tuple[str, ...]:
+    """Return the frameworks that the question, or a title of the rules, names."""
+    found = reads.extracted if reads.extracted is not None else Extracted()
+    return identify_frameworks(reads.canonical_question, *(one.title for one in found.against))
 
 
 def _list_rules(extraction: Extraction) -> list[Requirement]:

@@ -10,6 +10,7 @@ from agents.specialists.specialist import CallsTools, LoopTurns, TeamSettings, T
 from compliance.assessment.document_kind import classify_text
 from compliance.team.review_scope import TitledDocument, list_named
 from compliance.team.units import cut_document
+from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.ways.specialists import (
@@ -43,6 +44,8 @@ class Reads(BaseModel, frozen=True):
     """The question, the documents that the request names, and the loop of tools so far."""
 
     canonical_question: str
+    text: str = ""
+    history: tuple[Turn, ...] = ()
     round_focus: str = ""
     language: str = "en"
     groups: tuple[str, ...] = ()
@@ -96,9 +99,11 @@ class ExtractorAgent(Agent[Reads, Writes]):
             ),
             most_results=_choose_k(reads.triage),
         )
-        given = await self._toolbox.consult(TASK, inputs, turns)
+        given = await self._toolbox.consult(TASK, inputs, turns, reads)
         if isinstance(given, CallsTools):
-            return Wrote(Writes(tool_calls=given.calls, plan_messages=(given.message,)))
+            return Wrote(
+                Writes(tool_calls=given.calls, plan_messages=(given.message,), errors=given.errors)
+            )
         extracted = await self._collect(given.output, reads, passages, given.decided_by)
         return Wrote(Writes(extracted=extracted, errors=given.errors))
 

@@ -16,6 +16,7 @@ from compliance.team.named_passages import NamedPassages, name_passages
 from compliance.team.stored_results import CollectedGaps
 from compliance.team.units import cut_document
 from compliance.verdicts.review import ReviewResult
+from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.ways.specialists import (
@@ -36,6 +37,8 @@ class Reads(BaseModel, frozen=True):
     """The checklist, its verdicts, the documents, the audit, and the loop of tools so far."""
 
     canonical_question: str
+    text: str = ""
+    history: tuple[Turn, ...] = ()
     round_focus: str = ""
     language: str = "en"
     groups: tuple[str, ...] = ()
@@ -99,9 +102,11 @@ class GapSynthesizerAgent(Agent[Reads, Writes]):
         )
         by_rules = (await self._toolbox.ask_rules(TASK, every)).gaps
         turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
-        given = await self._toolbox.consult(TASK, self._shorten(every), turns)
+        given = await self._toolbox.consult(TASK, self._shorten(every), turns, reads)
         if isinstance(given, CallsTools):
-            return Wrote(Writes(tool_calls=given.calls, plan_messages=(given.message,)))
+            return Wrote(
+                Writes(tool_calls=given.calls, plan_messages=(given.message,), errors=given.errors)
+            )
         places = {one.id: one.place for one in extraction.requirements}
         gaps = [_convert(one, passages) for one in _merge(by_rules, given.output.gaps, set(places))]
         kinds: dict[str, int] = {}

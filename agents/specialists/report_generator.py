@@ -20,6 +20,7 @@ from compliance.team.named_passages import name_passages
 from compliance.team.stored_results import CollectedGaps, RankedRisks
 from compliance.team.units import DocumentUnits, cut_document, name_documents
 from compliance.verdicts.review import ReviewResult
+from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.ways.specialists import (
@@ -42,6 +43,8 @@ class Reads(BaseModel, frozen=True):
     """What all others have found, and what went wrong."""
 
     canonical_question: str
+    text: str = ""
+    history: tuple[Turn, ...] = ()
     round_focus: str = ""
     language: str = "en"
     groups: tuple[str, ...] = ()
@@ -92,7 +95,7 @@ class ReportGeneratorAgent(Agent[Reads, Writes]):
             return Wrote(Writes(errors=(self._toolbox.make_error(text),)))
         documents = await self._cut(reads)
         inputs = await self._collect(reads, reads.checklist, reads.verdicts, documents)
-        given = await self._toolbox.consult(TASK, _make_task_inputs(reads, inputs))
+        given = await self._toolbox.consult(TASK, _make_task_inputs(reads, inputs), reads=reads)
         if isinstance(given, CallsTools):
             raise TypeError("expected a report, found calls of tools that were not offered")
         report = compose_report(

@@ -19,6 +19,7 @@ from compliance.team.units import (
     plan_parts,
 )
 from compliance.wording.cues import RuleKind
+from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.ways.specialists import (
@@ -41,6 +42,8 @@ class Reads(BaseModel, frozen=True):
     """The laws, and the parts that were read so far; in a branch, the part to read."""
 
     canonical_question: str
+    text: str = ""
+    history: tuple[Turn, ...] = ()
     round_focus: str = ""
     language: str = "en"
     groups: tuple[str, ...] = ()
@@ -121,9 +124,11 @@ class RequirementExtractorAgent(Agent[Reads, Writes]):
             ),
         )
         turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
-        given = await self._toolbox.consult(TASK, inputs, turns)
+        given = await self._toolbox.consult(TASK, inputs, turns, reads)
         if isinstance(given, CallsTools):
-            return Writes(tool_calls=given.calls, plan_messages=(given.message,))
+            return Writes(
+                tool_calls=given.calls, plan_messages=(given.message,), errors=given.errors
+            )
         by_rules = given.decided_by == OfflineModel.name
         found = read_listed(given.output.checklist, units, by_rules=by_rules)
         stored = StoredPart(

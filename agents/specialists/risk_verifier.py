@@ -11,6 +11,7 @@ from compliance.requirements.requirement import Extraction
 from compliance.team.compression import compress_requirements, compress_verdicts
 from compliance.team.stored_results import RankedRisks
 from compliance.verdicts.review import ReviewResult
+from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.ways.specialists import (
@@ -30,6 +31,8 @@ class Reads(BaseModel, frozen=True):
     """The checklist with its verdicts, and the loop of tools so far."""
 
     canonical_question: str
+    text: str = ""
+    history: tuple[Turn, ...] = ()
     round_focus: str = ""
     language: str = "en"
     groups: tuple[str, ...] = ()
@@ -88,9 +91,11 @@ class RiskVerifierAgent(Agent[Reads, Writes]):
             }
         )
         turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
-        given = await self._toolbox.consult(TASK, inputs, turns)
+        given = await self._toolbox.consult(TASK, inputs, turns, reads)
         if isinstance(given, CallsTools):
-            return Wrote(Writes(tool_calls=given.calls, plan_messages=(given.message,)))
+            return Wrote(
+                Writes(tool_calls=given.calls, plan_messages=(given.message,), errors=given.errors)
+            )
         own = {one.requirement_id: one for one in given.output.risks}
         risks = [_convert(own.get(one.requirement_id, one)) for one in by_rules]
         risks.sort(key=lambda one: (-one.score, one.requirement_id))

@@ -6,11 +6,21 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+import structlog
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import AgentParts, WorkStore
+from compliance.team.agent_context import add_context
+from compliance.team.expanded_searches import NAME as EXPANSION
+from compliance.team.expanded_searches import expand_search
 from envelope.encoding import brief
-from envelope.ways.specialists import SpecialistError, SpecialistName, SpecialistProfile
+from envelope.ways.specialists import (
+    PHASES,
+    ErrorSeverity,
+    SpecialistError,
+    SpecialistName,
+    SpecialistProfile,
+)
 from llm.conversations.port import ConversationModel
 from llm.conversations.turns import ModelMessage, ToolConversation, ToolUse, UserMessage
 from llm.errors import ModelError
@@ -27,6 +37,7 @@ from tools.shortening import shorten
 if TYPE_CHECKING:
     from knowledge.library.library import Library
 
+log = structlog.get_logger("agents")
 T = TypeVar("T", bound=BaseModel)
 MOST_CALLS = 8
 """Calls of one message."""
@@ -61,6 +72,7 @@ class CallsTools:
 
     calls: tuple[dict[str, JsonValue], ...]
     message: dict[str, JsonValue]
+    errors: tuple[SpecialistError, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +111,15 @@ class Toolbox:
     library: "Library"
     work: WorkStore
     tools: ToolCatalog | None = None
+    expander: Model | None = None
 
     @classmethod
     def make(cls, parts: AgentParts[TeamSettings], task: str) -> "Toolbox":
         """Return what the specialist of a task works with."""
         profile = parts.settings.specialists[task]
         tools = parts.tools if profile.tools else None
-        return cls(profile, parts.model(task), parts.library, parts.work, tools)
+        expander = parts.model(EXPANSION) if profile.expands_queries else None
+        return cls(profile, parts.model(task), parts.library, parts.work, tools, expander)
 
     @property
     def is_offline(self) -> bool:
@@ -120,25 +134,47 @@ class Toolbox:
         """Return a stored value; raises `LookupError` if it expired."""
         return kind.model_validate_json(await self.work.get(reference))
 
-    def make_error(self, error: object) -> SpecialistError:
-        """Return an entry of `errors` with an id by which it is found in the journal."""
+    def make_error(
+        self, error: object, severity: ErrorSeverity = ErrorSeverity.HIGH
+    ) -> SpecialistError:
+        """Return an entry of `errors`; its id is in the log with the ids of the message.
+
+        The log has no text: `refdesk trace --errors` shows it, with the question.
+        """
         text = f"{type(error).__name__}: {error}" if isinstance(error, Exception) else str(error)
         now = datetime.now(UTC)
         digest = zlib.crc32(f"{now.isoformat()}/{self.profile.name}/{text}".encode())
-        return SpecialistError(
+        made = SpecialistError(
             error_id=f"RD-{now.date().isoformat()}-{digest % 100_000:05d}",
             specialist=self.profile.name.value,
             text=brief(text),
+            severity=severity,
+            phase=PHASES[self.profile.name].value,
         )
+        log.warning(
+            "specialist_failed",
+            error_id=made.error_id,
+            specialist=made.specialist,
+            severity=severity.value,
+            phase=made.phase,
+        )
+        return made
 
     async def consult(
-        self, task: Task[I, O], inputs: I, turns: LoopTurns | None = None
+        self,
+        task: Task[I, O],
+        inputs: I,
+        turns: LoopTurns | None = None,
+        reads: BaseModel | None = None,
     ) -> CallsTools | GivenOutput[O]:
         """Return the calls of tools that the specialist wants, or its output.
 
         At a limit of the loop the output is written from the results so far. If the model
-        fails, the rules answer, and an entry of `errors` says so.
+        fails, the rules answer, and an entry of `errors` says so. A model gets the context that
+        `reads` has; the rules need none.
         """
+        if not self.is_offline:
+            inputs = add_context(inputs, reads)
         known = LoopTurns() if turns is None else turns
         errors = self._list_failed_tools(known)
         asked = replace(
@@ -150,7 +186,8 @@ class Toolbox:
             try:
                 step = await self._take_step(asked, inputs, known)
             except ModelError as error:
-                return await self._ask_rules(asked, inputs, (*errors, self.make_error(error)))
+                made = self.make_error(error, ErrorSeverity.MEDIUM)
+                return await self._ask_rules(asked, inputs, (*errors, made))
             if isinstance(step, CallsTools):
                 return step
             if step is not None:
@@ -160,7 +197,8 @@ class Toolbox:
         try:
             given = await self.model.ask(asked, complete)
         except ModelError as error:
-            return await self._ask_rules(asked, complete, (*errors, self.make_error(error)))
+            made = self.make_error(error, ErrorSeverity.MEDIUM)
+            return await self._ask_rules(asked, complete, (*errors, made))
         late = self._name_last_resort(given.model)
         return GivenOutput(given.output, given.model, (*errors, *late))
 
@@ -169,7 +207,8 @@ class Toolbox:
         *models, last = self.model.name.split(",")
         if not models or decided_by != OfflineModel.name or last != OfflineModel.name:
             return ()
-        return (self.make_error(f"{', '.join(models)} gave no answer: rules did this part"),)
+        text = f"{', '.join(models)} gave no answer: rules did this part"
+        return (self.make_error(text, ErrorSeverity.MEDIUM),)
 
     async def ask_rules(self, task: Task[I, O], inputs: I) -> O:
         """Return the output of the rules."""
@@ -198,12 +237,26 @@ class Toolbox:
         fresh = _number(step.message.calls, turns.messages, self.profile.name)[:MOST_CALLS]
         if fresh:
             message = ModelMessage(text=step.message.text, calls=tuple(fresh))
-            calls = tuple(_describe_call(use, self.profile.name) for use in fresh)
-            return CallsTools(calls, message.model_dump(mode="json"))
+            # The message stays as the model wrote it: a vendor reads its own calls again.
+            expanded, errors = (fresh, ()) if turns.messages else await self._expand(fresh, inputs)
+            calls = tuple(_describe_call(use, self.profile.name) for use in expanded)
+            return CallsTools(calls, message.model_dump(mode="json"), errors)
         try:
             return GivenOutput(read(step.message.text, task.output), step.model)
         except NotReadable:
             return None
+
+    async def _expand(
+        self, calls: list[ToolUse], inputs: BaseModel
+    ) -> tuple[list[ToolUse], tuple[SpecialistError, ...]]:
+        """Return the calls with the wordings of a model, or as they are with the reason."""
+        known = inputs if isinstance(inputs, SpecialistInputs) else SpecialistInputs(question="")
+        try:
+            expanded = await expand_search(calls, self.expander, known.question, known.language)
+        except ModelError as error:
+            text = f"searched as asked, without other wordings: {error}"
+            return calls, (self.make_error(text, ErrorSeverity.LOW),)
+        return expanded, ()
 
     def _open(self, task: Task[I, O], inputs: I, turns: LoopTurns) -> ToolConversation:
         """Return the conversation so far: each message, and the results of its calls."""
@@ -238,7 +291,8 @@ class Toolbox:
         }
         return tuple(
             self.make_error(
-                f"the tool {tool} failed ({why}): results may be incomplete or unreliable"
+                f"the tool {tool} failed ({why}): results may be incomplete or unreliable",
+                ErrorSeverity.MEDIUM,
             )
             for tool, why in failed.items()
         )

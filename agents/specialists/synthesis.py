@@ -30,6 +30,7 @@ from envelope.role import Role
 from envelope.sources import TOOL_SOURCE, SearchResult, SourceReference, SourceUsed
 from envelope.ways.specialists import (
     CitationCheck,
+    ErrorSeverity,
     Extracted,
     FindingList,
     FurtherRound,
@@ -190,7 +191,8 @@ class SynthesisAgent(Agent[Reads, Writes]):
         """
         is_last = 0 < self._most_attempts <= inputs.attempt
         if is_last and inputs.findings and not self._toolbox.is_offline:
-            error = self._toolbox.make_error("the answer failed the check: rules wrote this one")
+            text = "the answer failed the check: rules wrote this one"
+            error = self._toolbox.make_error(text, ErrorSeverity.MEDIUM)
             output = await self._toolbox.ask_rules(TASK, inputs)
             return GivenOutput(output, OfflineModel.name, (error,))
         given = await self._toolbox.consult(TASK, inputs)

@@ -334,7 +334,8 @@ class PlanAgent(Agent[Reads, Writes]):
             language,
             workers=str(cost.workers),
             model_calls=str(cost.model_calls),
-            tool_calls=f"{cost.tool_calls}{price}",
+            tool_calls=str(cost.tool_calls),
+            price=price,
             tools=", ".join(names)[:500],
         )
         return PauseQuestion(id=PLAN_APPROVAL, text=text[:2_000])

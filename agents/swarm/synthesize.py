@@ -42,6 +42,7 @@ OFFLINE = "offline"
 _BETWEEN = "\n\n"
 _LEVEL = "swarm"
 _LONGEST_PERSONA = 200
+_LONGEST_VALUE = 300
 _NAMED = frozenset(["ar", "de", "en", "es", "fr", "hi", "it", "ja", "pt", "ru", "uk", "zh"])
 
 
@@ -54,6 +55,7 @@ class Reads(BaseModel, frozen=True):
     swarm_plan: dict[str, JsonValue] = {}
     task_ledger: dict[str, JsonValue] = {}
     worker_outputs: dict[str, JsonValue] = {}
+    collected_info: dict[str, JsonValue] = {}
     quality_analysis: str = ""
 
 
@@ -155,7 +157,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         return Wrote(writes.model_copy(update=ended))
 
     def _compose(self, reads: Reads) -> _Material:
-        plan = SwarmPlan.model_validate(reads.swarm_plan)
+        plan = _prefer_given(SwarmPlan.model_validate(reads.swarm_plan), reads.collected_info)
         outputs = _read_ends(reads, plan)
         strategy = self._strategies.find(plan.strategy)
         # The voice is a model's alone: a quotation has none.
@@ -200,6 +202,17 @@ class SynthesizeAgent(Agent[Reads, Writes]):
 
     def _name(self, language: str) -> str:
         return self._texts.text(f"language_{language}", "en") if language in _NAMED else language
+
+
+def _prefer_given(plan: SwarmPlan, given: Mapping[str, JsonValue]) -> SwarmPlan:
+    """Return a plan whose quotations prefer what the user has given, such as an aspect."""
+    known = plan.question.casefold()
+    values = (str(one)[:_LONGEST_VALUE] for one in given.values() if one is not None)
+    fresh = tuple(one for one in values if one.casefold() not in known)
+    if not fresh:
+        return plan
+    workers = (one.model_copy(update={"sides": (*one.sides, *fresh)}) for one in plan.workers)
+    return plan.model_copy(update={"workers": tuple(workers)})
 
 
 def _read_ends(reads: Reads, plan: SwarmPlan) -> dict[str, WorkerOutput]:

@@ -54,6 +54,7 @@ class Reads(BaseModel, frozen=True):
     needs_input: tuple[PauseQuestion, ...] = ()
     user_inputs: dict[str, JsonValue] = {}
     language: str = "en"
+    groups: tuple[str, ...] = ()
 
 
 class Writes(BaseModel, frozen=True):
@@ -107,7 +108,10 @@ class WorkAgent(Agent[Reads, Writes]):
         if find_end(list(results.values())) or len(messages) >= MOST_STEPS:
             return Wrote(_end(task, results, ""))
         try:
-            step = await self._model.converse(self._open(task, messages, results))
+            opened = self._open(task, messages, results)
+            # Questions that overlap have equal parts, which are paid once; see MODEL_CACHE_SECONDS.
+            shared = opened.model_copy(update={"sharing": tuple(sorted(reads.groups))})
+            step = await self._model.converse(shared)
         except ModelError as error:
             return GaveUp(f"{type(error).__name__}: {error}")
         message = step.message

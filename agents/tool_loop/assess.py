@@ -101,6 +101,7 @@ class AssessAgent(Agent[Reads, Writes]):
                 )
                 for one in reads.source_references
             ),
+            unanswered=reads.missing,
         )
         try:
             return await self._model.ask(TASK, inputs), ""

@@ -1,5 +1,6 @@
 """Plans the calls of a round of the tool loop; it runs none of them."""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,30 +12,48 @@ from pydantic import BaseModel, JsonValue
 from agents.agent import Agent, AgentParts
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
-from envelope.ways.tool_loop import AnswerAssessment, Intent, Strategy
+from envelope.ways.tool_loop import AnswerAssessment, Intent, PlanRound, Strategy
 from knowledge.library.library import NamedInText
 from llm.conversations.port import ConversationModel
 from llm.conversations.turns import ModelMessage, ToolConversation, ToolUse, UserMessage
 from llm.errors import ModelError
-from llm.offline.planning.planner import DOCUMENTS, MOST_PASSAGES, MOST_ROUNDS, VERSIONS, has_next
+from llm.offline.planning.planner import has_next
 from llm.offline.planning.question_parts import find_cues
+from llm.offline.planning.tool_choice import rank_naming
+from llm.offline.rounds.needed_tools import list_needed_tools
+from llm.offline.rounds.plan_state import (
+    BASES,
+    COMBINATIONS,
+    DOCUMENTS,
+    GAPS,
+    MOST_PASSAGES,
+    MOST_ROUNDS,
+    NAMED_ON,
+    OUTSIDE,
+    VERSIONS,
+)
 from llm.port import Model
 from llm.tasks.reason import TASK, Inputs
 from tools.calls import ToolResult
 from tools.catalog import ToolCatalog
-from tools.loop import find_end, make_tool_message
+from tools.loop import find_end, list_passages, make_tool_message
 from tools.schemas import describe_tools
 
 CONTINUE = "CONTINUE"
 """The word by which a model says that later calls need the results of these."""
 OUT_OF_SCOPE = "out_of_scope_handler"
 """The tool that a model calls for a question that is not about the documents."""
-_NAMED_INTENTS = (Intent.COMPARISON, Intent.PENALTY, Intent.SUMMARY)
+_NAMED_INTENTS = (Intent.COMPARISON, Intent.PENALTY, Intent.SUMMARY, Intent.GENERAL)
 ListVersions = Callable[[Sequence[str]], Awaitable[Sequence[str]]]
 """Returns the versions that documents state, for a person of these groups."""
+ReadTexts = Callable[[Sequence[str], Sequence[str]], Awaitable[Sequence[str]]]
+"""Returns the texts of documents by their ids, for a person of these groups."""
 FindNamed = Callable[[str, Sequence[str]], Awaitable[NamedInText]]
 """Returns the versions and documents that a text names, for a person of these groups."""
+OFFLINE = "offline"
+"""The model whose plans the rules continue."""
 _MOST_NAMED = 20
+_MOST_REASONING = 2_000
 
 
 class ReasonSettings(Protocol):
@@ -58,9 +77,6 @@ class ReasonSettings(Protocol):
     @property
     def max_tool_calls(self) -> int: ...
 
-    @property
-    def tool_combinations(self) -> dict[str, tuple[str, ...]]: ...
-
 
 class Reads(BaseModel, frozen=True):
     """The question, the rounds before, and what the last answer lacked."""
@@ -70,7 +86,9 @@ class Reads(BaseModel, frozen=True):
     groups: tuple[str, ...] = ()
     plan_messages: tuple[dict[str, JsonValue], ...] = ()
     multi_tool_results: dict[str, JsonValue] = {}
+    continues_planning: bool = False
     assessment: AnswerAssessment | None = None
+    missing: str = ""
     quality_analysis: str = ""
 
 
@@ -83,6 +101,7 @@ class Writes(BaseModel, frozen=True):
     tool_calls: tuple[dict[str, JsonValue], ...]
     continues_planning: bool
     plan_messages: tuple[dict[str, JsonValue], ...]
+    plan_rounds: tuple[PlanRound, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +135,21 @@ class ReasonAgent(Agent[Reads, Writes]):
         tools: ToolCatalog,
         list_versions: ListVersions,
         find_named: FindNamed,
+        read_texts: ReadTexts | None = None,
         limits: PlanLimits = PlanLimits(),
         prompt: Inputs = Inputs(question=""),  # noqa: B008 - frozen
         now: Callable[[], datetime] = _read_clock,
     ) -> None:
         self._model = model
         self._tools = describe_tools(tools.select())
+        self._combinations = tools.combinations
+        self._bases = tools.list_bases()
+        self._outside = tools.list_outside()
         self._list_versions = list_versions
         self._find_named = find_named
+        self._read_texts = read_texts
         self._limits = limits
-        self._prompt = prompt
+        self._prompt = prompt.model_copy(update={"combinations": dict(tools.combinations)})
         self._now = now
 
     @classmethod
@@ -136,6 +160,7 @@ class ReasonAgent(Agent[Reads, Writes]):
             tools=parts.tools,
             list_versions=parts.list_versions,
             find_named=parts.find_named,
+            read_texts=parts.library.read_texts,
             limits=PlanLimits(
                 settings.max_tool_calls if settings.multi_tool_enabled else 1,
                 settings.max_iterations,
@@ -145,7 +170,6 @@ class ReasonAgent(Agent[Reads, Writes]):
                 question="",
                 domain_name=settings.domain_name,
                 domain_scope=settings.domain_scope,
-                combinations=settings.tool_combinations,
             ),
         )
 
@@ -155,18 +179,21 @@ class ReasonAgent(Agent[Reads, Writes]):
         messages = [ModelMessage.model_validate(one) for one in reads.plan_messages]
         results = _read_results(reads.multi_tool_results)
         conversation = await self._open(reads, messages, results)
-        if find_end(list(results.values())):
-            return Wrote(_make_writes(ModelMessage(), (), messages, results, goes_on=False))
+        end = find_end(list(results.values()))
+        if end:
+            stopped = ModelMessage(text=f"no further calls: {end}")
+            return Wrote(_make_writes(stopped, messages))
         try:
             step = await self._model.converse(conversation)
         except ModelError as error:
             return GaveUp(f"{type(error).__name__}: {error}")
         fresh = _number(step.message.calls, messages)[: self._limits.most_calls]
         message = ModelMessage(text=step.message.text, calls=tuple(fresh))
-        goes_on = CONTINUE in message.text or (
-            step.model == "offline" and has_next(conversation.extend(message))
-        )
-        return Wrote(_make_writes(message, fresh, messages, results, goes_on=goes_on))
+        if step.model != OFFLINE:
+            return Wrote(_make_writes(message, messages, goes_on=CONTINUE in message.text))
+        extended = conversation.extend(message)
+        goes_on, needed = has_next(extended), list_needed_tools(extended)
+        return Wrote(_make_writes(message, messages, goes_on=goes_on, needed=needed))
 
     async def _open(
         self,
@@ -186,6 +213,10 @@ class ReasonAgent(Agent[Reads, Writes]):
                 MOST_ROUNDS: self._limits.most_rounds,
                 VERSIONS: list(versions),
                 DOCUMENTS: list(named.document_ids[:_MOST_NAMED]),
+                COMBINATIONS: {name: [*one] for name, one in self._combinations.items()},
+                BASES: {**self._bases},
+                **await self._describe_outside(reads, results),
+                **({GAPS: [*gaps]} if (gaps := _list_gaps(reads)) is not None else {}),
             },
             prompt=self._prompt.model_copy(
                 update={
@@ -196,6 +227,16 @@ class ReasonAgent(Agent[Reads, Writes]):
                 }
             ),
         )
+        return self._replay(conversation, reads, messages, results)
+
+    def _replay(
+        self,
+        conversation: ToolConversation,
+        reads: Reads,
+        messages: Sequence[ModelMessage],
+        results: Mapping[str, ToolResult],
+    ) -> ToolConversation:
+        """Return the conversation with the rounds so far, and with what their answer lacked."""
         for message in messages:
             found = [results[use.call_id] for use in message.calls if use.call_id in results]
             answered = {result.call_id for result in found}
@@ -208,15 +249,35 @@ class ReasonAgent(Agent[Reads, Writes]):
         lacks = _describe_gaps(reads)
         return conversation.extend(UserMessage(text=lacks)) if lacks else conversation
 
+    async def _describe_outside(
+        self, reads: Reads, results: Mapping[str, ToolResult]
+    ) -> dict[str, JsonValue]:
+        """Return the tools of others, and the positions of the found pages that name them."""
+        if not self._outside or self._read_texts is None:
+            return {}
+        ids = dict.fromkeys(one.document_id for one in list_passages(list(results.values())))
+        texts = await self._read_texts(list(ids), reads.groups) if ids else ()
+        ranks = await asyncio.to_thread(rank_naming, self._outside, texts)
+        return {OUTSIDE: [*self._outside], NAMED_ON: {**ranks}}
+
+
+def _list_gaps(reads: Reads) -> tuple[str, ...] | None:
+    """Return what the answer of the last round lacked; None as long as none was tried."""
+    if not reads.plan_messages or reads.continues_planning:
+        return None
+    if reads.assessment is not None and not reads.assessment.is_enough:
+        return reads.assessment.missing
+    return (reads.missing,) if reads.missing else ()
+
 
 def _describe_gaps(reads: Reads) -> str:
     """Return what the answer of the last round lacked, as the next message of the conversation."""
-    if not reads.plan_messages:
+    gaps = _list_gaps(reads)
+    if gaps is None:
         return ""
     parts = []
-    if reads.assessment is not None and not reads.assessment.is_enough:
-        missing = "; ".join(reads.assessment.missing) or "parts of the question"
-        parts.append(f"The answer so far lacks: {missing}.")
+    if gaps or (reads.assessment is not None and not reads.assessment.is_enough):
+        parts.append(f"The answer so far lacks: {'; '.join(gaps) or 'parts of the question'}.")
     if reads.quality_analysis:
         parts.append(f"The check of the answer says: {reads.quality_analysis}")
     return "\n".join(parts)
@@ -249,18 +310,24 @@ def _key(use: ToolUse) -> tuple[str, str]:
 
 def _make_writes(
     message: ModelMessage,
-    calls: Sequence[ToolUse],
     before: Sequence[ModelMessage],
-    results: Mapping[str, ToolResult],
     *,
-    goes_on: bool,
+    goes_on: bool = False,
+    needed: Sequence[str] = (),
 ) -> Writes:
-    end = find_end(list(results.values()))
-    reasoning = f"no further calls: {end}" if end else message.text
-    return Writes(
+    calls = message.calls
+    planned = PlanRound(
+        round=len(before) + 1,
         intent=_find_intent(calls),
-        reasoning=reasoning[:2_000],
         strategy=_find_strategy(calls, before),
+        reasoning=message.text[:_MOST_REASONING],
+        tools=tuple(use.name for use in calls),
+        needed=tuple(needed),
+    )
+    return Writes(
+        intent=planned.intent,
+        reasoning=planned.reasoning,
+        strategy=planned.strategy,
         tool_calls=tuple(
             {
                 "call_id": use.call_id,
@@ -272,6 +339,7 @@ def _make_writes(
         ),
         continues_planning=goes_on and bool(calls),
         plan_messages=(message.model_dump(mode="json"),) if calls else (),
+        plan_rounds=(planned,),
     )
 
 
@@ -281,7 +349,8 @@ def _find_intent(calls: Sequence[ToolUse]) -> Intent:
         return Intent.OUT_OF_SCOPE
     if len(names) > 1:
         return Intent.MULTI_TOOL
-    cues = {cue for name in names for cue in find_cues(name.replace("_", " "))}
+    words = {word for name in names for word in name.split("_")}
+    cues = words.union(*(find_cues(name.replace("_", " ")) for name in names))
     return next((one for one in _NAMED_INTENTS if one.value in cues), Intent.SEARCH)
 
 

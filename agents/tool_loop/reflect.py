@@ -62,7 +62,8 @@ class ReflectAgent(Agent[Reads, Writes]):
     """Takes the results of each round in turn, so that no call displaces another one.
 
     The sources of an earlier round keep their numbers: an answer that was written from them stays
-    valid. A result that is a source itself, such as a calculation, has the tool's name.
+    valid. Of a passage that several results quote, the longest text is kept. A result that is a
+    source itself, such as a calculation, has the tool's name.
     """
 
     role = Role.REFLECT
@@ -112,10 +113,14 @@ class ReflectAgent(Agent[Reads, Writes]):
             for passage in _take_in_turn(results):
                 name = passage.citation.chunk_id
                 tokens = count_tokens(passage.text)
-                if name in chosen or (used + tokens > room and chosen):
+                known = chosen.get(name)
+                if known is not None and known.passage.text not in passage.text:
+                    continue
+                more = tokens - (0 if known is None else known.tokens)
+                if used + more > room and chosen:
                     continue
                 chosen[name] = _ChosenSource(passage, tokens)
-                used += tokens
+                used += more
         return list(chosen.values())
 
 

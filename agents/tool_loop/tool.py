@@ -89,7 +89,10 @@ class ToolAgent(Agent[Reads, Writes]):
         self._profiles = profiles
         self._executors = {
             name: ToolExecutor(
-                catalog, receipts=receipts, most_seconds=min(most_seconds, one.timeout_seconds)
+                catalog,
+                receipts=receipts,
+                repeats=one.retry_count,
+                most_seconds=min(most_seconds, one.timeout_seconds),
             )
             for name, one in profiles.items()
         }

@@ -141,7 +141,7 @@ class TriageAgent(Agent[Reads, Writes]):
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         if reads.review is not None:
-            return Wrote(_plan_review())
+            return Wrote(_plan_review(reads.review))
         inputs = Inputs(
             question=reads.canonical_question,
             related=reads.related_history,
@@ -193,16 +193,21 @@ def _plan(output: Output) -> tuple[str, ...]:
     return output.agent_sequence or USUAL_SEQUENCES.get(output.query_type, ())
 
 
-def _plan_review() -> Writes:
-    """Return the plan of a review whose documents the request names: all specialists."""
+def _plan_review(review: ReviewScope) -> Writes:
+    """Return the plan of a review whose documents the request names: all specialists, or those
+    that it names with what they need.
+    """
+    asked = complete_sequence(review.specialists) if review.specialists else None
+    names = FULL_REVIEW if asked is None else asked.names
     triage = Triage(
         way=WayName.SPECIALISTS,
         complexity=100,
         query_type=QueryType.REPORTING,
         semantic_type="compliance_check",
         vagueness=0.0,
-        agent_sequence=FULL_REVIEW,
+        agent_sequence=names,
         reasoning="the request names the documents of a review",
         decided_by="request",
     )
-    return Writes(triage=triage, agent_sequence=FULL_REVIEW)
+    notes = () if asked is None else asked.notes
+    return Writes(triage=triage, agent_sequence=names, sequence_notes=notes)

@@ -28,7 +28,7 @@ from benchmarks.compliance.review_rows import (
 )
 from compliance.verdicts.weights import WEIGHTS_FILE
 
-GENERAL_RIDGE, CITATION_RIDGE, CONDUCT_RIDGE = 300.0, 30.0, 30.0
+RULE_RIDGE, TOPIC_RIDGE, CITATION_RIDGE, CONDUCT_RIDGE = 300.0, 100.0, 30.0, 30.0
 
 
 def main() -> None:
@@ -43,15 +43,24 @@ def main() -> None:
 async def fit_all(reviews: Sequence[Path], cases: Sequence[Path]) -> Path:
     """Fit all models and return the file."""
     verdicts = [row for folder in reviews for row in await list_verdict_rows(folder)]
+    rules = [row for row in verdicts if not row.is_topic]
+    topics = [row for row in verdicts if row.is_topic]
+    names = list(verdicts[0].features)
     citations = [row for folder in reviews for row in await list_citation_rows(folder)]
     conduct = [row for folder in cases for row in list_conduct_rows(folder)]
     found = {
-        "general": _fit_model(verdicts, list(verdicts[0].features), GENERAL_RIDGE),
+        "rules": _fit_model(rules, names, RULE_RIDGE),
+        "topics": _fit_model(topics, [one for one in names if not _has_kind(one)], TOPIC_RIDGE),
         "citations": _fit_two_classes(citations, CITATION_RIDGE, is_balanced=False),
         "conduct": _fit_two_classes(conduct, CONDUCT_RIDGE, is_balanced=True),
     }
     WEIGHTS_FILE.write_text(json.dumps(found, separators=(",", ":")) + "\n", "utf-8")
     return WEIGHTS_FILE
+
+
+def _has_kind(name: str) -> bool:
+    """Return whether a feature speaks of the kind of a requirement: a topic has none."""
+    return "*" in name or name.startswith("is.")
 
 
 def _fit_model(rows: Sequence[ReviewRow], names: Sequence[str], ridge: float) -> dict[str, object]:

@@ -19,6 +19,7 @@ class ReviewRow:
 
     features: dict[str, float]
     label: int
+    is_topic: bool = False
 
 
 async def list_verdict_rows(folder: Path) -> list[ReviewRow]:
@@ -33,7 +34,7 @@ async def list_verdict_rows(folder: Path) -> list[ReviewRow]:
         if one.document in reviews:
             query, document = queries[one.requirement], reviews[one.document].document
             features = compute_features(query, document, match_passages(query, document))
-            rows.append(ReviewRow(features, STATUSES.index(one.status)))
+            rows.append(ReviewRow(features, STATUSES.index(one.status), query.kind is None))
     return rows
 
 

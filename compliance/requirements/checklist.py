@@ -63,7 +63,7 @@ def make_checklist(requirements: Sequence[Requirement], target_law: str) -> Chec
             ChecklistItem(
                 id=one.id,
                 requirement=one.statement,
-                source_section=" > ".join((*one.place.heading_path, one.place.unit_id)),
+                source_section=" > ".join(one.place.heading_path or (one.place.unit_id,)),
                 severity=one.severity,
                 applicability="; ".join(filter(None, (one.addressee, one.condition))),
             )

@@ -10,6 +10,8 @@ from functools import cache
 from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 
+from compliance.team.frameworks import identify_frameworks, list_names
+
 _FILE = Path(__file__).with_name("scope_words.toml")
 _WORD = re.compile(r"[^\W_]{1,60}")
 _DIGITS = re.compile(r"(\d{1,15})")
@@ -94,14 +96,21 @@ def _assume(
 
 
 def list_named(question: str, documents: Sequence[TitledDocument]) -> list[TitledDocument]:
-    """Return the documents most of whose name the question has, or a word that only few have."""
+    """Return the documents most of whose name the question has, or a word that only few have.
+
+    A framework is the same under each of its names: GDPR, General Data Protection Regulation.
+    """
     asked = _split(question) - _load("empty")
     generic = _load("rules") | _load("reviewed")
     names = {one.id: _list_names(one) for one in documents}
     counts = Counter(word for own in names.values() for word in frozenset().union(*own))
     weights = {word: math.log(1 + len(documents) / count) for word, count in counts.items()}
     found: list[tuple[float, TitledDocument]] = []
+    meant = set(identify_frameworks(question))
     for one in documents:
+        if meant.intersection(identify_frameworks(one.title)):
+            found.append((1.0, one))
+            continue
         share = max((_share(own & asked, own, weights) for own in names[one.id]), default=0.0)
         rare = {
             word
@@ -130,9 +139,17 @@ def list_unknown_names(
     Foo", "Gesetz Bar".
     """
     known = {word for one in documents for name in _list_names(one) for word in name}
+    known |= {word for name in _frameworks_of(documents) for word in name}
     names = _list_after_kind if language in _CAPITAL_NOUNS else _list_capitals
     found = [shown for own, shown in names(question) if not _split(own) & known]
     return list(dict.fromkeys(found))
+
+
+def _frameworks_of(documents: Sequence[TitledDocument]) -> Iterator[frozenset[str]]:
+    """Yield the words of all names of the frameworks that documents are."""
+    for framework in identify_frameworks(*(one.title for one in documents)):
+        for name in list_names(framework):
+            yield _split(name)
 
 
 def _list_capitals(question: str) -> Iterator[tuple[str, str]]:

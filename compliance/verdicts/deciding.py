@@ -47,7 +47,8 @@ def decide_verdict(
     """Return the verdict of one requirement; a note names a document in another language."""
     match = match_passages(query, document)
     features = compute_features(query, document, match)
-    model = load_weights().general
+    weights = load_weights()
+    model = weights.topics if query.kind is None else weights.rules
     probabilities = compute_probabilities(features, model)
     best = int(np.argmax(probabilities * np.array(model.thresholds)))
     status = STATUSES[best]

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from compliance.verdicts.matching import Match, RequirementQuery, find_focus
+from compliance.verdicts.matching import Match, RequirementQuery, find_focus, weigh_features
 from compliance.verdicts.passages import PreparedDocument
 from compliance.verdicts.polarity import POLARITIES, measure_polarity
 from compliance.wording.cues import RuleKind
@@ -33,7 +33,7 @@ BEST = 6
 """How many of the best passages are read."""
 _SHARPNESS = 4.0
 _RAREST = 3
-_KINDS = (*RuleKind, "topic", "only", "some")
+_KINDS = (RuleKind.DUTY, RuleKind.BAN, RuleKind.PERMISSION, "only", "some")
 
 
 def compute_features(
@@ -61,7 +61,6 @@ def compute_features(
 
 def _describe_kind(query: RequirementQuery) -> Iterator[tuple[str, float]]:
     truths = {
-        "topic": query.kind is None,
         "only": query.is_exclusive,
         "some": query.is_partial,
     }
@@ -85,7 +84,7 @@ def _measure_scores(match: Match, best: Sequence[int]) -> Iterator[tuple[str, fl
 def _measure_coverage(
     query: RequirementQuery, document: PreparedDocument, match: Match, best: Sequence[int]
 ) -> Iterator[tuple[str, float]]:
-    weights = {one: document.weigh(one) for one in sorted(query.features)} or {"": 1.0}
+    weights = weigh_features(query, document) or {"": 1.0}
     rarest = sorted(weights, key=lambda one: -weights[one])[:_RAREST]
     own = [document.joint_features[at] for at in best]
     rare = [sum(one in features for one in rarest) / len(rarest) for features in own]

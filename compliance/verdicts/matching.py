@@ -2,7 +2,8 @@
 
 The score is the share of the requirement's features, weighted by their information, that a passage
 has, plus the cosine of both where there are vectors. An item of a list also has the features of the
-sentence that introduces it, at a discount.
+sentence that introduces it, at a discount. Of the name of a topic, words that the document never
+uses count nothing: a heading is worded by its drafter, and only concepts are the same everywhere.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,11 +19,13 @@ _COSINE_WEIGHT = 0.6
 _LEAD_DISCOUNT = 0.9
 _HEADING_PENALTY = 0.3
 _HEADING_LENGTH = 2.0
+_TITLE_WORD = 4
+"""Shorter words, such as "of" and "for", are not capitalised in titles."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequirementQuery:
-    """A requirement in the form that is compared; `kind` None: only a topic.
+    """A requirement in the form that is compared; `kind` None: only the name of a topic.
 
     `predicate` is the first concept after the cue.
     """
@@ -59,7 +62,7 @@ def make_query(text: str, language: str = "en", vector: Vector | None = None) ->
         text=text,
         features=find_features(text, language),
         predicate=predicate,
-        kind=RuleKind(cues[0].group) if cues else None,
+        kind=None if is_title(text) or not cues else RuleKind(cues[0].group),
         is_exclusive=not spelled.isdisjoint({"only", "solely", "nur", "ausschließlich"}),
         is_partial=not spelled.isdisjoint({"some", "einige", "manche"}),
         vector=vector,
@@ -68,7 +71,7 @@ def make_query(text: str, language: str = "en", vector: Vector | None = None) ->
 
 def match_passages(query: RequirementQuery, document: PreparedDocument) -> Match:
     """Return the scores of all passages, and their indices with the best first."""
-    weights = {feature: document.weigh(feature) for feature in sorted(query.features)}
+    weights = weigh_features(query, document)
     coverage = _cover(weights, document.features)
     joint = _cover(weights, document.joint_features)
     cosine = _compute_cosines(query, document)
@@ -76,6 +79,20 @@ def match_passages(query: RequirementQuery, document: PreparedDocument) -> Match
     score = score - _HEADING_PENALTY * (document.lengths < _HEADING_LENGTH)
     order = tuple(int(one) for one in np.argsort(-score, kind="stable"))
     return Match(score, coverage, joint, cosine, order)
+
+
+def weigh_features(query: RequirementQuery, document: PreparedDocument) -> dict[str, float]:
+    """Return the information of the features of a query that are compared."""
+    known = sorted(query.features)
+    if query.kind is None:
+        known = [one for one in known if is_concept(one) or one in document.counts] or known
+    return {one: document.weigh(one) for one in known}
+
+
+def is_title(text: str) -> bool:
+    """Return whether a text is a heading in capitals: "Mandatory Access" obliges nobody."""
+    words = [one for one in text.split() if len(one) >= _TITLE_WORD]
+    return bool(words) and text[-1].isalpha() and all(one[0].isupper() for one in words)
 
 
 def find_focus(query: RequirementQuery, document: PreparedDocument) -> str:

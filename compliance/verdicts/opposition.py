@@ -41,6 +41,11 @@ _SPELLED = {
     for words in (
         "one two three four five six seven eight nine ten eleven twelve",
         "einem zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
+        "jeden dva tři čtyři pět šest sedm osm devět deset jedenáct dvanáct",
+        "jednoho dvou tří čtyř pěti šesti sedmi osmi devíti deseti jedenácti dvanácti",
+        "jeden dva tri štyri päť šesť sedem osem deväť desať jedenásť dvanásť",
+        "jednego dwóch trzech czterech pięciu sześciu siedmiu ośmiu dziewięciu dziesięciu "
+        "jedenastu dwunastu",
     )
     for number, word in enumerate(words.split(), start=1)
 }
@@ -53,7 +58,7 @@ _NUMBER = re.compile(r"\d{1,6}\Z")
 _LEAST_SHARE = 0.7
 _PLAIN = 1.5
 """A plain passage has at most this many times the words of the requirement."""
-_LIMITING = frozenset({"without", "ohne"})
+_LIMITING = frozenset({"without", "ohne", "bez", "sans", "sin"})
 _LEAST_SHARE_OF_PERIODS = 0.4
 _BAN, _DUTY, _PERMISSION, _STATEMENT, _NEGATED = range(5)
 
@@ -119,7 +124,8 @@ def share_words(
     query: RequirementQuery, document: PreparedDocument, features: frozenset[str]
 ) -> float:
     """Return the share of a requirement's features, by information; numbers are left out."""
-    own = [one for one in sorted(query.features) if not one.isdigit() and one not in _UNIT_HOURS]
+    left_out = _HOURS.keys() | _SPELLED.keys()
+    own = [one for one in sorted(query.features) if not one.isdigit() and one not in left_out]
     weights = {one: document.weigh(one) for one in own}
     total = sum(weights.values())
     return sum(weights[one] for one in weights if one in features) / total if total else 0.0

@@ -1,6 +1,7 @@
 """The weights of verdicts: a logistic model of what a requirement and a document have in common.
 
-It is the same for every requirement, and nothing is looked up by a requirement's text.
+One model decides about all rules, and one about all names of topics; nothing is looked up by a
+requirement's text.
 `weights.json` is written by `python -m benchmarks.compliance` from one half of reviewed documents;
 it has numbers and no text of them.
 """
@@ -46,7 +47,8 @@ class BinaryModel(BaseModel, frozen=True):
 class VerdictWeights(BaseModel, frozen=True):
     """All models."""
 
-    general: VerdictModel
+    rules: VerdictModel
+    topics: VerdictModel
     citations: BinaryModel
     conduct: BinaryModel
 

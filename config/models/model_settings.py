@@ -105,6 +105,9 @@ class ModelSettings(SpecialistSettings):
             "essence": self.essence_model,
             "clarify": self.clarification_model,
             "describe": self.description_model,
+            "section_summary": self.description_model,
+            "document_summary": self.description_model,
+            "hyde_expansion": self.specialists["extractor"].model,
         }.get(task, "")
         if task in self.specialists:
             own = self.specialists[task].model

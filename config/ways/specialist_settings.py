@@ -46,10 +46,7 @@ def load_profiles(folder: Path | None = None) -> Mapping[str, SpecialistProfile]
         if not folder.is_dir():
             raise SettingsError(f"expected a folder SPECIALISTS_FOLDER, found none at {folder}")
         for file in sorted(folder.glob("*.toml")):
-            if file.stem not in set(SpecialistName):
-                names = ", ".join(SpecialistName)
-                raise SettingsError(f"expected one of {names} as {file}, found {file.stem!r}")
-            files[SpecialistName(file.stem)] = file
+            files[_read_name(file)] = file
     return MappingProxyType({name.value: _load(name, file) for name, file in files.items()})
 
 
@@ -61,7 +58,7 @@ def find_own_prompts(folder: Path | None) -> dict[str, Path]:
     """
     found: dict[str, Path] = {}
     for file in sorted(folder.glob("*.toml")) if folder is not None else ():
-        profile = _load(SpecialistName(file.stem), file)
+        profile = _load(_read_name(file), file)
         if not profile.prompt:
             continue
         own, shared = file.with_name(profile.prompt), PROMPTS / profile.prompt
@@ -72,6 +69,14 @@ def find_own_prompts(folder: Path | None) -> dict[str, Path]:
             )
         found[profile.name.value] = own if own.is_file() else shared
     return found
+
+
+def _read_name(file: Path) -> SpecialistName:
+    """Return the specialist that a file is named after; raises `SettingsError`."""
+    if file.stem not in set(SpecialistName):
+        names = ", ".join(SpecialistName)
+        raise SettingsError(f"expected one of {names} as {file}, found {file.stem!r}")
+    return SpecialistName(file.stem)
 
 
 def _load(name: SpecialistName, file: Path) -> SpecialistProfile:

@@ -59,12 +59,13 @@ class WaySettings(BaseModel):
     tool_set: Path | None = Field(
         None,
         description="TOML file with further tools: built-in ones under other names and with fixed "
-        "arguments",
+        "arguments; and with combinations of tools",
     )
     tool_combinations: dict[str, tuple[str, ...]] = Field(
         {},
-        description="tools that a plan often calls together, by purpose (JSON), as a hint for "
-        'models: `{"safety_and_penalties": ["regulation_search", "penalty_lookup"]}`',
+        description="tools that a plan often calls together, by purpose (JSON), besides those of "
+        '`TOOL_SET`: `{"safety_and_penalties": ["regulation_search", "penalty_lookup"]}`. Each has '
+        "at least two tools of the assistant, each once",
     )
 
     @field_validator("tool_set", mode="before")

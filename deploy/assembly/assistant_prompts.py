@@ -18,7 +18,8 @@ from llm.prompts import Prompts, Rendered, prompt_inputs
 
 TASK_OF_ROLE = {spec.role.value: spec.model_task for spec in AGENTS if spec.model_task is not None}
 """The task that the agents of a role ask a model for."""
-TASKS = (*TASK_OF_ROLE.values(), "understand", "describe")
+RETRIEVAL_TASKS = ("hyde_expansion", "section_summary", "document_summary")
+TASKS = (*TASK_OF_ROLE.values(), "understand", "describe", *RETRIEVAL_TASKS)
 
 
 class OverridingPrompts:
@@ -45,7 +46,7 @@ class ReloadablePrompts:
         self.current = load_overriding_prompts(folder, specialists)
         self._injected: dict[str, Prompts] = {}
 
-    def inject(self, texts: Mapping[str, str]) -> None:
+    def inject_prompts(self, texts: Mapping[str, str]) -> None:
         """Use texts as the prompts of their tasks without a file; raises `PromptError`."""
         variables = _find_variables()
         unknown = [name for name in texts if name not in variables]
@@ -64,13 +65,24 @@ class PromptFolders:
 
     def __init__(self) -> None:
         self._prompts: dict[tuple[Path | None, Path | None], ReloadablePrompts] = {}
+        self._injected: dict[str, str] = {}
 
     def of(self, folder: Path | None, specialists: Path | None = None) -> ReloadablePrompts:
         """Return the prompts of a folder, and of a folder of specialists; raises `PromptError`."""
         key = (folder, specialists)
         if key not in self._prompts:
-            self._prompts[key] = ReloadablePrompts(folder, specialists)
+            made = ReloadablePrompts(folder, specialists)
+            made.inject_prompts(self._injected)
+            self._prompts[key] = made
         return self._prompts[key]
+
+    def inject_prompts(self, texts: Mapping[str, str]) -> None:
+        """Use texts as the prompts of their tasks in all folders, for tests and for programs that
+        optimise prompts; nothing is written. Raises `PromptError`, and then nothing has changed."""
+        ReloadablePrompts().inject_prompts(texts)
+        self._injected |= texts
+        for prompts in self._prompts.values():
+            prompts.inject_prompts(texts)
 
     def reload(self) -> None:
         """Read all folders again; raises `PromptError`, and then nothing has changed."""
@@ -128,4 +140,6 @@ def _find_variables() -> dict[str, type[BaseModel]]:
 
 
 def _find_module(task: str) -> str:
+    if task in RETRIEVAL_TASKS:
+        return f"llm.tasks.retrieval.{task}"
     return f"llm.tasks.specialists.{task}" if task in set(SpecialistName) else f"llm.tasks.{task}"

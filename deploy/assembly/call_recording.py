@@ -18,6 +18,8 @@ from llm.call_log import record_calls
 from llm.call_scope import BudgetRefusal, call_scope, current_scope
 from llm.port import ModelCall
 from swarm.integrity.fault_checks import is_same_model
+from tools.calls import ToolErrorType
+from tools.usage_metrics import OTHER
 from worker.agent_handler import Calls
 
 if TYPE_CHECKING:
@@ -72,6 +74,19 @@ class HopCalls:
             score = writes.get("quality_score")
             if isinstance(score, float):
                 self._meter.observe_score(role, score)
+            self._count_tools(role, writes)
+
+    def _count_tools(self, role: str, writes: Fields) -> None:
+        """Count the calls of tools that a hop recorded, and the errors of specialists."""
+        if self._meter is None:
+            return
+        for one in _list_objects(writes.get("tool_executions")):
+            kind = str(one.get("error_type"))
+            is_invented = kind == ToolErrorType.HALLUCINATION.value
+            tool = OTHER if is_invented else str(one.get("tool_name"))
+            self._meter.count_tool_call(role, tool, kind)
+        for one in _list_objects(writes.get("errors")):
+            self._meter.count_specialist_error(role, str(one.get("severity")))
 
     def count_search(self, is_hit: bool) -> None:
         """Count a search of the running hop; `is_hit`: it was found in the cache."""
@@ -132,6 +147,11 @@ def _mark_branch(branch: str, *entries: JournalEntry) -> tuple[JournalEntry, ...
     if not branch:
         return entries
     return tuple(replace(entry, fields={**entry.fields, "branch": branch}) for entry in entries)
+
+
+def _list_objects(value: object) -> list[Mapping[str, JsonValue]]:
+    found = value if isinstance(value, (list, tuple)) else ()
+    return [one for one in found if isinstance(one, dict)]
 
 
 def _read_price(value: JsonValue) -> Decimal | None:

@@ -239,14 +239,16 @@ async def run_workers(
     health_port: int = 0,
     models: Callable[[str], Model] | None = None,
     warm: bool = False,
+    prompts: PromptFolders | None = None,
 ) -> AsyncIterator[None]:
     """Run workers of `roles`; `models` returns the model of a task, by default by the settings.
 
-    `warm` starts the fork server for suspects in advance; it costs a process, which only a
-    long-running command needs.
+    Prompts can be injected into `prompts` before and while they run. `warm` starts the fork server
+    for suspects in advance; it costs a process, which only a long-running command needs.
     """
     settings = runtime.settings
-    meter, prompts = _meter() if health_port else None, PromptFolders()
+    meter = _meter() if health_port else None
+    prompts = PromptFolders() if prompts is None else prompts
     async with AsyncExitStack() as stack:
         client = runtime.endpoint.client()
         stack.push_async_callback(client.aclose)

@@ -1,4 +1,4 @@
-"""Shows a question in the terminal while it is answered: its stage, and the draft of its answer.
+"""Shows a question in the terminal while it is answered: its step, and the draft of its answer.
 
 The draft is erased when the answer is printed. Sentences that were shown and are not part of the
 answer stay above it, struck out, so that nobody relies on them. Nothing is shown where the output
@@ -13,7 +13,9 @@ from pydantic import JsonValue
 
 from broker.values import Fields
 from citations.links import clean_text
-from deploy.cli.printing import WIDTH, wrap
+from config.texts import load_texts
+from deploy.cli.printing import WIDTH, columns, wrap
+from deploy.progress_steps import find_step
 from gateway.answer import answer_of
 from gateway.desk import Desk, Message
 from gateway.draft_events import DraftFollower
@@ -39,6 +41,8 @@ async def show_progress(desk: Desk, message: Message) -> dict[str, JsonValue]:
     async for entry in desk.follow(question):
         if entry.kind == "routed":
             display.show_step(entry.fields)
+        elif entry.kind == "agent_run":
+            display.read_language(entry.fields)
         for event in follower.read(entry):
             display.show_event(event)
         if entry.kind == "finished":
@@ -51,6 +55,8 @@ class DraftDisplay:
     """The lines below the question that change until the answer is printed."""
 
     def __init__(self) -> None:
+        self._texts = load_texts()
+        self._language = "en"
         self._is_terminal = sys.stdout.isatty()
         self._lines = 0
         self._draft = ""
@@ -70,6 +76,13 @@ class DraftDisplay:
             self._plan, self._ended = _read_plan(decision), set(_read_completed(decision))
             self._plan = {**_read_completed(decision), **self._plan}
         self._draw()
+
+    def read_language(self, run: Fields) -> None:
+        """Show the following steps in the language of the question, once an agent has found it."""
+        writes = run.get("writes")
+        language = writes.get("language") if isinstance(writes, dict) else None
+        if isinstance(language, str) and language in self._texts.languages:
+            self._language = language
 
     def show_event(self, event: Event) -> None:
         """Show the sentences that a draft gained; strike out those that were taken back."""
@@ -103,17 +116,34 @@ class DraftDisplay:
         lines = wrap(clean_text(self._draft))[-MOST_LINES:] if self._draft else []
         for name, label in self._plan.items():
             if label:
-                lines.append(f"  {'✓' if name in self._ended else '–'} {label}"[:WIDTH])
+                lines.append(_fit(f"  {'✓' if name in self._ended else '–'} {label}"))
         sys.stdout.write("".join(f"{line}\n" for line in lines))
-        done = len(self._ended & self._plan.keys())
-        count = f" {done}/{len(self._plan)}" if self._plan else ""
-        sys.stdout.write(f"… {self._stage}{count}" if self._stage else "")
+        sys.stdout.write(_fit(self._describe_step()))
         self._lines = len(lines)
         sys.stdout.flush()
+
+    def _describe_step(self) -> str:
+        """Return the step in words, and how many parts of its plan have ended; empty at the end."""
+        if not self._stage:
+            return ""
+        step = self._texts.text(f"step_{find_step(self._stage).value}", self._language)
+        if not self._plan:
+            return f"… {step}"
+        ended = str(len(self._ended & self._plan.keys()))
+        all_parts = str(len(self._plan))
+        counted = self._texts.text("step_parts", self._language, ended=ended, all=all_parts)
+        return f"… {step}: {counted}"
 
     def _erase(self) -> None:
         sys.stdout.write(ERASE_LINE + f"{LINE_UP}{ERASE_LINE}" * self._lines)
         self._lines = 0
+
+
+def _fit(line: str) -> str:
+    """Return the beginning of a line that takes one row: a longer one could not be erased."""
+    while columns(line) > WIDTH:
+        line = line[:-1]
+    return line
 
 
 def _read_completed(decision: Fields) -> dict[str, str]:

@@ -171,7 +171,7 @@ _OWN_ERRORS = frozenset(
     {
         "CommandError", "ConfigError", "BrokerError", "MemoryStoreError", "KnowledgeError",
         "ModelError", "ComplianceError", "GatewayError", "EnvelopeError", "UnknownFormatError",
-        "WorkerError",
+        "ToolError", "WorkerError",
     }
 )  # fmt: skip
 

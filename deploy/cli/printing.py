@@ -10,6 +10,7 @@ import sys
 import textwrap
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 
@@ -41,7 +42,7 @@ def reply_lines(reply: Fields) -> list[str]:
     lines = wrap(_add_places(safe))
     lines += _options(safe)
     lines += _sources(safe)
-    lines += ["", _foot(safe)]
+    lines += ["", *_describe_end(safe), _foot(safe)]
     return lines
 
 
@@ -193,6 +194,15 @@ def _sources(reply: Fields) -> list[str]:
     for (title, address), cited in numbers.items():
         lines += [f"  {cited} {title}", f"      {address}"]
     return lines
+
+
+def _describe_end(reply: Fields) -> list[str]:
+    """Return until when a pause can be answered, in the time of this machine."""
+    pause = reply.get("pause")
+    expires = pause.get("expires") if isinstance(pause, dict) else None
+    if not isinstance(expires, int | float):
+        return []
+    return [f"(open until {datetime.fromtimestamp(expires).astimezone():%Y-%m-%d %H:%M %Z})"]
 
 
 def _foot(reply: Fields) -> str:

@@ -14,16 +14,17 @@ from pydantic import BaseModel
 from pydantic_settings import BaseSettings
 
 from agents.roster import SPECS
-from agents.spec import ProgressStep
+from agents.spec import AgentSpec, ProgressStep
 from config.settings import Settings
+from config.ways.specialist_settings import load_profiles
 from deploy.generate.manifests import GROUPS, Group
+from deploy.progress_steps import list_steps
 from envelope.merging import MergeRule
 from envelope.payload import CATALOGUE, Attribute
 from envelope.role import Role
+from envelope.ways.specialists import NEEDS, PHASES, SpecialistName
 from manager.diagram import draw
-from manager.flow_proofs import find_reached
 from manager.flows import EVERY
-from manager.flows.stages import START
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -71,6 +72,12 @@ _GROUP_TABLE = """\
 """
 
 
+_TEAM_TABLE = """\
+| Agent | Tier | Role | Phase | Needs | Tools | Calls | Temperature |
+|---|---|---|---|---|---|---|---|
+"""
+
+
 def pages() -> dict[Path, str]:
     """Return the generated files, by path."""
     return {
@@ -80,6 +87,7 @@ def pages() -> dict[Path, str]:
         DOCS / "deployment.md": _with_block(
             DOCS / "deployment.md", "groups", _GROUP_TABLE + "".join(map(_describe_group, GROUPS))
         ),
+        DOCS / "ways.md": _with_block(DOCS / "ways.md", "specialists", _describe_team()),
         WIDGET_STEPS: _widget_steps(),
     }
 
@@ -107,26 +115,39 @@ def _describe_group(group: Group) -> str:
     return "| " + " | ".join(cells) + " |\n"
 
 
+def _describe_team() -> str:
+    """Return the table of the agents that plan, and of those that are planned."""
+    team = [spec for spec in SPECS.values() if spec.agent_role is not None]
+    return _TEAM_TABLE + "".join(map(_describe_specialist, team))
+
+
+def _describe_specialist(spec: AgentSpec) -> str:
+    known = spec.role.value in set(SpecialistName)
+    name = SpecialistName(spec.role.value) if known else None
+    profile = None if name is None else load_profiles()[name.value]
+    cells = (
+        f"`{spec.role.value}`",
+        spec.tier.value,
+        "" if spec.agent_role is None else spec.agent_role.value,
+        "routing" if name is None else PHASES[name].value,
+        "" if name is None else ", ".join(f"`{one.value}`" for one in NEEDS[name]),
+        "" if profile is None else ", ".join(f"`{one}`" for one in profile.tools),
+        "" if profile is None or not profile.tools else str(profile.max_iterations),
+        "" if profile is None else f"{profile.temperature:g}",
+    )
+    return "| " + " | ".join(cells) + " |\n"
+
+
 def _widget_steps() -> str:
     steps = list(ProgressStep)
-    stages = [f"  {name}: {steps.index(step)}," for name, step in _list_steps()]
+    stages = [f"  {name}: {steps.index(step)}," for name, step in _list_later_steps()]
     return _STEPS.format(steps=json.dumps([step.value for step in steps]), stages="\n".join(stages))
 
 
-def _list_steps() -> list[tuple[str, ProgressStep]]:
-    """Return the step of each stage behind the first step.
-
-    While branches run, the step is that of searching.
-    """
-    stages = {stage for flow in EVERY for stage in find_reached(flow, START)} - {START}
-    named = {
-        stage.name: SPECS[stage.role.value].step
-        if stage.role.value in SPECS
-        else ProgressStep.SEARCH
-        for stage in stages
-    }
+def _list_later_steps() -> list[tuple[str, ProgressStep]]:
+    """Return the step of each stage behind the first step."""
     first = next(iter(ProgressStep))
-    return sorted((name, step) for name, step in named.items() if step is not first)
+    return [(name, step) for name, step in list_steps().items() if step is not first]
 
 
 def _contract(attribute: Attribute) -> str:

@@ -52,6 +52,30 @@ FULL_REVIEW = tuple(name for name in SpecialistName if name is not _S.SYNTHESIS)
 """The sequence of a review that was asked for by name; the synthesis always comes last."""
 
 
+class ExecutionPhase(StrEnum):
+    """In which phase of a review a specialist works."""
+
+    EXTRACTION = "extraction"
+    CLASSIFICATION = "classification"
+    REQUIREMENT_EXTRACTION = "requirement_extraction"
+    VERIFICATION = "verification"
+    SYNTHESIS = "synthesis"
+    REPORTING = "reporting"
+
+
+PHASES: Mapping[SpecialistName, ExecutionPhase] = {
+    _S.EXTRACTOR: ExecutionPhase.EXTRACTION,
+    _S.CLASSIFIER: ExecutionPhase.CLASSIFICATION,
+    _S.REQUIREMENT_EXTRACTOR: ExecutionPhase.REQUIREMENT_EXTRACTION,
+    _S.COMPLIANCE: ExecutionPhase.VERIFICATION,
+    _S.RISK_VERIFIER: ExecutionPhase.VERIFICATION,
+    _S.CITATION_AUDITOR: ExecutionPhase.VERIFICATION,
+    _S.GAP_SYNTHESIZER: ExecutionPhase.SYNTHESIS,
+    _S.REPORT_GENERATOR: ExecutionPhase.REPORTING,
+    _S.SYNTHESIS: ExecutionPhase.SYNTHESIS,
+}
+
+
 class CompletedSequence(BaseModel, frozen=True, extra="forbid"):
     """A sequence of valid names in an order in which each finds what it needs.
 
@@ -122,22 +146,36 @@ def list_waves(names: Sequence[str]) -> tuple[tuple[SpecialistName, ...], ...]:
     return tuple(waves)
 
 
+class ErrorSeverity(StrEnum):
+    """What an error costs: nothing of the result, a part that something else has made, a result."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
 class SpecialistError(BaseModel, frozen=True, extra="forbid"):
     """Something that went wrong: the others went on. `error_id` is in the log, too."""
 
     error_id: str
     specialist: str
     text: str = Field(description="type and text of the error, at most 500 characters")
+    severity: ErrorSeverity = ErrorSeverity.HIGH
+    phase: str = Field(default="", description="in which it went wrong; see `ExecutionPhase`")
 
     def __str__(self) -> str:
         return f"[{self.error_id}] {self.specialist}: {self.text}"
 
 
 class ReviewScope(BaseModel, frozen=True, extra="forbid"):
-    """Which documents are reviewed, against which rules: ids of documents of the index."""
+    """Which documents are reviewed, against which rules: ids of documents of the index.
+
+    `specialists` are to work, with those that they need; empty: all.
+    """
 
     documents: tuple[str, ...] = ()
     against: tuple[str, ...] = ()
+    specialists: tuple[SpecialistName, ...] = ()
 
 
 class StoredPart(BaseModel, frozen=True, extra="forbid"):
@@ -238,6 +276,9 @@ class StoredVerdicts(BaseModel, frozen=True, extra="forbid"):
     gaps: int = Field(ge=0)
     undecided: tuple[str, ...] = Field(default=(), description="requirements without a verdict")
     confidence: float = Field(ge=0, le=1, description="the mean of all verdicts")
+    frameworks: tuple[str, ...] = Field(
+        default=(), description="that the question or the rules name, such as GDPR"
+    )
     notes: tuple[str, ...] = ()
     decided_by: tuple[str, ...] = ()
 
@@ -299,3 +340,9 @@ class SpecialistProfile(BaseModel, frozen=True, extra="forbid"):
     tools: tuple[str, ...] = ()
     max_iterations: int = Field(default=10, ge=1, le=20)
     timeout_seconds: float = Field(default=30.0, gt=0, description="of one call of a tool")
+    retry_count: int = Field(
+        default=2, ge=0, le=5, description="further attempts of a tool that failed"
+    )
+    expands_queries: bool = Field(
+        default=False, description="whether a model adds wordings to the searches of the specialist"
+    )

@@ -25,6 +25,7 @@ class Intent(StrEnum):
     SUMMARY = "summary"
     COMPARISON = "comparison"
     PENALTY = "penalty"
+    GENERAL = "general"
     MULTI_TOOL = "multi_tool"
     OUT_OF_SCOPE = "out_of_scope"
 
@@ -35,6 +36,19 @@ class Strategy(StrEnum):
     REFINE_QUERY = "REFINE_QUERY"
     SWITCH_TOOL = "SWITCH_TOOL"
     MULTI_TOOL_ORCHESTRATION = "MULTI_TOOL_ORCHESTRATION"
+
+
+class PlanRound(BaseModel, frozen=True, extra="forbid"):
+    """The plan of one round with its reasons; the calls are recorded with their results."""
+
+    round: int = Field(ge=1)
+    intent: Intent
+    strategy: Strategy | None = None
+    reasoning: str = ""
+    tools: tuple[str, ...] = Field(default=(), description="the names of the tools that it calls")
+    needed: tuple[str, ...] = Field(
+        default=(), description="tools that the rules would need, but have no values to call with"
+    )
 
 
 class QueryType(StrEnum):

@@ -16,9 +16,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from broker.values import Fields
 from envelope.question import Question
+from envelope.sources import TOOL_SOURCE
 from gateway.http.access import Principal
 from gateway.reviewing.document_ports import is_attached
-from gateway.source_urls import Opens, at, opens_in
+from gateway.source_urls import REPORT_OF, Opens, at, opens_in
 
 LIFE_SECONDS = 24 * 3600
 """The lifetime of a link; an answer that is read again has a new one."""
@@ -27,6 +28,8 @@ TICKET_FORM = r"eyJ[A-Za-z0-9_=-]{60,7900}\.[A-Za-z0-9_-]{43}"
 """A regular expression for tickets: an encoded object, and its signature."""
 CITED = "cited"
 """The anchor of the cited part in a document without headings."""
+REPORT = "report"
+"""In place of a passage: the link opens a report."""
 PATH = "/v1/reader/"
 EARLIER_PATH = "/v1/documents/"
 """Where the links of earlier versions lead."""
@@ -38,7 +41,8 @@ class Citation(BaseModel):
     """The content of a link; an empty `key_id`: a caller on the server's own machine.
 
     `groups` are those that a signed token stated for the person; those of the key are looked up.
-    `conversation_id`: the document belongs to this conversation, and is in no index.
+    `conversation_id`: the document belongs to this conversation, and is in no index. With a
+    `message_id`, the link opens the report of this message of the conversation.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -50,15 +54,16 @@ class Citation(BaseModel):
     expires_at: int
     groups: tuple[str, ...] = ()
     conversation_id: str = ""
+    message_id: str = ""
 
     @property
     def question(self) -> Question:
-        """A question of the conversation that the document belongs to."""
+        """The message of a report, or a question of the conversation of a document."""
         return Question(
             tenant=self.tenant,
             assistant=self.assistant,
             conversation_id=self.conversation_id,
-            message_id="-",
+            message_id=self.message_id or "-",
         )
 
 
@@ -89,10 +94,16 @@ class SourceLinks:
         elsewhere = self._elsewhere.get((question.tenant, question.assistant), opens_in(""))
 
         def opens(source: Fields) -> str | None:
+            message_id = source.get(REPORT_OF)
+            if isinstance(message_id, str) and self._secret is not None:
+                return self._sign(caller, question, REPORT, message_id=message_id)
             found = elsewhere(source)
             chunk_id = source.get("chunk_id")
             if found is not None or self._secret is None or not isinstance(chunk_id, str):
                 return found
+            if chunk_id.startswith(TOOL_SOURCE):
+                # The result of a tool is no part of a document: there is no page of it.
+                return None
             return self._here(caller, question, chunk_id, str(source.get("anchor") or CITED))
 
         return opens
@@ -113,6 +124,13 @@ class SourceLinks:
     def _here(
         self, caller: Principal, question: Question, chunk_id: str, anchor: str
     ) -> str | None:
+        found = self._sign(caller, question, chunk_id)
+        return None if found is None else at(found, anchor)
+
+    def _sign(
+        self, caller: Principal, question: Question, chunk_id: str, *, message_id: str = ""
+    ) -> str | None:
+        belongs = bool(message_id) or is_attached(chunk_id)
         citation = Citation(
             tenant=question.tenant,
             assistant=question.assistant,
@@ -120,7 +138,8 @@ class SourceLinks:
             key_id=caller.key_id,
             expires_at=_find_end(caller),
             groups=caller.person_groups,
-            conversation_id=question.conversation_id if is_attached(chunk_id) else "",
+            conversation_id=question.conversation_id if belongs else "",
+            message_id=message_id,
         )
         # Without groups it is a link that earlier versions open, too.
         written = citation.model_dump_json(exclude_defaults=True)
@@ -129,7 +148,7 @@ class SourceLinks:
         address = self._address or caller.server_address
         if len(ticket) > LONGEST_TICKET or not address:
             return None
-        return at(f"{address}{PATH}{ticket}", anchor)
+        return f"{address}{PATH}{ticket}"
 
     def _signature(self, body: str) -> str:
         secret = self._secret if self._secret is not None else b""

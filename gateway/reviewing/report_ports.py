@@ -39,3 +39,12 @@ class ReportRenderer(Protocol):
         link of a place. Raises `DocumentRefusedError` for a form that is not installed.
         """
         ...
+
+    async def read_checklist(
+        self, question: Question, checklist: Mapping[str, JsonValue]
+    ) -> bytes | None:
+        """Return a checklist as JSON (`target_law`, `checklist`), or None where it is gone.
+
+        `checklist` is the attribute of this name of the reply to `question`.
+        """
+        ...

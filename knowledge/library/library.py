@@ -120,6 +120,12 @@ class Library:
         ids = dict.fromkeys(one for name in named for one in name.document_ids)
         return NamedInText(tuple(versions), tuple(ids))
 
+    async def read_texts(
+        self, document_ids: Sequence[str], groups: Sequence[str] = ()
+    ) -> list[str]:
+        """Return the texts of documents, as `read` returns the documents."""
+        return [one.text for one in await self.read(document_ids, groups)]
+
     async def read(
         self, document_ids: Sequence[str], groups: Sequence[str] = ()
     ) -> list[WholeDocument]:

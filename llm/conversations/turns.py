@@ -85,7 +85,8 @@ class ToolConversation(BaseModel, frozen=True, extra="forbid"):
     `task` names the kind of call in the journal. The results of all calls of a message follow that
     message. `facts` are what offline rules know about the task; no vendor receives them. With
     `prompt`, the prompt of the task is rendered from it for a vendor, in place of `system` and of
-    the first message.
+    the first message. `sharing` are the groups of the person whose equal conversation in another
+    question may take over the next message; None: none may.
     """
 
     task: str
@@ -97,6 +98,7 @@ class ToolConversation(BaseModel, frozen=True, extra="forbid"):
     max_output_tokens: int = 2048
     facts: dict[str, JsonValue] = Field(default_factory=dict)
     prompt: SerializeAsAny[BaseModel] | None = None
+    sharing: tuple[str, ...] | None = None
 
     def extend(self, *messages: UserMessage | ModelMessage | ToolMessage) -> "ToolConversation":
         """Return the conversation with further messages."""

@@ -24,6 +24,7 @@ RULES: Mapping[str, str] = {
     "triage": "llm.offline.planning.triage_rules",
     "assess": "llm.offline.planning.assess_rules",
     "plan_swarm": "llm.offline.planning.proposals",
+    "hyde_expansion": "llm.offline.wordings",
     "synthesize_findings": "llm.offline.planning.proposals",
     **{name: f"compliance.offline.{name}_rules" for name in SpecialistName},
 }

@@ -5,9 +5,13 @@ import json
 from functools import lru_cache
 
 from pydantic import BaseModel
+from pydantic_core import to_json
 
+from llm.conversations.turns import ToolConversation
 from llm.port import I, O, Task
 from llm.prompts import Prompts
+
+_FINAL_MARKS = " .?!\uff1f\u3002\uff01\u061f"
 
 
 def fingerprint(task: Task[I, O], inputs: I, *, asked: str, prompts: Prompts | None) -> str:
@@ -30,6 +34,17 @@ def fingerprint(task: Task[I, O], inputs: I, *, asked: str, prompts: Prompts | N
         content,
     )
     return digest(*parts)
+
+
+def fingerprint_conversation(conversation: ToolConversation, *, asked: str) -> str:
+    """Return 32 hexadecimal digits over everything that determines the next message of a vendor.
+
+    Conversations whose first message differs in spaces and final marks alone are the same.
+    """
+    content = conversation.model_dump_json(exclude={"facts"})
+    first = conversation.messages[0].text
+    plain = " ".join(first.split()).rstrip(_FINAL_MARKS)
+    return digest(asked, content.replace(to_json(first).decode(), to_json(plain).decode()))
 
 
 def digest(*parts: str) -> str:

@@ -16,7 +16,7 @@ from llm.conversations.turns import ToolConversation
 from llm.errors import RejectedRequest
 from llm.port import I, Model, ModelAnswer, ModelCall, O, Task, Usage
 from llm.prompts import Prompts
-from llm.stored_calls.fingerprint import digest, fingerprint
+from llm.stored_calls.fingerprint import digest, fingerprint, fingerprint_conversation
 from llm.stored_calls.kept_answer import decode, decode_step, encode, encode_step
 
 OFFLINE = "offline"
@@ -166,8 +166,10 @@ class StoredModel:
     async def converse(self, conversation: ToolConversation, *, skip: int = 0) -> ModelStep:
         """Return the next message; a redelivered hop finds it in the store.
 
-        Two equal conversations in one hop are two calls: each is stored with its number. A shared
-        answer of another question is never taken: a step depends on results of tools.
+        Two equal conversations in one hop are two calls: each is stored with its number. A step of
+        another question is taken only where `sharing` allows it, for a person of the same groups,
+        and after the same results: it depends on them, letter by letter, so that a changed index
+        shares nothing that it changed.
         """
         if not isinstance(self._model, ConversationModel):
             raise RejectedRequest(f"expected a model that calls tools, found {self.name!r}")
@@ -184,9 +186,36 @@ class StoredModel:
                 record(replace(call, from_cache=False))
             return found[0]
         with record_calls() as calls:
-            step = await self._model.converse(conversation, skip=skip)
+            step = await self._step_shared(scope, conversation, skip, is_first=not number)
         await self._calls.put(key, encode_step(step, calls))
         return step
+
+    async def _step_shared(
+        self, scope: CallScope, conversation: ToolConversation, skip: int, *, is_first: bool
+    ) -> ModelStep:
+        model = self._model
+        if not isinstance(model, ConversationModel):
+            raise RejectedRequest(f"expected a model that calls tools, found {self.name!r}")
+        cache = self._cache
+        may_share = conversation.sharing is not None and is_first and not scope.attempt
+        # The rules cost less than a look into the cache.
+        if cache is None or not may_share or self.name == OFFLINE:
+            return await model.converse(conversation, skip=skip)
+        asked = fingerprint_conversation(conversation, asked=f"{self.name}+{skip}")
+        question = scope.question
+        key = CacheKey(question.tenant, question.assistant, asked, question)
+        async with cache.lock(key):
+            frame = await cache.get(key)
+            found = decode_step(frame) if frame is not None else None
+            if found is not None:
+                step = found[0]
+                _record_hit(cache, key, conversation.task, step.model, step.cost_usd)
+                return replace(step, usage=Usage(), cost_usd=Decimal(0), milliseconds=0.0)
+            cache.counts.misses += 1
+            step = await model.converse(conversation, skip=skip)
+            if step.model != OFFLINE:
+                await cache.put(key, encode_step(step))
+            return step
 
     async def _ask_shared(
         self, scope: CallScope, content_hash: str, task: Task[I, O], inputs: I, skip: int
@@ -210,21 +239,28 @@ class StoredModel:
     def _hit(
         self, cache: SharedCache, key: CacheKey, task: Task[I, O], answer: ModelAnswer[O]
     ) -> ModelAnswer[O]:
-        cache.counts.add_hit(answer.cost_usd)
-        record(
-            ModelCall(
-                task=task.name,
-                model=answer.model,
-                usage=Usage(),
-                cost_usd=Decimal(0),
-                milliseconds=0.0,
-                from_store=True,
-                prompt_hash=key.content_hash,
-                from_cache=True,
-                saved_usd=answer.cost_usd,
-            )
-        )
+        _record_hit(cache, key, task.name, answer.model, answer.cost_usd)
         return replace(answer, usage=Usage(), cost_usd=Decimal(0), milliseconds=0.0)
+
+
+def _record_hit(
+    cache: SharedCache, key: CacheKey, task: str, model: str, cost_usd: Decimal | None
+) -> None:
+    """Record a call that costs nothing, because another question has paid for its answer."""
+    cache.counts.add_hit(cost_usd)
+    record(
+        ModelCall(
+            task=task,
+            model=model,
+            usage=Usage(),
+            cost_usd=Decimal(0),
+            milliseconds=0.0,
+            from_store=True,
+            prompt_hash=key.content_hash,
+            from_cache=True,
+            saved_usd=cost_usd,
+        )
+    )
 
 
 def _replay(answer: ModelAnswer[O], calls: Sequence[ModelCall]) -> ModelAnswer[O]:

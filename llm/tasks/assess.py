@@ -18,6 +18,7 @@ class Inputs(BaseModel, frozen=True):
     question: str
     answer: str
     sources: tuple[AssessedSource, ...] = ()
+    unanswered: str = Field(default="", description="what the writer says that the sources lack")
 
 
 class Output(BaseModel, frozen=True):

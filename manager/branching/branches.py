@@ -3,8 +3,10 @@
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import lru_cache
 
+import structlog
 from pydantic import JsonValue
 
 from broker.journal_events import JournalEvent
@@ -15,6 +17,7 @@ from envelope.envelope import Envelope
 from envelope.merging import merge_writes
 from envelope.payload import CATALOGUE, MERGE_RULES
 from envelope.role import Role
+from envelope.ways.specialists import ErrorSeverity
 from manager.branching.result_size import bound_result
 from manager.branching.usage_sum import add_usages
 from manager.contract import write_payload
@@ -23,6 +26,7 @@ from manager.integrity.fault_report import note_cut, note_join
 from manager.machine import read_counters
 from manager.stage_event import StageEvent
 
+log = structlog.get_logger("manager")
 MOST_BRANCHES = 256
 """The most branches of one scatter; more of them are refused."""
 _COMPLETED, _FAILED, _RUNNING, _MISSING = "completed", "failed", "running", "missing"
@@ -221,10 +225,19 @@ def describe_failed_work(envelope: Envelope, reason: str) -> Fields:
     """Return the entry of `errors` about the work that failed in a branch."""
     named = str(envelope.payload.get("stage") or "")
     digest = zlib.crc32(f"{envelope.message_id}/{envelope.branch}/{named}".encode())
+    # A redelivered failure has the same id: its date is that of the message.
+    day = datetime.fromtimestamp(envelope.create_ts, UTC).date().isoformat()
+    worker = envelope.hop.role if envelope.hop is not None else named
+    error_id, severity = f"RD-{day}-{digest % 100_000:05d}", ErrorSeverity.HIGH.value
+    log.warning(
+        "specialist_failed", error_id=error_id, specialist=worker, severity=severity, phase=named
+    )
     error: Fields = {
-        "error_id": f"RD-{digest:08X}",
-        "specialist": envelope.hop.role if envelope.hop is not None else named,
+        "error_id": error_id,
+        "specialist": worker,
         "text": brief(reason or "it ended without a result"),
+        "severity": severity,
+        "phase": named,
     }
     return {"errors": [error]}
 

@@ -1,6 +1,6 @@
 """Checks the work behind an answer at joins and at the end; a fault is journaled and named."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from pydantic import JsonValue
 
@@ -39,14 +39,9 @@ def note_join(
     return {**payload, _LOG: [*log, record_join(str(payload.get("stage")), branch, joined)]}
 
 
-def describe_faults(
-    payload: Mapping[str, JsonValue], branch: str, stage: Stage, target: str
-) -> dict[str, JsonValue]:
-    """Return the faults for the journal of a decision; nothing except at a join and at the end."""
-    if target != "final" and StageEvent.GATHERED not in stage.events:
-        return {}
-    faults = list_faults(payload, branch)
-    return {"faults": faults} if faults else {}
+def is_checked(stage: Stage, target: str) -> bool:
+    """Return whether the work is checked before this target: after joins and at the end."""
+    return target == "final" or StageEvent.GATHERED in stage.events
 
 
 def list_faults(payload: Mapping[str, JsonValue], branch: str = "") -> list[JsonValue]:
@@ -58,16 +53,15 @@ def list_faults(payload: Mapping[str, JsonValue], branch: str = "") -> list[Json
 
 def report_faults(
     reply: Mapping[str, JsonValue],
-    payload: Mapping[str, JsonValue],
+    faults: Sequence[JsonValue],
     on_fault: OnFault = ignore_fault,
 ) -> dict[str, JsonValue]:
     """Return the reply with the faults of the work behind it, which `on_fault` counts by kind."""
-    faults = list_faults(payload)
     if not faults:
         return dict(reply)
     for kind in sorted({str(one["kind"]) for one in faults if isinstance(one, dict)}):
         on_fault(kind)
-    return {**reply, "faults": faults}
+    return {**reply, "faults": [*faults]}
 
 
 def _describe(fault: FoundFault) -> Fields:

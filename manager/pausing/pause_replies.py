@@ -46,7 +46,10 @@ def make_pause_reply(pause: Pause, texts: ReplyTexts, language: str) -> dict[str
     missing = {one.name for one in list_missing(pause, pause.answers)}
     asked = [one for one in pause.questions if one.field is None or one.field.name in missing]
     lead = texts.text(f"ask_{pause.kind}", language)
-    lines = [f"{number}. {plain_line(one.text)}" for number, one in enumerate(asked, 1)]
+    lines = [plain_line(one.text) for one in asked]
+    if len(lines) > 1:
+        # A single question has none: the choices below it are numbered.
+        lines = [f"{number}. {line}" for number, line in enumerate(lines, 1)]
     actions = [one.model_dump(mode="json", exclude_none=True) for one in
                _make_actions(pause, asked, texts, language)]  # fmt: skip
     questions: list[JsonValue] = [one.model_dump(mode="json", exclude_none=True) for one in asked]

@@ -251,10 +251,11 @@ def _list_people(payload: Payload) -> tuple[str, ...]:
 
 def _load_labels(texts: ReplyTexts) -> ReplyLabels:
     def fold(key: str) -> frozenset[str]:
-        every = (texts.text(key, language) for language in texts.languages)
-        return frozenset(" ".join(text.casefold().split()) for text in every)
+        every = (texts.text(key, language).split(";") for language in texts.languages)
+        return frozenset(" ".join(word.casefold().split()) for words in every for word in words)
 
-    return ReplyLabels(fold("approve"), fold("deny"), fold("exit_action"))
+    keys = ("approve", "deny", "exit_action", "approve_words", "deny_words")
+    return ReplyLabels(*map(fold, keys))
 
 
 def _read_questions(payload: Payload) -> tuple[PauseQuestion, ...]:

@@ -46,11 +46,16 @@ ReadReply = Answered | Unanswered | NotOpen | OtherTopic
 
 @dataclass(frozen=True, slots=True)
 class ReplyLabels:
-    """The words of the buttons in every language, folded: to approve, to deny, and to stop."""
+    """The words of the buttons in every language, folded: to approve, to deny, and to stop.
+
+    `yes` and `no` are what people write instead; nobody else's count.
+    """
 
     approve: frozenset[str]
     deny: frozenset[str]
     stop: frozenset[str] = frozenset()
+    yes: frozenset[str] = frozenset()
+    no: frozenset[str] = frozenset()
 
 
 def compute_code(pause_id: str) -> str:
@@ -89,7 +94,11 @@ def read_words(
     if label in labels.deny | labels.stop:
         return Answered(is_granted=False, values=dict(pause.answers))
     if pause.kind == "approval":
-        return Answered(is_granted=True) if label in labels.approve else OtherTopic()
+        plain = _fold(words) if is_own else ""
+        if plain in labels.no:
+            return Answered(is_granted=False)
+        is_granted = label in labels.approve or plain in labels.yes
+        return Answered(is_granted=True) if is_granted else OtherTopic()
     return _read_lines(pause, lines, is_own=is_own)
 
 

@@ -73,7 +73,8 @@ _READERS = FINDERS | SPECIALISTS
 INDEX_READERS = frozenset({"plan", "tool"}) | SPECIALISTS
 """The roles of which the version of the index is recorded: they work side by side, on any pod."""
 _CHUNK, _DOCUMENT = frozenset({"chunk_id"}), frozenset({"document_id"})
-_CITING = ("source_references", "sources_used", "search_results", "worker_outputs")
+_CITING = frozenset({"source_references", "sources_used", "search_results", "worker_outputs"})
+_CONTAINERS = (list, dict)
 _SAYS_ITS_MODEL = frozenset({"answer_model", "assessed_by", "decided_by", "judge"})
 
 
@@ -120,7 +121,7 @@ def record_hop(
     each call and, if another one answered, its name.
     """
     fields: dict[str, Any] = {}
-    if digests := digest_read(read):
+    if read and (digests := digest_read(read)):
         fields["read"] = digests
     if wrote:
         fields |= _record_writes(role, wrote)
@@ -141,13 +142,13 @@ def _record_writes(role: str, wrote: Mapping[str, JsonValue]) -> dict[str, Any]:
     if digests := digest_evidence(wrote):
         fields["wrote"] = digests
     if role in _READERS:
-        if found := list(_list_found(role, wrote)):
+        if found := _list_found(role, wrote):
             fields["found"] = found
-    elif cited := _list_chunks([wrote[name] for name in _CITING if name in wrote]):
+    elif cited := _list_cited(wrote):
         fields["cited"] = cited
     if "tool_executions" in wrote and (done := list(_list_done(wrote["tool_executions"]))):
         fields["done"] = done
-    if named := list(dict.fromkeys(_list_named(wrote))):
+    if named := _list_named(wrote):
         fields["named"] = named
     return fields
 
@@ -166,8 +167,9 @@ def record_join(stage: str, branch: str, joined: Mapping[str, str]) -> dict[str,
 def digest_evidence(values: Mapping[str, JsonValue]) -> dict[str, str]:
     """Return the digests of the pieces of evidence among these attributes."""
     digests: dict[str, str] = {}
-    for name in EVIDENCE.keys() & values.keys():
-        digests |= digest_attribute(name, values[name])
+    for name, value in values.items():
+        if name in EVIDENCE:
+            digests |= digest_attribute(name, value)
     return digests
 
 
@@ -236,15 +238,22 @@ def compute_short_digest(value: JsonValue) -> str:
     return hashlib.blake2b(to_json(value), digest_size=_DIGEST_BYTES).hexdigest()
 
 
-def _list_found(role: str, wrote: Mapping[str, JsonValue]) -> Iterator[str]:
-    yield from _list_chunks(wrote.values())
+def _list_found(role: str, wrote: Mapping[str, JsonValue]) -> list[str]:
+    found = _list_chunks(wrote.values())
     if role in SPECIALISTS:
-        for name in dict.fromkeys(_walk(dict(wrote), _DOCUMENT)):
-            yield f"{name}#{EVERY_CHUNK}"
+        documents = _list_texts(wrote.values(), _DOCUMENT)
+        found += [f"{name}#{EVERY_CHUNK}" for name in documents]
+    return found
+
+
+def _list_cited(wrote: Mapping[str, JsonValue]) -> list[str]:
+    if _CITING.isdisjoint(wrote):
+        return []
+    return _list_chunks(value for name, value in wrote.items() if name in _CITING)
 
 
 def _list_chunks(values: Iterable[JsonValue]) -> list[str]:
-    names = list(dict.fromkeys(name for value in values for name in _walk(value, _CHUNK)))
+    names = _list_texts(values, _CHUNK)
     return names if len(names) <= _MOST_CHUNKS else [*names[:_MOST_CHUNKS], EVERY_CHUNK]
 
 
@@ -254,23 +263,37 @@ def _list_done(executions: JsonValue) -> Iterator[str]:
             yield str(one["call_id"])
 
 
-def _list_named(wrote: Mapping[str, JsonValue]) -> Iterator[str]:
-    """Yield the models, `model@provider`, that the writes name as the author of something."""
-    own = {name: value for name, value in wrote.items() if name != "multi_tool_results"}
-    for name in _walk(own, _SAYS_ITS_MODEL):
-        if "@" in name:
-            yield name
+def _list_named(wrote: Mapping[str, JsonValue]) -> list[str]:
+    """Return the models, `model@provider`, that the writes name as the author of something."""
+    found: list[str] = []
+    for name, value in wrote.items():
+        if isinstance(value, _CONTAINERS):
+            if name != "multi_tool_results":
+                _add_texts(value, _SAYS_ITS_MODEL, found)
+        elif name in _SAYS_ITS_MODEL and isinstance(value, str):
+            found.append(value)
+    return list(dict.fromkeys(name for name in found if "@" in name)) if found else []
 
 
-def _walk(value: JsonValue, names: frozenset[str]) -> Iterator[str]:
-    """Yield the texts under these names at any depth."""
-    if isinstance(value, dict):
-        for key, each in value.items():
-            if isinstance(each, list | dict):
-                yield from _walk(each, names)
-            elif key in names and isinstance(each, str):
-                yield each
-    elif isinstance(value, list):
+def _list_texts(values: Iterable[JsonValue], names: frozenset[str]) -> list[str]:
+    """Return the different texts under these names in objects, at any depth, in their order."""
+    found: list[str] = []
+    for value in values:
+        if isinstance(value, _CONTAINERS):
+            _add_texts(value, names, found)
+    return list(dict.fromkeys(found))
+
+
+def _add_texts(
+    value: dict[str, JsonValue] | list[JsonValue], names: frozenset[str], found: list[str]
+) -> None:
+    if isinstance(value, list):
         for each in value:
-            if isinstance(each, list | dict):
-                yield from _walk(each, names)
+            if isinstance(each, _CONTAINERS):
+                _add_texts(each, names, found)
+        return
+    for key, each in value.items():
+        if isinstance(each, _CONTAINERS):
+            _add_texts(each, names, found)
+        elif key in names and isinstance(each, str):
+            found.append(each)

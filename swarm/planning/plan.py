@@ -61,6 +61,7 @@ class WorkerPlan(BaseModel, frozen=True, extra="forbid"):
     `language` that of the subject, empty where its name may differ from that in the documents;
     `lists_items`: each item that it finds becomes a worker, see `expansion`. `documents` and
     `criteria` are those of a worker that checks documents. `passages` bounds what it may show.
+    `sides` are words that its quotations should have, such as those of the side that it takes.
     """
 
     id: str = Field(min_length=1, max_length=120)
@@ -77,6 +78,7 @@ class WorkerPlan(BaseModel, frozen=True, extra="forbid"):
     documents: tuple[str, ...] = ()
     criteria: tuple[str, ...] = ()
     passages: int = Field(default=5, ge=1, le=30)
+    sides: tuple[str, ...] = ()
 
 
 class SwarmPlan(BaseModel, frozen=True, extra="forbid"):

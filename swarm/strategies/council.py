@@ -18,6 +18,8 @@ from swarm.workers.output import WorkerOutput
 ENGLISH = "en"
 LEAST_PERSONAS = 3
 MOST_PERSONAS = 6
+_LEAST_PASSAGES = 6
+"""Passages of a member, of which it quotes those that speak for its side."""
 
 
 class CouncilPersona(BaseModel, frozen=True, extra="forbid"):
@@ -70,7 +72,7 @@ class CouncilStrategy(SwarmStrategy):
         self, question: str, complexity: QueryComplexity, context: StrategyContext
     ) -> Sequence[WorkerPlan]:
         personas = self._personas or load_personas(context.language)[:LEAST_PERSONAS]
-        share = max(2, context.most_passages // len(personas))
+        share = max(_LEAST_PASSAGES, context.most_passages // len(personas))
         return [
             WorkerPlan(
                 id=name_worker(number, "analysis"),
@@ -80,6 +82,7 @@ class CouncilStrategy(SwarmStrategy):
                 output=f"{persona.perspective}, quoted",
                 tools=("search",),
                 passages=share,
+                sides=(persona.asks,),
             )
             for number, persona in enumerate(personas)
         ]

@@ -1,14 +1,14 @@
 """The claims of a report: quotations, each with the workers that found it and its source."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from pydantic import BaseModel
 
-from llm.offline.criteria.check_text import split_sentences
 from llm.offline.quoting.extracts import is_order_to_assistant
-from llm.offline.support import numbers_of, support, terms, weight_of
+from llm.offline.support import numbers_of, support
 from llm.offline.words import normalise
 from swarm.planning.plan import SwarmPlan, WorkerPlan
+from swarm.synthesis.quotations import ChosenQuotation, choose_quotation
 from swarm.workers.output import WorkerOutput
 from tools.calls import CitedPassage
 from tools.passage_search.passages import FoundPassage
@@ -18,7 +18,6 @@ MOST_OF_WORKER = 3
 """The quotations of a worker without a subject; a worker with one is quoted once."""
 _LEAST_SHARE = 0.2
 _DENIALS = (" not ", " no ", " never ", " cannot ", " without ", " nicht ", " kein ", " keine ")
-_LONGEST_QUOTATION = 500
 
 
 class MergedClaim(BaseModel, frozen=True, extra="forbid"):
@@ -50,19 +49,6 @@ def merge_claims(plan: SwarmPlan, outputs: Mapping[str, WorkerOutput]) -> tuple[
     return tuple(merged)
 
 
-def choose_quotation(asked: str, passage: FoundPassage) -> tuple[str, float]:
-    """Return the sentence of a passage that has most of the asked words, and its share, 0 to 1."""
-    wanted = {term: weight_of(term) for term in terms(asked)}
-    total = sum(wanted.values()) or 1.0
-    best, best_share = "", 0.0
-    for sentence in _list_sentences(passage.text):
-        own = set(terms(f"{passage.citation.title} {sentence}"))
-        share = sum(weight for term, weight in wanted.items() if term in own) / total
-        if share > best_share and not is_order_to_assistant(sentence):
-            best, best_share = " ".join(sentence.split()), share
-    return best[:_LONGEST_QUOTATION], best_share
-
-
 def is_denied(text: str) -> bool:
     """Return whether a sentence denies something."""
     plain = f" {normalise(text)} "
@@ -80,21 +66,38 @@ def _list_claims(worker: WorkerPlan, output: WorkerOutput) -> Iterator[MergedCla
             )
     if output.verdicts or output.is_off_subject:
         return
-    most = 1 if worker.subject else MOST_OF_WORKER
-    for passage in output.passages[:most]:
-        quotation, share = choose_quotation(worker.objective, passage)
-        if quotation and share >= _LEAST_SHARE:
-            yield MergedClaim(
-                text=quotation,
-                worker_ids=(worker.id,),
-                source=passage.citation,
-                subject=worker.subject,
-                perspective=worker.specialization if not worker.subject else "",
+    for passage, quotation in _choose_quotations(worker, output):
+        yield MergedClaim(
+            text=quotation.text,
+            worker_ids=(worker.id,),
+            source=passage.citation,
+            subject=worker.subject,
+            perspective=worker.specialization if not worker.subject else "",
+        )
+
+
+def _choose_quotations(
+    worker: WorkerPlan, output: WorkerOutput
+) -> list[tuple[FoundPassage, ChosenQuotation]]:
+    """Return what a worker quotes, best passages first.
+
+    A worker with a subject quotes the best of its first passages. One that takes a side prefers
+    statements with the words of that side.
+    """
+    shown = output.passages if worker.sides else output.passages[:MOST_OF_WORKER]
+    found = [
+        (passage, quotation)
+        for passage in shown
+        if (
+            quotation := choose_quotation(
+                worker.objective, passage, worker.sides, subject=worker.subject
             )
-
-
-def _list_sentences(text: str) -> Sequence[str]:
-    return list(split_sentences(text)) or [text]
+        )
+        and quotation.share >= _LEAST_SHARE
+    ]
+    if worker.subject:
+        return sorted(found, key=lambda pair: -pair[1].score)[:1]
+    return sorted(found, key=lambda pair: not pair[1].is_on_side)[:MOST_OF_WORKER]
 
 
 def _say_the_same(one: MergedClaim, other: MergedClaim) -> bool:

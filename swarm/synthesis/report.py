@@ -147,7 +147,7 @@ def _write_contradictions(
     if not found:
         return ""
     lines = [
-        f"- [{numbers[one.one.source.chunk_id]}] and [{numbers[one.other.source.chunk_id]}]: "
+        f"- [{numbers[one.one.source.chunk_id]}], [{numbers[one.other.source.chunk_id]}]: "
         f"{word_reason(one, say)}"
         for one in found
     ]

@@ -15,7 +15,7 @@ from llm.offline.quoting.extracts import is_order_to_assistant
 from llm.offline.support import terms, weight_of
 from swarm.information.fields import RequiredInfoField
 from swarm.planning.plan import WorkerPlan
-from tools.calls import CitedPassage, QuotedPassage, ToolErrorType, ToolResult
+from tools.calls import CHANGES, CitedPassage, QuotedPassage, ToolErrorType, ToolResult
 from tools.passage_search.passages import LINKED, FoundPassage
 
 MOST_PASSAGES = 30
@@ -53,7 +53,8 @@ class WorkerOutput(BaseModel, frozen=True, extra="forbid"):
     """What a worker found: passages with their sources, best first, and verdicts on documents.
 
     `items` are those of a worker that lists. `needed` are the facts that the user must say.
-    `is_off_subject`: no passage names the subject that the worker was to look up.
+    `is_off_subject`: no passage names the subject that the worker was to look up. `effects` are the
+    tools by which it changed something outside.
     """
 
     worker_id: str
@@ -68,12 +69,13 @@ class WorkerOutput(BaseModel, frozen=True, extra="forbid"):
     left_out: int = Field(default=0, ge=0, description="passages with orders to an assistant")
     error: str = ""
     is_off_subject: bool = False
+    effects: tuple[str, ...] = ()
 
     @property
     def is_usable(self) -> bool:
-        """Whether a synthesis can use it."""
+        """Whether it has what its part asks for: something found, or something done."""
         has_found = bool(self.passages or self.verdicts) and not self.is_off_subject
-        return self.status is WorkerStatus.DONE and has_found
+        return self.status is WorkerStatus.DONE and (has_found or bool(self.effects))
 
 
 def write_output(worker: WorkerPlan, results: Sequence[ToolResult], text: str = "") -> WorkerOutput:
@@ -98,6 +100,7 @@ def write_output(worker: WorkerPlan, results: Sequence[ToolResult], text: str = 
         error=next((one.error or "" for one in results if not one.success), "")[:500],
         # A model that wrote a text has read the passages: it knows other names of a subject.
         is_off_subject=not text and not _name_subject(worker, passages),
+        effects=tuple(one.tool for one in results if one.success and one.metadata.get(CHANGES)),
     )
 
 

@@ -13,7 +13,7 @@ from pkgutil import iter_modules
 from pydantic import JsonValue
 
 from llm.conversations.turns import ToolConversation, ToolDescription
-from llm.offline.planning.planner import CRITERIA, DOCUMENTS, MOST_PASSAGES, MOST_ROUNDS
+from llm.offline.rounds.plan_state import CRITERIA, DOCUMENTS, MOST_PASSAGES, MOST_ROUNDS
 from llm.offline.words import normalise
 from swarm.errors import UnknownName
 from swarm.information.fields import RequiredInfoField

@@ -11,10 +11,11 @@ from pydantic import BaseModel, PlainSerializer
 from agents.agent import Agent
 from agents.roster import AGENTS as SPECS
 from agents.search import SearchAgent
-from agents.spec import AgentSpec
+from agents.spec import AgentRole, AgentSpec, AgentTier
 from config.settings import Settings
 from envelope.payload import ATTRIBUTES
 from envelope.role import Role
+from envelope.ways.specialists import FULL_REVIEW, PHASES, SpecialistName
 
 NOT_AGENTS = {Role.MANAGER, Role.INGESTION}
 AGENTS = tuple(spec.load_class() for spec in SPECS)
@@ -32,6 +33,26 @@ def test_an_agent_asks_models_for_the_task_that_it_declares(spec: AgentSpec) -> 
     task = getattr(module, "TASK", None)
 
     assert (None if task is None else task.name) == spec.model_task
+
+
+def test_the_roster_names_tier_and_role_of_every_specialist_and_its_phase() -> None:
+    team = {one.role.value: one for one in SPECS if one.tier is AgentTier.SPECIALIST}
+
+    assert set(team) == set(FULL_REVIEW)
+    assert set(PHASES) == set(SpecialistName)
+    assert {name: one.agent_role for name, one in team.items()} == {
+        "extractor": AgentRole.EXTRACT,
+        "classifier": AgentRole.CLASSIFY,
+        "requirement_extractor": AgentRole.EXTRACT,
+        "compliance": AgentRole.VERIFY,
+        "risk_verifier": AgentRole.VERIFY,
+        "citation_auditor": AgentRole.AUDIT,
+        "gap_synthesizer": AgentRole.SYNTHESIZE,
+        "report_generator": AgentRole.REPORT,
+    }
+    planners = {one.role for one in SPECS if one.tier is AgentTier.ORCHESTRATOR}
+    assert planners == {Role.TRIAGE, Role.SYNTHESIS}
+    assert all(one.agent_role is None for one in SPECS if one.tier is AgentTier.WORKER)
 
 
 def settings_of(agent: type[Agent[Any, Any]]) -> dict[str, object]:

@@ -12,6 +12,7 @@ from compliance.verdicts.matching import make_query, match_passages
 from compliance.verdicts.passages import PreparedDocument, split_passages
 from compliance.verdicts.verdict import Status, Verdict
 from compliance.verdicts.weights import WEIGHTS_FILE
+from compliance.wording.cues import RuleKind
 
 CONTRACT = """1. The supplier keeps the workshop tidy. 2. The supplier shall notify the client of
 a breach of data within 24 hours. 3. The supplier shall not copy drawings, except for backups.
@@ -82,11 +83,26 @@ def test_a_budget_of_passages_is_shared_by_all_requirements() -> None:
     assert chosen == (matches[0].order[0], matches[1].order[0])
 
 
+def test_a_word_that_only_the_name_of_a_topic_has_is_no_gap() -> None:
+    notice = prepare("We keep your data for two years. You may complain to the commissioner.")
+    plain, worded = make_query("Complaints"), make_query("Complaints Mechanism Overview")
+
+    covered = [float(match_passages(one, notice).coverage.max()) for one in (plain, worded)]
+
+    assert covered == [1.0, 1.0]
+
+
+def test_a_title_in_capitals_obliges_nobody_and_a_sentence_does() -> None:
+    assert make_query("Mandatory Data Disclosure").kind is None
+    assert make_query("Disclosure of data is mandatory.").kind is RuleKind.DUTY
+
+
 def test_the_weights_are_of_all_requirements_and_know_none_of_them() -> None:
     stored = json.loads(WEIGHTS_FILE.read_text("utf-8"))
 
-    assert stored.keys() == {"general", "citations", "conduct"}
-    assert stored["general"]["weights"].keys() == compute_example_features().keys()
+    assert stored.keys() == {"rules", "topics", "citations", "conduct"}
+    assert stored["rules"]["weights"].keys() == compute_example_features().keys()
+    assert stored["topics"]["weights"].keys() < stored["rules"]["weights"].keys()
 
 
 def compute_example_features() -> dict[str, float]:

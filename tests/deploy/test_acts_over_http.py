@@ -1,7 +1,6 @@
 """Conversation acts as people of the API meet them: played over HTTP, without a model."""
 
 import json
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 
 from knowledge.embedding import Embedder
 from tests.support.app_harness import options, settings_of
+from tests.support.folder_copy import copy_folder
 from tests.support.http_desk import HttpDesk, open_http_desk
 
 pytestmark = pytest.mark.slow
@@ -23,7 +23,7 @@ SEVERAL = "How do I create a webhook and what is error 4029?"
 @pytest.fixture
 async def desk(library: Path, embedder: Embedder, tmp_path: Path) -> AsyncIterator[HttpDesk]:
     # A copy: a key that is created in it would be demanded of every later test.
-    own = Path(shutil.copytree(library, tmp_path / "data"))
+    own = copy_folder(library, tmp_path / "data")
     async with open_http_desk(settings_of(own), embedder) as opened:
         yield opened
 

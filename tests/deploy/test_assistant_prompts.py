@@ -75,11 +75,34 @@ def test_the_file_of_every_specialist_names_the_prompt_of_the_product() -> None:
 def test_an_injected_prompt_is_used_without_a_file(tmp_path: Path) -> None:
     prompts = ReloadablePrompts()
 
-    prompts.inject({"scope": OWN})
+    prompts.inject_prompts({"scope": OWN})
 
     assert prompts.render("scope", ASKED).system == "You greet like a pirate."
     with pytest.raises(PromptError, match="lawyer"):
-        prompts.inject({"lawyer": OWN})
+        prompts.inject_prompts({"lawyer": OWN})
+
+
+def test_a_file_of_no_specialist_is_refused_by_its_name(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "team", "lawyer.toml", 'name = "lawyer"\n')
+
+    with pytest.raises(PromptError, match="found 'lawyer'"):
+        load_overriding_prompts(None, folder)
+
+
+def test_prompts_injected_into_a_process_replace_those_of_every_folder_also_later(
+    tmp_path: Path,
+) -> None:
+    folders = PromptFolders()
+    first = folders.of(None)
+
+    folders.inject_prompts({"scope": OWN})
+    later = folders.of(folder_of(tmp_path / "own", "scope.txt", OWN.replace("pirate", "judge")))
+    folders.reload()
+
+    for prompts in (first, later):
+        assert prompts.render("scope", ASKED).system == "You greet like a pirate."
+    with pytest.raises(PromptError, match="line '---'"):
+        folders.inject_prompts({"scope": "Only one part."})
 
 
 @pytest.mark.parametrize(

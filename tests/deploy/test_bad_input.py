@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import shutil
 import socket
 import subprocess
 from collections.abc import AsyncIterator
@@ -38,6 +37,7 @@ from tests.support.app_harness import (
     run_app,
     settings_of,
 )
+from tests.support.folder_copy import copy_folder
 
 pytestmark = pytest.mark.slow
 
@@ -246,7 +246,7 @@ def one_line(ended: "subprocess.CompletedProcess[str]") -> str:
 @pytest.fixture
 def own_library(library: Path, tmp_path: Path) -> Path:
     """A data folder of the test's own, with the example documents."""
-    shutil.copytree(library / "index", tmp_path / "index")
+    copy_folder(library / "index", tmp_path / "index")
     return tmp_path
 
 

@@ -3,6 +3,7 @@ from decimal import Decimal
 
 import pytest
 from prometheus_client import generate_latest
+from pydantic import JsonValue
 
 from broker.values import Fields, Forward
 from deploy.assembly.call_recording import HopCalls, encode_model_call, fallbacks_of
@@ -33,6 +34,29 @@ async def test_a_hops_calls_are_journaled_and_counted() -> None:
     labels = 'model="gpt@openai",outcome="answered",role="response"'
     assert f"refdesk_model_calls_total{{{labels}}} 1.0" in shown
     assert 'refdesk_model_cost_usd_total{model="gpt@openai",role="response"} 0.01' in shown
+
+
+@pytest.mark.parametrize("kind", ["success", "hallucination", "validation", "execution", "timeout"])
+def test_each_way_in_which_a_call_of_a_tool_ends_is_counted(kind: str) -> None:
+    meter = PrometheusMeter()
+    executions: list[JsonValue] = [{"tool_name": "graph_search", "error_type": kind}]
+
+    HopCalls(meter).count_fallbacks("tool", {"tool_executions": executions})
+
+    tool = "other" if kind == "hallucination" else "graph_search"
+    labels = f'error_type="{kind}",role="tool",tool="{tool}"'
+    shown = generate_latest(meter.registry).decode()
+    assert f"refdesk_tool_calls_total{{{labels}}} 1.0" in shown
+
+
+def test_errors_of_specialists_are_counted_by_severity() -> None:
+    meter = PrometheusMeter()
+
+    HopCalls(meter).count_fallbacks("compliance", {"errors": [{"severity": "medium"}]})
+
+    labels = 'role="compliance",severity="medium"'
+    shown = generate_latest(meter.registry).decode()
+    assert f"refdesk_specialist_errors_total{{{labels}}} 1.0" in shown
 
 
 async def test_calls_of_a_failed_hop_are_counted_too() -> None:

@@ -1,6 +1,5 @@
 """Ten conversations of several turns: five by rules, five with a model on the wire."""
 
-import shutil
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import pytest
 from tests.deploy.conftest import OpenApp
 from tests.deploy.test_conversation_acts import asks_for_essence, make_draft, make_understanding
 from tests.support.app_harness import options, refdesk
+from tests.support.folder_copy import copy_folder
 from tests.support.model_server import running_server
 
 pytestmark = pytest.mark.slow
@@ -80,7 +80,7 @@ async def test_every_reply_of_a_conversation_is_what_the_person_needs(
 def test_a_terminal_repeats_an_answer_in_another_language_and_offers_open_questions(
     library: Path, tmp_path: Path
 ) -> None:
-    data = Path(shutil.copytree(library, tmp_path / "data"))
+    data = copy_folder(library, tmp_path / "data")
     turns = (
         "How do I create an API key and how do I rent a number?",
         "1",

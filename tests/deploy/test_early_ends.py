@@ -1,7 +1,6 @@
 """A question that ends at a limit says why, in the language of the user, in every channel."""
 
 import re
-import shutil
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
 
@@ -11,6 +10,7 @@ import pytest
 from deploy.assembly.agent_factory import MODEL_RESERVE_SECONDS
 from tests.deploy.conftest import OpenApp
 from tests.support.app_harness import PATIENCE_SECONDS, command, environment, refdesk
+from tests.support.folder_copy import copy_folder
 
 pytestmark = pytest.mark.slow
 VAGUE = "How do I change it?"
@@ -25,7 +25,7 @@ LIMITS = {
 @pytest.fixture
 def data(library: Path, tmp_path: Path) -> Path:
     """A data folder of this test alone, with the example documents."""
-    return Path(shutil.copytree(library, tmp_path / "data"))
+    return copy_folder(library, tmp_path / "data")
 
 
 def test_a_limit_is_explained_over_http_in_the_language_of_the_user(

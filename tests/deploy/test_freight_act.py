@@ -123,7 +123,7 @@ async def test_a_comparison_quotes_both_versions(open_regulation: Any) -> None:
     assert "24 months" in reply["text"]
     assert "12 months" in reply["text"]
     assert {"2024/article-04-records.md", "2025/article-04-records.md"} <= list_paths(reply)
-    assert "compare_documents" in list_tools(reply)
+    assert "regulation_comparison" in list_tools(reply)
 
 
 @pytest.mark.parametrize(
@@ -147,6 +147,77 @@ async def test_a_calculation_is_made_and_names_the_calculator(open_regulation: A
     assert reply["text"] == "2 * 10000 = 20000 [1]"
 
 
+@pytest.mark.parametrize(
+    ("question", "tools", "said"),
+    [
+        ("How long is a licence valid?", ["graph_search"], ["3 years"]),
+        (
+            "What is the penalty for a late report of an accident?",
+            ["penalty_lookup"],
+            ["up to 10,000 marks"],
+        ),
+        ("Summarize Article 3", ["regulation_summary"], ["must hold", "3 years", "450 marks"]),
+        (
+            "How long must records be kept, and what is the fine for missing records?",
+            ["penalty_lookup", "regulation_search"],
+            ["12 months", "up to 3,000 marks"],
+        ),
+        (
+            "What must a delivery robot have, and what is the fine for a robot without it?",
+            ["penalty_lookup", "regulation_search"],
+            ["a white light", "up to 1,500 marks"],
+        ),
+    ],
+)
+async def test_the_tools_that_a_question_needs_answer_it_in_one_round(
+    open_regulation: Any, question: str, tools: list[str], said: list[str]
+) -> None:
+    reply = await ask(open_regulation, question)
+
+    assert sorted(list_tools(reply)) == tools
+    assert all(reply["text"].count(one) == 1 for one in said)
+    assert (reply["assessment"]["round"], len(reply["plan_rounds"])) == (1, 1)
+    assert reply["assessment"]["quality"] >= 8
+
+
+async def test_the_fine_of_a_named_version_is_the_only_one(open_regulation: Any) -> None:
+    reply = await ask(
+        open_regulation, "What is the fine for a late report of an accident in version 2024?"
+    )
+
+    assert "up to 4,000 marks" in reply["text"]
+    assert "10,000" not in reply["text"]
+    assert list_paths(reply) == {"2024/article-08-penalties.md"}
+
+
+async def test_three_rounds_ask_differently_and_the_best_answer_says_what_is_missing(
+    open_regulation: Any,
+) -> None:
+    reply = await ask(
+        open_regulation, "What is the fee for a boat licence in Yonder, and its penalties?"
+    )
+
+    rounds = reply["plan_rounds"]
+    made = [(one["tool_name"], one["arguments"].get("query")) for one in reply["tool_calls"]]
+    assert [one["round"] for one in rounds] == [1, 2, 3]
+    assert all(one["strategy"] and "lacks" in one["reasoning"] for one in rounds[1:])
+    assert len(made) == len(set(made))
+    assert reply["assessment"]["quality"] < 7
+
+
+async def test_a_greeting_goes_the_short_way_and_a_general_question_to_the_general_tool(
+    open_regulation: Any,
+) -> None:
+    greeted = await ask(open_regulation, "Hello")
+    general = await ask(open_regulation, "In general, who does the Act apply to?")
+
+    assert (greeted["outcome"], "plan_rounds" in greeted) == ("answered", False)
+    assert "every carrier that moves goods" in general["text"]
+    assert [(one["intent"], one["tools"]) for one in general["plan_rounds"]] == [
+        ("general", ["general_rag"])
+    ]
+
+
 async def test_a_second_round_refines_the_query_of_the_first(open_regulation: Any) -> None:
     """Also with the names of the tool set, which the model is given."""
 
@@ -168,6 +239,22 @@ async def test_a_second_round_refines_the_query_of_the_first(open_regulation: An
     assert second.messages[-1].text == "The answer so far lacks: the distance."
     assert list_tools(reply) == ["regulation_search", "regulation_search"]
     assert reply["assessment"]["round"] == 2
+
+
+def test_a_combination_of_a_tool_that_does_not_exist_ends_the_start_with_its_name(
+    regulation: Path,
+) -> None:
+    asked = refdesk(
+        regulation,
+        "ask",
+        "How long is a licence valid?",
+        tool_set=str(TOOL_SET),
+        tool_combinations='{"wrong": ["penalty_lookup", "regulation_serch"]}',
+    )
+
+    assert asked.returncode == 1
+    assert asked.stderr.startswith("refdesk: TOOL_COMBINATIONS: wrong: expected one of")
+    assert "found 'regulation_serch' (nearest: regulation_search)" in asked.stderr
 
 
 def test_the_command_line_asks_by_tools_and_by_one_search(regulation: Path) -> None:

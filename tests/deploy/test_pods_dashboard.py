@@ -32,6 +32,8 @@ def list_shown_metrics() -> dict[str, set[str]]:
     meter.count_routing("lang", "completed")
     meter.observe_score("quality", 0.9)
     meter.count_fault("lost_result")
+    meter.count_tool_call("tool", "search", "timeout")
+    meter.count_specialist_error("compliance", "high")
     found = {
         sample.name: set(sample.labels)
         for family in meter.registry.collect()

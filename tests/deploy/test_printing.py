@@ -121,3 +121,10 @@ def test_narrow_tables_and_tables_in_code_stay_as_they_are() -> None:
 
     assert wrap(narrow) == narrow.splitlines()
     assert wrap(f"```\n{WIDE}\n```") == ["```", *WIDE.splitlines(), "```"]
+
+
+def test_an_open_request_says_until_when_it_can_be_answered() -> None:
+    lines = reply_lines(reply(outcome="clarification", pause={"id": "p", "expires": 1.8e9}))
+
+    assert re.fullmatch(r"\(open until 2027-01-1\d \d\d:\d\d .+\)", lines[-2])
+    assert all(len(line) <= 80 for line in lines)

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import multiprocessing
-import shutil
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -30,6 +29,7 @@ from tests.support.app_harness import (
     settings_of,
 )
 from tests.support.flow_path import main_path
+from tests.support.folder_copy import copy_folder
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.redis, pytest.mark.usefixtures("redis_url")]
@@ -237,7 +237,7 @@ async def until_stopped(data: Path) -> None:
 @pytest.fixture
 def own_library(library: Path, tmp_path: Path) -> Path:
     """A data folder of the test's own, with the example documents."""
-    shutil.copytree(library / "index", tmp_path / "index")
+    copy_folder(library / "index", tmp_path / "index")
     return tmp_path
 
 

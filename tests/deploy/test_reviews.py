@@ -140,7 +140,19 @@ async def test_a_contract_is_reviewed_and_the_links_of_its_report_open_at_the_pl
         markdown = await client.get(base)
         page = await client.get(base, params={"format": "html"})
         pdf = await client.get(base, params={"format": "pdf"})
+        listed = (await client.get(f"{REVIEWS}/{found['id']}/checklist")).json()
 
+        assert listed["target_law"] == TITLE
+        assert [one["id"] for one in listed["checklist"]] == [f"REQ-{n:03}" for n in range(3, 11)]
+        assert listed["checklist"][1] == {
+            "id": "REQ-004",
+            "requirement": "The processor shall notify the keeper of a breach of register data "
+            "within 48 hours.",
+            "source_section": "Article 3 Notice of a breach",
+            "severity": "mandatory",
+            "applicability": "The processor; within 48 hours",
+        }
+        assert found["answer"]["checklist"]["requirements"] == len(listed["checklist"])
         assert found["answer"]["outcome"] == "answered"
         assert found["counts"] == {
             "requirements": 8, "compliant": 3, "violations": 3, "gaps": 2
@@ -164,6 +176,42 @@ async def test_a_contract_is_reviewed_and_the_links_of_its_report_open_at_the_pl
         opened = [text for text in texts if "may sell register data" in text]
         assert opened, "no link opens the contract"
         assert all("<mark" in text or "cited" in text for text in opened)
+
+
+async def test_the_report_of_a_review_in_a_conversation_is_linked_in_its_answer(
+    open_app: OpenReviewApp,
+) -> None:
+    async with open_app() as app, httpx.AsyncClient(timeout=PATIENCE_SECONDS) as browser:
+        client = await app.client()
+        talk = "/v1/conversations/c-1"
+        given = {"params": {"name": "contract.md"}, "headers": UPLOAD["headers"]}
+        assert (await client.post(f"{talk}/documents", content=FAULTY, **given)).is_success
+        asked = {
+            "text": "Write a compliance report: does the Brandt contract comply with the "
+            "Register Data Protection Act?",
+            "message_id": "m-1",
+            "way": "specialists",
+        }
+
+        answer = (await client.post(f"{talk}/messages", json=asked)).json()
+        [page] = [one for one in answer["suggested_actions"] if one["kind"] == "source"]
+        shown = await browser.get(page["link"])
+        report = await client.get(f"{REVIEWS}/c-1~m-1/report")
+        links = [one.attributes["href"] or "" for one in LexborHTMLParser(shown.text).css("a")]
+        opened = [(await browser.get(link)).status_code for link in dict.fromkeys(links)]
+        await client.delete(talk)
+        gone = await browser.get(page["link"])
+
+    assert answer["outcome"] == "answered", answer
+    assert page["label"] == answer["review_report"]["title"]
+    [review_itself] = [one for one in answer["sources"] if one["chunk_id"].startswith("tool:")]
+    assert review_itself.get("link") is None, "the result of a tool has no page"
+    assert shown.status_code == 200
+    assert "frame-ancestors 'none'" in shown.headers["content-security-policy"]
+    assert shown.text.count("<section>") == report.text.count("\n## ") == 7
+    assert opened
+    assert set(opened) == {200}
+    assert gone.status_code == 404
 
 
 async def test_a_contract_that_gives_instructions_is_reviewed_like_any_other(

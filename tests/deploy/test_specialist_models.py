@@ -1,5 +1,6 @@
 """Specialists with a scripted model: plans, tools, answers that are wrong, and failures."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,10 +9,12 @@ from broker.values import JournalEntry
 from llm.conversations.turns import ModelMessage, ToolUse
 from llm.errors import ModelUnavailable, UnreadableOutput
 from llm.tasks import triage
+from llm.tasks.retrieval import hyde_expansion
 from llm.tasks.specialists import compliance, synthesis
 from tests.deploy.conftest import OpenReviews
 from tests.deploy.test_specialists_way import FAULTY, count
 from tests.support.app_harness import Fields, PartlyScriptedModel
+from tests.support.ticket_server import run_ticket_server, write_document
 
 pytestmark = pytest.mark.slow
 
@@ -145,6 +148,93 @@ async def test_a_specialist_calls_its_tools_and_no_others(open_reviews: OpenRevi
     asked = model.find_asked("compliance")[1]
     assert [message.kind for message in asked.messages] == ["user", "model", "tool", "tool", "tool"]
     assert {tool.name for tool in asked.tools} == {"graph_search", "assess_confidence"}
+
+
+async def test_every_kind_of_failed_call_is_a_result_and_the_review_is_still_answered(
+    open_reviews: OpenReviews, tmp_path: Path
+) -> None:
+    team = tmp_path / "team"
+    team.mkdir()
+    (tmp_path / "tickets.json").write_text(write_document())
+    (team / "compliance.toml").write_text(
+        'name = "compliance"\ntools = ["graph_search", "read_ticket", "slow_ticket"]\n'
+        "timeout_seconds = 0.5\nretry_count = 1\n"
+    )
+    model = PartlyScriptedModel(
+        compliance=[
+            ModelMessage(
+                calls=(
+                    use("graph_search", query="subcontractor"),
+                    use("ask_a_lawyer"),
+                    use("graph_search", query="fees", limit="many"),
+                    use("read_ticket", id="7"),
+                    use("slow_ticket", id="7"),
+                )
+            ),
+            write_decisions("VIOLATION", "p5"),
+        ]
+    )
+    async with run_ticket_server() as broken, run_ticket_server() as silent:
+        broken.answers = [(500, {}, b"broken")] * 2
+        silent.is_silent = True
+        named = (("read_ticket", broken.url), ("slow_ticket", silent.url))
+        (tmp_path / "outside.toml").write_text("".join(write_api(*one) for one in named))
+        outside = {"outside_tools": tmp_path / "outside.toml", "specialists_folder": team}
+        async with open_reviews(model, **outside) as harness:
+            reply = await harness.driver().say(FAULTY)
+
+    made = [one for one in reply["tool_calls"] if one.get("agent_name") == "compliance"]
+    assert {(one["tool_name"], one["error_type"], one["attempts"]) for one in made} == {
+        ("graph_search", "success", 1),
+        ("ask_a_lawyer", "hallucination", 0),
+        ("graph_search", "validation", 0),
+        ("read_ticket", "execution", 2),
+        ("slow_ticket", "timeout", 1),
+    }
+    assert reply["outcome"] == "answered"
+    assert count(reply)["violations"] == 8
+
+
+def write_api(tool: str, url: str) -> str:
+    """Return the entry of a tool of an HTTP interface."""
+    return (
+        f'[apis.{tool}]\ndocument = "tickets.json"\nbase_url = "{url}"\n'
+        f'headers = {{ X-Tenant = "acme" }}\n[apis.{tool}.operations.getTicket]\nname = "{tool}"\n'
+    )
+
+
+FOUND = hyde_expansion.Output(passage="A processor may engage others.", queries=("outsourcing",))
+
+
+@pytest.mark.parametrize("answer", [FOUND, ModelUnavailable("away")], ids=["found", "away"])
+async def test_the_extractors_search_has_other_wordings_of_a_model_if_it_gives_any(
+    open_reviews: OpenReviews, answer: Any
+) -> None:
+    model = PartlyScriptedModel(
+        extractor=[
+            ModelMessage(calls=(use("search", query="subcontractor"),)),
+            ModelMessage(text='{"documents": [], "against": []}'),
+        ],
+        hyde_expansion=[answer],
+    )
+
+    async with open_reviews(model) as harness:
+        driver = harness.driver()
+        reply = await driver.say(FAULTY)
+        [called, *_] = await driver.read_writes(reply, "extractor")
+        journal = await driver.journal(reply)
+
+    [made] = called["tool_calls"]
+    assert called["plan_messages"][0]["calls"][0]["arguments"] == {"query": "subcontractor"}
+    assert any(entry.fields.get("task") == "hyde_expansion" for entry in journal)
+    if answer is FOUND:
+        assert made["arguments"]["wordings"] == [FOUND.passage, "outsourcing"]
+    else:
+        assert made["arguments"] == {"query": "subcontractor"}
+        [error] = [one for one in reply["errors"] if one["specialist"] == "extractor"]
+        assert (error["severity"], error["phase"]) == ("low", "extraction")
+    tool = next(one for one in reply["tool_calls"] if one.get("agent_name") == "extractor")
+    assert tool["success"]
 
 
 async def test_a_checklist_that_is_no_json_is_made_by_rules_and_the_reply_says_so(

@@ -101,6 +101,7 @@ async def test_a_specialist_whose_model_hangs_is_named_and_the_others_go_on(
     assert count(reply)["violations"] == 8, "the verdicts are those of the model"
     [error] = reply["errors"]
     assert error["specialist"] == "risk_verifier"
+    assert (error["severity"], error["phase"]) == ("medium", "verification")
     assert error["error_id"] in reply["text"]
     calls = {one["tool_name"]: one["success"] for one in reply["tool_calls"] if "agent_name" in one}
     assert calls["graph_search"] is True

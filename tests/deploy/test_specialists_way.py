@@ -1,9 +1,13 @@
 """A whole desk reviews the contracts of the example: with the rules, and with a scripted model."""
 
+from dataclasses import replace
+
 import pytest
 
+from gateway.reviewing.job_order import JobOrder
+from manager.flows import NEWEST
 from tests.deploy.conftest import OpenReviews
-from tests.support.app_harness import Fields
+from tests.support.app_harness import Fields, options
 
 pytestmark = pytest.mark.slow
 
@@ -42,6 +46,24 @@ async def test_a_clean_contract_has_no_findings(open_reviews: OpenReviews) -> No
     assert reply["outcome"] == "answered"
     assert count(reply) == {"requirements": 8, "compliant": 8, "violations": 0, "gaps": 0}
     assert "8 are fulfilled" in reply["text"]
+
+
+async def test_the_reply_to_a_pause_goes_the_way_of_the_question_that_was_paused(
+    open_reviews: OpenReviews,
+) -> None:
+    async with open_reviews(way="search") as harness:
+        driver = harness.driver()
+        asked = replace(driver.message("Is it compliant?"), order=JobOrder(way="specialists"))
+        paused = await harness.desk.ask(asked)
+        reply = await driver.say("1")
+        routed = [one.fields.get("flow") for one in await driver.journal(reply)]
+        later = await driver.say("What are the fees of the Lindqvist contract?")
+
+    assert paused["outcome"] == "clarification"
+    assert (reply["outcome"], reply["way"]) == ("answered", "specialists"), options(dict(paused))
+    assert "verdicts" in reply
+    assert [flow for flow in routed if flow] == [NEWEST["specialists"]], "the journal says so"
+    assert "way" not in later, "another question goes the way of the assistant"
 
 
 async def test_two_contracts_are_compared_topic_by_topic_by_a_swarm(

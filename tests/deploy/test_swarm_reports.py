@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from shutil import copytree
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from swarm.learning.history import read_history
 from tests.deploy.conftest import OpenApp
 from tests.deploy.test_swarm_way import SIMPLE, cite
 from tests.support.app_harness import PartlyScriptedModel, settings_of
+from tests.support.folder_copy import copy_folder
 from tests.support.http_desk import HttpDesk, open_http_desk
 
 pytestmark = pytest.mark.slow
@@ -58,7 +58,7 @@ async def test_a_model_has_the_voice_and_says_whether_anything_disagrees(
 async def test_a_thumb_over_http_reaches_what_swarms_learn(
     library: Path, tmp_path: Path, embedder: Embedder, thumb: str, mean: float
 ) -> None:
-    settings = settings_of(copytree(library, tmp_path / "own"), way="swarm")
+    settings = settings_of(copy_folder(library, tmp_path / "own"), way="swarm")
     asked = {"text": "Compare what the webhooks, the REST API and SMPP say about retries"}
 
     async with open_http_desk(settings, embedder) as desk:

@@ -171,7 +171,7 @@ async def test_a_worker_that_fails_again_and_again_is_done_without_and_named(
     assert [task["attempts"] for task in reply["tasks"]] == [1, 3]
     assert reply["text"].startswith(f"{ANSWER} [1]")
     assert (
-        f"1 of 2 parts of the question are answered. Not answered: {ERRORS.objective}"
+        f"1 of 2 parts of the question are answered. Not answered: {ERRORS.objective[:-1]}."
         in (reply["text"])
     )
 
@@ -300,7 +300,7 @@ async def plan_risky(open_app: OpenApp, folder: Path, *replies: str) -> tuple[li
 async def test_a_risky_plan_begins_after_its_approval_and_each_dangerous_call_after_its_own(
     open_app: OpenApp, tmp_path: Path
 ) -> None:
-    said, (requests, steps) = await plan_risky(open_app, tmp_path, "Approve", "Approve")
+    said, (requests, steps) = await plan_risky(open_app, tmp_path, "yes", "Approve")
 
     plan, call, answered = said
     assert (plan["outcome"], plan["pause"]["kind"]) == ("clarification", "approval")
@@ -310,13 +310,14 @@ async def test_a_risky_plan_begins_after_its_approval_and_each_dangerous_call_af
     assert requests == ["DELETE /v2/tickets/7 HTTP/1.1"]
     assert answered["outcome"] == "answered"
     assert list_states(answered) == ["completed", "completed"]
+    assert answered["text"].endswith("Carried out: deleteTicket.")
     assert steps == 4, "no message of a worker is paid twice"
 
 
 async def test_a_plan_that_is_denied_ends_with_one_search_and_says_so(
     open_app: OpenApp, tmp_path: Path
 ) -> None:
-    said, (requests, steps) = await plan_risky(open_app, tmp_path, "Deny")
+    said, (requests, steps) = await plan_risky(open_app, tmp_path, "No")
 
     assert (said[1]["outcome"], said[1]["way_fallback"]) == (
         "answered", "synthesize.insufficient_results",

@@ -120,6 +120,12 @@ def test_results_of_branches_travel_in_whole_frames_only() -> None:
     assert base.delta_from(base) is not None
 
 
+def test_a_changed_flow_travels_in_whole_frames_only() -> None:
+    base = envelope(payload={"a": 1})
+
+    assert base.replace(flow="specialists@2").delta_from(base) is None
+
+
 def test_change_is_a_copy() -> None:
     first = envelope()
 

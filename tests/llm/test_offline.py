@@ -66,5 +66,5 @@ async def test_the_scope_task_is_answered_by_its_own_rule() -> None:
 def test_every_task_of_the_assistant_has_a_rule() -> None:
     assert set(RULES) == {
         "translate", "essence", "scope", "respond", "judge", "clarify", "triage", "assess",
-        "plan_swarm", "synthesize_findings", *SpecialistName,
+        "plan_swarm", "synthesize_findings", "hyde_expansion", *SpecialistName,
     }  # fmt: skip

@@ -13,7 +13,8 @@ from llm.conversations.turns import (
 )
 from llm.errors import UnknownTask
 from llm.offline.model import OfflineModel
-from llm.offline.planning.planner import write_next
+from llm.offline.planning.planner import has_next, write_next
+from llm.offline.rounds.needed_tools import list_needed_tools
 
 EVERY = ("search", "graph_search", "compare_documents", "calculator", "penalty_lookup")
 Call = tuple[str, dict[str, JsonValue]]
@@ -83,6 +84,111 @@ def test_a_tool_of_a_set_is_chosen_by_the_words_of_the_question() -> None:
     calls = list_calls(write_next(open_plan("What is the fine for a breach?")))
 
     assert [name for name, _ in calls] == ["penalty_lookup", "graph_search"]
+
+
+PENALTIES: dict[str, JsonValue] = {
+    "bases": {"rule_search": "search", "penalty_lookup": "search"},
+    "combinations": {
+        "other": ["search", "calculator"],
+        "rules_and_penalties": ["rule_search", "penalty_lookup"],
+    },
+}
+
+
+def open_set(question: str, **facts: JsonValue) -> ToolConversation:
+    return open_plan(question, *EVERY, "rule_search", **PENALTIES, **facts)
+
+
+def test_a_tool_of_a_set_whose_name_says_what_is_asked_for_is_called_alone() -> None:
+    calls = list_calls(write_next(open_set("What is the fine for a breach?")))
+
+    assert [name for name, _ in calls] == ["penalty_lookup"]
+
+
+def test_a_question_for_two_kinds_of_things_calls_a_combination_each_tool_for_its_part() -> None:
+    calls = list_calls(
+        write_next(open_set("What are the rules for boats and the fines for noise?"))
+    )
+
+    assert [(name, one["query"]) for name, one in calls] == [
+        ("rule_search", "What are the rules for boats?"),
+        ("penalty_lookup", "the fines for noise?"),
+    ]
+
+
+def test_a_round_after_a_poor_answer_calls_the_combination_in_the_words_that_are_missing() -> None:
+    plan = answer(open_set("What is the fine for a breach at night?"), "a#0")
+    plan = plan.model_copy(update={"facts": {**plan.facts, "gaps": ["night"]}})
+
+    calls = list_calls(write_next(plan))
+
+    assert [(name, one["query"]) for name, one in calls] == [
+        ("rule_search", "night breach"),
+        ("penalty_lookup", "night breach"),
+    ]
+
+
+def test_after_the_combination_another_search_is_used_and_no_query_is_repeated() -> None:
+    plan = answer(open_set("What is the fine for a breach at night?", most_rounds=9), "a#0")
+    plan = plan.model_copy(update={"facts": {**plan.facts, "gaps": ["night"]}})
+    made: list[tuple[str, JsonValue]] = []
+    while calls := list_calls(write_next(plan)):
+        made += [(name, one["query"]) for name, one in calls]
+        plan = answer(plan, f"b#{len(made)}")
+
+    assert len(made) == len(set(made))
+    assert [name for name, _ in made] == ["rule_search", "penalty_lookup", "graph_search", "search"]
+
+
+def test_tools_of_others_are_named_by_the_task_and_the_pages_and_never_called() -> None:
+    close = ToolDescription(
+        name="close_card_17",
+        description="Close a debit card.",
+        input_schema={"type": "object", "properties": {"card_id": {"type": "string"}}},
+    )
+    ship = close.model_copy(update={"name": "ship_parcel", "description": "Ship a parcel."})
+    plan = open_plan(
+        "I lost my wallet. Please close my debit card.",
+        "search",
+        outside=["close_card_17", "ship_parcel"],
+    )
+    plan = plan.model_copy(update={"tools": (*plan.tools, close, ship)})
+
+    unseen = list_needed_tools(plan)
+    plan = answer(plan, "a#0")
+    named = plan.model_copy(update={"facts": {**plan.facts, "named_on": {"close_card_17": 0}}})
+
+    assert unseen == []
+    assert list_needed_tools(named) == ["close_card_17"]
+    assert [name for name, _ in list_calls(write_next(named))] == ["search"]
+
+
+def test_a_described_matter_is_planned_once_more_where_pages_may_name_tools_of_others() -> None:
+    text = "\n".join(f"- The customer wants to change card number {n} today." for n in range(20))
+    plan = answer(open_plan(text), "a#0")
+
+    assert not has_next(plan)
+    assert has_next(plan.model_copy(update={"facts": {"outside": ["close_card_17"]}}))
+
+
+@pytest.mark.parametrize(
+    ("question", "goes_on"),
+    [
+        ("Where was the founder of Acme born?", True),
+        ("What does the Grand Hotel cost?", True),
+        (
+            "The information system ends shared accounts of a group when members leave it, and "
+            "reports each account.",
+            True,
+        ),
+        ("How long is a licence valid?", False),
+        ("What is the fine under the Grand Act?", False),
+    ],
+)
+def test_a_plan_goes_on_before_an_answer_where_one_look_may_be_too_few(
+    question: str, goes_on: bool
+) -> None:
+    assert has_next(answer(open_set(question), "a#0")) is goes_on
 
 
 def test_an_argument_that_a_tool_of_a_set_fixes_is_not_given() -> None:
@@ -166,7 +272,7 @@ def test_what_a_result_says_changes_no_plan() -> None:
 
     [(name, arguments)] = list_calls(write_next(plan.extend(message, *results)))
 
-    assert (name, arguments["query"]) == ("graph_search", "Who leads the club?")
+    assert (name, arguments["query"]) == ("graph_search", "Who leads the club? leads club")
 
 
 async def test_a_conversation_without_a_rule_is_refused() -> None:

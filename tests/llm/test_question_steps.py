@@ -51,6 +51,7 @@ def test_a_word_that_asks_inside_a_description_needs_more_than_one_look() -> Non
         "what is the difference between a batch and a block?",
         "Do you need the Router to deploy an application using Ferry Serve?",
         "Wo wurde Ada Quill geboren?",
+        "How do I resume a task?",
         "dashboard",
         "",
     ],
@@ -65,6 +66,8 @@ def test_a_simple_question_is_searched(question: str) -> None:
     [
         ("Which ferry left first, the Aurora or the Borealis?", "it compares two things"),
         ("When did Ada Quill's father retire?", "it names a thing by another one"),
+        ("Summarize Article 3", "it asks for a summary"),
+        ("Which articles are new in version 2025?", "it compares versions"),
     ],
 )
 def test_the_judgement_of_a_question_of_several_steps_names_the_reason(

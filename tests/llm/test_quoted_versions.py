@@ -2,7 +2,7 @@
 
 import pytest
 
-from llm.offline.quoting.versions import find_earlier
+from llm.offline.quoting.versions import find_earlier, find_passed_over
 from llm.offline.respond import answer
 from llm.tasks.respond import Inputs, PromptSource
 
@@ -103,3 +103,30 @@ def test_a_question_that_names_one_of_such_versions_is_answered_by_it(
 
     assert expected in said
     assert ("[1]" in said) != ("[2]" in said)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "other"),
+    [
+        ("in version 2023", "one day a week", "2025"),
+        ("in version 2025", "three days a week", "2023"),
+        ("under the 2023 edition", "one day a week", "2025"),
+        ("in 2023", "one day a week", "2025"),
+    ],
+)
+def test_a_question_about_one_version_is_answered_from_that_version_alone(
+    asked: str, said: str, other: str
+) -> None:
+    text = ask(f"How many days a week may employees work remotely {asked}?", *NEW, *OLD)
+
+    assert said in text
+    assert other not in text
+
+
+def test_a_version_that_no_source_has_is_not_answered_from_another_one() -> None:
+    assert ask("How many days a week may employees work remotely in version 2019?", *NEW) == ""
+
+
+def test_a_question_that_compares_passes_no_version_over() -> None:
+    for question in ("What changed in version 2025?", "The days in version 2023 and version 2025"):
+        assert find_passed_over((*NEW, *OLD), question) == frozenset()

@@ -2,7 +2,11 @@
 
 import pytest
 
-from llm.offline.dialogue.several_questions import may_ask_several, split_questions
+from llm.offline.dialogue.several_questions import (
+    may_ask_several,
+    split_listed_questions,
+    split_questions,
+)
 from llm.offline.essence_rules import stands_alone
 from llm.tasks.essence import Inputs
 
@@ -71,3 +75,65 @@ def test_only_a_turn_that_asks_one_question_is_certain_without_a_model(
     text: str, is_certain: bool
 ) -> None:
     assert stands_alone(Inputs(text=text, text_eng=text)) is is_certain
+
+
+@pytest.mark.parametrize(
+    ("text", "questions"),
+    [
+        (
+            "Which duties apply to importers, how long must records be kept, and what fines are "
+            "there?",
+            (
+                "Which duties apply to importers?",
+                "How long must records be kept?",
+                "What fines are there?",
+            ),
+        ),
+        (
+            "Welche Pflichten gelten für Importeure, wie lange müssen Unterlagen aufbewahrt werden "
+            "und welche Strafen gibt es?",
+            (
+                "Welche Pflichten gelten für Importeure?",
+                "Wie lange müssen Unterlagen aufbewahrt werden?",
+                "Welche Strafen gibt es?",
+            ),
+        ),
+        (
+            "Welche Ereignisse gibt es, wie lange bleiben Berichte und was kostet eine SMS?",
+            (
+                "Welche Ereignisse gibt es?",
+                "Wie lange bleiben Berichte?",
+                "Was kostet eine SMS?",
+            ),
+        ),
+        (
+            "what does an SMS cost, how do I add a user; can I export reports",
+            ("What does an SMS cost?", "How do I add a user?", "Can I export reports?"),
+        ),
+    ],
+)
+def test_questions_that_a_sentence_lists_are_separated(
+    text: str, questions: tuple[str, ...]
+) -> None:
+    assert split_listed_questions(text) == questions
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Which carriers, routes, and pools are there?",
+        "What are the fees, limits and deadlines for refunds?",
+        "Which rules apply to importers, exporters, and what brokers are called agents of customs?",
+        "Who are the five largest importers, and what are their duties?",
+        "What are the rivers of Asia, in which countries do they begin, and how long is each?",
+        "Which borough is it in, and what are the town's other notable places?",
+        "When I add a user, what happens, and how do I remove it?",
+        "What is the language of the author who built an empire, was crowned emperor and died?",
+        "Who won the cup, and when?",
+        "How long are records kept, and where?",
+        "If a webhook fails, how often is it sent again, and what is logged?",
+        "What is a rule?, What is a route?",
+    ],
+)
+def test_a_list_in_one_question_is_not_separated(text: str) -> None:
+    assert split_listed_questions(text) == ()

@@ -1,11 +1,19 @@
 import asyncio
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
 from envelope.question import Question as Message
 from llm.call_log import record_calls
 from llm.call_scope import call_scope
+from llm.conversations.turns import (
+    ModelMessage,
+    ToolConversation,
+    ToolMessage,
+    ToolUse,
+    UserMessage,
+)
 from llm.errors import ModelUnavailable
 from llm.fallback.chain import ChainLink, FallbackChain
 from llm.port import ModelAnswer, Usage
@@ -217,3 +225,82 @@ async def test_a_redelivered_hop_that_hit_the_cache_saves_nothing_more(
 
     assert [call.from_cache for call in (*hit, *replayed)] == [True, False]
     assert cache.counts.hits == 1
+
+
+BRIEF = "What does an SMS cost?"
+SEARCHES = ModelMessage(calls=(ToolUse(call_id="a", name="search", arguments={"query": "SMS"}),))
+WRITES = ModelMessage(text="It costs 4 cents.")
+
+
+async def step(
+    model: StoredModel,
+    *,
+    message_id: str,
+    result: str = "4 cents",
+    attempt: int = 0,
+    **changes: Any,
+) -> str:
+    """What the model writes after its call brought `result`."""
+    message = Message(tenant="t", assistant="a", conversation_id="c", message_id=message_id)
+    conversation = ToolConversation(
+        task="work_on_task", messages=(UserMessage(text=BRIEF),), sharing=("staff",)
+    ).extend(SEARCHES, ToolMessage(call_id="a", name="search", text=result))
+    with call_scope(message, stage="work", attempt=attempt):
+        found = await model.converse(conversation.model_copy(update=changes))
+    return found.message.text
+
+
+def make_stored(fake_documents: FakeStore, *script: Scripted) -> tuple[StoredModel, ScriptedModel]:
+    inner = ScriptedModel(script, usage=Usage(10, 5), cost_usd=Decimal("0.25"))
+    cache = SharedCache(fake_documents, ttl_seconds=60)
+    return StoredModel(inner, NoCalls(), prompts=PlainPrompts(), cache=cache), inner
+
+
+async def test_equal_parts_of_two_questions_are_paid_once_and_the_second_says_so(
+    fake_documents: FakeStore,
+) -> None:
+    model, inner = make_stored(fake_documents, WRITES)
+    other_words = UserMessage(text="What does  an SMS cost"), SEARCHES
+    similar = (*other_words, ToolMessage(call_id="a", name="search", text="4 cents"))
+
+    first = await step(model, message_id="m1")
+    with record_calls() as calls:
+        again = await step(model, message_id="m2", messages=similar, facts={"most_passages": 3})
+
+    assert first == again == WRITES.text
+    assert len(inner.calls) == 1
+    assert [(one.from_cache, one.cost_usd, one.saved_usd) for one in calls] == [
+        (True, Decimal(0), Decimal("0.25"))
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"result": "5 cents"},
+        {"sharing": ()},
+        {"sharing": ("staff", "sales")},
+        {"sharing": None},
+        {"attempt": 1},
+        {"messages": (UserMessage(text="What does an MMS cost?"),)},
+    ],
+)
+async def test_a_worker_shares_nothing_across_results_groups_rejections_and_briefs(
+    fake_documents: FakeStore, change: dict[str, Any]
+) -> None:
+    model, inner = make_stored(fake_documents, WRITES, SEARCHES)
+
+    await step(model, message_id="m1")
+    await step(model, message_id="m2", **change)
+
+    assert len(inner.calls) == 2
+
+
+class NoCalls:
+    """Keeps no calls of running questions."""
+
+    async def get(self, key: CallKey) -> bytes | None:
+        return None
+
+    async def put(self, key: CallKey, answer: bytes) -> None:
+        return None

@@ -22,6 +22,16 @@ def test_the_report_lists_the_calls_and_the_last_assessment() -> None:
     ]
 
 
+def test_the_report_has_the_reasoning_of_each_round_and_not_of_more_than_twenty() -> None:
+    planned: list[JsonValue] = [
+        {"round": number, "intent": "search", "reasoning": "r"} for number in range(1, 31)
+    ]
+
+    report = describe_way({"tool_executions": [CALL], "plan_rounds": planned})
+
+    assert report["plan_rounds"] == planned[:20]
+
+
 def test_a_fallback_is_named_and_the_search_is_the_way() -> None:
     report = describe_way({"tool_executions": [CALL], "way_fallback": "reason.failed"})
 

@@ -45,7 +45,7 @@ def test_different_numbers_from_two_sources_are_named_as_a_contradiction() -> No
     report = write_report(PLAN, outputs, make_wording())
 
     assert [one.reason for one in report.contradictions] == ["different numbers: 100 and 150"]
-    assert "[1] and [2]: different numbers: 100 and 150" in report.text
+    assert "[1], [2]: different numbers: 100 and 150" in report.text
 
 
 def test_a_denial_contradicts_and_another_matter_does_not() -> None:

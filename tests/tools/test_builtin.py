@@ -17,7 +17,7 @@ NAMED_BY_THE_CLIENT = (
     "hybrid_search", "get_document_info", "compare_documents", "similarity_search",
     "assess_confidence", "definition_aligner", "get_document_list", "get_document_metadata",
     "classify_document", "search_regulatory_graph", "verify_citation", "summarize", "lookup",
-    "calculator",
+    "calculator", "verify_compliance", "format_report",
 )  # fmt: skip
 
 
@@ -42,6 +42,34 @@ async def test_a_search_returns_passages_with_their_citations(
     assert found.citations[0].chunk_id == "alfa@2025#1"
     assert "[alfa@2025#1]" in found.text
     assert "150 euros" in found.text
+
+
+async def test_wordings_of_a_search_are_fused_by_the_ranks_of_their_passages(
+    executor: ToolExecutor,
+) -> None:
+    asked = {"query": "Omicron levy", "limit": 3}
+    plain = await call(executor, "search", **asked)
+    found = await call(executor, "search", **asked, wordings=["fee that a carrier pays"])
+
+    wanted = "alfa@2025#1"
+    ranks = [[one.chunk_id for one in each.citations] for each in (plain, found)]
+    assert wanted in ranks[1][:2]
+    assert len(ranks[1]) == len(set(ranks[1])) <= 3
+
+
+async def test_a_report_is_formatted_in_parts_and_is_no_source(executor: ToolExecutor) -> None:
+    parts = [
+        {"heading": "Findings", "items": ["REQ-001 <b>lacks</b> a passage"]},
+        {"heading": "Matrix", "rows": [["Id", "Status"], ["REQ-001"]]},
+    ]
+
+    made = await call(executor, "format_report", title="Review", parts=parts)
+    wrong = await call(executor, "format_report", title="Review", parts=[])
+
+    assert made.text.startswith("# Review\n\n## 1. Findings\n\n- REQ-001 \\<b\\>lacks")
+    assert "## 2. Matrix\n\n| Id | Status |\n|---|---|\n| REQ-001 |  |" in made.text
+    assert (made.citations, made.is_source) == ((), False)
+    assert wrong.error_type is ToolErrorType.VALIDATION
 
 
 async def test_a_person_finds_only_what_they_may_read(executor: ToolExecutor) -> None:

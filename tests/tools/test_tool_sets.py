@@ -7,7 +7,7 @@ from tools.catalog import ToolCatalog
 from tools.errors import InvalidToolSet
 from tools.executor import ToolExecutor
 from tools.schemas import get_tool_schema
-from tools.tool_sets import load_tool_set
+from tools.tool_sets import combine_tools, load_tool_set
 
 SET = """
 [penalty_lookup]
@@ -31,7 +31,7 @@ def write(folder: Path, text: str) -> Path:
 async def test_a_tool_of_a_set_is_a_builtin_with_fixed_arguments(
     catalog: ToolCatalog, tmp_path: Path
 ) -> None:
-    extended = catalog.extend(load_tool_set(write(tmp_path, SET), catalog))
+    extended = load_tool_set(write(tmp_path, SET), catalog)
     executor = ToolExecutor(extended)
     schema = get_tool_schema(extended, "penalty_lookup")
 
@@ -45,7 +45,7 @@ async def test_a_tool_of_a_set_is_a_builtin_with_fixed_arguments(
     assert [one.document_id for one in found.citations] == ["penalties@2025"]
     assert chosen.error_type is ToolErrorType.VALIDATION
     assert schema is not None
-    assert set(schema["input_schema"]["properties"]) == {"query", "exclude", "aspects"}  # type: ignore[index, call-overload, arg-type]
+    assert set(schema["input_schema"]["properties"]) == {"query", "exclude", "aspects", "wordings"}  # type: ignore[index, call-overload, arg-type]
     assert schema["description"] == "Finds penalties."
 
 
@@ -70,3 +70,56 @@ def test_a_set_with_a_mistake_says_where_it_is(
 def test_a_missing_file_is_reported(catalog: ToolCatalog, tmp_path: Path) -> None:
     with pytest.raises(InvalidToolSet):
         load_tool_set(tmp_path / "missing.toml", catalog)
+
+
+def test_a_file_names_the_combinations_of_its_tools_by_name_or_alias(
+    catalog: ToolCatalog, tmp_path: Path
+) -> None:
+    combined = SET + "[combinations]\nrules_and_fines = ['search_documents', 'penalties']"
+
+    extended = load_tool_set(write(tmp_path, combined), catalog)
+
+    assert extended.combinations == {"rules_and_fines": ("search", "penalty_lookup")}
+    assert extended.list_bases() == {"penalty_lookup": "search"}
+    assert "combinations" not in extended.names()
+
+
+@pytest.mark.parametrize(
+    ("tools", "problem"),
+    [
+        ((), "TOOL_COMBINATIONS: pair: expected at least two tools, found none"),
+        (("search",), "pair: expected at least two tools, found 'search' alone"),
+        (("search", "general_search"), "pair: expected each tool once, found 'search' twice"),
+        (("search", "lokup"), r"expected one of .*, found 'lokup' \(nearest: lookup\)"),
+        (("search", "delete_all_files"), "found 'delete_all_files'$"),
+    ],
+)
+def test_a_combination_that_cannot_be_called_is_refused_with_what_was_expected(
+    catalog: ToolCatalog, tools: tuple[str, ...], problem: str
+) -> None:
+    with pytest.raises(InvalidToolSet, match=problem):
+        combine_tools(catalog, {"pair": tools}, "TOOL_COMBINATIONS")
+
+
+def test_a_purpose_has_one_combination(catalog: ToolCatalog) -> None:
+    once = combine_tools(catalog, {"pair": ("search", "lookup")}, "set.toml")
+
+    with pytest.raises(InvalidToolSet, match="expected one combination 'pair', found two"):
+        combine_tools(once, {"pair": ("search", "summarize")}, "TOOL_COMBINATIONS")
+
+
+def test_combinations_that_are_no_lists_of_names_are_refused(
+    catalog: ToolCatalog, tmp_path: Path
+) -> None:
+    with pytest.raises(InvalidToolSet, match=r"set\.toml: combinations: pair"):
+        load_tool_set(write(tmp_path, "[combinations]\npair = 7"), catalog)
+
+
+def test_the_shipped_example_combines_its_tools_for_three_purposes(catalog: ToolCatalog) -> None:
+    shipped = Path(__file__).parents[2] / "examples" / "freight_act_tools.toml"
+
+    assert load_tool_set(shipped, catalog).combinations == {
+        "safety_and_penalties": ("regulation_search", "penalty_lookup"),
+        "comprehensive_analysis": ("regulation_search", "regulation_summary"),
+        "comparison_analysis": ("regulation_comparison", "regulation_summary"),
+    }

@@ -291,3 +291,32 @@ async def test_the_join_of_a_short_deadline_leaves_time_to_write(harness: Worker
 
     assert reply["outcome"] == "answered"
     assert list_states(reply)["w1"] == "skipped"
+
+
+async def test_a_deadline_without_any_process_cancels_every_task_of_the_plan(
+    harness: WorkerHarness,
+) -> None:
+    begun: list[str] = []
+
+    async def hang(name: str, _began: int) -> Any:
+        begun.append(name)
+        await asyncio.Event().wait()
+
+    async def have_begun() -> bool:
+        return len(begun) >= 4
+
+    async def find_reply() -> Any:
+        await harness.broker.maintenance.scheduler.send_due()
+        return await harness.broker.replies.read_reply(desk.question(MESSAGE))
+
+    prepare(harness, ActingWorker(hang))
+    desk = open_desk(harness, 3.0)
+
+    async with harness.process(grace_seconds=0.1).running():
+        await desk.submit(MESSAGE)
+        await wait_until(have_begun)
+    reply = await wait_until(find_reply)
+
+    assert (reply["outcome"], reply["termination_reason"]) == ("failed", "deadline")
+    assert set(list_states(reply).values()) == {"cancelled"}
+    assert (len(reply["tasks"]), reply["tasks_completed"]) == (4, 0)

@@ -135,8 +135,15 @@ def cite_passages(passages: Iterable[FoundPassage]) -> list[CitedPassage]:
 
 
 def quote_passages(passages: Iterable[FoundPassage]) -> list[QuotedPassage]:
-    """Return the texts of passages, each passage once."""
+    """Return the texts of passages, each passage once with all that is quoted of it."""
+    by_id: dict[str, list[FoundPassage]] = {}
+    for one in passages:
+        by_id.setdefault(one.citation.chunk_id, []).append(one)
     return [
-        QuotedPassage(citation=found.citation, text=found.text, is_linked=LINKED in found.relation)
-        for found in {one.citation.chunk_id: one for one in passages}.values()
+        QuotedPassage(
+            citation=found[0].citation,
+            text="\n".join(dict.fromkeys(one.text for one in found)),
+            is_linked=any(LINKED in one.relation for one in found),
+        )
+        for found in by_id.values()
     ]

@@ -18,6 +18,8 @@
 | refdesk_decisions_total      | role, by             | by rules, a combined call, an own one |
 | refdesk_searches_total       | role, source         | in the index, or of the cache         |
 | refdesk_quality_score        | role                 | scores of judged answers, 0-1         |
+| refdesk_tool_calls_total     | role, tool, error_type | success, or why there is no result  |
+| refdesk_specialist_errors_total | role, severity    | entries of `errors` of reviews        |
 | refdesk_evidence_faults_total | role, kind          | faults found in work behind answers   |
 | refdesk_routed_total         | role, event          | rows of the flow that were taken      |
 """
@@ -67,6 +69,8 @@ class PrometheusMeter:
         self._searches = counter("searches", "Searches of the documents.", "source")
         self._routed = counter("routed", "Decisions of the manager, by stage.", "event")
         self._faults = counter("evidence_faults", "Faults in the work behind answers.", "kind")
+        self._tool_calls = counter("tool_calls", "Calls of tools.", "tool", "error_type")
+        self._errors = counter("specialist_errors", "Errors in reviews.", "severity")
         self._scores = Histogram(
             "refdesk_quality_score",
             "Scores of judged answers.",
@@ -112,6 +116,14 @@ class PrometheusMeter:
     def count_search(self, role: str, source: str) -> None:
         """Count a search; `source` is `index`, or `cache` if an equal search found it before."""
         self._searches.labels(role, source).inc()
+
+    def count_tool_call(self, role: str, tool: str, error_type: str) -> None:
+        """Count a call of a tool; invented names are counted as `other`."""
+        self._tool_calls.labels(role, tool, error_type).inc()
+
+    def count_specialist_error(self, role: str, severity: str) -> None:
+        """Count an error that a specialist wrote."""
+        self._errors.labels(role, severity).inc()
 
     def count_fault(self, kind: str) -> None:
         """Count a fault that the manager found at the end of a question."""

@@ -13,14 +13,17 @@ from knowledge.ingestion_report import DescriptionUsage, Report
 from knowledge.rule_descriptions import Description, complete_description
 from llm.call_log import record_calls
 from llm.errors import ModelError, ModelMisconfigured, ModelUnavailable
-from llm.port import Model, ModelAnswer, ModelCall
+from llm.port import I, Model, ModelAnswer, ModelCall, O, Task
 from llm.prompts import Prompts
 from llm.stored_calls.fingerprint import fingerprint
 from llm.stored_calls.kept_answer import decode, encode
 from llm.tasks.describe import TASK, Inputs, Output
+from llm.tasks.retrieval import document_summary, section_summary
 
 LONGEST_CONTENT = 12_000
-"""Characters of a page that the model receives."""
+"""Characters of a page, or of a part of it, that the model receives."""
+MOST_PARTS = 24
+"""Parts of a page that the model reads; what follows them is described by rules alone."""
 VERSION = "1"
 PAUSE_SECONDS = (2.0, 10.0, 30.0)
 """How long a page waits for a model that is not available, unless the vendor states a time."""
@@ -62,14 +65,8 @@ class ModelDescriber:
 
     async def describe(self, page: Page, language: str, by_rules: Description) -> Description:
         """Return the description in the page's language."""
-        inputs = Inputs(
-            title=page.title,
-            crumbs=page.crumbs,
-            content=page.content[:LONGEST_CONTENT],
-            language=language,
-        )
         try:
-            output = await self._find_output(inputs)
+            output = await self._find_description(page, language)
         except ModelError as error:
             self._advance(replace(self.usage, failed=self.usage.failed + 1))
             log.warning("description_fallback_used", page=page.title, error=str(error))
@@ -88,36 +85,58 @@ class ModelDescriber:
         """Close the connections to the model's vendor."""
         await self._close()
 
-    async def _find_output(self, inputs: Inputs) -> Output:
-        key = fingerprint(TASK, inputs, asked=self._model.name, prompts=self._prompts)
+    async def _find_description(self, page: Page, language: str) -> Output:
+        """Return the description of a page; of a long one, from the summaries of all its parts."""
+        if len(page.content) <= LONGEST_CONTENT:
+            whole = Inputs(
+                title=page.title, crumbs=page.crumbs, content=page.content, language=language
+            )
+            return await self._find_output(TASK, whole)
+        parts = cut_page(page.content)
+        summaries = []
+        for number, content in enumerate(parts, 1):
+            part = section_summary.Inputs(
+                title=page.title,
+                place=f"{number} of {len(parts)}",
+                content=content,
+                language=language,
+            )
+            summaries.append((await self._find_output(section_summary.TASK, part)).summary)
+        joined = document_summary.Inputs(
+            title=page.title, crumbs=page.crumbs, sections=tuple(summaries), language=language
+        )
+        return await self._find_output(document_summary.TASK, joined)
+
+    async def _find_output(self, task: Task[I, O], inputs: I) -> O:
+        key = fingerprint(task, inputs, asked=self._model.name, prompts=self._prompts)
         frame = await self._kept.get(key)
-        known = None if frame is None else decode(frame, Output)
+        known = None if frame is None else decode(frame, task.output)
         if known is not None:
             self._count((), kept=1)
             return known[0].output
-        answer = await self._ask_patiently(inputs)
+        answer = await self._ask_patiently(task, inputs)
         await self._kept.put(key, encode(answer))
         return answer.output
 
-    async def _ask_patiently(self, inputs: Inputs) -> ModelAnswer[Output]:
+    async def _ask_patiently(self, task: Task[I, O], inputs: I) -> ModelAnswer[O]:
         for pause in self._pauses:
             try:
-                return await self._ask(inputs)
+                return await self._ask(task, inputs)
             except ModelUnavailable as error:
                 if self._is_away:
                     raise
                 stated = error.retry_after_seconds
                 await asyncio.sleep(pause if stated is None else min(stated, LONGEST_PAUSE_SECONDS))
         try:
-            return await self._ask(inputs)
+            return await self._ask(task, inputs)
         except ModelUnavailable:
             self._is_away = True
             raise
 
-    async def _ask(self, inputs: Inputs) -> ModelAnswer[Output]:
+    async def _ask(self, task: Task[I, O], inputs: I) -> ModelAnswer[O]:
         with record_calls() as calls:
             try:
-                answer = await self._model.ask(TASK, inputs)
+                answer = await self._model.ask(task, inputs)
             finally:
                 self._count(calls)
         self._is_away = False
@@ -142,6 +161,21 @@ class ModelDescriber:
         self.usage = usage
         if self._report is not None:
             self._report.advance_descriptions(self.usage)
+
+
+def cut_page(content: str) -> list[str]:
+    """Return the parts of a long page: each ends at a paragraph, or at a line, where it can."""
+    parts: list[str] = []
+    rest = content
+    while rest and len(parts) < MOST_PARTS:
+        end = len(rest)
+        if end > LONGEST_CONTENT:
+            half = LONGEST_CONTENT // 2
+            ends = (rest.rfind(mark, half, LONGEST_CONTENT) for mark in ("\n\n", "\n", " "))
+            end = next((place for place in ends if place > 0), LONGEST_CONTENT)
+        parts.append(rest[:end])
+        rest = rest[end:].lstrip()
+    return parts
 
 
 def _add(one: Decimal | None, other: Decimal | None) -> Decimal | None:

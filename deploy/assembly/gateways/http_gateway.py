@@ -246,9 +246,16 @@ async def open_http_app(
             ),
         )
         others, stores = [widget_router()], (MemoryUnavailableError, KnowledgeError)
+        reports = StoredReports(make_report_reader(settings, client))
         if documents is not None:
             others.append(
-                reader_router(channel, documents, attachments=attachments, unavailable=stores)
+                reader_router(
+                    channel,
+                    documents,
+                    attachments=attachments,
+                    reports=reports,
+                    unavailable=stores,
+                )
             )
         catalog = OwnedCatalog(settings, runtime.broker, opened)
         others.append(Catalog(channel, catalog).router())
@@ -263,7 +270,7 @@ async def open_http_app(
             reviews=ReviewParts(
                 attachments,
                 NamedDocumentFinder(attachments, catalog),
-                StoredReports(make_report_reader(settings, client)),
+                reports,
             ),
         )
         yield made.app

@@ -73,6 +73,16 @@ class LocalReview:
         found = reply.get("review_report")
         return await self.reports.read(self.question, found) if isinstance(found, dict) else None
 
+    async def read_checklist(self, reply: Mapping[str, JsonValue]) -> bytes:
+        """Return the checklist of a reply as JSON; raises `CommandError` if there is none."""
+        found = reply.get("checklist")
+        written = None
+        if isinstance(found, dict):
+            written = await self.reports.read_checklist(self.question, found)
+        if written is None:
+            raise CommandError("expected a checklist, found none: no rules were read")
+        return written
+
     def render(self, report: ReviewReport, form: ReportForm) -> bytes:
         """Return the file of a report, with links to the places in the files of this machine."""
         return render_report(report, form, self._open_link)

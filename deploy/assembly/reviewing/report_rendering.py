@@ -13,6 +13,8 @@ from compliance.reporting.markdown_report import render_markdown
 from compliance.reporting.pdf_report import MissingPdfLibraryError, render_pdf
 from compliance.reporting.report import ReportPart, ReportTable, ReportText, ReviewReport
 from compliance.reporting.report_json import decode_report
+from compliance.requirements.checklist import make_checklist
+from compliance.requirements.requirement import Extraction
 from config.settings import Settings
 from envelope.question import Question
 from gateway.reviewing.document_ports import DocumentRefusedError
@@ -70,6 +72,17 @@ class StoredReports:
             return None
         stored = await self._read_stored(question, reference)
         return None if stored is None else decode_report(stored)
+
+    async def read_checklist(
+        self, question: Question, checklist: Mapping[str, JsonValue]
+    ) -> bytes | None:
+        """Return the checklist of a reply as JSON; None: it is no longer kept."""
+        stored = await self._read_stored(question, str(checklist.get("reference") or ""))
+        if stored is None:
+            return None
+        requirements = Extraction.model_validate_json(stored).requirements
+        law = str(checklist.get("target_law") or "")
+        return make_checklist(requirements, law).model_dump_json(indent=2).encode()
 
 
 def read_passage(link: str) -> str:

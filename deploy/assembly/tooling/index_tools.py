@@ -65,13 +65,13 @@ def make_tools(
 ) -> "ToolCatalog":
     """Return the tools of an assistant, with those that run elsewhere.
 
-    Raises `InvalidToolSet` for a tool set that is wrong.
+    Raises `InvalidToolSet` for a tool set, and for combinations, that are wrong.
     """
     # Imported here: they are needed only where tools are planned or run.
     from tools.catalog import make_builtin
-    from tools.tool_sets import load_tool_set
+    from tools.tool_sets import combine_tools, load_tool_set
 
     catalog = make_builtin(IndexTools(knowledge)).extend(outside)
-    if settings.tool_set is None:
-        return catalog
-    return catalog.extend(load_tool_set(settings.tool_set, catalog))
+    if settings.tool_set is not None:
+        catalog = load_tool_set(settings.tool_set, catalog)
+    return combine_tools(catalog, settings.tool_combinations, "TOOL_COMBINATIONS")

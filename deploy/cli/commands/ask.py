@@ -5,12 +5,14 @@ import asyncio
 import sys
 from uuid import uuid4
 
-from config.settings import load_settings
+from pydantic import JsonValue
+
+from config.settings import Settings, load_settings
 from deploy.assembly.runtime import open_desk
 from deploy.cli.draft_display import show_progress
 from deploy.cli.group_arguments import add_groups_argument, read_groups
 from deploy.cli.main import EXIT_STATUSES
-from deploy.cli.printing import list_operator_notes, print_line, reply_lines, say_json
+from deploy.cli.printing import choices, list_operator_notes, print_line, reply_lines, say_json
 from deploy.errors import CommandError
 from envelope.ways.tool_loop import WayName
 from gateway.answer import safe_reply
@@ -30,6 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="id of the message; a question sent twice under one id is answered once",
     )
     add_groups_argument(parser)
+    add_way_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="print the complete reply as JSON")
+    parser.epilog = "exit status: 0 answered, 3 clarification, 4 refused, 5 failed, 1 error"
+
+
+def add_way_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that choose how questions are answered."""
     parser.add_argument(
         "--way",
         choices=[way.value for way in WayName],
@@ -43,8 +52,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: the setting SWARM_STRATEGY)",
     )
     parser.add_argument("--persona", default="", help="in whose voice a swarm answers")
-    parser.add_argument("--json", action="store_true", help="print the complete reply as JSON")
-    parser.epilog = "exit status: 0 answered, 3 clarification, 4 refused, 5 failed, 1 error"
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -92,6 +99,14 @@ async def _ask(message: Message, *, as_json: bool, way: str | None) -> int:
             reply = await show_progress(desk, message)
             if not reply:
                 reply = desk.last_resort(desk.question(message), message.language)
+        # The desk takes as long to close as a call of a worker that the answer did without.
+        _show(reply, message, settings, as_json=as_json)
+    return EXIT_STATUSES.get(str(reply.get("outcome")), 1)
+
+
+def _show(
+    reply: dict[str, JsonValue], message: Message, settings: Settings, *, as_json: bool
+) -> None:
     for note in list_operator_notes(reply, settings):
         sys.stderr.write(f"{note}\n")
     if as_json:
@@ -101,4 +116,7 @@ async def _ask(message: Message, *, as_json: bool, way: str | None) -> int:
             print_line(line)
         if reply.get("outcome") == "failed":
             sys.stderr.write(f"refdesk: for details run: refdesk trace {message.message_id}\n")
-    return EXIT_STATUSES.get(str(reply.get("outcome")), 1)
+        if reply.get("outcome") == "clarification" and choices(reply):
+            answer = f'refdesk ask --conversation {message.conversation_id} "..."'
+            sys.stderr.write(f"refdesk: to answer this, run: {answer}\n")
+    sys.stdout.flush()

@@ -8,12 +8,14 @@ import termios
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from uuid import uuid4
 
 from pydantic import JsonValue
 
 from config.settings import load_settings
 from deploy.assembly.runtime import open_desk
+from deploy.cli.commands.ask import add_way_arguments, check_strategy
 from deploy.cli.draft_display import show_progress
 from deploy.cli.group_arguments import add_groups_argument, read_groups
 from deploy.cli.printing import choices, list_operator_notes, print_line, reply_lines
@@ -31,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk chat`."""
     parser.add_argument("--conversation", metavar="ID", help="continue this conversation")
     add_groups_argument(parser)
+    add_way_arguments(parser)
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -40,7 +43,15 @@ def run(chosen: argparse.Namespace) -> int:
         # Gives `input` its editing keys and its history.
         importlib.import_module("readline")
     with _terminal_as_it_was():
-        asyncio.run(_chat(conversation, read_groups(chosen.groups)))
+        first = Message(
+            "",
+            conversation,
+            "",
+            groups=read_groups(chosen.groups),
+            strategy=check_strategy(chosen.strategy),
+            persona=chosen.persona,
+        )
+        asyncio.run(_chat(first, chosen.way))
     return 0
 
 
@@ -57,22 +68,22 @@ def _terminal_as_it_was() -> Iterator[None]:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
-async def _chat(conversation_id: str, groups: tuple[str, ...]) -> None:
-    settings = load_settings()
+async def _chat(first: Message, way: str | None) -> None:
+    """Ask what the person types; all messages have the groups, strategy and persona of `first`."""
+    settings = load_settings(**({} if way is None else {"way": way}))
     async with open_desk(settings) as desk:
         print_line(GREETING)
         options: list[str] = []
         while (line := await _next_line()) is not None:
             text = _resolve_choice(line, options)
             command, arguments = parse_command(text, COMMANDS)
-            message = Message(
-                text,
-                conversation_id,
-                uuid4().hex[:12],
-                command,
-                arguments,
+            message = replace(
+                first,
+                text=text,
+                message_id=uuid4().hex[:12],
+                command=command,
+                arguments=arguments,
                 shows_drafts=sys.stdout.isatty(),
-                groups=groups,
             )
             reply = await _ask_desk(desk, message)
             options = [str(choice.get("value")) for choice in choices(reply)]

@@ -18,6 +18,7 @@ from deploy.cli.group_arguments import add_groups_argument, read_groups
 from deploy.cli.main import EXIT_STATUSES
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
+from envelope.ways.specialists import SpecialistName
 from gateway.answer import safe_reply
 from gateway.desk import Message
 from gateway.reviewing.job_order import JobOrder
@@ -51,6 +52,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--report", metavar="FILE", type=Path, help="write the report: .md, .html or .pdf"
     )
+    parser.add_argument(
+        "--checklist", metavar="FILE", type=Path, help="write what the rules demand, as JSON"
+    )
+    parser.add_argument(
+        "--specialists",
+        metavar="NAMES",
+        default="",
+        help="who works, separated by commas, with those that they need (default: all)",
+    )
     parser.add_argument("--focus", metavar="TEXT", help="what to look at, in words")
     parser.add_argument("--language", metavar="CODE", default="en", help="of the report (en)")
     parser.add_argument(
@@ -69,6 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk review`."""
     form = read_form(chosen.report)
+    read_specialists(chosen.specialists)
     return asyncio.run(_review(chosen, form, load_settings()))
 
 
@@ -85,6 +96,17 @@ def read_form(report: Path | None) -> ReportForm | None:
             f"expected a folder for the report, found none at {str(report.parent)!r}"
         )
     return form
+
+
+def read_specialists(names: str) -> tuple[SpecialistName, ...]:
+    """Return the specialists of a list with commas; raises `CommandError` for another name."""
+    given = [one.strip() for one in names.split(",") if one.strip()]
+    unknown = [one for one in given if one not in set(SpecialistName)]
+    if unknown:
+        raise CommandError(
+            f"expected some of {', '.join(SpecialistName)}, found {', '.join(unknown)}"
+        )
+    return tuple(map(SpecialistName, given))
 
 
 async def _review(chosen: argparse.Namespace, form: ReportForm | None, settings: Settings) -> int:
@@ -108,6 +130,9 @@ async def _review(chosen: argparse.Namespace, form: ReportForm | None, settings:
         report = await local.read_report(reply)
         if report is not None and form is not None:
             await asyncio.to_thread(_write_report, chosen.report, local, report, form)
+        if chosen.checklist is not None:
+            checklist = await local.read_checklist(reply)
+            await asyncio.to_thread(chosen.checklist.write_bytes, checklist)
         return _print(chosen, reply, report)
 
 
@@ -138,6 +163,7 @@ async def _make_message(
                 "review": {
                     "documents": [one.id for one in documents],
                     "against": [one.id for one in against],
+                    "specialists": [*read_specialists(chosen.specialists)],
                 }
             },
         ),

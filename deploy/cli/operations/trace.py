@@ -3,7 +3,9 @@
 import argparse
 import asyncio
 import json
-from collections.abc import Sequence
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from decimal import Decimal
 
@@ -15,6 +17,8 @@ from broker.values import Fields, JournalEntry
 from config.settings import load_settings
 from deploy.assembly.runtime import connect_broker
 from deploy.cli.answer_reports.agent_costs import list_agent_costs
+from deploy.cli.answer_reports.error_lines import list_error_lines
+from deploy.cli.answer_reports.trajectory_lines import list_trajectory_lines
 from deploy.cli.printing import WIDTH, print_line, say_json
 from deploy.errors import CommandError
 from envelope.question import Question, names_conversation
@@ -25,7 +29,13 @@ SHOWN_CHARACTERS = 56
 LEAST_CHARACTERS = 20
 HEAD = 13
 """The characters of the time at the beginning of a line."""
-_LONG = frozenset({"search_context", "search_results", "augmented_prompt", "source_references"})
+_ERROR_ID = re.compile(r"RD-[0-9]{4}-[0-9]{2}-[0-9]{2}-[0-9]{5}")
+_LONG = frozenset(
+    {"search_context", "search_results", "augmented_prompt", "source_references", "plan_rounds"}
+)
+_WRAPPED = "reasoning"
+"""What an agent wrote for those who read the trace."""
+_MOST_LINES = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +45,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--conversation", metavar="ID", help="the conversation, if several contain this message id"
     )
     parser.add_argument("--json", action="store_true", help="print the journal as JSON")
+    parser.add_argument(
+        "--errors",
+        action="store_true",
+        help="show the errors of a review by their ids, and the question",
+    )
+    parser.add_argument(
+        "--trajectory",
+        action="store_true",
+        help="show thoughts, calls and observations, and what each agent took",
+    )
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -46,9 +66,17 @@ def run(chosen: argparse.Namespace) -> int:
     if not entries:
         print_line(_line_without_journal(question, outcome))
         return 0
-    for line in trace_lines(question, entries):
+    for line in _choose_lines(chosen, question, entries):
         print_line(line)
     return 0
+
+
+def _choose_lines(
+    chosen: argparse.Namespace, question: Question, entries: Sequence[JournalEntry]
+) -> Iterable[str]:
+    if chosen.trajectory:
+        return list_trajectory_lines(entries)
+    return list_error_lines(entries) if chosen.errors else trace_lines(question, entries)
 
 
 async def _journal(
@@ -79,6 +107,11 @@ def _sole(message_id: str, conversation_id: str | None, found: Sequence[Question
         for question in found
         if conversation_id is None or names_conversation(conversation_id, question.conversation_id)
     ]
+    if not meant and _ERROR_ID.fullmatch(message_id):
+        raise CommandError(
+            f"{message_id} is the id of an error: the line of the log with it (specialist_failed) "
+            "has the id of its message"
+        )
     if not meant:
         raise CommandError(f"there is no journal of a message {message_id!r}")
     if len(meant) > 1:
@@ -183,7 +216,9 @@ def _describe_costs(entries: Sequence[JournalEntry]) -> str:
     if not calls:
         return ""
     known = sum((Decimal(str(one["cost_usd"])) for one in calls if one["cost_usd"]), Decimal(0))
-    return f", {len(calls)} calls, {known:.6f} USD"
+    unknown = any(one["cost_usd"] is None for one in calls)
+    price = "cost unknown" if unknown and not known else f"{known:.6f} USD{' or more' * unknown}"
+    return f", {len(calls)} calls, {price}"
 
 
 def _indent(line: str, depth: int) -> str:
@@ -247,7 +282,22 @@ def _describe(event: JsonValue) -> str:
 def _writes(writes: JsonValue) -> list[str]:
     if not isinstance(writes, dict):
         return []
-    return [_write(f"{'':>11}  |     {name} = ", name, value) for name, value in writes.items()]
+    return [line for name, value in writes.items() for line in _write_lines(name, value)]
+
+
+def _write_lines(name: str, value: JsonValue) -> list[str]:
+    margin = f"{'':>11}  |     "
+    if name != _WRAPPED or not isinstance(value, str):
+        return [_write(f"{margin}{name} = ", name, value)]
+    found = textwrap.wrap(
+        f"{name} = {' '.join(value.split())}",
+        width=WIDTH,
+        initial_indent=margin,
+        subsequent_indent=f"{margin}  ",
+        max_lines=_MOST_LINES,
+        placeholder=" …",
+    )
+    return found or [f"{margin}{name} = "]
 
 
 def _write(head: str, name: str, value: JsonValue) -> str:
@@ -273,6 +323,8 @@ def _cost(fields: dict[str, JsonValue]) -> str:
     price = "cost unknown" if cost is None else f"{Decimal(str(cost)):.6f} USD"
     error = f", failed: {fields['error']}" if fields.get("error") else ""
     stored = ", found stored" if fields.get("from_store") else ""
+    if fields.get("from_cache"):
+        stored = ", reused: an equal call of another question has paid it"
     return f"{tokens}, {price}{stored}{error}"
 
 

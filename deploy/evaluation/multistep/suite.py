@@ -21,11 +21,11 @@ from deploy.evaluation.multistep.measures import (
 from deploy.evaluation.multistep.set_measures import MeasuredSet, compute_sets
 from deploy.evaluation.multistep.swarm_way import SwarmWay, list_references
 from deploy.evaluation.multistep.task_files import MultistepData, MultistepTask, load_multistep
+from deploy.evaluation.multistep.tools_way import ToolsWay
 from deploy.evaluation.multistep.ways import (
     EvaluationParts,
     FoundPages,
     SearchWay,
-    ToolsWay,
     Way,
     make_parts,
 )
@@ -33,7 +33,6 @@ from deploy.evaluation.retrieval import ingest_corpus
 from knowledge.embedding import Embedder, local_embedder
 from knowledge.index.embedded import open_embedded
 from knowledge.index.qdrant import Identity
-from llm.offline.planning.tool_choice import choose_tools
 
 WayName = Literal["search", "tools", "swarm"]
 DEFAULT_K = {"multihop": 10, "desk": 20, "versions": 5, "fanout": 10, "portfolio": 20}
@@ -55,7 +54,7 @@ async def evaluate_multistep(
             parts = make_parts(index, model)
             chosen: Way = SearchWay(parts.searcher)
             if way == "tools":
-                chosen = ToolsWay(parts, loaded.versions)
+                chosen = ToolsWay(parts, loaded.tools, loaded.tool_inputs)
             if way == "swarm":
                 documents = await list_references(parts) if loaded.kind == "portfolio" else ()
                 chosen = SwarmWay(parts, documents)
@@ -83,8 +82,7 @@ async def measure_way(data: MultistepData, way: Way, parts: EvaluationParts, k: 
         if task.part in _CHANGES:
             changes.setdefault(task.part, []).append(_measure_changes(task, found, pages))
             continue
-        named = await _name_tools(task, found, data, parts) if data.tools else frozenset()
-        measured.append(_measure(task, found, pages, data, named))
+        measured.append(_measure(task, found, pages, data))
     seconds = time.perf_counter() - started
     figures = (
         compute_sets(sets)
@@ -117,21 +115,11 @@ async def _read_pages(parts: EvaluationParts) -> dict[str, tuple[str, str]]:
     return {one.listed.id: (one.page, one.listed.stated_version) for one in read}
 
 
-async def _name_tools(
-    task: MultistepTask, found: FoundPages, data: MultistepData, parts: EvaluationParts
-) -> frozenset[str]:
-    """Return the tools that the task and the shown documents speak for."""
-    shown = await parts.library.read(found.document_ids)
-    texts = [one.text for one in shown]
-    return frozenset(choose_tools(task.text, data.tools, texts, data.tool_inputs))
-
-
 def _measure(
     task: MultistepTask,
     found: FoundPages,
     pages: dict[str, tuple[str, str]],
     data: MultistepData,
-    named: frozenset[str],
 ) -> Measured:
     newest = data.versions[-1] if data.versions else ""
     shown = [pages[one] for one in found.document_ids if one in pages]
@@ -142,7 +130,7 @@ def _measure(
         answerable=task.answerable,
         confidence=found.confidence,
         gold_tools=task.tools,
-        named_tools=named,
+        named_tools=frozenset(found.needed_tools),
     )
 
 

@@ -50,7 +50,9 @@ class SwarmWay:
         if expanded is not plan:
             rounds += await self._run_waves(expanded, outputs)
         report = self._strategy.synthesize_results(expanded, outputs, self._wording)
-        shown = choose_shown(expanded, outputs, k)
+        # As in an answer: what names another subject than the asked one is not shown.
+        usable = {name: one for name, one in outputs.items() if one.is_usable}
+        shown = choose_shown(expanded, usable, k)
         selected = None
         if report.documents is not None:
             selected = tuple(one.document_id for one in report.documents.selected)

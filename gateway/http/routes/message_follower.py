@@ -1,7 +1,7 @@
 """Follows, reads and cancels accepted messages, in the same way for messages and reviews."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import structlog
@@ -11,10 +11,12 @@ from starlette.responses import JSONResponse, Response
 from broker.values import JournalEntry
 from envelope.question import Question
 from gateway.answer import STOPPED, Answer
-from gateway.events import EventCursor, events_of, place_of
+from gateway.events import Event, EventCursor, events_of, place_of
 from gateway.http.context import APPROVED, ConversationAccess, HttpChannel, may_follow
-from gateway.http.errors import InvalidRequestError, unknown
+from gateway.http.errors import ForbiddenError, InvalidRequestError, unknown
 from gateway.http.sse import Admission, EventStream
+from gateway.journal_views.agent_totals import AgentTotals, sum_agents
+from gateway.journal_views.trajectory import TrajectoryMetrics, TrajectoryStep, read_trajectory
 from gateway.reviewing.job_order import read_deadline
 
 log = structlog.get_logger("gateway")
@@ -38,6 +40,14 @@ class MessageStatus(BaseModel, frozen=True):
     status: Literal["running", "ended"]
     progress: JobProgress | None = Field(None, description="of a running message")
     answer: Answer | None = None
+
+
+class MessageTrajectory(BaseModel, frozen=True):
+    """Thoughts, calls and observations for a message so far, and what its agents took."""
+
+    steps: tuple[TrajectoryStep, ...]
+    metrics: TrajectoryMetrics
+    agents: tuple[AgentTotals, ...]
 
 
 class MessageFollower:
@@ -77,6 +87,23 @@ class MessageFollower:
             answer=access.shows(last.fields, language) if has_ended else None,
         )
 
+    async def read_trajectory(
+        self, access: ConversationAccess, message_id: str
+    ) -> MessageTrajectory:
+        """Return the trajectory of a message; visitors are refused, as for its model usage."""
+        if access.caller.public:
+            raise ForbiddenError(
+                "expected a secret key: a trajectory has what tools returned",
+                code="secret_key_needed",
+            )
+        journal = await self.read_journal(access, message_id)
+        found = read_trajectory(journal)
+        return MessageTrajectory(
+            steps=tuple(found.steps),
+            metrics=found.compute_metrics(),
+            agents=tuple(sum_agents(journal)),
+        )
+
     async def cancel(self, access: ConversationAccess, message_id: str, language: str) -> Response:
         """End a message if it runs, and return its one outcome."""
         question = access.question(message_id)
@@ -87,6 +114,12 @@ class MessageFollower:
         if reply is None:
             raise unknown("message")
         return answer_response(access.shows(reply, language), message_id)
+
+    async def replace(self, access: ConversationAccess, message_id: str) -> None:
+        """End a message that a newer one replaces; one that has ended keeps its outcome."""
+        await self.read_journal(access, message_id)
+        if await access.desk.cancel(access.question(message_id)):
+            log.info("message_superseded", message_id=message_id)
 
     async def follow(
         self, access: ConversationAccess, message_id: str, last_event_id: str | None, language: str
@@ -145,13 +178,21 @@ def answer_response(answer: Answer, message_id: str) -> Response:
 def _measure_progress(
     access: ConversationAccess, question: Question, journal: Sequence[JournalEntry]
 ) -> JobProgress:
-    stage, begun, ended = None, 0, 0
-    for entry in journal:
-        for event in events_of(entry, question, shows=access.shows):
-            if event.name == "stage":
-                branches = event.data.get("branches")
-                stage, begun = str(event.data["stage"]), 0
-                begun, ended = len(branches) if isinstance(branches, list) else 0, 0
-            elif event.name == "branch":
-                ended += 1
-    return JobProgress(stage=stage, branches=begun, ended=ended)
+    found = (events_of(entry, question, shows=access.shows) for entry in journal)
+    return count_progress(event for events in found for event in events)
+
+
+def count_progress(events: Iterable[Event]) -> JobProgress:
+    """Return the last stage, and how many of its branches have ended.
+
+    The branches of a branch, such as the calls of a worker, are no parts of the stage.
+    """
+    stage, begun, ended = None, frozenset[str](), set[str]()
+    for event in events:
+        if event.name == "stage":
+            branches = event.data.get("branches")
+            stage, ended = str(event.data["stage"]), set()
+            begun = frozenset(map(str, branches if isinstance(branches, list) else ()))
+        elif event.name == "branch":
+            ended |= begun & {str(event.data["branch"])}
+    return JobProgress(stage=stage, branches=len(begun), ended=len(ended))

@@ -30,7 +30,12 @@ from gateway.http.context import (
 from gateway.http.errors import ForbiddenError, InvalidRequestError
 from gateway.http.language import choose_language
 from gateway.http.question_sender import QuestionSender
-from gateway.http.routes.message_follower import MessageFollower, MessageStatus, answer_response
+from gateway.http.routes.message_follower import (
+    MessageFollower,
+    MessageStatus,
+    MessageTrajectory,
+    answer_response,
+)
 from gateway.person_tokens import LONGEST_PERSON
 from gateway.reviewing.job_order import JobOrder
 from gateway.text import LONGEST_CHARACTERS, clean_text, parse_command
@@ -110,6 +115,12 @@ class NewMessage(BaseModel, frozen=True, extra="forbid"):
     persona: str = Field(
         "", max_length=200, description="in whose voice a swarm answers, such as `a patient tutor`"
     )
+    supersedes: str | None = Field(
+        None,
+        pattern=ID,
+        description="the id of a message of this conversation that is still being answered and "
+        "that this one replaces: it ends as `superseded`, with all of its tasks",
+    )
 
 
 class Messages:
@@ -140,9 +151,10 @@ class Messages:
             everything that happens until then. With `Prefer: respond-async` answer at once with
             the status of the message."""
             message = _message(access, request, sent, idempotency_key)
+            replaced = sent.supersedes
             if prefers_async(prefer):
-                return await self._start(access, message)
-            return await self._send(access, request, message)
+                return await self._start(access, message, replaced)
+            return await self._send(access, request, message, replaced)
 
         @router.get(
             f"{base}/{{message_id}}",
@@ -172,6 +184,18 @@ class Messages:
             language = choose_language(request)
             return await self._follower.follow(access, message_id, last_event_id, language)
 
+        @router.get(
+            f"{base}/{{message_id}}/trajectory",
+            response_model_exclude_none=True,
+            summary="Read the trajectory of a message",
+        )
+        async def read_message_trajectory(
+            access: Annotated[ConversationAccess, ask], message_id: MessageId
+        ) -> MessageTrajectory:
+            """Return the thoughts, calls and observations so far, and what each agent took; for
+            secret keys."""
+            return await self._follower.read_trajectory(access, message_id)
+
         @router.post(
             f"{base}/{{message_id}}/cancel", response_model=Answer, summary="Cancel a message"
         )
@@ -184,12 +208,22 @@ class Messages:
 
         return router
 
-    async def _start(self, access: ConversationAccess, message: Message) -> Response:
+    async def _admit(
+        self, access: ConversationAccess, question: Question, replaced: str | None
+    ) -> None:
+        """Admit a message; only then end the one that it replaces."""
+        await self._sender.admit(access.caller, question)
+        if replaced is not None and replaced != question.message_id:
+            await self._follower.replace(access, replaced)
+
+    async def _start(
+        self, access: ConversationAccess, message: Message, replaced: str | None
+    ) -> Response:
         """Accept a job, and return its status with the addresses at which it is followed."""
         order = replace(message.order, deadline_seconds=self._channel.job_seconds)
         message = replace(message, order=order)
         question = access.desk.question(message)
-        await self._sender.admit(access.caller, question)
+        await self._admit(access, question, replaced)
         await self._sender.start(access.caller, access.desk, message)
         await use_session(self._channel, access)
         status = await self._follower.read(access, message.message_id, message.language)
@@ -203,13 +237,17 @@ class Messages:
         return JSONResponse(shown, status_code=202, headers=headers)
 
     async def _send(
-        self, access: ConversationAccess, request: Request, message: Message
+        self,
+        access: ConversationAccess,
+        request: Request,
+        message: Message,
+        replaced: str | None,
     ) -> Response:
         is_streamed = EVENT_STREAM in request.headers.get("accept", "")
         if is_streamed and self._channel.release != APPROVED:
             message = replace(message, shows_drafts=True)
         question = access.desk.question(message)
-        await self._sender.admit(access.caller, question)
+        await self._admit(access, question, replaced)
         if is_streamed:
             return await self._stream(access, question, message)
         reply = await self._sender.ask(

@@ -9,6 +9,7 @@ from uuid import uuid4
 from fastapi import Query, Request
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
+from envelope.ways.specialists import SpecialistName
 from gateway.answer import Answer
 from gateway.http.access import Principal
 from gateway.http.context import ID
@@ -58,6 +59,11 @@ class NewReview(BaseModel, frozen=True, extra="forbid"):
     )
     language: str | None = Field(
         None, pattern=r"^[a-zA-Z]{2,3}$", description="language of the report, ISO 639-1"
+    )
+    specialists: list[SpecialistName] = Field(
+        [],
+        max_length=len(SpecialistName),
+        description="who works, with those that they need; by default all",
     )
 
     @property
@@ -123,6 +129,8 @@ def digest_request(
         [one.id for one in against],
         review.focus,
         review.language,
+        # Reviews that name nobody keep the digest of earlier versions.
+        *([review.specialists] if review.specialists else []),
     ]
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
 

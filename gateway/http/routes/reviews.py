@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from pydantic import JsonValue
 from starlette.responses import JSONResponse
 
 from envelope.question import Question
@@ -233,6 +234,27 @@ class ReviewRoutes:
             access, name = await self._enter(caller, assistant, review_id)
             return await self._render(access, name, ReportForm(form))
 
+        @router.get(
+            f"{BASE}/{{review_id}}/checklist",
+            responses={200: {"description": "The checklist.", "content": {JSON_FORM: {}}}},
+            response_class=Response,
+            summary="Get the checklist of a review",
+        )
+        async def read_checklist(
+            caller: Annotated[Principal, caller_of],
+            review_id: ReviewId,
+            assistant: AssistantName = None,
+        ) -> Response:
+            """Return what the rules demand: `target_law`, and a `checklist` of requirements with
+            `id`, `requirement`, `source_section`, `severity` and `applicability`."""
+            access, name = await self._enter(caller, assistant, review_id)
+            found = await self._read_result(access, name, "checklist")
+            question = access.question(name.message_id)
+            written = await self._parts.reports.read_checklist(question, found)
+            if written is None:
+                raise unknown("checklist")
+            return Response(written, media_type=JSON_FORM)
+
     async def _start(
         self,
         caller: Principal,
@@ -316,6 +338,7 @@ class ReviewRoutes:
                     "review": {
                         "documents": [one.id for one in documents],
                         "against": [one.id for one in against],
+                        "specialists": [*review.specialists],
                     }
                 },
                 digest=digest_request(documents, against, review),
@@ -351,20 +374,26 @@ class ReviewRoutes:
     async def _render(
         self, access: ConversationAccess, name: ReviewName, form: ReportForm
     ) -> Response:
-        journal = await self._follower.read_journal(access, name.message_id)
-        last = journal[-1]
-        if last.kind != "finished":
-            raise InvalidRequestError(
-                "this review has no report yet: follow its events until it has ended",
-                code="review_not_finished",
-                status=409,
-            )
-        report = last.fields.get("review_report")
-        if not isinstance(report, dict):
-            raise unknown("report")
+        report = await self._read_result(access, name, "review_report")
         question = access.question(name.message_id)
         opens = self._channel.links.of(access.caller, question)
         rendered = await self._parts.reports.render(question, report, form, opens)
         if rendered is None:
             raise unknown("report")
         return Response(rendered, media_type=form.media_type)
+
+    async def _read_result(
+        self, access: ConversationAccess, name: ReviewName, attribute: str
+    ) -> dict[str, JsonValue]:
+        """Return an attribute of the reply to a review that has ended."""
+        last = (await self._follower.read_journal(access, name.message_id))[-1]
+        if last.kind != "finished":
+            raise InvalidRequestError(
+                "this review has no result yet: follow its events until it has ended",
+                code="review_not_finished",
+                status=409,
+            )
+        found = last.fields.get(attribute)
+        if not isinstance(found, dict):
+            raise unknown("report" if attribute == "review_report" else attribute)
+        return found

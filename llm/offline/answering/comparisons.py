@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from envelope.sources import TOOL_SOURCE
 from envelope.ways.tool_loop import Intent
-from llm.offline.planning.question_parts import QuestionParts, read_question
+from llm.offline.planning.question_parts import QuestionParts, find_cues, read_question
 from llm.offline.quoting.versions import name_page
 from llm.offline.words import stems
 from llm.tasks.respond import Inputs, PromptSource
@@ -48,9 +48,9 @@ def find_comparison(inputs: Inputs) -> str | None:
     if len(versions) != 2:
         return None
     asked = stems(_leave_versions_out(inputs.question, versions)) - _COMPARING
-    found = sorted(
-        _list_differences(inputs.sources, versions, asked), key=lambda one: -one.relevance
-    )
+    cues = question.cues - {Intent.COMPARISON.value, *_KINDS}
+    differences = _list_differences(inputs.sources, versions, asked, cues)
+    found = sorted(differences, key=lambda one: -one.relevance)
     if not found:
         return None
     least = _SHARE * found[0].relevance
@@ -107,8 +107,12 @@ def _leave_versions_out(question: str, versions: Sequence[str]) -> str:
 
 
 def _list_differences(
-    sources: Sequence[PromptSource], versions: tuple[str, ...], asked: frozenset[str]
+    sources: Sequence[PromptSource],
+    versions: tuple[str, ...],
+    asked: frozenset[str],
+    cues: frozenset[str],
 ) -> Iterator[_Difference]:
+    """Yield what the versions of each page say differently; `cues` are of kinds, as a penalty."""
     pages: dict[tuple[str, ...], dict[str, list[PromptSource]]] = {}
     for source in sources:
         if source.version in versions:
@@ -129,7 +133,8 @@ def _list_differences(
                     sides.append((source, tuple(only[:_MOST_UNITS])))
         if sides:
             text = " ".join(f"{source.place} {' '.join(own)}" for source, own in sides)
-            yield _Difference(tuple(sides), len(asked & stems(text)))
+            kinds = len(cues & frozenset(find_cues(text)))
+            yield _Difference(tuple(sides), len(asked & stems(text)) + kinds)
 
 
 def _list_units(text: str) -> list[str]:

@@ -32,6 +32,31 @@ _STEP_WORDS = 3
 _MARKS = "?\uff1f\u061f"
 _SENTENCE = re.compile(r"[^?\uff1f\u061f]{1,500}[?\uff1f\u061f]")
 _WORD = re.compile(r"\w+")
+_COMMA = re.compile(r"[,;\uff0c\u3001]\s{0,9}")
+_POINTS_BACK = frozenset(
+    {
+        "each", "it", "its", "their", "theirs", "them", "they", "this", "those", "these",
+        "that", "he", "him", "his", "she", "her", "other", "others", "same", "such",
+        "respective", "respectively", "jeweils", "deren", "dessen", "diese", "dieser",
+        "dieses", "ihre", "ihren", "ihrer", "sie", "chacun", "leur", "leurs", "celui",
+        "cada", "su", "sus", "ellos", "esos", "estas", "ciascuno", "loro",
+    }
+)  # fmt: skip
+"""Words of a part that is about the one before it."""
+_DEFINITE = frozenset(
+    {
+        "the", "der", "die", "das", "den", "dem", "des", "le", "la", "les", "el", "los",
+        "las", "lo", "il", "gli", "o", "os", "as",
+    }
+)  # fmt: skip
+_GERMAN = frozenset(
+    {
+        "ist", "sind", "wird", "werden", "der", "die", "das", "ein", "eine", "einen", "einem",
+        "einer", "kostet",
+    }
+)  # fmt: skip
+_SUBJECTS = DETERMINERS | {"i", "we", "you", "one", "ich", "wir", "man", "sie"}
+"""What follows an auxiliary that opens a question: "can I", "is the"."""
 
 
 def split_questions(text: str) -> tuple[str, ...]:
@@ -52,6 +77,26 @@ def split_questions(text: str) -> tuple[str, ...]:
             return ()
         seen.append((question, terms))
     return tuple(_leave_opener_out(question) for question in found)
+
+
+def split_listed_questions(text: str) -> tuple[str, ...]:
+    """Return the questions that one sentence lists with commas; none if it lists other things.
+
+    "Which duties apply, how long are records kept, and what fines are there?" lists three. Each
+    part opens like a question and is a whole one; a part that points at another one, as in "who won
+    it, and when", belongs to it, and a sentence with a part that asks nothing is not divided.
+    """
+    sentence = text.strip()
+    if len(_find_sentences(sentence)) > 1:
+        return ()
+    parts = [_leave_conjunction_out(part) for part in _COMMA.split(sentence.rstrip(f"{_MARKS}. "))]
+    last = _split_sentence(parts[-1])
+    parts = [*parts[:-1], *(one.rstrip("?") for one in last)]
+    if not 1 < len(parts) <= _MOST_QUESTIONS or not all(map(_is_whole, parts)):
+        return ()
+    if not _are_all_separate(parts):
+        return ()
+    return tuple(f"{_capitalise(part)}?" for part in parts)
 
 
 def may_ask_several(text: str) -> bool:
@@ -141,6 +186,38 @@ def _opens_question(used: list[str]) -> bool:
     if first in _TIMES or first == _HOW:
         return second in AUXILIARIES or second in _ASKED_MEASURES or second == "to"
     return True
+
+
+def _leave_conjunction_out(part: str) -> str:
+    first = _WORD.match(part)
+    is_joined = first is not None and first[0].casefold() in CONJUNCTIONS
+    return part[first.end() :].strip() if first is not None and is_joined else part.strip()
+
+
+def _is_whole(part: str) -> bool:
+    """Return whether a part opens like a question, and says what it asks about."""
+    used = [found[0].casefold() for found in _WORD.finditer(part)]
+    if not _opens_question(used) or not _has_subject(used) or _POINTS_BACK.intersection(used):
+        return False
+    content = content_words(part)
+    return len(content) >= _FULL_WORDS or (bool(content) and not _DEFINITE.intersection(used))
+
+
+def _has_subject(used: list[str]) -> bool:
+    """Return whether an auxiliary that opens a part has a subject behind it.
+
+    "was" asks for a thing in German, and in English goes on: "was crowned emperor".
+    """
+    if used[0] not in AUXILIARIES or used[1] in _SUBJECTS:
+        return True
+    return used[0] == "was" and not _GERMAN.isdisjoint(used[1:])
+
+
+def _are_all_separate(parts: list[str]) -> bool:
+    known = [(part, stems(part)) for part in parts]
+    return all(
+        _are_separate(one, other) for at, one in enumerate(known) for other in known[at + 1 :]
+    )
 
 
 def _opens_clause(used: list[str]) -> bool:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from envelope.ways.tool_loop import Intent
-from llm.offline.dialogue.several_questions import split_questions
-from llm.offline.words import normalise
+from llm.offline.dialogue.several_questions import split_listed_questions, split_questions
+from llm.offline.phrases import CONJUNCTIONS
+from llm.offline.words import content_words, normalise
 
 _CUES: Mapping[str, Mapping[str, list[str]]] = tomllib.loads(
     files("llm.offline.planning").joinpath("cues.toml").read_text("utf-8")
@@ -20,6 +21,7 @@ _YEAR = re.compile(r"\b((?:19|20)\d\d)\b")
 _ARITHMETIC = re.compile(r"\d[\d.]{0,20}(?: [-+*/] \d[\d.]{0,20}){1,8}")
 _CODE = re.compile(r"\b[A-Z]{2,6}\b(?!-?\d)")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
+_WORD = re.compile(r"\w+")
 _MARKS = re.compile(r"[*#\"`]")
 _LONGEST = 4_000
 _LONG_CHARACTERS = 800
@@ -75,9 +77,28 @@ def read_question(text: str) -> QuestionParts:
         cues=frozenset(find_cues(asked)),
         versions=tuple(sorted(versions, key=_order_version)),
         arithmetic=arithmetic[0] if arithmetic is not None else "",
-        separate=split_questions(asked) or (asked,),
+        separate=split_listed_questions(asked) or split_questions(asked) or (asked,),
         prefix=codes[0] if codes else "",
     )
+
+
+def split_aspects(question: QuestionParts) -> tuple[str, ...]:
+    """Return the parts of a question that asks for two kinds of things, else the question alone.
+
+    "The rules for records and the fines for missing ones" asks for a rule and for a penalty.
+    """
+    if len(question.separate) > 1:
+        return question.separate
+    text = question.text
+    joints = (found for found in _WORD.finditer(text) if found[0].casefold() in CONJUNCTIONS)
+    for found in joints if question.intent is not Intent.COMPARISON else ():
+        end = "?" if text.rstrip().endswith("?") else ""
+        halves = f"{text[: found.start()].rstrip(' ,;')}{end}", text[found.end() :].strip()
+        cues = [frozenset(find_cues(one)) & question.cues for one in halves]
+        has_content = all(not one.isdigit() for half in halves for one in content_words(half)[:1])
+        if has_content and all(map(content_words, halves)) and bool(cues[0]) != bool(cues[1]):
+            return halves
+    return (text,)
 
 
 def find_cues(text: str) -> list[str]:

@@ -67,6 +67,15 @@ _INSIDE = re.compile(
     r"(?:what|which) (?=[\w-])"
 )
 _PROPER = re.compile(rf"(?<=\w ){_NAME}")
+_RELATIONS = re.compile(
+    r"\b(?:whose|where|who|which|that|the \w{1,30} of (?:the|a|an)|in which|of which)\b",
+    re.IGNORECASE,
+)
+"""Words by which a question names a thing through another one, in English."""
+_LEAST_RELATIONS = 3
+_LEAST_OF_TEXT = 10
+_FULL_NAME = re.compile(r"(?<=\w )[A-Z][\w.&'\u2019-]{1,30} (?:(?:of|the|de) )?[A-Z][a-z]")
+"""A name of several words, as of a person, a place or a work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +85,24 @@ class QuestionSteps:
     is_comparison: bool = False
     is_chain: bool = False
     is_inside: bool = False
+
+
+def count_relations(text: str) -> int:
+    """Return how often a text names a thing through another one, from three times on; else 0."""
+    relations = len(_RELATIONS.findall(text))
+    return relations if relations >= _LEAST_RELATIONS else 0
+
+
+def needs_several_looks(text: str) -> bool:
+    """Return whether a question may need more than one look: by its form, or by a full name in it.
+
+    The answer about a named thing is often in a passage that its own one leads to. A whole sentence
+    that asks nothing is a text to be found, which may have moved to another page.
+    """
+    steps = read_steps(text)
+    has_form = steps.is_comparison or steps.is_chain or steps.is_inside
+    is_text = "?" not in text and len(text.split()) >= _LEAST_OF_TEXT
+    return has_form or is_text or count_relations(text) > 0 or _FULL_NAME.search(text) is not None
 
 
 def read_steps(text: str) -> QuestionSteps:

@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -30,21 +30,22 @@ class _TaskWords:
 def choose_tools(
     task: str,
     tools: Mapping[str, str],
-    pages: Sequence[str],
-    inputs: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    ranks: Mapping[str, int],
+    inputs: Mapping[str, Iterable[str]] = MappingProxyType({}),
 ) -> list[str]:
     """Return the names of tools, the surest first; `tools` have their descriptions.
 
     Only names of the mapping are returned. For a tool speak a sentence of the task that has the
-    words of its name, a page among the first that names it, the words of its description, and a
-    sentence that gives the values of its `inputs`: rare inputs, such as a date of birth, say most.
+    words of its name, a page among the first that names it (`ranks` of `rank_naming`), the words of
+    its description, and a sentence that gives the values of its `inputs`: rare inputs, such as a
+    date of birth, say most.
     """
     rarity = _measure_rarity(tools)
     parts = (one for one in _SENTENCE_END.split(task) if len(one.split()) >= _LEAST_WORDS)
     words = _TaskWords(tuple(frozenset(terms(one)) for one in parts), frozenset(terms(task)))
     given = _rate_inputs(words, {name: inputs.get(name, ()) for name in tools})
     scores = {
-        name: _rate(name, about, words, pages, rarity) + _INPUTS * given[name]
+        name: _rate(name, about, words, ranks.get(name), rarity) + _INPUTS * given[name]
         for name, about in tools.items()
     }
     return sorted(
@@ -53,24 +54,33 @@ def choose_tools(
     )
 
 
+def rank_naming(tools: Iterable[str], pages: Sequence[str]) -> dict[str, int]:
+    """Return the position of the first page that names a tool, for each tool that a page names."""
+    found = ((name, _find_page(name, pages)) for name in tools)
+    return {name: rank for name, rank in found if rank is not None}
+
+
+def _find_page(name: str, pages: Sequence[str]) -> int | None:
+    return next((rank for rank, text in enumerate(pages) if name in text), None)
+
+
 def _rate(
     name: str,
     about: str,
     task: _TaskWords,
-    pages: Sequence[str],
+    rank: int | None,
     rarity: Mapping[str, float],
 ) -> float:
     own = _split_name(name)
     total = sum(rarity[word] for word in sorted(own))
     spoken = max((_sum_rarity(own & one, rarity) / total for one in task.sentences), default=0.0)
-    rank = next((rank for rank, text in enumerate(pages) if name in text), None)
     named = 0.0 if rank is None else 1 / (1 + rank / _RANK_SCALE)
     described = frozenset(terms(about[:_DESCRIPTION_CHARACTERS]))
     share = len(described & task.every) / max(1, len(described))
     return _NAME * spoken + _PAGE * named + _DESCRIPTION * share + _BIAS
 
 
-def _rate_inputs(task: _TaskWords, inputs: Mapping[str, Sequence[str]]) -> dict[str, float]:
+def _rate_inputs(task: _TaskWords, inputs: Mapping[str, Iterable[str]]) -> dict[str, float]:
     """Return, of each tool, the rarity of the inputs that one sentence gives together."""
     words = {name: frozenset(map(_split_name, own)) for name, own in inputs.items()}
     counts = Counter(one for own in words.values() for one in own)

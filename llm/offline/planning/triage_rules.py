@@ -5,12 +5,12 @@ or a thing that is named only by its relation to another one. They were set so t
 of one place stay below the limit of the search; `docs/measurements/evaluation.md` has the figures.
 """
 
-import re
-
 from envelope.ways.tool_loop import Intent, QueryType
+from llm.offline.phrases import QUESTION_WORDS
 from llm.offline.planning.question_parts import QuestionParts, read_question
-from llm.offline.planning.question_steps import read_steps
+from llm.offline.planning.question_steps import count_relations, read_steps
 from llm.offline.planning.review_planning import plan_review
+from llm.offline.words import normalise
 from llm.tasks.triage import Inputs, Output
 
 _COMPARISON = 40
@@ -18,16 +18,13 @@ _ARITHMETIC = 40
 _SEPARATE = 30
 _RELATION = 14
 _STEPS = 30
+_SUMMARY = 30
 _LONG = 25
 _REVIEW = 85
 _VAGUE = 0.7
 _MOST = 100
-_RELATIONS = re.compile(
-    r"\b(?:whose|where|who|which|that|the \w{1,30} of (?:the|a|an)|in which|of which)\b",
-    re.IGNORECASE,
-)
-"""Words by which a question names a thing through another one, in English."""
-_LEAST_RELATIONS = 3
+_DOCUMENT_CHANGES = frozenset({"added", "removed"})
+"""Cues of questions for the documents that are new in a version, or gone."""
 _TYPES = {Intent.COMPARISON: QueryType.CROSS_DOC, Intent.SUMMARY: QueryType.SYNTHESIS}
 
 
@@ -65,20 +62,34 @@ def answer(inputs: Inputs) -> Output:
 
 def _list_reasons(parts: QuestionParts) -> list[tuple[str, int]]:
     reasons = []
-    if parts.intent is Intent.COMPARISON and len(parts.versions) > 1:
+    is_of_documents = bool(parts.versions) and not _DOCUMENT_CHANGES.isdisjoint(parts.cues)
+    if parts.intent is Intent.COMPARISON and (len(parts.versions) > 1 or is_of_documents):
         reasons.append(("it compares versions", _COMPARISON))
+    if parts.intent is Intent.SUMMARY and not _asks(parts.text):
+        reasons.append(("it asks for a summary", _SUMMARY))
     if parts.arithmetic:
         reasons.append(("it computes", _ARITHMETIC))
     if len(parts.separate) > 1:
         reasons.append(("it has several parts", _SEPARATE * (len(parts.separate) - 1)))
+    if parts.is_long:
+        reasons.append(("it describes a whole matter", _LONG))
+    return [*reasons, *_list_forms(parts)]
+
+
+def _asks(text: str) -> bool:
+    """Return whether a text is a question: "how do I resume a task" asks for no summary."""
+    return normalise(text).split(" ", 1)[0] in QUESTION_WORDS
+
+
+def _list_forms(parts: QuestionParts) -> list[tuple[str, int]]:
+    """Return the forms of a question that need more than one look."""
+    reasons = []
     steps = read_steps(parts.text)
     if steps.is_comparison:
         reasons.append(("it compares two things", _STEPS))
     elif steps.is_chain or steps.is_inside:
         reasons.append(("it names a thing by another one", _STEPS))
-    relations = len(_RELATIONS.findall(parts.text))
-    if relations >= _LEAST_RELATIONS:
+    relations = count_relations(parts.text)
+    if relations:
         reasons.append(("one thing leads to another", _RELATION * (relations - 1)))
-    if parts.is_long:
-        reasons.append(("it describes a whole matter", _LONG))
     return reasons

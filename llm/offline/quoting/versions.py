@@ -3,12 +3,22 @@
 import re
 from collections.abc import Sequence
 
+from envelope.ways.tool_loop import Intent
+from llm.offline.planning.question_parts import find_cues
 from llm.offline.quoting.extracts import Extract
 from llm.offline.quoting.relevance import Relevance
 from llm.tasks.respond import PromptSource
 
 _NUMBER = re.compile(r"\d{1,9}")
 _WORD = re.compile(r"[^\W\d_]{2,}")
+_STATED = re.compile(
+    r"\b(?:version|revision|rev|release|edition|fassung)[. ]?(\d{1,4}(?:\.\d{1,4}){0,2})\b"
+    r"|\b(?:in|of|under|for) (?:the )?((?:19|20)\d\d)\b"
+    r"|\b((?:19|20)\d\d) (?:version|edition|revision|release|act)\b",
+    re.IGNORECASE,
+)
+"""The number by which a question names the version that it asks about."""
+_YEAR = re.compile(r"(?:19|20)\d\d")
 _MOST_CHARACTERS = 2000
 _SHARE = 0.6
 _LIKE = 0.3
@@ -33,13 +43,33 @@ def find_earlier(sources: Sequence[PromptSource], question: str) -> Ranks:
 
 
 def find_passed_over(sources: Sequence[PromptSource], question: str) -> Ranks:
-    """Return the sources of a page of which the question names another version, by its words."""
-    named = {name_page(one) for one in sources if _is_named(one.version, question)}
+    """Return the sources of a page of which the question names another version.
+
+    A version is named by all of its words, or by its number ("in version 2024", "under the 2024
+    edition"); where two numbers are named, or versions are compared, all sources count. Where no
+    source has the named year as its version, those of other years are passed over.
+    """
+    stated = {number for found in _STATED.findall(question) for number in found if number}
+    if len(stated) > 1 or Intent.COMPARISON.value in find_cues(question):
+        stated = set()
+    is_named = [
+        _is_named(one.version, question) or _read_number(one.version) in stated for one in sources
+    ]
+    named = {name_page(one) for one, own in zip(sources, is_named, strict=True) if own}
+    is_unknown = bool(stated & _list_editions(question)) and not any(is_named)
     return frozenset(
         rank
-        for rank, one in enumerate(sources)
-        if one.version and name_page(one) in named and not _is_named(one.version, question)
+        for rank, (one, own) in enumerate(zip(sources, is_named, strict=True))
+        if one.version
+        and not own
+        and (name_page(one) in named or (is_unknown and _YEAR.fullmatch(one.version)))
     )
+
+
+def _list_editions(question: str) -> set[str]:
+    """Return the years that a question calls versions: without such a source there is no answer."""
+    found = {number for one, _, other in _STATED.findall(question) for number in (one, other)}
+    return {number for number in found if _YEAR.fullmatch(number)}
 
 
 def find_equals(best: int, sources: Sequence[PromptSource]) -> Ranks:
@@ -103,6 +133,10 @@ def _is_named(version: str, question: str) -> bool:
     """Return whether a question has all words of a version that is no number."""
     words = set(_read_words(version))
     return bool(words) and not read_numbers(version) and words <= set(_read_words(question))
+
+
+def _read_number(version: str) -> str:
+    return version.lstrip("vVrR").lstrip("ev. ")
 
 
 def _read_words(text: str) -> list[str]:

@@ -4,10 +4,16 @@ from pydantic import BaseModel, Field
 
 
 class SpecialistInputs(BaseModel, frozen=True):
-    """The question, and what the tools have found for this specialist so far."""
+    """The question with its context, and what the tools have found for this specialist so far."""
 
     question: str
     language: str = Field(default="en", description="of the user, ISO 639-1")
+    original_query: str = Field(default="", description="as the user wrote it")
+    recent_turns: tuple[str, ...] = Field(default=(), description="the last ones, shortened")
+    previous_outputs: str = Field(
+        default="", description="what other specialists left, as compact JSON, shortened"
+    )
+    retrieved: tuple[str, ...] = Field(default=(), description="documents and places, a line each")
     gathered: tuple[str, ...] = Field(default=(), description="results of tools, shortened")
     output_schema: str = Field(
         default="", description="JSON schema of the answer, where tools may be called first"

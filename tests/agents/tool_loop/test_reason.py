@@ -7,14 +7,16 @@ import pytest
 
 from agents.tool_loop.reason import PlanLimits, Reads, ReasonAgent, Writes
 from envelope.outcome import GaveUp, Wrote
-from envelope.ways.tool_loop import AnswerAssessment, Intent, Strategy
+from envelope.ways.tool_loop import AnswerAssessment, Intent, PlanRound, Strategy
 from knowledge.library.library import NamedInText
 from llm.conversations.turns import ModelMessage, ToolConversation, ToolUse
 from llm.errors import ModelUnavailable
 from llm.offline.model import OfflineModel
+from llm.offline.rounds.plan_state import COMBINATIONS
 from llm.scripted import ScriptedModel
 from tools.calls import ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog
+from tools.tool_sets import combine_tools
 
 QUESTION = "What is the fee, and what happens after a breach?"
 
@@ -51,8 +53,19 @@ def carry(*results: ToolResult) -> dict[str, Any]:
     return {one.call_id: one.model_dump(mode="json") for one in results}
 
 
-async def plan(agent: ReasonAgent, **reads: Any) -> Writes:
-    outcome = await agent.work(Reads(canonical_question=QUESTION, **reads))
+def extend(carried: dict[str, Any], writes: Writes, *, missing: str = "") -> dict[str, Any]:
+    """Return what the next round reads after the calls of this one, each with a result."""
+    results = carry(*(make_result(str(one["call_id"])) for one in writes.tool_calls))
+    return {
+        "plan_messages": (*carried.get("plan_messages", ()), *writes.plan_messages),
+        "multi_tool_results": {**carried.get("multi_tool_results", {}), **results},
+        "continues_planning": writes.continues_planning,
+        "missing": missing,
+    }
+
+
+async def plan(agent: ReasonAgent, question: str = QUESTION, **reads: Any) -> Writes:
+    outcome = await agent.work(Reads(canonical_question=question, **reads))
     assert isinstance(outcome, Wrote)
     return outcome.writes
 
@@ -174,16 +187,99 @@ async def test_a_model_that_cannot_plan_gives_the_question_back(
     assert isinstance(outcome, GaveUp)
 
 
-async def test_the_rules_plan_rounds_until_the_passages_are_enough(catalog: ToolCatalog) -> None:
+async def test_the_rules_go_on_before_an_answer_where_a_question_needs_several_looks(
+    catalog: ToolCatalog,
+) -> None:
     agent = make_agent(catalog, OfflineModel(), PlanLimits(most_rounds=2))
-    first = await plan(agent)
+    first = await plan(agent, question="Where was the founder of Acme born?")
 
-    second = await plan(
-        agent,
-        plan_messages=first.plan_messages,
-        multi_tool_results=carry(*(make_result(str(one["call_id"])) for one in first.tool_calls)),
-    )
+    second = await plan(agent, question="Where was the founder of Acme born?", **extend({}, first))
 
     assert first.continues_planning
     assert not second.continues_planning
     assert {call["tool"] for call in first.tool_calls} == {"graph_search"}
+
+
+async def test_the_rules_let_any_other_question_be_answered_after_one_round(
+    catalog: ToolCatalog,
+) -> None:
+    writes = await plan(make_agent(catalog, OfflineModel()), question="What is the fee?")
+
+    assert not writes.continues_planning
+    assert [call["tool"] for call in writes.tool_calls] == ["graph_search"]
+
+
+async def test_each_round_after_an_answer_asks_in_other_words_or_by_another_tool(
+    catalog: ToolCatalog,
+) -> None:
+    agent = make_agent(catalog, OfflineModel())
+    question = "What is the fee for a renewal?"
+    carried: dict[str, Any] = {}
+    planned: list[Writes] = []
+    for _ in range(3):
+        writes = await plan(agent, question=question, **carried)
+        planned.append(writes)
+        carried = extend(carried, writes, missing="renewal")
+
+    calls = [(one["tool"], one["arguments"]["query"]) for w in planned for one in w.tool_calls]  # type: ignore[call-overload, index] # JSON
+    assert len(calls) == len(set(calls)) == 3
+    assert calls[1] == ("graph_search", "renewal fee")
+    assert calls[2][0] != "graph_search"
+    assert [writes.strategy for writes in planned] == [
+        None,
+        Strategy.REFINE_QUERY,
+        Strategy.SWITCH_TOOL,
+    ]
+    assert "the answer lacks: renewal" in planned[1].reasoning
+
+
+async def test_a_round_leaves_its_intent_strategy_and_reasoning(catalog: ToolCatalog) -> None:
+    calls = (use("lookup", "x", name="Article 83"), use("search", "y", query="fee"))
+    message = ModelMessage(text="both are asked for", calls=calls)
+
+    writes = await plan(make_agent(catalog, ScriptedModel([message])))
+
+    assert writes.plan_rounds == (
+        PlanRound(
+            round=1,
+            intent=Intent.MULTI_TOOL,
+            reasoning="both are asked for",
+            tools=("lookup", "search"),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "intent"),
+    [
+        ("search", Intent.SEARCH),
+        ("regulation_summary", Intent.SUMMARY),
+        ("regulation_comparison", Intent.COMPARISON),
+        ("penalty_lookup", Intent.PENALTY),
+        ("general_rag", Intent.GENERAL),
+        ("out_of_scope_handler", Intent.OUT_OF_SCOPE),
+    ],
+)
+async def test_each_of_the_six_categories_is_named_by_the_tool_that_is_called(
+    catalog: ToolCatalog, name: str, intent: Intent
+) -> None:
+    message = ModelMessage(calls=(use(name, query="fee"),))
+
+    writes = await plan(make_agent(catalog, ScriptedModel([message])))
+
+    assert writes.intent is intent
+
+
+async def test_a_model_and_the_rules_know_the_combinations_of_the_tools(
+    catalog: ToolCatalog,
+) -> None:
+    combined = combine_tools(catalog, {"both": ("lookup", "search")}, "a test")
+    model = ScriptedModel([ModelMessage(calls=(use("search", query="fee"),))])
+
+    await plan(make_agent(combined, model))
+
+    asked = model.calls[0].inputs
+    assert isinstance(asked, ToolConversation)
+    assert asked.facts[COMBINATIONS] == {"both": ["lookup", "search"]}
+    assert asked.prompt is not None
+    assert asked.prompt.model_dump()["combinations"] == {"both": ("lookup", "search")}

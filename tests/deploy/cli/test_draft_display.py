@@ -59,7 +59,7 @@ def test_the_searches_of_a_plan_tick_off() -> None:
     assert "– search: fee\n" in shown
     last = shown[shown.rindex("search: fee") - 2 :]
     assert last.startswith("✓ search: fee\n  – lookup:")
-    assert last.endswith("… results 1/2")
+    assert last.endswith("… Searching the documents: 1 of 2 parts finished")
     assert "\x1b[1m" not in shown
 
 
@@ -74,7 +74,25 @@ def test_parts_that_ended_before_stay_ticked_off_and_are_counted() -> None:
         shown = screen.getvalue()
         display.end()
 
-    assert shown.endswith("  ✓ Python\n  – Rust\n… worked 1/2")
+    assert shown.endswith("  ✓ Python\n  – Rust\n… Searching the documents: 1 of 2 parts finished")
+
+
+def test_steps_are_named_in_the_language_of_the_question() -> None:
+    screen = Terminal()
+    with redirect_stdout(screen):
+        display = DraftDisplay()
+        display.show_step({"target": "lang"})
+        display.read_language({"role": "lang", "writes": {"language": "de"}})
+        display.show_step({"target": "plan"})
+        display.show_step({"target": "worked", "branches": ["w1"], "plan": ["Gebühren" * 20]})
+        display.show_step({"target": "judge"})
+        shown = screen.getvalue()
+
+    assert "… Understanding the question" in shown
+    assert "… Die Frage wird verstanden" in shown
+    assert "… Die Dokumente werden durchsucht: 0 von 1 Teilen fertig" in shown
+    assert shown.endswith("… Die Antwort wird geprüft")
+    assert max(map(len, shown.splitlines())) <= 80 + len("\r\x1b[2K\x1b[1A\r\x1b[2K")
 
 
 def test_nothing_is_shown_where_the_output_is_no_terminal() -> None:

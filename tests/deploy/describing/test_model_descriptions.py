@@ -10,7 +10,12 @@ import pytest
 
 from config.models.vendor_settings import CompatibleServer
 from config.settings import Settings
-from deploy.assembly.describing.model_descriptions import ModelDescriber
+from deploy.assembly.describing.model_descriptions import (
+    LONGEST_CONTENT,
+    MOST_PARTS,
+    ModelDescriber,
+    cut_page,
+)
 from deploy.assembly.ingestion import make_describer
 from knowledge.ingestion import ingest
 from knowledge.ingestion_report import IngestionResult, PlainReport
@@ -114,6 +119,37 @@ async def test_calls_tokens_and_cost_are_reported_while_it_runs_and_in_the_end(
     assert [line for line in folder.lines if "so far, descriptions: 2 model calls" in line]
     assert usage.format().startswith("descriptions: 3 model calls, ")
     assert "of unknown price" in usage.format()
+
+
+async def test_a_long_page_is_described_from_the_summaries_of_all_its_parts(
+    folder: DescribedFolder, server: ModelServer
+) -> None:
+    paragraphs = [f"Rule {number} says what a carrier has to do. " * 8 for number in range(80)]
+    (folder.documents / "a.md").write_text("# Page a\n\n" + "\n\n".join(paragraphs), "utf-8")
+    summaries = [
+        OpenAI().answer(json.dumps({"summary": f"Part {number} in short."})) for number in (1, 2, 3)
+    ]
+    server.will_send(*summaries, ANSWER)
+
+    _, describer = await folder.ingest()
+
+    asked = [json.dumps(one.body) for one in server.received]
+    assert "Rule 79 says" in asked[2], "the end of the page is read, too"
+    assert all(f"Part {number} in short." in asked[3] for number in (1, 2, 3))
+    assert "Rule 1 says" not in asked[3]
+    assert folder.list_described() == ["a"]
+    assert describer.usage.calls == 4
+
+
+def test_the_parts_of_a_page_are_all_of_it_and_end_at_paragraphs() -> None:
+    page = "\n\n".join(f"{number} " + "word " * 600 for number in range(10))
+
+    parts = cut_page(page)
+
+    assert "".join("".join(parts).split()) == "".join(page.split())
+    assert max(map(len, parts)) <= LONGEST_CONTENT
+    assert all(part.rstrip().endswith("word") for part in parts)
+    assert len(cut_page("x" * 10**6)) == MOST_PARTS
 
 
 async def test_an_ingestion_that_is_killed_pays_no_description_twice(

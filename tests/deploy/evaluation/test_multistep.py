@@ -77,6 +77,32 @@ def test_two_versions_and_tasks_of_a_desk_are_read(tmp_path: Path) -> None:
     assert load_multistep(desk).tools == {"t": "does"}
 
 
+@pytest.mark.slow
+async def test_the_named_tools_are_those_that_the_plan_of_the_loop_names(tmp_path: Path) -> None:
+    page = "A lost card is closed by close_card_17, after its holder was asked for the number."
+    others = [{"doc_id": f"d{n}", "title": f"Page {n}", "text": f"Note {n}."} for n in range(3)]
+    write(tmp_path, "docs.jsonl", [{"doc_id": "d", "title": "Cards", "text": page}, *others])
+    write(
+        tmp_path,
+        "tools.jsonl",
+        [
+            {"tool": "close_card_17", "doc": "Close a debit card.", "args": ["card_id"]},
+            {"tool": "ship_parcel", "doc": "Ship a parcel.", "args": ["address"]},
+        ],
+    )
+    matter = "\n".join(f"- The caller number {n} has lost a wallet on this day." for n in range(20))
+    task = {"task_id": "1", "scenario": f"Please close my debit card.\n{matter}"}
+    write(tmp_path, "tasks.jsonl", [{**task, "gold_docs": ["d"], "gold_tools": ["close_card_17"]}])
+
+    found = await evaluate_multistep(tmp_path, "tools", embedder=WordEmbedder())
+
+    assert found["tools"]["all"] == {  # type: ignore[index] # figures by part
+        "tool recall": 1.0,
+        "tool precision": 1.0,
+        "tools that do not exist": 0,
+    }
+
+
 def test_figures_are_those_of_their_definitions() -> None:
     def make(answerable: bool, confidence: float) -> Measured:
         return Measured("s", frozenset(), (), answerable, confidence)

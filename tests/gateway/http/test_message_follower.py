@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 
+from broker.values import Fields
 from envelope.question import Question
 from envelope.role import Role
+from gateway.events import Event
+from gateway.http.routes.message_follower import count_progress
 from gateway.reviewing.job_order import read_deadline
 from tests.support.http_server import HttpServerFixture, events, open_http_server
 from tests.support.worker_harness import WorkerHarness
@@ -44,6 +47,34 @@ async def test_a_job_is_accepted_at_once_and_read_when_it_has_ended(
     assert running["progress"] == {"stage": "search", "branches": 0, "ended": 0}
     assert (ended["status"], ended["answer"]) == ("ended", seen[-1].data)
     assert (ended["text"], ended["answer"]["outcome"]) == (SENT["text"], "answered")
+
+
+async def test_a_newer_message_replaces_the_one_that_it_names(
+    http_server: HttpServerFixture,
+) -> None:
+    reached, never = asyncio.Event(), asyncio.Event()
+
+    async def hang() -> dict[str, Any]:
+        reached.set()
+        await never.wait()
+        return {}
+
+    http_server.harness.script.next(Role.SEARCH, lambda _reads: hang())
+    client = http_server.client()
+    newer = {"text": "How is an invoice paid?", "message_id": "m2", "supersedes": "m1"}
+
+    await client.post(MESSAGES, json=SENT, headers=ASYNC)
+    await reached.wait()
+    unknown = await client.post(MESSAGES, json={**newer, "supersedes": "m9"})
+    answered = await client.post(MESSAGES, json=newer)
+    again = await client.post(MESSAGES, json={**newer, "message_id": "m3", "supersedes": "m2"})
+    replaced = (await client.get(f"{MESSAGES}/m1")).json()
+    kept = (await client.get(f"{MESSAGES}/m2")).json()
+
+    assert unknown.status_code == 404
+    assert (answered.json()["outcome"], again.json()["outcome"]) == ("answered", "answered")
+    assert (replaced["status"], replaced["answer"]["outcome"]) == ("ended", "superseded")
+    assert kept["answer"]["outcome"] == "answered", "a message that has ended is not replaced"
 
 
 async def test_a_job_that_is_sent_twice_is_done_once(http_server: HttpServerFixture) -> None:
@@ -102,3 +133,16 @@ async def test_who_may_not_follow_a_message_does_not_read_it(
     await owner.post(MESSAGES, json=SENT)
 
     assert (await other.get(f"{MESSAGES}/{message_id}")).status_code == 404
+
+
+def test_the_calls_of_a_worker_are_no_parts_that_have_ended() -> None:
+    fields: list[tuple[str, Fields]] = [
+        ("stage", {"stage": "worked", "branches": ["w1", "w2"]}),
+        ("branch", {"branch": "w1/t1", "status": "completed"}),
+        ("branch", {"branch": "w2/t1", "status": "completed"}),
+        ("branch", {"branch": "w2", "status": "completed"}),
+    ]
+
+    progress = count_progress(Event("1-0.0", name, data) for name, data in fields)
+
+    assert (progress.stage, progress.branches, progress.ended) == ("worked", 2, 1)

@@ -4,8 +4,11 @@ from decimal import Decimal
 from typing import Any
 
 import httpx
+from pydantic import JsonValue
 
+from broker.values import Fields
 from envelope.role import Role
+from gateway.answer import answer_of
 from llm.call_log import record
 from llm.port import ModelCall, Usage
 from tests.support.http_server import HttpServerFixture, events
@@ -56,3 +59,68 @@ async def test_a_visitor_never_reads_what_an_answer_took_or_that_somebody_had_as
 
     assert [answer["outcome"] for answer in answers] == ["answered"] * 3
     assert [answer for answer in answers if "model_usage" in answer] == []
+
+
+async def test_the_trajectory_and_the_time_of_each_agent_are_for_secret_keys_alone(
+    http_server: HttpServerFixture,
+) -> None:
+    use_a_model(http_server)
+    visitor = await http_server.visitor(await http_server.public())
+    path = f"{visitor.path}/messages/m-1"
+    await visitor.client.post(f"{visitor.path}/messages", json=QUESTION)
+
+    own = await (await http_server.secret()).get(f"{path}/trajectory")
+    refused = await visitor.client.get(f"{path}/trajectory")
+
+    assert own.status_code == 200, own.text
+    found = own.json()
+    agents = {one["agent"]: one for one in found["agents"]}
+    assert agents["response"]["model_calls"] == found["metrics"]["model_calls"] == 1
+    assert all(one["total_time_ms"] >= 0 and one["error_count"] == 0 for one in agents.values())
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "secret_key_needed")
+
+
+SWARM: Fields = {
+    "conversation_id": "c-1",
+    "message_id": "m-1",
+    "outcome": "answered",
+    "way": "swarm",
+    "routing": {"action": "orchestrate", "strategy": "parallel"},
+    "tasks": [{"task_id": "worker_0_data", "title": "Fees", "state": "completed", "attempts": 1}],
+    "tasks_completed": 1,
+    "cancelled_tasks": ["Limits"],
+    "faults": [{"kind": "lost_result"}],
+}
+
+
+def test_a_program_of_the_operator_reads_the_tasks_of_a_swarm_and_a_visitor_does_not() -> None:
+    def words(key: str, _language: str) -> str:
+        return key
+
+    shown = answer_of(SWARM, words=words, with_usage=True).model_dump(mode="json")
+    of_visitor = answer_of(SWARM, words=words).model_dump(mode="json", exclude_none=True)
+
+    hidden = SWARM.keys() - {"conversation_id", "message_id", "outcome"}
+    assert {name: shown[name] for name in hidden - {"tasks"}} == {
+        name: SWARM[name] for name in hidden - {"tasks"}
+    }
+    assert [(one["task_id"], one["state"]) for one in shown["tasks"]] == [
+        ("worker_0_data", "completed")
+    ]
+    assert not hidden & of_visitor.keys()
+
+
+def test_the_plan_of_an_answer_is_read_by_the_operator_alone() -> None:
+    planned: dict[str, JsonValue] = {
+        "round": 1, "intent": "penalty", "reasoning": "it asks for a fine", "tools": ["search"],
+    }  # fmt: skip
+    reply: Fields = {
+        "conversation_id": "c", "message_id": "m", "outcome": "answered", "plan_rounds": [planned],
+    }  # fmt: skip
+
+    operator = answer_of(reply, words=lambda key, _: key, with_usage=True)
+    visitor = answer_of(reply, words=lambda key, _: key)
+
+    assert operator.plan_rounds is not None
+    assert operator.plan_rounds[0].reasoning == "it asks for a fine"
+    assert visitor.plan_rounds is None

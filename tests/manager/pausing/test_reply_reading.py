@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from config.texts import load_texts
 from envelope.conversation import ClarificationReason, InputField, Pause, PauseQuestion, PauseReply
 from manager.pausing.reply_reading import (
     Answered,
@@ -16,7 +17,11 @@ from manager.pausing.reply_reading import (
 )
 
 LABELS = ReplyLabels(
-    frozenset({"approve", "zustimmen"}), frozenset({"deny", "ablehnen"}), frozenset({"cancel"})
+    frozenset({"approve", "zustimmen"}),
+    frozenset({"deny", "ablehnen"}),
+    frozenset({"cancel"}),
+    frozenset({"yes", "go ahead"}),
+    frozenset({"no"}),
 )
 CODE = compute_code("m1")
 
@@ -56,6 +61,12 @@ def read(pause: Pause | None, text: str, now: float = 1.0) -> ReadReply:
         (f"Approve #{CODE}\nApprove #{CODE}", Answered(True)),
         ("Ablehnen", Answered(False)),
         ("cancel", Answered(False)),
+        ("Yes.", Answered(True)),
+        ("go ahead!", Answered(True)),
+        ("no", Answered(False)),
+        ("yes, and the other one too", OtherTopic()),
+        ("No, what does it cost?", OtherTopic()),
+        (f"yes #{compute_code('m0')}", OtherTopic()),
         (f"Approve #{compute_code('m0')}", NotOpen()),
         ("Approve the second one", OtherTopic()),
         ("Do you approve?", OtherTopic()),
@@ -66,6 +77,24 @@ def read(pause: Pause | None, text: str, now: float = 1.0) -> ReadReply:
 )
 def test_an_approval_is_read_by_its_words_alone(text: str, meaning: ReadReply) -> None:
     assert read(APPROVAL, text) == meaning
+
+
+def test_the_yes_of_somebody_else_is_about_something_else() -> None:
+    assert read_words(APPROVAL, "yes", LABELS, 1.0, is_own=False) == OtherTopic()
+    assert read_words(APPROVAL, "Approve", LABELS, 1.0, is_own=False) == Answered(True)
+
+
+def test_no_word_means_yes_in_one_language_and_no_in_another() -> None:
+    texts = load_texts()
+
+    def list_words(key: str) -> set[str]:
+        every = "; ".join(texts.text(key, language) for language in texts.languages)
+        return set(every.casefold().split("; "))
+
+    granting = list_words("approve_words") | list_words("approve")
+    denying = list_words("deny_words") | list_words("deny") | list_words("exit_action")
+    assert not granting & denying
+    assert "" not in granting | denying
 
 
 def test_a_button_without_an_open_pause_is_not_open_and_other_words_are_a_message() -> None:

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Self
 
 from pydantic import Field
 
 from knowledge.port import Findings, Hit, Searcher
 from tools.calls import ToolCaller
+from tools.passage_search.fused_wordings import fuse_wordings
 from tools.passage_search.passage_tool import QueryTool
 from tools.passage_search.passages import (
     FoundPassage,
@@ -32,10 +34,16 @@ class Inputs(QueryInputs):
     aspects: tuple[str, ...] = Field(
         default=(), max_length=100, description="parts of a long request, to be searched as well"
     )
+    wordings: tuple[str, ...] = Field(
+        default=(), max_length=5, description="the same request in other words"
+    )
 
 
 class Search(QueryTool[Inputs]):
-    """Searches as the plain way does; several aspects are fused by their ranks."""
+    """Searches as the plain way does; aspects and wordings are fused by their ranks.
+
+    Aspects are parts of a request, and find a passage of each document; wordings say the same.
+    """
 
     name = "search"
     aliases = ("general_search", "search_documents")
@@ -53,6 +61,8 @@ class Search(QueryTool[Inputs]):
         return cls(parts.searcher)
 
     async def run(self, inputs: Inputs, caller: ToolCaller) -> PassageList:
+        if inputs.wordings and not inputs.aspects:
+            return await self._search_wordings(inputs, caller)
         if not inputs.aspects:
             return list_passages(await self._searcher.search(make_request(inputs, caller)))
         whole = await self._search(inputs, inputs.query, _CANDIDATES, caller)
@@ -61,6 +71,14 @@ class Search(QueryTool[Inputs]):
             parts.append(await self._search(inputs, aspect[:2_000], _ASPECT_CANDIDATES, caller))
             await asyncio.sleep(0)  # a long list of aspects lets other calls run
         return _fuse(whole, parts, inputs.limit)
+
+    async def _search_wordings(self, inputs: Inputs, caller: ToolCaller) -> PassageList:
+        wanted = min(2 * inputs.limit, _CANDIDATES)
+        own = await self._search(inputs, inputs.query, wanted, caller)
+        others = [
+            await self._search(inputs, one[:2_000], wanted, caller) for one in inputs.wordings
+        ]
+        return list_passages(replace(own, hits=fuse_wordings(own, others, inputs.limit)))
 
     async def _search(
         self, inputs: Inputs, query: str, candidates: int, caller: ToolCaller

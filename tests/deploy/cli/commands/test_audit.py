@@ -1,13 +1,13 @@
 """`refdesk audit`: the citations of an answer against the index of the example."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 
 from deploy.cli.commands.audit import EXIT_WRONG_CITATIONS
 from deploy.cli.main import EXIT_ERROR, main
+from tests.support.folder_copy import copy_folder
 
 GOOD = """Delivery reports are kept for 90 days, message texts for 30 days. [1]
 
@@ -20,7 +20,7 @@ Sources
 @pytest.fixture
 def answer(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file of an answer, next to a copy of the index."""
-    shutil.copytree(library, tmp_path / "data")
+    copy_folder(library, tmp_path / "data")
     monkeypatch.setenv("REFDESK_DATA", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
     return tmp_path / "answer.md"

@@ -1,5 +1,6 @@
 """`refdesk review`: files of this machine against files or documents of the index."""
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -48,9 +49,15 @@ def test_a_contract_with_violations_and_gaps_is_reported_with_links_to_the_place
 
 
 def test_a_clean_contract_passes_although_another_one_claims_to(run: Run, elsewhere: Path) -> None:
-    result = run("review", CLEAN, "--against", LAW, "--report", "report.html")
+    chosen = ("--specialists", "extractor,classifier,compliance,report_generator")
+    files = ("--report", "report.html", "--checklist", "rules.json")
+    result = run("review", CLEAN, "--against", LAW, *files, *chosen)
 
     assert result.status == 0, result.err
+    rules = json.loads((elsewhere / "rules.json").read_text("utf-8"))
+    assert rules["checklist"][0]["source_section"] == "Article 2 Security"
+    assert "done: classifier" in result.err
+    assert "risk verifier" not in result.err
     assert set(read_matrix(result).values()) == {"ok"}
     assert "<!doctype html>" in (elsewhere / "report.html").read_text("utf-8")
 
@@ -221,6 +228,12 @@ def test_a_wrong_report_file_is_refused_before_any_work(run: Run, report: str, w
     result = run("review", CLEAN, "--against", LAW, "--report", report)
 
     assert words in one_line(result)
+
+
+def test_an_unknown_specialist_is_refused_before_any_work(run: Run) -> None:
+    result = run("review", CLEAN, "--against", LAW, "--specialists", "lawyer")
+
+    assert "found lawyer" in one_line(result)
 
 
 def test_wrong_arguments_are_status_2(run: Run) -> None:

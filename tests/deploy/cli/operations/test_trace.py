@@ -5,6 +5,7 @@ from pydantic import JsonValue
 from broker.journal_events import JOURNAL_SCHEMA_VERSION
 from broker.values import Fields, JournalEntry
 from deploy.cli.operations.trace import trace_lines
+from deploy.cli.printing import WIDTH
 from tests.support.broker_harness import question
 
 
@@ -39,6 +40,22 @@ def test_a_journal_of_this_release_and_of_the_former_one_has_no_warning() -> Non
 
     assert "schema version" not in present
     assert "schema version" not in trace_lines_of("accepted", text="How?")
+
+
+def test_the_reasoning_of_a_plan_is_shown_whole_within_the_width_of_a_terminal() -> None:
+    reasoning = "the question asks for a fine, and for the rule that a carrier has to keep " * 3
+
+    shown = trace_lines_of(
+        "agent_run",
+        role="reason",
+        status="completed",
+        milliseconds=1,
+        writes={"reasoning": reasoning},
+    )
+
+    lines = shown.splitlines()
+    assert max(map(len, lines)) <= WIDTH
+    assert " ".join(reasoning.split()) in " ".join(shown.replace("|", " ").split())
 
 
 def make_branching_journal() -> list[JournalEntry]:

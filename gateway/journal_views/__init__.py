@@ -1,0 +1,1 @@
+"""Views of the journal of a message: its trajectory, and what each agent took."""

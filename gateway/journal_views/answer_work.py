@@ -1,0 +1,100 @@
+"""The parts of an answer about the work behind it, which only the operator's programs read."""
+
+from pydantic import BaseModel, Field, JsonValue
+
+
+class AgentUsage(BaseModel, frozen=True, extra="ignore"):
+    """What the model calls of one agent took; see `ModelUsage`."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_input_tokens: int = 0
+    cost_usd: float | None = None
+
+
+class ModelUsage(BaseModel, frozen=True, extra="ignore"):
+    """The use of vendors' models for one message."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_input_tokens: int = Field(0, description="part of the input tokens")
+    cost_usd: float | None = Field(None, description="omitted if a price is unknown")
+    cache_hits: int = Field(0, description="answers that another message had paid for")
+    saved_usd: float | None = Field(None, description="the cost of those answers")
+    by_agent: dict[str, AgentUsage] | None = Field(
+        None, description="the part of each agent by its task, such as `compliance`"
+    )
+
+
+class BudgetUse(BaseModel, frozen=True, extra="ignore"):
+    """The calls of one message that counted against its budgets."""
+
+    model_calls: int = 0
+    tool_calls: int = Field(0, description="calls that ran; refused ones count against no budget")
+    exhausted: str | None = Field(
+        None, description="the budget that was used up", examples=["tool_calls"]
+    )
+
+
+class ReportedCall(BaseModel, frozen=True, extra="ignore"):
+    """One call of a tool that was made for a message."""
+
+    tool_name: str = Field(examples=["search"])
+    arguments: dict[str, JsonValue] | str | None = Field(None, description="shortened")
+    success: bool
+    error_type: str = Field(description="`success`, or why there is no result")
+    error: str | None = None
+    duration_ms: float = 0.0
+    attempts: int = 0
+
+
+class PlannedRound(BaseModel, frozen=True, extra="ignore"):
+    """The plan of one round of the tool loop, with its reasons."""
+
+    round: int = Field(examples=[1])
+    intent: str = Field(examples=["penalty"])
+    strategy: str | None = Field(
+        None,
+        description="how it differs from the round before: `REFINE_QUERY`, `SWITCH_TOOL` or "
+        "`MULTI_TOOL_ORCHESTRATION`",
+    )
+    reasoning: str = ""
+    tools: tuple[str, ...] = Field((), description="that were called")
+    needed: tuple[str, ...] = Field((), description="that the rules have no values to call with")
+
+
+class ChecklistSummary(BaseModel, frozen=True, extra="ignore"):
+    """What a checklist has; `GET /v1/reviews/{conversation_id}~{message_id}/checklist` returns
+    it."""
+
+    target_law: str
+    requirements: int
+    units_read: int = Field(0, description="units of the law, such as articles")
+    units_unread: tuple[str, ...] = ()
+
+
+class ReportedTask(BaseModel, frozen=True, extra="ignore"):
+    """One part of a question that was divided among workers."""
+
+    task_id: str = Field(examples=["worker_0_research"])
+    title: str | None = Field(None, examples=["What does SMPP say about retries?"])
+    state: str = Field(
+        description="`pending`, `in_progress`, `awaiting_input`, `completed`, `failed`, "
+        "`cancelled` or `skipped`"
+    )
+    attempts: int = 0
+    error: str | None = None
+
+
+class ReportSummary(BaseModel, frozen=True, extra="ignore"):
+    """What a report has; `GET /v1/reviews/{conversation_id}~{message_id}/report` returns it."""
+
+    title: str
+    language: str
+    requirements: int
+    compliant: int
+    violations: int
+    gaps: int
+    bytes: int

@@ -1,0 +1,1 @@
+"""Rules that choose the calls of each round of a plan."""

@@ -1,0 +1,1 @@
+"""Records in the payload what a hop means for its question."""
