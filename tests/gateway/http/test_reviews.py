@@ -130,14 +130,14 @@ async def test_a_key_names_one_review_whatever_is_repeated(
     first = await start(client, headers=headers)
     again = await start(client, headers=headers)
     other = await client.post(REVIEWS, params=UPLOAD, content=CLEAN, headers=headers)
-    stranger = await (await server.secret()).post(
-        REVIEWS, params=UPLOAD, content=FAULTY, headers=headers
-    )
+    stranger = await server.secret()
+    own = await start(stranger, headers=headers)
 
     assert first["id"] == again["id"]
     assert (other.status_code, other.json()["error"]["code"]) == (409, "message_id_reused")
-    assert stranger.json()["id"] != first["id"]
+    assert own["id"] != first["id"]
     await wait_for_end(client, first)
+    await wait_for_end(stranger, own)
     assert len(server.harness.script.seen[Role.LANG]) == 2
 
 
