@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -48,6 +49,15 @@ class _Prompt:
     content_hash: str
 
 
+@dataclass(frozen=True, slots=True)
+class _CompiledPart:
+    """The template of a part, its variables, and whether it refers to another template."""
+
+    template: Template
+    variables: frozenset[str]
+    refers: bool
+
+
 class PromptFiles:
     """The prompts of a folder, compiled once; `inputs` maps the name of a prompt to its variables.
 
@@ -65,12 +75,11 @@ class PromptFiles:
         files: Mapping[str, Path] = NOTHING,
         texts: Mapping[str, str] = NOTHING,
     ) -> None:
-        environment = _environment()
         self._prompts = {}
         for name, variables in inputs.items():
             file = files.get(name, folder / f"{name}.txt")
             text = texts[name] if name in texts else _read(file)
-            self._prompts[name] = _compile_prompt(file.name, text, variables, environment)
+            self._prompts[name] = _compile_prompt(file.name, text, variables)
 
     def render(self, task_name: str, inputs: BaseModel) -> RenderedPrompt:
         """Return the rendered prompt of a task; raises `PromptError` for inputs of another task."""
@@ -109,7 +118,8 @@ def data(content: object, name: str) -> str:
     return f'<data name="{name}">\n{_FENCE.sub("&lt;", seen)}\n</data>'
 
 
-def _environment() -> ImmutableSandboxedEnvironment:
+@lru_cache(maxsize=1)
+def _make_environment() -> ImmutableSandboxedEnvironment:
     # The result is text for a model, not HTML: escaping would change its meaning.
     environment = ImmutableSandboxedEnvironment(
         undefined=StrictUndefined,
@@ -133,13 +143,11 @@ def _read(file: Path) -> str:
         raise PromptError(f"prompt {file.name!r} cannot be read: {error}") from error
 
 
-def _compile_prompt(
-    name: str, text: str, inputs: type[BaseModel], environment: ImmutableSandboxedEnvironment
-) -> _Prompt:
+def _compile_prompt(name: str, text: str, inputs: type[BaseModel]) -> _Prompt:
     system, user = _parts(name, text)
     return _Prompt(
-        system=_compile(name, system, inputs, environment),
-        user=_compile(name, user, inputs, environment),
+        system=_check_part(name, system, inputs),
+        user=_check_part(name, user, inputs),
         inputs=inputs,
         content_hash=_hash(text),
     )
@@ -156,23 +164,30 @@ def _parts(name: str, text: str) -> tuple[str, str]:
     return "\n".join(lines[: places[0]]), "\n".join(lines[places[0] + 1 :])
 
 
-def _compile(
-    name: str, part: str, inputs: type[BaseModel], environment: ImmutableSandboxedEnvironment
-) -> Template:
+def _check_part(name: str, part: str, inputs: type[BaseModel]) -> Template:
     try:
-        tree = environment.parse(part)
-        template = environment.from_string(part)
+        compiled = _compile(part)
     except TemplateError as error:
         raise PromptError(f"prompt {name!r} is no template: {error}") from error
-    if list(find_referenced_templates(tree)):
+    if compiled.refers:
         raise PromptError(f"expected prompt {name!r} to stand alone, found an include or import")
-    unknown = find_undeclared_variables(tree) - set(inputs.model_fields)
+    unknown = compiled.variables - set(inputs.model_fields)
     if unknown:
         raise PromptError(
             f"expected prompt {name!r} to ask for {sorted(inputs.model_fields)}, "
             f"found {sorted(unknown)}"
         )
-    return template
+    return compiled.template
+
+
+@lru_cache(maxsize=256)
+def _compile(part: str) -> _CompiledPart:
+    # Assistants of one process share most prompts; compiling them all takes a quarter of a second.
+    environment = _make_environment()
+    tree = environment.parse(part)
+    variables = frozenset(find_undeclared_variables(tree))
+    refers = any(True for _ in find_referenced_templates(tree))
+    return _CompiledPart(environment.from_string(tree), variables, refers=refers)
 
 
 def _whole(text: str) -> str:

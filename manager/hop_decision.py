@@ -77,8 +77,9 @@ class HopDecision:
 
     def encode_events(self, target: str, more: Fields | None = None) -> Sequence[JournalEvent]:
         """Return the journal of the settlement that leads to `target`."""
-        if is_checked(self.stage, target):
-            self.faults = list_faults(self.envelope.payload, self.envelope.branch)
+        branch = self.envelope.branch
+        if is_checked(self.stage, target, branch):
+            self.faults = list_faults(self.envelope.payload, branch)
         return (*self.journal, self._encode_routing(target, more))
 
     def _encode_routing(self, target: str, more: Fields | None) -> EncodedEvent:

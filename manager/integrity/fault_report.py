@@ -1,4 +1,4 @@
-"""Checks the work behind an answer at joins and at the end; a fault is journaled and named."""
+"""Checks the work behind an answer; a fault is journaled and named."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -39,9 +39,12 @@ def note_join(
     return {**payload, _LOG: [*log, record_join(str(payload.get("stage")), branch, joined)]}
 
 
-def is_checked(stage: Stage, target: str) -> bool:
-    """Return whether the work is checked before this target: after joins and at the end."""
-    return target == "final" or StageEvent.GATHERED in stage.events
+def is_checked(stage: Stage, target: str, branch: str) -> bool:
+    """Return whether the work is checked before this target: at the end, and at joins of branches.
+
+    The end checks joins of the trunk too; the payload of a branch ends with the branch.
+    """
+    return target == "final" or (branch != "" and StageEvent.GATHERED in stage.events)
 
 
 def list_faults(payload: Mapping[str, JsonValue], branch: str = "") -> list[JsonValue]:

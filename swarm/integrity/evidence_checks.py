@@ -94,6 +94,9 @@ def check_evidence(
     `branch` is the one whose payload it is: its evidence is not yet in the trunk.
     """
     records = list(_read_records(payload.get("evidence_log")))
+    work: dict[str, list[EvidenceRecord]] = {}
+    for record in records:
+        work.setdefault(record.branch, []).append(record)
     known = _KnownEvidence()
     faults: list[FoundFault] = []
     for record in records:
@@ -107,9 +110,9 @@ def check_evidence(
             faults += _check_models(record, known)
         if record.index:
             faults += _check_index(record, known)
-        _note(record, records, known)
+        _note(record, work, known)
         if record.joined:
-            faults += _check_join(record, records, known)
+            faults += _check_join(record, work, known)
     if len(records) < MOST_RECORDS:
         faults += _check_payload(payload, known, branch)
     return tuple(dict.fromkeys(faults))
@@ -124,11 +127,13 @@ def _read_records(log: JsonValue) -> Iterator[EvidenceRecord]:
             continue
 
 
-def _note(record: EvidenceRecord, records: Sequence[EvidenceRecord], known: _KnownEvidence) -> None:
+def _note(
+    record: EvidenceRecord, work: Mapping[str, Sequence[EvidenceRecord]], known: _KnownEvidence
+) -> None:
     for name, digest in record.wrote.items():
         known.write(record.branch, name, digest)
     for path in record.joined:
-        roles = {one.role for one in records if one.branch == path} - {_MANAGER}
+        roles = {one.role for one in work.get(path, ())} - {_MANAGER}
         known.join(record.branch, path, is_call=roles <= FINDERS)
     known.found |= {*record.found}
     known.models |= {*record.models}
@@ -215,11 +220,11 @@ def _check_index(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[Foun
 
 
 def _check_join(
-    join: EvidenceRecord, records: Sequence[EvidenceRecord], known: _KnownEvidence
+    join: EvidenceRecord, work: Mapping[str, Sequence[EvidenceRecord]], known: _KnownEvidence
 ) -> Iterator[FoundFault]:
     """Yield branches that ended well without work, with other work, or without a result."""
     for path, key in join.joined.items():
-        own = [record for record in records if record.branch == path]
+        own = work.get(path, ())
         if not own:
             detail = "the branch ended well without a record of its work"
             yield _make(FaultKind.SKIPPED_WORK, join.stage, path, detail)
