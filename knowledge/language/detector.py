@@ -35,12 +35,15 @@ _ALONE_IN_SCRIPT = frozenset(
     names[0] for names in LANGUAGES_OF_SCRIPT.values() if len(names) == 1
 ) - {"ja"}
 _APART = re.compile(r"[^\w']+")
+_LOADED: dict[tuple[str, ...], NGrams] = {}
+"""The models of this process by their languages; they are mapped from files, and never change."""
 
 
 class ScriptAndNgramDetector:
     """Decides by the script if it is unambiguous, else by the n-gram model.
 
-    The model is loaded for the first text that needs it, from the folder `kept_in` if given.
+    The model is loaded for the first text of the process that needs it, from the folder `kept_in`
+    if given.
     Instances have no state between texts.
     """
 
@@ -92,8 +95,11 @@ class ScriptAndNgramDetector:
 
     @cached_property
     def _ngrams(self) -> NGrams:
-        languages = [name for name in self._candidates if name not in _ALONE_IN_SCRIPT]
-        return load(languages, self._kept_in)
+        languages = tuple(name for name in self._candidates if name not in _ALONE_IN_SCRIPT)
+        # An evaluation opens several desks, and to unpack a model takes half a second.
+        if languages not in _LOADED:
+            _LOADED[languages] = load(languages, self._kept_in)
+        return _LOADED[languages]
 
 
 def _log_prior(
