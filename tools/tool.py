@@ -6,6 +6,8 @@ is an instance of a subclass that reads its facts from a configuration.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from copy import deepcopy
+from functools import lru_cache
 from typing import Generic, Protocol, Self, TypeVar
 
 from pydantic import BaseModel, JsonValue
@@ -78,7 +80,7 @@ class Tool(ABC, Generic[I, O]):
 
     def describe_inputs(self) -> dict[str, JsonValue]:
         """Return the JSON schema of the input."""
-        return self.inputs.model_json_schema()
+        return deepcopy(_make_schema(self.inputs))
 
     def render(self, output: O) -> str:
         """Return the result as a text for a model; by default as JSON."""
@@ -91,3 +93,9 @@ class Tool(ABC, Generic[I, O]):
     def quote(self, output: O) -> Iterable[QuotedPassage]:
         """Return the texts of passages that an answer may be written from, best first."""
         return ()
+
+
+@lru_cache(maxsize=256)
+def _make_schema(inputs: type[BaseModel]) -> dict[str, JsonValue]:
+    # Every assistant of a process describes the same inputs, several times each.
+    return inputs.model_json_schema()
