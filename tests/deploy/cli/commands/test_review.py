@@ -62,6 +62,21 @@ def test_a_clean_contract_passes_although_another_one_claims_to(run: Run, elsewh
     assert "<!doctype html>" in (elsewhere / "report.html").read_text("utf-8")
 
 
+@pytest.mark.parametrize(
+    ("language", "answer", "title"),
+    [("de", "3 verletzt und 2 ohne Fundstelle", "Prüfung von"),
+     ("cs", "3 porušeno a 2 nemá v dokumentu", "kontrola podle")],
+)  # fmt: skip
+def test_answer_and_report_are_in_the_language_that_was_asked_for(
+    run: Run, elsewhere: Path, language: str, answer: str, title: str
+) -> None:
+    result = run("review", FAULTY, "--against", LAW, "--report", "r.md", "--language", language)
+
+    assert result.status == EXIT_FINDINGS, result.err
+    assert answer in " ".join(result.out.split())
+    assert title in (elsewhere / "r.md").read_text("utf-8").splitlines()[0]
+
+
 def test_a_review_leaves_nothing_in_the_data_folder(run: Run, elsewhere: Path) -> None:
     word = "canary4711word"
     contract = elsewhere / "contract.md"
