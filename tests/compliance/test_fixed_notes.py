@@ -8,6 +8,7 @@ import pytest
 
 from compliance.requirements.extraction import extract_requirements
 from compliance.requirements.requirement import RuleUnit
+from compliance.team.findings import list_errors
 from compliance.team.review_scope import TitledDocument, find_scope
 from compliance.verdicts.opposition import compare_periods
 from compliance.wording import fixed_notes
@@ -79,3 +80,12 @@ def test_an_error_keeps_its_id_and_its_specialist() -> None:
     assert translate_note(str(error), "de") == (
         "[RD-2026-01-31-01234] compliance: keine Anforderung konnte entschieden werden"
     )
+
+
+def test_one_fault_of_two_attempts_is_named_once() -> None:
+    errors = [
+        SpecialistError(error_id=f"RD-2026-01-31-0000{number}", specialist="compliance", text=text)
+        for number, text in enumerate(("no text", "no text", "no requirement could be decided"))
+    ]
+
+    assert list_errors(errors) == [str(errors[0]), str(errors[2])]

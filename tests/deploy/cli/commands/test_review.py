@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -99,6 +100,21 @@ def test_the_law_is_found_in_the_index_by_its_title_id_and_file(run: Run, elsewh
     for name in ("Register Data Protection Act of Nordmark", "privacy.md"):
         result = run("review", FAULTY, "--against", name)
         assert (result.status, read_matrix(result)) == (EXIT_FINDINGS, VERDICTS), result.err
+
+
+def test_a_report_that_was_asked_for_in_words_is_written_by_the_command_that_is_named(
+    run: Run, elsewhere: Path
+) -> None:
+    folder = elsewhere / "reviews"
+    shutil.copytree(EXAMPLE, folder)
+    assert run("ingest", str(folder)).status == 0
+    question = "Write a report: does the Brandt contract comply with the Data Protection Act?"
+
+    asked = run("ask", "--way", "specialists", question)
+    result = run(*shlex.split(asked.err.splitlines()[-1])[1:])
+
+    assert (result.status, read_matrix(result)) == (EXIT_FINDINGS, VERDICTS), asked.err
+    assert (elsewhere / "report.md").read_text("utf-8").count("\n## ") == 7
 
 
 def write_articles(folder: Path, *, beginning: str = "") -> None:
