@@ -9,6 +9,7 @@ from agents.agent import Agent, AgentParts
 from envelope.conversation import ClarificationReason, Preferences, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
+from envelope.ways.specialists import ReviewScope
 from knowledge.language.port import Detector
 
 _USER_TURN = 1.0
@@ -31,6 +32,7 @@ class Reads(BaseModel, frozen=True):
     history: tuple[Turn, ...] = ()
     preferences: Preferences = Preferences()
     groups: tuple[str, ...] = ()
+    review: ReviewScope | None = None
 
 
 class Writes(BaseModel, frozen=True):
@@ -56,7 +58,7 @@ where it is unknown."""
 
 
 class LangAgent(Agent[Reads, Writes]):
-    """Returns the language that the user chose, else detects it, without a model.
+    """Returns the language that the request or the user chose, else detects it, without a model.
 
     The shorter the text, the more the languages of the conversation count. Without a conversation a
     text of at most `SHORT_WORDS` words leans on the languages of the documents: "validation" is
@@ -88,6 +90,8 @@ class LangAgent(Agent[Reads, Writes]):
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        if reads.review is not None and reads.review.language:
+            return Wrote(Writes(language=reads.review.language, confidence=1.0))
         chosen = reads.preferences.language
         if reads.preferences.explicit and chosen:
             return Wrote(Writes(language=chosen, confidence=1.0))

@@ -35,7 +35,7 @@ from llm.offline.support import support
 from llm.port import Model
 from llm.tasks.judge import TASK, Claim, ClaimVerdict, Inputs, JudgedSource, Output
 
-LANGUAGE_CODES = frozenset("ar de en es fr hi it ja pt ru uk zh".split())  # noqa: SIM905
+LANGUAGE_CODES = frozenset("ar cs de en es fr hi it ja pt ru uk zh".split())  # noqa: SIM905
 GROUNDED_WEIGHT, COMPLETE_WEIGHT, LANGUAGE_WEIGHT = 0.5, 0.35, 0.15
 UNGROUNDED_MOST = 0.69
 ENOUGH_CLAIMS = 0.5

@@ -40,7 +40,7 @@ _REASONS = {
     "insufficient_context": ClarificationReason.INSUFFICIENT_CONTEXT,
     "missing_details": ClarificationReason.MISSING_DETAILS,
 }
-_NAMED = frozenset(["ar", "de", "en", "es", "fr", "hi", "it", "ja", "pt", "ru", "uk", "zh"])
+_NAMED = frozenset(["ar", "cs", "de", "en", "es", "fr", "hi", "it", "ja", "pt", "ru", "uk", "zh"])
 """Languages whose names the fixed texts have (`language_de`, ...)."""
 
 

@@ -170,7 +170,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("agent_sequence", tuple[str, ...], "names of the stages that are to work, in an order in which each finds what it needs", (Role.TRIAGE, Role.MANAGER), MANAGER),
     Attribute("sequence_notes", tuple[str, ...], "what was left out of a planned sequence, and what was added to it", (Role.TRIAGE,), (Role.SYNTHESIS, Role.REPORT_GENERATOR, Role.MANAGER)),
     Attribute("review", ReviewScope | None, "the documents to review and the rules to review them against, if the request names them", NOBODY,
-              (Role.ESSENCE, Role.GUARDRAILS, Role.TRIAGE, Role.EXTRACTOR)),
+              (Role.LANG, Role.ESSENCE, Role.GUARDRAILS, Role.TRIAGE, Role.EXTRACTOR)),
     Attribute("errors", tuple[SpecialistError, ...], "what went wrong in the work of specialists; the others went on", (*SPECIALISTS, Role.MANAGER),
               (Role.REPORT_GENERATOR, Role.SYNTHESIS, Role.MANAGER), merge=MergeRule.APPEND_UNIQUE),
     Attribute("part", PartPlan | None, "the part of a specialist's work that a branch does", MANAGER, SPLITTING),

@@ -46,7 +46,10 @@ _LANGUAGES = (
     "the document is in {found!r} and the rule in {expected!r}: without a model no missing passage "
     "can be claimed, so a person has to decide"
 )
-_UNKNOWN = "there are no concepts for texts in {language!r}: words alone were compared"
+_UNKNOWN = (
+    "texts in {language!r} were compared by equal words only, without words of the same meaning: a "
+    "passage in other words can be missed"
+)
 
 
 class Reads(BaseModel, frozen=True):

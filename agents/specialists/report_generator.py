@@ -16,6 +16,7 @@ from compliance.reporting.report import ReportInputs, ReportText, ReviewReport, 
 from compliance.reporting.report_json import encode_report
 from compliance.requirements.requirement import Extraction, TextPlace
 from compliance.team.compression import compress_requirements, compress_verdicts
+from compliance.team.findings import list_errors
 from compliance.team.named_passages import name_passages
 from compliance.team.stored_results import CollectedGaps, RankedRisks
 from compliance.team.units import DocumentUnits, cut_document, name_documents
@@ -147,7 +148,7 @@ class ReportGeneratorAgent(Agent[Reads, Writes]):
         reviewed = [
             documents[one.document_id] for one in found.documents if one.document_id in documents
         ]
-        notes = (*extraction.notes, *reads.sequence_notes, *map(str, reads.errors))
+        notes = (*extraction.notes, *reads.sequence_notes, *list_errors(reads.errors))
         return ReportInputs(
             law=checklist.target_law,
             document=name_documents([one.title for one in found.documents]),

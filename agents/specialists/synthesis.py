@@ -18,6 +18,7 @@ from compliance.team.findings import (
     describe_checklist,
     describe_notes,
     describe_review,
+    list_errors,
 )
 from compliance.team.further_rounds import may_ask_again, plan_further
 from compliance.team.offered_documents import offer_documents
@@ -250,7 +251,7 @@ class SynthesisAgent(Agent[Reads, Writes]):
                     language=reads.language,
                     order=await self._list_risky(reads.risks),
                 )
-        return findings, [*notes, *map(str, reads.errors)]
+        return findings, [*notes, *list_errors(reads.errors)]
 
     async def _list_risky(self, risks: FindingList | None) -> list[str]:
         if risks is None or not risks.reference:

@@ -43,7 +43,7 @@ _BETWEEN = "\n\n"
 _LEVEL = "swarm"
 _LONGEST_PERSONA = 200
 _LONGEST_VALUE = 300
-_NAMED = frozenset(["ar", "de", "en", "es", "fr", "hi", "it", "ja", "pt", "ru", "uk", "zh"])
+_NAMED = frozenset(["ar", "cs", "de", "en", "es", "fr", "hi", "it", "ja", "pt", "ru", "uk", "zh"])
 
 
 class Reads(BaseModel, frozen=True):

@@ -87,8 +87,8 @@ def _list_coverage(
         if missing and len(missing) < len(own):
             yield SynthesizedGap(
                 kind="coverage",
-                summary=f"{' > '.join(heading) or 'the rule'}: {len(own) - len(missing)} of "
-                f"{len(own)} requirements have a passage",
+                summary=f"{len(own) - len(missing)} of {len(own)} requirements have a passage: "
+                f"{' > '.join(heading) or 'the rule'}",
                 requirement_ids=tuple(one.requirement_id for one in missing),
             )
 

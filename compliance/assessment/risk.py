@@ -73,13 +73,12 @@ def _assess(requirement: Requirement, verdict: Verdict) -> Risk:
     severity -= {"mandatory": 0, "recommended": 1, "optional": 2}[requirement.severity]
     likelihood = 4 if verdict.status is Status.VIOLATION else 3
     likelihood += 1 if verdict.confidence >= 0.8 else -1 if verdict.confidence < 0.5 else 0
-    addressee = requirement.addressee or "the responsible party"
     if verdict.status is Status.VIOLATION:
-        reason = "the document says the opposite of the requirement"
-        mitigation = f"change the passage so that {addressee} follows {requirement.id}"
+        reason = verdict.note or "the document says the opposite of the requirement"
+        mitigation = "change the clause that was read so that it agrees with the rule"
     else:
         reason = "no passage of the document fulfils the requirement"
-        mitigation = f"add a clause by which {addressee} follows {requirement.id}"
+        mitigation = "add a clause that fulfils the rule"
     return Risk(
         requirement_id=requirement.id,
         category=_choose_category(concepts),

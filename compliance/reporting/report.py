@@ -130,6 +130,13 @@ class _ReportComposer:
     def say(self, key: str, **names: object) -> str:
         return self._texts[key].format(**{name: _shorten(str(one)) for name, one in names.items()})
 
+    def _name(self, group: str, value: str) -> str:
+        """Return the name of a category, a kind or a type; a value without a name as it is."""
+        return self._texts.get(f"{group}_{value.lower()}", value)
+
+    def _translate(self, note: str) -> str:
+        return translate_note(note, self.language)
+
     def compose_summary(self) -> ReportPart:
         review = self._inputs.review
         compliant = sum(one.status is Status.COMPLIANT for one in review.verdicts)
@@ -142,7 +149,7 @@ class _ReportComposer:
         )
         lines = [counts]
         for risk in self._inputs.risks[:1]:
-            category = risk.category.value
+            category = self._name("category", risk.category.value)
             shown = self.say(
                 "greatest", id=risk.requirement_id, category=category, score=risk.score
             )
@@ -153,17 +160,17 @@ class _ReportComposer:
         return ReportPart(
             self.say("summary"),
             tuple(map(ReportText, lines)),
-            tuple(
-                ReportText(f"{self.say('notes')}: {translate_note(one, self.language)}")
-                for one in notes
-            ),
+            tuple(ReportText(f"{self.say('notes')}: {self._translate(one)}") for one in notes),
         )
 
     def compose_findings(self) -> ReportPart:
         verdicts = (*self._inputs.review.violations, *self._inputs.review.gaps)
         items = tuple(one for verdict in verdicts for one in self._describe(verdict))
         others = tuple(
-            ReportText(f"{self.say('other_gaps')} ({gap.kind}): {_shorten(gap.summary)}")
+            ReportText(
+                f"{self.say('other_gaps')} ({self._name('gap', gap.kind)}): "
+                f"{_shorten(self._translate(gap.summary))}"
+            )
             for gap in self._inputs.gaps
             if gap.kind != "regulatory"
         )
@@ -205,7 +212,7 @@ class _ReportComposer:
         for risk in self._inputs.risks:
             values = (
                 risk.requirement_id,
-                risk.category.value,
+                self._name("category", risk.category.value),
                 str(risk.severity),
                 str(risk.likelihood),
                 str(risk.score),
@@ -229,7 +236,11 @@ class _ReportComposer:
             self.say("citations"),
             (ReportText(self.say("citation_counts", good=good, total=len(audit.citations))),),
             tuple(
-                ReportText(_shorten(f"{one.label} {one.claim}: {'; '.join(one.problems)}"))
+                ReportText(
+                    _shorten(
+                        f"{one.label} {one.claim}: {'; '.join(map(self._translate, one.problems))}"
+                    )
+                )
                 for one in audit.citations
                 if not one.is_good
             ),
@@ -237,7 +248,14 @@ class _ReportComposer:
 
     def compose_recommendations(self) -> ReportPart:
         items = tuple(
-            ReportText(self.say("recommendation", mitigation=one.mitigation, reason=one.reason))
+            ReportText(
+                self.say(
+                    "recommendation",
+                    id=one.requirement_id,
+                    mitigation=self._translate(one.mitigation).rstrip("."),
+                    reason=self._translate(one.reason).rstrip("."),
+                )
+            )
             for one in self._inputs.risks
         )
         nothing = () if items else (ReportText(self.say("no_recommendations")),)
@@ -254,8 +272,14 @@ class _ReportComposer:
             self.say("passages"): str(inputs.passages),
             **dict(inputs.metadata),
         }
+        definitions = [
+            one.id for one in inputs.extraction.requirements if one.kind is RuleKind.DEFINITION
+        ]
+        if definitions:
+            facts[self.say("definitions")] = ", ".join(definitions)
         if inputs.classification is not None:
-            facts[self.say("kind")] = inputs.classification.document_type.value
+            found = inputs.classification.document_type.value
+            facts[self.say("kind")] = self._name("type", found)
         if inputs.made_on is not None:
             facts[self.say("made")] = inputs.made_on.isoformat()
         items = tuple(ReportText(f"{name}: {_shorten(value)}") for name, value in facts.items())
@@ -268,7 +292,7 @@ class _ReportComposer:
         shown = self.say(key, id=verdict.requirement_id, requirement=quoted.text)
         yield ReportText(shown, quoted.link)
         if verdict.note:
-            reason = translate_note(verdict.note, self.language)
+            reason = self._translate(verdict.note)
             yield ReportText(self.say("reason", reason=reason), is_detail=True)
         for one in verdict.evidence:
             place = name_place(one.place)

@@ -20,7 +20,8 @@ from compliance.wording.cues import Cue, RuleKind, find_rule_cue, list_languages
 
 _RECOMMENDING = frozenset({"should", "ought", "soll", "sollen", "sollte", "sollten"})
 _FALLBACK_NOTE = (
-    "there are no cues for {language!r}: the {count} units in it were read with the English ones"
+    "the words for duties in {language!r} are not known: {count} units in it were read with the "
+    "English ones, so requirements can be missing"
 )
 
 

@@ -11,6 +11,7 @@ from compliance.verdicts.review import ReviewResult
 from compliance.verdicts.verdict import Status, Verdict
 from compliance.wording.cues import RuleKind
 from compliance.wording.fixed_notes import translate_note
+from envelope.ways.specialists import SpecialistError
 
 _FILE = Path(__file__).with_name("finding_texts.toml")
 _LONGEST = 260
@@ -95,6 +96,14 @@ def describe_notes(notes: Iterable[str], language: str) -> Iterator[Finding]:
     text = load_finding_texts(language)["note"]
     for note in dict.fromkeys(notes):
         yield Finding(text.format(note=quote(translate_note(note, language))))
+
+
+def list_errors(errors: Iterable[SpecialistError]) -> list[str]:
+    """Return the errors as texts; of those that differ only in their ids, the first."""
+    known: dict[tuple[str, str], str] = {}
+    for one in errors:
+        known.setdefault((one.specialist, one.text), str(one))
+    return list(known.values())
 
 
 def quote(text: str) -> str:

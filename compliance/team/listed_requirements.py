@@ -12,7 +12,8 @@ from compliance.wording.cues import RuleKind, list_languages
 from llm.tasks.specialists.requirement_extractor import ListedRequirement
 
 _FALLBACK_NOTE = (
-    "there are no cues for {language!r}: {count} units in it were read with the English ones"
+    "the words for duties in {language!r} are not known: {count} units in it were read with the "
+    "English ones, so requirements can be missing"
 )
 
 

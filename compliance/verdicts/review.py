@@ -16,7 +16,7 @@ from compliance.verdicts.deciding import (
     select_evidence,
 )
 from compliance.verdicts.matching import Match, RequirementQuery, make_query, match_passages
-from compliance.verdicts.opposition import find_opposition, is_plain, share_words
+from compliance.verdicts.opposition import find_opposition, is_plain, list_periods, share_words
 from compliance.verdicts.passages import PreparedDocument, Vector
 from compliance.verdicts.verdict import Status, Verdict, VerdictEvidence
 from compliance.wording.cues import RuleKind
@@ -131,9 +131,15 @@ def _decide_by_words(
 def _find_oppositions(
     name: str, query: RequirementQuery, document: PreparedDocument, match: Match
 ) -> Iterator[ClauseFinding]:
-    for at in match.order[:_READ]:
+    read = match.order[:_READ]
+    shares = {at: share_words(query, document, document.joint_features[at]) for at in read}
+    # Where a clause with a period is about the requirement, the period of another one is not.
+    is_covered = any(
+        shares[at] >= _COVERED and list_periods(document.passages[at].text) for at in read
+    )
+    for at in read:
         reason = find_opposition(query, document, at)
-        if reason:
+        if reason and (shares[at] >= _COVERED or not is_covered):
             passage = document.passages[at]
             score = round(float(match.score[at]), 4)
             evidence = VerdictEvidence(place=passage.place, text=passage.text, score=score)

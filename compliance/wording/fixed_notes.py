@@ -14,10 +14,14 @@ _SEPARATOR = "; "
 def translate_note(note: str, language: str) -> str:
     """Return a note of the rules in a language; text without a translation stays as it is.
 
-    Several notes on one line are translated one by one.
+    Several notes on one line are translated one by one; of an error, `[id] specialist: text`, the
+    text is translated.
     """
     if language == _ENGLISH:
         return note
+    name, mark, text = note.partition(": ")
+    if mark and name.startswith("["):
+        return f"{name}: {translate_note(text, language)}"
     whole = _translate(note, language)
     if whole is not None:
         return whole
@@ -38,7 +42,7 @@ def _read_values(note: str, template: str) -> dict[str, str] | None:
     values: dict[str, str] = {}
     rest, name = note, ""
     for literal, following, _, _ in Formatter().parse(template):
-        at = rest.find(literal) if literal else len(rest)
+        at = rest.find(literal) if literal or not name else len(rest)
         if at < 0 or (not name and at > 0):
             return None
         if name:

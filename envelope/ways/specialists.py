@@ -170,12 +170,14 @@ class SpecialistError(BaseModel, frozen=True, extra="forbid"):
 class ReviewScope(BaseModel, frozen=True, extra="forbid"):
     """Which documents are reviewed, against which rules: ids of documents of the index.
 
-    `specialists` are to work, with those that they need; empty: all.
+    `specialists` are to work, with those that they need; empty: all. `language` is that of the
+    answer and the report, ISO 639-1; empty: that of the text.
     """
 
     documents: tuple[str, ...] = ()
     against: tuple[str, ...] = ()
     specialists: tuple[SpecialistName, ...] = ()
+    language: str = Field("", pattern="^([a-z]{2,3})?$")
 
 
 class StoredPart(BaseModel, frozen=True, extra="forbid"):

@@ -1,4 +1,4 @@
-"""Lists phrases in twelve languages: to stop, to skip, to choose, to refer back and to greet.
+"""Lists phrases in thirteen languages: to stop, to skip, to choose, to refer back and to greet.
 
 The lists are in `phrases.toml`; they are read once.
 """

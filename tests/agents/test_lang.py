@@ -3,6 +3,7 @@ import pytest
 from agents.lang import LangAgent, Reads, Writes
 from envelope.conversation import Preferences, Turn
 from envelope.outcome import Wrote
+from envelope.ways.specialists import ReviewScope
 from knowledge.language.detector import ScriptAndNgramDetector
 
 DETECTOR = ScriptAndNgramDetector()
@@ -24,6 +25,15 @@ async def test_an_explicit_choice_wins_over_what_the_text_is_in() -> None:
     found = await detect(Reads(text="How do I add a new user?", preferences=chosen))
 
     assert found == Writes(language="fr", confidence=1.0)
+
+
+async def test_the_language_of_a_requested_review_wins_over_that_of_its_titles() -> None:
+    titles = "Review a document against rules: Contract with Brandt – Data Protection Act"
+    review = ReviewScope(documents=("a",), language="cs")
+
+    found = await detect(Reads(text=titles, review=review))
+
+    assert found == Writes(language="cs", confidence=1.0)
 
 
 async def test_a_stored_language_that_nobody_chose_gives_way_to_a_clear_text() -> None:

@@ -41,7 +41,7 @@ def test_a_heading_that_is_only_partly_fulfilled_is_a_gap_of_coverage() -> None:
     found = synthesize_gaps(requirements, verdicts)
 
     assert [one.kind for one in found] == ["regulatory", "coverage"]
-    assert found[1].summary == "Care: 1 of 2 requirements have a passage"
+    assert found[1].summary == "1 of 2 requirements have a passage: Care"
 
 
 def test_passages_that_contradict_each_other_are_a_gap_of_consistency() -> None:

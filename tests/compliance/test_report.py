@@ -1,5 +1,6 @@
 """The report: seven parts as Markdown, HTML and PDF, without foreign links."""
 
+import re
 from collections.abc import Callable
 from datetime import date
 from io import BytesIO
@@ -15,7 +16,12 @@ from compliance.reporting.html_report import render_html
 from compliance.reporting.markdown_report import render_markdown
 from compliance.reporting.own_links import keep_own_link
 from compliance.reporting.pdf_report import render_pdf
-from compliance.reporting.report import ReportInputs, ReviewReport, compose_report
+from compliance.reporting.report import (
+    ReportInputs,
+    ReviewReport,
+    compose_report,
+    list_texts,
+)
 from compliance.requirements.extraction import extract_requirements
 from compliance.requirements.requirement import RuleUnit, TextPlace
 from compliance.verdicts.passages import PreparedDocument, split_passages
@@ -154,3 +160,32 @@ def test_reasons_and_places_stand_below_their_finding(
     at = next(at for at, line in enumerate(lines) if "is violated" in line)
     assert lines[at].startswith("- ")
     assert lines[at + 1].startswith("  - Reason: ")
+
+
+@pytest.mark.parametrize("language", ["de", "cs"])
+def test_only_quotations_of_a_report_are_in_another_language(
+    law: list[RuleUnit], faulty: PreparedDocument, language: str
+) -> None:
+    english = {text.text for part in make_report(law, faulty).parts for text in list_texts(part)}
+    report = make_report(law, faulty, language=language)
+    headings = [
+        *(one.heading_path for one in law),
+        *(one.place.heading_path for one in faulty.passages),
+    ]
+    quoted = "\n".join((*(one.text for one in law), *(" ".join(path) for path in headings)))
+
+    same = {text.text for part in report.parts for text in list_texts(part)} & english
+
+    assert [one for one in same if re.search(r"[a-z]{3}", one) and one not in quoted] == []
+
+
+@pytest.mark.parametrize("language", ["en", "de", "cs"])
+def test_a_recommendation_names_its_requirement_and_the_reason(
+    law: list[RuleUnit], faulty: PreparedDocument, language: str
+) -> None:
+    items = [one.text for one in make_report(law, faulty, language=language).parts[5].items]
+
+    assert [one.split(":")[0] for one in items] == [
+        "REQ-004", "REQ-005", "REQ-006", "REQ-009", "REQ-010",
+    ]  # fmt: skip
+    assert ("its period is longer than allowed" in items[0]) is (language == "en")

@@ -57,6 +57,14 @@ def test_a_violation_names_the_clause_and_the_reason(
     assert first.note == "its period is longer than allowed"
 
 
+def test_the_period_of_another_duty_is_no_evidence(
+    law: list[RuleUnit], faulty: PreparedDocument
+) -> None:
+    notice = review(law, faulty).violations[0]
+
+    assert [one.place.heading_path[-1] for one in notice.evidence] == ["3 Incidents"]
+
+
 def test_every_clause_that_contradicts_a_requirement_is_listed(
     law: list[RuleUnit], faulty: PreparedDocument
 ) -> None:

@@ -8,7 +8,7 @@ from llm.offline.phrases import EXIT, SKIP
 from llm.offline.words import normalise
 
 TEXTS = load_texts()
-LANGUAGES = ("en", "de", "es", "fr", "it", "pt", "ru", "uk", "zh", "ja", "ar", "hi")
+LANGUAGES = ("en", "de", "es", "fr", "it", "pt", "ru", "uk", "zh", "ja", "ar", "hi", "cs")
 
 
 def folder_of(tmp_path: Path, **texts: str) -> Path:
@@ -17,7 +17,7 @@ def folder_of(tmp_path: Path, **texts: str) -> Path:
     return tmp_path
 
 
-def test_there_are_texts_in_all_twelve_languages() -> None:
+def test_there_are_texts_in_all_thirteen_languages() -> None:
     assert set(TEXTS.languages) == set(LANGUAGES)
 
 

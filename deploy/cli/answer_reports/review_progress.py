@@ -29,7 +29,8 @@ class ReviewProgress:
         self._is_terminal = is_terminal
         self._labels: dict[str, str] = {}
         self._running: list[str] = []
-        self._known = self._judged = 0
+        self._known: dict[str, int] = {}
+        self._judged: dict[str, int] = {}
         self._shown = ""
 
     def read(self, entry: JournalEntry) -> None:
@@ -53,16 +54,18 @@ class ReviewProgress:
             if name in self._labels:
                 continue
             self._labels[name] = label
-            self._known += _count_requirements(label)
-            if label and not _count_requirements(label):
+            # A part that is tried once more has the same requirements.
+            if count := _count_requirements(label):
+                self._known[label] = count
+            elif label:
                 self._running.append(label)
 
     def _end(self, fields: Fields) -> None:
         if fields.get("target") != "return":
             return
         label = self._labels.get(str(fields.get("branch")), "")
-        count = _count_requirements(label)
-        self._judged += count
+        if count := _count_requirements(label):
+            self._judged[label] = count
         if label in self._running:
             self._running.remove(label)
         if label and not self._is_terminal:
@@ -71,7 +74,8 @@ class ReviewProgress:
 
     @property
     def _state(self) -> str:
-        return f"{self._judged} of {self._known} requirements"
+        judged, known = sum(self._judged.values()), sum(self._known.values())
+        return f"{judged} of {known} requirements"
 
     def _draw(self) -> None:
         if not self._is_terminal:

@@ -2,7 +2,9 @@
 
 import argparse
 import asyncio
+import shlex
 import sys
+from collections.abc import Mapping
 from uuid import uuid4
 
 from pydantic import JsonValue
@@ -104,6 +106,22 @@ async def _ask(message: Message, *, as_json: bool, way: str | None) -> int:
     return EXIT_STATUSES.get(str(reply.get("outcome")), 1)
 
 
+def name_report_command(reply: Mapping[str, JsonValue]) -> str:
+    """Return the command that writes the report of a review; empty: the reply has none."""
+    documents, against = _list_ids(reply.get("documents")), _list_ids(reply.get("against"))
+    if not reply.get("review_report"):
+        return ""
+    if len(documents) != 1 or not against:
+        return ""
+    rules = " ".join(f"--against {shlex.quote(one)}" for one in against)
+    return f"refdesk review {shlex.quote(documents[0])} {rules} --report report.md"
+
+
+def _list_ids(documents: JsonValue) -> list[str]:
+    known = documents if isinstance(documents, list) else []
+    return [str(one.get("document_id")) for one in known if isinstance(one, dict)]
+
+
 def _show(
     reply: dict[str, JsonValue], message: Message, settings: Settings, *, as_json: bool
 ) -> None:
@@ -119,4 +137,6 @@ def _show(
         if reply.get("outcome") == "clarification" and choices(reply):
             answer = f'refdesk ask --conversation {message.conversation_id} "..."'
             sys.stderr.write(f"refdesk: to answer this, run: {answer}\n")
+        if command := name_report_command(reply):
+            sys.stderr.write(f"refdesk: to have the report as a file, run:\n{command}\n")
     sys.stdout.flush()

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 EXIT_FINDINGS = 8
 WAY = "specialists"
+ENGLISH = "en"
 _SHOWN = 5
 
 
@@ -62,7 +63,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="who works, separated by commas, with those that they need (default: all)",
     )
     parser.add_argument("--focus", metavar="TEXT", help="what to look at, in words")
-    parser.add_argument("--language", metavar="CODE", default="en", help="of the report (en)")
+    parser.add_argument(
+        "--language",
+        metavar="CODE",
+        type=read_language,
+        help="of the answer and the report, such as de (default: that of the titles and the focus)",
+    )
     parser.add_argument(
         "--conversation",
         metavar="ID",
@@ -81,6 +87,14 @@ def run(chosen: argparse.Namespace) -> int:
     form = read_form(chosen.report)
     read_specialists(chosen.specialists)
     return asyncio.run(_review(chosen, form, load_settings()))
+
+
+def read_language(code: str) -> str:
+    """Return a language, ISO 639-1; raises `ArgumentTypeError` for anything else."""
+    known = code.strip().lower()
+    if not (known.isascii() and known.isalpha() and len(known) in (2, 3)):
+        raise argparse.ArgumentTypeError(f"expected a code such as en, de or cs, found {code!r}")
+    return known
 
 
 def read_form(report: Path | None) -> ReportForm | None:
@@ -147,14 +161,14 @@ async def _make_message(
     if local.skipped:
         shown = ", ".join(local.skipped[:_SHOWN])
         sys.stderr.write(f"refdesk: {len(local.skipped)} files are no documents: {shown}\n")
-    heading = load_texts().text("review_request", chosen.language)
+    heading = load_texts().text("review_request", chosen.language or ENGLISH)
     titles = [name_documents([one.title for one in found]) for found in (documents, against)]
     focus = f"\n{chosen.focus}" if chosen.focus else ""
     return Message(
         text=f"{heading} {' – '.join(titles)}{focus}",
         conversation_id=chosen.conversation,
         message_id=local.question.message_id,
-        language=chosen.language,
+        language=chosen.language or ENGLISH,
         groups=local.groups,
         order=JobOrder(
             way=WAY,
@@ -164,6 +178,7 @@ async def _make_message(
                     "documents": [one.id for one in documents],
                     "against": [one.id for one in against],
                     "specialists": [*read_specialists(chosen.specialists)],
+                    **({"language": chosen.language} if chosen.language else {}),
                 }
             },
         ),

@@ -339,6 +339,7 @@ class ReviewRoutes:
                         "documents": [one.id for one in documents],
                         "against": [one.id for one in against],
                         "specialists": [*review.specialists],
+                        **({"language": review.language.lower()} if review.language else {}),
                     }
                 },
                 digest=digest_request(documents, against, review),

@@ -47,6 +47,14 @@ def test_each_part_that_has_ended_is_a_line_elsewhere() -> None:
     ]
 
 
+def test_requirements_of_a_part_that_is_tried_once_more_are_counted_once() -> None:
+    first, again = (begin((f"w1/{name}", "REQ-003 - REQ-010"), branch="w1") for name in "ab")
+
+    written = show(is_terminal=False, steps=(first, end("w1/a"), again, end("w1/b")))
+
+    assert written == ["judged REQ-003 - REQ-010 (8 of 8 requirements)\n"] * 2
+
+
 def test_one_line_changes_on_a_terminal_and_is_erased_at_the_end() -> None:
     written = show(is_terminal=True)
 

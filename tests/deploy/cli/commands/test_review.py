@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -62,6 +63,21 @@ def test_a_clean_contract_passes_although_another_one_claims_to(run: Run, elsewh
     assert "<!doctype html>" in (elsewhere / "report.html").read_text("utf-8")
 
 
+@pytest.mark.parametrize(
+    ("language", "answer", "title"),
+    [("de", "3 verletzt und 2 ohne Fundstelle", "Prüfung von"),
+     ("cs", "3 porušeno a 2 nemá v dokumentu", "kontrola podle")],
+)  # fmt: skip
+def test_answer_and_report_are_in_the_language_that_was_asked_for(
+    run: Run, elsewhere: Path, language: str, answer: str, title: str
+) -> None:
+    result = run("review", FAULTY, "--against", LAW, "--report", "r.md", "--language", language)
+
+    assert result.status == EXIT_FINDINGS, result.err
+    assert answer in " ".join(result.out.split())
+    assert title in (elsewhere / "r.md").read_text("utf-8").splitlines()[0]
+
+
 def test_a_review_leaves_nothing_in_the_data_folder(run: Run, elsewhere: Path) -> None:
     word = "canary4711word"
     contract = elsewhere / "contract.md"
@@ -84,6 +100,21 @@ def test_the_law_is_found_in_the_index_by_its_title_id_and_file(run: Run, elsewh
     for name in ("Register Data Protection Act of Nordmark", "privacy.md"):
         result = run("review", FAULTY, "--against", name)
         assert (result.status, read_matrix(result)) == (EXIT_FINDINGS, VERDICTS), result.err
+
+
+def test_a_report_that_was_asked_for_in_words_is_written_by_the_command_that_is_named(
+    run: Run, elsewhere: Path
+) -> None:
+    folder = elsewhere / "reviews"
+    shutil.copytree(EXAMPLE, folder)
+    assert run("ingest", str(folder)).status == 0
+    question = "Write a report: does the Brandt contract comply with the Data Protection Act?"
+
+    asked = run("ask", "--way", "specialists", question)
+    result = run(*shlex.split(asked.err.splitlines()[-1])[1:])
+
+    assert (result.status, read_matrix(result)) == (EXIT_FINDINGS, VERDICTS), asked.err
+    assert (elsewhere / "report.md").read_text("utf-8").count("\n## ") == 7
 
 
 def write_articles(folder: Path, *, beginning: str = "") -> None:
