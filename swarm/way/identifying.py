@@ -60,7 +60,7 @@ def is_new_request(text: str) -> bool:
     """Return whether an answer in free text asks for something else: "Compare Python and Rust".
 
     A question word or the imperative of a request is followed by two words that carry a subject,
-    and nothing points back at what was asked.
+    and nothing points back.
     """
     if points_back(text):
         return False
