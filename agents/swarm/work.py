@@ -8,7 +8,7 @@ from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
 from envelope.conversation import InputField, PauseQuestion
-from envelope.outcome import GaveUp, HopOutcome, Wrote
+from envelope.outcome import GaveUp, HopOutcome, RetryAfter, Wrote
 from envelope.role import Role
 from llm.conversations.port import ConversationModel
 from llm.conversations.turns import (
@@ -18,7 +18,7 @@ from llm.conversations.turns import (
     ToolUse,
     UserMessage,
 )
-from llm.errors import ModelError
+from llm.errors import ModelError, ModelUnavailable
 from llm.port import Model
 from llm.tasks.work_on_task import TASK, Inputs
 from swarm.planning.plan_cost import MOST_CALLS, MOST_STEPS
@@ -32,6 +32,8 @@ from tools.schemas import describe_tools
 
 ASK_USER = "ask_user"
 OFFLINE = "offline"
+LONGEST_WAIT_SECONDS = 15.0
+"""So long a worker waits for a model that asks for a pause, or that is left alone."""
 _NO_ANSWER = "The user did not answer."
 _ASK_TOOL = ToolDescription(
     name=ASK_USER,
@@ -113,7 +115,7 @@ class WorkAgent(Agent[Reads, Writes]):
             shared = opened.model_copy(update={"sharing": tuple(sorted(reads.groups))})
             step = await self._model.converse(shared)
         except ModelError as error:
-            return GaveUp(f"{type(error).__name__}: {error}")
+            return _wait_or_give_up(error)
         message = step.message
         if step.model == OFFLINE and not message.calls:
             # The rules count passages in it; a text is what a model says about them.
@@ -151,6 +153,18 @@ class WorkAgent(Agent[Reads, Writes]):
                 shown = message.model_copy(update={"calls": kept})
                 conversation = conversation.extend(shown, *map(make_tool_message, found))
         return conversation
+
+
+def _wait_or_give_up(error: ModelError) -> RetryAfter | GaveUp:
+    """Return the end of a failed call: a model that is left alone for a short time is waited for.
+
+    To begin again at once would use up the retries of the worker before the model is asked.
+    """
+    reason = f"{type(error).__name__}: {error}"
+    seconds = error.retry_after_seconds if isinstance(error, ModelUnavailable) else None
+    if seconds is None or seconds > LONGEST_WAIT_SECONDS:
+        return GaveUp(reason)
+    return RetryAfter(seconds, reason)
 
 
 def _go_on(

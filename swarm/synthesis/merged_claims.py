@@ -9,7 +9,7 @@ from llm.offline.support import numbers_of, support
 from llm.offline.words import normalise
 from swarm.planning.plan import SwarmPlan, WorkerPlan
 from swarm.synthesis.quotations import ChosenQuotation, choose_quotation
-from swarm.workers.output import WorkerOutput
+from swarm.workers.output import WorkerOutput, may_name_subject
 from tools.calls import CitedPassage
 from tools.passage_search.passages import FoundPassage
 
@@ -81,7 +81,8 @@ def _choose_quotations(
 ) -> list[tuple[FoundPassage, ChosenQuotation]]:
     """Return what a worker quotes, best passages first.
 
-    A worker with a subject quotes the best of its first passages. One that takes a side prefers
+    A worker with a subject quotes the best of its first passages, of those that name the subject if
+    there are any: what another page says is about another thing. One that takes a side prefers
     statements with the words of that side.
     """
     shown = output.passages if worker.sides else output.passages[:MOST_OF_WORKER]
@@ -96,7 +97,8 @@ def _choose_quotations(
         and quotation.share >= _LEAST_SHARE
     ]
     if worker.subject:
-        return sorted(found, key=lambda pair: -pair[1].score)[:1]
+        named = [pair for pair in found if may_name_subject(worker, pair[0])]
+        return sorted(named or found, key=lambda pair: -pair[1].score)[:1]
     return sorted(found, key=lambda pair: not pair[1].is_on_side)[:MOST_OF_WORKER]
 
 

@@ -141,24 +141,27 @@ def rank_by_subject(passages: Sequence[FoundPassage], subject: str) -> list[Foun
     return sorted(passages, key=lambda one: -rate(one))
 
 
-def _name_subject(worker: WorkerPlan, passages: Sequence[FoundPassage]) -> bool:
-    """Return whether one of the passages may name the subject.
+def may_name_subject(worker: WorkerPlan, passage: FoundPassage) -> bool:
+    """Return whether a passage has half of the words of the subject of a worker.
 
     Words say nothing about a passage in another language, and nothing where no subject was asked.
     """
     wanted = {term: weight_of(term) for term in terms(worker.subject)}
-    total = sum(wanted.values())
-    if not (worker.language and passages and total):
+    citation = passage.citation
+    is_foreign = bool(worker.language and citation.language != worker.language)
+    if not sum(wanted.values()) or (citation.language and is_foreign):
         return True
-    for passage in passages:
-        citation = passage.citation
-        if citation.language and citation.language != worker.language:
-            return True
-        place = " ".join((citation.title, *citation.crumbs, *citation.heading_path))
-        own = set(terms(f"{place} {passage.text}"))
-        if sum(weight for term, weight in wanted.items() if term in own) >= _NAMED_SHARE * total:
-            return True
-    return False
+    place = " ".join((citation.title, *citation.crumbs, *citation.heading_path))
+    own = set(terms(f"{place} {passage.text}"))
+    found = sum(weight for term, weight in wanted.items() if term in own)
+    return found >= _NAMED_SHARE * sum(wanted.values())
+
+
+def _name_subject(worker: WorkerPlan, passages: Sequence[FoundPassage]) -> bool:
+    """Return whether one of the passages may name the subject, or its name may differ in them."""
+    if not (worker.language and passages):
+        return True
+    return any(may_name_subject(worker, passage) for passage in passages)
 
 
 def _read_passages(worker_id: str, results: Sequence[ToolResult]) -> Iterator[FoundPassage]:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from llm.conversations.turns import ModelMessage
+from llm.errors import RateLimited
 from llm.tasks import plan_swarm
 from tests.deploy.conftest import OpenApp
 from tests.deploy.test_swarm_way import (
@@ -110,3 +111,55 @@ async def test_a_compared_thing_that_no_passage_names_is_not_found(open_app: Ope
     [row] = [line for line in reply["text"].splitlines() if line.startswith("| zeppelins")]
     assert "[" not in row, "no source is quoted"
     assert "parts of the question are answered. Not answered: zeppelins" in reply["text"]
+
+
+async def test_the_same_question_about_three_names_is_quoted_from_the_page_of_each(
+    open_app: OpenApp,
+) -> None:
+    question = "How do the Webhooks, the REST API and SMPP report errors?"
+
+    async with open_app(way="swarm") as harness:
+        reply = await harness.driver().say(question)
+
+    assert [task["title"] for task in reply["tasks"]] == ["Webhooks", "REST API", "SMPP"]
+    assert (reply["outcome"], reply["way"]) == ("answered", "swarm")
+
+
+@pytest.mark.parametrize("request_text", [SIMPLE, LARGE], ids=["question", "request"])
+async def test_what_asks_for_something_else_is_no_answer_to_a_question_for_facts(
+    open_app: OpenApp, request_text: str
+) -> None:
+    async with open_app(way="swarm") as harness:
+        driver = harness.driver()
+        asked = await driver.say("Research delivery reports")
+        reply = await driver.say(request_text)
+
+    assert asked["pause"]["kind"] == "information"
+    assert reply["outcome"] == "answered"
+    assert reply["question"] == request_text
+
+
+async def test_a_model_that_asks_for_a_short_pause_is_waited_for(open_app: OpenApp) -> None:
+    busy = RateLimited("too many requests", retry_after_seconds=0.1)
+    model = PartlyScriptedModel(
+        plan_swarm=[decide(RETRIES)],
+        work_on_task=[busy, work_by_search, work_by_search],
+        synthesize_findings=[cite("up to 8 times")],
+    )
+
+    async with open_app(model, way="swarm", swarm_retries=0) as harness:
+        reply = await harness.driver().say(SIMPLE)
+
+    assert [(task["state"], task["attempts"]) for task in reply["tasks"]] == [("completed", 1)]
+    model.script.assert_complete()
+
+
+async def test_a_model_that_asks_for_a_long_pause_is_done_without(open_app: OpenApp) -> None:
+    busy = RateLimited("too many requests", retry_after_seconds=600.0)
+    model = PartlyScriptedModel(plan_swarm=[decide(RETRIES)], work_on_task=[busy])
+
+    async with open_app(model, way="swarm", swarm_retries=0) as harness:
+        reply = await harness.driver().say(SIMPLE)
+
+    assert list_states(reply) == ["failed"]
+    assert "way_fallback" in reply

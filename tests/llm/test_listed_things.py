@@ -60,6 +60,17 @@ def test_listed_names_come_first() -> None:
     assert find_compared_list(asked) == ("Python", "JavaScript", "Rust")
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How do the European Union, the United States and China regulate AI?",
+        "Compare the European Union, the United States, and China",
+    ],
+)
+def test_listed_names_with_an_article_are_all_found(question: str) -> None:
+    assert find_compared_list(question) == ("European Union", "United States", "China")
+
+
 def test_what_things_say_is_no_part_of_a_thing() -> None:
     asked = "Compare what webhooks, invoices and zeppelins say about retries"
 

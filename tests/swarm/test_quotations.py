@@ -83,3 +83,22 @@ def test_a_worker_with_a_subject_quotes_the_best_of_its_first_passages() -> None
     [claim] = merge_claims(make_swarm_plan(worker), {"w": make_output("w", *pages)})
 
     assert claim.source.document_id == "b"
+
+
+@pytest.mark.parametrize("language", ["", "en"])
+def test_a_statement_of_a_page_about_another_thing_is_not_quoted_about_a_subject(
+    language: str,
+) -> None:
+    pages = (
+        make_passage("union", "A breach is fined with 7 % of the turnover.", title="Union fines"),
+        make_passage("north", "A breach ends the service.", title="Northland"),
+    )
+    worker = make_worker(
+        "w0", objective="Northland breach fined", subject="Northland", language=language
+    )
+
+    [claim] = merge_claims(make_swarm_plan(worker), {"w0": make_output("w0", *pages)})
+    [only] = merge_claims(make_swarm_plan(worker), {"w0": make_output("w0", pages[0])})
+
+    assert claim.text == "A breach ends the service."
+    assert only.source.document_id == "union", "its name may differ in the documents"

@@ -31,6 +31,15 @@ def test_a_question_for_one_search_is_not_planned(question: str) -> None:
     assert decide_route(question).action is RoutingAction.SIMPLE_RESPONSE
 
 
+def test_without_a_message_nothing_is_planned_or_asked() -> None:
+    field = RequiredInfoField(name="country", question="Which country?")
+
+    decision = decide_route("  ", missing=[field])
+
+    assert decision.action is RoutingAction.SIMPLE_RESPONSE
+    assert decision.reasoning == "there is no message"
+
+
 def test_missing_facts_are_asked_before_a_plan() -> None:
     field = RequiredInfoField(name="country", question="Which country?")
 

@@ -16,9 +16,9 @@ _WEAK = re.compile(r",\s|;|\n")
 _LAST = re.compile(r"\A(?:and|or|und|y|et)\s+")
 _MARK = re.compile(r"\A\s*(?:\d{1,4}\s*[:.)]|[-*•])\s*")
 _NAME = r"[A-Z][\w.'&-]{0,40}(?: (?:(?:of|the|de|and the) )?[A-Z][\w.'&-]{0,40}){0,5}"
-_LISTED_NAMES = re.compile(rf"{_NAME}(?:, {_NAME}){{1,20}},? (?:and|or) {_NAME}")
-_TWO_NAMES = re.compile(rf"({_NAME})(?:,? (?:and|or|versus|vs\.?) |, )({_NAME})")
-_BETWEEN_NAMES = re.compile(r", (?:and |or )?| (?:and|or) ")
+_LISTED_NAMES = re.compile(rf"{_NAME}(?:, (?:the )?{_NAME}){{1,20}},? (?:and|or) (?:the )?{_NAME}")
+_TWO_NAMES = re.compile(rf"({_NAME})(?:,? (?:and|or|versus|vs\.?) |, )(?:the )?({_NAME})")
+_BETWEEN_NAMES = re.compile(r"(?:, (?:and |or )?| (?:and|or) )(?:the )?")
 _LEAD_INS = (" are ", " is ", " were ", " include ", " includes ", " including ", ": ", " sind ")
 """What ends the words before the first item of a list."""
 _LEAST_ITEMS = 3

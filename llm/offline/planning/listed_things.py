@@ -34,7 +34,8 @@ def find_compared_list(question: str) -> tuple[str, ...]:
     if names:
         first = names[0].split()
         # "Compare Python, ..." begins with a capital, too.
-        return (" ".join(first[first[0].casefold() in _CUES :]), *names[1:])
+        own = first[first[0].casefold() in _CUES :]
+        return (" ".join(own[own[:1] == ["the"] :]), *names[1:])
     return find_listed_things(question)
 
 

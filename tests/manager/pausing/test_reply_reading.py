@@ -113,6 +113,8 @@ def test_a_button_without_an_open_pause_is_not_open_and_other_words_are_a_messag
         (MANY, "-3", -3.0),
         (WHEN, "2026-02-28", "2026-02-28"),
         (InputField(name="city"), "New York", "New York"),
+        (InputField(name="aspect"), "how it works", "how it works"),
+        (InputField(name="aspect"), "comparison of costs", "comparison of costs"),
     ],
 )
 def test_words_for_the_only_open_field_are_its_value(
@@ -132,6 +134,8 @@ def test_words_for_the_only_open_field_are_its_value(
         (WHEN, "2026-02-30"),
         (WHEN, "tomorrow"),
         (InputField(name="city"), "What is a webhook?"),
+        (InputField(name="city"), "Compare Python, JavaScript and Rust"),
+        (InputField(name="city"), "how often is a failed event sent again"),
         (InputField(name="city"), "x" * 2001),
     ],
 )
