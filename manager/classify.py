@@ -6,6 +6,7 @@ Each function serves stages of `manager/flows`; its number is the quality thresh
 from envelope.conversation import REFUSALS, ClarificationReason, ConversationAct
 from envelope.envelope import Hop
 from envelope.role import Role
+from envelope.ways.tool_loop import LoopEnd
 from manager.flow import Stage, Writes
 from manager.stage_event import StageEvent
 
@@ -136,7 +137,8 @@ def classify_reason(writes: Writes, _threshold: float) -> StageEvent:
     if writes.get("intent") == "out_of_scope":
         return StageEvent.OUTSIDE
     if not writes.get("tool_calls"):
-        return StageEvent.READY if "tool_calls" in writes else StageEvent.FAILED
+        ready = LOOP_END_EVENTS.get(str(writes.get("loop_end")), StageEvent.READY)
+        return ready if "tool_calls" in writes else StageEvent.FAILED
     continues = writes.get("continues_planning") is True
     return StageEvent.CALLS_AND_PLANS if continues else StageEvent.CALLS
 
@@ -195,6 +197,12 @@ _WAY_EVENTS = {
     "specialists": StageEvent.USES_SPECIALISTS,
     "swarm": StageEvent.USES_SWARM,
 }
+LOOP_END_EVENTS: dict[str, StageEvent] = {
+    LoopEnd.UNANSWERED: StageEvent.NONE_UNANSWERED,
+    LoopEnd.ANSWERED: StageEvent.NONE_ANSWERED,
+    LoopEnd.JUDGED: StageEvent.NONE_JUDGED,
+}
+"""The events of a round that plans no call after an answer was tried."""
 ACT_EVENTS: dict[str, StageEvent] = {
     ConversationAct.WHY: StageEvent.WHY,
     ConversationAct.REPHRASE: StageEvent.REPHRASE,

@@ -12,7 +12,13 @@ from pydantic import BaseModel, JsonValue
 from agents.agent import Agent, AgentParts
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
-from envelope.ways.tool_loop import AnswerAssessment, Intent, PlanRound, Strategy
+from envelope.ways.tool_loop import (
+    AnswerAssessment,
+    Intent,
+    LoopEnd,
+    PlanRound,
+    Strategy,
+)
 from knowledge.library.library import NamedInText
 from llm.conversations.port import ConversationModel
 from llm.conversations.turns import ModelMessage, ToolConversation, ToolUse, UserMessage
@@ -90,10 +96,14 @@ class Reads(BaseModel, frozen=True):
     assessment: AnswerAssessment | None = None
     missing: str = ""
     quality_analysis: str = ""
+    response: str = ""
 
 
 class Writes(BaseModel, frozen=True):
-    """The calls of this round; none when everything was found, or nothing more can be."""
+    """The calls of this round; none when everything was found, or nothing more can be.
+
+    `loop_end` is set where an answer was tried and no new call is planned.
+    """
 
     intent: Intent
     reasoning: str
@@ -102,6 +112,7 @@ class Writes(BaseModel, frozen=True):
     continues_planning: bool
     plan_messages: tuple[dict[str, JsonValue], ...]
     plan_rounds: tuple[PlanRound, ...]
+    loop_end: LoopEnd | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +193,7 @@ class ReasonAgent(Agent[Reads, Writes]):
         end = find_end(list(results.values()))
         if end:
             stopped = ModelMessage(text=f"no further calls: {end}")
-            return Wrote(_make_writes(stopped, messages))
+            return Wrote(_make_writes(stopped, reads))
         try:
             step = await self._model.converse(conversation)
         except ModelError as error:
@@ -190,10 +201,10 @@ class ReasonAgent(Agent[Reads, Writes]):
         fresh = _number(step.message.calls, messages)[: self._limits.most_calls]
         message = ModelMessage(text=step.message.text, calls=tuple(fresh))
         if step.model != OFFLINE:
-            return Wrote(_make_writes(message, messages, goes_on=CONTINUE in message.text))
+            return Wrote(_make_writes(message, reads, goes_on=CONTINUE in message.text))
         extended = conversation.extend(message)
         goes_on, needed = has_next(extended), list_needed_tools(extended)
-        return Wrote(_make_writes(message, messages, goes_on=goes_on, needed=needed))
+        return Wrote(_make_writes(message, reads, goes_on=goes_on, needed=needed))
 
     async def _open(
         self,
@@ -310,12 +321,13 @@ def _key(use: ToolUse) -> tuple[str, str]:
 
 def _make_writes(
     message: ModelMessage,
-    before: Sequence[ModelMessage],
+    reads: Reads,
     *,
     goes_on: bool = False,
     needed: Sequence[str] = (),
 ) -> Writes:
     calls = message.calls
+    before = [ModelMessage.model_validate(one) for one in reads.plan_messages]
     planned = PlanRound(
         round=len(before) + 1,
         intent=_find_intent(calls),
@@ -340,7 +352,18 @@ def _make_writes(
         continues_planning=goes_on and bool(calls),
         plan_messages=(message.model_dump(mode="json"),) if calls else (),
         plan_rounds=(planned,),
+        loop_end=None if calls else _find_loop_end(reads),
     )
+
+
+def _find_loop_end(reads: Reads) -> LoopEnd | None:
+    """Return how far the answer is where no call is planned; None where none was tried."""
+    if _list_gaps(reads) is None:
+        return None
+    if not reads.response:
+        return LoopEnd.UNANSWERED
+    lacks = reads.assessment is not None and not reads.assessment.is_enough
+    return LoopEnd.JUDGED if reads.quality_analysis and not lacks else LoopEnd.ANSWERED
 
 
 def _find_intent(calls: Sequence[ToolUse]) -> Intent:

@@ -38,6 +38,14 @@ class Strategy(StrEnum):
     MULTI_TOOL_ORCHESTRATION = "MULTI_TOOL_ORCHESTRATION"
 
 
+class LoopEnd(StrEnum):
+    """How far the answer was when a round of the tool loop planned no new call."""
+
+    UNANSWERED = "unanswered"
+    ANSWERED = "answered"
+    JUDGED = "judged"
+
+
 class PlanRound(BaseModel, frozen=True, extra="forbid"):
     """The plan of one round with its reasons; the calls are recorded with their results."""
 

@@ -7,7 +7,7 @@ from manager.flows.shared_rows import CLARIFYING, make_way_in, make_way_out
 from manager.flows.specialists import BEGIN, TEAM, TEAM_1
 from manager.flows.specialists_flow import MOST_HOPS
 from manager.flows.swarm import SWARM
-from manager.flows.tool_loop import TOOL_LOOP
+from manager.flows.tool_loop import TOOL_LOOP, TOOL_LOOP_1
 from manager.stage_event import StageEvent
 
 
@@ -31,7 +31,7 @@ AUTO_FLOW_1 = Flow(
     (
         *make_way_in(at.TRIAGE, rephrase=at.SEARCH),
         *_make_triage(at.REASON, at.REASON),
-        *TOOL_LOOP,
+        *TOOL_LOOP_1,
         *SEARCHING,
         *make_way_out(again=at.SEARCH, write=at.WRITE),
         *CLARIFYING,
@@ -40,14 +40,14 @@ AUTO_FLOW_1 = Flow(
 """For questions that began before there were specialists and swarms."""
 
 
-def _make_auto_flow(version: int, team: tuple[Row, ...]) -> Flow:
+def _make_auto_flow(version: int, team: tuple[Row, ...], loop: tuple[Row, ...]) -> Flow:
     return Flow(
         "auto",
         version,
         (
             *make_way_in(at.TRIAGE, rephrase=at.SEARCH),
             *_make_triage(BEGIN, at.PLAN),
-            *TOOL_LOOP,
+            *loop,
             *team,
             *SWARM,
             *SEARCHING,
@@ -58,6 +58,8 @@ def _make_auto_flow(version: int, team: tuple[Row, ...]) -> Flow:
     )
 
 
-AUTO_FLOW_2 = _make_auto_flow(2, TEAM_1)
+AUTO_FLOW_2 = _make_auto_flow(2, TEAM_1, TOOL_LOOP_1)
 """For questions that began before specialists could work in a further round."""
-AUTO_FLOW = _make_auto_flow(3, TEAM)
+AUTO_FLOW_3 = _make_auto_flow(3, TEAM, TOOL_LOOP_1)
+"""For questions that began when a round without new calls wrote and assessed once more."""
+AUTO_FLOW = _make_auto_flow(4, TEAM, TOOL_LOOP)

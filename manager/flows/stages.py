@@ -68,7 +68,16 @@ TRIAGE = _make_stage(
 )
 REASON = _make_stage(
     Role.REASON,
-    frozenset({_E.CALLS, _E.CALLS_AND_PLANS, _E.READY, _E.OUTSIDE, _E.FAILED}),
+    frozenset(
+        {
+            _E.CALLS,
+            _E.CALLS_AND_PLANS,
+            _E.READY,
+            *classify.LOOP_END_EVENTS.values(),
+            _E.OUTSIDE,
+            _E.FAILED,
+        }
+    ),
     classify.classify_reason,
 )
 ACT = _make_stage(Role.TOOL, _DONE_OR_FAILED, name="act")

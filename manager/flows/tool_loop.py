@@ -1,6 +1,7 @@
 """The rows of the tool loop: plan calls, run them side by side, combine, write, assess, again.
 
-A plan that fails, and one that finds nothing, falls back to one search.
+A plan that fails, and one that finds nothing, falls back to one search. A further round that plans
+no new call ends the loop with the best answer so far.
 """
 
 from collections.abc import Sequence
@@ -50,37 +51,58 @@ _ACT_THEN_PLAN = Scatter(at.ACT, at.INTERIM_RESULTS, list_calls, _JOIN)
 _ASK = PauseFor("approval", at.APPROVED_CALLS)
 _RESULT = Return(("multi_tool_results", "tool_executions", "needs_input"))
 
-# fmt: off
-TOOL_LOOP: tuple[Row, ...] = (
-    #   stage              event                       next stage        counter             at its limit       reason
-    Row(at.REASON,         StageEvent.CALLS,           _ACT,             Counter.STEP,       at.REFLECT),
-    Row(at.REASON,         StageEvent.CALLS_AND_PLANS, _ACT_THEN_PLAN,   Counter.STEP,       at.REFLECT),
-    Row(at.REASON,         StageEvent.READY,           at.REFLECT),
-    Row(at.REASON,         StageEvent.OUTSIDE,         at.CLARIFICATION, None,               None,              Reason.OUT_OF_SCOPE),
-    Row(at.REASON,         StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
-    Row(at.ACT,            StageEvent.DONE,            _RESULT),
-    Row(at.ACT,            StageEvent.FAILED,          _RESULT),
-    Row(at.RESULTS,        StageEvent.GATHERED,        at.REFLECT),
-    Row(at.RESULTS,        StageEvent.MORE,            _ACT,             Counter.WAVE,       at.REFLECT),
-    Row(at.RESULTS,        StageEvent.NEEDS_INPUT,     _ASK,             Counter.ROUND,      at.REFLECT),
-    Row(at.RESULTS,        StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
-    Row(at.INTERIM_RESULTS, StageEvent.GATHERED,       at.REASON),
-    Row(at.INTERIM_RESULTS, StageEvent.MORE,           _ACT_THEN_PLAN,   Counter.WAVE,       at.REFLECT),
-    Row(at.INTERIM_RESULTS, StageEvent.NEEDS_INPUT,    _ASK,             Counter.ROUND,      at.REFLECT),
-    Row(at.INTERIM_RESULTS, StageEvent.FAILED,         at.SEARCH,        is_fallback=True),
-    Row(at.APPROVED_CALLS, StageEvent.REPLIED,         _ACT),
-    Row(at.APPROVED_CALLS, StageEvent.DENIED,          at.REFLECT),
-    Row(at.APPROVED_CALLS, StageEvent.FAILED,          BEST),
-    Row(at.REFLECT,        StageEvent.FOUND,           at.WRITE),
-    Row(at.REFLECT,        StageEvent.NOTHING,         at.SEARCH,        is_fallback=True),
-    Row(at.REFLECT,        StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
-    Row(at.WRITE,          StageEvent.DONE,            at.ASSESS),
-    Row(at.WRITE,          StageEvent.ASKS,            at.REASON,        Counter.ITERATION,  at.ASSESS),
-    Row(at.WRITE,          StageEvent.GENERATION_ERROR, at.WRITE,        Counter.NEXT_MODEL, at.ASSESS),
-    Row(at.WRITE,          StageEvent.FAILED,          at.WRITE,         Counter.NEXT_MODEL, at.ASSESS),
-    Row(at.ASSESS,         StageEvent.ENOUGH,          at.QUALITY),
-    Row(at.ASSESS,         StageEvent.AGAIN,           at.REASON,        Counter.ITERATION,  at.QUALITY),
-    Row(at.ASSESS,         StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
-    Row(at.ASSESS,         StageEvent.FAILED,          BEST),
+
+def _make_loop(unanswered: Row, answered: Row, judged: Row) -> tuple[Row, ...]:
+    # fmt: off
+    return (
+        #   stage              event                       next stage        counter             at its limit       reason
+        Row(at.REASON,         StageEvent.CALLS,           _ACT,             Counter.STEP,       at.REFLECT),
+        Row(at.REASON,         StageEvent.CALLS_AND_PLANS, _ACT_THEN_PLAN,   Counter.STEP,       at.REFLECT),
+        Row(at.REASON,         StageEvent.READY,           at.REFLECT),
+        unanswered,
+        answered,
+        judged,
+        Row(at.REASON,         StageEvent.OUTSIDE,         at.CLARIFICATION, None,               None,              Reason.OUT_OF_SCOPE),
+        Row(at.REASON,         StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
+        Row(at.ACT,            StageEvent.DONE,            _RESULT),
+        Row(at.ACT,            StageEvent.FAILED,          _RESULT),
+        Row(at.RESULTS,        StageEvent.GATHERED,        at.REFLECT),
+        Row(at.RESULTS,        StageEvent.MORE,            _ACT,             Counter.WAVE,       at.REFLECT),
+        Row(at.RESULTS,        StageEvent.NEEDS_INPUT,     _ASK,             Counter.ROUND,      at.REFLECT),
+        Row(at.RESULTS,        StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
+        Row(at.INTERIM_RESULTS, StageEvent.GATHERED,       at.REASON),
+        Row(at.INTERIM_RESULTS, StageEvent.MORE,           _ACT_THEN_PLAN,   Counter.WAVE,       at.REFLECT),
+        Row(at.INTERIM_RESULTS, StageEvent.NEEDS_INPUT,    _ASK,             Counter.ROUND,      at.REFLECT),
+        Row(at.INTERIM_RESULTS, StageEvent.FAILED,         at.SEARCH,        is_fallback=True),
+        Row(at.APPROVED_CALLS, StageEvent.REPLIED,         _ACT),
+        Row(at.APPROVED_CALLS, StageEvent.DENIED,          at.REFLECT),
+        Row(at.APPROVED_CALLS, StageEvent.FAILED,          BEST),
+        Row(at.REFLECT,        StageEvent.FOUND,           at.WRITE),
+        Row(at.REFLECT,        StageEvent.NOTHING,         at.SEARCH,        is_fallback=True),
+        Row(at.REFLECT,        StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
+        Row(at.WRITE,          StageEvent.DONE,            at.ASSESS),
+        Row(at.WRITE,          StageEvent.ASKS,            at.REASON,        Counter.ITERATION,  at.ASSESS),
+        Row(at.WRITE,          StageEvent.GENERATION_ERROR, at.WRITE,        Counter.NEXT_MODEL, at.ASSESS),
+        Row(at.WRITE,          StageEvent.FAILED,          at.WRITE,         Counter.NEXT_MODEL, at.ASSESS),
+        Row(at.ASSESS,         StageEvent.ENOUGH,          at.QUALITY),
+        Row(at.ASSESS,         StageEvent.AGAIN,           at.REASON,        Counter.ITERATION,  at.QUALITY),
+        Row(at.ASSESS,         StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
+        Row(at.ASSESS,         StageEvent.FAILED,          BEST),
+    )
+    # fmt: on
+
+
+_NONE_UNANSWERED, _NONE_ANSWERED = StageEvent.NONE_UNANSWERED, StageEvent.NONE_ANSWERED
+_NONE_JUDGED, _LITTLE = StageEvent.NONE_JUDGED, Reason.INSUFFICIENT_CONTEXT
+TOOL_LOOP = _make_loop(
+    Row(at.REASON, _NONE_UNANSWERED, at.ASSESS),
+    Row(at.REASON, _NONE_ANSWERED, at.QUALITY),
+    Row(at.REASON, _NONE_JUDGED, at.CLARIFICATION, None, None, _LITTLE),
 )
-# fmt: on
+"""An answer that was checked before is not checked again: the best one of the message is sent."""
+TOOL_LOOP_1 = _make_loop(
+    Row(at.REASON, _NONE_UNANSWERED, at.REFLECT),
+    Row(at.REASON, _NONE_ANSWERED, at.REFLECT),
+    Row(at.REASON, _NONE_JUDGED, at.REFLECT),
+)
+"""For questions that began when a round without new calls wrote and assessed once more."""

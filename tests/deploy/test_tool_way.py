@@ -97,6 +97,40 @@ async def test_a_round_that_lacks_something_is_followed_by_another_with_its_resu
     assert reply["assessment"]["round"] == 2
 
 
+async def test_a_round_without_new_calls_ends_the_loop_with_the_best_answer(
+    open_app: OpenApp,
+) -> None:
+    model = PartlyScriptedModel(
+        reason=[plan(SEARCH), plan(SEARCH)], respond=[FOUND], assess=[score(4.0, "the interval")]
+    )
+
+    async with open_app(model, way="tools") as harness:
+        driver = harness.driver()
+        reply = await driver.say(RETRIES)
+        roles = await driver.roles(reply)
+
+    assert (reply["outcome"], reply["text"]) == ("answered", f"{ANSWER} [1]")
+    assert roles[-6:] == ["tool", "reflect", "response", "assess", "reason", "quality"]
+    assert [one["tools"] for one in reply["plan_rounds"]] == [["search"], []]
+    model.script.assert_complete()
+
+
+async def test_without_any_answer_a_round_without_new_calls_ends_in_the_refusal(
+    open_app: OpenApp,
+) -> None:
+    model = PartlyScriptedModel(
+        reason=[plan(SEARCH), plan(SEARCH)], respond=[cite_first("no source says this")]
+    )
+
+    async with open_app(model, way="tools") as harness:
+        driver = harness.driver()
+        reply = await driver.say(RETRIES)
+        roles = await driver.roles(reply)
+
+    assert (reply["outcome"], reply["clarification_reason"]) == ("refused", "insufficient_context")
+    assert roles[-4:] == ["response", "reason", "assess", "clarification"]
+
+
 async def test_results_feed_the_next_calls_before_anything_is_written(open_app: OpenApp) -> None:
     model = PartlyScriptedModel(
         reason=[plan(use("lookup", name="Glossary"), text="CONTINUE"), plan(SEARCH)],

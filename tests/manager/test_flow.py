@@ -76,6 +76,13 @@ def test_a_question_of_an_earlier_version_has_no_further_round_of_specialists() 
         assert targets == [[stages.SYNTHESIS], [BEGIN]]
 
 
+def test_a_question_of_an_earlier_version_writes_again_where_no_new_call_is_planned() -> None:
+    ends = (StageEvent.NONE_UNANSWERED, StageEvent.NONE_ANSWERED, StageEvent.NONE_JUDGED)
+    for earlier in ("tools@1", "auto@1", "auto@2", "auto@3"):
+        flow = find_flow(FLOWS, earlier)
+        assert [flow.row(stages.REASON, end).go_to for end in ends] == [stages.REFLECT] * 3
+
+
 def test_a_flow_of_a_newer_release_is_named_in_the_error() -> None:
     with pytest.raises(FlowError, match="found 'search@99': update this worker first"):
         find_flow(FLOWS, "search@99")

@@ -3,13 +3,14 @@
 import pytest
 from pydantic import JsonValue
 
+from envelope.outcome import Outcome
 from envelope.ways.tool_loop import WayName
-from manager.flow import Counter, Scatter, Stage
+from manager.flow import Counter, Ending, Scatter, Stage
 from manager.flows import NEWEST, stages
 from manager.flows.auto_flow import AUTO_FLOW
 from manager.flows.tool_loop import list_calls
 from manager.flows.tools_flow import TOOLS_FLOW
-from manager.machine import Context, End, Limits, Send, decide
+from manager.machine import NO_BETTER, Context, End, Limits, Send, decide
 from manager.stage_event import StageEvent
 
 LIMITS = Limits()
@@ -69,6 +70,34 @@ def test_the_next_round_begins_with_a_plan_and_is_counted() -> None:
     assert isinstance(action, Send)
     assert action.stage is stages.REASON
     assert decision.counters == {Counter.ITERATION: 1}
+
+
+@pytest.mark.parametrize(
+    ("event", "stage"),
+    [
+        (StageEvent.NONE_UNANSWERED, stages.ASSESS),
+        (StageEvent.NONE_ANSWERED, stages.QUALITY),
+        (StageEvent.NONE_JUDGED, stages.CLARIFICATION),
+    ],
+)
+def test_a_round_without_new_calls_writes_and_assesses_nothing(
+    event: StageEvent, stage: Stage
+) -> None:
+    decision = decide(TOOLS_FLOW, stages.REASON, event, {}, LIMITS, Context())
+
+    [action] = decision.actions
+    assert isinstance(action, Send)
+    assert action.stage is stage
+
+
+def test_a_judge_who_wants_more_than_can_be_found_gets_the_best_answer_sent() -> None:
+    facts, counters = Context(has_best_answer=True), {Counter.RESEARCH.value: 1}
+    event = StageEvent.NONE_JUDGED
+
+    decision = decide(TOOLS_FLOW, stages.REASON, event, counters, LIMITS, facts)
+
+    assert decision.actions == (End(Ending.BEST, Outcome.ANSWERED),)
+    assert decision.termination_reason == NO_BETTER
 
 
 def test_a_plan_that_goes_on_gathers_before_the_next_plan() -> None:

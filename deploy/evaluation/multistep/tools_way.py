@@ -104,6 +104,8 @@ class ToolsWay:
         )
         for _ in range(_ROUNDS):
             await self._plan(planner, state)
+            if state.payload.get("loop_end"):
+                break
             await state.run(self._reflect)
             await state.run(self._respond)
             if state.payload.get("needs_clarification"):

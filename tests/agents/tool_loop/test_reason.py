@@ -7,7 +7,7 @@ import pytest
 
 from agents.tool_loop.reason import PlanLimits, Reads, ReasonAgent, Writes
 from envelope.outcome import GaveUp, Wrote
-from envelope.ways.tool_loop import AnswerAssessment, Intent, PlanRound, Strategy
+from envelope.ways.tool_loop import AnswerAssessment, Intent, LoopEnd, PlanRound, Strategy
 from knowledge.library.library import NamedInText
 from llm.conversations.turns import ModelMessage, ToolConversation, ToolUse
 from llm.errors import ModelUnavailable
@@ -19,6 +19,16 @@ from tools.catalog import ToolCatalog
 from tools.tool_sets import combine_tools
 
 QUESTION = "What is the fee, and what happens after a breach?"
+ASSESSED = AnswerAssessment(
+    completeness=4,
+    accuracy=4,
+    clarity=4,
+    specificity=4,
+    quality=4,
+    is_enough=False,
+    round=1,
+    assessed_by="rules",
+)
 
 
 async def list_versions(_groups: Sequence[str]) -> Sequence[str]:
@@ -165,6 +175,31 @@ async def test_a_round_has_at_most_so_many_calls(catalog: ToolCatalog) -> None:
     writes = await plan(make_agent(catalog, ScriptedModel([many]), PlanLimits(most_calls=3)))
 
     assert len(writes.tool_calls) == 3
+
+
+@pytest.mark.parametrize(
+    ("known", "end"),
+    [
+        ({}, LoopEnd.UNANSWERED),
+        ({"response": "The fee is 3.", "assessment": ASSESSED}, LoopEnd.ANSWERED),
+        ({"response": "The fee is 3.", "quality_analysis": "more"}, LoopEnd.JUDGED),
+    ],
+)
+async def test_a_round_without_new_calls_says_how_far_the_answer_is(
+    catalog: ToolCatalog, known: dict[str, Any], end: LoopEnd
+) -> None:
+    earlier = ModelMessage(calls=(use("search", "r1-1", query="fee"),))
+    repeated = ModelMessage(calls=(use("search", query="fee"),))
+    carried = {
+        "plan_messages": (earlier.model_dump(mode="json"),),
+        "multi_tool_results": carry(make_result("r1-1")),
+    }
+
+    first = await plan(make_agent(catalog, ScriptedModel([ModelMessage(text="no call")])))
+    further = await plan(make_agent(catalog, ScriptedModel([repeated])), **carried, **known)
+
+    assert (first.loop_end, first.tool_calls) == (None, ())
+    assert (further.loop_end, further.tool_calls) == (end, ())
 
 
 async def test_a_question_about_something_else_is_declined(catalog: ToolCatalog) -> None:
