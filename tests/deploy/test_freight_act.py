@@ -9,6 +9,7 @@ import pytest
 from fakeredis import FakeServer
 
 from broker.embedded.endpoint import Endpoint
+from config.settings import Settings
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from knowledge.embedding import Embedder
 from llm.conversations.turns import ModelMessage, ToolUse
@@ -38,16 +39,21 @@ def regulation(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-async def open_regulation(regulation: Path, embedder: Embedder) -> AsyncIterator[Any]:
-    settings = settings_of(
+def make_settings(regulation: Path, **changes: object) -> Settings:
+    return settings_of(
         regulation,
         way="tools",
         tool_set=TOOL_SET,
         domain_name="Freight Act desk",
         domain_scope="",
         documents_define_scope=None,
+        **changes,
     )
+
+
+@pytest.fixture
+async def open_regulation(regulation: Path, embedder: Embedder) -> AsyncIterator[Any]:
+    settings = make_settings(regulation)
     index = await open_index(settings, embedder)
     known = Knowledge(index, embedder, make_searcher(settings, index, embedder))
     endpoint = Endpoint(url="", durable=False, played=FakeServer())
@@ -56,6 +62,17 @@ async def open_regulation(regulation: Path, embedder: Embedder) -> AsyncIterator
         return run_app(settings, endpoint, known, model)
 
     yield open_app
+    await index.close()
+
+
+@pytest.fixture
+async def open_one_by_one(regulation: Path, embedder: Embedder) -> AsyncIterator[Any]:
+    """The same desk, whose rounds make one call each."""
+    settings = make_settings(regulation, multi_tool_enabled=False)
+    index = await open_index(settings, embedder)
+    known = Knowledge(index, embedder, make_searcher(settings, index, embedder))
+    endpoint = Endpoint(url="", durable=False, played=FakeServer())
+    yield lambda: run_app(settings, endpoint, known)
     await index.close()
 
 
@@ -178,6 +195,57 @@ async def test_the_tools_that_a_question_needs_answer_it_in_one_round(
     assert all(reply["text"].count(one) == 1 for one in said)
     assert (reply["assessment"]["round"], len(reply["plan_rounds"])) == (1, 1)
     assert reply["assessment"]["quality"] >= 8
+
+
+async def test_a_second_round_finds_the_part_that_the_first_answer_lacks(
+    open_one_by_one: Any,
+) -> None:
+    async with open_one_by_one() as harness:
+        driver = harness.driver()
+        reply = await driver.say(
+            "How long must records be kept, and what is the fine for missing records?"
+        )
+        scores = [one["assessment"]["quality"] for one in await driver.read_writes(reply, "assess")]
+
+    assert [one["strategy"] for one in reply["plan_rounds"]] == [None, "REFINE_QUERY"]
+    assert scores[0] < 7
+    assert scores[1] >= 8
+    assert "12 months" in reply["text"]
+    assert "up to 3,000 marks" in reply["text"]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who is the founder of the company that operates the drones?",
+        "What is the fine for a missing safety officer?",
+        "Are delivery robots allowed in 2024?",
+        "How long was a licence valid in 2023?",
+    ],
+)
+async def test_what_the_regulation_does_not_say_is_not_answered_by_something_like_it(
+    open_regulation: Any, question: str
+) -> None:
+    reply = await ask(open_regulation, question)
+
+    assert (reply["outcome"], reply["clarification_reason"]) == ("refused", "insufficient_context")
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("What was the maximum weight for drones in 2024?", "more than 5 kilograms"),
+        ("What is the maximum weight for drones?", "more than 8 kilograms"),
+        ("How fast may a delivery robot drive?", "at most 6 kilometres an hour"),
+        ("What are the rules for records?", "must keep a record"),
+    ],
+)
+async def test_an_article_answers_in_other_words_than_the_question(
+    open_regulation: Any, question: str, said: str
+) -> None:
+    reply = await ask(open_regulation, question)
+
+    assert said in reply["text"]
 
 
 async def test_the_fine_of_a_named_version_is_the_only_one(open_regulation: Any) -> None:

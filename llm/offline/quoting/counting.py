@@ -1,6 +1,10 @@
-"""Checks that a number counts what a question asks for: "How many members has the club?"."""
+"""Checks that a number counts or measures what a question asks for: "How many members ...?".
+
+"A drone must not carry more than 8 kilograms" states a maximum weight without either word.
+"""
 
 import re
+from collections.abc import Iterable, Mapping
 
 from llm.offline.phrases import FUNCTION_WORDS
 from llm.offline.quoting.key_terms import extract_key_terms
@@ -33,6 +37,56 @@ _BETWEEN = (
 _BREAKS = FUNCTION_WORDS - {"of"}
 _REACH = 3
 """Words between a number and what it counts: "28 days of paid leave"."""
+_NUMBER = re.compile(r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|half)\b")
+_MASS = (
+    r"\d ?(?:k?g|mg|t|lbs?|oz)\b|\b(?:(?:kilo|milli)?gram(?:me)?s?|kilos?|ton(?:ne)?s?|pounds?"
+    r"|ounces?)\b"
+)
+_LENGTH = (
+    r"\d ?(?:[kcm]?m|ft|in)\b|\b(?:(?:kilo|centi|milli)?met(?:re|er)s?|feet|foot|inch(?:es)?|miles?"
+    r"|yards?)\b"
+)
+_TIME = r"\b(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)\b|\d ?(?:ms|s|min|h)\b"
+_RATE = (
+    r"\b(?:per|an?) (?:second|minute|hour|day)\b|/ ?(?:s|h|min|second|minute|hour)\b|\b[mk]ph\b"
+    r"|\bknots?\b"
+)
+_AT_ONCE = r"|\b(?:immediately|instantly|at once|same day)\b"
+_LIMIT = (
+    r"\b(?:more|less|fewer|greater|longer|higher|heavier|faster|larger) than\b|\bexceed|\bup to\b"
+    r"|\bat (?:most|least)\b|\b(?:over|under|above|below|within|no more|max\b|min\b)|\blimit"
+)
+_UNITS = {
+    "mass": re.compile(_MASS, re.IGNORECASE),
+    "length": re.compile(_LENGTH, re.IGNORECASE),
+    "span": re.compile(rf"{_LENGTH}|{_TIME}", re.IGNORECASE),
+    "rate": re.compile(_RATE, re.IGNORECASE),
+    "pace": re.compile(rf"{_RATE}|{_TIME}{_AT_ONCE}|\bbit", re.IGNORECASE),
+    "limit": re.compile(_LIMIT, re.IGNORECASE),
+}
+_NOUNS = {
+    "weight": "mass",
+    "mass": "mass",
+    "height": "length",
+    "width": "length",
+    "depth": "length",
+    "distance": "length",
+    "speed": "rate",
+    "maximum": "limit",
+    "maximal": "limit",
+    "minimum": "limit",
+    "minimal": "limit",
+    "limit": "limit",
+}
+_ADJECTIVES = {
+    "heavy": "mass",
+    "tall": "length",
+    "wide": "length",
+    "deep": "length",
+    "far": "span",
+    "fast": "pace",
+}
+_HOW = re.compile(r"\bhow (heavy|tall|wide|deep|far|fast)\b", re.IGNORECASE)
 
 
 def find_counted(question: str) -> frozenset[str]:
@@ -63,3 +117,28 @@ def _is_counted(tokens: list[str], at: int, question: frozenset[str]) -> bool:
         if token.lower() not in _BETWEEN and not extract_key_terms(token) & question
     )
     return has_number(next(following, ""))
+
+
+def find_measured(words: Iterable[str]) -> Mapping[str, str]:
+    """Return those of some words that name a measure or a limit, each with its kind.
+
+    A limit is of the measure that is named: a height limit is not stated in kilograms.
+    """
+    kinds = {word: _NOUNS[word] for word in words if word in _NOUNS}
+    measure = next((kind for kind in kinds.values() if kind != "limit"), "limit")
+    return {word: measure if kind == "limit" else kind for word, kind in kinds.items()}
+
+
+def states_measure(kind: str | None, text: str) -> bool:
+    """Return whether a text states a measure of a kind by number and unit; None is none."""
+    if kind is None or _NUMBER.search(text) is None:
+        return False
+    return _UNITS[kind].search(text) is not None
+
+
+def lacks_unit(question: str, text: str) -> bool:
+    """Return whether a question such as "How heavy ...?" gets no number with a unit from a text."""
+    asked = _HOW.search(question)
+    if asked is None:
+        return False
+    return _UNITS[_ADJECTIVES[asked[1].lower()]].search(text) is None

@@ -4,7 +4,7 @@ An order to the assistant in a source is never quoted: it answers no question.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from citations.claims import Unit, UnitKind, marker, only_known, split_units
@@ -141,3 +141,36 @@ def _is_whole(text: str) -> bool:
 def _key(text: str) -> str:
     bare = only_known(text, ())
     return same_claim(bare[len(marker(bare)) :])
+
+
+def collect_terms(found: Sequence[Extract]) -> dict[int, set[str]]:
+    """Return the terms of the extracts of each source, by its rank."""
+    held: dict[int, set[str]] = {}
+    for extract in found:
+        held.setdefault(extract.rank, set()).update(extract.terms)
+    return held
+
+
+def collect_names(
+    sources: Sequence[PromptSource], around: Mapping[int, set[str]], names: frozenset[str]
+) -> list[frozenset[str]]:
+    """Return for each source the names of the question that its document holds anywhere.
+
+    The parties of a contract are named in its first lines, for all of its clauses.
+    """
+    held: dict[str, set[str]] = {}
+    documents = [source.chunk_id.rpartition("#")[0] for source in sources]
+    for rank, document in enumerate(documents):
+        held.setdefault(document, set()).update(names & around.get(rank, set()))
+    return [frozenset(held[document]) for document in documents]
+
+
+def collect_before(found: Sequence[Extract]) -> dict[tuple[int, int], frozenset[str]]:
+    """Return for each extract the terms of the one before it in the same source."""
+    before: dict[tuple[int, int], frozenset[str]] = {}
+    last: Extract | None = None
+    for extract in found:
+        if last is not None and last.rank == extract.rank:
+            before[extract.rank, extract.order] = last.terms
+        last = extract
+    return before

@@ -48,10 +48,14 @@ def extract_asked_terms(question: str) -> frozenset[str]:
     return (asked or frozenset(_reduce(word) for word in held)).union(letters)
 
 
-def find_last_term(question: str) -> frozenset[str]:
-    """Return the term of the last word with a subject: what a question for yes or no is about."""
-    held = [word for word in terms(question, cut=False) if not is_function_word(word)]
-    return frozenset(_reduce(word) for word in held[-1:])
+def find_last_term(question: str, without: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Return the term of the last word with a subject: what a question for yes or no is about.
+
+    Words that only ask are passed over, and so are the terms of `without`, such as a version by
+    which sources were selected.
+    """
+    held = [_reduce(word) for word in terms(question, cut=False) if not is_function_word(word)]
+    return frozenset([one for one in held if one not in ASKING_TERMS | without][-1:])
 
 
 def _join_verbs(text: str) -> str:

@@ -5,6 +5,7 @@ describe how to reset the model 900.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from llm.offline.phrases import ASKING_WORDS, KIND_WORDS, MONTHS, WEEKDAYS
@@ -42,6 +43,13 @@ _DIFFERS = re.compile(
 )
 
 
+_STATED_NUMBER = re.compile(
+    r"\b(?:version|revision|rev|release|edition|fassung)[. ]?(\d{1,4}(?:\.\d{1,4}){0,2})\b"
+    r"|\b(?:in|of|under|for) (?:the )?((?:19|20)\d\d)\b"
+    r"|\b((?:19|20)\d\d) (?:version|edition|revision|release|act)\b",
+    re.IGNORECASE,
+)
+"""The number by which a question names the version that it asks about."""
 _CHANGE_HEADING = re.compile(
     r"\[?(?:version|release|v)?\s?\d{1,5}(?:\.\d{1,5}){1,3}[\w.+-]{0,20}\]?"
     r"(?:\s?[\u2013(,-].{0,60})?\s?\Z",
@@ -52,6 +60,20 @@ _CHANGE_TITLE = re.compile(
     r"|änderungsprotokoll|versionshinweise)\b",
     re.IGNORECASE,
 )
+_PROVISIONS = re.compile(
+    r"\b(?:what|which) (?:\w{1,10} ){0,2}?((?:rule|regulation|requirement|provision|condition"
+    r"|restriction|obligation|guideline|polic)(?:s|y|ies)?)(?: \w{1,10}){0,2}"
+    r" (?:for|on|about|of|regarding|concerning)\b",
+    re.IGNORECASE,
+)
+"""What a question calls the statements that it asks for: they need not call themselves so."""
+_ROLE = re.compile(
+    r"\bwho (?:is|are|was|were) (?:the|our|my|your) (?:[\w-]{1,30} )?([^\W\d_]{3,30})"
+    r" (?:of|for|at|in)\b",
+    re.IGNORECASE,
+)
+_ROLE_ENDING = re.compile(r"(?:e[rd]?|or|ent|ant)\Z")
+_LEAST_ROLE = 4
 _LABEL = re.compile(r"\b([^\W\d_]{3,40}) (\d{1,2})(?![\w.,:]*\d)(?: ([^\W\d_]{2,40}))?")
 
 
@@ -75,6 +97,17 @@ def is_list_of_changes(place: str) -> bool:
 def find_stated_versions(heading: str) -> frozenset[str]:
     """Return the version numbers of two parts that a heading names as such: "Version 2.3"."""
     return frozenset(_STATED_VERSION.findall(heading))
+
+
+def find_stated_numbers(question: str) -> tuple[str, ...]:
+    """Return the numbers by which a question names versions: "revision 5", "in 2024"."""
+    return tuple(number for found in _STATED_NUMBER.findall(question) for number in found if number)
+
+
+def find_stated_editions(question: str) -> tuple[str, ...]:
+    """Return those of the numbers that a question calls versions: "version 2024"."""
+    found = _STATED_NUMBER.findall(question)
+    return tuple(number for one, _, other in found for number in (one, other) if number)
 
 
 def find_labels(question: str) -> tuple[Label, ...]:
@@ -173,6 +206,28 @@ KIND_TERMS = extract_key_terms(" ".join(sorted(KIND_WORDS)))
 
 TIME_TERMS = extract_key_terms(" ".join(sorted({*MONTHS, *WEEKDAYS} - {"may", "mar"})))
 """The terms of months and days of the week, which are seldom what a question is about."""
+
+
+def find_provisions(question: str) -> frozenset[str]:
+    """Return the term by which a question asks for all statements: "the rules for drones"."""
+    found = _PROVISIONS.search(question)
+    return frozenset() if found is None else extract_key_terms(found[1])
+
+
+def find_unknown_role(question: str, known: Iterable[str]) -> frozenset[str]:
+    """Return the role that a question asks for, unless its or its verb's term is known.
+
+    "Who is the founder of ...?" is answered by a text that says "founded by", too.
+    """
+    found = _ROLE.search(question)
+    roles = frozenset() if found is None else extract_key_terms(found[1]) - KIND_TERMS
+    stems = tuple(_cut_role(role) for role in roles)
+    return frozenset() if any(term.startswith(stems) for term in known) else roles
+
+
+def _cut_role(role: str) -> str:
+    stem = _ROLE_ENDING.sub("", role)
+    return stem if len(stem) >= _LEAST_ROLE else role
 
 
 def find_group(question: str) -> frozenset[str]:

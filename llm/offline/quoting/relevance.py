@@ -8,12 +8,18 @@ eight ports" answers a question about the device that its heading names.
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from citations.claims import UnitKind
-from llm.offline.quoting.counting import counts_something_else, find_counted
-from llm.offline.quoting.extracts import Extract, split_cells
+from llm.offline.quoting import counting
+from llm.offline.quoting.extracts import (
+    Extract,
+    collect_before,
+    collect_names,
+    collect_terms,
+    split_cells,
+)
 from llm.offline.quoting.key_terms import (
     ASKING_TERMS,
     extract_asked_terms,
@@ -30,7 +36,10 @@ from llm.offline.quoting.naming import (
     find_labels,
     find_modifiers,
     find_names,
+    find_provisions,
+    find_stated_numbers,
     find_stated_versions,
+    find_unknown_role,
     find_versions,
     is_list_of_changes,
 )
@@ -53,6 +62,7 @@ NO_HEAD_SHARE = 0.6
 NEAR_PLACE = 0.15
 MOST_NAMES_ABSENT = 0.5
 CODE_SHARE = 0.6
+LEAST_OF_ROW = 0.5
 CHANGE_SHARE = 0.6
 _CODE_LABEL = re.compile(r"`[^`\n]{1,80}`:")
 """Before a statement, as in "Response `413`:": its number is a name, and no amount."""
@@ -73,13 +83,17 @@ class Relevance:
         self.question = question
         self.asked = extract_asked_terms(question)
         self.kinds: QuestionKinds = classify_question(question)
-        self._counted = find_counted(question)
+        self._counted = counting.find_counted(question)
         self._head = find_head(question) & self.asked
         self._names = (find_names(question) | find_codes(question)) & self.asked
         self._group = (
             find_group(question) & self.asked if self.kinds.depends_on_group else frozenset()
         )
         self._numbers = numbers_of(question)
+        self._measured = {
+            min(extract_key_terms(word)): kind
+            for word, kind in counting.find_measured(terms(question, cut=False)).items()
+        }
         self._labels = find_labels(question)
         self._texts = [extract.text for extract in found] if self._labels else []
         self._numerals = frozenset[str]().union(
@@ -94,14 +108,23 @@ class Relevance:
             if not self.kinds.changes and is_list_of_changes(source.place)
         )
         self._places = [extract_key_terms(source.place) for source in sources]
-        self._around = _collect_terms(found)
-        self._around_rows = _collect_terms([e for e in found if e.kind is not UnitKind.TABLE])
-        self._named = _collect_names(sources, self._around, self._names)
+        self._around = collect_terms(found)
+        self._around_rows = collect_terms([e for e in found if e.kind is not UnitKind.TABLE])
+        self._named = collect_names(sources, self._around, self._names)
         self._everything = frozenset[str]().union(*self._around.values(), *self._places)
         pairs = () if self.kinds.steps else find_modifiers(question)
         self._modifiers = {one for one, noun in pairs if noun in self._everything}
-        self._before = _collect_before(found)
+        self._before = collect_before(found)
+        versions = {source.version for source in sources}
+        stated = [one for one in find_stated_numbers(question) if one in versions]
+        self._selected = extract_key_terms(" ".join(stated))
+        if self.asked - self._selected - (kinds := find_provisions(question)) - ASKING_TERMS:
+            # A statement of the asked provisions need not call itself one.
+            self.asked -= kinds - self._everything
         self._weights = _weigh(self.asked, found, self._places)
+        if self.asked - self._selected - ASKING_TERMS:
+            # All sources of a version that the question names have it: it was used to select them.
+            self._weights |= dict.fromkeys(self._selected, 0.0)
         for term in self.asked & (self._names | TIME_TERMS):
             self._weights[term] *= NAME_WEIGHT if term in self._names else TIME_WEIGHT
         self._total = sum(self._weights.values()) or 1.0
@@ -164,8 +187,11 @@ class Relevance:
 
         A question for yes or no is about its last word: "May I use it outdoors?".
         """
-        point = find_last_term(self.question) if self.kinds.yes_or_no else frozenset()
+        point = (
+            find_last_term(self.question, self._selected) if self.kinds.yes_or_no else frozenset()
+        )
         unknown = (self._names | self._group | (point & self.asked)) - self._everything
+        unknown |= find_unknown_role(self.question, self._everything)
         unknown |= self._modifiers - self._everything
         return unknown | {label.number for label in self._labels if self._is_unknown(label)}
 
@@ -191,7 +217,9 @@ class Relevance:
             return True
         if extract.kind is UnitKind.TABLE:
             around = self._around_rows.get(rank, set()) | held
-            return not self._names <= held or not self._modifiers <= around
+            own = self.asked - self._places[rank] - extract_key_terms(extract.head)
+            is_of_another = len(own & extract.terms) < LEAST_OF_ROW * len(own)
+            return is_of_another or not self._names <= held or not self._modifiers <= around
         absent = self._names - held - self._named[rank]
         return bool(absent) and len(absent) > MOST_NAMES_ABSENT * len(self._names)
 
@@ -252,6 +280,8 @@ class Relevance:
         """Return whether the number of an extract is not that of the asked thing."""
         if self.kinds.duration and self._only_marks_time(extract):
             return True
+        if counting.lacks_unit(self.question, f"{extract.text}\n{self._setting(extract)}"):
+            return True
         if self.kinds.steps and self._does_it_to_something_else(extract):
             return True
         if extract.kind is UnitKind.TABLE:
@@ -261,7 +291,7 @@ class Relevance:
             subject = self.asked - ASKING_TERMS
             return bool(subject) and extract.terms.isdisjoint(subject)
         counted = self._counted
-        return bool(counted) and counts_something_else(extract.text, counted, self._whole)
+        return bool(counted) and counting.counts_something_else(extract.text, counted, self._whole)
 
     def _does_it_to_something_else(self, extract: Extract) -> bool:
         """Return whether the asked verb is done to something else: "A job is deleted ..."."""
@@ -310,7 +340,7 @@ class Relevance:
         return (row.rank, row.order) in self._entries
 
     def _credit(self, term: str, extract: Extract, rank: int) -> float:
-        if term in extract.terms:
+        if term in extract.terms or counting.states_measure(self._measured.get(term), extract.text):
             return 1.0
         if term in self._places[rank]:
             return PLACE_CREDIT
@@ -365,35 +395,3 @@ def _weigh(
     )
     whole = math.log(1 + len(found)) or 1.0
     return {term: 0.3 + math.log(1 + len(found) / (1 + counts[term])) / whole for term in asked}
-
-
-def _collect_terms(found: Sequence[Extract]) -> dict[int, set[str]]:
-    held: dict[int, set[str]] = {}
-    for extract in found:
-        held.setdefault(extract.rank, set()).update(extract.terms)
-    return held
-
-
-def _collect_names(
-    sources: Sequence[PromptSource], around: Mapping[int, set[str]], names: frozenset[str]
-) -> list[frozenset[str]]:
-    """Return for each source the names of the question that its document holds anywhere.
-
-    The parties of a contract are named in its first lines, for all of its clauses.
-    """
-    held: dict[str, set[str]] = {}
-    documents = [source.chunk_id.rpartition("#")[0] for source in sources]
-    for rank, document in enumerate(documents):
-        held.setdefault(document, set()).update(names & around.get(rank, set()))
-    return [frozenset(held[document]) for document in documents]
-
-
-def _collect_before(found: Sequence[Extract]) -> dict[tuple[int, int], frozenset[str]]:
-    """Return for each extract the terms of the one before it in the same source."""
-    before: dict[tuple[int, int], frozenset[str]] = {}
-    last: Extract | None = None
-    for extract in found:
-        if last is not None and last.rank == extract.rank:
-            before[extract.rank, extract.order] = last.terms
-        last = extract
-    return before

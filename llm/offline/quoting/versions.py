@@ -6,19 +6,14 @@ from collections.abc import Sequence
 from envelope.ways.tool_loop import Intent
 from llm.offline.planning.question_parts import find_cues
 from llm.offline.quoting.extracts import Extract
+from llm.offline.quoting.naming import find_stated_editions, find_stated_numbers
 from llm.offline.quoting.relevance import Relevance
 from llm.tasks.respond import PromptSource
 
 _NUMBER = re.compile(r"\d{1,9}")
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_STATED = re.compile(
-    r"\b(?:version|revision|rev|release|edition|fassung)[. ]?(\d{1,4}(?:\.\d{1,4}){0,2})\b"
-    r"|\b(?:in|of|under|for) (?:the )?((?:19|20)\d\d)\b"
-    r"|\b((?:19|20)\d\d) (?:version|edition|revision|release|act)\b",
-    re.IGNORECASE,
-)
-"""The number by which a question names the version that it asks about."""
 _YEAR = re.compile(r"(?:19|20)\d\d")
+_PAST = re.compile(r"\b(?:was|were|did|had|used to)\b", re.IGNORECASE)
 _MOST_CHARACTERS = 2000
 _SHARE = 0.6
 _LIKE = 0.3
@@ -49,14 +44,14 @@ def find_passed_over(sources: Sequence[PromptSource], question: str) -> Ranks:
     edition"); where two numbers are named, or versions are compared, all sources count. Where no
     source has the named year as its version, those of other years are passed over.
     """
-    stated = {number for found in _STATED.findall(question) for number in found if number}
+    stated = {*find_stated_numbers(question)}
     if len(stated) > 1 or Intent.COMPARISON.value in find_cues(question):
         stated = set()
     is_named = [
         _is_named(one.version, question) or _read_number(one.version) in stated for one in sources
     ]
     named = {name_page(one) for one, own in zip(sources, is_named, strict=True) if own}
-    is_unknown = bool(stated & _list_editions(question)) and not any(is_named)
+    is_unknown = bool(stated & _list_editions(question, sources)) and not any(is_named)
     return frozenset(
         rank
         for rank, (one, own) in enumerate(zip(sources, is_named, strict=True))
@@ -66,10 +61,18 @@ def find_passed_over(sources: Sequence[PromptSource], question: str) -> Ranks:
     )
 
 
-def _list_editions(question: str) -> set[str]:
-    """Return the years that a question calls versions: without such a source there is no answer."""
-    found = {number for one, _, other in _STATED.findall(question) for number in (one, other)}
-    return {number for number in found if _YEAR.fullmatch(number)}
+def _list_editions(question: str, sources: Sequence[PromptSource]) -> set[str]:
+    """Return the years by which a question names a version: without one there is no answer.
+
+    A year that no source has is no date of which they speak: "How long was it valid in 2023?".
+    """
+    named = {year for year in find_stated_editions(question) if _YEAR.fullmatch(year)}
+    if _PAST.search(question) is None:
+        return named
+    years = (year for year in find_stated_numbers(question) if _YEAR.fullmatch(year))
+    return named.union(
+        year for year in years if not any(year in f"{one.place}\n{one.text}" for one in sources)
+    )
 
 
 def find_equals(best: int, sources: Sequence[PromptSource]) -> Ranks:

@@ -190,7 +190,7 @@ async def test_a_round_without_new_calls_says_how_far_the_answer_is(
 ) -> None:
     earlier = ModelMessage(calls=(use("search", "r1-1", query="fee"),))
     repeated = ModelMessage(calls=(use("search", query="fee"),))
-    carried = {
+    carried: dict[str, Any] = {
         "plan_messages": (earlier.model_dump(mode="json"),),
         "multi_tool_results": carry(make_result("r1-1")),
     }
