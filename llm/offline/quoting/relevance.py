@@ -119,7 +119,6 @@ class Relevance:
         stated = [one for one in find_stated_numbers(question) if one in versions]
         self._selected = extract_key_terms(" ".join(stated))
         if self.asked - self._selected - (kinds := find_provisions(question)) - ASKING_TERMS:
-            # A statement of the asked provisions need not call itself one.
             self.asked -= kinds - self._everything
         self._weights = _weigh(self.asked, found, self._places)
         if self.asked - self._selected - ASKING_TERMS:
@@ -340,7 +339,7 @@ class Relevance:
         return (row.rank, row.order) in self._entries
 
     def _credit(self, term: str, extract: Extract, rank: int) -> float:
-        if term in extract.terms or counting.states_measure(self._measured.get(term), extract.text):
+        if term in extract.terms or self._is_measured(term, extract):
             return 1.0
         if term in self._places[rank]:
             return PLACE_CREDIT
@@ -351,6 +350,10 @@ class Relevance:
         around = self._around_rows.get(rank, set()) if is_row else self._around[rank]
         is_around = term in around or term in self._named[rank]
         return AROUND_CREDIT if is_around else 0.0
+
+    def _is_measured(self, term: str, extract: Extract) -> bool:
+        is_about = self.names_of(extract) - self._measured.keys()
+        return bool(is_about) and counting.states_measure(self._measured.get(term), extract.text)
 
     def _setting(self, extract: Extract) -> str:
         if extract.kind is not UnitKind.TABLE:
