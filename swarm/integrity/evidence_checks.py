@@ -94,9 +94,7 @@ def check_evidence(
     `branch` is the one whose payload it is: its evidence is not yet in the trunk.
     """
     records = list(_read_records(payload.get("evidence_log")))
-    work: dict[str, list[EvidenceRecord]] = {}
-    for record in records:
-        work.setdefault(record.branch, []).append(record)
+    work = _group_by_branch(records)
     known = _KnownEvidence()
     faults: list[FoundFault] = []
     for record in records:
@@ -125,6 +123,13 @@ def _read_records(log: JsonValue) -> Iterator[EvidenceRecord]:
         except TypeError:
             # A record of a later version, in a rolling update: its reader is that version.
             continue
+
+
+def _group_by_branch(records: Sequence[EvidenceRecord]) -> Mapping[str, Sequence[EvidenceRecord]]:
+    work: dict[str, list[EvidenceRecord]] = {}
+    for record in records:
+        work.setdefault(record.branch, []).append(record)
+    return work
 
 
 def _note(

@@ -14,6 +14,8 @@ from swarm.planning.plan import MOST_WORKERS, SwarmPlan, WorkerPlan
 
 SAME_BRIEF = 0.9
 """The share of words that two briefs have in common when they ask for the same work."""
+_MOST_COMPARED = 1_000
+"""The most briefs that are compared with each other; a longer plan is refused for its length."""
 _LONGEST_SHOWN = 80
 
 
@@ -33,15 +35,20 @@ def merge_overlapping(plan: SwarmPlan) -> SwarmPlan:
 
     The one that is kept has the tools, dependencies and documents of both, and the higher priority.
     """
+    if len(plan.workers) > _MOST_COMPARED:
+        return plan
     kept: list[WorkerPlan] = []
+    words: list[set[str]] = []
     into: dict[str, str] = {}
     for worker in plan.workers:
-        same = next((one for one in kept if _are_same(one, worker)), None)
-        if same is None or same.id == worker.id:
+        own = _read_words(worker.objective)
+        place = _find_same(worker, own, kept, words)
+        if place is None or kept[place].id == worker.id:
             kept.append(worker)
+            words.append(own)
         else:
-            into[worker.id] = same.id
-            kept[kept.index(same)] = _join(same, worker)
+            into[worker.id] = kept[place].id
+            kept[place] = _join(kept[place], worker)
     if not into:
         return plan
     notes = (
@@ -106,22 +113,39 @@ def _describe_cycle(error: CycleError) -> str:
     return f"expected workers that wait for no cycle, found {shown}"
 
 
-def _are_same(one: WorkerPlan, other: WorkerPlan) -> bool:
-    is_alike = (one.role, one.subject, one.documents, one.criteria, one.lists_items) == (
+def _find_same(
+    worker: WorkerPlan, own: set[str], kept: Sequence[WorkerPlan], words: Sequence[set[str]]
+) -> int | None:
+    """Return the place of the worker that has this brief already."""
+    for place, (one, its) in enumerate(zip(kept, words, strict=True)):
+        if not _are_alike(one, worker):
+            continue
+        if _share_words(one.objective, its, worker.objective, own) >= SAME_BRIEF:
+            return place
+    return None
+
+
+def _are_alike(one: WorkerPlan, other: WorkerPlan) -> bool:
+    """Return whether two workers differ at most in the words of their briefs."""
+    return (
+        one.role,
+        one.subject,
+        one.specialization,
+        one.documents,
+        one.criteria,
+        one.lists_items,
+    ) == (
         other.role,
         other.subject,
+        other.specialization,
         other.documents,
         other.criteria,
         other.lists_items,
     )
-    if not is_alike or one.specialization != other.specialization:
-        return False
-    return measure_overlap(one.objective, other.objective) >= SAME_BRIEF
 
 
-def measure_overlap(one: str, other: str) -> float:
+def _share_words(one: str, left: set[str], other: str, right: set[str]) -> float:
     """Return the share of words, 0 to 1, that two briefs have in common."""
-    left, right = _read_words(one), _read_words(other)
     if not left or not right:
         return float(one.strip().casefold() == other.strip().casefold())
     return len(left & right) / len(left | right)

@@ -21,6 +21,13 @@ def test_a_plan_of_five_hundred_workers_is_sent_back() -> None:
         accept_plan(plan, roles=ROLES)
 
 
+def test_a_plan_that_is_far_too_long_is_sent_back_without_comparing_its_briefs() -> None:
+    plan = make_swarm_plan(*(make_worker(f"w{n}", objective="look it up") for n in range(1_001)))
+
+    with pytest.raises(PlanRejected, match=r"expected at most \d+ workers, found 1001"):
+        accept_plan(plan, roles=ROLES)
+
+
 def test_a_cycle_is_shown_in_the_reason() -> None:
     plan = make_swarm_plan(make_worker("a", depends_on=("b",)), make_worker("b", depends_on=("a",)))
 
