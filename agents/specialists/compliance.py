@@ -51,6 +51,11 @@ _UNKNOWN = (
     "passage in other words can be missed"
 )
 
+_DISAGREEMENT = (
+    "{name}: {model} finds it fulfilled, and the rules read a contradiction, so a person has to "
+    "decide; {reason}"
+)
+
 
 class Reads(BaseModel, frozen=True):
     """The checklist and the documents; in a branch, the requirements to decide."""
@@ -182,6 +187,8 @@ class ComplianceAgent(Agent[Reads, Writes]):
             names = ", ".join(one.id for one in lost[:10])
             notes.append(f"{given.decided_by} gave no verdict for {names}: rules decided")
         is_by_rules = given.decided_by == OfflineModel.name
+        if not is_by_rules:
+            notes += await self._list_contradictions(given, inputs)
         by_rules = {one.id for one in (own if is_by_rules else lost)}
         if by_rules:
             notes += _describe_languages(inputs)
@@ -218,6 +225,23 @@ class ComplianceAgent(Agent[Reads, Writes]):
             notes=tuple(notes),
             passages=len(passages.texts),
         )
+
+    async def _list_contradictions(self, given: GivenOutput[Output], inputs: Inputs) -> list[str]:
+        """Return notes on requirements that a model finds fulfilled, and that words contradict."""
+        fulfilled = {
+            one.requirement_id for one in given.output.verdicts if one.status == Status.COMPLIANT
+        }
+        wanted = tuple(one for one in inputs.requirements if one.id in fulfilled)
+        if not wanted or inputs.document_language != inputs.rule_language:
+            return []
+        read = await self._toolbox.ask_rules(
+            TASK, inputs.model_copy(update={"requirements": wanted})
+        )
+        return [
+            _DISAGREEMENT.format(name=one.requirement_id, model=given.decided_by, reason=one.note)
+            for one in read.verdicts
+            if one.status == Status.VIOLATION and one.note
+        ]
 
     async def _join(
         self,

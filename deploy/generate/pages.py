@@ -7,10 +7,11 @@ import json
 import sys
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel
+from pydantic_core import to_json
 from pydantic_settings import BaseSettings
 
 from agents.roster import SPECS
@@ -180,7 +181,9 @@ def _area(group: type[BaseModel]) -> str:
 def _setting(name: str) -> str:
     field = Settings.model_fields[name]
     default = field.default
-    shown = "" if default in (None, "", (), {}) else f"`{default}`"
+    if isinstance(default, Collection) and not isinstance(default, str):
+        default = to_json(default).decode() if default else ""
+    shown = "" if default in (None, "") else f"`{default}`"
     kind = _type(field.annotation).replace("|", "\\|")
     return f"| `{name.upper()}` | {shown} | `{kind}` | {field.description} |\n"
 

@@ -171,7 +171,7 @@ async def test_a_worker_that_fails_again_and_again_is_done_without_and_named(
     assert [task["attempts"] for task in reply["tasks"]] == [1, 3]
     assert reply["text"].startswith(f"{ANSWER} [1]")
     assert (
-        f"1 of 2 parts of the question are answered. Not answered: {ERRORS.objective[:-1]}."
+        f"Answered parts of the question: 1 of 2. Not answered: {ERRORS.objective[:-1]}."
         in (reply["text"])
     )
 
@@ -331,7 +331,7 @@ async def test_a_call_that_is_denied_ends_with_what_is_there(
     said, (requests, _) = await plan_risky(open_app, tmp_path, "Approve", "Deny")
 
     assert said[2]["outcome"] == "answered"
-    assert "1 of 2 parts of the question are answered" in said[2]["text"]
+    assert "Answered parts of the question: 1 of 2" in said[2]["text"]
     assert requests == []
     assert list_states(said[1]) == ["awaiting_input", "completed"]
     assert list_states(said[2]) == ["cancelled", "completed"]

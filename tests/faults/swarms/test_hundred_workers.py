@@ -80,7 +80,7 @@ async def test_no_healthy_worker_runs_again_and_nobody_is_paid_after_the_end(fol
     attempts = {task["task_id"]: task["attempts"] for task in reply["tasks"]}
     assert {attempts[name] for name in SCRIPT.raising} == {2}, "again while others hung"
     assert {states[name] for name in SCRIPT.hanging} == {"skipped"}
-    assert "92 of 100 parts of the question are answered" in reply["text"]
+    assert "Answered parts of the question: 92 of 100" in reply["text"]
     assert {name for name in states if f"part{name[1:]}?" in reply["text"]} == failing
     assert max(one.at for one in paid) < end
 
