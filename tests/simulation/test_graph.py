@@ -50,7 +50,7 @@ def test_pauses_keep_every_promise_in_whatever_order_replies_deaths_and_expiry_c
     assert visit_scenario(replace(PAUSED, times=times)).interleavings >= 100_000
 
 
-@pytest.mark.slow
+@pytest.mark.faults
 @pytest.mark.timeout(600)
 def test_pauses_keep_every_promise_with_a_death_a_lost_lease_and_an_expiry_together() -> None:
     one_manager = {"A": SEARCH, "M": MANAGER}
