@@ -8,7 +8,7 @@ from datetime import date
 from math import isfinite
 
 from envelope.conversation import InputField, Pause, PauseReply
-from swarm.way.identifying import is_new_request
+from swarm.information.requests import is_new_request
 
 LONGEST_VALUE = 2_000
 """The most characters of one value."""

@@ -19,6 +19,7 @@ from knowledge.search.searcher import LevelSearcher
 from knowledge.search.statistics.corpus import Corpora
 from knowledge.search.weights import Weights
 from tests.knowledge.searching.conftest import WordEmbedder, document, put
+from tests.support.waiting import yield_to_tasks
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning"),
@@ -116,6 +117,7 @@ async def test_chunks_of_a_version_that_is_being_written_are_left_out(
             findings = await searcher.search(SearchRequest(question="zeppelin", limit=5))
             found = [hit.text.split()[1] for hit in findings.hits if hit.page == "page"]
             seen.add(frozenset(found))
+            await yield_to_tasks()  # a search that reads few chunks lets nobody else run
 
     async with asyncio.TaskGroup() as tasks:
         writer = tasks.create_task(change())
