@@ -95,6 +95,11 @@ class ModelSettings(SpecialistSettings):
         "the question ends with an apology and the reason",
     )
 
+    @property
+    def uses_model(self) -> bool:
+        """Whether a model writes the answers; `offline` alone shows what the search finds."""
+        return any(name.strip() != "offline" for name in self.gen_model.split(","))
+
     def model_of(self, task: str) -> str:
         """Return the model, or the fallback chain, of a task."""
         own = {

@@ -71,3 +71,18 @@ def test_servers_under_names_of_the_operator_stand_side_by_side() -> None:
 def test_a_server_may_not_take_the_name_of_a_vendor(name: str) -> None:
     with pytest.raises(SettingsError, match="COMPATIBLE_SERVERS: expected names other than"):
         settings(compatible_servers={name: {"base_url": LOCAL}})
+
+
+@pytest.mark.parametrize(
+    ("chain", "writes"),
+    [
+        ("offline", False),
+        ("gpt-5-mini@openai", True),
+        ("gpt-5-mini@openai, offline", True),
+        ("scripted", True),
+    ],
+)
+def test_a_model_writes_the_answers_unless_the_chain_is_offline_alone(
+    chain: str, writes: bool
+) -> None:
+    assert Settings(gen_model=chain, _env_file=None).uses_model is writes
