@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from agents.guardrails import GuardrailsAgent, Reads
+from agents.question.guardrails import GuardrailsAgent, Reads
 from config.settings import Settings, load_settings
 from deploy.assembly.knowledge import Knowledge
 from deploy.evaluation.collection import open_collection

@@ -1,6 +1,6 @@
 """Decides about the scope without a model: by attacks, small talk and coverage."""
 
-from llm.offline.attacks.injection import attack_in
+from llm.attacks.injection import attack_in
 from llm.offline.dialogue.subjects import names_no_subject
 from llm.offline.planning.review_planning import plan_review
 from llm.offline.words import is_small_talk

@@ -1,6 +1,6 @@
 import pytest
 
-from agents.command import COMMANDS, CommandAgent, Reads, Writes
+from agents.question.command import COMMANDS, CommandAgent, Reads, Writes
 from config.texts import load_texts
 from envelope.conversation import Preferences
 from envelope.outcome import Wrote

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
-from llm.offline.attacks.disguises import readings
+from llm.attacks.disguises import readings
 
 CERTAIN = 1.0
 BUDGET_SECONDS = 0.5

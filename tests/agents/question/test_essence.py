@@ -1,6 +1,6 @@
 import pytest
 
-from agents.essence import EssenceAgent, Reads, Writes
+from agents.question.essence import EssenceAgent, Reads, Writes
 from envelope.conversation import ClarificationReason, Pause, Turn
 from envelope.outcome import GaveUp, Wrote
 from llm.errors import ModelUnavailable

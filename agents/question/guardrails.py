@@ -16,8 +16,8 @@ from envelope.ways.tool_loop import WayName
 from knowledge.errors import KnowledgeError
 from knowledge.port import Findings, Hit, Searcher, SearchRequest
 from knowledge.search.refusals import find_refusal_reason
+from llm.attacks.injection import BUDGET_SECONDS, inspect_within
 from llm.errors import ModelError
-from llm.offline.attacks.injection import BUDGET_SECONDS, inspect_within
 from llm.offline.scope_rules import ACCEPTED_COVERAGE, CERTAIN_COVERAGE, LEAST_COVERAGE
 from llm.port import Model
 from llm.tasks.scope import TASK, Inputs, Output, Strictness

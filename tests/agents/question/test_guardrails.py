@@ -2,14 +2,14 @@ from typing import Any
 
 import pytest
 
-from agents.guardrails import GuardrailsAgent, Reads, Writes
+from agents.question.guardrails import GuardrailsAgent, Reads, Writes
 from envelope.conversation import ClarificationReason
 from envelope.outcome import Wrote
 from envelope.understanding import Understanding
 from knowledge.errors import IndexUnavailable
 from knowledge.port import Findings, SearchRequest
+from llm.attacks.injection import attack_in
 from llm.errors import ModelUnavailable
-from llm.offline.attacks.injection import attack_in
 from llm.offline.phrases import EXIT, ORDINALS, SKIP, SMALL_TALK
 from llm.offline.scope_rules import answer
 from llm.offline.words import normalise

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from agents.guardrails import GuardrailsAgent
-from agents.guardrails import Reads as GuardrailsReads
-from agents.translation import CombinedCall, Reads, TranslationAgent, Writes
+from agents.question.guardrails import GuardrailsAgent
+from agents.question.guardrails import Reads as GuardrailsReads
+from agents.question.translation import CombinedCall, Reads, TranslationAgent, Writes
 from envelope.conversation import Turn
 from envelope.outcome import Wrote
 from envelope.understanding import Understanding

@@ -1,6 +1,6 @@
 import pytest
 
-from agents.lang import LangAgent, Reads, Writes
+from agents.question.lang import LangAgent, Reads, Writes
 from envelope.conversation import Preferences, Turn
 from envelope.outcome import Wrote
 from envelope.ways.specialists import ReviewScope

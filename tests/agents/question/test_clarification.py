@@ -1,6 +1,6 @@
 import pytest
 
-from agents.clarification import ClarificationAgent, Reads, Writes
+from agents.question.clarification import ClarificationAgent, Reads, Writes
 from config.texts import load_texts
 from envelope.conversation import ClarificationOption, ClarificationReason, SuggestedAction
 from envelope.outcome import Wrote

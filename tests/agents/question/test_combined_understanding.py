@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from agents.essence import EssenceAgent
-from agents.essence import Reads as EssenceReads
-from agents.essence import Writes as EssenceWrites
-from agents.guardrails import GuardrailsAgent
-from agents.guardrails import Reads as GuardrailsReads
-from agents.guardrails import Writes as GuardrailsWrites
-from agents.translation import CombinedCall, Reads, TranslationAgent, Writes
+from agents.question.essence import EssenceAgent
+from agents.question.essence import Reads as EssenceReads
+from agents.question.essence import Writes as EssenceWrites
+from agents.question.guardrails import GuardrailsAgent
+from agents.question.guardrails import Reads as GuardrailsReads
+from agents.question.guardrails import Writes as GuardrailsWrites
+from agents.question.translation import CombinedCall, Reads, TranslationAgent, Writes
 from envelope.conversation import Pause, Turn
 from envelope.outcome import Wrote
 from envelope.understanding import Understanding

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.translation import Reads, TranslationAgent, Writes
+from agents.question.translation import Reads, TranslationAgent, Writes
 from envelope.outcome import GaveUp, Wrote
 from knowledge.language.protecting import PlaceholderLost, protect
 from llm.errors import ModelUnavailable
