@@ -100,7 +100,6 @@ class Settings(
                     "assistant": one.assistant,
                     "domain_name": one.domain_name,
                     "domain_scope": one.domain_scope,
-                    "documents_define_scope": one.documents_define_scope,
                     "glossary": one.glossary,
                     "prompts_folder": one.prompts_folder,
                     "documentation_url": one.documentation_url,

@@ -23,6 +23,7 @@ VERBS: dict[str, str] = {
     "keys": "create, list and revoke keys of the HTTP API",
     "worker": "run a worker process for the given roles",
     "workers": "pause roles, drain, set the log level or reload prompts of workers",
+    "models": "check the configured models: reachable, context window, speed, price",
     "trace": "show stages, decisions, model calls and cost of one message",
     "status": "show queue depths, dead letters and live workers",
     "swarm": "show how strategies of swarms did, or delete their outcomes",
@@ -53,6 +54,7 @@ exit status:
   6  ingest, crawl: some files could not be read
   7  audit: some citations are wrong
   8  review: violations or gaps
+  9  models: a model does not answer, or reads too little
 
 refdesk VERB --help explains the arguments of a verb. Settings are environment
 variables or lines of a file that --env-file names; docs/settings.md lists them.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.essence import EssenceAgent, Reads, Writes
+from agents.question.essence import EssenceAgent, Reads, Writes
 from envelope.conversation import ClarificationReason, Pause, Turn
 from envelope.outcome import Wrote
 from llm.offline.dialogue.open_questions import find_remaining
