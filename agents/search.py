@@ -170,7 +170,7 @@ class SearchAgent(Agent[Reads, Writes]):
         terms = _list_missing(reads)
         given, exclude = kept, _already_used(reads)
         for place, term in enumerate(terms):
-            share = room // (len(terms) + 1 - place)
+            share = max(0, room) // (len(terms) + 1 - place)
             asked = replace(request, exclude=exclude, context_tokens=share)
             found = await self._searcher.search(_ask_term(asked, term))
             given = given.extend(found.context)
@@ -243,14 +243,9 @@ class SearchAgent(Agent[Reads, Writes]):
 
     def _stop_or_continue(self, writes: Writes, reads: Reads, findings: Findings) -> Writes:
         """Return `writes`; where the search ends the question, with the reason and the places."""
-        reason, message = None, ""
-        if not findings.hits or findings.coverage < _PLAINLY_ELSEWHERE:
-            reason = find_refusal_reason(
-                findings, language=reads.language, text=reads.text, text_eng=reads.text_eng
-            )
-            reason = ClarificationReason.INSUFFICIENT_CONTEXT if reason is None else reason
-            message = "Nothing that the documents say is about this."
-        elif not self._uses_model and _is_ambiguous(reads, findings):
+        reason = _find_reason_to_stop(reads, findings)
+        message = "Nothing that the documents say is about this."
+        if reason is None and not self._uses_model and _is_ambiguous(reads, findings):
             reason = ClarificationReason.AMBIGUOUS_QUERY
             message = "The question can be about several things."
         if reason is None:
@@ -339,6 +334,19 @@ def _list_chunks(findings: Findings) -> tuple[str, ...]:
 
 def _count_tokens_of(findings: Findings) -> int:
     return sum(count_tokens(section.text) for section in findings.context)
+
+
+def _find_reason_to_stop(reads: Reads, findings: Findings) -> ClarificationReason | None:
+    """Return why nothing relevant was found; None where something was, or may have been."""
+    is_elsewhere = findings.coverage < _PLAINLY_ELSEWHERE
+    if findings.hits and not is_elsewhere:
+        return None
+    reason = find_refusal_reason(
+        findings, language=reads.language, text=reads.text, text_eng=reads.text_eng
+    )
+    if reason is None and (not findings.hits or findings.are_calibrated):
+        return ClarificationReason.INSUFFICIENT_CONTEXT
+    return reason
 
 
 def _is_ambiguous(reads: Reads, findings: Findings) -> bool:
