@@ -8,6 +8,7 @@ source. The search has assembled the context for the smallest context window of 
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent
+from citations.marking import escape_brackets
 from envelope.conversation import ClarificationReason
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
@@ -106,7 +107,7 @@ def _source_block(reference: SourceReference, context: str) -> str:
     parts = (_place(reference), version, address or "", reference.language or "")
     place = " | ".join(_one_line(part) for part in parts if part)
     kind = ", a part of its section" if reference.is_cut else ""
-    text = fence(f"{place}\n\n{context[start:end]}", "source")
+    text = fence(escape_brackets(f"{place}\n\n{context[start:end]}"), "source")
     return f"Source {reference.number}{kind}:\n{text}"
 
 

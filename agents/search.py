@@ -27,6 +27,7 @@ from envelope.sources import FoundPart, SearchResult, SearchStats
 from knowledge.errors import KnowledgeError
 from knowledge.port import ANSWER_CHARACTERS, ContextSection, Findings, Searcher, SearchRequest
 from knowledge.search.context.token_count import count_tokens
+from knowledge.search.joined import search_parts, search_place
 from knowledge.search.refusals import find_refusal_reason
 
 _FURTHER_SHARE = 2
@@ -55,6 +56,8 @@ class Reads(BaseModel, frozen=True):
     """The question, its conversation, and the sources of an earlier attempt."""
 
     canonical_question: str
+    question_parts: tuple[str, ...] = ()
+    chosen_place: tuple[str, ...] = ()
     text: str = ""
     text_eng: str = ""
     language: str = ""
@@ -153,13 +156,23 @@ class SearchAgent(Agent[Reads, Writes]):
         return Wrote(self._stop_or_continue(writes, reads, findings))
 
     async def _search_first(self, reads: Reads) -> Findings:
-        findings = await self._searcher.search(self._request(reads))
+        findings = await self._search_question(reads, self._request(reads))
         asked = _find_asked_language(reads)
         if findings.quality == "poor" and asked != reads.language:
             # Nothing in the wanted language: the question finds what it found in its own.
             again = reads.model_copy(update={"language": asked})
             findings = await self._searcher.search(self._request(again))
         return findings
+
+    async def _search_question(self, reads: Reads, request: SearchRequest) -> Findings:
+        """Return the findings of each question of the message, or at a chosen place."""
+        if reads.question_parts:
+            limit = max(1, self._limit // len(reads.question_parts))
+            asked = replace(request, limit=limit)
+            return await search_parts(self._searcher, asked, reads.question_parts)
+        if reads.chosen_place:
+            return await search_place(self._searcher, request, reads.chosen_place)
+        return await self._searcher.search(request)
 
     async def _search_again(
         self, reads: Reads, kept: "_GivenContext"
@@ -338,7 +351,7 @@ def _count_tokens_of(findings: Findings) -> int:
 
 def _find_reason_to_stop(reads: Reads, findings: Findings) -> ClarificationReason | None:
     """Return why nothing relevant was found; None where something was, or may have been."""
-    is_elsewhere = findings.coverage < _PLAINLY_ELSEWHERE
+    is_elsewhere = findings.coverage < _PLAINLY_ELSEWHERE and not reads.chosen_place
     if findings.hits and not is_elsewhere:
         return None
     reason = find_refusal_reason(
@@ -351,7 +364,8 @@ def _find_reason_to_stop(reads: Reads, findings: Findings) -> ClarificationReaso
 
 def _is_ambiguous(reads: Reads, findings: Findings) -> bool:
     """Return whether a short question fits two pages alike."""
-    if reads.related_history or reads.assumption or len(findings.places) < 2:
+    is_clear = reads.related_history or reads.assumption or reads.chosen_place
+    if is_clear or reads.question_parts or len(findings.places) < 2:
         return False
     first, second = findings.places[:2]
     is_short = len(reads.canonical_question.split()) <= _SHORT_QUESTION

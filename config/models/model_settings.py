@@ -67,11 +67,6 @@ class ModelSettings(SpecialistSettings):
         description="requests and tokens a minute per `model@provider`, and its `context_window` "
         "in tokens where the price list does not know it (JSON)",
     )
-    skip_certain_calls: bool = Field(
-        True,
-        description="ask no model for translation, essence and scope where rules are certain; "
-        "false: always ask",
-    )
     combine_calls: bool = Field(
         True,
         description="ask for translation, essence and scope in one call where one model serves "
