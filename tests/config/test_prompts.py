@@ -91,6 +91,7 @@ _OURS = frozenset(
         "most_results",
         "most_workers",
         "schema_text",
+        "augmented_prompt",
         "passage.number",
         "source.number",
         '"%.2f" | format(coverage)',
