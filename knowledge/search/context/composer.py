@@ -18,7 +18,7 @@ section is one text, in the order of its document, the best document first; cuts
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from knowledge.index.port import Passage
 from knowledge.index.queries import PointId
@@ -37,6 +37,8 @@ WHOLE_SECTIONS = 3
 """The number of sections that are given whole before the chunks further down."""
 WHOLE_SHARE = 4
 """A section is whole up to this part of the context."""
+MOST_OF_PAGES = 60
+"""The chunks of the very best pages that are among the candidates."""
 WHOLE_PAGES = 3
 """The best pages, whose other sections fill what is left."""
 PASSAGE_TOKENS = 110
@@ -140,13 +142,15 @@ async def compose(
 
 
 def _choose_candidates(pages: Sequence[RankedPage], most: int) -> list[RankedChunk]:
-    """Return the best chunks of a search, among them the best one of each of the best pages."""
+    """Return the best chunks, the best one of each of many pages, and more of the first pages."""
     best = candidates(pages, most)
+    heads = [replace(one, chunks=one.chunks[:1]) for one in pages]
+    chosen = {
+        one.chunk: one
+        for one in (*candidates(heads, MOST_PAGES), *candidates(pages[:WHOLE_PAGES], MOST_OF_PAGES))
+    }
     present = {one.chunk for one in best}
-    first = candidates(
-        [RankedPage(one.page, one.document, one.score, one.chunks[:1]) for one in pages], MOST_PAGES
-    )
-    return best + [one for one in first if one.chunk not in present]
+    return best + [one for one in chosen.values() if one.chunk not in present]
 
 
 def _number(found: Candidates, candidate: int) -> int:
