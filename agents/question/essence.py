@@ -59,6 +59,9 @@ class Writes(BaseModel, frozen=True):
     answer_style: AnswerStyle = ""
     language: str = ""
     remaining_questions: tuple[str, ...] = ()
+    needs_clarification: bool = False
+    clarification_reason: ClarificationReason | None = None
+    clarification_message: str = ""
     decided_by: DecidedBy
     model_error: str = ""
 

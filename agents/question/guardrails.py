@@ -63,7 +63,7 @@ class Writes(BaseModel, frozen=True):
     clarification_message: str = ""
     clarification_options: tuple[ClarificationOption, ...] = ()
     document_languages: tuple[str, ...] = ()
-    decided_by: DecidedBy = "rules"
+    decided_by: DecidedBy
     model_error: str = ""
 
 
@@ -287,6 +287,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             needs_clarification=True,
             clarification_reason=ClarificationReason.OUT_OF_SCOPE,
             clarification_message=f"This desk answers questions about {self._about()}.",
+            decided_by="rules",
         )
 
     def _ask_back(self, found: Output, meanings: tuple[ClarificationOption, ...]) -> Writes:
@@ -304,6 +305,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             clarification_reason=reason,
             clarification_message=found.analysis or unclear,
             clarification_options=meanings if is_choice else (),
+            decided_by="rules",
         )
 
     def _about(self) -> str:
@@ -325,11 +327,17 @@ def _ask_which(found: Output, questions: tuple[str, ...]) -> Writes:
         clarification_reason=ClarificationReason.MULTIPLE_TOPICS,
         clarification_message=f"The message asks {len(questions)} questions at once.",
         clarification_options=tuple(ClarificationOption(label=one) for one in questions),
+        decided_by="rules",
     )
 
 
 def _accept(analysis: str, confidence: float) -> Writes:
-    return Writes(within_scope=True, guardrails_confidence=confidence, guardrails_analysis=analysis)
+    return Writes(
+        within_scope=True,
+        guardrails_confidence=confidence,
+        guardrails_analysis=analysis,
+        decided_by="rules",
+    )
 
 
 def _accept_review(review: ReviewScope) -> Writes:
@@ -346,6 +354,7 @@ def _unsearchable(error: KnowledgeError) -> Writes:
         needs_clarification=True,
         clarification_reason=ClarificationReason.INTERNAL_FAULT,
         clarification_message="The documents cannot be searched at the moment.",
+        decided_by="rules",
     )
 
 
@@ -358,6 +367,7 @@ def _refuse(reason: ClarificationReason, findings: Findings, analysis: str) -> W
         needs_clarification=True,
         clarification_reason=reason,
         document_languages=findings.languages,
+        decided_by="rules",
     )
 
 
