@@ -23,7 +23,7 @@ from llm.errors import ModelError
 from llm.port import Model, find_model
 from llm.tasks.essence import TASK, ClarificationResult, ContextType, Inputs, Output, list_earlier
 
-SHORT_WORDS = 7
+SHORT_WORDS = 8
 """Without a model, a turn of at most this many words is searched for with the question before."""
 _SHORT_CHARACTERS = 14
 """The same for scripts that put no spaces between words."""
