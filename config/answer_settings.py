@@ -11,13 +11,17 @@ class AnswerSettings(BaseModel):
     """The limits of one question; a part of `Settings`."""
 
     search_results_limit: int = Field(
-        10,
+        40,
         ge=1,
         le=100,
-        description="number of best chunks of a search: their sections come first in the context",
+        description="number of results of a search that are shown and given to the model",
     )
     search_confidence_threshold: float = Field(
-        0.3, ge=0, le=1, description="search results with a lower answerability are poor"
+        0.3,
+        ge=0,
+        le=1,
+        description="search results with a lower answerability are poor, "
+        "which the answer says; a model writes from them nevertheless",
     )
     search_cache_seconds: int = Field(
         600,
@@ -25,11 +29,12 @@ class AnswerSettings(BaseModel):
         description="how long a process uses the results of an equal search again, while the "
         "documents are the same; 0: not at all",
     )
-    max_context_length: int = Field(
-        3500,
+    max_context_length: int | None = Field(
+        None,
         ge=200,
         description="maximum context of an answer in tokens (a token: 4 bytes of UTF-8), or in "
-        "characters with the suffix `c`: `14000c`; a repeated search adds up to half of it",
+        "characters with the suffix `c`: `14000c`; a repeated search adds up to half of it; unset: "
+        "8000, or 4000 where no model or one with a context window below 16,000 tokens answers",
     )
     history_turns: int = Field(
         6, ge=0, le=50, description="number of previous turns that agents receive"
