@@ -1,10 +1,10 @@
 import pytest
+from llm.offline.essence_rules import answer
 
 from agents.question.essence import EssenceAgent, Reads, Writes
 from envelope.conversation import ClarificationReason, Pause, Turn
 from envelope.outcome import GaveUp, Wrote
 from llm.errors import ModelUnavailable
-from llm.offline.essence_rules import answer
 from llm.port import I, ModelAnswer, O, Task, Usage
 from llm.scripted import ScriptedModel
 from llm.tasks.essence import Inputs, Output

@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from llm.offline.scope_rules import answer
 
 from agents.question.guardrails import GuardrailsAgent, Reads, Writes
 from envelope.conversation import ClarificationReason
@@ -11,7 +12,6 @@ from knowledge.port import Findings, SearchRequest
 from llm.attacks.injection import attack_in
 from llm.errors import ModelUnavailable
 from llm.offline.phrases import EXIT, ORDINALS, SKIP, SMALL_TALK
-from llm.offline.scope_rules import answer
 from llm.offline.words import normalise
 from llm.port import I, ModelAnswer, O, Task, Usage
 from llm.tasks.scope import Inputs, Output, Strictness, Verdict
