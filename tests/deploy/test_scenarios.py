@@ -220,7 +220,10 @@ async def test_a_scope_that_cannot_be_judged_is_asked_for_and_never_let_through(
 async def test_a_judge_that_wants_more_has_it_searched_again_for_what_is_missing(
     open_app: OpenApp,
 ) -> None:
-    model = PartlyScriptedModel(judge=[decides("research", 0.5), decides("approve")])
+    model = PartlyScriptedModel(
+        respond=[make_response("Open Routing > Rules and choose New rule. [1]")] * 2,
+        judge=[decides("research", 0.5), decides("approve")],
+    )
 
     async with open_app(model) as harness:
         driver = harness.driver()
@@ -256,7 +259,10 @@ async def test_a_judge_that_turns_an_answer_down_gets_another_one(open_app: Open
 
 
 async def test_a_judge_that_needs_the_user_has_the_user_asked(open_app: OpenApp) -> None:
-    model = PartlyScriptedModel(judge=[decides("clarify", 0.3), decides("approve")])
+    model = PartlyScriptedModel(
+        respond=[make_response("Open Routing > Rules and choose New rule. [1]")] * 2,
+        judge=[decides("clarify", 0.3), decides("approve")],
+    )
 
     async with open_app(model) as harness:
         driver = harness.driver()
@@ -276,7 +282,8 @@ async def test_a_judge_is_shown_what_no_source_says_and_it_is_not_sent(
             judge.Verdict(passage=one.number, quote=one.text, reason=one.note, supported=False)
             for one in inputs.passages
         )
-        return decides("approve")(inputs).model_copy(update={"verdicts": verdicts})
+        approval: judge.Output = decides("approve")(inputs)
+        return approval.model_copy(update={"verdicts": verdicts})
 
     made_up = "A rule may have up to 512 conditions. [1]"
     model = PartlyScriptedModel(respond=[make_response(made_up)] * 2, judge=[heeds] * 2)
@@ -294,7 +301,8 @@ async def test_a_judge_is_shown_what_no_source_says_and_it_is_not_sent(
 
 async def test_an_answer_that_nobody_judged_says_so_and_has_no_score(open_app: OpenApp) -> None:
     def silent(inputs: Any) -> judge.Output:
-        return decides("approve")(inputs).model_copy(update={"claims_read": 0})
+        approval: judge.Output = decides("approve")(inputs)
+        return approval.model_copy(update={"claims_read": 0})
 
     true, false = "Open Routing > Rules and choose New rule. [1]", "It has 512 rules. [1]"
     model = PartlyScriptedModel(respond=[make_response(f"{true}\n\n{false}")], judge=[silent])

@@ -113,6 +113,7 @@ async def test_workers_of_a_model_run_their_own_tools_and_one_answer_is_written(
         plan_swarm=[decide(RETRIES, ERRORS)],
         work_on_task=[work_by_search] * 4,
         synthesize_findings=[cite("up to 8 times")],
+        judge=[judge_all("approve")],
     )
 
     async with open_app(model, way="swarm") as harness:
