@@ -36,10 +36,12 @@ def judgement(*supported: bool) -> Judgement:
     return Judgement.model_validate(
         {
             "verdicts": [
-                {"number": n, "supported": found, "support": 0.5}
+                {"passage": n, "quote": "", "supported": found, "reason": "as the judge says"}
                 for n, found in enumerate(supported, start=1)
             ],
+            "claims_read": 1,
             "completeness": 1.0,
+            "accuracy": 1.0,
             "language_matches": True,
             "decision": "approve",
         }
