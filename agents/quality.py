@@ -60,6 +60,7 @@ class Reads(BaseModel, frozen=True):
     attempt: int = 0
     assumption: str = ""
     missing: str = ""
+    answered_by: Literal["", "model", "search"] = ""
 
 
 class Writes(BaseModel, frozen=True):
@@ -67,10 +68,10 @@ class Writes(BaseModel, frozen=True):
 
     response: str = ""
     sources_used: tuple[SourceUsed, ...] = ()
-    quality_score: float = Field(ge=0, le=1)
+    quality_score: float | None = Field(ge=0, le=1)
     quality_decision: Decision
     quality_analysis: str
-    validation_result: ValidationResult
+    validation_result: ValidationResult | None
     needs_clarification: bool = False
     clarification_reason: ClarificationReason | None = None
     clarification_message: str = ""
@@ -124,6 +125,8 @@ class QualityAgent(Agent[Reads, Writes]):
         return cls(model=parts.model(TASK.name), texts=parts.texts, language_of=parts.language_of)
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        if reads.answered_by == "search":
+            return Wrote(_leave_unjudged())
         answer = _answer(reads)
         # In a thread: a very long answer must not block the event loop.
         claims = await asyncio.to_thread(collect_claims, answer)
@@ -356,6 +359,16 @@ def _ask_user(writes: Writes, output: Output) -> Writes:
             "clarification_reason": ClarificationReason.QUALITY_INSUFFICIENT,
             "clarification_message": ", ".join(output.missing) or output.analysis,
         }
+    )
+
+
+def _leave_unjudged() -> Writes:
+    """Let passages of the documents through: nobody wrote them for this question."""
+    return Writes(
+        quality_score=None,
+        quality_decision="approve",
+        quality_analysis="These are passages of the documents; no model wrote an answer.",
+        validation_result=None,
     )
 
 

@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Literal, Self
 
-from pydantic import BaseModel, Field
+import structlog
+from pydantic import BaseModel, Field, JsonValue
 
 from agents.agent import Agent, AgentParts, AgentTexts, DraftPublisher
 from agents.desk_domain import DeskDomain, ResponseSettings
+from agents.passages import Passage, compose_passages, list_marked, name_place
 from citations.citing import Cited, FindSource, keep_cited
 from citations.claims import citations, without_citations
 from citations.feedback import parse_unsupported
@@ -20,21 +22,31 @@ from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.conversation import AnswerStyle, ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.sources import AnswerDraft, SourceReference, SourceUsed
+from envelope.sources import (
+    AnswerDraft,
+    FoundPassages,
+    ShownPassage,
+    SourceReference,
+    SourceUsed,
+)
 from envelope.ways.tool_loop import DifferingStatements
 from llm.answer_checks.attribution import Attribution
 from llm.answer_checks.claims import CheckedAnswer
 from llm.answer_checks.draft_check import LanguageOf, check_draft
 from llm.answer_checks.leads import is_covered_by
-from llm.errors import ModelError
+from llm.errors import NO_MODEL, ModelError
+from llm.offline.quoting.extracts import is_order_to_assistant
 from llm.partial_answers.draft_reader import DraftReader
 from llm.partial_answers.following import ask_and_follow
 from llm.partial_answers.text_listener import TextListener
 from llm.port import Model, ModelAnswer
 from llm.tasks.respond import TASK, Inputs, Output, PromptSource
 
-OFFLINE = "offline"
 ENGLISH = "en"
+_NO_MARKS = str.maketrans("", "", "*[]`")
+"""Signs that would end the bold heading of a passage, or imitate a citation."""
+log = structlog.get_logger("agents")
+
 _UNCITED = "expected sentences that a source says, found none in the answer"
 _REASONS = {
     "insufficient_context": ClarificationReason.INSUFFICIENT_CONTEXT,
@@ -59,6 +71,8 @@ class Reads(BaseModel, frozen=True):
     within_scope: bool = False
     shows_drafts: bool = False
     contradictions: tuple[DifferingStatements, ...] = ()
+    search_quality: Literal["excellent", "good", "poor"] = "good"
+    best_answer: dict[str, JsonValue] | None = None
 
 
 class Writes(BaseModel, frozen=True):
@@ -72,6 +86,9 @@ class Writes(BaseModel, frozen=True):
     generation_error: str = ""
     answer_model: str = ""
     draft_fallback: Literal["", "not_streamed"] = ""
+    answered_by: Literal["", "model", "search"] = ""
+    fallback_reason: str = ""
+    passages: FoundPassages | None = None
     needs_clarification: bool = False
     clarification_reason: ClarificationReason | None = None
     clarification_message: str = ""
@@ -159,9 +176,10 @@ class ResponseAgent(Agent[Reads, Writes]):
         try:
             written = await self._write(reads, inputs)
         except ModelError as error:
-            return Wrote(Writes(generation_error=f"{type(error).__name__}: {error}"))
+            # In a thread, as below: every passage is looked through for orders to an assistant.
+            return Wrote(await asyncio.to_thread(self._fall_back, reads, error))
         writes = self._make_writes(written, reads)
-        if writes.response and writes.answer_model != OFFLINE:
+        if writes.response:
             answer = _OutgoingAnswer(writes.response, writes.sources_used, ())
             await self._publish_answer(reads, written.writing, lambda: answer)
         return Wrote(writes)
@@ -212,9 +230,7 @@ class ResponseAgent(Agent[Reads, Writes]):
         self, reads: Reads, keep: Callable[[str], _CitedText], finished: str, writing: int
     ) -> None:
         """Publish the finished sentences that pass the checks without a model."""
-        await self._publish_answer(
-            reads, writing, lambda: self._make_answer(keep(finished), "", reads)
-        )
+        await self._publish_answer(reads, writing, lambda: self._make_answer(keep(finished), reads))
 
     async def _publish_answer(
         self, reads: Reads, writing: int, make_answer: Callable[[], _OutgoingAnswer]
@@ -256,7 +272,7 @@ class ResponseAgent(Agent[Reads, Writes]):
             return _asks(output.status, output.missing, written.given.model)
         if not kept.claims:
             return _report_no_claims(output.missing, written.given.model)
-        answer = self._make_answer(written.kept, written.given.model, reads)
+        answer = self._make_answer(written.kept, reads)
         share = kept.claims / (kept.claims + len(kept.dropped))
         return Writes(
             response=answer.text,
@@ -265,10 +281,66 @@ class ResponseAgent(Agent[Reads, Writes]):
             missing=output.missing,
             generation_confidence=output.confidence * share,
             answer_model=written.given.model,
+            answered_by="model",
             draft_fallback="not_streamed" if written.is_unstreamed else "",
         )
 
-    def _make_answer(self, kept: _CitedText, model: str, reads: Reads) -> _OutgoingAnswer:
+    def _fall_back(self, reads: Reads, error: ModelError) -> Writes:
+        """Return the passages that the search found, unless an earlier answer can be sent."""
+        described = f"{type(error).__name__}: {error}"
+        if reads.best_answer is not None:
+            return Writes(generation_error=described)
+        if error.reason != NO_MODEL:
+            log.warning("answered_by_search", reason=error.reason, error=described)
+        return self._show_passages(reads, error.reason)
+
+    def _show_passages(self, reads: Reads, reason: str) -> Writes:
+        def count_rows(shown: int, all_rows: int) -> str:
+            counts = {"shown": str(shown), "all": str(all_rows)}
+            return self._look_up_text("passages_rows", reads.language, **counts)
+
+        references, context = reads.source_references, reads.search_context
+        removed: list[str] = []
+
+        def make_safe(source: SourceReference, text: str) -> str:
+            safe = keep_links(text, collect_allowed([source], context))
+            removed.extend(safe.removed)
+            return safe.text
+
+        chosen = compose_passages(
+            reads.canonical_question,
+            references,
+            context,
+            counted_rows=count_rows,
+            make_safe=make_safe,
+            is_suspicious=is_order_to_assistant,
+        )
+        if not chosen:
+            return _asks("insufficient_context", "", "")
+        used = _select_used(tuple(one.source.number for one in chosen), references)
+        shown = [_make_shown(number, one) for number, one in enumerate(chosen, start=1)]
+        frame = "passages_poor" if reads.search_quality == "poor" else "passages_found"
+        notice = " ".join(
+            self._look_up_text(key, reads.language) for key in (f"passages_{reason}", frame)
+        )
+        text = "\n\n".join((notice, *(self._write_passage(one, reads) for one in shown)))
+        return Writes(
+            response=text,
+            sources_used=with_addresses(used, references, context, text),
+            removed_links=tuple(removed),
+            answered_by="search",
+            fallback_reason=reason,
+            passages=FoundPassages(notice=notice, shown=tuple(shown), marked=list_marked(chosen)),
+        )
+
+    def _write_passage(self, passage: ShownPassage, reads: Reads) -> str:
+        heading = f"**{passage.place}** [{passage.number}]"
+        if not passage.is_suspicious:
+            return f"{heading}\n\n{passage.text}"
+        warning = self._look_up_text("passages_suspicious", reads.language)
+        return f"{heading}\n\n*{warning}*\n\n{passage.text}"
+
+    def _make_answer(self, kept: _CitedText, reads: Reads) -> _OutgoingAnswer:
         references, context = reads.source_references, reads.search_context
         used = _select_used(kept.cited.order, references)
         # Links that only a source of removed claims allows are removed, too.
@@ -276,23 +348,18 @@ class ResponseAgent(Agent[Reads, Writes]):
             kept.cited.text, collect_allowed(references_of(used, references), context)
         )
         return _OutgoingAnswer(
-            text=self._add_notices(safe.text, used, model, reads),
+            text=self._add_assumption(safe.text, reads),
             used=with_addresses(used, references, context, safe.text),
             removed=(*kept.removed, *safe.removed),
         )
 
-    def _add_notices(
-        self, text: str, used: tuple[SourceUsed, ...], model: str, reads: Reads
-    ) -> str:
-        """Return the answer, preceded by its assumption and by the language of its quotations."""
-        above = []
-        if assumed := plain_line(without_citations(reads.assumption)):
-            above.append(self._look_up_text("assumption", reads.language, assumption=assumed))
-        languages = dict.fromkeys(source.language for source in used if source.language)
-        if model == OFFLINE and languages and reads.language not in languages:
-            names = ", ".join(self._name(code, reads.language) for code in languages)
-            above.append(self._look_up_text("quoted_frame", reads.language, quoted_language=names))
-        return "\n\n".join((*above, text))
+    def _add_assumption(self, text: str, reads: Reads) -> str:
+        """Return the answer below its assumption, if it makes one."""
+        assumed = plain_line(without_citations(reads.assumption))
+        if not assumed:
+            return text
+        above = self._look_up_text("assumption", reads.language, assumption=assumed)
+        return f"{above}\n\n{text}"
 
     def _name(self, code: str, language: str) -> str:
         return self._look_up_text(f"language_{code}", language) if code in _NAMED else code
@@ -333,6 +400,13 @@ def _source(reads: Reads, reference: SourceReference) -> PromptSource:
         version=reference.version or "",
         text=reads.search_context[start:end],
         found=reference.found,
+    )
+
+
+def _make_shown(number: int, passage: Passage) -> ShownPassage:
+    place = plain_line(name_place(passage.source)).translate(_NO_MARKS)
+    return ShownPassage(
+        number=number, place=place, text=passage.text, is_suspicious=passage.is_suspicious
     )
 
 
