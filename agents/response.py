@@ -318,12 +318,16 @@ class ResponseAgent(Agent[Reads, Writes]):
         if not chosen:
             return _asks("insufficient_context", "", "")
         used = _select_used(tuple(one.source.number for one in chosen), references)
-        shown = [_make_shown(number, one) for number, one in enumerate(chosen, start=1)]
+        warning = self._look_up_text("passages_suspicious", reads.language)
+        shown = [
+            _make_shown(number, one, warning if one.is_suspicious else "")
+            for number, one in enumerate(chosen, start=1)
+        ]
         frame = "passages_poor" if reads.search_quality == "poor" else "passages_found"
         notice = " ".join(
             self._look_up_text(key, reads.language) for key in (f"passages_{reason}", frame)
         )
-        text = "\n\n".join((notice, *(self._write_passage(one, reads) for one in shown)))
+        text = "\n\n".join((notice, *map(_write_passage, shown)))
         return Writes(
             response=text,
             sources_used=with_addresses(used, references, context, text),
@@ -332,13 +336,6 @@ class ResponseAgent(Agent[Reads, Writes]):
             fallback_reason=reason,
             passages=FoundPassages(notice=notice, shown=tuple(shown), marked=list_marked(chosen)),
         )
-
-    def _write_passage(self, passage: ShownPassage, reads: Reads) -> str:
-        heading = f"**{passage.place}** [{passage.number}]"
-        if not passage.is_suspicious:
-            return f"{heading}\n\n{passage.text}"
-        warning = self._look_up_text("passages_suspicious", reads.language)
-        return f"{heading}\n\n*{warning}*\n\n{passage.text}"
 
     def _make_answer(self, kept: _CitedText, reads: Reads) -> _OutgoingAnswer:
         references, context = reads.source_references, reads.search_context
@@ -403,11 +400,15 @@ def _source(reads: Reads, reference: SourceReference) -> PromptSource:
     )
 
 
-def _make_shown(number: int, passage: Passage) -> ShownPassage:
+def _make_shown(number: int, passage: Passage, warning: str) -> ShownPassage:
     place = plain_line(name_place(passage.source)).translate(_NO_MARKS)
-    return ShownPassage(
-        number=number, place=place, text=passage.text, is_suspicious=passage.is_suspicious
-    )
+    return ShownPassage(number=number, place=place, text=passage.text, warning=warning)
+
+
+def _write_passage(passage: ShownPassage) -> str:
+    heading = f"**{passage.place}** [{passage.number}]"
+    warning = f"*{passage.warning}*" if passage.warning else ""
+    return "\n\n".join(part for part in (heading, warning, passage.text) if part)
 
 
 def _describe_contradiction(found: DifferingStatements) -> str:

@@ -96,8 +96,8 @@ class ShownPassage(BaseModel, frozen=True, extra="forbid"):
     number: int = Field(ge=1)
     place: str = Field(description="title and headings, on one line")
     text: str = Field(description="Markdown; words of the question are bold")
-    is_suspicious: bool = Field(
-        default=False, description="whether it gives orders to an assistant"
+    warning: str = Field(
+        default="", description="if it gives orders to an assistant: a sentence that says so"
     )
 
 

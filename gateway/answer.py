@@ -96,7 +96,9 @@ class Passage(BaseModel, frozen=True, extra="ignore"):
         description="Markdown; words of the question are bold",
         examples=["An account may hold 100 **rate** **plans**."],
     )
-    is_suspicious: bool = Field(False, description="whether it gives orders to an AI assistant")
+    warning: str = Field(
+        "", description="if the passage gives orders to an AI assistant: a sentence that says so"
+    )
 
 
 class Passages(BaseModel, frozen=True, extra="ignore"):
@@ -240,6 +242,29 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
     )
 
 
+def split_off_passages(answer: Answer) -> tuple[str, str]:
+    """Return the text without the further passages, and these.
+
+    A channel that can fold a text folds them. What stands below them, such as other questions of
+    the message, stays with the first passage.
+    """
+    shown = () if answer.passages is None else answer.passages.shown
+    if len(shown) < 2:
+        return answer.text, ""
+    start = answer.text.find(write_heading(shown[1]))
+    end = answer.text.rfind(shown[-1].text) + len(shown[-1].text)
+    if not 0 < start < end:
+        return answer.text, ""
+    below = answer.text[end:].strip()
+    parts = (answer.text[:start].rstrip(), below)
+    return "\n\n".join(part for part in parts if part), answer.text[start:end]
+
+
+def write_heading(passage: Passage) -> str:
+    """Return the line above a passage in the text of an answer."""
+    return f"**{passage.place}** [{passage.number}]"
+
+
 def answer_of(
     reply: Fields,
     *,
@@ -358,6 +383,7 @@ def _passages(passages: Named, allowed: Allowed) -> dict[str, JsonValue]:
         {
             **one,
             "place": plain_line(str(one.get("place") or "")),
+            "warning": plain_line(str(one.get("warning") or "")),
             "text": keep_links(str(one.get("text") or ""), allowed).text,
         }
         for one in _objects(passages.get("shown"))

@@ -327,11 +327,11 @@ async def test_a_passage_with_an_order_to_an_assistant_is_marked_and_never_the_f
     writes = await respond(OfflineModel(), reads("Is the service free?", chunks=(planted, *CHUNKS)))
 
     assert writes.passages is not None
-    assert not writes.passages.shown[0].is_suspicious
+    assert not writes.passages.shown[0].warning
     for shown in writes.passages.shown:
-        assert shown.is_suspicious == ("free" in shown.text)
+        assert bool(shown.warning) == ("free" in shown.text)
     assert writes.response.count("<passages_suspicious in en>") == sum(
-        shown.is_suspicious for shown in writes.passages.shown
+        bool(shown.warning) for shown in writes.passages.shown
     )
 
 
