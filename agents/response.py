@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import partial
 from typing import Literal, Self
 
 import structlog
@@ -13,10 +13,11 @@ from pydantic import BaseModel, Field, JsonValue
 from agents.agent import Agent, AgentParts, AgentTexts, DraftPublisher
 from agents.desk_domain import DeskDomain, ResponseSettings
 from agents.passages import Passage, compose_passages, list_marked, name_place
-from citations.citing import Cited, FindSource, keep_cited
-from citations.claims import citations, without_citations
+from citations.citing import Cited, cite
 from citations.feedback import parse_unsupported
 from citations.links import keep_links, plain_line
+from citations.marking import map_marks, read_marks, remove_marks
+from citations.proof import CitedSource, SourceTexts
 from citations.removal import SourcedText
 from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.conversation import AnswerStyle, ClarificationReason, Turn
@@ -30,10 +31,8 @@ from envelope.sources import (
     SourceUsed,
 )
 from envelope.ways.tool_loop import DifferingStatements
-from llm.answer_checks.attribution import Attribution
-from llm.answer_checks.claims import CheckedAnswer
 from llm.answer_checks.draft_check import LanguageOf, check_draft
-from llm.answer_checks.leads import is_covered_by
+from llm.answer_checks.faults import CheckedAnswer
 from llm.errors import NO_MODEL, ModelError
 from llm.offline.quoting.extracts import is_order_to_assistant
 from llm.partial_answers.draft_reader import DraftReader
@@ -47,7 +46,7 @@ _NO_MARKS = str.maketrans("", "", "*[]`")
 """Signs that would end the bold heading of a passage, or imitate a citation."""
 log = structlog.get_logger("agents")
 
-_UNCITED = "expected sentences that a source says, found none in the answer"
+_UNCITED = "expected an answer that cites a source, found none"
 _REASONS = {
     "insufficient_context": ClarificationReason.INSUFFICIENT_CONTEXT,
     "missing_details": ClarificationReason.MISSING_DETAILS,
@@ -63,6 +62,8 @@ class Reads(BaseModel, frozen=True):
     source_references: tuple[SourceReference, ...] = ()
     language: str = "en"
     canonical_question: str
+    response: str = ""
+    sources_used: tuple[SourceUsed, ...] = ()
     history: tuple[Turn, ...] = ()
     attempt: int = 0
     quality_analysis: str = ""
@@ -96,7 +97,7 @@ class Writes(BaseModel, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _CitedText:
-    """The claims of a text that have a source, and the links that were removed."""
+    """A text with the marks of its sources, and the links that were removed."""
 
     cited: Cited
     removed: tuple[str, ...]
@@ -104,7 +105,7 @@ class _CitedText:
 
 @dataclass(frozen=True, slots=True)
 class _WrittenAnswer:
-    """An answer of a model, its part with sources, and whether the model sent it in one piece."""
+    """An answer of a model, the same with marks, and whether the model sent it in one piece."""
 
     given: ModelAnswer[Output]
     kept: _CitedText
@@ -126,16 +127,17 @@ def _read_clock() -> datetime:
 
 
 class ResponseAgent(Agent[Reads, Writes]):
-    """Writes the answer; every claim that is sent has a source.
+    """Writes the answer, and leaves it as the model wrote it.
 
-    While the model writes, each finished sentence is checked without a model. If the channel shows
-    drafts and the guardrails have accepted the question, the sentences that pass are published as a
-    draft of the answer.
+    Rules add marks where a source is proved, remove those of sources that do not exist, and let
+    links lead only to the pages of cited sources: see `citations.citing` and `citations.links`. An
+    answer without any source is an error of the model.
 
-    The model is called once. A claim without a citation gets the number of the source that supports
-    it, or is removed; an answer without any supported claim is an error of the model. Links lead
-    only to the pages of cited sources: see `citations.links`. After a failure without a judge's
-    complaint, the next attempt uses the next model of the chain.
+    While the model writes, what is finished is checked by rules. If the channel shows drafts and
+    the guardrails have accepted the question, what passes is published as a draft of the answer.
+
+    The model is called once. After a judge's complaint it sees its earlier answer and what was
+    wrong with it; after a failure the next attempt uses the next model of the chain.
     """
 
     role = Role.RESPONSE
@@ -201,6 +203,7 @@ class ResponseAgent(Agent[Reads, Writes]):
             assumption=reads.assumption,
             style=reads.answer_style,
             analysis=reads.quality_analysis,
+            earlier=self._recall_earlier(reads),
             avoid=parse_unsupported(reads.quality_analysis),
             attempt=reads.attempt,
             contradictions=tuple(map(_describe_contradiction, reads.contradictions)),
@@ -211,8 +214,7 @@ class ResponseAgent(Agent[Reads, Writes]):
         skip = 0 if reads.quality_analysis else reads.attempt
         ask = partial(self._model.ask, TASK, inputs, skip=skip)
         listener = TextListener(TASK.name)
-        find_source = cache(Attribution(inputs.sources).find)
-        keep = partial(_keep_supported, reads=reads, inputs=inputs, find_source=find_source)
+        keep = partial(_cite, reads=reads, sources=_collect_texts(reads))
         if self._find_publisher(reads) is None:
             given = await ask()
         else:
@@ -229,7 +231,7 @@ class ResponseAgent(Agent[Reads, Writes]):
     async def _publish(
         self, reads: Reads, keep: Callable[[str], _CitedText], finished: str, writing: int
     ) -> None:
-        """Publish the finished sentences that pass the checks without a model."""
+        """Publish what is finished and passes the checks without a model."""
         await self._publish_answer(reads, writing, lambda: self._make_answer(keep(finished), reads))
 
     async def _publish_answer(
@@ -257,11 +259,11 @@ class ResponseAgent(Agent[Reads, Writes]):
         made = make_answer()
         answer = CheckedAnswer(
             text=made.text,
-            question=reads.canonical_question,
             context=reads.search_context,
             references=reads.source_references,
             used=made.used,
             language=reads.language,
+            said=_list_said(reads),
             assumption=reads.assumption,
         )
         return check_draft(answer, self._language_of)
@@ -270,16 +272,15 @@ class ResponseAgent(Agent[Reads, Writes]):
         output, kept = written.given.output, written.kept.cited
         if output.status != "answered":
             return _asks(output.status, output.missing, written.given.model)
-        if not kept.claims:
+        if not kept.order:
             return _report_no_claims(output.missing, written.given.model)
         answer = self._make_answer(written.kept, reads)
-        share = kept.claims / (kept.claims + len(kept.dropped))
         return Writes(
             response=answer.text,
             sources_used=answer.used,
             removed_links=answer.removed,
             missing=output.missing,
-            generation_confidence=output.confidence * share,
+            generation_confidence=output.confidence,
             answer_model=written.given.model,
             answered_by="model",
             draft_fallback="not_streamed" if written.is_unstreamed else "",
@@ -339,20 +340,29 @@ class ResponseAgent(Agent[Reads, Writes]):
 
     def _make_answer(self, kept: _CitedText, reads: Reads) -> _OutgoingAnswer:
         references, context = reads.source_references, reads.search_context
-        used = _select_used(kept.cited.order, references)
-        # Links that only a source of removed claims allows are removed, too.
+        used, said = _select_used(kept.cited.order, references), _list_said(reads)
+        # Links that only a source allows which is not cited any more are removed, too.
         safe = keep_links(
-            kept.cited.text, collect_allowed(references_of(used, references), context)
+            kept.cited.text, collect_allowed(references_of(used, references), context, said)
         )
         return _OutgoingAnswer(
             text=self._add_assumption(safe.text, reads),
-            used=with_addresses(used, references, context, safe.text),
+            used=with_addresses(used, references, context, safe.text, said),
             removed=(*kept.removed, *safe.removed),
         )
 
+    def _recall_earlier(self, reads: Reads) -> str:
+        """Return the earlier answer that was turned down, under the numbers of today's sources."""
+        if not (reads.quality_analysis and reads.response):
+            return ""
+        numbers = {one.chunk_id: one.number for one in reads.source_references}
+        given = {one.number: numbers.get(one.chunk_id) for one in reads.sources_used}
+        notice = self._look_up_text("left_out", reads.language)
+        return map_marks(reads.response.replace(notice, ""), given.get).strip()
+
     def _add_assumption(self, text: str, reads: Reads) -> str:
         """Return the answer below its assumption, if it makes one."""
-        assumed = plain_line(without_citations(reads.assumption))
+        assumed = plain_line(remove_marks(reads.assumption))
         if not assumed:
             return text
         above = self._look_up_text("assumption", reads.language, assumption=assumed)
@@ -366,24 +376,43 @@ class ResponseAgent(Agent[Reads, Writes]):
         return " ".join(self._texts.text(key, language, **values).split())
 
 
-def _keep_supported(
-    answer: str, reads: Reads, inputs: Inputs, find_source: FindSource
-) -> _CitedText:
-    """Return the claims of an answer that have a source, with links only to these sources."""
-    numbers = set(citations(answer))
+def _cite(answer: str, reads: Reads, sources: SourceTexts) -> _CitedText:
+    """Return an answer with the marks of its sources, and with links only to these."""
+    numbers = set(read_marks(answer))
     cited_here = [one for one in reads.source_references if one.number in numbers]
-    safe = keep_links(answer, collect_allowed(cited_here, reads.search_context))
-    used = [source for source in inputs.sources if source.number in numbers]
-    places, texts = (source.place for source in used), (source.text for source in used)
-    known_text = "\n".join((inputs.question, *places, *texts))
-    kept = keep_cited(
-        safe.text,
-        {source.number for source in inputs.sources},
-        may_lead=lambda lead: is_covered_by(lead, known_text),
-        find_source=find_source,
-        may_frame=lambda sentence: is_covered_by(sentence, known_text),
+    allowed = collect_allowed(cited_here, reads.search_context, _list_said(reads))
+    safe = keep_links(answer, allowed)
+    return _CitedText(cite(safe.text, sources), safe.removed)
+
+
+def _collect_texts(reads: Reads) -> SourceTexts:
+    """Return the texts of the sources, with the names by which an answer may list them."""
+    return SourceTexts(
+        CitedSource(
+            number=one.number,
+            text=reads.search_context[slice(*one.span)],
+            names=tuple(
+                filter(
+                    None,
+                    (
+                        one.title,
+                        *one.crumbs,
+                        *one.heading_path,
+                        " > ".join(dict.fromkeys((*one.crumbs, *one.heading_path))),
+                        one.path or "",
+                        one.url or "",
+                    ),
+                )
+            ),
+        )
+        for one in reads.source_references
     )
-    return _CitedText(kept, safe.removed)
+
+
+def _list_said(reads: Reads) -> tuple[str, ...]:
+    """Return what the person said: what stands there is no invention of the model."""
+    turns = (turn.text for turn in reads.history)
+    return (reads.canonical_question, reads.assumption, *turns)
 
 
 def _source(reads: Reads, reference: SourceReference) -> PromptSource:
@@ -422,7 +451,7 @@ def _with_version(place: str, version: str | None) -> str:
 
 def _turn(turn: Turn) -> str:
     """Return a turn for the prompt, without citations: they would name sources of this answer."""
-    return f"{turn.speaker}: {without_citations(turn.text)}"
+    return f"{turn.speaker}: {remove_marks(turn.text)}"
 
 
 def _select_used(
@@ -448,6 +477,6 @@ def _asks(status: str, missing: str, model: str) -> Writes:
     return Writes(
         needs_clarification=True,
         clarification_reason=_REASONS[status],
-        clarification_message=missing or "The documents do not say enough to answer this.",
+        clarification_message=missing or "The passages that were found do not answer this.",
         answer_model=model,
     )

@@ -64,11 +64,6 @@ class ModelSettings(SpecialistSettings):
     model_limits: dict[str, ModelLimit] = Field(
         {}, description="requests and tokens a minute per `model@provider` (JSON)"
     )
-    skip_certain_calls: bool = Field(
-        True,
-        description="ask no model for translation, essence and scope where rules are certain; "
-        "false: always ask",
-    )
     combine_calls: bool = Field(
         True,
         description="ask for translation, essence and scope in one call where one model serves "
@@ -94,6 +89,11 @@ class ModelSettings(SpecialistSettings):
         description="answers where every model of a setting has failed: the offline rules; empty: "
         "the question ends with an apology and the reason",
     )
+
+    @property
+    def uses_model(self) -> bool:
+        """Whether a model writes the answers; `offline` alone shows what the search finds."""
+        return any(name.strip() != "offline" for name in self.gen_model.split(","))
 
     def model_of(self, task: str) -> str:
         """Return the model, or the fallback chain, of a task."""

@@ -15,11 +15,7 @@ from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage
 from llm.stored_calls.fingerprint import digest, fingerprint
 
 RULES: Mapping[str, str] = {
-    "translate": "llm.offline.translate",
-    "essence": "llm.offline.essence_rules",
-    "scope": "llm.offline.scope_rules",
     "judge": "llm.offline.judge",
-    "clarify": "llm.offline.clarify",
     "triage": "llm.offline.planning.triage_rules",
     "assess": "llm.offline.planning.assess_rules",
     "plan_swarm": "llm.offline.planning.proposals",

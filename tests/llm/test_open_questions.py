@@ -1,11 +1,11 @@
 """A pause that only offers binds no turn, and loses the question that is asked."""
 
 import pytest
+from llm.offline.dialogue.open_questions import find_remaining
 
-from agents.essence import EssenceAgent, Reads, Writes
+from agents.question.essence import EssenceAgent, Reads, Writes
 from envelope.conversation import ClarificationReason, Pause, Turn
 from envelope.outcome import Wrote
-from llm.offline.dialogue.open_questions import find_remaining
 from llm.scripted import ScriptedModel
 from llm.tasks.essence import Inputs, Output
 

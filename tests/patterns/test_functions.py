@@ -14,7 +14,7 @@ from gateway.slack.mrkdwn import mrkdwn
 from gateway.slack.mrkdwn import parse_text as slack_said
 from gateway.telegram.rendering import messages as telegram_messages
 from knowledge.language.cleaning import code_spans, natural
-from llm.offline.attacks.injection import attack_in
+from llm.attacks.injection import attack_in
 from llm.offline.support import support
 
 pytestmark = pytest.mark.slow

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import sys
 from pathlib import Path
 from uuid import uuid4
 
@@ -17,9 +16,7 @@ from deploy.errors import CommandError
 from envelope.question import Question
 from gateway.desk import Desk, Message
 
-CHECKOUT = Path(__file__).parent.parent.parent.parent / "examples" / "sms_platform"
-INSTALLED = Path(sys.prefix) / "share" / "refdesk" / "examples" / "sms_platform"
-EXAMPLES = CHECKOUT if CHECKOUT.is_dir() else INSTALLED
+EXAMPLES = Path(__file__).parents[3] / "examples" / "sms_platform"
 QUESTIONS = (
     ("a clear one", "How do I configure SMS routing rules?"),
     ("a vague one", "How do I set it up?"),
@@ -67,7 +64,6 @@ def demo_settings() -> Settings:
         update={
             "domain_name": DOMAIN_NAME,
             "domain_scope": "setting up and running an SMS messaging platform",
-            "documents_define_scope": True,
         }
     )
 

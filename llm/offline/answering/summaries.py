@@ -2,7 +2,7 @@
 
 from citations.claims import UnitKind, split_units
 from envelope.ways.tool_loop import Intent
-from llm.offline.attacks.injection import attack_in
+from llm.attacks.injection import attack_in
 from llm.offline.planning.question_parts import find_cues, read_question
 from llm.offline.words import content_words, words
 from llm.tasks.respond import Inputs, PromptSource

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from citations.claims import Unit, UnitKind, marker, only_known, split_units
 from citations.feedback import same_claim
-from llm.offline.attacks.injection import attack_in
+from llm.attacks.injection import attack_in
 from llm.offline.phrases import FUNCTION_WORDS, POINTING
 from llm.offline.quoting.key_terms import extract_key_terms
 from llm.offline.support import terms
