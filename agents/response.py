@@ -33,8 +33,8 @@ from envelope.sources import (
 from envelope.ways.tool_loop import DifferingStatements
 from llm.answer_checks.draft_check import LanguageOf, check_draft
 from llm.answer_checks.faults import CheckedAnswer
+from llm.attacks.orders import is_order_to_assistant
 from llm.errors import NO_MODEL, ModelError
-from llm.offline.quoting.extracts import is_order_to_assistant
 from llm.partial_answers.draft_reader import DraftReader
 from llm.partial_answers.following import ask_and_follow
 from llm.partial_answers.text_listener import TextListener

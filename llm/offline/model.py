@@ -15,7 +15,6 @@ from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage
 from llm.stored_calls.fingerprint import digest, fingerprint
 
 RULES: Mapping[str, str] = {
-    "judge": "llm.offline.judge",
     "triage": "llm.offline.planning.triage_rules",
     "assess": "llm.offline.planning.assess_rules",
     "plan_swarm": "llm.offline.planning.proposals",
