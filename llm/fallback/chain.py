@@ -18,6 +18,7 @@ from llm.errors import (
     ModelError,
     ModelTimeout,
     ModelUnavailable,
+    NoModel,
     RateLimited,
     Refused,
     RejectedRequest,
@@ -31,7 +32,7 @@ from llm.port import I, Model, ModelAnswer, ModelCall, O, Task, Usage
 A = TypeVar("A", bound="ModelAnswer[Any] | ModelStep")
 
 FALLBACK_ON = (
-    ModelUnavailable, UnknownModel, MissingKey, RejectedRequest, UnreadableOutput, Refused,
+    NoModel, ModelUnavailable, UnknownModel, MissingKey, RejectedRequest, UnreadableOutput, Refused,
     BudgetExhausted,
 )  # fmt: skip
 """Faults of the program are left out: they are the same for every model."""
