@@ -96,8 +96,25 @@ class AnswerSettings(BaseModel):
         description="maximum price of all model calls of a tenant on one day (UTC) in USD; "
         "0: no limit",
     )
+    model_timeout_seconds: float = Field(
+        30.0,
+        gt=0,
+        description="time limit of one model call; what prepares an answer gets a quarter of it. "
+        "Raise it for a slow model: the time limits of agents and questions grow with it, unless "
+        "they are set",
+    )
+    model_first_token_seconds: float = Field(
+        default_factory=lambda known: known["model_timeout_seconds"] / 2,
+        gt=0,
+        description="how long a model may read and think before an answer that is streamed begins; "
+        "default: half of `MODEL_TIMEOUT_SECONDS`. When the time is over, the person sees the "
+        "passages that the search found",
+    )
     deadline_seconds: float = Field(
-        120.0, gt=1, description="time limit of a question, from its acceptance"
+        default_factory=lambda known: max(120.0, 3 * known["model_timeout_seconds"]),
+        gt=1,
+        description="time limit of a question, from its acceptance; default: three times "
+        "`MODEL_TIMEOUT_SECONDS`, at least 120",
     )
     job_deadline_seconds: float = Field(
         900.0,
@@ -106,7 +123,12 @@ class AnswerSettings(BaseModel):
         "`Prefer: respond-async`",
     )
     agent_timeout_seconds: float = Field(
-        60.0, gt=0, description="time limit of one run of an agent"
+        default_factory=lambda known: min(
+            max(60.0, 2 * known["model_timeout_seconds"]), known["deadline_seconds"]
+        ),
+        gt=0,
+        description="time limit of one run of an agent; default: twice `MODEL_TIMEOUT_SECONDS`, at "
+        "least 60 and at most `DEADLINE_SECONDS`",
     )
     agent_attempts: int = Field(
         3, ge=1, description="maximum number of runs of a failing agent, including the first"

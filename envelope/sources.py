@@ -94,6 +94,27 @@ class SourceUsed(BaseModel, frozen=True, extra="forbid"):
     )
 
 
+class ShownPassage(BaseModel, frozen=True, extra="forbid"):
+    """A part of a document that is shown as it stands; `number` is that of its source."""
+
+    number: int = Field(ge=1)
+    place: str = Field(description="title and headings, on one line")
+    text: str = Field(description="Markdown; words of the question are bold")
+    warning: str = Field(
+        default="", description="if it gives orders to an assistant: a sentence that says so"
+    )
+
+
+class FoundPassages(BaseModel, frozen=True, extra="forbid"):
+    """What the search found, shown where no model wrote an answer."""
+
+    notice: str = Field(description="why no model wrote an answer, and what the passages are")
+    shown: tuple[ShownPassage, ...] = Field(description="the closest first")
+    marked: tuple[str, ...] = Field(
+        default=(), description="the words of the question that the passages hold, as they do"
+    )
+
+
 class ClaimCheck(BaseModel, frozen=True, extra="forbid"):
     """The judge's finding about one claim of an answer."""
 

@@ -80,7 +80,6 @@ class ModelSettings(SpecialistSettings):
     model_cache_seconds: int = Field(
         600, ge=0, description="how long questions share answers of models; 0: not at all"
     )
-    model_timeout_seconds: float = Field(30.0, gt=0, description="of one model call")
     model_patience_seconds: float = Field(
         5.0,
         gt=0,
