@@ -75,8 +75,7 @@ class Setting:
     """What is asked before each question in its conversation."""
 
 
-DOCUMENTS = {"DOCUMENTS_DEFINE_SCOPE": "true"}
-VENDOR_VECTORS = {**DOCUMENTS, "EMBEDDING_MODEL": "text-embedding-3-small@openai"}
+VENDOR_VECTORS = {"EMBEDDING_MODEL": "text-embedding-3-small@openai"}
 SETTINGS = (
     Setting("first question, English", FIRST, DOCUMENTS),
     Setting("first question, German", tuple(GERMAN), DOCUMENTS),

@@ -128,7 +128,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("preferences", Preferences, "the user's language, chosen or detected", MANAGER,
               (Role.LANG, Role.COMMAND)),
     Attribute("open_pause", Pause | None, "the open clarification; from the request if the client stores the conversation", MANAGER,
-              (Role.TRANSLATION, Role.ESSENCE)),
+              (Role.TRANSLATION, Role.ESSENCE, Role.GUARDRAILS)),
     Attribute("pause_reply", PauseReply | None, "a typed reply to an open pause, from a channel that has one", NOBODY, MANAGER),
     Attribute("people", tuple[str, ...], "digests of who wrote the text, as the channel knows them: several if messages were joined, empty if it knows nobody", MANAGER, MANAGER),
     Attribute("pause_state", Literal["over", "unanswered", "foreign"], "why a reply to a pause does not go on: it is no longer open, values are missing, or somebody else asked", MANAGER, MANAGER),
@@ -252,7 +252,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("related_history", tuple[str, ...], "earlier user turns that the text refers to, newest first", (Role.ESSENCE,),
               (Role.GUARDRAILS, Role.SEARCH, Role.TRIAGE)),
     Attribute("clarification_result", Literal["search_again", "exit"] | None,
-              "the action that the reply to an open pause requests", (Role.ESSENCE,), (Role.GUARDRAILS, *MANAGER)),
+              "the action that the reply to an open pause requests", (Role.ESSENCE,), MANAGER),
     Attribute("chosen_place", tuple[str, ...], "the crumbs to the place in the documents that the user chose from the options", (Role.ESSENCE,), (Role.SEARCH,)),
     Attribute("assumption", str, "the assumption made because the user skipped a clarification", (Role.ESSENCE,),
               (Role.SEARCH, Role.AUGMENTATION, Role.RESPONSE, Role.QUALITY)),
@@ -288,10 +288,8 @@ CATALOGUE: tuple[Attribute, ...] = (
               (Role.SEARCH,), (Role.RESPONSE, Role.MANAGER)),
     Attribute("search_error", str, "the reason if the search failed", (Role.SEARCH,), MANAGER),
     Attribute("tried_chunks", tuple[str, ...], "chunks that the context holds", (Role.SEARCH,), (Role.SEARCH,)),
-    Attribute("augmented_prompt", str, "sources and question as one text, for the trace; `{{search_context}}` is the placeholder of the "
-              "context. No agent reads it: in one text a page could imitate a source or the question, so that the response agent "
-              "builds its prompt from `source_references` and `search_context`, each source in a separate fence",
-              (Role.AUGMENTATION,), NOBODY),
+    Attribute("augmented_prompt", str, "the numbered sources and the question as one text for the prompt of the response agent, each source "
+              "in a data block of its own", (Role.AUGMENTATION,), (Role.RESPONSE,)),
     Attribute("source_references", tuple[SourceReference, ...], "sources that an answer may cite", (Role.AUGMENTATION, Role.REFLECT, Role.ASSESS, Role.SYNTHESIZE, Role.SYNTHESIS),
               (Role.RESPONSE, Role.QUALITY, Role.ASSESS, Role.MANAGER)),
     Attribute("context_structure", dict[str, JsonValue], "the composition of the context", (Role.AUGMENTATION,), NOBODY),
