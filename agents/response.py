@@ -47,6 +47,7 @@ class Reads(BaseModel, frozen=True):
     """The sources, the question, and the complaints about an earlier answer."""
 
     search_context: str = ""
+    augmented_prompt: str = ""
     source_references: tuple[SourceReference, ...] = ()
     language: str = "en"
     canonical_question: str
@@ -173,6 +174,7 @@ class ResponseAgent(Agent[Reads, Writes]):
             question=reads.canonical_question,
             language=reads.language,
             language_name=self._name(reads.language, ENGLISH),
+            augmented_prompt=reads.augmented_prompt,
             sources=tuple(_source(reads, reference) for reference in reads.source_references),
             domain_name=self._domain.name,
             domain_scope=self._domain.scope,
@@ -385,7 +387,8 @@ def _select_used(
     by_number = {reference.number: reference for reference in references}
     return tuple(
         SourceUsed.model_validate(
-            by_number[given].model_dump(exclude={"span", "number", "found"}) | {"number": shown}
+            by_number[given].model_dump(exclude={"span", "is_cut", "number", "found"})
+            | {"number": shown}
         )
         for shown, given in enumerate(order, start=1)
     )

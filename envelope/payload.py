@@ -287,10 +287,8 @@ CATALOGUE: tuple[Attribute, ...] = (
               (Role.SEARCH,), MANAGER),
     Attribute("search_error", str, "the reason if the search failed", (Role.SEARCH,), MANAGER),
     Attribute("tried_chunks", tuple[str, ...], "chunks that the context holds", (Role.SEARCH,), (Role.SEARCH,)),
-    Attribute("augmented_prompt", str, "sources and question as one text, for the trace; `{{search_context}}` is the placeholder of the "
-              "context. No agent reads it: in one text a page could imitate a source or the question, so that the response agent "
-              "builds its prompt from `source_references` and `search_context`, each source in a separate fence",
-              (Role.AUGMENTATION,), NOBODY),
+    Attribute("augmented_prompt", str, "the numbered sources and the question as one text for the prompt of the response agent, each source "
+              "in a data block of its own", (Role.AUGMENTATION,), (Role.RESPONSE,)),
     Attribute("source_references", tuple[SourceReference, ...], "sources that an answer may cite", (Role.AUGMENTATION, Role.REFLECT, Role.ASSESS, Role.SYNTHESIZE, Role.SYNTHESIS),
               (Role.RESPONSE, Role.QUALITY, Role.ASSESS, Role.MANAGER)),
     Attribute("context_structure", dict[str, JsonValue], "the composition of the context", (Role.AUGMENTATION,), NOBODY),

@@ -37,6 +37,7 @@ class SearchResult(BaseModel, frozen=True, extra="forbid"):
         description="start and end of its text in `search_context`, in characters; "
         "None when it did not fit",
     )
+    is_cut: bool = Field(default=False, description="the text marks what its section has besides")
     found: tuple[FoundPart, ...] = Field(default=(), description="best first")
 
 
@@ -69,6 +70,7 @@ class SourceReference(BaseModel, frozen=True, extra="forbid"):
     language: str | None = None
     version: str | None = Field(default=None, description="that the document states")
     span: tuple[int, int] = Field(description="its text in `search_context`, in characters")
+    is_cut: bool = Field(default=False, description="the text marks what its section has besides")
     found: tuple[FoundPart, ...] = Field(default=(), description="best first")
 
 

@@ -83,7 +83,15 @@ class QuotaExhausted(ModelUnavailable):
 
 
 class ModelTimeout(ModelUnavailable):
-    """There was no answer within the time limit."""
+    """There was no answer within the time limit.
+
+    `had_full_time` is false for a call that may take only a part of it: the model may still be able
+    to do what it has more time for.
+    """
+
+    def __init__(self, message: str, *, had_full_time: bool = True) -> None:
+        super().__init__(message)
+        self.had_full_time = had_full_time
 
 
 class ChainExhausted(ModelUnavailable):

@@ -203,7 +203,9 @@ class _Race(Generic[A]):
         if link.breaker is None:
             return
         taken = asyncio.get_running_loop().time() - started
-        is_hasty = isinstance(error, ModelTimeout) and taken < self._patience_seconds
+        is_hasty = isinstance(error, ModelTimeout) and (
+            taken < self._patience_seconds or not error.had_full_time
+        )
         if is_hasty or isinstance(error, BudgetExhausted):
             link.breaker.abandon()
         else:

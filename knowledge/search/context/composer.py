@@ -29,6 +29,8 @@ from knowledge.search.context.token_count import count_tokens
 from knowledge.search.fusion import RankedChunk, RankedPage, candidates
 from knowledge.sections import count_overlap, count_table_header
 
+LEADING = 10
+"""The number of best chunks that are given before a second chunk of any section."""
 MOST_PAGES = 24
 """The best pages, of which each has its best chunk among the candidates."""
 WHOLE_SECTIONS = 3
@@ -67,12 +69,13 @@ FindTitles = Callable[[Collection[str]], Awaitable[Collection[str]]]
 
 @dataclass(frozen=True, slots=True)
 class AskedContext:
-    """The size of a context, and what it is for: `texts` is the question in its wordings.
+    """The most tokens and sections of a context; `texts` is the question in its wordings.
 
     `later` has the numbers of candidates that come after all others; `excluded` ones are left out.
     """
 
     tokens: int
+    sections: int
     texts: Sequence[str] = ()
     later: Collection[int] = ()
     excluded: Collection[int] = ()
@@ -131,7 +134,7 @@ async def compose(
     unread = {near for one in chosen for near in _list_ends(found, one.chunk)} - wanted - left_out
     for section in sections:
         section.goes_on = not unread.isdisjoint((section.first - 1, section.last + 1))
-    composer = _Composer(passages, sections, titles, asked, later, len(hits))
+    composer = _Composer(passages, sections, titles, asked, later)
     composer.select(ranked)
     return tuple(composer.write(hits))
 
@@ -226,14 +229,13 @@ class _Composer:
         titles: Collection[str],
         asked: AskedContext,
         later: Collection[int],
-        hits: int,
     ) -> None:
         self._passages = passages
         self._titles = titles
         self._tokens = asked.tokens
+        self._most_sections = asked.sections
         self._asked = {word for text in asked.texts for word in _list_words(text)}
         self._later = later
-        self._hits = hits
         self._used = 0
         self._sections = sections
         self._section_of = {chunk: one for one in self._sections for chunk in one.chunks}
@@ -249,7 +251,7 @@ class _Composer:
         for rank, one in present:
             if one.chunk in self._later or self._lists_pages(one.chunk):
                 last.append((rank, one))
-            elif rank >= self._hits and self._section_of[one.chunk].given:
+            elif rank >= LEADING and self._section_of[one.chunk].given:
                 further.append((rank, one))
             else:
                 self._take(rank, one)
@@ -298,9 +300,9 @@ class _Composer:
         section = self._section_of[chunk]
         if chunk in section.given or self._is_repeated(chunk):
             return
-        is_whole = sum(bool(one.given) for one in self._sections) < WHOLE_SECTIONS
+        is_whole = self._count_sections() < WHOLE_SECTIONS
         most = self._tokens // WHOLE_SHARE if is_whole else PASSAGE_TOKENS
-        largest = self._tokens // WHOLE_SHARE if rank < self._hits else LARGEST_CHUNK_TOKENS
+        largest = self._tokens // WHOLE_SHARE if rank < LEADING else LARGEST_CHUNK_TOKENS
         if self._sizes[chunk] > max(most, largest):
             return
         if self._give(section, self._grow(section, chunk, most), candidate):
@@ -329,6 +331,8 @@ class _Composer:
 
     def _give(self, section: _Section, chunks: set[int], candidate: RankedChunk) -> bool:
         """Give chunks of a section in addition to those that it has; return whether they fit."""
+        if not section.given and self._count_sections() >= self._most_sections:
+            return False
         together = section.given | chunks
         tokens = self._estimate(section, together)
         used = self._used - section.tokens + tokens
@@ -406,6 +410,9 @@ class _Composer:
         return count_tokens(self._write(section).text) + count_tokens(
             self._name_place(section.first)
         )
+
+    def _count_sections(self) -> int:
+        return sum(bool(one.given) for one in self._sections)
 
     def _write(self, section: _Section) -> SectionText:
         return write_section(
