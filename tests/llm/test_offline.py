@@ -64,6 +64,6 @@ async def test_what_a_turn_means_is_no_task_of_rules(task: Task[Any, Any]) -> No
 
 def test_every_task_of_the_assistant_has_a_rule() -> None:
     assert set(RULES) == {
-        "judge", "triage", "assess", "plan_swarm", "synthesize_findings", "hyde_expansion",
+        "triage", "assess", "plan_swarm", "synthesize_findings", "hyde_expansion",
         *SpecialistName,
     }  # fmt: skip
