@@ -58,7 +58,7 @@ async def test_a_rule_that_gives_back_something_else_is_a_failure() -> None:
 
 @pytest.mark.parametrize("task", [translate.TASK, essence.TASK, scope.TASK, clarify.TASK])
 async def test_what_a_turn_means_is_no_task_of_rules(task: Task[Any, Any]) -> None:
-    with pytest.raises(UnknownTask):
+    with pytest.raises(NoModel):
         await OfflineModel().ask(task, SKY)
 
 
