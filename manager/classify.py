@@ -78,15 +78,14 @@ def classify_guardrails(writes: Writes, _threshold: float) -> StageEvent:
 
 
 def classify_search(writes: Writes, _threshold: float) -> StageEvent:
-    """Return whether the results suffice."""
-    poor = writes.get("search_quality") == "poor" or bool(writes.get("search_error"))
-    if _asks(writes) or poor:
+    """Return whether there are results to answer from, whatever their quality."""
+    if _asks(writes) or writes.get("search_error"):
         return _SEARCH_REASONS.get(
             _reason(writes), StageEvent.ASKS if _asks(writes) else StageEvent.NOTHING
         )
     return (
         StageEvent.FOUND
-        if writes.get("search_quality") in {"excellent", "good"}
+        if writes.get("search_quality") in {"excellent", "good", "poor"}
         else StageEvent.FAILED
     )
 

@@ -22,7 +22,7 @@ from llm.offline.support import support
 
 pytestmark = pytest.mark.slow
 
-SMALL, LARGE = 8_000, 32_000
+LENGTHS = (8_000, pytest.param(32_000, marks=pytest.mark.long))
 LINEAR_GROWTH = 9
 """Four times the length may take this much longer; 4 is linear and 16 is quadratic."""
 SECONDS_ENOUGH = 0.1
@@ -83,25 +83,26 @@ def nest_citations(length: int) -> str:
     return "[" * (length // 3) + "7]" * (length // 3)
 
 
+@pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_no_answer_takes_a_function_longer_than_its_length(name: str) -> None:
+def test_no_answer_takes_a_function_longer_than_its_length(name: str, length: int) -> None:
     function = FUNCTIONS[name]
     texts = [lambda length, it=it: it * (length // len(it)) for it in REPEATED]
 
-    grown = [text(40) for text in (*texts, nest_citations) if _grows(function, text)]
+    grown = [text(40) for text in (*texts, nest_citations) if _grows(function, text, length)]
 
     assert grown == []
 
 
-def _grows(function: Callable[[str], object], text: Callable[[int], str]) -> bool:
-    large = _seconds(function, text(LARGE))
+def _grows(function: Callable[[str], object], text: Callable[[int], str], length: int) -> bool:
+    large = _seconds(function, text(length))
     if large < SECONDS_ENOUGH:
         return False
-    small = _seconds(function, text(SMALL))
+    small = _seconds(function, text(length // 4))
     if large <= LINEAR_GROWTH * small:
         return False
-    small = min(small, _seconds(function, text(SMALL)))
-    again = (_seconds(function, text(LARGE)) for _ in range(2))
+    small = min(small, _seconds(function, text(length // 4)))
+    again = (_seconds(function, text(length)) for _ in range(2))
     return min(large, *again) > LINEAR_GROWTH * small
 
 
