@@ -69,6 +69,10 @@ class ModelCall:
     answered_by: str = ""
 
 
+OFFLINE = "offline"
+"""The name that stands for no model."""
+
+
 class Model(Protocol):
     """A model or a chain of models; `name` is `model@provider`, or `offline`."""
 

@@ -5,7 +5,7 @@ from typing import Self
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.specialists.specialist import CallsTools, LoopTurns, TeamSettings, Toolbox, add_focus
+from agents.specialists.specialist import NoOutput, LoopTurns, TeamSettings, Toolbox, add_focus
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -41,7 +41,10 @@ class Writes(BaseModel, frozen=True):
 
 
 class ClassifierAgent(Agent[Reads, Writes]):
-    """Reads the beginning of each document; of a question without one, of the passages' ones."""
+    """Reads the beginning of each document; of a question without one, of the passages' ones.
+
+    Without a model there are no classes.
+    """
 
     role = Role.CLASSIFIER
     reads = Reads
@@ -55,6 +58,8 @@ class ClassifierAgent(Agent[Reads, Writes]):
         return cls(Toolbox.make(parts, TASK.name))
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        if self._toolbox.is_offline:
+            return Wrote(Writes())
         found = reads.extracted if reads.extracted is not None else Extracted()
         named = [one.document_id for one in (*found.documents, *found.against)]
         named = named or [one.document_id for one in found.chunks_data]
@@ -76,9 +81,9 @@ class ClassifierAgent(Agent[Reads, Writes]):
         )
         turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
         given = await self._toolbox.consult(TASK, inputs, turns, reads)
-        if isinstance(given, CallsTools):
+        if isinstance(given, NoOutput):
             return Wrote(
-                Writes(tool_calls=given.calls, plan_messages=(given.message,), errors=given.errors)
+                Writes(tool_calls=given.calls, plan_messages=given.messages, errors=given.errors)
             )
         known = {one.id for one in inputs.documents}
         classes = [one for one in given.output.documents if one.document_id in known]

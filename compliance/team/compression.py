@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pydantic import JsonValue
 
 from compliance.requirements.requirement import Requirement
-from compliance.verdicts.verdict import Status, Verdict
+from compliance.verdict import Status, Verdict
 from llm.tasks.specialists.material import KnownRequirement, KnownVerdict
 
 REMOVED = frozenset(
@@ -51,6 +51,8 @@ def compress_requirements(
             severity=one.severity,
             addressee=one.addressee,
             condition=shorten_middle(one.condition),
+            heading=" > ".join(one.place.heading_path),
+            quotation=shorten_middle(one.quotation),
         )
         for one in requirements
         if names is None or one.id in names
@@ -60,7 +62,7 @@ def compress_requirements(
 def compress_verdicts(
     verdicts: Sequence[Verdict], *, only_findings: bool = False
 ) -> tuple[KnownVerdict, ...]:
-    """Return verdicts with their evidence, shortened; all, or those that are not compliant."""
+    """Return verdicts with their evidence, shortened; all, or the violations and gaps."""
     return tuple(
         KnownVerdict(
             requirement_id=one.requirement_id,
@@ -70,5 +72,5 @@ def compress_verdicts(
             evidence=tuple(shorten_middle(read.text, LONGEST // 3) for read in one.evidence[:2]),
         )
         for one in verdicts
-        if not (only_findings and one.status is Status.COMPLIANT)
+        if not only_findings or one.status in {Status.VIOLATION, Status.GAP}
     )

@@ -277,7 +277,9 @@ class StoredVerdicts(BaseModel, frozen=True, extra="forbid"):
     violations: int = Field(ge=0)
     gaps: int = Field(ge=0)
     undecided: tuple[str, ...] = Field(default=(), description="requirements without a verdict")
-    confidence: float = Field(ge=0, le=1, description="the mean of all verdicts")
+    confidence: float | None = Field(
+        default=None, ge=0, le=1, description="the mean of all verdicts; None: nobody judged"
+    )
     frameworks: tuple[str, ...] = Field(
         default=(), description="that the question or the rules name, such as GDPR"
     )
