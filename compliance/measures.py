@@ -49,7 +49,7 @@ class _Token:
 def list_measures(text: str, language: str = "en") -> tuple[Measure, ...]:
     """Return the numbers of a text with what they count, in order; numbers alone are left out."""
     tokens = [_Token(one[0], one.start(), one.end()) for one in _TOKEN.finditer(text)]
-    found = []
+    found: list[Measure] = []
     at = 0
     while at < len(tokens) and len(found) < _MOST:
         value, after = _read_number(tokens, at)
@@ -75,7 +75,7 @@ def compare_measures(
 
     A line quotes both, and says whether that of the document is less, equal or more.
     """
-    lines = {}
+    lines: dict[str, None] = {}
     own = list_measures(document, document_language)
     for wanted, given in product(list_measures(rule, rule_language), own):
         if wanted.family == given.family:

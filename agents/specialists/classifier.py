@@ -5,7 +5,7 @@ from typing import Self
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.specialists.specialist import NoOutput, LoopTurns, TeamSettings, Toolbox, add_focus
+from agents.specialists.specialist import LoopTurns, NoOutput, TeamSettings, Toolbox, add_focus
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -43,7 +43,7 @@ class Writes(BaseModel, frozen=True):
 class ClassifierAgent(Agent[Reads, Writes]):
     """Reads the beginning of each document; of a question without one, of the passages' ones.
 
-    Without a model there are no classes.
+    Without a model there is only the language, as the index detected it.
     """
 
     role = Role.CLASSIFIER
@@ -58,14 +58,16 @@ class ClassifierAgent(Agent[Reads, Writes]):
         return cls(Toolbox.make(parts, TASK.name))
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
-        if self._toolbox.is_offline:
-            return Wrote(Writes())
         found = reads.extracted if reads.extracted is not None else Extracted()
         named = [one.document_id for one in (*found.documents, *found.against)]
         named = named or [one.document_id for one in found.chunks_data]
         documents = await self._toolbox.library.read(named[:_MOST_DOCUMENTS], reads.groups)
         if not documents:
             return Wrote(Writes(errors=(self._toolbox.make_error("no document to classify"),)))
+        if self._toolbox.is_offline:
+            named = [(one.listed.id, one.listed.language) for one in documents]
+            languages = tuple({"document_id": one, "language": code} for one, code in named)
+            return Wrote(Writes(classification=languages))
         inputs = Inputs(
             question=add_focus(reads.canonical_question, reads.round_focus),
             language=reads.language,

@@ -202,9 +202,7 @@ class ComplianceAgent(Agent[Reads, Writes]):
         readings, notes = await self._load_readings(reads)
         reference = await self._toolbox.store(ReadClauses(readings=readings, notes=notes))
         return Writes(
-            part_plan=tuple(
-                one.model_copy(update={"reference": reference}) for one in missing
-            ),
+            part_plan=tuple(one.model_copy(update={"reference": reference}) for one in missing),
             part_round=reads.part_round + 1,
         )
 
@@ -213,8 +211,7 @@ class ComplianceAgent(Agent[Reads, Writes]):
     ) -> tuple[tuple[ClauseReading, ...], tuple[str, ...]]:
         keys = sorted(key for key in reads.stored_parts if key.startswith(_CLAUSES))
         loaded = [
-            await self._toolbox.load(reads.stored_parts[key].reference, ReadClauses)
-            for key in keys
+            await self._toolbox.load(reads.stored_parts[key].reference, ReadClauses) for key in keys
         ]
         readings = tuple(one for part in loaded for one in part.readings)
         return readings, tuple(dict.fromkeys(note for part in loaded for note in part.notes))
@@ -250,15 +247,11 @@ class ComplianceAgent(Agent[Reads, Writes]):
     async def _decide(self, reads: Reads, part: PartPlan, material: _Material) -> Writes:
         own = material.rules[part.first : part.last + 1]
         clauses = await self._toolbox.load(part.reference, ReadClauses)
-        inputs = await asyncio.to_thread(
-            self._prepare, reads, own, clauses.readings, material
-        )
+        inputs = await asyncio.to_thread(self._prepare, reads, own, clauses.readings, material)
         turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
         given = await self._toolbox.consult(TASK, inputs, turns, reads)
         if isinstance(given, NoOutput):
-            return Writes(
-                tool_calls=given.calls, plan_messages=given.messages, errors=given.errors
-            )
+            return Writes(tool_calls=given.calls, plan_messages=given.messages, errors=given.errors)
         outputs, errors = [given.output], given.errors
         if lost := _list_lost(own, outputs):
             wanted = inputs.model_copy(update={"requirements": compress_requirements(lost)})
@@ -338,9 +331,7 @@ class ComplianceAgent(Agent[Reads, Writes]):
             text = f"{undecided} of {len(material.rules)} requirements were not decided"
             errors = (self._toolbox.make_error(text),)
         models = tuple(sorted({one.decided_by for one in stored.values()}))
-        return Writes(
-            verdicts=await self._store(result, material, reads, models), errors=errors
-        )
+        return Writes(verdicts=await self._store(result, material, reads, models), errors=errors)
 
     async def _store(
         self,
@@ -356,9 +347,7 @@ class ComplianceAgent(Agent[Reads, Writes]):
             compliant=len(result.of_status(Status.COMPLIANT)),
             violations=len(result.of_status(Status.VIOLATION)),
             gaps=len(result.of_status(Status.GAP)),
-            undecided=tuple(
-                one.requirement_id for one in result.of_status(Status.UNDECIDED)
-            ),
+            undecided=tuple(one.requirement_id for one in result.of_status(Status.UNDECIDED)),
             confidence=round(sum(known) / len(known), 4) if known else None,
             frameworks=_identify_frameworks(reads),
             notes=result.notes,
@@ -497,9 +486,7 @@ def _compare_numbers(
         closest = material.find_closest(rule, _COMPARED)
         for passage in {one.id: one for one in (*read, *closest)}.values():
             if lines := _compare(rule, passage, material):
-                yield ComparedMeasures(
-                    requirement_id=rule.id, passage=passage.id, lines=lines
-                )
+                yield ComparedMeasures(requirement_id=rule.id, passage=passage.id, lines=lines)
 
 
 def _compare(rule: Requirement, passage: Passage, material: _Material) -> tuple[str, ...]:

@@ -124,8 +124,7 @@ class ExtractorAgent(Agent[Reads, Writes]):
             asked = self._toolbox.call_tools([call], ModelMessage(calls=(call,)))
             return Writes(tool_calls=asked.calls, plan_messages=asked.messages)
         known = [
-            TitledDocument(one.id, one.title, one.source, one.language)
-            for one in inputs.candidates
+            TitledDocument(one.id, one.title, one.source, one.language) for one in inputs.candidates
         ]
         scope = find_scope(inputs.question, known, reads.language)
         output = Output(
@@ -203,6 +202,7 @@ class ExtractorAgent(Agent[Reads, Writes]):
                 document_id=name,
                 title=one.listed.title[:longest],
                 language=one.listed.language,
+                source=one.listed.source[:longest],
                 units=len(cut_document(one).units),
             )
             for name, one in read.items()

@@ -8,7 +8,14 @@ from typing import Self
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.specialists.specialist import GivenOutput, LoopTurns, NoOutput, TeamSettings, Toolbox, add_focus
+from agents.specialists.specialist import (
+    GivenOutput,
+    LoopTurns,
+    NoOutput,
+    TeamSettings,
+    Toolbox,
+    add_focus,
+)
 from compliance.auditing.citation_audit import CitationAudit
 from compliance.passages import Passage, cut_passages
 from compliance.requirements.requirement import Extraction, TextPlace

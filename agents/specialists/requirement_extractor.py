@@ -6,7 +6,7 @@ from typing import Self
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.specialists.specialist import NoOutput, LoopTurns, TeamSettings, Toolbox, add_focus
+from agents.specialists.specialist import LoopTurns, NoOutput, TeamSettings, Toolbox, add_focus
 from compliance.requirements.requirement import Extraction, RuleUnit
 from compliance.team.listed_requirements import (
     UNREAD,
@@ -120,9 +120,7 @@ class RequirementExtractorAgent(Agent[Reads, Writes]):
         turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
         given = await self._toolbox.consult(TASK, inputs, turns, reads)
         if isinstance(given, NoOutput):
-            return Writes(
-                tool_calls=given.calls, plan_messages=given.messages, errors=given.errors
-            )
+            return Writes(tool_calls=given.calls, plan_messages=given.messages, errors=given.errors)
         outputs: list[Output] = [given.output]
         errors = given.errors
         if lost := list_unaccounted(outputs, units):

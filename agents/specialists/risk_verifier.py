@@ -6,7 +6,7 @@ from typing import Self
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.specialists.specialist import NoOutput, LoopTurns, TeamSettings, Toolbox, add_focus
+from agents.specialists.specialist import LoopTurns, NoOutput, TeamSettings, Toolbox, add_focus
 from compliance.requirements.requirement import Extraction
 from compliance.team.compression import compress_requirements, compress_verdicts
 from compliance.team.stored_results import RankedRisks
@@ -54,7 +54,7 @@ class Writes(BaseModel, frozen=True):
 
 
 class RiskVerifierAgent(Agent[Reads, Writes]):
-    """Ranks what a model found; what it leaves out has no risk, and an entry of `errors` says so."""
+    """Ranks findings; what a model leaves out has no risk, and an entry of `errors` says so."""
 
     role = Role.RISK_VERIFIER
     reads = Reads
@@ -92,9 +92,7 @@ class RiskVerifierAgent(Agent[Reads, Writes]):
                 Writes(tool_calls=given.calls, plan_messages=given.messages, errors=given.errors)
             )
         own = {one.requirement_id: one for one in given.output.risks}
-        risks = [
-            _convert(own[one.requirement_id]) for one in findings if one.requirement_id in own
-        ]
+        risks = [_convert(own[one.requirement_id]) for one in findings if one.requirement_id in own]
         risks.sort(key=lambda one: (-one.score, one.requirement_id))
         return Wrote(
             Writes(

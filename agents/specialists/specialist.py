@@ -19,7 +19,6 @@ from envelope.ways.specialists import (
     PHASES,
     ErrorSeverity,
     SpecialistError,
-    SpecialistName,
     SpecialistProfile,
 )
 from llm.conversations.port import ConversationModel
@@ -124,7 +123,7 @@ class Toolbox:
 
     @property
     def is_offline(self) -> bool:
-        """Whether there is no model: nobody judges, and documents are shown as a search finds them."""
+        """Whether there is no model: documents are shown as a search finds them, unjudged."""
         return self.model.name == OFFLINE
 
     async def store(self, value: BaseModel) -> str:

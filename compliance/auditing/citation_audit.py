@@ -22,11 +22,13 @@ _REFERENCE = re.compile(
     r"(?<![^\W\d_])([^\W\d_]{2,20}|§{1,2})\s{1,3}(\d{1,4}[a-z]?|[IVXLC]{1,6}|[A-Z])(?![^\W_])"
 )
 """A capitalised word, or a sign, with a number or a letter: "Annex V", "§ 5"."""
+_WORD = re.compile(r"§+|[^\W_]+")
 _LABELS = frozenset(
-    "annex appendix article chapter clause exhibit paragraph part rule schedule section table §  §§ "
-    "abschnitt absatz anhang anlage artikel kapitel příloha článek oddíl príloha článok załącznik "
-    "artykuł annexe anexo artículo capítulo allegato articolo capitolo artigo".split()
-)
+    {"annex", "appendix", "article", "chapter", "clause", "exhibit", "paragraph", "part", "rule",
+     "schedule", "section", "table", "§", "§§", "abschnitt", "absatz", "anhang", "anlage",
+     "artikel", "kapitel", "příloha", "článek", "oddíl", "príloha", "článok", "załącznik",
+     "artykuł", "annexe", "anexo", "artículo", "capítulo", "allegato", "articolo", "artigo"}
+)  # fmt: skip
 """Words that number the parts of a document. Other words are one where the source numbers by it."""
 _MOST = 20
 
@@ -164,12 +166,11 @@ def check_facts(
     stated = {one.value for one in measured} | list_numbers(every)
     told = {number for one in measured for number in list_numbers(one.text)}
     missing = sorted(list_numbers(claim) - stated - told)
-    for number in missing[:_MOST]:
-        yield f"the number {number} does not occur in the source"
-    folded = normalise_name(every)
+    yield from (f"the number {one} does not occur in the source" for one in missing[:_MOST])
     series = _LABELS | {label.casefold() for label, _ in _list_references(every)}
+    words = f" {' '.join(_WORD.findall(every.casefold()))} "
     for label, number in dict.fromkeys(_list_references(claim)):
-        if label.casefold() in series and normalise_name(f"{label} {number}") not in folded:
+        if label.casefold() in series and f" {label} {number} ".casefold() not in words:
             yield f"{label} {number} does not occur in the source"
 
 
@@ -177,7 +178,9 @@ def _compare(one: Measure, closest: Sequence[Measure], every: Sequence[Measure])
     same = [known for known in closest if known.family == one.family]
     if same and all(known.value != one.value for known in same):
         yield f"the claim says “{one.text}”, and the source “{same[0].text}”"
-    elif not same and all((known.family, known.value) != (one.family, one.value) for known in every):
+    elif not same and all(
+        (known.family, known.value) != (one.family, one.value) for known in every
+    ):
         yield f"“{one.text}” does not occur in the source"
 
 

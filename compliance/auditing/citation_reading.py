@@ -1,8 +1,8 @@
 r"""Reads the citations of a Markdown answer: `[1]` with a list of sources, `\cite{id}`, and links.
 
-The list of sources begins with a line such as "Sources" and has a line for each source: `[1] Title`,
-`1. Title`, `- [1] [Title](address)`, and perhaps an address in the next one. Footnotes (`[^1]`) and
-definitions (`[1]: address`) are sources wherever they stand.
+The list of sources begins with a line such as "Sources" and has a line for each: `[1] Title`,
+`1. Title`, `- [1] [Title](address)`, and perhaps an address in the next one. Footnotes (`[^1]`)
+and definitions (`[1]: address`) are sources wherever they stand.
 """
 
 import re
@@ -58,8 +58,8 @@ class ReadAnswer:
 def read_citations(text: str) -> ReadAnswer:
     """Return the citations of an answer; code contains none."""
     body, listed = _split_sources(text)
-    for found in _DEFINITION.finditer(body):
-        listed[int(found[1])] = (*listed.get(int(found[1]), ()), *_list_names(found[2]))
+    for one in _DEFINITION.finditer(body):
+        listed[int(one[1])] = (*listed.get(int(one[1]), ()), *_list_names(one[2]))
     body = _FOOTNOTE.sub(r"[\1]", _DEFINITION.sub("", body))
     claims: list[CitedClaim] = []
     uncited: list[str] = []

@@ -49,9 +49,10 @@ def list_units_as_requirements(units: Iterable[RuleUnit]) -> Extraction:
 
 def list_unaccounted(outputs: Iterable[Output], units: Sequence[RuleUnit]) -> list[RuleUnit]:
     """Return the units with text that no output names."""
-    named = {
-        one.source_section for output in outputs for one in (*output.checklist, *output.without)
-    }
+    named = set()
+    for output in outputs:
+        named |= {one.source_section for one in output.checklist}
+        named |= {one.source_section for one in output.without}
     return [one for one in units if one.text.strip() and one.unit_id not in named]
 
 
@@ -117,13 +118,9 @@ def _make_place(unit: RuleUnit, start: int, end: int) -> TextPlace:
     )
 
 
-def _account(
-    unit: RuleUnit, known: Sequence[Requirement], reasons: dict[str, str]
-) -> UnitAccount:
+def _account(unit: RuleUnit, known: Sequence[Requirement], reasons: dict[str, str]) -> UnitAccount:
     own = tuple(one.id for one in known if one.place.unit_id == unit.unit_id)
     reason = "" if own else reasons.get(unit.unit_id, UNREAD)
     if not unit.text.strip():
         reason = _NO_TEXT
-    return UnitAccount(
-        unit_id=unit.unit_id, requirement_ids=own, reason=reason[:_LONGEST_REASON]
-    )
+    return UnitAccount(unit_id=unit.unit_id, requirement_ids=own, reason=reason[:_LONGEST_REASON])

@@ -229,11 +229,12 @@ class ExtractedPassage(BaseModel, frozen=True, extra="forbid"):
 
 
 class ReviewedDocument(BaseModel, frozen=True, extra="forbid"):
-    """A document of the review as the index lists it."""
+    """A document of the review as the index lists it; `source` is its file."""
 
     document_id: str
     title: str
     language: str
+    source: str = ""
     units: int = Field(default=0, ge=0)
 
 

@@ -14,6 +14,7 @@ from compliance.verdicts.matching import RequirementQuery, make_query, match_pas
 from compliance.verdicts.passages import DocumentPassage, PreparedDocument, Vector
 from compliance.verdicts.review import review_requirement
 from compliance.verdicts.sections import SectionRanking
+
 from deploy.evaluation.compliance.extraction_figures import is_rule_folder, measure_extraction
 from deploy.evaluation.compliance.review_figures import (
     Figures,

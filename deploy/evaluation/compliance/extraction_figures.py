@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from compliance.requirements.extraction import extract_requirements
+
 from compliance.requirements.requirement import RuleUnit
 from deploy.evaluation.compliance.review_figures import Figures, average
 from deploy.evaluation.questions import UnknownFormatError, rows

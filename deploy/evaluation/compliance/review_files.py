@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from compliance.requirements.requirement import TextPlace
 from compliance.verdicts.sections import SectionUnit
 from compliance.verdicts.verdict import Status
+
+from compliance.requirements.requirement import TextPlace
 from deploy.evaluation.questions import UnknownFormatError, rows
 
 ReviewKind = Literal["agreements", "notices", "cases"]

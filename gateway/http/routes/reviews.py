@@ -75,7 +75,7 @@ _EVENTS: dict[int | str, dict[str, object]] = {
 _REPORT: dict[int | str, dict[str, object]] = {
     200: {
         "description": "The report.",
-        "content": {"text/markdown": {}, "text/html": {}, "application/pdf": {}},
+        "content": {form.media_type.partition(";")[0]: {} for form in ReportForm},
     }
 }
 
@@ -228,9 +228,12 @@ class ReviewRoutes:
             caller: Annotated[Principal, caller_of],
             review_id: ReviewId,
             assistant: AssistantName = None,
-            form: Annotated[Literal["md", "html", "pdf"], Query(alias="format")] = "md",
+            form: Annotated[
+                Literal["md", "html", "pdf", "docx", "json"], Query(alias="format")
+            ] = "md",
         ) -> Response:
-            """Return the report as Markdown, as one HTML page, or as PDF."""
+            """Return the report as Markdown, as one HTML page, as PDF, as DOCX, or as JSON: each
+            requirement with its verdict, and the words and places of both sides."""
             access, name = await self._enter(caller, assistant, review_id)
             return await self._render(access, name, ReportForm(form))
 
@@ -270,7 +273,7 @@ class ReviewRoutes:
         question = access.desk.name_question(name.conversation_id, name.message_id)
         try:
             documents = await self._collect(access, given)
-            against = await self._find(access, review.against)
+            against = await self._find(access, review.against, is_rule=True)
             message = self._make_message(access, request, review, name, documents, against)
             await self._sender.admit(caller, question)
             await self._sender.start(caller, access.desk, message)
@@ -298,12 +301,12 @@ class ReviewRoutes:
         return await self._find(access, given.names)
 
     async def _find(
-        self, access: ConversationAccess, names: Sequence[str]
+        self, access: ConversationAccess, names: Sequence[str], *, is_rule: bool = False
     ) -> Sequence[DocumentEntry]:
         found: dict[str, DocumentEntry] = {}
         for name in names:
             for one in await self._parts.documents.find(
-                access.question(), name, access.caller.groups
+                access.question(), name, access.caller.groups, is_rule=is_rule
             ):
                 found[one.id] = one
         return list(found.values())

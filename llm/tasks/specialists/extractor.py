@@ -13,7 +13,9 @@ class CandidateDocument(BaseModel, frozen=True):
     title: str
     source: str = ""
     language: str = "en"
-    is_attached: bool = Field(default=False, description="whether the user gave it to the conversation")
+    is_attached: bool = Field(
+        default=False, description="whether the user gave it to the conversation"
+    )
     beginning: str = Field(default="", description="of its text")
 
 
