@@ -27,7 +27,7 @@ _MOST_LINES = 12
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A number with its unit; `value` is in the smallest unit of its family, such as hours.
+    """A number with its unit; `value` is in one unit of its family, such as minutes.
 
     `text` is how it stands in the text, with some words before it.
     """

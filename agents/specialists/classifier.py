@@ -10,6 +10,7 @@ from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.ways.specialists import Extracted, SpecialistError
+from knowledge.library.library import WholeDocument
 from llm.tasks.specialists.classifier import TASK, Inputs
 from llm.tasks.specialists.material import TextUnit
 
@@ -65,9 +66,7 @@ class ClassifierAgent(Agent[Reads, Writes]):
         if not documents:
             return Wrote(Writes(errors=(self._toolbox.make_error("no document to classify"),)))
         if self._toolbox.is_offline:
-            named = [(one.listed.id, one.listed.language) for one in documents]
-            languages = tuple({"document_id": one, "language": code} for one, code in named)
-            return Wrote(Writes(classification=languages))
+            return Wrote(Writes(classification=tuple(map(_name_language, documents))))
         inputs = Inputs(
             question=add_focus(reads.canonical_question, reads.round_focus),
             language=reads.language,
@@ -95,3 +94,7 @@ class ClassifierAgent(Agent[Reads, Writes]):
                 errors=given.errors,
             )
         )
+
+
+def _name_language(one: WholeDocument) -> dict[str, JsonValue]:
+    return {"document_id": one.listed.id, "language": one.listed.language}

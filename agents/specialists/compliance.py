@@ -67,7 +67,7 @@ _RULE_CHARACTERS = 16_000
 """Requirements of at most this many characters together are all compared with each clause."""
 _PER_TEXT, _MOST_SHOWN = 6, 60
 _CLOSEST = 3
-_COMPARED = 4
+_COMPARED = 2
 _NO_EVIDENCE = (
     "the model's verdict was {status}, but it named no passage that exists, so it does not count"
 )

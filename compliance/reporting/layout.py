@@ -96,7 +96,9 @@ class _Layout:
 
     def _print_finding(self, one: ReportedRequirement) -> Iterator[ReportText]:
         status = self._name("status", one.status)
-        yield ReportText(f"{one.number}. {status}: {one.requirement}")
+        yield ReportText(
+            self.say("finding", number=one.number, status=status, requirement=one.requirement)
+        )
         yield self._cite("law_says", one.law)
         for read in one.evidence:
             yield self._cite("document_says", read)
@@ -236,8 +238,11 @@ class _Layout:
                 role = self.say("law" if one.role == "law" else "document")
                 names = ", ".join(filter(None, (one.file, one.id, one.language)))
                 yield f"{role}: {one.title} ({names})"
-                for name, value in one.classes.items():
-                    yield f"{self.say(f'class_{name}')}: {self._name('type', value)} ({one.title})"
+                classes = (
+                    f"{self.say(f'class_{name}')}: {value}" for name, value in one.classes.items()
+                )
+                if shown := "; ".join(classes):
+                    yield f"{one.title} – {shown}"
 
     def _quote(self, place: QuotedPlace) -> ReportText:
         return ReportText(_shorten(place.words), place.link, place=_name(place))

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pydantic import JsonValue
 
 from compliance.requirements.requirement import Requirement
-from compliance.verdict import Status, Verdict
+from compliance.verdict import Status, Verdict, VerdictEvidence
 from llm.tasks.specialists.material import KnownRequirement, KnownVerdict
 
 REMOVED = frozenset(
@@ -59,6 +59,13 @@ def compress_requirements(
     )
 
 
+def _describe(evidence: VerdictEvidence) -> str:
+    """Return a quotation after the heading above it."""
+    place = " > ".join(evidence.place.heading_path)
+    words = shorten_middle(evidence.text, LONGEST // 3)
+    return f"{place}: {words}" if place else words
+
+
 def compress_verdicts(
     verdicts: Sequence[Verdict], *, only_findings: bool = False
 ) -> tuple[KnownVerdict, ...]:
@@ -69,7 +76,7 @@ def compress_verdicts(
             status=one.status.value,
             confidence=one.confidence,
             note=one.note,
-            evidence=tuple(shorten_middle(read.text, LONGEST // 3) for read in one.evidence[:2]),
+            evidence=tuple(map(_describe, one.evidence[:2])),
         )
         for one in verdicts
         if not only_findings or one.status in {Status.VIOLATION, Status.GAP}
