@@ -23,6 +23,8 @@ _BEFORE = 4
 """Words before a number that are quoted with it, such as "at least"."""
 _MOST = 40
 _MOST_LINES = 12
+COUNT = "count of"
+"""The beginning of the families of things that are counted, such as subcontractors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +152,10 @@ def _find_unit(
             return known[0], known[1], one.end
     if not following or text[tokens[after - 1].end : following[0].start].strip():
         return None
-    stems = terms(following[0].text, language)
+    # A function word, such as in "by 2030 the", counts nothing: it is no term beside another one.
+    _, *stems = terms(f"9 {following[0].text}", language)
     is_word = len(following[0].text) > 2 and bool(stems)
-    return (f"count of {stems[0]}", Decimal(1), following[0].end) if is_word else None
+    return (f"{COUNT} {stems[0]}", Decimal(1), following[0].end) if is_word else None
 
 
 @cache

@@ -551,7 +551,7 @@ def _make_verdict(
     confidence: float | None = given.confidence
     is_untouched = status is Status.COMPLIANT and rule.kind is RuleKind.PERMISSION
     if status in {Status.COMPLIANT, Status.VIOLATION} and not evidence and not is_untouched:
-        note = f"{_NO_EVIDENCE.format(status=status.value)}. {note}"
+        note = "; ".join(filter(None, (_NO_EVIDENCE.format(status=status.value), note)))
         status, confidence = Status.UNDECIDED, None
     is_open = status in {Status.GAP, Status.UNDECIDED}
     closest = material.find_closest(rule, _CLOSEST)[:_CLOSEST] if is_open else ()

@@ -13,7 +13,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from compliance.auditing.citation_reading import CitedClaim, ReadAnswer
-from compliance.measures import Measure, list_measures, list_numbers
+from compliance.measures import COUNT, Measure, list_measures, list_numbers
 from compliance.passages import Passage, PassageSearch
 from compliance.requirements.requirement import TextPlace
 
@@ -178,7 +178,7 @@ def _compare(one: Measure, closest: Sequence[Measure], every: Sequence[Measure])
     same = [known for known in closest if known.family == one.family]
     if same and all(known.value != one.value for known in same):
         yield f"the claim says “{one.text}”, and the source “{same[0].text}”"
-    elif not same and all(
+    elif not (same or one.family.startswith(COUNT)) and all(
         (known.family, known.value) != (one.family, one.value) for known in every
     ):
         yield f"“{one.text}” does not occur in the source"
