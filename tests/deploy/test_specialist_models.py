@@ -345,7 +345,8 @@ async def test_the_verdicts_know_what_the_clauses_said_and_how_the_numbers_compa
     assert clauses.direction == "clauses"
     assert {one.effect for one in given.readings} == {"breaks"}
     lines = [line for one in given.comparisons for line in one.lines]
-    assert 'document "register data within 14 days" > rule "register data within 48 hours"' in lines
+    line = 'document "of register data within 14 days" > rule "of register data within 48 hours"'
+    assert line in lines
     assert given.is_whole
     assert json.loads(given.output_schema)["properties"]["verdicts"]
 

@@ -21,12 +21,20 @@ from llm.tasks.specialists import (
 from tests.support.app_harness import PartlyScriptedModel
 
 BREAKS = {
-    "within 48 hours": "within 14 days",
+    "within 48 hours": "breach of register data within 14 days",
     "shall not engage a subcontractor": "may engage a subcontractor",
     "shall not sell": "may sell",
     "nesmí údaje registru prodávat": "smí údaje registru prodávat",
 }
 """Words of a law, and the words of a contract that break them."""
+FULFILS = {
+    "shall encrypt": "shall encrypt all",
+    "within 48 hours": "within 24 hours",
+    "shall not engage": "shall not engage any",
+    "within 30 days": "within 14 days after termination",
+    "record of all disclosures": "record of all disclosures of register data for 5 years",
+}
+"""Words of a law, and the words of a contract that fulfil them."""
 REPEATED = 1_000
 """More calls than any test makes."""
 Answer = Callable[[Any], BaseModel]
@@ -132,11 +140,13 @@ def make_judge(inputs: compliance.Inputs) -> Callable[[Any], compliance.Requirem
         for passage in inputs.passages:
             broken = next((one for one in find_breaking(rule.quotation) if one in passage.text), "")
             if broken:
-                status, evidence = "VIOLATION", ((passage.id, broken),)
+                status, evidence = "VIOLATION", ((passage.id, passage.text),)
                 break
-            plain = rule.quotation.strip().replace("of the contract", "of this contract")
-            if plain[:60] in passage.text:
-                status, evidence = "COMPLIANT", ((passage.id, passage.text[:40]),)
+            kept = rule.quotation.strip().rstrip(".")[:60] in passage.text or any(
+                ruled in rule.quotation and done in passage.text for ruled, done in FULFILS.items()
+            )
+            if kept:
+                status, evidence = "COMPLIANT", ((passage.id, passage.text),)
         return compliance.RequirementVerdict.model_validate(
             {
                 "requirement_id": rule.id,
