@@ -18,8 +18,12 @@ from compliance.verdict import VerdictEvidence
 from knowledge.index.bm25 import B, K
 from knowledge.index.terms import terms
 
-LONGEST = 600
-"""Characters of a passage, unless one sentence is longer."""
+LONGEST = 900
+"""Characters of a passage, unless one sentence is longer.
+
+With 600, the right passage was among the first three of 79 % of the requirements of 184 agreements;
+with 900, of 85 %.
+"""
 Scores = npt.NDArray[np.float64]
 
 

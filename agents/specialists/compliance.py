@@ -138,7 +138,8 @@ class _Material:
 
     def find_closest(self, rule: Requirement, most: int) -> tuple[Passage, ...]:
         """Return the passages closest to a requirement, to what fulfils it, and what breaks it."""
-        found = [self.search.find(rule.statement, self.language_of(rule), most)]
+        asked = " ".join((*rule.place.heading_path, rule.statement))
+        found = [self.search.find(asked, self.language_of(rule), most)]
         found += [self.search.find(one, self.language, most) for one in rule.wordings]
         return tuple({one.id: one for own in found for one in own}.values())
 

@@ -42,7 +42,7 @@ def list_verdicts(said: list[str]) -> list[dict[str, Any]]:
     ids = sorted(set(re.findall(r"REQ-\d+", " ".join(said))))
     return [
         {"requirement_id": one, "status": "VIOLATION", "confidence": 0.8,
-         "evidence": ["p1"], "note": "as the model says"}
+         "evidence": [{"passage": "p1"}], "reason": "as the model says"}
         for one in ids
     ]  # fmt: skip
 

@@ -5,10 +5,11 @@ are those of messages.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+import orjson
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import JsonValue
 from starlette.responses import JSONResponse
@@ -371,9 +372,35 @@ class ReviewRoutes:
     async def _read(self, access: ConversationAccess, name: ReviewName, language: str) -> Review:
         status = await self._follower.read(access, name.message_id, language)
         last = (await self._follower.read_journal(access, name.message_id))[-1]
+        agent = None if status.progress is None else status.progress.stage
+        review = Review(id=name.id, current_agent=agent, **dict(status))
         report = last.fields.get("review_report") if last.kind == "finished" else None
-        counts = ReviewCounts.model_validate(report) if isinstance(report, dict) else None
-        return Review(id=name.id, counts=counts, **dict(status))
+        if not isinstance(report, dict):
+            return review
+        return review.model_copy(update=await self._read_findings(access, name, report))
+
+    async def _read_findings(
+        self, access: ConversationAccess, name: ReviewName, reported: Mapping[str, JsonValue]
+    ) -> dict[str, object]:
+        """Return counts and findings of a report; without findings if it is no longer kept."""
+        question = access.question(name.message_id)
+        opens = self._channel.links.of(access.caller, question)
+        report = await self._parts.reports.render(question, reported, ReportForm.JSON, opens)
+        found = {} if report is None else orjson.loads(report)
+        requirements = found.get("requirements", [])
+        of_status = {
+            status: [one for one in requirements if one["status"] == status]
+            for status in ("VIOLATION", "GAP", "UNDECIDED")
+        }
+        counts = ReviewCounts.model_validate(reported)
+        undecided = len(of_status["UNDECIDED"])
+        return {
+            "counts": counts.model_copy(update={"undecided": undecided}),
+            "violations": of_status["VIOLATION"],
+            "gaps": of_status["GAP"],
+            "further_gaps": found.get("gaps", []),
+            "classification": found.get("documents", []),
+        }
 
     async def _render(
         self, access: ConversationAccess, name: ReviewName, form: ReportForm
