@@ -1,6 +1,5 @@
 """Collects the gaps of a review, of five kinds."""
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime
 from typing import Self
@@ -9,9 +8,7 @@ from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
 from agents.specialists.specialist import (
-    GivenOutput,
     LoopTurns,
-    NoOutput,
     TeamSettings,
     Toolbox,
     add_focus,
@@ -33,15 +30,13 @@ from envelope.ways.specialists import (
     StoredChecklist,
     StoredVerdicts,
 )
-from llm.tasks.specialists.gap_synthesizer import TASK, FoundGap, Inputs, Output
+from llm.tasks.specialists.gap_synthesizer import TASK, FoundGap, Inputs
 from llm.tasks.specialists.material import TextUnit
 
 _LONGEST = 2_000
 _MOST_MET = 40
 """Compliant requirements that a model reads besides the violations and gaps."""
 _BATCH_CHARACTERS, _BATCH_ITEMS = 24_000, 60
-_AT_ONCE = 4
-"""Batches of passages that are read at the same time."""
 
 
 class Reads(BaseModel, frozen=True):
@@ -101,25 +96,18 @@ class GapSynthesizerAgent(Agent[Reads, Writes]):
         extraction = await self._toolbox.load(reads.checklist.reference, Extraction)
         review = await self._toolbox.load(reads.verdicts.reference, ReviewResult)
         passages = await self._cut(reads)
-        batches = list(_divide(passages))
         inputs = await self._make_inputs(reads, extraction, review)
-        turns = None
-        if len(batches) == 1:
-            turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
-        limit = asyncio.Semaphore(_AT_ONCE)
-
-        async def read_batch(own: Sequence[Passage]) -> NoOutput | GivenOutput[Output]:
-            async with limit:
-                shown = inputs.model_copy(update={"passages": tuple(map(_show, own))})
-                return await self._toolbox.consult(TASK, shown, turns, reads)
-
-        given = await asyncio.gather(*map(read_batch, batches))
-        if len(given) == 1 and isinstance(first := given[0], NoOutput) and first.calls:
+        batches = [
+            inputs.model_copy(update={"passages": tuple(map(_show, own))})
+            for own in _divide(passages)
+        ]
+        turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
+        given = await self._toolbox.consult_each(TASK, batches, turns, reads)
+        if (asked := given.calls) is not None:
             return Wrote(
-                Writes(tool_calls=first.calls, plan_messages=first.messages, errors=first.errors)
+                Writes(tool_calls=asked.calls, plan_messages=asked.messages, errors=asked.errors)
             )
-        outputs = [one for one in given if not isinstance(one, NoOutput)]
-        found = [gap for one in outputs for gap in one.output.gaps]
+        found = [gap for one in given.outputs for gap in one.gaps]
         gaps = [*_list_regulatory(review, extraction), *_convert(found, extraction, passages)]
         kinds: dict[str, int] = {}
         for gap in gaps:
@@ -130,9 +118,9 @@ class GapSynthesizerAgent(Agent[Reads, Writes]):
                     reference=await self._toolbox.store(CollectedGaps(gaps=tuple(gaps))),
                     items=len(gaps),
                     summary=tuple(f"{kind}: {count}" for kind, count in kinds.items()),
-                    decided_by=outputs[0].decided_by if outputs else "",
+                    decided_by=given.decided_by,
                 ),
-                errors=tuple(error for one in given for error in one.errors),
+                errors=given.errors,
             )
         )
 

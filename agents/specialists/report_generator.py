@@ -9,13 +9,13 @@ from pydantic import BaseModel, JsonValue
 from pydantic_core import from_json
 
 from agents.agent import Agent, AgentParts
-from agents.specialists.specialist import NoOutput, TeamSettings, Toolbox, add_focus
+from agents.specialists.specialist import LoopTurns, TeamSettings, Toolbox, add_focus
 from compliance.auditing.citation_audit import CitationAudit
 from compliance.reporting.layout import load_texts
 from compliance.reporting.report import ReportInputs, compose_report
 from compliance.reporting.report_json import encode_report
 from compliance.requirements.requirement import Extraction, TextPlace
-from compliance.team.compression import compress_requirements, compress_verdicts
+from compliance.team.compression import compress_requirements, compress_verdicts, divide_findings
 from compliance.team.stored_results import CollectedGaps, RankedRisks
 from compliance.team.units import DocumentUnits, cut_document, name_documents
 from compliance.verdict import ReviewResult, Status
@@ -30,12 +30,12 @@ from envelope.ways.specialists import (
     StoredChecklist,
     StoredVerdicts,
 )
+from llm.tasks.specialists.material import KnownVerdict
 from llm.tasks.specialists.report_generator import TASK, Inputs, Output
 
 LARGEST_INLINE = 24_000
 """Bytes of a report that travels in the envelope: the result of a branch has at most 32 kB."""
 _MOST_SENTENCES, _LONGEST = 5, 1_500
-_MOST_FINDINGS = 60
 _CLASSES = ("document_type", "domain", "complexity", "language", "sensitivity")
 
 
@@ -133,11 +133,18 @@ class ReportGeneratorAgent(Agent[Reads, Writes]):
     async def _write(
         self, reads: Reads, inputs: ReportInputs
     ) -> tuple[Output, tuple[SpecialistError, ...]]:
-        """Return what a model writes about the findings; nothing without a model."""
+        """Return what a model writes about the findings; nothing without a model.
+
+        The summary is that of the first batch: the most serious findings.
+        """
         if self._toolbox.is_offline:
             return Output(), ()
-        given = await self._toolbox.consult(TASK, _make_task_inputs(reads, inputs), reads=reads)
-        return Output() if isinstance(given, NoOutput) else given.output, given.errors
+        batches = list(divide_findings(compress_verdicts(inputs.review.findings))) or [()]
+        asked = [_make_task_inputs(reads, inputs, own) for own in batches]
+        given = await self._toolbox.consult_each(TASK, asked, LoopTurns(), reads)
+        advice = tuple(one for output in given.outputs for one in output.recommendations)
+        summary = given.outputs[0].summary if given.outputs else ()
+        return Output(summary=summary, recommendations=advice), given.errors
 
     async def _cut(self, reads: Reads) -> dict[str, DocumentUnits]:
         found = reads.extracted if reads.extracted is not None else Extracted()
@@ -193,8 +200,9 @@ class ReportGeneratorAgent(Agent[Reads, Writes]):
         )  # fmt: skip
 
 
-def _make_task_inputs(reads: Reads, inputs: ReportInputs) -> Inputs:
-    findings = compress_verdicts(inputs.review.findings[:_MOST_FINDINGS])
+def _make_task_inputs(
+    reads: Reads, inputs: ReportInputs, findings: tuple[KnownVerdict, ...]
+) -> Inputs:
     names = [one.requirement_id for one in findings]
     return Inputs(
         question=add_focus(reads.canonical_question, reads.round_focus),

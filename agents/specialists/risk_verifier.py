@@ -6,9 +6,9 @@ from typing import Self
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.specialists.specialist import LoopTurns, NoOutput, TeamSettings, Toolbox, add_focus
+from agents.specialists.specialist import LoopTurns, TeamSettings, Toolbox, add_focus
 from compliance.requirements.requirement import Extraction
-from compliance.team.compression import compress_requirements, compress_verdicts
+from compliance.team.compression import compress_requirements, compress_verdicts, divide_findings
 from compliance.team.stored_results import RankedRisks
 from compliance.verdict import ReviewResult, Risk
 from envelope.conversation import Turn
@@ -24,8 +24,6 @@ from envelope.ways.specialists import (
 from llm.tasks.specialists.material import KnownVerdict
 from llm.tasks.specialists.risk_verifier import TASK, Inputs, RankedRisk
 
-_MOST_JUDGED = 60
-"""Findings that are ranked: the violations first; a note says how many more there are."""
 _MOST_SUMMARY = 5
 
 
@@ -76,22 +74,24 @@ class RiskVerifierAgent(Agent[Reads, Writes]):
         findings = compress_verdicts(review.findings)
         if not findings or self._toolbox.is_offline:
             return Wrote(Writes(risks=FindingList(items=0)))
-        judged = findings[:_MOST_JUDGED]
-        inputs = Inputs(
-            question=add_focus(reads.canonical_question, reads.round_focus),
-            language=reads.language,
-            requirements=compress_requirements(
-                extraction.requirements, [one.requirement_id for one in judged]
-            ),
-            verdicts=judged,
-        )
         turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
-        given = await self._toolbox.consult(TASK, inputs, turns, reads)
-        if isinstance(given, NoOutput):
-            return Wrote(
-                Writes(tool_calls=given.calls, plan_messages=given.messages, errors=given.errors)
+        batches = [
+            Inputs(
+                question=add_focus(reads.canonical_question, reads.round_focus),
+                language=reads.language,
+                requirements=compress_requirements(
+                    extraction.requirements, [one.requirement_id for one in own]
+                ),
+                verdicts=own,
             )
-        own = {one.requirement_id: one for one in given.output.risks}
+            for own in divide_findings(findings)
+        ]
+        given = await self._toolbox.consult_each(TASK, batches, turns, reads)
+        if (asked := given.calls) is not None:
+            return Wrote(
+                Writes(tool_calls=asked.calls, plan_messages=asked.messages, errors=asked.errors)
+            )
+        own = {one.requirement_id: one for output in given.outputs for one in output.risks}
         risks = [_convert(own[one.requirement_id]) for one in findings if one.requirement_id in own]
         risks.sort(key=lambda one: (-one.score, one.requirement_id))
         return Wrote(
@@ -102,7 +102,7 @@ class RiskVerifierAgent(Agent[Reads, Writes]):
                     summary=tuple(map(_describe, risks[:_MOST_SUMMARY])),
                     decided_by=given.decided_by,
                 ),
-                errors=(*given.errors, *self._name_unranked(findings, own)),
+                errors=given.errors or self._name_unranked(findings, own),
             )
         )
 

@@ -1,5 +1,6 @@
 """What every specialist works with: its profile, a model, tools, documents and stored results."""
 
+import asyncio
 import json
 import zlib
 from collections.abc import Mapping, Sequence
@@ -49,6 +50,7 @@ CRITICAL = _SEARCHES - {"search"} | {"get_document_info"}
 _MOST_EMPTY = 2
 """Consecutive searches without a result, after which nothing more is searched."""
 _SHOWN_RESULTS = 12
+_BATCHES_AT_ONCE = 4
 
 
 class TeamSettings(Protocol):
@@ -82,6 +84,19 @@ class GivenOutput(Generic[O]):
     output: O
     decided_by: str
     errors: tuple[SpecialistError, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOutputs(Generic[O]):
+    """The outputs of all batches that a model answered; `calls` are made before, if there are any.
+
+    `decided_by` is empty if no batch was answered.
+    """
+
+    outputs: tuple[O, ...]
+    decided_by: str = ""
+    errors: tuple[SpecialistError, ...] = ()
+    calls: NoOutput | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +209,34 @@ class Toolbox:
             text = f"the model gave no answer, so this part was not judged: {error}"
             return NoOutput(errors=(*errors, self.make_error(text)))
         return GivenOutput(given.output, given.model, errors)
+
+    async def consult_each(
+        self,
+        task: Task[I, O],
+        batches: Sequence[I],
+        turns: LoopTurns,
+        reads: BaseModel | None = None,
+    ) -> BatchOutputs[O]:
+        """Return the outputs of batches, some at a time; only a single batch may call tools.
+
+        Each finished call is stored: a redelivered envelope pays for none of them again.
+        """
+        limit = asyncio.Semaphore(_BATCHES_AT_ONCE)
+        own_turns = turns if len(batches) == 1 else None
+
+        async def consult(inputs: I) -> NoOutput | GivenOutput[O]:
+            async with limit:
+                return await self.consult(task, inputs, own_turns, reads)
+
+        given = await asyncio.gather(*map(consult, batches))
+        missing = [one for one in given if isinstance(one, NoOutput)]
+        found = [one for one in given if isinstance(one, GivenOutput)]
+        return BatchOutputs(
+            outputs=tuple(one.output for one in found),
+            decided_by=found[0].decided_by if found else "",
+            errors=tuple(error for one in given for error in one.errors),
+            calls=next((one for one in missing if one.calls), None),
+        )
 
     def _may_call(self, turns: LoopTurns) -> bool:
         """Return whether the loop goes on; the model judges itself whether it has enough."""

@@ -1,11 +1,11 @@
 """Compresses the output of one specialist before another one reads it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pydantic import JsonValue
 
 from compliance.requirements.requirement import Requirement
-from compliance.verdict import Status, Verdict, VerdictEvidence
+from compliance.verdict import Verdict, VerdictEvidence
 from llm.tasks.specialists.material import KnownRequirement, KnownVerdict
 
 REMOVED = frozenset(
@@ -15,6 +15,8 @@ REMOVED = frozenset(
 """Fields of outputs that no other specialist reads."""
 LONGEST = 1_500
 """Characters of a text that is handed over."""
+BATCH = 40
+"""Findings that a model reads in one call."""
 _FIRST_SHARE, _LAST_SHARE = 0.6, 0.35
 
 
@@ -59,6 +61,12 @@ def compress_requirements(
     )
 
 
+def divide_findings(findings: Sequence[KnownVerdict]) -> Iterator[tuple[KnownVerdict, ...]]:
+    """Yield findings in batches that a model answers in one call."""
+    for first in range(0, len(findings), BATCH):
+        yield tuple(findings[first : first + BATCH])
+
+
 def _describe(evidence: VerdictEvidence) -> str:
     """Return a quotation after the heading above it."""
     place = " > ".join(evidence.place.heading_path)
@@ -66,10 +74,8 @@ def _describe(evidence: VerdictEvidence) -> str:
     return f"{place}: {words}" if place else words
 
 
-def compress_verdicts(
-    verdicts: Sequence[Verdict], *, only_findings: bool = False
-) -> tuple[KnownVerdict, ...]:
-    """Return verdicts with their evidence, shortened; all, or the violations and gaps."""
+def compress_verdicts(verdicts: Iterable[Verdict]) -> tuple[KnownVerdict, ...]:
+    """Return verdicts with their evidence, shortened."""
     return tuple(
         KnownVerdict(
             requirement_id=one.requirement_id,
@@ -79,5 +85,4 @@ def compress_verdicts(
             evidence=tuple(map(_describe, one.evidence[:2])),
         )
         for one in verdicts
-        if not only_findings or one.status in {Status.VIOLATION, Status.GAP}
     )
