@@ -30,7 +30,8 @@ from llm.port import OFFLINE, I, Model, O, Task
 from llm.tasks.specialists.material import SpecialistInputs
 from tools.calls import ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog
-from tools.loop import find_end, make_tool_message
+from tools.dialogue import Dialogue, DialogueLimits, describe_calls
+from tools.executor import CRITICAL
 from tools.schemas import describe_tools
 from tools.shortening import shorten
 
@@ -39,16 +40,8 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("agents")
 T = TypeVar("T", bound=BaseModel)
-MOST_CALLS = 8
-"""Calls of one message."""
-_SEARCHES = frozenset(
-    {"search", "hierarchical_search", "similarity_search", "graph_search", "bm25_search",
-     "hybrid_search"}
-)  # fmt: skip
-CRITICAL = _SEARCHES - {"search"} | {"get_document_info"}
-"""Tools without which results may be incomplete: their failure is an error that people see."""
 _MOST_EMPTY = 2
-"""Consecutive searches without a result, after which nothing more is searched."""
+"""Messages in a row whose searches found nothing, after which nothing more is searched."""
 _SHOWN_RESULTS = 12
 _BATCHES_AT_ONCE = 4
 
@@ -195,9 +188,10 @@ class Toolbox:
             temperature=self.profile.temperature,
             max_output_tokens=self.profile.max_tokens,
         )
+        dialogue = self._open(asked, inputs, known)
         try:
-            if turns is not None and self._may_call(known):
-                step = await self._take_step(asked, inputs, known)
+            if turns is not None and self._may_call(dialogue):
+                step = await self._take_step(asked, inputs, dialogue)
                 if isinstance(step, NoOutput):
                     return step
                 if step is not None:
@@ -238,25 +232,25 @@ class Toolbox:
             calls=next((one for one in missing if one.calls), None),
         )
 
-    def _may_call(self, turns: LoopTurns) -> bool:
+    def _may_call(self, dialogue: Dialogue) -> bool:
         """Return whether the loop goes on; the model judges itself whether it has enough."""
         if self.tools is None or not isinstance(self.model, ConversationModel):
             return False
-        is_at_limit = len(turns.messages) >= self.profile.max_iterations
-        return not (is_at_limit or find_end(turns.results) or find_early_stop(turns.results))
+        return dialogue.find_end() is None
 
     async def _take_step(
-        self, task: Task[I, O], inputs: I, turns: LoopTurns
+        self, task: Task[I, O], inputs: I, dialogue: Dialogue
     ) -> "NoOutput | GivenOutput[O] | None":
         """Return the next calls, or the output if the model wrote one; None: neither."""
         assert isinstance(self.model, ConversationModel)  # noqa: S101 - `_may_call` has checked it
-        step = await self.model.converse(self._open(task, inputs, turns))
-        fresh = _number(step.message.calls, turns.messages, self.profile.name)[:MOST_CALLS]
-        if fresh:
+        step = await dialogue.take_step(self.model)
+        if step.end is None:
+            fresh = list(step.message.calls)
             # The message stays as the model wrote it: a vendor reads its own calls again.
-            message = ModelMessage(text=step.message.text, calls=tuple(fresh))
-            expanded, errors = (fresh, ()) if turns.messages else await self._expand(fresh, inputs)
-            return replace(self.call_tools(expanded, message), errors=errors)
+            expanded, errors = (
+                (fresh, ()) if dialogue.messages else await self._expand(fresh, inputs)
+            )
+            return replace(self.call_tools(expanded, step.message), errors=errors)
         try:
             return GivenOutput(read(step.message.text, task.output), step.model)
         except NotReadable:
@@ -264,7 +258,7 @@ class Toolbox:
 
     def call_tools(self, calls: Sequence[ToolUse], message: ModelMessage) -> NoOutput:
         """Return the calls of a message of the loop."""
-        described = tuple(_describe_call(use, self.profile.name) for use in calls)
+        described = describe_calls(calls, self.profile.name)
         return NoOutput(described, (message.model_dump(mode="json"),))
 
     async def _expand(
@@ -279,12 +273,12 @@ class Toolbox:
             return calls, (self.make_error(text, ErrorSeverity.LOW),)
         return expanded, ()
 
-    def _open(self, task: Task[I, O], inputs: I, turns: LoopTurns) -> ToolConversation:
-        """Return the conversation so far: each message, and the results of its calls."""
+    def _open(self, task: Task[I, O], inputs: I, turns: LoopTurns) -> Dialogue:
+        """Return the dialogue so far; at its limits the output is asked for by its schema."""
         catalog = self.tools if self.tools is not None else ToolCatalog(())
         schema = task.output.model_json_schema()
         question = inputs.question if isinstance(inputs, SpecialistInputs) else ""
-        conversation = ToolConversation(
+        opening = ToolConversation(
             task=task.name,
             messages=(UserMessage(text=question or task.name),),
             tools=describe_tools(catalog.select(self.profile.tools)),
@@ -292,16 +286,15 @@ class Toolbox:
             max_output_tokens=task.max_output_tokens,
             prompt=_update(inputs, output_schema=json.dumps(schema, ensure_ascii=False)),
         )
-        results = {one.call_id: one for one in turns.results}
-        for message in turns.messages:
-            found = [results[use.call_id] for use in message.calls if use.call_id in results]
-            answered = {result.call_id for result in found}
-            # Vendors refuse a call without a result: one whose branch was lost is left out.
-            kept = tuple(use for use in message.calls if use.call_id in answered)
-            if kept or message.text:
-                shown = message.model_copy(update={"calls": kept})
-                conversation = conversation.extend(shown, *map(make_tool_message, found))
-        return conversation
+        return Dialogue(
+            opening,
+            turns.messages,
+            {one.call_id: one for one in turns.results},
+            prefix=f"{self.profile.name}-",
+            limits=DialogueLimits(
+                self.profile.max_iterations, most_empty=_MOST_EMPTY, writes_last=False
+            ),
+        )
 
     def _list_failed_tools(self, turns: LoopTurns) -> tuple[SpecialistError, ...]:
         faults = (ToolErrorType.EXECUTION, ToolErrorType.TIMEOUT)
@@ -319,43 +312,5 @@ class Toolbox:
         )
 
 
-def find_early_stop(results: Sequence[ToolResult]) -> str:
-    """Return why no further call would help; empty: one may."""
-    if results and results[-1].tool == "expand_context" and not results[-1].citations:
-        return "nothing_to_expand"
-    searches = [one for one in results if one.tool in _SEARCHES]
-    last = searches[-_MOST_EMPTY:]
-    if len(last) == _MOST_EMPTY and not any(one.citations for one in last):
-        return "empty_searches"
-    return ""
-
-
 def _update(inputs: I, **changes: object) -> I:
     return inputs.model_copy(update=changes)
-
-
-def _number(calls: Sequence[ToolUse], before: Sequence[ModelMessage], name: str) -> list[ToolUse]:
-    """Return the calls that were not made before, with ids of this turn."""
-    known = [(use.name, use.arguments) for message in before for use in message.calls]
-    ids: dict[str, str] = {}
-    fresh: list[ToolUse] = []
-    for use in calls:
-        if (use.name, use.arguments) in known:
-            continue
-        known.append((use.name, use.arguments))
-        ids[use.call_id] = f"{name}-{len(before) + 1}-{len(fresh) + 1}"
-        fresh.append(use.model_copy(update={"call_id": ids[use.call_id]}))
-    return [
-        use.model_copy(update={"depends_on": tuple(ids.get(one, one) for one in use.depends_on)})
-        for use in fresh
-    ]
-
-
-def _describe_call(use: ToolUse, agent: str) -> dict[str, JsonValue]:
-    return {
-        "call_id": use.call_id,
-        "tool": use.name,
-        "arguments": use.arguments,
-        "depends_on": list(use.depends_on),
-        "agent": agent,
-    }

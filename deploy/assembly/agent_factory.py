@@ -77,6 +77,11 @@ class AgentFactory:
         return SPECS[role].load_class().make(self)
 
     @property
+    def uses_model(self) -> bool:
+        """Whether a model writes the answers."""
+        return self.settings.uses_model
+
+    @property
     def searcher(self) -> "Searcher":
         """The search in the assistant's documents; raises `LookupError` without an index."""
         knowledge = self._find_knowledge()

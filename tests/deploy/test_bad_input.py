@@ -272,10 +272,10 @@ def test_the_command_turns_away_what_is_no_text_in_one_line(
 def test_an_index_of_another_embedding_model_serves_and_is_named(
     own_library: Path, redis_url: str
 ) -> None:
-    model, key = "text-embedding-3-small@openai", "none"
-    ended = refdesk(
-        own_library, "ask", CLEAR, redis_url=redis_url, embedding_model=model, openai_api_key=key
-    )
+    model = "text-embedding-3-small@openai"
+    away = f"http://127.0.0.1:{find_closed_port()}/v1"
+    vendor: dict[str, Any] = {"embedding_model": model, "openai_api_key": "none", "openai_base_url": away}
+    ended = refdesk(own_library, "ask", CLEAR, redis_url=redis_url, **vendor)
 
     assert ended.returncode == 0, ended.stderr
     (line,) = ended.stderr.splitlines()
@@ -375,7 +375,7 @@ async def test_a_redis_that_goes_away_in_the_middle_delays_and_loses_nothing(
     model = PartlyScriptedModel(translate=[held, Translation(text_eng=CLEAR, confidence=1.0)])
     endpoint = Endpoint(url=f"unix://{path}", durable=True)
     try:
-        settings = settings_of(library, skip_certain_calls=False)
+        settings = settings_of(library)
         async with run_app(settings, endpoint, knowledge, model) as harness:
             driver = harness.driver()
             message = driver.message(CLEAR)
