@@ -3,10 +3,9 @@ from typing import Any
 
 import pytest
 
-from envelope.ways.specialists import SpecialistName
 from llm.call_log import record_calls
 from llm.errors import NoModel
-from llm.offline.model import RULES, OfflineModel
+from llm.offline.model import OfflineModel
 from llm.port import Task, Usage
 from llm.tasks import clarify, essence, scope, translate
 from tests.llm.sample_task import COLOUR, SKY, Colour, Question
@@ -60,10 +59,3 @@ async def test_a_rule_that_gives_back_something_else_is_a_failure() -> None:
 async def test_what_a_turn_means_is_no_task_of_rules(task: Task[Any, Any]) -> None:
     with pytest.raises(NoModel):
         await OfflineModel().ask(task, SKY)
-
-
-def test_every_task_of_the_assistant_has_a_rule() -> None:
-    assert set(RULES) == {
-        "triage", "assess", "plan_swarm", "synthesize_findings", "hyde_expansion",
-        *SpecialistName,
-    }  # fmt: skip
