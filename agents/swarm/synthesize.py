@@ -282,7 +282,8 @@ def _select_used(kept: Cited, references: Sequence[SourceReference]) -> tuple[So
     by_number = {one.number: one for one in references}
     return tuple(
         SourceUsed.model_validate(
-            by_number[given].model_dump(exclude={"span", "number", "found"}) | {"number": shown}
+            by_number[given].model_dump(exclude={"span", "is_cut", "number", "found"})
+            | {"number": shown}
         )
         for shown, given in enumerate(kept.order, start=1)
     )

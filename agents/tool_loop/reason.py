@@ -119,13 +119,17 @@ class Writes(BaseModel, frozen=True):
     loop_end: LoopEnd | None = None
 
 
+_MOST_PASSAGES = 10
+"""More are not better: the rounds of a plan share them."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlanLimits:
     """What one plan may use: calls of a round, rounds, and passages of all rounds together."""
 
     most_calls: int = 8
     most_rounds: int = 3
-    most_passages: int = 10
+    most_passages: int = _MOST_PASSAGES
 
 
 def _read_clock() -> datetime:
@@ -179,7 +183,7 @@ class ReasonAgent(Agent[Reads, Writes]):
             limits=PlanLimits(
                 settings.max_tool_calls if settings.multi_tool_enabled else 1,
                 settings.max_iterations,
-                settings.search_results_limit,
+                min(settings.search_results_limit, _MOST_PASSAGES),
             ),
             prompt=Inputs(
                 question="",

@@ -1,6 +1,7 @@
 """Decodes points into documents, chunks and passages."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -8,6 +9,7 @@ from knowledge.document import Chunk
 from knowledge.index.calibration import Calibration, Calibrations
 from knowledge.index.listing import ListedDocument
 from knowledge.index.points.layout import (
+    ADDRESSES,
     GROUPS,
     KEEPS_NAME,
     KEYWORDS,
@@ -33,14 +35,13 @@ _EMPTY = SparseText(np.zeros(0, np.uint32), np.zeros(0, np.float32))
 def read_calibrations(point: Point) -> Calibrations:
     """Return the calibrations of their point; earlier releases stored plain numbers."""
     return {
-        language: Calibration(
-            **{
-                name: float.fromhex(value) if isinstance(value, str) else value
-                for name, value in fields.items()
-            }
-        )
+        language: Calibration(**{name: _read_number(value) for name, value in fields.items()})
         for language, fields in point.payload["languages"].items()
     }
+
+
+def _read_number(stored: Any) -> Any:
+    return float.fromhex(stored) if isinstance(stored, str) else stored
 
 
 def read_document(point: Point, chunks: Sequence[Point]) -> StoredDocument | None:
@@ -138,6 +139,7 @@ def read_passage(point: Point) -> Passage:
             text=payload["text"],
             heading_path=tuple(payload["heading_path"]),
             anchor=payload.get("anchor"),
+            links=tuple((label, address) for label, address in payload.get(ADDRESSES, ())),
         ),
         document_id=payload["document"],
         page=payload["page"],
