@@ -106,7 +106,7 @@ def _collect_clear_links(page: Page) -> list[tuple[str, str]]:
     addresses: dict[str, set[str]] = {}
     for label, address in page.links:
         addresses.setdefault(label, set()).add(address)
-    return [(label, *found) for label, found in addresses.items() if len(found) == 1]
+    return [(label, min(found)) for label, found in addresses.items() if len(found) == 1]
 
 
 def text_to_embed(document: Document, chunk: Chunk) -> str:
