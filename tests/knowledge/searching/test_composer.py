@@ -142,12 +142,12 @@ async def test_a_context_is_filled_with_the_other_sections_of_the_best_page(
     guide = document(
         "guide",
         (("Add a rule",), "Adding a rule takes one step."),
-        (("Harbour",), "Ships arrive daily."),
+        (("Harbour",), " ".join(f"Ship {n} arrives." for n in range(30))),
         (("Weather",), "Rain is rare."),
     )
 
     roomy = await compose(fake_documents, "How do I add a rule?", guide, *OTHERS)
-    tight = await compose(fake_documents, "How do I add a rule?", guide, *OTHERS, tokens=20)
+    tight = await compose(fake_documents, "How do I add a rule?", guide, *OTHERS, tokens=100)
 
     own = [one.chunk_ids for one in roomy.context if one.best.document_id == "guide"]
     assert own == [("guide#0",), ("guide#1",), ("guide#2",)]
