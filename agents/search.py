@@ -117,7 +117,7 @@ class SearchAgent(Agent[Reads, Writes]):
         *,
         searcher: Searcher,
         max_context_length: int = 8000,
-        limit: int = 40,
+        limit: int = 50,
         uses_model: bool = True,
     ) -> None:
         self._searcher = searcher

@@ -11,7 +11,7 @@ class AnswerSettings(BaseModel):
     """The limits of one question; a part of `Settings`."""
 
     search_results_limit: int = Field(
-        40,
+        50,
         ge=1,
         le=100,
         description="number of results of a search that are shown and given to the model",

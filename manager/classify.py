@@ -105,8 +105,9 @@ def classify_quality(writes: Writes, threshold: float) -> StageEvent:
         return StageEvent.ASKS
     score, decision = writes.get("quality_score"), writes.get("quality_decision")
     if decision == "approve":
-        # Without a score nobody judged the answer, and says so: no further attempt is judged.
-        is_enough = score is None or (isinstance(score, int | float) and score >= threshold)
+        # Null says that nobody judged the answer, and the answer says so: it goes out.
+        is_unjudged = "quality_score" in writes and score is None
+        is_enough = is_unjudged or (isinstance(score, int | float) and score >= threshold)
         good = is_enough and _is_grounded(writes)
         return StageEvent.APPROVED if good else StageEvent.LOW
     return {"research": StageEvent.RESEARCH, "regenerate": StageEvent.REGENERATE}.get(

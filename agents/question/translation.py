@@ -23,9 +23,9 @@ from envelope.understanding import Understanding
 from envelope.ways.specialists import ReviewScope
 from envelope.ways.tool_loop import WayName
 from knowledge.errors import KnowledgeError
-from knowledge.language.certainty import ENGLISH
 from knowledge.language.protecting import PlaceholderLost, Protected, protect
 from knowledge.port import ANSWER_CHARACTERS, Hit, Searcher, SearchRequest
+from knowledge.search.query import ENGLISH
 from llm.attacks.injection import BUDGET_SECONDS, inspect_within
 from llm.errors import ModelError
 from llm.partial_answers.following import ask_and_follow

@@ -10,6 +10,7 @@ from agents.agent import Agent, AgentParts
 from envelope.conversation import InputField, PauseQuestion
 from envelope.outcome import GaveUp, HopOutcome, RetryAfter, Wrote
 from envelope.role import Role
+from llm.answer_checks.wording import find_asking_fault
 from llm.conversations.port import ConversationModel
 from llm.conversations.turns import (
     ModelMessage,
@@ -111,6 +112,10 @@ class WorkAgent(Agent[Reads, Writes]):
         except ModelError as error:
             return _wait_or_give_up(error)
         if step.end is None:
+            # Not the objective: a model wrote it.
+            given = " ".join(map(str, (*task.known.values(), *reads.user_inputs.values())))
+            if fault := _find_asking_fault(step.message, given):
+                return GaveUp(f"it asks the user what nobody may be asked: {fault}")
             return Wrote(_go_on(task, dialogue, step.message))
         # The rules count passages in their text; a text is what a model says about them.
         text = "" if step.model == OFFLINE else step.message.text
@@ -160,6 +165,12 @@ def _wait_or_give_up(error: ModelError) -> RetryAfter | GaveUp:
     if seconds is None or seconds > LONGEST_WAIT_SECONDS:
         return GaveUp(reason)
     return RetryAfter(seconds, reason)
+
+
+def _find_asking_fault(message: ModelMessage, given: str) -> str:
+    """Return why a question to the user in a message must not be asked; empty: it may be."""
+    asked = (str(one.arguments) for one in message.calls if one.name == ASK_USER)
+    return next((fault for one in asked if (fault := find_asking_fault(one, given))), "")
 
 
 def _go_on(task: WorkerTask, dialogue: Dialogue, message: ModelMessage) -> Writes:

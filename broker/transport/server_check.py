@@ -47,8 +47,8 @@ async def _set_shards(client: "Redis", shards: int) -> bytes | None:
             "expected a Redis that a worker has used, found none: its user in REDIS_URL may not "
             "set it up; start a worker, then this process again"
         ) from error
-    found: bytes | None = await client.get(SHARDS)
-    return found
+    found = await client.get(SHARDS)
+    return found.encode() if isinstance(found, str) else found
 
 
 def check_server_info(info: dict[str, Any]) -> None:

@@ -18,7 +18,6 @@ _TOKEN = re.compile(
     r"(?<!\d)(?P<before>[A-Za-z_]{0,24}-?)"
     r"(?P<number>\d+(?:[.,:'\u2019\u00a0\u202f]\d+|[ ]\d{3}(?!\d))*)"
 )
-_SEPARATORS = ".,:'\u2019\u00a0\u202f "
 _THOUSANDS = re.compile(r"\d{1,3}(?:[.,'\u2019\u00a0\u202f ]\d{3})+")
 _TIME = re.compile(r"(\d{1,2})[:.](\d{2})")
 _ISO_DATE = re.compile(r"\d{4}-(\d{2})-(\d{2})")
@@ -46,10 +45,10 @@ _SPELLED: dict[str, int] = {
 } | {
     "once": 1, "single": 1, "twice": 2, "double": 2, "both": 2, "half": 2, "thirty": 30,
     "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
-    "hundred": 100, "thousand": 1_000, "million": 1_000_000, "ein": 1, "eine": 1, "einen": 1,
-    "einem": 1, "einer": 1, "zwanzig": 20, "dreißig": 30, "hundert": 100, "tausend": 1_000,
-    "une": 1, "una": 1, "uma": 1, "duas": 2, "две": 2, "двух": 2, "трёх": 3, "dvě": 2,
-    "a": 1, "an": 1, "quarter": 4, "dozen": 12,
+    "hundred": 100, "thousand": 1_000, "million": 1_000_000, "zwanzig": 20,
+    "dreißig": 30, "hundert": 100, "tausend": 1_000, "duas": 2, "две": 2, "двух": 2, "трёх": 3,
+    "dvě": 2,
+    "quarter": 4, "dozen": 12,
 }  # fmt: skip
 _IDEOGRAPHS = {sign: number for number, sign in enumerate("〇一二三四五六七八九十")} | {"两": 2}
 
@@ -94,10 +93,10 @@ def values_of(text: str) -> frozenset[float]:
 
 @lru_cache(maxsize=256)
 def parts_of(text: str) -> frozenset[float]:
-    """Return the parts of the numbers of a text: 3, 6 and 19 of `3.6.19`."""
+    """Return the parts of the versions and dates of a text: 3, 6 and 19 of `3.6.19`."""
     tokens = (found["number"] for found in _TOKEN.finditer(_ascii_digits(text)))
-    parts = (part for token in tokens for part in re.split(f"[{_SEPARATORS}]", token))
-    return frozenset(float(part) for part in parts if part)
+    parts = (part for token in tokens if ":" not in token for part in token.split("."))
+    return frozenset(float(part) for part in parts if part.isdecimal())
 
 
 @dataclass(frozen=True)
@@ -125,11 +124,21 @@ class KnownNumbers:
 
         `cited` are the texts of the sources that it cites: only their numbers are converted.
         """
+        return self._find(text, self.values, cited)
+
+    def find_elsewhere(self, text: str, cited: Sequence[str]) -> tuple[str, ...]:
+        """Return the numbers of `text` that other sources have than those that it cites."""
+        counted = frozenset(map(float, self.counts))
+        texts = (*cited, *self.asked)
+        known = counted.union(*map(values_of, texts), *map(parts_of, texts))
+        return self._find(text, known, cited)
+
+    def _find(self, text: str, known: Collection[float], cited: Iterable[str]) -> tuple[str, ...]:
         found = numbers_of(text)
-        unknown = [number for number in found if not number.is_among(self.values)]
+        unknown = [number for number in found if not number.is_among(known)]
         if not unknown:
             return ()
-        beside = {value for number in found for value in number.values & self.values}
+        beside = {value for number in found for value in number.values if value in known}
         sources = frozenset().union(*map(values_of, cited or self.given))
         computed = set(_compute(beside | self._asked, sources | self._asked | beside))
         computed.update(_convert(sources | beside | self._asked))
@@ -146,7 +155,7 @@ class KnownNumbers:
 def _compute(ones: Iterable[float], others: Iterable[float]) -> Iterator[float]:
     """Yield the results of one step of arithmetic with a number of each."""
     seconds = sorted(set(others) - {1.0})[:_MOST_OPERANDS]
-    for one in sorted(set(ones) - {1.0})[:_MOST_OPERANDS]:  # "a rule" is no 1 to add
+    for one in sorted(set(ones) - {1.0})[:_MOST_OPERANDS]:
         for other in seconds:
             yield from (one + other, abs(one - other), one * other, one * other / 100)
             if other:
@@ -164,8 +173,8 @@ def _convert(values: Iterable[float]) -> Iterator[float]:
 
 
 def _is_among(values: Iterable[float], computed: Collection[float]) -> bool:
-    rounded = {round(one, 2) for one in computed}
-    return any(round(value, 2) in rounded for value in values)
+    rounded = {round(one, 2) for one in computed} | {float(round(one)) for one in computed}
+    return any(value in rounded for value in values)
 
 
 def _read_number(found: re.Match[str]) -> Number:

@@ -6,7 +6,6 @@ from decimal import Decimal
 from importlib import import_module
 from time import perf_counter
 
-from envelope.ways.specialists import SpecialistName
 from llm.call_log import record
 from llm.conversations.port import ModelStep
 from llm.conversations.turns import StopReason, ToolConversation
@@ -20,17 +19,11 @@ RULES: Mapping[str, str] = {
     "plan_swarm": "llm.offline.planning.proposals",
     "hyde_expansion": "llm.offline.wordings",
     "synthesize_findings": "llm.offline.planning.proposals",
-    **{name: f"compliance.offline.{name}_rules" for name in SpecialistName},
 }
-"""The module of each task, whose `answer(inputs)` is its rule; imported at the first call.
-
-The rules of specialists are above this package, over the core of compliance: only their names are
-known here.
-"""
+"""The module of each task, whose `answer(inputs)` is its rule; imported at the first call."""
 CONVERSATION_RULES: Mapping[str, str] = {
     "reason": "llm.offline.planning.planner",
     "work_on_task": "llm.offline.planning.planner",
-    **dict.fromkeys(SpecialistName, "compliance.offline.loop_rules"),
 }
 """The module of each task with tools, whose `write_next(conversation)` is its rule."""
 

@@ -60,10 +60,12 @@ WRITTEN_IN_GERMAN = says(
     missing="",
 )
 JUDGED = says(
+    claims_read=1,
     analysis="",
-    verdicts=[{"number": 1, "reason": "as it says", "support": 1.0, "supported": True}],
+    verdicts=[{"passage": 1, "quote": "", "reason": "as it says", "supported": True}],
     missing=[],
     completeness=1.0,
+    accuracy=1.0,
     language_matches=True,
     decision="approve",
 )

@@ -201,13 +201,9 @@ async def test_related_questions_in_one_message_are_both_answered_by_a_model(
 ) -> None:
     turn = "How do I create a routing rule? And how many conditions may a rule have?"
     understood = make_understanding(turn, context_type="new_topic")
-    verdicts = [
-        {"number": number, "reason": "as it says", "support": 1.0, "supported": True}
-        for number in (1, 2)
-    ]
     judged = {
-        "analysis": "", "verdicts": verdicts, "missing": [], "completeness": 1.0,
-        "language_matches": True, "decision": "approve",
+        "claims_read": 2, "analysis": "", "verdicts": [], "missing": [], "completeness": 1.0,
+        "accuracy": 1.0, "language_matches": True, "decision": "approve",
     }  # fmt: skip
     draft = make_draft(f"{FIRST} [1]\n\nA rule may have up to 8 conditions. [1]")
     server.will_send(understood, draft, VENDOR.answer(json.dumps(judged)))

@@ -18,8 +18,9 @@ section is one text, in the order of its document, the best document first; cuts
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from knowledge.document import Chunk
 from knowledge.index.port import Passage
 from knowledge.index.queries import PointId
 from knowledge.port import ContextSection, FoundSpan, Hit
@@ -37,6 +38,8 @@ WHOLE_SECTIONS = 3
 """The number of sections that are given whole before the chunks further down."""
 WHOLE_SHARE = 4
 """A section is whole up to this part of the context."""
+MOST_OF_PAGES = 60
+"""The chunks of the very best pages that are among the candidates."""
 WHOLE_PAGES = 3
 """The best pages, whose other sections fill what is left."""
 PASSAGE_TOKENS = 110
@@ -140,13 +143,15 @@ async def compose(
 
 
 def _choose_candidates(pages: Sequence[RankedPage], most: int) -> list[RankedChunk]:
-    """Return the best chunks of a search, among them the best one of each of the best pages."""
+    """Return the best chunks, the best one of each of many pages, and more of the first pages."""
     best = candidates(pages, most)
+    heads = [replace(one, chunks=one.chunks[:1]) for one in pages]
+    chosen = {
+        one.chunk: one
+        for one in (*candidates(heads, MOST_PAGES), *candidates(pages[:WHOLE_PAGES], MOST_OF_PAGES))
+    }
     present = {one.chunk for one in best}
-    first = candidates(
-        [RankedPage(one.page, one.document, one.score, one.chunks[:1]) for one in pages], MOST_PAGES
-    )
-    return best + [one for one in first if one.chunk not in present]
+    return best + [one for one in chosen.values() if one.chunk not in present]
 
 
 def _number(found: Candidates, candidate: int) -> int:
@@ -239,7 +244,7 @@ class _Composer:
         self._used = 0
         self._sections = sections
         self._section_of = {chunk: one for one in self._sections for chunk in one.chunks}
-        self._sizes = {chunk: count_tokens(one.chunk.text) for chunk, one in passages.items()}
+        self._sizes = {chunk: _count_chunk(one.chunk) for chunk, one in passages.items()}
         self._shared: dict[int, int] = {}
         self._said: Counter[tuple[str, ...]] = Counter()
 
@@ -419,6 +424,7 @@ class _Composer:
             [self._text(chunk) for chunk in section.chunks],
             {chunk - section.first for chunk in section.given},
             self._asked,
+            [link for one in section.given for link in self._passages[one].chunk.links],
             goes_on=section.goes_on,
         )
 
@@ -462,6 +468,11 @@ def _split_sections(passages: Mapping[int, Passage]) -> Iterator[_Section]:
         current = _Section(number, number)
     if current is not None:
         yield current
+
+
+def _count_chunk(chunk: Chunk) -> int:
+    """Return the tokens of a chunk with the addresses of its links."""
+    return count_tokens(chunk.text) + sum(count_tokens(link[1]) + 1 for link in chunk.links)
 
 
 def _list_words(text: str) -> list[str]:
