@@ -21,7 +21,6 @@ from envelope.conversation import AnswerStyle, ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import AnswerDraft, SourceReference, SourceUsed
-from envelope.ways.tool_loop import DifferingStatements
 from llm.answer_checks.attribution import Attribution
 from llm.answer_checks.claims import CheckedAnswer
 from llm.answer_checks.draft_check import LanguageOf, check_draft
@@ -58,7 +57,6 @@ class Reads(BaseModel, frozen=True):
     answer_style: AnswerStyle = ""
     within_scope: bool = False
     shows_drafts: bool = False
-    contradictions: tuple[DifferingStatements, ...] = ()
 
 
 class Writes(BaseModel, frozen=True):
@@ -185,7 +183,6 @@ class ResponseAgent(Agent[Reads, Writes]):
             analysis=reads.quality_analysis,
             avoid=parse_unsupported(reads.quality_analysis),
             attempt=reads.attempt,
-            contradictions=tuple(map(_describe_contradiction, reads.contradictions)),
         )
 
     async def _write(self, reads: Reads, inputs: Inputs) -> _WrittenAnswer:
@@ -334,11 +331,6 @@ def _source(reads: Reads, reference: SourceReference) -> PromptSource:
         text=reads.search_context[start:end],
         found=reference.found,
     )
-
-
-def _describe_contradiction(found: DifferingStatements) -> str:
-    (one, other), (first, second) = found.sources, found.statements
-    return f"[{one}] {first} / [{other}] {second}"
 
 
 def _with_version(place: str, version: str | None) -> str:

@@ -21,7 +21,7 @@ from tools.mcp.connection import LISTING_SECONDS
 from tools.mcp.server_tools import open_servers
 from tools.outside.configuration import McpServerEntry
 from tools.schemas import describe_tool
-from tools.shortening import LONGEST_TEXT
+from tools.shortening import LONGEST_STORED
 
 FORECAST: dict[str, JsonValue] = {"city": "Mantua"}
 WORKER = """
@@ -192,7 +192,7 @@ async def test_a_result_of_a_megabyte_is_shortened(open_weather: Open) -> None:
         result = await weather.call("recite")
 
     assert result.success
-    assert len(result.text) <= LONGEST_TEXT
+    assert len(result.text) <= LONGEST_STORED
     assert result.data is None
 
 
