@@ -13,7 +13,7 @@ _SPECIALIST = AgentTier.SPECIALIST
 AGENTS: tuple[AgentSpec, ...] = (
     AgentSpec(Role.LANG,          ProgressStep.UNDERSTAND, PodGroup.LIGHT,  instances=1, package=_QUESTION),
     AgentSpec(Role.COMMAND,       ProgressStep.UNDERSTAND, PodGroup.LIGHT,  slots=8, instances=1, package=_QUESTION),
-    AgentSpec(Role.TRANSLATION,   ProgressStep.UNDERSTAND, PodGroup.MODELS, model_task="translate", package=_QUESTION),
+    AgentSpec(Role.TRANSLATION,   ProgressStep.UNDERSTAND, PodGroup.SEARCH, model_task="translate", needs_index=True, package=_QUESTION),
     AgentSpec(Role.ESSENCE,       ProgressStep.UNDERSTAND, PodGroup.MODELS, model_task="essence", package=_QUESTION),
     AgentSpec(Role.GUARDRAILS,    ProgressStep.UNDERSTAND, PodGroup.SEARCH, model_task="scope", needs_index=True, package=_QUESTION),
     AgentSpec(Role.TRIAGE,        ProgressStep.UNDERSTAND, PodGroup.SEARCH, model_task="triage", needs_index=True, package=_LOOP, tier=AgentTier.ORCHESTRATOR, agent_role=AgentRole.ORCHESTRATE),

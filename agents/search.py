@@ -15,6 +15,7 @@ from envelope.sources import FoundPart, SearchResult, SearchStats
 from knowledge.errors import KnowledgeError
 from knowledge.port import ANSWER_CHARACTERS, ContextSection, Findings, Searcher, SearchRequest
 from knowledge.search.context.token_count import count_tokens
+from knowledge.search.joined import search_parts, search_place
 from knowledge.search.refusals import find_refusal_reason
 from llm.offline.dialogue.subjects import names_no_subject
 
@@ -37,6 +38,8 @@ class Reads(BaseModel, frozen=True):
     """The question, its conversation, and the sources of an earlier attempt."""
 
     canonical_question: str
+    question_parts: tuple[str, ...] = ()
+    chosen_place: tuple[str, ...] = ()
     text: str = ""
     text_eng: str = ""
     language: str = ""
@@ -109,7 +112,7 @@ class SearchAgent(Agent[Reads, Writes]):
         started = time.perf_counter()
         kept = _GivenContext.of(reads) if reads.attempt else _GivenContext()
         try:
-            findings = await self._searcher.search(self._request(reads, kept))
+            findings = await self._search(reads, kept)
             asked = _find_asked_language(reads)
             if findings.quality == "poor" and asked != reads.language:
                 # Nothing in the wanted language: the question finds what it found in its own.
@@ -126,6 +129,15 @@ class SearchAgent(Agent[Reads, Writes]):
             quality = "good" if findings.quality == "poor" else findings.quality
             return Wrote(writes.model_copy(update={"search_quality": quality}))
         return Wrote(_ask_if_poor(writes, reads, findings))
+
+    async def _search(self, reads: Reads, kept: "_GivenContext") -> Findings:
+        """Return the first findings: of each question of the message, or at a chosen place."""
+        request = self._request(reads, kept)
+        if reads.question_parts and not reads.attempt:
+            return await search_parts(self._searcher, request, reads.question_parts)
+        if reads.chosen_place and not reads.attempt:
+            return await search_place(self._searcher, request, reads.chosen_place)
+        return await self._searcher.search(request)
 
     def _request(self, reads: Reads, kept: "_GivenContext") -> SearchRequest:
         answers = [turn.text for turn in reads.history if turn.speaker == "assistant"]

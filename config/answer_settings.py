@@ -45,6 +45,12 @@ class AnswerSettings(BaseModel):
     quality_score_threshold: float = Field(
         0.7, ge=0, le=1, description="minimum score of an approved answer"
     )
+    judge: Literal["always", "doubt", "never"] = Field(
+        "always",
+        description="when a model judges an answer before it is approved. `doubt`: only where "
+        "rules found a fault, something is missing or the writer is not confident; `never`: rules "
+        "alone. An answer that was not judged has no quality score",
+    )
     max_research: int = Field(
         2, ge=0, description="maximum number of repeated searches after the quality check"
     )

@@ -16,6 +16,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
+from citations.marking import escape_brackets
 from config.errors import PromptError
 from envelope.hidden_characters import remove_hidden_characters
 
@@ -129,6 +130,7 @@ def _make_environment() -> ImmutableSandboxedEnvironment:
         keep_trailing_newline=False,
     )
     environment.filters["data"] = data
+    environment.filters["literal"] = escape_brackets
     environment.policies["json.dumps_kwargs"] = {
         "ensure_ascii": False,
         "default": to_jsonable_python,

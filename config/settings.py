@@ -9,7 +9,7 @@ from agents.roster import AGENTS
 from config.answer_settings import AnswerSettings
 from config.chat_settings import ChatSettings
 from config.domain_settings import DomainSettings
-from config.env_file import find_env_file
+from config.env_file import check_unnamed_file, find_env_file
 from config.errors import SettingsError
 from config.http_settings import HttpSettings
 from config.ingestion_settings import IngestionSettings
@@ -100,7 +100,6 @@ class Settings(
                     "assistant": one.assistant,
                     "domain_name": one.domain_name,
                     "domain_scope": one.domain_scope,
-                    "documents_define_scope": one.documents_define_scope,
                     "glossary": one.glossary,
                     "prompts_folder": one.prompts_folder,
                     "documentation_url": one.documentation_url,
@@ -153,10 +152,13 @@ class Settings(
 
 def load_settings(**changes: object) -> Settings:
     """Return the settings; raises `SettingsError` with one line for each invalid setting."""
+    file = None
     if "_env_file" not in changes:
         file = find_env_file()
         changes = {**changes, "_env_file": None if file is None else file.path}
     try:
+        if file is not None:
+            check_unnamed_file(Settings, file)
         return Settings(**changes)  # type: ignore[arg-type] # checked by pydantic
     except UnicodeDecodeError as error:
         raise SettingsError(f"{changes['_env_file']}: expected UTF-8, found {error}") from error

@@ -86,7 +86,9 @@ class SourceUsed(BaseModel, frozen=True, extra="forbid"):
     language: str | None = None
     version: str | None = Field(default=None, description="that the document states")
     addresses: tuple[str, ...] = Field(
-        default=(), description="addresses in its text that the answer shows"
+        default=(),
+        description="addresses in its text that the answer shows; of the first source, also those "
+        "that the person typed",
     )
 
 
@@ -106,7 +108,9 @@ class ValidationResult(BaseModel, frozen=True, extra="forbid"):
     claims: tuple[ClaimCheck, ...]
     citations_valid: bool
     language_matches: bool
-    completeness: float = Field(ge=0, le=1)
+    completeness: float | None = Field(
+        ge=0, le=1, description="how far it meets the question; None where nobody judged"
+    )
     grounded: bool
     judge: str = Field(description="the model that judged, or why none could")
 

@@ -72,7 +72,7 @@ class FoundSpan:
 
 @dataclass(frozen=True, slots=True)
 class ContextSection:
-    """Consecutive chunks of one section as one text, without what the chunks share.
+    """Chunks of one section as one text, without what the chunks share; `is_cut`: not all of them.
 
     `best` is the chunk for whose sake the section is given; `found` are the hits in the text.
     """
@@ -81,6 +81,7 @@ class ContextSection:
     text: str
     chunk_ids: tuple[str, ...]
     found: tuple[FoundSpan, ...] = ()
+    is_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,15 @@ class Model(Protocol):
         ...
 
 
+OFFLINE = "offline"
+"""The name of what stands in a setting where no model is configured."""
+
+
+def find_model(model: Model) -> Model | None:
+    """Return the model, or None where no model is configured."""
+    return None if model.name == OFFLINE else model
+
+
 class VectorModel(Protocol):
     """Turns texts into vectors of `dimensions` numbers, L2-normalised.
 

@@ -106,7 +106,9 @@ def classify_quality(writes: Writes, threshold: float) -> StageEvent:
         return StageEvent.ASKS
     score, decision = writes.get("quality_score"), writes.get("quality_decision")
     if decision == "approve":
-        good = isinstance(score, int | float) and score >= threshold and _is_grounded(writes)
+        # Without a score nobody judged the answer, and says so: no further attempt is judged.
+        is_enough = score is None or (isinstance(score, int | float) and score >= threshold)
+        good = is_enough and _is_grounded(writes)
         return StageEvent.APPROVED if good else StageEvent.LOW
     return {"research": StageEvent.RESEARCH, "regenerate": StageEvent.REGENERATE}.get(
         str(decision), StageEvent.FAILED

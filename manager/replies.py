@@ -6,7 +6,14 @@ from pydantic import JsonValue
 
 from citations.claims import without_citations
 from citations.nearest_pages import MOST_PAGES, list_labels, list_nearest_pages
-from envelope.conversation import ClarificationReason, ConversationAct, Pause, Preferences, Turn
+from envelope.conversation import (
+    ClarificationReason,
+    ConversationAct,
+    Pause,
+    Preferences,
+    SuggestedAction,
+    Turn,
+)
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.sources import SearchResult
@@ -163,7 +170,7 @@ def new_pause(envelope: Envelope, reply: Reply) -> Pause:
     rounds = counters.get(Counter.ROUND, 0) if isinstance(counters, dict) else 0
     actions = reply.get("suggested_actions")
     options = [
-        str(action["value"])
+        SuggestedAction.model_validate(action)
         for action in (actions if isinstance(actions, list) else ())
         if isinstance(action, dict) and action.get("kind") == "option"
     ]
@@ -174,7 +181,8 @@ def new_pause(envelope: Envelope, reply: Reply) -> Pause:
         original_text=str(payload.get("text") or ""),
         reason=ClarificationReason(str(payload["clarification_reason"])),
         asked=str(reply["text"]),
-        options=tuple(options),
+        options=tuple(one.value for one in options),
+        places=tuple(one.crumbs for one in options) if any(one.crumbs for one in options) else (),
         round=(rounds if isinstance(rounds, int) else 0) + 1,
         best_answer=dict(best) if isinstance(best, dict) else None,
         groups=envelope.groups or None,

@@ -1,5 +1,6 @@
 """What every test may use: a private redis-server of the suite's own."""
 
+import gc
 import os
 import subprocess
 import time
@@ -13,6 +14,17 @@ from broker.embedded.endpoint import answers, find_server
 from llm.real_request_guard import forbid_real_requests
 
 START_SECONDS = 30
+NO_AUTHORITY = Path(__file__).parent / "support" / "no_authority.pem"
+
+# Each client reads the authorities that it trusts, a hundred times longer than this one, which has
+# certified nobody. A test that meets a real server, such as an index of packages, removes it.
+os.environ["SSL_CERT_FILE"] = str(NO_AUTHORITY)
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was collected out of the way of the garbage collector."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

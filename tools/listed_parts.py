@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from knowledge.index.terms import surface_words, terms
+from knowledge.language.function_words import function_words
 from knowledge.stop_words import STOP_WORDS
 
 _LONGEST = 4_000
@@ -110,12 +111,21 @@ def find_asked_words(question: str, known: str) -> str:
 
 
 def _list_subjects(text: str) -> list[str]:
-    return [word for word in surface_words(text) if word not in STOP_WORDS]
+    return [word for word in surface_words(text) if _carries(word)]
+
+
+def _carries(word: str) -> bool:
+    """Return whether a word may carry a subject: no function word of any language."""
+    return word not in STOP_WORDS and not function_words([word])
 
 
 def _read_things(parts: Sequence[str]) -> list[str]:
     """Return the things from the end of the first part to the word `and` and what follows it."""
-    things = [_take_last(parts[0])]
+    first = _take_last(parts[0])
+    if first == parts[0].strip(_EDGE):
+        # A question that begins with its list has a verb before it: "Compare webhooks, ...".
+        first = first.partition(" ")[2] or first
+    things = [first]
     for part in parts[1:]:
         last = _BEFORE_LAST.search(part)
         if last is None:
@@ -134,7 +144,8 @@ def _take_last(text: str) -> str:
     taken: list[str] = []
     while words and _names(words[-1]) and len(taken) < _LONGEST_THING_WORDS:
         taken.insert(0, words.pop())
-    return "" if words and len(taken) == _LONGEST_THING_WORDS else " ".join(taken)
+    is_cut = bool(words) and _names(words[-1])
+    return "" if is_cut else " ".join(taken)
 
 
 def _take_first(text: str) -> str:
@@ -175,7 +186,7 @@ def _may_lack_head(thing: str) -> bool:
 
 def _names(word: str) -> bool:
     """Return whether a word may be part of the name of a thing."""
-    return word.strip(_EDGE).casefold() not in STOP_WORDS
+    return _carries(word.strip(_EDGE).casefold())
 
 
 def _split_items(sentence: str) -> Sequence[str]:

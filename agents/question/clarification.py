@@ -5,7 +5,7 @@ from typing import Literal, Protocol, Self
 from pydantic import BaseModel
 
 from agents.agent import Agent, AgentParts, AgentTexts
-from citations.links import Allowed, keep_links, plain_line
+from citations.links import Allowed, clean_text, keep_links, plain_line
 from citations.nearest_pages import list_labels, list_nearest_pages
 from citations.places import choose_alternatives
 from envelope.conversation import (
@@ -18,9 +18,9 @@ from envelope.conversation import (
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SearchResult
-from llm.answer_checks.wording import fault_of
+from llm.answer_checks.wording import find_fault
 from llm.errors import ModelError
-from llm.port import Model
+from llm.port import Model, find_model
 from llm.tasks.clarify import TASK, Inputs
 
 MOST_OPTIONS = 4
@@ -82,15 +82,16 @@ class ClarificationSettings(Protocol):
 class ClarificationAgent(Agent[Reads, Writes]):
     """Asks the user to choose among places that the search found, or declines with nearby pages.
 
-    When the model fails, or writes what `llm.answer_checks.wording` rejects, the fixed text in the
-    user's language is used, and `clarification_fallback` has the reason. The message has no link.
+    The wording is the model's, unless it contains a link or asks for a secret. Then, and when the
+    model fails, the fixed text in the user's language is used, and `clarification_fallback` has the
+    reason.
     """
 
     role = Role.CLARIFICATION
     reads = Reads
     writes = Writes
 
-    def __init__(self, *, model: Model, texts: AgentTexts, domain_name: str) -> None:
+    def __init__(self, *, model: Model | None, texts: AgentTexts, domain_name: str) -> None:
         self._model = model
         self._texts = texts
         self._domain_name = domain_name
@@ -98,7 +99,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
     @classmethod
     def make(cls, parts: AgentParts[ClarificationSettings]) -> Self:
         return cls(
-            model=parts.model(TASK.name),
+            model=find_model(parts.model(TASK.name)),
             texts=parts.texts,
             domain_name=parts.settings.domain_name,
         )
@@ -121,18 +122,18 @@ class ClarificationAgent(Agent[Reads, Writes]):
         inputs = self._make_inputs(reason, reads, actions)
         if reason in _FIXED:
             return self._with_reference(inputs.fixed_text, reason, reads), ""
+        if self._model is None:
+            return inputs.fixed_text, self._note_language(reads.language)
         try:
-            text = (await self._model.ask(TASK, inputs)).output.text.strip()
+            text = clean_text((await self._model.ask(TASK, inputs)).output.text).strip()
         except ModelError as error:
             return inputs.fixed_text, f"{type(error).__name__}: {error}"
-        if not text:
-            return inputs.fixed_text, "the model gave no text"
-        fault = "" if text == inputs.fixed_text else fault_of(text, inputs, asks=_must_ask(reason))
-        if fault:
-            return inputs.fixed_text, f"the model's wording was rejected: {fault}"
-        if text == inputs.fixed_text and reads.language not in self._texts.languages:
-            return text, f"there is no fixed text in {reads.language!r}, English was used"
-        return text, ""
+        fault = find_fault(text, inputs)
+        return (inputs.fixed_text, f"the model's wording: {fault}") if fault else (text, "")
+
+    def _note_language(self, language: str) -> str:
+        known = language in self._texts.languages
+        return "" if known else f"there is no fixed text in {language!r}, English was used"
 
     def _make_inputs(
         self, reason: ClarificationReason, reads: Reads, actions: tuple[SuggestedAction, ...]
@@ -217,11 +218,6 @@ def _choose_text(reason: ClarificationReason, reads: Reads) -> str:
 
 def _with_fallback(writes: Writes, fallback: str) -> Writes:
     return Writes(**{**dict(writes), "clarification_fallback": fallback})
-
-
-def _must_ask(reason: ClarificationReason) -> bool:
-    """Return whether a model's wording must contain a question: a refusal contains none."""
-    return reason not in REFUSALS
 
 
 def _without_links(text: str) -> str:

@@ -6,32 +6,30 @@ from typing import Literal, Protocol, Self
 from pydantic import BaseModel
 
 from agents.agent import Agent, AgentParts
-from envelope.conversation import (
-    AnswerStyle,
-    ClarificationOption,
-    ClarificationReason,
-    ConversationAct,
-    Pause,
-    Turn,
+from agents.question.replies import (
+    EXIT,
+    ClarificationReply,
+    is_lone_number,
+    normalise,
+    plain_reply,
+    read_act,
 )
-from envelope.outcome import GaveUp, HopOutcome, Wrote
+from envelope.conversation import AnswerStyle, ClarificationReason, ConversationAct, Pause, Turn
+from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.understanding import Understanding
 from envelope.ways.specialists import ReviewScope
-from envelope.ways.tool_loop import WayName
 from llm.errors import ModelError
-from llm.offline.dialogue.acts import find_last_answer, read_certain_act, rephrase
-from llm.offline.dialogue.open_questions import find_remaining, without_offer
-from llm.offline.dialogue.subjects import goes_on, points_back
-from llm.offline.essence_rules import resume, stands_alone
-from llm.offline.replies import plain_reply
-from llm.port import Model
-from llm.tasks.essence import TASK, ClarificationResult, ContextType, Inputs, Output
+from llm.port import Model, find_model
+from llm.tasks.essence import TASK, ClarificationResult, ContextType, Inputs, Output, list_earlier
 
-LONGEST_OPTION = 200
-"""The number of characters after which a question that is offered as an option is cut."""
-MOST_QUESTIONS = 4
+SHORT_WORDS = 5
+"""Without a model, a turn of at most this many words is searched for with the question before."""
+_SHORT_CHARACTERS = 14
+"""The same for scripts that put no spaces between words."""
 _LANGUAGE = re.compile("[a-z]{2,3}")
+_LIST_ITEM = re.compile(r"^\s{0,3}\d{1,2}[.)]\s", re.MULTILINE)
+DecidedBy = Literal["rules", "combined_call", "own_call"]
 
 
 class Reads(BaseModel, frozen=True):
@@ -43,7 +41,6 @@ class Reads(BaseModel, frozen=True):
     history: tuple[Turn, ...] = ()
     history_summary: str = ""
     open_pause: Pause | None = None
-    translation_confidence: float = 0.0
     understanding: Understanding | None = None
     review: ReviewScope | None = None
 
@@ -53,63 +50,49 @@ class Writes(BaseModel, frozen=True):
 
     canonical_question: str
     context_type: ContextType
+    question_parts: tuple[str, ...] = ()
     related_history: tuple[str, ...] = ()
     clarification_result: ClarificationResult | None = None
+    chosen_place: tuple[str, ...] = ()
     assumption: str = ""
     conversation_act: ConversationAct | None = None
     answer_style: AnswerStyle = ""
     language: str = ""
-    needs_clarification: bool = False
-    clarification_reason: ClarificationReason | None = None
-    clarification_message: str = ""
-    clarification_options: tuple[ClarificationOption, ...] = ()
     remaining_questions: tuple[str, ...] = ()
-    decided_by: Literal["rules", "combined_call", "own_call"]
-    asked_again: str = ""
+    decided_by: DecidedBy
+    model_error: str = ""
 
 
 class EssenceSettings(Protocol):
     """The settings that this agent needs."""
 
     @property
-    def skip_certain_calls(self) -> bool: ...
-
-    @property
-    def way(self) -> WayName: ...
+    def combines_understanding(self) -> bool: ...
 
 
 class EssenceAgent(Agent[Reads, Writes]):
     """Makes the last turn understandable alone, or reads it as a reply to an open question.
 
-    Rules recognise a pressed button, an option's number, a stop word and a mere "thanks"; no model
-    can misread them. A request to word the last answer differently repeats the question of that
-    answer unchanged, also when a model returns another one. Several questions about unrelated
-    topics are a reason for a clarification, unless tools can look for all of them; after the answer
-    to one of them, `remaining_questions` are those that are still open.
+    A pressed button, the number of an option and a stop word can only be that: they need no model.
+    Everything else is what the combined call understood, or else what a call of this agent does. A
+    request to word the last answer differently repeats the question of that answer unchanged.
 
-    With `skips_certain`, a first turn that can be understood alone and has an English text needs no
-    model either. The result of a combined call is used if it is consistent with the conversation;
-    otherwise the agent makes a call for the essence alone, and `asked_again` states the reason.
+    Where no model decides, the turn goes on as it was typed. A short one, and one that follows an
+    open question, is searched for together with the question before; mere thanks, greetings and the
+    like are known by their words.
     """
 
     role = Role.ESSENCE
     reads = Reads
     writes = Writes
 
-    def __init__(
-        self, *, model: Model, skips_certain: bool = False, answers_several: bool = False
-    ) -> None:
+    def __init__(self, *, model: Model | None) -> None:
         self._model = model
-        self._skips_certain = skips_certain
-        self._answers_several = answers_several
 
     @classmethod
     def make(cls, parts: AgentParts[EssenceSettings]) -> Self:
-        return cls(
-            model=parts.model(TASK.name),
-            skips_certain=parts.settings.skip_certain_calls,
-            answers_several=parts.settings.way is not WayName.SEARCH,
-        )
+        combined = parts.settings.combines_understanding
+        return cls(model=None if combined else find_model(parts.model(TASK.name)))
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         if reads.review is not None:
@@ -118,140 +101,225 @@ class EssenceAgent(Agent[Reads, Writes]):
             return Wrote(
                 Writes(canonical_question=whole, context_type="new_topic", decided_by="rules")
             )
-        inputs = Inputs(**{name: getattr(reads, name) for name in Inputs.model_fields})
-        plain = _plainly(inputs)
-        if plain is not None:
-            return Wrote(_writes(inputs, plain, "rules"))
-        offer = inputs.open_pause
-        asked = inputs.model_copy(update={"open_pause": without_offer(offer)})
+        pause = reads.open_pause
+        reply = None if pause is None else plain_reply(reads.text, pause)
+        if pause is not None and reply is not None:
+            return Wrote(_resume(pause, reply))
+        if reads.understanding is not None:
+            return Wrote(_read(reads, reads.understanding, "combined_call"))
+        if self._model is None:
+            return Wrote(_keep_as_typed(reads))
         try:
-            writes = self._join_questions(await self._understand(reads, asked))
+            found = (await self._model.ask(TASK, _make_inputs(reads))).output
         except ModelError as error:
-            return GaveUp(f"{type(error).__name__}: {error}")
-        is_kept = offer is not None and offer.is_offer and _is_about_answer(reads, writes)
-        return Wrote(_keep_offer(writes, offer) if offer is not None and is_kept else writes)
-
-    def _join_questions(self, found: Writes) -> Writes:
-        """Return `found` without asking which of its questions to answer, if tools answer all."""
-        is_asked = found.clarification_reason is ClarificationReason.MULTIPLE_TOPICS
-        if not (self._answers_several and is_asked):
-            return found
-        asked = {
-            "needs_clarification", "clarification_reason", "clarification_message",
-            "clarification_options",
-        }  # fmt: skip
-        return Writes.model_validate(found.model_dump(exclude=asked, exclude_unset=True))
-
-    async def _understand(self, reads: Reads, inputs: Inputs) -> Writes:
-        if self._skips_certain and _is_certain(reads, inputs):
-            return _writes(inputs, _keep_unchanged(inputs), "rules")
-        part = reads.understanding
-        why = "" if part is None else _find_fault(inputs, part)
-        if part is not None and not why:
-            return _writes(inputs, _take_part(part), "combined_call")
-        found = (await self._model.ask(TASK, inputs)).output
-        writes = _writes(inputs, found, "own_call")
-        return writes.model_copy(update={"asked_again": why}) if why else writes
+            writes = _keep_as_typed(reads)
+            note = {"model_error": f"{type(error).__name__}: {error}"}
+            return Wrote(writes.model_copy(update=note))
+        return Wrote(_read(reads, _as_understanding(found), "own_call"))
 
 
-def _is_about_answer(reads: Reads, found: Writes) -> bool:
-    """Return whether a turn stays with the last answer: its other questions remain offered."""
-    if found.conversation_act is not None:
-        return True
-    leans = points_back(reads.text) or goes_on(reads.text)
-    return leans and found.context_type == "follow_up"
+def _make_inputs(reads: Reads) -> Inputs:
+    return Inputs(
+        text=reads.text,
+        language=reads.language,
+        text_eng=reads.text_eng,
+        history=reads.history,
+        history_summary=reads.history_summary,
+        open_pause=_find_question(reads),
+    )
 
 
-def _keep_offer(found: Writes, offer: Pause) -> Writes:
-    """Return `found` with the questions that a turn about the last answer leaves open."""
-    remaining = find_remaining(offer, found.canonical_question)
-    return found.model_copy(update={"remaining_questions": remaining}) if remaining else found
+def _as_understanding(found: Output) -> Understanding:
+    act = None if found.act in {None, "exit"} else ConversationAct(str(found.act))
+    return Understanding(
+        **found.model_dump(exclude={"act"}), act=act, wants_exit=found.act == "exit"
+    )
 
 
-def _plainly(inputs: Inputs) -> Output | None:
-    if inputs.open_pause is not None:
-        reply = plain_reply(inputs.text, inputs.open_pause)
-        if reply is not None:
-            return resume(inputs, reply)
-    pause = without_offer(inputs.open_pause)
-    return read_certain_act(inputs.model_copy(update={"open_pause": pause}))
+def _find_question(reads: Reads) -> Pause | None:
+    """Return the pause that waits for an answer; one that only offers questions does not."""
+    pause = reads.open_pause
+    return None if pause is None or pause.is_offer else pause
 
 
-def _is_certain(reads: Reads, inputs: Inputs) -> bool:
-    is_english = bool(reads.text_eng.strip()) and reads.translation_confidence > 0
-    return is_english and reads.understanding is None and stands_alone(inputs)
+def _resume(pause: Pause, reply: ClarificationReply) -> Writes:
+    """Return the original question of the pause with what the reply chooses."""
+    if reply.kind == "exit":
+        return Writes(
+            canonical_question=pause.original_question,
+            context_type="clarification",
+            clarification_result="exit",
+            decided_by="rules",
+        )
+    chosen = pause.options[reply.option]
+    is_question = pause.reason is ClarificationReason.MULTIPLE_TOPICS
+    others = tuple(one for one in pause.options if one != chosen)
+    places = pause.places[reply.option : reply.option + 1]
+    return Writes(
+        canonical_question=chosen if is_question else f"{pause.original_question} ({chosen})",
+        context_type="clarification",
+        related_history=() if is_question else (pause.original_text,),
+        clarification_result="search_again",
+        chosen_place=places[0] if places and not is_question else (),
+        assumption=chosen if reply.kind == "skip" else "",
+        remaining_questions=others if is_question else pause.remaining,
+        decided_by="rules",
+    )
 
 
-def _keep_unchanged(inputs: Inputs) -> Output:
-    return Output(canonical_question=inputs.text_eng, context_type="new_topic")
+def _read(reads: Reads, found: Understanding, decided_by: DecidedBy) -> Writes:
+    """Return what a model understood, as far as the conversation allows it."""
+    act = _check_act(reads, found)
+    if act is ConversationAct.REPHRASE:
+        return _rephrase(reads, found, decided_by)
+    question = _find_question(reads)
+    if found.wants_exit and question is not None:
+        return _resume(question, ClarificationReply("exit")).model_copy(
+            update={"decided_by": decided_by}
+        )
+    context_type = _check_context(reads, found.context_type)
+    is_reply = context_type == "clarification"
+    related = list_earlier(reads.history)[:1] if context_type == "follow_up" else ()
+    if is_reply and question is not None:
+        related = (question.original_text,)
+    return Writes(
+        canonical_question=found.canonical_question.strip() or reads.text,
+        context_type=context_type,
+        question_parts=found.questions if len(found.questions) > 1 and act is None else (),
+        related_history=related,
+        assumption=found.assumption if is_reply else "",
+        remaining_questions=_keep_offered(reads, act, context_type),
+        decided_by=decided_by,
+        **_list_changes(found, act, is_reply=is_reply),
+    )
 
 
-def _find_fault(inputs: Inputs, part: Understanding) -> str:
-    """Return why a combined call's result contradicts the conversation, or an empty text."""
-    if part.context_type == "follow_up" and not inputs.history:
-        return "a follow-up of nothing"
-    if part.context_type == "clarification" and inputs.open_pause is None:
-        return "a reply to no question of the desk"
-    if part.context_type == "follow_up" and not part.related_turns:
-        return "a follow-up that names no earlier turn"
-    if any(not 0 < number <= len(inputs.earlier) for number in part.related_turns):
-        return "an earlier turn that does not exist"
-    return ""
-
-
-def _take_part(part: Understanding) -> Output:
-    return Output.model_validate(part.model_dump(include=set(Output.model_fields)))
-
-
-def _writes(
-    inputs: Inputs, given: Output, decided_by: Literal["rules", "combined_call", "own_call"]
-) -> Writes:
-    found = _check_act(inputs, given)
-    pause, earlier = inputs.open_pause, inputs.earlier
-    related = [earlier[number - 1] for number in found.related_turns if 0 < number <= len(earlier)]
-    if pause is not None and found.context_type == "clarification":
-        related = [pause.original_text, *related]
+def _list_changes(
+    found: Understanding, act: ConversationAct | None, *, is_reply: bool
+) -> dict[str, object]:
+    """Return the attributes that only some turns change."""
     changes: dict[str, object] = {}
-    if found.act is not None:
-        changes["conversation_act"] = found.act
+    if is_reply:
+        changes["clarification_result"] = "search_again"
+    if act is not None:
+        changes["conversation_act"] = act
     if found.style:
         changes["answer_style"] = found.style
     if _LANGUAGE.fullmatch(found.answer_language):
         changes["language"] = found.answer_language
-    if pause is not None and found.context_type != "new_topic":
-        changes["clarification_result"] = found.clarification_result or "search_again"
-        changes["assumption"] = found.assumption
-        if found.clarification_result != "exit":
-            remaining = find_remaining(pause, found.canonical_question)
-            changes |= {"remaining_questions": remaining} if remaining else {}
-    elif len(found.questions) > 1 and found.act is None:
-        changes |= _ask_which(found.questions)
+    return changes
+
+
+def _check_act(reads: Reads, found: Understanding) -> ConversationAct | None:
+    """Return the act that a model saw, if it can be one: "why?" after an answer is a question."""
+    if found.wants_exit:
+        return ConversationAct.ACKNOWLEDGEMENT
+    is_answered = _find_last_answer(reads.history) is not None
+    if found.act is ConversationAct.WHY and is_answered:
+        return None
+    if found.act is ConversationAct.CORRECTION and not reads.history:
+        return None
+    return found.act
+
+
+def _check_context(reads: Reads, found: ContextType) -> ContextType:
+    """Return the relation that a model saw, if there is something to relate to."""
+    if found == "clarification" and _find_question(reads) is None:
+        found = "follow_up"
+    if found == "follow_up" and not reads.history:
+        return "new_topic"
+    return found
+
+
+def _keep_offered(
+    reads: Reads, act: ConversationAct | None, context_type: ContextType
+) -> tuple[str, ...]:
+    """Return the questions that stay offered, if the turn stays with the last answer."""
+    pause = reads.open_pause
+    if pause is None:
+        return ()
+    if not pause.is_offer:
+        return pause.remaining if context_type == "clarification" else ()
+    return pause.options if act is not None or context_type == "follow_up" else ()
+
+
+def _rephrase(reads: Reads, found: Understanding, decided_by: DecidedBy) -> Writes:
+    """Return the last question again, to be answered in another form or another language.
+
+    Without an answer before, there is nothing to say differently.
+    """
+    earlier = list_earlier(reads.history)
+    is_answered = _find_last_answer(reads.history) is not None
+    declined = bool(reads.history) and reads.history[-1].outcome is not None and not is_answered
+    language = found.answer_language if _LANGUAGE.fullmatch(found.answer_language) else ""
+    changes: dict[str, object] = {"language": language} if language else {}
+    if not earlier or (declined and not language):
+        return Writes(
+            canonical_question=reads.text,
+            context_type="new_topic",
+            conversation_act=ConversationAct.NO_ANSWER_YET,
+            decided_by=decided_by,
+            **changes,
+        )
+    if is_answered:
+        changes["conversation_act"] = ConversationAct.REPHRASE
     return Writes(
-        canonical_question=found.canonical_question.strip() or inputs.text,
-        context_type=found.context_type,
-        related_history=tuple(dict.fromkeys(related)),
+        canonical_question=earlier[0],
+        context_type="follow_up",
+        answer_style=found.style,
+        remaining_questions=_keep_offered(reads, ConversationAct.REPHRASE, "follow_up"),
         decided_by=decided_by,
         **changes,
     )
 
 
-def _check_act(inputs: Inputs, found: Output) -> Output:
-    """Return the output of a model, with an act only if the conversation allows it."""
-    if found.act is ConversationAct.REPHRASE:
-        return rephrase(inputs, found.style, found.answer_language)
-    answered = find_last_answer(inputs.history) is not None
-    if found.act is ConversationAct.WHY and inputs.history and answered:
-        return found.model_copy(update={"act": None, "context_type": "follow_up"})
-    return found
+def _find_last_answer(history: tuple[Turn, ...]) -> Turn | None:
+    """Return the last turn if it is an answer that this installation gave and stored."""
+    last = history[-1] if history else None
+    if last is None or last.speaker != "assistant" or last.outcome != "answered":
+        return None
+    return last
 
 
-def _ask_which(questions: tuple[str, ...]) -> dict[str, object]:
-    return {
-        "needs_clarification": True,
-        "clarification_reason": ClarificationReason.MULTIPLE_TOPICS,
-        "clarification_message": "The message asks several questions about different topics.",
-        "clarification_options": tuple(
-            ClarificationOption(label=question[:LONGEST_OPTION])
-            for question in questions[:MOST_QUESTIONS]
-        ),
-    }
+def _keep_as_typed(reads: Reads) -> Writes:
+    """Return the turn as it was typed, in English where it was translated."""
+    act, language = _read_act(reads)
+    typed = reads.text_eng.strip() or reads.text
+    pause = _find_question(reads)
+    earlier = list_earlier(reads.history)
+    related: tuple[str, ...] = ()
+    if act is None and pause is not None:
+        related = (pause.original_text,)
+    elif act is None and _is_short(reads.text):
+        related = earlier[:1]
+    context_type: ContextType = "follow_up" if related else "new_topic"
+    changes: dict[str, object] = {"conversation_act": act} if act is not None else {}
+    if language and language != reads.language:
+        changes["language"] = language
+    return Writes(
+        canonical_question=typed,
+        context_type=context_type,
+        related_history=related,
+        remaining_questions=_keep_offered(reads, act, context_type),
+        decided_by="rules",
+        **changes,
+    )
+
+
+def _read_act(reads: Reads) -> tuple[ConversationAct | None, str]:
+    """Return the act of a turn that consists of fixed words alone, and their language."""
+    known = read_act(reads.text, reads.language)
+    if known is not None:
+        return known
+    if normalise(reads.text) in EXIT:
+        return ConversationAct.ACKNOWLEDGEMENT, ""
+    last = reads.history[-1] if reads.history else None
+    lists = last is not None and _LIST_ITEM.search(last.text) is not None
+    if is_lone_number(reads.text) and reads.open_pause is None and not lists:
+        return ConversationAct.STRAY_CHOICE, ""
+    return None, ""
+
+
+def _is_short(text: str) -> bool:
+    words = text.split()
+    return len(words) <= SHORT_WORDS and (len(words) > 1 or len(text) <= _SHORT_CHARACTERS)

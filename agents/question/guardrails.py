@@ -1,13 +1,12 @@
 """Decides whether a question is within the scope of the desk."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from pydantic import BaseModel, Field
 
 from agents.agent import Agent, AgentParts
-from envelope.conversation import ClarificationReason
+from envelope.conversation import ClarificationOption, ClarificationReason
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.understanding import Understanding
@@ -18,33 +17,36 @@ from knowledge.port import Findings, Hit, Searcher, SearchRequest
 from knowledge.search.refusals import find_refusal_reason
 from llm.attacks.injection import BUDGET_SECONDS, inspect_within
 from llm.errors import ModelError
-from llm.offline.scope_rules import ACCEPTED_COVERAGE, CERTAIN_COVERAGE, LEAST_COVERAGE
-from llm.port import Model
+from llm.port import Model, find_model
+from llm.tasks.essence import ClarificationResult
 from llm.tasks.scope import TASK, Inputs, Output, Strictness
 
 if TYPE_CHECKING:
     from knowledge.library.library import NamedInText
     from knowledge.search.early_embedding import EarlyEmbedding
 
+MOST_QUESTIONS = 3
+"""The number of questions of one message that are answered together."""
+ACCEPTED_COVERAGE: dict[Strictness, float] = {"low": 0.25, "medium": 0.5, "high": 0.7}
+"""Without a model, the least coverage within scope; the score is calibrated so that about 95 % of
+real questions have at least 0.5."""
+_OPEN = 0.5
 _NEAREST = 5
 _CERTAIN = 0.95
-_SURE = 0.5
-"""The least confidence of an accepted verdict that was given without the documents."""
-OFFLINE = "offline"
-_VERSION_WORDS = frozenset(
-    ("version", "revision", "release", "edition", "fassung", "versión", "edición", "édition")
-)
-_NAMED_BY_REQUEST = "the request names the documents of a review"
+_LIKELY = 0.9
+DecidedBy = Literal["rules", "combined_call", "own_call"]
 
 
 class Reads(BaseModel, frozen=True):
     """The question as typed, and as it can be understood alone."""
 
     canonical_question: str
+    question_parts: tuple[str, ...] = ()
     text: str = ""
     text_eng: str = ""
     language: str = ""
     related_history: tuple[str, ...] = ()
+    clarification_result: ClarificationResult | None = None
     understanding: Understanding | None = None
     groups: tuple[str, ...] = ()
     review: ReviewScope | None = None
@@ -59,9 +61,10 @@ class Writes(BaseModel, frozen=True):
     needs_clarification: bool = False
     clarification_reason: ClarificationReason | None = None
     clarification_message: str = ""
+    clarification_options: tuple[ClarificationOption, ...] = ()
     document_languages: tuple[str, ...] = ()
-    decided_by: Literal["rules", "combined_call", "own_call"] = "rules"
-    asked_again: str = ""
+    decided_by: DecidedBy = "rules"
+    model_error: str = ""
 
 
 class GuardrailsSettings(Protocol):
@@ -77,10 +80,7 @@ class GuardrailsSettings(Protocol):
     def guardrails_strictness(self) -> Strictness: ...
 
     @property
-    def skip_certain_calls(self) -> bool: ...
-
-    @property
-    def has_scope_of_documents(self) -> bool: ...
+    def combines_understanding(self) -> bool: ...
 
     @property
     def way(self) -> WayName: ...
@@ -91,31 +91,23 @@ FindNamed = Callable[[str, Sequence[str]], Awaitable["NamedInText"]]
 
 
 class GuardrailsAgent(Agent[Reads, Writes]):
-    """Accepts questions about the subject of the documents and declines attacks on the desk.
+    """Accepts questions about the subject of the documents and declines all others.
 
-    A question with the signs of an attack is always judged by a separate call, whose inputs name
-    the signs: a model weighs them, and the offline rules refuse. The analysis names them.
+    The verdict is that of the combined call, or of a call of this agent, which sees what the
+    documents hold on the question. Signs of an attack are a hint to the model. It comes before
+    everything else: only within scope is the user asked which of several meanings is meant, or
+    which of more than `MOST_QUESTIONS` questions comes first, unless tools answer all of them.
 
-    Without a verdict no question is accepted: the user is asked instead. A question that could not
-    be inspected for attacks in time is judged like any other, and the analysis notes it.
+    What the user chose from the options of the desk is within scope, and so is a review whose
+    documents the request names: it reads these alone, and they need not be in the index.
 
-    With `skips_certain`, a question that the documents almost certainly cover is within scope
-    without a model call, unless the strictness is high. It requires that the documents define the
-    scope: coverage does not show whether a question is within a narrower one. And it requires a
-    calibrated embedding model: coverage by words alone is never certain.
+    Where no model decides, a question is declined only if the documents are plainly about something
+    else, by their calibrated coverage, or if they are in other languages and nobody translated it.
+    A vague question goes on to the search, which asks back. Where tools can answer, a question that
+    names a document is within scope, too.
 
     With an `early_embedding` a vendor embeds the question for the search stage while the scope
-    model judges, and the documents are searched by words meanwhile. After a combined call the
-    question has its vector, which both stages use.
-
-    Where tools can answer, a question that names a document or two versions is within scope, too: a
-    summary or a comparison has hardly a word in common with the text.
-
-    A review whose documents the request names is within scope: it reads these documents alone, and
-    they need not be in the index.
-
-    The verdict of a combined call is given without the documents. It counts if the coverage agrees
-    with it; otherwise a call with the findings decides, and `asked_again` states the reason.
+    model judges, and the documents are searched by words meanwhile.
     """
 
     role = Role.GUARDRAILS
@@ -125,13 +117,12 @@ class GuardrailsAgent(Agent[Reads, Writes]):
     def __init__(
         self,
         *,
-        model: Model,
+        model: Model | None,
         searcher: Searcher,
         domain_name: str,
         domain_scope: str = "",
         strictness: Strictness = "medium",
         inspection_seconds: float = BUDGET_SECONDS,
-        skips_certain: bool = False,
         early_embedding: "EarlyEmbedding | None" = None,
         find_named: FindNamed | None = None,
         reviews_documents: bool = False,
@@ -145,118 +136,108 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         self._domain_scope = domain_scope
         self._strictness = strictness
         self._inspection_seconds = inspection_seconds
-        self._skips_certain = skips_certain and strictness != "high"
 
     @classmethod
     def make(cls, parts: AgentParts[GuardrailsSettings]) -> Self:
+        settings = parts.settings
+        combined = settings.combines_understanding
         return cls(
-            model=parts.model(TASK.name),
+            model=None if combined else find_model(parts.model(TASK.name)),
             searcher=parts.searcher,
-            domain_name=parts.settings.domain_name,
-            domain_scope=parts.settings.domain_scope,
-            strictness=parts.settings.guardrails_strictness,
-            skips_certain=(
-                parts.settings.skip_certain_calls and parts.settings.has_scope_of_documents
-            ),
+            domain_name=settings.domain_name,
+            domain_scope=settings.domain_scope,
+            strictness=settings.guardrails_strictness,
             early_embedding=parts.early_embedding,
-            find_named=None if parts.settings.way is WayName.SEARCH else parts.find_named,
-            reviews_documents=parts.settings.way in {WayName.SPECIALISTS, WayName.AUTO},
+            find_named=None if settings.way is WayName.SEARCH else parts.find_named,
+            reviews_documents=settings.way in {WayName.SPECIALISTS, WayName.AUTO},
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
-        if reads.review is not None:
-            return Wrote(_accept_review(reads.review))
-        early = self._early if self._is_still_to_embed(reads) else None
-        if early is None:
+        known = self._find_known(reads)
+        if known is not None:
+            return Wrote(known)
+        if self._early is None or self._model is None:
             return Wrote(await self._judge(reads))
-        async with early.during(self._request(reads)):
+        async with self._early.during(self._request(reads)):
             return Wrote(await self._judge(reads))
 
-    def _is_still_to_embed(self, reads: Reads) -> bool:
-        """Return whether a vendor embeds the question now; a combined call has had it embedded."""
-        return self._early is not None and reads.understanding is None
+    def _find_known(self, reads: Reads) -> Writes | None:
+        """Return the verdict that needs no look at the documents, if there is one."""
+        if reads.review is not None:
+            return _accept_review(reads.review)
+        part = reads.understanding
+        if part is not None and part.verdict is not None:
+            found = Output(verdict=part.verdict, confidence=_LIKELY, analysis=part.analysis)
+            writes = self._apply_verdict(reads, found, "combined_call", part.meanings)
+            return _name_signs(writes, part.signs)
+        if reads.clarification_result == "search_again" and part is None:
+            return _accept("the user chose what was offered", 1.0)
+        return None
 
     async def _judge(self, reads: Reads) -> Writes:
         inspection = await inspect_within(self._inspection_seconds, reads.text, reads.text_eng)
-        writes = await self._verdict(reads, inspection.kinds)
-        if not inspection.is_complete:
-            writes = writes.model_copy(update=_note_unread_rest(writes, self._inspection_seconds))
-        return writes
-
-    async def _verdict(self, reads: Reads, signs: tuple[str, ...]) -> Writes:
         try:
             findings = await self._searcher.search(self._request(reads))
         except KnowledgeError as error:
             return _unsearchable(error)
+        if findings.documents == 0:
+            reason = ClarificationReason.NO_DOCUMENTS
+            return _refuse(reason, findings, "there are no documents")
+        writes = await self._ask_model(reads, findings, inspection.kinds)
+        writes = _name_signs(writes, inspection.kinds)
+        if not inspection.is_complete:
+            note = f"not all of it was searched for attacks within {self._inspection_seconds:g} s"
+            analysis = f"{writes.guardrails_analysis}; {note}"
+            writes = writes.model_copy(update={"guardrails_analysis": analysis})
+        return writes
+
+    async def _ask_model(self, reads: Reads, findings: Findings, signs: tuple[str, ...]) -> Writes:
+        if self._model is None:
+            return await self._judge_by_coverage(reads, findings)
+        nearest = [_make_place(hit) for hit in findings.hits]
+        try:
+            found = (await self._model.ask(TASK, self._inputs(reads, nearest, signs))).output
+        except ModelError as error:
+            writes = await self._judge_by_coverage(reads, findings)
+            note = {"model_error": f"{type(error).__name__}: {error}"}
+            return writes.model_copy(update=note)
+        named = [nearest[number - 1] for number in found.meanings if 0 < number <= len(nearest)]
+        return self._apply_verdict(reads, found, "own_call", tuple(dict.fromkeys(named)))
+
+    async def _judge_by_coverage(self, reads: Reads, findings: Findings) -> Writes:
+        """Return the verdict of what can be proved, where no model decides."""
+        least, covered = ACCEPTED_COVERAGE[self._strictness], findings.coverage
+        analysis = f"the documents cover it with {covered:.2f}, {least:.2f} is asked for"
+        if covered >= least:
+            return _accept(analysis, covered)
+        if findings.hits and not findings.are_calibrated:
+            return _accept(f"{analysis}, but by words alone", covered)
+        named = await self._describe_named(reads)
+        if named:
+            return _accept(named, _LIKELY)
         reason = find_refusal_reason(
             findings, language=reads.language, text=reads.text, text_eng=reads.text_eng
         )
-        if reason is ClarificationReason.NO_DOCUMENTS:
-            return _refuse(reason, findings, "there are no documents")
-        if signs:
-            return await self._weigh_signs(reads, findings, signs)
-        if reads.review is not None:
-            return self._apply_verdict(
-                Output(verdict="within", confidence=1.0, analysis=_NAMED_BY_REQUEST)
-            )
-        if self._skips_certain and reason is None and _is_certainly_covered(findings):
-            return self._apply_verdict(_judge_covered(findings))
-        named = await self._describe_named(reads)
-        if self._skips_certain and named:
-            return self._apply_verdict(Output(verdict="within", confidence=0.9, analysis=named))
-        part = reads.understanding
-        why = "" if part is None else _find_doubt(part, findings, self._strictness)
-        if part is not None and part.verdict is not None and not why:
-            found = Output(
-                verdict=part.verdict, confidence=part.verdict_confidence, analysis=part.analysis
-            )
-            return _note_decision(self._apply_verdict(found), "combined_call")
-        return _note_decision(await self._ask_model(reads, findings, reason), "own_call", why)
+        if reason is not None:
+            compared = "without a model, texts in different languages cannot be compared"
+            return _refuse(reason, findings, f"{analysis}; {compared}")
+        if is_covered(covered, findings.ambiguity, self._strictness):
+            return _accept(f"{analysis}; it is vague", 1 - covered)
+        return self._decline(analysis, 1 - covered)
 
     async def _describe_named(self, reads: Reads) -> str:
-        """Return what the question names of the documents, where tools read it; empty: nothing.
-
-        One version alone may be a year: it is a name after a word such as "version".
-        """
+        """Return how many documents the question names, where tools read it; empty: none."""
         if self._find_named is None:
             return ""
         named = await self._find_named(reads.canonical_question, reads.groups)
-        if named.document_ids:
-            count = len(named.document_ids)
+        count = len(named.document_ids)
+        if count:
             return f"it names {count} document{'s' if count > 1 else ''}"
-        if named.versions[1:] or _names_version(reads.canonical_question, named.versions):
-            return f"it names of the versions: {', '.join(named.versions)}"
-        return ""
+        return f"it names versions: {', '.join(named.versions)}" if named.versions[1:] else ""
 
-    async def _weigh_signs(
-        self, reads: Reads, findings: Findings, signs: tuple[str, ...]
-    ) -> Writes:
-        """Return the verdict of the scope model, whose inputs name the signs of an attack.
-
-        Neither the coverage nor a combined call, which saw no signs, decides about them.
-        """
-        why = f"signs of an attempt to change how the desk works ({', '.join(signs)})"
-        writes = await self._ask_model(reads, findings, None, signs)
-        analysis = f"{writes.guardrails_analysis}; {why}"
-        writes = writes.model_copy(update={"guardrails_analysis": analysis})
-        return _note_decision(writes, "own_call", why if reads.understanding is not None else "")
-
-    async def _ask_model(
-        self,
-        reads: Reads,
-        findings: Findings,
-        reason: ClarificationReason | None,
-        signs: tuple[str, ...] = (),
-    ) -> Writes:
-        try:
-            given = await self._model.ask(TASK, self._inputs(reads, findings, signs))
-        except ModelError as error:
-            return self._ask_back(f"no verdict could be had: {error}")
-        if reason is not None and given.model == OFFLINE and given.output.verdict != "within":
-            return _refuse(reason, findings, "rules cannot compare texts in different languages")
-        return self._apply_verdict(given.output)
-
-    def _inputs(self, reads: Reads, findings: Findings, signs: tuple[str, ...]) -> Inputs:
+    def _inputs(
+        self, reads: Reads, nearest: Sequence[ClarificationOption], signs: tuple[str, ...]
+    ) -> Inputs:
         return Inputs(
             question=reads.canonical_question,
             text=reads.text,
@@ -264,9 +245,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             domain_name=self._domain_name,
             domain_scope=self._domain_scope,
             strictness=self._strictness,
-            coverage=findings.coverage,
-            ambiguity=findings.ambiguity,
-            nearest=tuple(dict.fromkeys(_place(hit) for hit in findings.hits[:_NEAREST])),
+            nearest=tuple(f"{n}. {' > '.join(one.crumbs)}" for n, one in enumerate(nearest, 1)),
             signs=signs,
             reviews_documents=self._reviews_documents,
         )
@@ -280,20 +259,25 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             related=reads.related_history,
             limit=_NEAREST,
             groups=reads.groups,
-            by_words=self._is_still_to_embed(reads),
+            by_words=self._early is not None and self._model is not None,
         )
 
-    def _apply_verdict(self, found: Output) -> Writes:
-        if found.verdict == "unclear":
-            return self._ask_back(found.analysis, found.confidence)
+    def _apply_verdict(
+        self,
+        reads: Reads,
+        found: Output,
+        decided_by: DecidedBy,
+        meanings: tuple[ClarificationOption, ...],
+    ) -> Writes:
         if found.verdict == "outside":
-            return self._decline(found.analysis, found.confidence)
-        return Writes(
-            within_scope=True,
-            guardrails_confidence=found.confidence,
-            guardrails_analysis=found.analysis,
-            decided_by="rules",
-        )
+            writes = self._decline(found.analysis, found.confidence)
+        elif found.verdict == "unclear":
+            writes = self._ask_back(found, meanings)
+        elif len(reads.question_parts) > MOST_QUESTIONS and self._find_named is None:
+            writes = _ask_which(found, reads.question_parts)
+        else:
+            writes = _accept(found.analysis, found.confidence)
+        return writes.model_copy(update={"decided_by": decided_by})
 
     def _decline(self, analysis: str, confidence: float = _CERTAIN) -> Writes:
         return Writes(
@@ -305,14 +289,21 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             clarification_message=f"This desk answers questions about {self._about()}.",
         )
 
-    def _ask_back(self, analysis: str, confidence: float = 0.0) -> Writes:
+    def _ask_back(self, found: Output, meanings: tuple[ClarificationOption, ...]) -> Writes:
+        """Return a question about what is meant: with places to choose from, it is ambiguous."""
+        is_choice = len(meanings) > 1
+        reason = (
+            ClarificationReason.AMBIGUOUS_QUERY if is_choice else ClarificationReason.SCOPE_UNCLEAR
+        )
+        unclear = f"It is not clear whether the question is about {self._about()}."
         return Writes(
-            within_scope=False,
-            guardrails_confidence=confidence,
-            guardrails_analysis=analysis,
+            within_scope=is_choice,
+            guardrails_confidence=found.confidence,
+            guardrails_analysis=found.analysis,
             needs_clarification=True,
-            clarification_reason=ClarificationReason.SCOPE_UNCLEAR,
-            clarification_message=f"It is not clear whether the question is about {self._about()}.",
+            clarification_reason=reason,
+            clarification_message=found.analysis or unclear,
+            clarification_options=meanings if is_choice else (),
         )
 
     def _about(self) -> str:
@@ -320,40 +311,31 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         return f"{self._domain_name} ({scope})" if scope else self._domain_name
 
 
-def _names_version(question: str, versions: Sequence[str]) -> bool:
-    """Return whether a word for versions is before one of these."""
-    words = [word.strip(".,;:!?()\"'") for word in question.split()]
-    return any(
-        before.casefold() in _VERSION_WORDS and word in versions for before, word in pairwise(words)
+def is_covered(coverage: float, ambiguity: float, strictness: Strictness) -> bool:
+    """Return whether a question goes on to the search where no model decides."""
+    return coverage >= ACCEPTED_COVERAGE[strictness] or ambiguity > _OPEN
+
+
+def _ask_which(found: Output, questions: tuple[str, ...]) -> Writes:
+    return Writes(
+        within_scope=True,
+        guardrails_confidence=found.confidence,
+        guardrails_analysis=found.analysis,
+        needs_clarification=True,
+        clarification_reason=ClarificationReason.MULTIPLE_TOPICS,
+        clarification_message=f"The message asks {len(questions)} questions at once.",
+        clarification_options=tuple(ClarificationOption(label=one) for one in questions),
     )
 
 
-def _is_certainly_covered(findings: Findings) -> bool:
-    return findings.are_calibrated and findings.coverage >= CERTAIN_COVERAGE
+def _accept(analysis: str, confidence: float) -> Writes:
+    return Writes(within_scope=True, guardrails_confidence=confidence, guardrails_analysis=analysis)
 
 
-def _judge_covered(findings: Findings) -> Output:
-    covered = f"the documents cover it with {findings.coverage:.2f}"
-    return Output(verdict="within", confidence=findings.coverage, analysis=covered)
-
-
-def _find_doubt(part: Understanding, findings: Findings, strictness: Strictness) -> str:
-    """Return how the documents contradict a verdict given without them, or an empty text."""
-    covered = findings.coverage
-    if part.verdict is None or part.verdict == "unclear" or part.verdict_confidence < _SURE:
-        return "the combined call gave no sure verdict on the scope"
-    if part.verdict == "within" and covered < LEAST_COVERAGE:
-        return f"within scope, but the documents cover it with {covered:.2f} only"
-    if part.verdict == "outside" and covered >= ACCEPTED_COVERAGE[strictness]:
-        return f"not within scope, but the documents cover it with {covered:.2f}"
-    return ""
-
-
-def _note_decision(
-    writes: Writes, decided_by: Literal["rules", "combined_call", "own_call"], why: str = ""
-) -> Writes:
-    noted = {"decided_by": decided_by} | ({"asked_again": why} if why else {})
-    return writes.model_copy(update=noted)
+def _accept_review(review: ReviewScope) -> Writes:
+    named = len(review.documents), len(review.against)
+    analysis = "the request names {} documents to review against {} documents".format(*named)
+    return _accept(analysis, 1.0)
 
 
 def _unsearchable(error: KnowledgeError) -> Writes:
@@ -379,16 +361,15 @@ def _refuse(reason: ClarificationReason, findings: Findings, analysis: str) -> W
     )
 
 
-def _note_unread_rest(writes: Writes, seconds: float) -> dict[str, str]:
-    note = f"not all of it could be looked through for attacks within {seconds:g} s"
-    return {"guardrails_analysis": f"{writes.guardrails_analysis}; {note}"}
+def _name_signs(writes: Writes, signs: tuple[str, ...]) -> Writes:
+    """Return a verdict whose analysis names the signs of an attack, for who operates the desk."""
+    if not signs:
+        return writes
+    note = f"signs of an attempt to change how the desk works: {', '.join(signs)}"
+    analysis = "; ".join(filter(None, (writes.guardrails_analysis, note)))
+    return writes.model_copy(update={"guardrails_analysis": analysis})
 
 
-def _place(hit: Hit) -> str:
-    return " > ".join(dict.fromkeys((*hit.crumbs, *hit.heading_path))) or hit.title
-
-
-def _accept_review(review: ReviewScope) -> Writes:
-    named = len(review.documents), len(review.against)
-    analysis = "the request names {} documents to review against {} documents".format(*named)
-    return Writes(within_scope=True, guardrails_confidence=1.0, guardrails_analysis=analysis)
+def _make_place(hit: Hit) -> ClarificationOption:
+    path = tuple(dict.fromkeys((*hit.crumbs, *hit.heading_path))) or (hit.title,)
+    return ClarificationOption(label=path[-1], crumbs=path)

@@ -8,8 +8,9 @@ from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
 from agents.specialists.specialist import CallsTools, GivenOutput, TeamSettings, Toolbox
-from citations.citing import keep_cited
+from citations.citing import cite
 from citations.links import keep_links
+from citations.proof import CitedSource, SourceTexts
 from citations.sources import collect_allowed, references_of, with_addresses
 from compliance.requirements.requirement import Extraction
 from compliance.team.cited_answer import number_citations
@@ -42,10 +43,7 @@ from envelope.ways.specialists import (
 )
 from envelope.ways.tool_loop import NO_TRIAGE, Triage
 from knowledge.library.library import WholeDocument
-from llm.answer_checks.attribution import Attribution
-from llm.answer_checks.leads import is_covered_by
 from llm.offline.model import OfflineModel
-from llm.tasks.respond import PromptSource
 from llm.tasks.specialists.synthesis import TASK, FindingText, Inputs, Output, SynthesisSource
 from tools.calls import CitedPassage
 from tools.passage_search.passages import cite_chunk, describe_place
@@ -337,25 +335,12 @@ def _write(output: Output, model: str, material: _AnswerMaterial, reads: Reads) 
     numbers = {name: number for number, name in enumerate(material.sources, start=1)}
     answer = number_citations(output.answer, numbers)
     context, references = _lay_out(material.sources)
-    known_text = "\n".join((reads.canonical_question, context))
-    sources = [
-        PromptSource(
-            number=one.number,
-            chunk_id=one.chunk_id,
-            place=one.title,
-            text=context[slice(*one.span)],
-        )
-        for one in references
-    ]
-    safe = keep_links(answer.text, collect_allowed(references, context))
-    kept = keep_cited(
-        safe.text,
-        set(numbers.values()),
-        may_lead=lambda lead: is_covered_by(lead, known_text),
-        find_source=Attribution(sources).find,
-        may_frame=lambda sentence: is_covered_by(sentence, known_text),
+    sources = (
+        CitedSource(one.number, context[slice(*one.span)], (one.title,)) for one in references
     )
-    if not kept.claims:
+    safe = keep_links(answer.text, collect_allowed(references, context))
+    kept = cite(safe.text, SourceTexts(sources))
+    if not kept.order:
         return Writes(citation_check=answer.check, answer_model=model)
     by_number = {one.number: one for one in references}
     used = tuple(

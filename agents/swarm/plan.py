@@ -20,7 +20,7 @@ from swarm.information.fields import FieldType, RequiredInfoField
 from swarm.learning.advisor import SwarmAdvice
 from swarm.learning.history import FindAdvice
 from swarm.learning.outcomes import classify_question
-from swarm.planning.making import describe_done, extend_plan, plan_listed, read_plan
+from swarm.making import describe_done, extend_plan, plan_listed, read_plan
 from swarm.planning.plan import SwarmPlan
 from swarm.planning.plan_cost import measure_cost
 from swarm.planning.tool_allocation import OfferedTool, list_risky

@@ -4,23 +4,21 @@ import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Self
 
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts, AgentTexts
 from agents.desk_domain import DeskDomain, ResponseSettings
-from citations.citing import keep_cited
+from citations.citing import cite
 from citations.feedback import parse_unsupported
 from citations.links import keep_links
+from citations.proof import CitedSource, SourceTexts
 from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import FoundPart, SearchResult, SourceReference, SourceUsed
 from envelope.ways.swarm import NO_DISSENT, NO_PERSONA, TABLE_CELLS
-from llm.answer_checks.attribution import Attribution
-from llm.answer_checks.leads import is_covered_by
 from llm.errors import ModelError
 from llm.port import Model
 from llm.tasks.respond import PromptSource
@@ -263,31 +261,18 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         """Return the answer with the sources that it cites, numbered in their order in it."""
         sources = _Sources.of(numbered)
         references, context = sources.references, sources.context
-        known = {one.number for one in references}
-        prompted = tuple(map(_make_prompt_source, numbered))
-        terms = "\n".join(
-            (reads.canonical_question, written.below, *(one.place for one in prompted), context)
-        )
-        safe = keep_links(written.text, collect_allowed(references, context))
-        kept = keep_cited(
-            safe.text,
-            known,
-            may_lead=lambda lead: is_covered_by(lead, terms),
-            find_source=cache(Attribution(prompted).find),
-        )
-        order = list(kept.order)
         table = ""
         if written.table is not None:
             head = self._texts.text("report_item", reads.language)
-            nothing = self._texts.text("report_nothing", reads.language)
-            shown = written.table.render(head, nothing)
-            table = _renumber(
-                keep_links(shown, collect_allowed(references, context)).text, order, known
-            )
-        below = _renumber(written.below, order, known)
-        text = _BETWEEN.join(part for part in (kept.text, table, below) if part)
-        used = _select_used(order, references)
-        final = keep_links(text, collect_allowed(references_of(used, references), context))
+            table = written.table.render(head, self._texts.text("report_nothing", reads.language))
+        text = _BETWEEN.join(part for part in (written.text, table, written.below) if part)
+        safe = keep_links(text, collect_allowed(references, context))
+        cited = SourceTexts(
+            CitedSource(one.number, one.text, (_name_place(one),)) for one in numbered
+        )
+        kept = cite(safe.text, cited)
+        used = _select_used(kept.order, references)
+        final = keep_links(kept.text, collect_allowed(references_of(used, references), context))
         return Writes(
             response=final.text if used else "",
             sources_used=with_addresses(used, references, context, final.text),
@@ -299,20 +284,6 @@ class SynthesizeAgent(Agent[Reads, Writes]):
 
     def _name(self, language: str) -> str:
         return self._texts.text(f"language_{language}", "en") if language in _NAMED else language
-
-
-def _renumber(text: str, order: list[int], known: set[int]) -> str:
-    """Return a text that cites by the order of first use; `order` gets what it cites first."""
-
-    def replace(found: re.Match[str]) -> str:
-        number = int(found[1])
-        if number not in known:
-            return ""
-        if number not in order:
-            order.append(number)
-        return f"[{order.index(number) + 1}]"
-
-    return _NUMBER.sub(replace, text)
 
 
 def _quote(text: str) -> str:
@@ -346,12 +317,16 @@ def _make_note(key: str, table: ItemTable) -> dict[str, str]:
     return {"key": key, "value": f"{table.found}/{table.total}"}
 
 
+def _name_place(source: NumberedSource) -> str:
+    place = (*source.citation.crumbs, source.citation.title, *source.citation.heading_path)
+    return " > ".join(dict.fromkeys(place))
+
+
 def _make_prompt_source(source: NumberedSource) -> PromptSource:
-    place = (*source.citation.crumbs, *source.citation.heading_path)
     return PromptSource(
         number=source.number,
         chunk_id=source.citation.chunk_id,
-        place=" > ".join(dict.fromkeys((*place, source.citation.title))),
+        place=_name_place(source),
         language=source.citation.language,
         version=source.citation.version or "",
         text=source.text,

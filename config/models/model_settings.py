@@ -64,11 +64,6 @@ class ModelSettings(SpecialistSettings):
     model_limits: dict[str, ModelLimit] = Field(
         {}, description="requests and tokens a minute per `model@provider` (JSON)"
     )
-    skip_certain_calls: bool = Field(
-        True,
-        description="ask no model for translation, essence and scope where rules are certain; "
-        "false: always ask",
-    )
     combine_calls: bool = Field(
         True,
         description="ask for translation, essence and scope in one call where one model serves "

@@ -164,7 +164,7 @@ def fallbacks_of(writes: Fields) -> list[str]:
     levels = stats.get("fallbacks") if isinstance(stats, dict) else None
     reasons = [_name_missing(str(one)) for one in levels] if isinstance(levels, list) else []
     reasons += ["links_removed"] if writes.get("removed_links") else []
-    reasons += ["asked_again"] if writes.get("asked_again") else []
+    reasons += ["decided_without_model"] if writes.get("model_error") else []
     if writes.get("early_embedding") == "discarded":
         reasons.append("early_embedding_discarded")
     reasons += ["not_streamed"] if writes.get("draft_fallback") else []

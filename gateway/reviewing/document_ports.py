@@ -54,11 +54,13 @@ class Attachments(Protocol):
     """Stores the documents that a person gives to one conversation."""
 
     async def attach(
-        self, question: Question, name: str, data: bytes, groups: Sequence[str]
+        self, question: Question, name: str, data: bytes, groups: Sequence[str], client: str = ""
     ) -> DocumentEntry:
         """Read and store a file's bytes; raises `DocumentRefusedError`.
 
-        Only people with all of `groups` read it. The same file has the same id each time.
+        Only people with all of `groups` read it. The same file has the same id each time. Files are
+        read by turns of tenants and of their clients, which `client` names, such as a key; raises
+        `BusyError` where too many wait.
         """
         ...
 

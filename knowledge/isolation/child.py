@@ -127,7 +127,7 @@ def _read(request: ReadRequest) -> tuple[Kind, bytes]:
         title = formats.read(request.item, request.path, request.location).title
         return Kind.TITLE, title.encode()
     return Kind.PREPARATION, encode_preparation(
-        prepare(request.item, request.path, request.location)
+        prepare(request.item, request.path, request.location, request.most_characters)
     )
 
 

@@ -15,17 +15,9 @@ from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage
 from llm.stored_calls.fingerprint import digest, fingerprint
 
 RULES: Mapping[str, str] = {
-    "translate": "llm.offline.translate",
-    "essence": "llm.offline.essence_rules",
-    "scope": "llm.offline.scope_rules",
     "respond": "llm.offline.answering.combining",
     "judge": "llm.offline.judge",
-    "clarify": "llm.offline.clarify",
-    "triage": "llm.offline.planning.triage_rules",
-    "assess": "llm.offline.planning.assess_rules",
-    "plan_swarm": "llm.offline.planning.proposals",
     "hyde_expansion": "llm.offline.wordings",
-    "synthesize_findings": "llm.offline.planning.proposals",
     **{name: f"compliance.offline.{name}_rules" for name in SpecialistName},
 }
 """The module of each task, whose `answer(inputs)` is its rule; imported at the first call.
@@ -34,8 +26,6 @@ The rules of specialists are above this package, over the core of compliance: on
 known here.
 """
 CONVERSATION_RULES: Mapping[str, str] = {
-    "reason": "llm.offline.planning.planner",
-    "work_on_task": "llm.offline.planning.planner",
     **dict.fromkeys(SpecialistName, "compliance.offline.loop_rules"),
 }
 """The module of each task with tools, whose `write_next(conversation)` is its rule."""

@@ -75,6 +75,11 @@ class VendorModel:
         self._capabilities = capabilities
         self._budget = budget
 
+    @property
+    def capabilities(self) -> Capabilities:
+        """What its server accepts, as far as requests have shown."""
+        return self._capabilities
+
     async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
         prompt = self._prompts.render(task.name, inputs)
         account = UsageMeter(task.name, self.name, self._prices, prompt.hash)

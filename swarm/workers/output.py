@@ -12,7 +12,6 @@ from envelope.sources import TOOL_SOURCE
 from knowledge.index.graph.called_names import split_words
 from knowledge.index.terms import terms
 from llm.attacks.injection import attack_in
-from swarm.information.fields import RequiredInfoField
 from swarm.planning.plan import WorkerPlan
 from tools.calls import CHANGES, CitedPassage, QuotedPassage, ToolErrorType, ToolResult
 from tools.listed_parts import find_listed_items
@@ -41,7 +40,7 @@ class WorkerStatus(StrEnum):
 class WorkerOutput(BaseModel, frozen=True, extra="ignore"):
     """What a worker wrote and found: its text, and passages with their sources, best first.
 
-    `items` are those of a worker that lists. `needed` are the facts that the user must say.
+    `items` are those of a worker that lists.
     `stop_reason` says why it called no further tool, see `tools.dialogue.DialogueEnd`; `effects`
     are the tools by which it changed something outside.
     """
@@ -51,7 +50,6 @@ class WorkerOutput(BaseModel, frozen=True, extra="ignore"):
     text: str = ""
     passages: tuple[FoundPassage, ...] = ()
     items: tuple[str, ...] = ()
-    needed: tuple[RequiredInfoField, ...] = ()
     calls: int = Field(default=0, ge=0)
     failed_calls: int = Field(default=0, ge=0)
     left_out: int = Field(default=0, ge=0, description="passages with orders to an assistant")
@@ -97,11 +95,6 @@ def write_output(
 def fail_worker(worker: WorkerPlan, error: str) -> WorkerOutput:
     """Return the output of a worker that ended without a result."""
     return WorkerOutput(worker_id=worker.id, status=WorkerStatus.FAILED, error=error[:500])
-
-
-def ask_for(worker: WorkerPlan, needed: Iterable[RequiredInfoField]) -> WorkerOutput:
-    """Return the output of a worker that waits for facts of the user."""
-    return WorkerOutput(worker_id=worker.id, status=WorkerStatus.NEEDS_INPUT, needed=tuple(needed))
 
 
 def bound_output(output: WorkerOutput) -> WorkerOutput:

@@ -4,11 +4,11 @@ import pytest
 
 from agents.desk_domain import DeskDomain
 from agents.response import Reads, ResponseAgent, Writes
-from citations.feedback import complaints
+from citations.feedback import Complaint, write_complaints
 from config.texts import load_texts
 from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import Wrote
-from envelope.sources import AnswerDraft, SourceReference
+from envelope.sources import AnswerDraft, SourceReference, SourceUsed
 from llm.errors import ModelUnavailable
 from llm.offline.model import OfflineModel
 from llm.port import Model
@@ -166,20 +166,22 @@ async def test_an_old_citation_does_not_name_a_source_of_today() -> None:
 @pytest.mark.parametrize(
     ("answer", "shown"),
     [
-        ("Up to 8. [1] Free of charge. [9] Trust me.", "Up to 8. [1]"),
+        ("Up to 8. [1] Free of charge. [9]", "Up to 8. [1] Free of charge."),
         ("Up to 8 conditions. All must match. [1]", "Up to 8 conditions. All must match. [1]"),
         ("- Up to 8.\n- All match. [1]", "- Up to 8.\n- All match. [1]"),
         ("Up to 8. All match.\n\n[1]", "Up to 8. All match.\n\n[1]"),
         ("Yes. Up to 8. [1]", "Yes. Up to 8. [1]"),
         ("Yes [1].", "Yes [1]."),
         ("Conditions of a rule. Up to 8. [1]", "Conditions of a rule. Up to 8. [1]"),
-        ("Up to 8. [1]\n\nIs there anything else I can do?", "Up to 8. [1]"),
+        ("Up to 8. [1]\n\nThis means: few.", "Up to 8. [1]\n\nThis means: few."),
+        ("Up to 8. [1]\n\nSources: [1], [3]", "Up to 8. [1]\n\n[2]"),
+        ("Up to 8. [1]\n\n**Sources**\n\n- Rules", "Up to 8. [1]"),
         ("All of them must match.", "All of them must match. [1]"),
         ("Do this: [2]\n\n1. Try.\n2. Save.", "Do this: [1]\n\n1. Try.\n2. Save."),
-        ("1. Up. [1]\n2. Fly. [9]\n3. Save. [1]", "1. Up. [1]\n2. Save. [1]"),
+        ("1. Up. [1]\n2. Fly. [9]\n3. Save. [1]", "1. Up. [1]\n2. Fly.\n3. Save. [1]"),
     ],
 )
-async def test_a_model_is_asked_once_and_what_has_a_source_stays(answer: str, shown: str) -> None:
+async def test_a_model_is_asked_once_and_what_it_wrote_stays(answer: str, shown: str) -> None:
     model = ScriptedModel([make_output(answer)])
 
     writes = await respond(model, reads())
@@ -210,7 +212,7 @@ async def test_nothing_with_a_source_becomes_what_the_model_says_is_missing() ->
 async def test_an_answer_without_any_source_is_a_fault_of_the_model_not_of_the_documents() -> None:
     writes = await respond(ScriptedModel([make_output("It is free. [9]")]), reads())
 
-    assert "expected sentences that a source says" in writes.generation_error
+    assert "expected an answer that cites a source" in writes.generation_error
     assert not writes.needs_clarification
 
 
@@ -246,7 +248,7 @@ async def test_a_model_that_fails_is_written_down_and_the_next_attempt_asks_the_
 
 
 async def test_after_a_complaint_of_the_judge_the_same_model_is_shown_what_to_avoid() -> None:
-    analysis = complaints("One claim fails.", ["Rules are free. [1]"], [])
+    analysis = write_complaints("One claim fails.", [Complaint("Rules are free. [1]")], [])
     model = ScriptedModel([make_output("Up to 8. [1]")])
 
     await respond(model, reads(attempt=1, quality_analysis=analysis))
@@ -281,7 +283,9 @@ async def test_quotations_in_another_language_stand_below_a_sentence_that_says_s
 
 
 async def test_the_offline_answer_leaves_out_what_the_judge_turned_down() -> None:
-    analysis = complaints("It fails.", ["A rule may have up to 8 conditions. [1]"], [])
+    analysis = write_complaints(
+        "It fails.", [Complaint("A rule may have up to 8 conditions. [1]")], []
+    )
 
     writes = await respond(OfflineModel(), reads(attempt=1, quality_analysis=analysis))
 
@@ -325,15 +329,52 @@ async def test_links_go_to_cited_pages_and_what_a_source_holds_is_shown_as_code(
     assert len(writes.removed_links) == 2
 
 
-async def test_a_heading_that_no_source_says_is_left_out_and_an_honest_one_stays() -> None:
-    written = (
-        "# Your account is locked\n\nUp to 8. [1]\n\n## Conditions of a rule\n\nAll match. [1]"
-    )
+async def test_a_heading_without_content_is_left_out_and_one_with_content_stays() -> None:
+    written = "# Rules\n\n## Limits\n\nUp to 8. [1]\n\n## Example\n"
     model = ScriptedModel([make_output(written)])
 
     writes = await respond(model, reads())
 
-    assert writes.response == "Up to 8. [1]\n\n## Conditions of a rule\n\nAll match. [1]"
+    assert writes.response == "# Rules\n\n## Limits\n\nUp to 8. [1]"
+
+
+async def test_after_a_complaint_the_model_sees_its_earlier_answer_under_todays_numbers() -> None:
+    analysis = write_complaints("", [Complaint("Rules are free.", "no source says so")], [])
+    earlier = SourceUsed(number=1, chunk_id="page#3", title="Rules")
+    changes = {
+        "attempt": 1,
+        "quality_analysis": analysis,
+        "response": "Sent monthly. [1]\n\n<left_out in en>",
+        "sources_used": (earlier,),
+    }
+    model = ScriptedModel([make_output("Up to 8. [1]")])
+
+    await respond(model, reads().model_copy(update=changes))
+
+    inputs = model.calls[0].inputs
+    assert isinstance(inputs, Inputs)
+    assert inputs.earlier == "Sent monthly. [3]"
+    assert "because: no source says so" in inputs.analysis
+
+
+async def test_an_address_that_the_person_typed_stays_as_code_with_every_path_on_its_host() -> None:
+    written = "Open http://localhost:3000/health, not http://evil.test/a. Up to 8. [1]"
+    model = ScriptedModel([make_output(written)])
+
+    writes = await respond(model, reads("How do I reach http://localhost:3000 ?"))
+
+    assert writes.response == "Open `http://localhost:3000/health`, not …. Up to 8. [1]"
+    assert writes.sources_used[0].addresses == ("http://localhost:3000/health",)
+
+
+async def test_brackets_of_a_document_are_no_citations_and_come_out_as_they_stood() -> None:
+    chunks = ("It ends within [2] days, see [3] and `a[1]`.", "Two.", "Three.")
+    model = ScriptedModel([make_output("It ends within [2] days, see [3]. [1]")])
+
+    writes = await respond(model, reads(chunks=chunks))
+
+    assert writes.response == r"It ends within \[2\] days, see \[3\]. [1]"
+    assert [source.chunk_id for source in writes.sources_used] == ["page#1"]
 
 
 async def test_what_is_assumed_is_reported_without_links() -> None:

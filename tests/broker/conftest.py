@@ -12,6 +12,7 @@ from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from tests.conftest import start_redis
 from tests.support.broker_harness import ROLES, SHORT_LEASE, BrokerHarness
+from tests.support.empty_redis import EMPTY_REDIS
 
 
 @pytest.fixture(scope="session")
@@ -41,7 +42,7 @@ def _free_port() -> int:
     raise AssertionError("no port is free")
 
 
-@pytest.fixture(params=["played", pytest.param("real", marks=pytest.mark.redis)])
+@pytest.fixture(params=EMPTY_REDIS)
 async def client(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
     """An empty Redis: played in the process, and a real one."""
     if request.param == "played":

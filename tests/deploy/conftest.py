@@ -14,6 +14,7 @@ from knowledge.embedding import Embedder
 from knowledge.ingestion_report import PlainReport
 from llm.port import Model
 from tests.support.app_harness import EXAMPLES, AppHarness, run_app, settings_of
+from tests.support.empty_redis import PLAYED_REDIS
 from tests.support.restricted_documents import HIDDEN, PAGES, ingest_pages
 
 OpenApp = Callable[..., AbstractAsyncContextManager[AppHarness]]
@@ -68,7 +69,7 @@ async def knowledge(library: Path, embedder: Embedder) -> AsyncIterator[Knowledg
     await index.close()
 
 
-@pytest.fixture(params=["played", pytest.param("real", marks=pytest.mark.redis)])
+@pytest.fixture(params=PLAYED_REDIS)
 async def endpoint(request: pytest.FixtureRequest) -> Endpoint:
     """An empty Redis: played in the process, and a real one."""
     if request.param == "played":

@@ -123,7 +123,7 @@ async def test_after_three_rounds_of_asking_back_the_question_is_ended(
     unclear = scope.Output(verdict="unclear", confidence=0.5, analysis="what is it?")
     model = PartlyScriptedModel(essence=[first, again, again, again], scope=[unclear] * 4)
 
-    async with open_app(model, skip_certain_calls=False) as harness:
+    async with open_app(model) as harness:
         driver = harness.driver()
         replies = [await driver.say(text) for text in (VAGUE, "hm", "well", "you know")]
         roles = await driver.roles(replies[-1])

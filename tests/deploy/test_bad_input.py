@@ -375,7 +375,7 @@ async def test_a_redis_that_goes_away_in_the_middle_delays_and_loses_nothing(
     model = PartlyScriptedModel(translate=[held, Translation(text_eng=CLEAR, confidence=1.0)])
     endpoint = Endpoint(url=f"unix://{path}", durable=True)
     try:
-        settings = settings_of(library, skip_certain_calls=False)
+        settings = settings_of(library)
         async with run_app(settings, endpoint, knowledge, model) as harness:
             driver = harness.driver()
             message = driver.message(CLEAR)

@@ -226,7 +226,7 @@ async def test_a_setting_asks_the_model_always_and_another_asks_for_each_part(
     open_app: OpenApp, server: ModelServer
 ) -> None:
     server.will_send(TRANSLATED, ESSENCE, SCOPE, WRITTEN, JUDGED)
-    settings = settings_for(server, skip_certain_calls=False, combine_calls=False)
+    settings = settings_for(server, combine_calls=False)
 
     async with open_app(**settings) as harness:
         reply = await harness.driver().say(ENGLISH)

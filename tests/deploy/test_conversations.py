@@ -17,7 +17,6 @@ DATA = tomllib.loads(Path(__file__).with_name("conversations.toml").read_text(en
 SMS_DOMAIN = {
     "domain_name": "SMS platform documentation",
     "domain_scope": "setting up and running an SMS messaging platform",
-    "documents_define_scope": "true",
 }
 CONVERSATIONS = DATA["conversation"]
 

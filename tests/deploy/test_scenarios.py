@@ -204,7 +204,7 @@ async def test_a_scope_that_cannot_be_judged_is_asked_for_and_never_let_through(
 ) -> None:
     model = PartlyScriptedModel(scope=[])
 
-    async with open_app(model, skip_certain_calls=False) as harness:
+    async with open_app(model) as harness:
         driver = harness.driver()
         reply = await driver.say(CLEAR)
         roles = await driver.roles(reply)

@@ -120,7 +120,7 @@ async def test_a_reply_reports_the_usage_of_its_models(
     names = ("gen_model", "translation_model")
     models = dict(zip(names, ("offline", MODEL), strict=True))
 
-    async with open_app(**settings_for(server, skip_certain_calls=False, **models)) as app:
+    async with open_app(**settings_for(server, **models)) as app:
         reply = await app.driver().say(QUESTION)
         again = await app.driver().say(QUESTION)
 

@@ -57,7 +57,7 @@ async def test_a_master_that_is_killed_and_one_that_hands_over_double_nothing(
     assert reasons["answered"] >= 3 * SOME
 
 
-@pytest.mark.faults
+@pytest.mark.long
 @pytest.mark.timeout(590)
 async def test_many_masters_are_killed_and_handed_over_and_nothing_is_doubled(
     cluster: Cluster,

@@ -110,7 +110,7 @@ async def test_a_slot_that_moves_under_load_loses_and_doubles_nothing(cluster: C
     await all_answered_over(cluster, [0, 1])
 
 
-@pytest.mark.faults
+@pytest.mark.long
 @pytest.mark.timeout(590)
 async def test_slots_that_move_again_and_again_lose_and_double_nothing(cluster: Cluster) -> None:
     await all_answered_over(cluster, [number % 3 for number in range(MOVES)])

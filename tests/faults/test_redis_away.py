@@ -161,7 +161,7 @@ async def test_a_partition_turns_readiness_red_and_work_goes_on_after_it(
         await wait_until(lambda: _green(employee))
 
 
-@pytest.mark.faults
+@pytest.mark.long
 @pytest.mark.timeout(180)
 async def test_a_partition_of_a_minute_is_logged_calmly_and_ends(
     proxy: Proxy, employee: InstalledWorker, client: Any
@@ -174,7 +174,7 @@ async def test_a_partition_of_a_minute_is_logged_calmly_and_ends(
         await goes_on(client)
 
 
-@pytest.mark.faults
+@pytest.mark.long
 @pytest.mark.timeout(120)
 async def test_a_server_that_stands_still_is_noticed_and_work_goes_on_after_it(
     server: Server, employee: InstalledWorker, client: Any

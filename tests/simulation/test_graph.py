@@ -29,13 +29,13 @@ def test_a_million_orders_of_two_workers_a_manager_sweeper_and_timer_keep_every_
     assert ways.moves >= ways.states
 
 
-@pytest.mark.faults
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_cancelled_message_keeps_every_promise_in_whatever_order_leases_are_lost() -> None:
     assert visit_scenario(CANCELLED).interleavings >= 100_000
 
 
-@pytest.mark.faults
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_branches_keep_every_promise_in_whatever_order_they_return_or_are_lost() -> None:
     assert visit_scenario(BRANCHED).interleavings >= 100_000
@@ -50,7 +50,7 @@ def test_pauses_keep_every_promise_in_whatever_order_replies_deaths_and_expiry_c
     assert visit_scenario(replace(PAUSED, times=times)).interleavings >= 100_000
 
 
-@pytest.mark.faults
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_pauses_keep_every_promise_with_a_death_a_lost_lease_and_an_expiry_together() -> None:
     one_manager = {"A": SEARCH, "M": MANAGER}
@@ -58,7 +58,7 @@ def test_pauses_keep_every_promise_with_a_death_a_lost_lease_and_an_expiry_toget
     assert visit_scenario(replace(PAUSED, actors=one_manager)).interleavings >= 10_000_000
 
 
-@pytest.mark.faults
+@pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_pauses_of_two_managers_keep_every_promise_with_all_faults_together() -> None:
     assert visit_scenario(PAUSED).interleavings >= 1_000_000_000

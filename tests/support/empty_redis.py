@@ -10,7 +10,9 @@ from fakeredis import FakeAsyncRedis
 from broker.transport.connect import connect
 
 EMPTY_REDIS = ("played", pytest.param("real", marks=pytest.mark.redis))
-"""The parameters of a fixture that yields what `open_empty_redis` opens."""
+"""The parameters of a fixture whose tests are the contract of what stores in Redis."""
+PLAYED_REDIS = ("played", pytest.param("real", marks=(pytest.mark.redis, pytest.mark.long)))
+"""The parameters of a fixture whose tests stand above that contract: `test-all` repeats them."""
 
 
 @asynccontextmanager

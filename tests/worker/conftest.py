@@ -5,10 +5,11 @@ import pytest
 from fakeredis import FakeAsyncRedis, FakeServer
 
 from broker.transport.connect import connect
+from tests.support.empty_redis import PLAYED_REDIS
 from tests.support.worker_harness import WorkerHarness
 
 
-@pytest.fixture(params=["played", pytest.param("real", marks=pytest.mark.redis)])
+@pytest.fixture(params=PLAYED_REDIS)
 async def harness(request: pytest.FixtureRequest) -> AsyncIterator[WorkerHarness]:
     """A desk on an empty Redis: played in the process, and a real one."""
     made = WorkerHarness(_clients(request), played=request.param == "played")

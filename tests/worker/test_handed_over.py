@@ -12,6 +12,8 @@ from tests.support.local_consumer import submission
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
+LOST_MS = 30_000
+"""What was delivered so long ago is not on its way any more."""
 REQUEST: ContextVar[str] = ContextVar("request", default="nobody's")
 
 
@@ -50,15 +52,17 @@ async def test_a_worker_in_doubt_finds_what_it_owns_without_knowing(harness: Wor
     process, desk = harness.process(), harness.desk()
     await harness.broker.prepare([role.value for role in Role])
     manager = process.workers[0]
+    stream = stream_key(manager.role, 0)
     async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
         reply = tasks.create_task(desk.ask(Message("How?", "c1", "m1")))
 
         async def find_owned() -> Any:
-            return await harness.client.xreadgroup(
-                "workers", manager.consumer, {stream_key(manager.role, 0): ">"}
-            )
+            return await harness.client.xreadgroup("workers", manager.consumer, {stream: ">"})
 
-        await wait_until(find_owned)
+        [[_, [(entry_id, _)]]] = await wait_until(find_owned)
+        await harness.client.xclaim(
+            stream, "workers", manager.consumer, 0, [entry_id], idle=LOST_MS, justid=True
+        )
         async with process.running():
             manager.schedule_recovery()
             # Another question ends the read that it may wait in.

@@ -16,7 +16,7 @@ from tests.worker import crashing_handlers
 from worker.errors import HandlerTimeoutError, SuspectFailedError
 from worker.isolation import CHILDREN, IsolatedHandler, Quarantine
 
-HANGING_SECONDS = 5.0
+HANGING_SECONDS = 3.5
 WAITED_SECONDS = 0.5
 """So long the next one waits at least, on however busy a machine."""
 
@@ -151,7 +151,7 @@ async def test_a_suspect_that_hangs_is_ended_in_the_questions_time(desk: Desk) -
 async def test_as_many_suspects_as_run_at_once_may_hang_and_all_are_ended(desk: Desk) -> None:
     await desk.run("fine")  # the fork server runs
 
-    hanging = [desk.run("hang", seconds=4.0) for _ in range(CHILDREN)]
+    hanging = [desk.run("hang", seconds=2.0) for _ in range(CHILDREN)]
     async with asyncio.timeout(60):
         ended = await asyncio.gather(*hanging, return_exceptions=True)
 

@@ -64,7 +64,6 @@ def demo_settings() -> Settings:
         update={
             "domain_name": DOMAIN_NAME,
             "domain_scope": "setting up and running an SMS messaging platform",
-            "documents_define_scope": True,
         }
     )
 

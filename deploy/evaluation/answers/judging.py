@@ -10,7 +10,7 @@ from llm.call_log import record_calls
 from llm.errors import ModelError
 from llm.offline.model import OfflineModel
 from llm.port import Model, ModelCall
-from llm.tasks.judge import TASK, Claim, Inputs
+from llm.tasks.judge import TASK, Inputs, JudgedSource, Passage
 
 LONGEST_TEXT = 24_000
 """The most characters of a source that a judge receives."""
@@ -73,7 +73,7 @@ async def judge_answer(model: Model, question: JudgedQuestion) -> JudgedAnswer:
             return JudgedAnswer(
                 (ClaimOpinion(None, problem),) * len(question.claims), tuple(calls), problem
             )
-    verdicts = {verdict.number: verdict for verdict in output.verdicts}
+    verdicts = {verdict.passage: verdict for verdict in output.verdicts}
     opinions = tuple(
         ClaimOpinion(verdicts[number].supported, verdicts[number].reason)
         if number in verdicts
@@ -98,26 +98,21 @@ def describe_calls(calls: Sequence[ModelCall]) -> dict[str, Any]:
 
 def _make_inputs(question: JudgedQuestion) -> Inputs:
     sources = {number: text for claim in question.claims for number, text in claim.evidence.items()}
-    claims: list[dict[str, Any]] = [
-        {
-            "number": number,
-            "text": claim.text,
-            "cites": tuple(claim.evidence),
-            "evidence": "\n".join(text[:LONGEST_TEXT] for text in claim.evidence.values()),
-        }
-        for number, claim in enumerate(question.claims, start=1)
-    ]
-    # Validated from plain values: a field that a version of the task does not know is left out.
-    return Inputs.model_validate(
-        {
-            "question": question.text,
-            "language": question.language,
-            "answer": question.answer,
-            "foreign": question.foreign,
-            "claims": [Claim.model_validate(claim) for claim in claims],
-            "sources": [
-                {"number": number, "place": f"source {number}", "text": text[:LONGEST_TEXT]}
-                for number, text in sources.items()
-            ],
-        }
+    return Inputs(
+        question=question.text,
+        language=question.language,
+        answer=question.answer,
+        passages=tuple(
+            Passage(number=number, text=claim.text, note=_name_sources(claim))
+            for number, claim in enumerate(question.claims, start=1)
+        ),
+        sources=tuple(
+            JudgedSource(number=number, place=f"source {number}", text=text[:LONGEST_TEXT])
+            for number, text in sources.items()
+        ),
     )
+
+
+def _name_sources(claim: JudgedClaim) -> str:
+    numbers = ", ".join(map(str, claim.evidence))
+    return f"it cites source {numbers}" if numbers else "it cites nothing"

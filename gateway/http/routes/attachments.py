@@ -74,7 +74,10 @@ class AttachmentRoutes:
             refuse_visitors(access)
             question, groups = access.question(), access.caller.groups
             data = await read_upload(request)
-            return show_document(await self._attachments.attach(question, name, data, groups))
+            document = await self._attachments.attach(
+                question, name, data, groups, access.caller.key_id
+            )
+            return show_document(document)
 
         @router.get(base, summary="List the documents of a conversation")
         async def list_documents(

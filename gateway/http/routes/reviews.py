@@ -291,7 +291,7 @@ class ReviewRoutes:
         if isinstance(given, Upload):
             question, groups = access.question(), access.caller.groups
             attached = await self._parts.attachments.attach(
-                question, given.name, given.data, groups
+                question, given.name, given.data, groups, access.caller.key_id
             )
             return (attached,)
         refuse_empty(given)

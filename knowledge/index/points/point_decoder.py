@@ -31,9 +31,15 @@ _EMPTY = SparseText(np.zeros(0, np.uint32), np.zeros(0, np.float32))
 
 
 def read_calibrations(point: Point) -> Calibrations:
-    """Return the calibrations of their point."""
+    """Return the calibrations of their point; earlier releases stored plain numbers."""
     return {
-        language: Calibration(**fields) for language, fields in point.payload["languages"].items()
+        language: Calibration(
+            **{
+                name: float.fromhex(value) if isinstance(value, str) else value
+                for name, value in fields.items()
+            }
+        )
+        for language, fields in point.payload["languages"].items()
     }
 
 

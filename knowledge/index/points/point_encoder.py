@@ -133,8 +133,17 @@ def encode_edges(edges: OwnEdges) -> dict[str, Any]:
 
 
 def calibration_point(calibrations: Calibrations) -> Point:
-    """Return the point that has the calibrations."""
-    languages = {language: asdict(found) for language, found in calibrations.items()}
+    """Return the point that has the calibrations.
+
+    Their numbers are hexadecimal texts: the engine may return another last bit of a number.
+    """
+    languages = {
+        language: {
+            name: value.hex() if isinstance(value, float) else value
+            for name, value in asdict(found).items()
+        }
+        for language, found in calibrations.items()
+    }
     return Point(calibration_identity(), {"kind": "calibrations", "languages": languages})
 
 

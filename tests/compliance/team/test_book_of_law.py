@@ -23,9 +23,9 @@ class ReaderInProcess:
     """Reads in this process."""
 
     def prepare(
-        self, item: Item, path: PurePosixPath, location: Location, seconds: float | None = None
+        self, item: Item, path: PurePosixPath, location: Location, *, most_characters: int | None
     ) -> Preparation:
-        return preparation.prepare(item, path, location)
+        return preparation.prepare(item, path, location, most_characters)
 
 
 async def test_every_article_of_five_hundred_pages_becomes_a_requirement() -> None:

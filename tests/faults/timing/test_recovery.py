@@ -64,7 +64,7 @@ async def test_a_handler_that_blocks_its_process_for_leases_is_started_once(redi
         assert await system.client.llen("test:started") == 0
 
 
-@pytest.mark.faults
+@pytest.mark.long
 @pytest.mark.timeout(590)
 async def test_a_handler_that_blocks_for_three_hundred_seconds_is_started_once(
     redis_url: str,

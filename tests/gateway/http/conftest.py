@@ -5,6 +5,7 @@ import pytest
 from fakeredis import FakeAsyncRedis, FakeServer
 
 from broker.transport.connect import connect
+from tests.support.empty_redis import PLAYED_REDIS
 from tests.support.http_server import DOCUMENT, FakeDocuments, HttpServerFixture, open_http_server
 from tests.support.worker_harness import WorkerHarness
 
@@ -26,7 +27,7 @@ async def harness() -> AsyncIterator[WorkerHarness]:
         yield made
 
 
-@pytest.fixture(params=["played", pytest.param("real", marks=pytest.mark.redis)])
+@pytest.fixture(params=PLAYED_REDIS)
 async def any_harness(request: pytest.FixtureRequest) -> AsyncIterator[WorkerHarness]:
     """A desk on an empty Redis, played and a real one: for what several processes share."""
     if request.param == "played":

@@ -44,10 +44,10 @@ async def one_outcome(harness: WorkerHarness, api: SlackApi) -> None:
     [
         (PLACING, True),
         (EDITING, True),
-        pytest.param(TAKING_IN, True, marks=pytest.mark.faults),
-        pytest.param(SIGNING, True, marks=pytest.mark.faults),
-        pytest.param(EDITING, False, marks=pytest.mark.faults),
-        pytest.param(RESTING, False, marks=pytest.mark.faults),
+        pytest.param(TAKING_IN, True, marks=pytest.mark.long),
+        pytest.param(SIGNING, True, marks=pytest.mark.long),
+        pytest.param(EDITING, False, marks=pytest.mark.long),
+        pytest.param(RESTING, False, marks=pytest.mark.long),
     ],
 )
 async def test_a_process_killed_while_it_speaks_to_slack_leaves_one_outcome(

@@ -4,8 +4,10 @@ from pathlib import Path
 import pytest
 
 from knowledge.calibration.learning import REFERENCES, fit_line, learn_calibrations
-from knowledge.index.calibration import Calibrations
+from knowledge.index.calibration import Calibration, Calibrations
 from knowledge.index.embedded import open_embedded
+from knowledge.index.points.layout import Point, calibration_identity
+from knowledge.index.points.point_decoder import read_calibrations
 from knowledge.index.port import Index
 from knowledge.index.qdrant import Identity
 from tests.knowledge.searching.conftest import DIMENSIONS, WordEmbedder, document
@@ -71,6 +73,25 @@ async def test_what_was_learned_is_read_again_and_every_change_is_seen(library: 
 
     assert dict(await library.calibrations()) == dict(learned)
     assert await library.revision() != before
+
+
+async def test_a_calibration_returns_to_its_last_bit(library: Index) -> None:
+    # The embedded engine returns most of these numbers with another last bit.
+    lines = {
+        f"l{number}": Calibration(number / 7, -0.015119224580926184 / number, number / 97, number)
+        for number in range(1, 65)
+    }
+
+    await library.put_calibrations(lines)
+
+    assert dict(await library.calibrations()) == lines
+
+
+def test_the_calibrations_of_an_earlier_release_are_read() -> None:
+    stored = {"slope": 1.5, "offset": -0.25, "separation": 1.0, "chunks": 40}
+    point = Point(calibration_identity(), {"languages": {"en": stored}})
+
+    assert read_calibrations(point) == {"en": Calibration(1.5, -0.25, 1.0, 40)}
 
 
 async def test_documents_that_change_little_are_not_embedded_again(library: Index) -> None:

@@ -31,8 +31,8 @@ _CONTEXT = Context(
     Emax=_LARGEST_EXPONENT,
     traps=[InvalidOperation, DivisionByZero, Overflow, Underflow],
 )
-"""Bounds each number, also those that are written: the exponent of a decimal number costs nothing
-to write, and its conversion to an integer or to digits has as many digits as it says."""
+"""Bounds each number, also a literal: the exponent of a decimal number costs nothing to write, and
+the number takes that number of digits when it is converted."""
 
 _BINARY: Mapping[type[ast.operator], Callable[[Decimal, Decimal], Decimal]] = {
     ast.Add: operator.add,

@@ -78,7 +78,7 @@ class Search(ShowsPassages, Tool[Inputs, PassageList]):
         {
             name: MappingProxyType({"method": method.value})
             for method, names in {
-                SearchMethod.ALL: ("hybrid_search", "search_hybrid", "hybrid"),
+                SearchMethod.ALL: ("hybrid_search", "search_hybrid", "hybrid", "verify_compliance"),
                 SearchMethod.MEANING: ("similarity_search", "semantic_search", "vector_search"),
                 SearchMethod.WORDS: ("bm25_search", "keyword_search", "search_keywords"),
                 SearchMethod.HEADINGS: ("hierarchical_search", "heading_search"),
