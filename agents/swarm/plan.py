@@ -193,7 +193,10 @@ class PlanAgent(Agent[Reads, Writes]):
             action="orchestrate",
             complexity=plan.complexity,
         )
-        return Wrote(self._make_writes(reads, plan, decision, ""))
+        writes = self._make_writes(reads, plan, decision, "")
+        if self._find_advice is not None:
+            writes.routing["question_kind"] = classify_question(reads.canonical_question).value
+        return Wrote(writes)
 
     async def _advise(self, reads: Reads) -> SwarmAdvice:
         """Return what earlier swarms say about questions of this kind."""
