@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 
-.PHONY: help install demo format lint types imports test-fast test coverage check lock audit wheel sbom bench patterns faults
+.PHONY: help install demo format lint types imports static test-fast test test-all coverage check lock audit wheel sbom bench patterns faults
 
 help:  ## print these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -35,16 +35,24 @@ types: install  ## check the types
 imports: install  ## check that dependencies point down
 	$(BIN)/lint-imports
 
-test-fast: install  ## the tests that need no server and are quick
-	$(BIN)/pytest -m "not redis and not slow" -q -n 2 --dist loadfile
+static: install
+	@$(MAKE) --no-print-directory --jobs=3 lint types imports
 
 # Tests start hundreds of commands, which compile the code each time where the environment forbids
 # to store what is compiled.
-test: lint types imports  ## every test, on a real Redis too; what CI calls
-	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --dist worksteal
+
+test-fast: install  ## the tests that need no server and are quick: a minute
+	$(PYTEST) -m "not redis and not slow and not long" -q -n 2
+
+test: static  ## lint, types, imports and every test that is not long: six minutes; what CI calls
+	$(PYTEST) -n 3
+
+test-all: static  ## all of that and the long tests: every place to die, every order, both Redis
+	$(PYTEST) -n 3 -m ""
 
 coverage: install  ## the share of lines and branches that the tests of one process run
-	$(BIN)/coverage run -m pytest -q -m "not slow and not faults"
+	$(BIN)/coverage run -m pytest -q -m "not slow and not long"
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
@@ -71,5 +79,5 @@ patterns: install  ## measure every regular expression again, and record those t
 	$(BIN)/python -m tests.patterns.record
 
 faults: install  ## kill processes for half an hour and count what was lost, into docs/measurements/faults.md
-	$(BIN)/pytest -m faults
+	$(BIN)/pytest -m "" tests/faults
 	$(BIN)/python -m tests.faults

@@ -40,7 +40,6 @@ from llm.errors import ModelError
 from llm.port import Model
 from llm.tasks.judge import TASK, Inputs, JudgedSource, Output, Passage
 
-OFFLINE = "offline"
 LANGUAGE_CODES = frozenset("ar cs de en es fr hi it ja pt ru uk zh".split())  # noqa: SIM905
 ACCURACY_WEIGHT, COMPLETE_WEIGHT, LANGUAGE_WEIGHT = 0.5, 0.35, 0.15
 LEAST_ACCURACY, LEAST_COMPLETENESS = 0.6, 0.3
@@ -75,7 +74,7 @@ class Reads(BaseModel, frozen=True):
     attempt: int = 0
     assumption: str = ""
     missing: str = ""
-    answer_model: str = ""
+    answered_by: Literal["", "model", "search"] = ""
     generation_confidence: float = 1.0
 
 
@@ -154,12 +153,12 @@ class QualityAgent(Agent[Reads, Writes]):
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        if reads.answered_by == "search":
+            return Wrote(_leave_unjudged())
         # In a thread: a very long answer must not block the event loop.
         answer, faults = await asyncio.to_thread(_read, reads)
         if not any(map(claims_something, answer.blocks)) or not any(answer.covering):
             return Wrote(_nothing_claimed())
-        if reads.answer_model == OFFLINE:
-            return Wrote(_quoted(reads))
         judgement = await self._judge(reads, answer, faults)
         return Wrote(await asyncio.to_thread(self._make_writes, reads, answer, judgement))
 
@@ -434,15 +433,13 @@ def _ask_user(writes: Writes, output: Output | None) -> Writes:
     )
 
 
-def _quoted(reads: Reads) -> Writes:
-    """Return the approval of what the search found, quoted as it stands."""
+def _leave_unjudged() -> Writes:
+    """Let passages of the documents through: nobody wrote them for this question."""
     return Writes(
-        response=reads.response,
-        sources_used=reads.sources_used,
         quality_score=None,
         quality_decision="approve",
-        quality_analysis="",
-        validation_result=_make_unjudged("none: quoted as found", grounded=True),
+        quality_analysis="These are passages of the documents; no model wrote an answer.",
+        validation_result=_make_unjudged("none: passages of the search", grounded=True),
     )
 
 

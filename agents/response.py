@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Literal, Self
 
-from pydantic import BaseModel, Field
+import structlog
+from pydantic import BaseModel, Field, JsonValue
 
 from agents.agent import Agent, AgentParts, AgentTexts, DraftPublisher
 from agents.desk_domain import DeskDomain, ResponseSettings
+from agents.passages import Passage, compose_passages, list_marked, name_place
 from citations.citing import Cited, cite
 from citations.feedback import parse_unsupported
 from citations.links import keep_links, plain_line
@@ -21,18 +23,28 @@ from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.conversation import AnswerStyle, ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.sources import AnswerDraft, SourceReference, SourceUsed
+from envelope.sources import (
+    AnswerDraft,
+    FoundPassages,
+    ShownPassage,
+    SourceReference,
+    SourceUsed,
+)
 from llm.answer_checks.draft_check import LanguageOf, check_draft
 from llm.answer_checks.faults import CheckedAnswer
-from llm.errors import ModelError
+from llm.attacks.orders import is_order_to_assistant
+from llm.errors import NO_MODEL, ModelError
 from llm.partial_answers.draft_reader import DraftReader
 from llm.partial_answers.following import ask_and_follow
 from llm.partial_answers.text_listener import TextListener
 from llm.port import Model, ModelAnswer
 from llm.tasks.respond import TASK, Inputs, Output, PromptSource
 
-OFFLINE = "offline"
 ENGLISH = "en"
+_NO_MARKS = str.maketrans("", "", "*[]`")
+"""Signs that would end the bold heading of a passage, or imitate a citation."""
+log = structlog.get_logger("agents")
+
 _UNCITED = "expected an answer that cites a source, found none"
 _REASONS = {
     "insufficient_context": ClarificationReason.INSUFFICIENT_CONTEXT,
@@ -46,6 +58,7 @@ class Reads(BaseModel, frozen=True):
     """The sources, the question, and the complaints about an earlier answer."""
 
     search_context: str = ""
+    augmented_prompt: str = ""
     source_references: tuple[SourceReference, ...] = ()
     language: str = "en"
     canonical_question: str
@@ -58,6 +71,8 @@ class Reads(BaseModel, frozen=True):
     answer_style: AnswerStyle = ""
     within_scope: bool = False
     shows_drafts: bool = False
+    search_quality: Literal["excellent", "good", "poor"] = "good"
+    best_answer: dict[str, JsonValue] | None = None
 
 
 class Writes(BaseModel, frozen=True):
@@ -71,6 +86,9 @@ class Writes(BaseModel, frozen=True):
     generation_error: str = ""
     answer_model: str = ""
     draft_fallback: Literal["", "not_streamed"] = ""
+    answered_by: Literal["", "model", "search"] = ""
+    fallback_reason: str = ""
+    passages: FoundPassages | None = None
     needs_clarification: bool = False
     clarification_reason: ClarificationReason | None = None
     clarification_message: str = ""
@@ -159,9 +177,10 @@ class ResponseAgent(Agent[Reads, Writes]):
         try:
             written = await self._write(reads, inputs)
         except ModelError as error:
-            return Wrote(Writes(generation_error=f"{type(error).__name__}: {error}"))
+            # In a thread, as below: every passage is looked through for orders to an assistant.
+            return Wrote(await asyncio.to_thread(self._fall_back, reads, error))
         writes = self._make_writes(written, reads)
-        if writes.response and writes.answer_model != OFFLINE:
+        if writes.response:
             answer = _OutgoingAnswer(writes.response, writes.sources_used, ())
             await self._publish_answer(reads, written.writing, lambda: answer)
         return Wrote(writes)
@@ -171,6 +190,7 @@ class ResponseAgent(Agent[Reads, Writes]):
             question=reads.canonical_question,
             language=reads.language,
             language_name=self._name(reads.language, ENGLISH),
+            augmented_prompt=reads.augmented_prompt,
             sources=tuple(_source(reads, reference) for reference in reads.source_references),
             domain_name=self._domain.name,
             domain_scope=self._domain.scope,
@@ -211,9 +231,7 @@ class ResponseAgent(Agent[Reads, Writes]):
         self, reads: Reads, keep: Callable[[str], _CitedText], finished: str, writing: int
     ) -> None:
         """Publish what is finished and passes the checks without a model."""
-        await self._publish_answer(
-            reads, writing, lambda: self._make_answer(keep(finished), "", reads)
-        )
+        await self._publish_answer(reads, writing, lambda: self._make_answer(keep(finished), reads))
 
     async def _publish_answer(
         self, reads: Reads, writing: int, make_answer: Callable[[], _OutgoingAnswer]
@@ -255,7 +273,7 @@ class ResponseAgent(Agent[Reads, Writes]):
             return _asks(output.status, output.missing, written.given.model)
         if not kept.order:
             return _report_no_claims(output.missing, written.given.model)
-        answer = self._make_answer(written.kept, written.given.model, reads)
+        answer = self._make_answer(written.kept, reads)
         return Writes(
             response=answer.text,
             sources_used=answer.used,
@@ -263,10 +281,63 @@ class ResponseAgent(Agent[Reads, Writes]):
             missing=output.missing,
             generation_confidence=output.confidence,
             answer_model=written.given.model,
+            answered_by="model",
             draft_fallback="not_streamed" if written.is_unstreamed else "",
         )
 
-    def _make_answer(self, kept: _CitedText, model: str, reads: Reads) -> _OutgoingAnswer:
+    def _fall_back(self, reads: Reads, error: ModelError) -> Writes:
+        """Return the passages that the search found, unless an earlier answer can be sent."""
+        described = f"{type(error).__name__}: {error}"
+        if reads.best_answer is not None:
+            return Writes(generation_error=described)
+        if error.reason != NO_MODEL:
+            log.warning("answered_by_search", reason=error.reason, error=described)
+        return self._show_passages(reads, error.reason)
+
+    def _show_passages(self, reads: Reads, reason: str) -> Writes:
+        def count_rows(shown: int, all_rows: int) -> str:
+            counts = {"shown": str(shown), "all": str(all_rows)}
+            return self._look_up_text("passages_rows", reads.language, **counts)
+
+        references, context = reads.source_references, reads.search_context
+        removed: list[str] = []
+
+        def make_safe(source: SourceReference, text: str) -> str:
+            safe = keep_links(text, collect_allowed([source], context))
+            removed.extend(safe.removed)
+            return safe.text
+
+        chosen = compose_passages(
+            reads.canonical_question,
+            references,
+            context,
+            counted_rows=count_rows,
+            make_safe=make_safe,
+            is_suspicious=is_order_to_assistant,
+        )
+        if not chosen:
+            return _asks("insufficient_context", "", "")
+        used = _select_used(tuple(one.source.number for one in chosen), references)
+        warning = self._look_up_text("passages_suspicious", reads.language)
+        shown = [
+            _make_shown(number, one, warning if one.is_suspicious else "")
+            for number, one in enumerate(chosen, start=1)
+        ]
+        frame = "passages_poor" if reads.search_quality == "poor" else "passages_found"
+        notice = " ".join(
+            self._look_up_text(key, reads.language) for key in (f"passages_{reason}", frame)
+        )
+        text = "\n\n".join((notice, *map(_write_passage, shown)))
+        return Writes(
+            response=text,
+            sources_used=with_addresses(used, references, context, text),
+            removed_links=tuple(removed),
+            answered_by="search",
+            fallback_reason=reason,
+            passages=FoundPassages(notice=notice, shown=tuple(shown), marked=list_marked(chosen)),
+        )
+
+    def _make_answer(self, kept: _CitedText, reads: Reads) -> _OutgoingAnswer:
         references, context = reads.source_references, reads.search_context
         used, said = _select_used(kept.cited.order, references), _list_said(reads)
         # Links that only a source allows which is not cited any more are removed, too.
@@ -274,7 +345,7 @@ class ResponseAgent(Agent[Reads, Writes]):
             kept.cited.text, collect_allowed(references_of(used, references), context, said)
         )
         return _OutgoingAnswer(
-            text=self._add_notices(safe.text, used, model, reads),
+            text=self._add_assumption(safe.text, reads),
             used=with_addresses(used, references, context, safe.text, said),
             removed=(*kept.removed, *safe.removed),
         )
@@ -288,18 +359,13 @@ class ResponseAgent(Agent[Reads, Writes]):
         notice = self._look_up_text("left_out", reads.language)
         return map_marks(reads.response.replace(notice, ""), given.get).strip()
 
-    def _add_notices(
-        self, text: str, used: tuple[SourceUsed, ...], model: str, reads: Reads
-    ) -> str:
-        """Return the answer, preceded by its assumption and by the language of its quotations."""
-        above = []
-        if assumed := plain_line(remove_marks(reads.assumption)):
-            above.append(self._look_up_text("assumption", reads.language, assumption=assumed))
-        languages = dict.fromkeys(source.language for source in used if source.language)
-        if model == OFFLINE and languages and reads.language not in languages:
-            names = ", ".join(self._name(code, reads.language) for code in languages)
-            above.append(self._look_up_text("quoted_frame", reads.language, quoted_language=names))
-        return "\n\n".join((*above, text))
+    def _add_assumption(self, text: str, reads: Reads) -> str:
+        """Return the answer below its assumption, if it makes one."""
+        assumed = plain_line(remove_marks(reads.assumption))
+        if not assumed:
+            return text
+        above = self._look_up_text("assumption", reads.language, assumption=assumed)
+        return f"{above}\n\n{text}"
 
     def _name(self, code: str, language: str) -> str:
         return self._look_up_text(f"language_{code}", language) if code in _NAMED else code
@@ -362,6 +428,17 @@ def _source(reads: Reads, reference: SourceReference) -> PromptSource:
     )
 
 
+def _make_shown(number: int, passage: Passage, warning: str) -> ShownPassage:
+    place = plain_line(name_place(passage.source)).translate(_NO_MARKS)
+    return ShownPassage(number=number, place=place, text=passage.text, warning=warning)
+
+
+def _write_passage(passage: ShownPassage) -> str:
+    heading = f"**{passage.place}** [{passage.number}]"
+    warning = f"*{passage.warning}*" if passage.warning else ""
+    return "\n\n".join(part for part in (heading, warning, passage.text) if part)
+
+
 def _with_version(place: str, version: str | None) -> str:
     return f"{place} (version {version})" if version else place
 
@@ -377,7 +454,8 @@ def _select_used(
     by_number = {reference.number: reference for reference in references}
     return tuple(
         SourceUsed.model_validate(
-            by_number[given].model_dump(exclude={"span", "number", "found"}) | {"number": shown}
+            by_number[given].model_dump(exclude={"span", "is_cut", "number", "found"})
+            | {"number": shown}
         )
         for shown, given in enumerate(order, start=1)
     )

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from citations.links import LEFT_OUT
@@ -51,11 +51,13 @@ class Block:
     depth: int = 0
     cells: tuple[str, ...] = ()
     level: int = 0
+    is_fenced: bool = False
 
 
+@lru_cache(maxsize=64)
 def read_blocks(text: str) -> tuple[Block, ...]:
     """Return the blocks of a Markdown text, in order."""
-    reader = _Reader()
+    reader = _Reader(text.split("\n"))
     tokens = _markdown().parse(text)
     for index, token in enumerate(tokens):
         reader.read(token, tokens[index + 1] if index + 1 < len(tokens) else None)
@@ -115,7 +117,8 @@ def _markdown() -> "MarkdownIt":
 class _Reader:
     """Collects blocks from the tokens of the parser."""
 
-    def __init__(self) -> None:
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines
         self.blocks: list[Block] = []
         self._items: list[int] = []
         self._lists: list[int] = []
@@ -132,6 +135,8 @@ class _Reader:
                 self._lists.pop()
             case "list_item_open":
                 first, last = _map(token)
+                while last > first + 1 and not self._lines[last - 1].strip():
+                    last -= 1
                 self._add(BlockKind.ITEM, "", first, first, last, group=self._lists[-1])
                 self._items.append(len(self.blocks) - 1)
             case "list_item_close":
@@ -152,7 +157,8 @@ class _Reader:
                 text = "" if following is None else following.content
                 self._add(BlockKind.HEADING, text, *_map(token), level=int(token.tag[1:]))
             case "fence" | "code_block":
-                self._add(BlockKind.CODE, token.content, *_map(token))
+                is_fenced = token.type == "fence"
+                self._add(BlockKind.CODE, token.content, *_map(token), is_fenced=is_fenced)
             case "tr_open":
                 kind = BlockKind.HEADER if self._in_head else BlockKind.ROW
                 first, end = _map(token)
@@ -180,6 +186,7 @@ class _Reader:
         *,
         group: int | None = None,
         level: int = 0,
+        is_fenced: bool = False,
     ) -> None:
         if group is None:
             self._groups += 1
@@ -194,6 +201,7 @@ class _Reader:
                 group=self._groups if group is None else group,
                 depth=len(self._items),
                 level=level,
+                is_fenced=is_fenced,
             )
         )
 

@@ -34,6 +34,7 @@ _ESCAPED = re.compile(r"\\([\[\]])")
 _BARE = re.compile(r"[ \t>]*(?:\[\d{1,6}\])+[ \t]*[.]?[ \t]*")
 _SIDE = re.compile(r"[^\W_]+")
 _PAUSE = re.compile(r"[ \t]*(?:[.,;:!?)\u3002\uff0c]|\Z|\n)")
+_OPENING = "[\u3010\uff3b"
 _WIDTH = 40
 _SENTINELS = str.maketrans("\ue000\ue001", "[]")
 _DEEPEST = 8
@@ -88,6 +89,8 @@ def write_plainly(text: str, literal: LiteralBrackets = NO_BRACKETS) -> str:
 
 def read_marks(text: str) -> tuple[int, ...]:
     """Return the numbers that an answer, or a part of one, cites, without repetition."""
+    if not any(sign in text for sign in _OPENING):
+        return ()
     found: dict[int, None] = {}
 
     def read(prose: str) -> str:
@@ -188,7 +191,8 @@ def code_lines(text: str) -> frozenset[int]:
     """Return the lines of code; indented marks alone are none."""
     found: set[int] = set()
     for block in read_blocks(text):
-        if block.kind is BlockKind.CODE and not _BARE.fullmatch(block.text.strip()):
+        is_code = block.is_fenced or not _BARE.fullmatch(block.text.strip())
+        if block.kind is BlockKind.CODE and is_code:
             found.update(range(block.start, block.end))
     return frozenset(found)
 

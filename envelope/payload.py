@@ -24,6 +24,7 @@ from envelope.conversation import (
 from envelope.merging import MergeRule
 from envelope.role import Role
 from envelope.sources import (
+    FoundPassages,
     SearchResult,
     SearchStats,
     SourceReference,
@@ -126,7 +127,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("preferences", Preferences, "the user's language, chosen or detected", MANAGER,
               (Role.LANG, Role.COMMAND)),
     Attribute("open_pause", Pause | None, "the open clarification; from the request if the client stores the conversation", MANAGER,
-              (Role.TRANSLATION, Role.ESSENCE)),
+              (Role.TRANSLATION, Role.ESSENCE, Role.GUARDRAILS)),
     Attribute("pause_reply", PauseReply | None, "a typed reply to an open pause, from a channel that has one", NOBODY, MANAGER),
     Attribute("people", tuple[str, ...], "digests of who wrote the text, as the channel knows them: several if messages were joined, empty if it knows nobody", MANAGER, MANAGER),
     Attribute("pause_state", Literal["over", "unanswered", "foreign"], "why a reply to a pause does not go on: it is no longer open, values are missing, or somebody else asked", MANAGER, MANAGER),
@@ -219,7 +220,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("worker_outputs", dict[str, JsonValue], "what workers found, by worker", (Role.WORK,), (Role.PLAN, Role.LEDGER, Role.SYNTHESIZE, Role.MANAGER), merge=MergeRule.MERGE),
     Attribute("worker_progress", dict[str, JsonValue], "messages and results of workers that wait for the user, by worker", (Role.WORK,), MANAGER, merge=MergeRule.MERGE),
     Attribute("way_fallback", str, "the row of the flow by which a way failed and the search answered instead", MANAGER, MANAGER),
-    Attribute("best_answer", dict[str, JsonValue] | None, "the grounded answer with the highest score so far", MANAGER, MANAGER),
+    Attribute("best_answer", dict[str, JsonValue] | None, "the grounded answer with the highest score so far", MANAGER, (Role.RESPONSE, Role.MANAGER)),
     Attribute("termination_reason", str, "the reason if the message ended before an approval", MANAGER, MANAGER),
     Attribute("language", str, "of the user's text, or in which the user wants the answer, ISO 639-1", (Role.LANG, Role.ESSENCE),
               (Role.TRANSLATION, Role.ESSENCE, Role.GUARDRAILS, Role.SEARCH, Role.CLARIFICATION, Role.AUGMENTATION,
@@ -249,7 +250,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("related_history", tuple[str, ...], "earlier user turns that the text refers to, newest first", (Role.ESSENCE,),
               (Role.GUARDRAILS, Role.SEARCH, Role.TRIAGE)),
     Attribute("clarification_result", Literal["search_again", "exit"] | None,
-              "the action that the reply to an open pause requests", (Role.ESSENCE,), (Role.GUARDRAILS, *MANAGER)),
+              "the action that the reply to an open pause requests", (Role.ESSENCE,), MANAGER),
     Attribute("chosen_place", tuple[str, ...], "the crumbs to the place in the documents that the user chose from the options", (Role.ESSENCE,), (Role.SEARCH,)),
     Attribute("assumption", str, "the assumption made because the user skipped a clarification", (Role.ESSENCE,),
               (Role.SEARCH, Role.AUGMENTATION, Role.RESPONSE, Role.QUALITY)),
@@ -282,13 +283,11 @@ CATALOGUE: tuple[Attribute, ...] = (
               (Role.SEARCH, Role.AUGMENTATION, Role.RESPONSE, Role.QUALITY, Role.ASSESS)),
     Attribute("search_stats", SearchStats, "statistics of the search", (Role.SEARCH,), NOBODY),
     Attribute("search_quality", Literal["excellent", "good", "poor"], "from the calibrated answerability",
-              (Role.SEARCH,), MANAGER),
+              (Role.SEARCH,), (Role.RESPONSE, Role.MANAGER)),
     Attribute("search_error", str, "the reason if the search failed", (Role.SEARCH,), MANAGER),
     Attribute("tried_chunks", tuple[str, ...], "chunks that the context holds", (Role.SEARCH,), (Role.SEARCH,)),
-    Attribute("augmented_prompt", str, "sources and question as one text, for the trace; `{{search_context}}` is the placeholder of the "
-              "context. No agent reads it: in one text a page could imitate a source or the question, so that the response agent "
-              "builds its prompt from `source_references` and `search_context`, each source in a separate fence",
-              (Role.AUGMENTATION,), NOBODY),
+    Attribute("augmented_prompt", str, "the numbered sources and the question as one text for the prompt of the response agent, each source "
+              "in a data block of its own", (Role.AUGMENTATION,), (Role.RESPONSE,)),
     Attribute("source_references", tuple[SourceReference, ...], "sources that an answer may cite", (Role.AUGMENTATION, Role.REFLECT, Role.ASSESS, Role.SYNTHESIZE, Role.SYNTHESIS),
               (Role.RESPONSE, Role.QUALITY, Role.ASSESS, Role.MANAGER)),
     Attribute("context_structure", dict[str, JsonValue], "the composition of the context", (Role.AUGMENTATION,), NOBODY),
@@ -306,7 +305,10 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("synthesis_fallback", str, "the reason if passages are shown instead of a text of the model", (Role.SYNTHESIZE,), NOBODY),
     Attribute("generation_confidence", Share, "0-1", (Role.RESPONSE,), (Role.QUALITY,)),
     Attribute("generation_error", str, "the reason if the generation failed", (Role.RESPONSE,), (Role.ASSESS, Role.MANAGER)),
-    Attribute("answer_model", str, "the model that wrote the response", (Role.RESPONSE, Role.ASSESS, Role.SYNTHESIZE, Role.SYNTHESIS), (Role.QUALITY, Role.ASSESS, Role.MANAGER)),
+    Attribute("answer_model", str, "the model that wrote the response", (Role.RESPONSE, Role.ASSESS, Role.SYNTHESIZE, Role.SYNTHESIS), (Role.ASSESS, Role.MANAGER)),
+    Attribute("answered_by", Literal["", "model", "search"], "what the response is: an answer that a model wrote, or passages that the search found", (Role.RESPONSE, Role.ASSESS, Role.SYNTHESIZE), (Role.QUALITY, Role.ASSESS, Role.MANAGER)),
+    Attribute("fallback_reason", str, "why no model wrote the answer, if passages are shown instead: a slug of `llm.errors.REASONS`", (Role.RESPONSE, Role.SYNTHESIZE), MANAGER),
+    Attribute("passages", FoundPassages | None, "the passages that are shown if no model wrote the answer", (Role.RESPONSE,), MANAGER),
     Attribute("quality_score", Share | None, "0-1; null where nobody judged the answer", (Role.QUALITY,), MANAGER),
     Attribute("quality_decision", Literal["approve", "research", "regenerate"], "the judge's decision",
               (Role.QUALITY,), MANAGER),

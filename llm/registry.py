@@ -26,7 +26,12 @@ from llm.vendors.catalogue import (
 )
 from llm.vendors.embeddings import VendorEmbedder, choose_size
 from llm.vendors.model_names import ModelName, parse_models
-from llm.vendors.model_transport import EMBEDDING_RETRIES, RetryRules, Transport
+from llm.vendors.model_transport import (
+    EMBEDDING_RETRIES,
+    FIRST_TOKEN_SECONDS,
+    RetryRules,
+    Transport,
+)
 from llm.vendors.vendor_model import VendorModel
 
 if TYPE_CHECKING:
@@ -54,6 +59,7 @@ class Registry:
         prompts: Prompts | None = None,
         access: Mapping[str, VendorAccess] = MappingProxyType({}),
         timeout_seconds: float = 30.0,
+        first_token_seconds: float = FIRST_TOKEN_SECONDS,
         patience_seconds: float = PATIENCE_SECONDS,
         retries: RetryRules = RetryRules(),  # noqa: B008 - frozen
         embedding_retries: RetryRules = EMBEDDING_RETRIES,
@@ -66,6 +72,7 @@ class Registry:
         self._prompts = prompts
         self._access = access
         self._timeout_seconds = timeout_seconds
+        self._first_token_seconds = first_token_seconds
         self._patience_seconds = patience_seconds
         self._retries = retries
         self._embedding_retries = embedding_retries
@@ -187,7 +194,13 @@ class Registry:
         if not vendor.chats:
             raise UnknownProvider(f"expected a model that answers, found the reranker '{name}'")
         model = VendorModel(
-            transport=Transport(str(name), self._timeout_seconds, self._retries, self._limiter),
+            transport=Transport(
+                str(name),
+                self._timeout_seconds,
+                self._retries,
+                self._limiter,
+                self._first_token_seconds,
+            ),
             wire=load_client(vendor).make_chat(name.model, vendor, access),
             prompts=self._find_prompts(name),
             prices=PriceSource(vendor.price_name, access.base_url),

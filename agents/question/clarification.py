@@ -109,7 +109,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
         actions = self._make_actions(reason, reads)
         lead, fallback = await self._word_lead(reason, reads, actions)
         writes = Writes(
-            response=_without_links(self._with_list(lead, actions, reads, reason)),
+            response=_without_links(self._with_list(lead, actions, reads.language)),
             clarification_type=_WORDING[reason][0],
             suggested_actions=actions,
         )
@@ -191,18 +191,15 @@ class ClarificationAgent(Agent[Reads, Writes]):
         self,
         lead: str,
         actions: tuple[SuggestedAction, ...],
-        reads: Reads,
-        reason: ClarificationReason,
+        language: str,
     ) -> str:
-        language = reads.language
         options = [action.label for action in actions if action.kind == "option"]
         pages = [action for action in actions if action.kind == "source"]
         if options:
             listed = [f"{number}. {option}" for number, option in enumerate(options, 1)]
-            # Several questions are not several meanings: the lead asks which one comes first, or
-            # which document is meant.
-            several = reason is _Reason.MULTIPLE_TOPICS or reads.unknown_documents is not None
-            asked = () if several else (self._texts.text("ask_choice", language),)
+            # This fixed text alone asks nothing itself: it can stand above an empty list, too.
+            states = lead == self._texts.text("ask_ambiguous", language)
+            asked = (self._texts.text("ask_choice", language),) if states else ()
             return "\n".join((lead, *asked, *listed))
         if pages:
             return f"{lead}\n{list_labels(self._texts.text('nearest_pages', language), pages)}"

@@ -23,7 +23,7 @@ from llm.errors import ModelError
 from llm.port import Model, find_model
 from llm.tasks.essence import TASK, ClarificationResult, ContextType, Inputs, Output, list_earlier
 
-SHORT_WORDS = 5
+SHORT_WORDS = 8
 """Without a model, a turn of at most this many words is searched for with the question before."""
 _SHORT_CHARACTERS = 14
 """The same for scripts that put no spaces between words."""
@@ -59,6 +59,9 @@ class Writes(BaseModel, frozen=True):
     answer_style: AnswerStyle = ""
     language: str = ""
     remaining_questions: tuple[str, ...] = ()
+    needs_clarification: bool = False
+    clarification_reason: ClarificationReason | None = None
+    clarification_message: str = ""
     decided_by: DecidedBy
     model_error: str = ""
 
@@ -314,7 +317,8 @@ def _read_act(reads: Reads) -> tuple[ConversationAct | None, str]:
     if normalise(reads.text) in EXIT:
         return ConversationAct.ACKNOWLEDGEMENT, ""
     last = reads.history[-1] if reads.history else None
-    lists = last is not None and _LIST_ITEM.search(last.text) is not None
+    is_answer = last is not None and last.outcome in {None, "answered"}
+    lists = is_answer and last is not None and _LIST_ITEM.search(last.text) is not None
     if is_lone_number(reads.text) and reads.open_pause is None and not lists:
         return ConversationAct.STRAY_CHOICE, ""
     return None, ""

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Literal, Protocol, Self
 from pydantic import BaseModel, Field
 
 from agents.agent import Agent, AgentParts
-from envelope.conversation import ClarificationOption, ClarificationReason
+from agents.question.replies import plain_reply
+from envelope.conversation import ClarificationOption, ClarificationReason, Pause
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.understanding import Understanding
@@ -18,7 +19,6 @@ from knowledge.search.refusals import find_refusal_reason
 from llm.attacks.injection import BUDGET_SECONDS, inspect_within
 from llm.errors import ModelError
 from llm.port import Model, find_model
-from llm.tasks.essence import ClarificationResult
 from llm.tasks.scope import TASK, Inputs, Output, Strictness
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Reads(BaseModel, frozen=True):
     text_eng: str = ""
     language: str = ""
     related_history: tuple[str, ...] = ()
-    clarification_result: ClarificationResult | None = None
+    open_pause: Pause | None = None
     understanding: Understanding | None = None
     groups: tuple[str, ...] = ()
     review: ReviewScope | None = None
@@ -63,7 +63,7 @@ class Writes(BaseModel, frozen=True):
     clarification_message: str = ""
     clarification_options: tuple[ClarificationOption, ...] = ()
     document_languages: tuple[str, ...] = ()
-    decided_by: DecidedBy = "rules"
+    decided_by: DecidedBy
     model_error: str = ""
 
 
@@ -153,13 +153,16 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
-        known = self._find_known(reads)
-        if known is not None:
-            return Wrote(known)
-        if self._early is None or self._model is None:
-            return Wrote(await self._judge(reads))
-        async with self._early.during(self._request(reads)):
-            return Wrote(await self._judge(reads))
+        writes = self._find_known(reads)
+        if writes is None and self._early is not None and self._model is not None:
+            async with self._early.during(self._request(reads)):
+                writes = await self._judge(reads)
+        elif writes is None:
+            writes = await self._judge(reads)
+        asks_much = len(reads.question_parts) > MOST_QUESTIONS and self._find_named is None
+        if asks_much and writes.within_scope and not writes.needs_clarification:
+            writes = writes.model_copy(update=_ask_which(reads.question_parts))
+        return Wrote(writes)
 
     def _find_known(self, reads: Reads) -> Writes | None:
         """Return the verdict that needs no look at the documents, if there is one."""
@@ -168,9 +171,10 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         part = reads.understanding
         if part is not None and part.verdict is not None:
             found = Output(verdict=part.verdict, confidence=_LIKELY, analysis=part.analysis)
-            writes = self._apply_verdict(reads, found, "combined_call", part.meanings)
+            writes = self._apply_verdict(found, "combined_call", part.meanings)
             return _name_signs(writes, part.signs)
-        if reads.clarification_result == "search_again" and part is None:
+        pause = reads.open_pause
+        if pause is not None and plain_reply(reads.text, pause) is not None:
             return _accept("the user chose what was offered", 1.0)
         return None
 
@@ -202,7 +206,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             note = {"model_error": f"{type(error).__name__}: {error}"}
             return writes.model_copy(update=note)
         named = [nearest[number - 1] for number in found.meanings if 0 < number <= len(nearest)]
-        return self._apply_verdict(reads, found, "own_call", tuple(dict.fromkeys(named)))
+        return self._apply_verdict(found, "own_call", tuple(dict.fromkeys(named)))
 
     async def _judge_by_coverage(self, reads: Reads, findings: Findings) -> Writes:
         """Return the verdict of what can be proved, where no model decides."""
@@ -264,7 +268,6 @@ class GuardrailsAgent(Agent[Reads, Writes]):
 
     def _apply_verdict(
         self,
-        reads: Reads,
         found: Output,
         decided_by: DecidedBy,
         meanings: tuple[ClarificationOption, ...],
@@ -273,8 +276,6 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             writes = self._decline(found.analysis, found.confidence)
         elif found.verdict == "unclear":
             writes = self._ask_back(found, meanings)
-        elif len(reads.question_parts) > MOST_QUESTIONS and self._find_named is None:
-            writes = _ask_which(found, reads.question_parts)
         else:
             writes = _accept(found.analysis, found.confidence)
         return writes.model_copy(update={"decided_by": decided_by})
@@ -287,6 +288,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             needs_clarification=True,
             clarification_reason=ClarificationReason.OUT_OF_SCOPE,
             clarification_message=f"This desk answers questions about {self._about()}.",
+            decided_by="rules",
         )
 
     def _ask_back(self, found: Output, meanings: tuple[ClarificationOption, ...]) -> Writes:
@@ -304,6 +306,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             clarification_reason=reason,
             clarification_message=found.analysis or unclear,
             clarification_options=meanings if is_choice else (),
+            decided_by="rules",
         )
 
     def _about(self) -> str:
@@ -316,20 +319,22 @@ def is_covered(coverage: float, ambiguity: float, strictness: Strictness) -> boo
     return coverage >= ACCEPTED_COVERAGE[strictness] or ambiguity > _OPEN
 
 
-def _ask_which(found: Output, questions: tuple[str, ...]) -> Writes:
-    return Writes(
-        within_scope=True,
-        guardrails_confidence=found.confidence,
-        guardrails_analysis=found.analysis,
-        needs_clarification=True,
-        clarification_reason=ClarificationReason.MULTIPLE_TOPICS,
-        clarification_message=f"The message asks {len(questions)} questions at once.",
-        clarification_options=tuple(ClarificationOption(label=one) for one in questions),
-    )
+def _ask_which(questions: tuple[str, ...]) -> dict[str, object]:
+    return {
+        "needs_clarification": True,
+        "clarification_reason": ClarificationReason.MULTIPLE_TOPICS,
+        "clarification_message": f"The message asks {len(questions)} questions at once.",
+        "clarification_options": tuple(ClarificationOption(label=one) for one in questions),
+    }
 
 
 def _accept(analysis: str, confidence: float) -> Writes:
-    return Writes(within_scope=True, guardrails_confidence=confidence, guardrails_analysis=analysis)
+    return Writes(
+        within_scope=True,
+        guardrails_confidence=confidence,
+        guardrails_analysis=analysis,
+        decided_by="rules",
+    )
 
 
 def _accept_review(review: ReviewScope) -> Writes:
@@ -346,6 +351,7 @@ def _unsearchable(error: KnowledgeError) -> Writes:
         needs_clarification=True,
         clarification_reason=ClarificationReason.INTERNAL_FAULT,
         clarification_message="The documents cannot be searched at the moment.",
+        decided_by="rules",
     )
 
 
@@ -358,6 +364,7 @@ def _refuse(reason: ClarificationReason, findings: Findings, analysis: str) -> W
         needs_clarification=True,
         clarification_reason=reason,
         document_languages=findings.languages,
+        decided_by="rules",
     )
 
 

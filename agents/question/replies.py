@@ -60,7 +60,7 @@ def plain_reply(text: str, pause: Pause) -> ClarificationReply | None:
         return chosen
     if spoken in EXIT:
         return ClarificationReply("exit")
-    if spoken in SKIP and pause.options:
+    if spoken in SKIP and pause.options and not pause.is_offer:
         return ClarificationReply("skip")
     position = _find_position(spoken, len(pause.options))
     return None if position is None else ClarificationReply("option", position)

@@ -23,9 +23,9 @@ from envelope.understanding import Understanding
 from envelope.ways.specialists import ReviewScope
 from envelope.ways.tool_loop import WayName
 from knowledge.errors import KnowledgeError
-from knowledge.language.certainty import ENGLISH
 from knowledge.language.protecting import PlaceholderLost, Protected, protect
 from knowledge.port import ANSWER_CHARACTERS, Hit, Searcher, SearchRequest
+from knowledge.search.query import ENGLISH
 from llm.attacks.injection import BUDGET_SECONDS, inspect_within
 from llm.errors import ModelError
 from llm.partial_answers.following import ask_and_follow
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 EarlyResult = Literal["", "kept", "discarded"]
 NEAREST = 8
 """The number of places of the documents that the model is shown."""
+_LOOKED_AT = 24
+"""The number of hits from which these are chosen."""
 MOST_MEANINGS = 4
 _LIKELY = 0.9
 """The confidence of a translation whose call gives none."""
@@ -238,7 +240,7 @@ async def _find_places(combined: CombinedCall, reads: Reads) -> list[Clarificati
         language=reads.language or None,
         related=earlier[:1],
         turns=len(earlier),
-        limit=NEAREST,
+        limit=_LOOKED_AT,
         groups=reads.groups,
         by_words=combined.early_embedding is not None,
     )
@@ -249,12 +251,14 @@ async def _find_places(combined: CombinedCall, reads: Reads) -> list[Clarificati
         return []
     if findings.documents == 0:
         return None
-    return list(dict.fromkeys(map(_make_place, findings.hits)))
+    pages = [_make_place(hit.crumbs, hit) for hit in findings.hits]
+    sections = [_make_place((*hit.crumbs, *hit.heading_path), hit) for hit in findings.hits]
+    return list(dict.fromkeys((*pages, *sections)))[:NEAREST]
 
 
-def _make_place(hit: Hit) -> ClarificationOption:
-    path = tuple(dict.fromkeys((*hit.crumbs, *hit.heading_path))) or (hit.title,)
-    return ClarificationOption(label=path[-1], crumbs=path)
+def _make_place(path: Sequence[str], hit: Hit) -> ClarificationOption:
+    crumbs = tuple(dict.fromkeys(path)) or (hit.title,)
+    return ClarificationOption(label=crumbs[-1], crumbs=crumbs)
 
 
 def _find_question(reads: Reads) -> Pause | None:

@@ -345,7 +345,8 @@ def _write(output: Output, model: str, material: _AnswerMaterial, reads: Reads) 
     by_number = {one.number: one for one in references}
     used = tuple(
         SourceUsed.model_validate(
-            by_number[given].model_dump(exclude={"span", "number", "found"}) | {"number": shown}
+            by_number[given].model_dump(exclude={"span", "is_cut", "number", "found"})
+            | {"number": shown}
         )
         for shown, given in enumerate(kept.order, start=1)
     )

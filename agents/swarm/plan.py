@@ -48,6 +48,8 @@ ListDocuments = Callable[[Sequence[str]], "Awaitable[Sequence[ListedDocument]]"]
 REPLANNED = "planned again for the missing parts"
 _MOST_FACTS = 5
 _MOST_TURNS, _LONGEST_TURN = 6, 500
+_MOST_PASSAGES = 10
+"""More are not better for a plan: workers share them."""
 
 
 class PlanSettings(ResponseSettings, Protocol):
@@ -113,7 +115,7 @@ class PlanAgent(Agent[Reads, Writes]):
         find_advice: FindAdvice | None = None,
         strategy: str = AUTO,
         most_workers: int = 32,
-        most_passages: int = 10,
+        most_passages: int = _MOST_PASSAGES,
         uses_model: bool = True,
     ) -> None:
         self._model = model
@@ -146,7 +148,7 @@ class PlanAgent(Agent[Reads, Writes]):
             find_advice=parts.find_advice,
             strategy=settings.swarm_strategy,
             most_workers=settings.swarm_workers,
-            most_passages=settings.search_results_limit,
+            most_passages=min(settings.search_results_limit, _MOST_PASSAGES),
             uses_model=parts.uses_model,
         )
 
@@ -203,7 +205,7 @@ class PlanAgent(Agent[Reads, Writes]):
         if self._find_advice is None:
             return SwarmAdvice()
         kind = classify_question(reads.canonical_question)
-        return await self._find_advice(kind, self._strategies.choose().name)
+        return await self._find_advice(kind, "" if self._configured == AUTO else self._configured)
 
     def _explain(self, reads: Reads, output: Output, advice: SwarmAdvice) -> dict[str, JsonValue]:
         """Return why this strategy; the kind of the question only where outcomes are kept."""

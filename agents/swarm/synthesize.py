@@ -4,22 +4,24 @@ import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from functools import partial
+from typing import Literal, Self
 
+import structlog
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts, AgentTexts
 from agents.desk_domain import DeskDomain, ResponseSettings
 from citations.citing import cite
 from citations.feedback import parse_unsupported
-from citations.links import keep_links
+from citations.links import keep_links, plain_line
 from citations.proof import CitedSource, SourceTexts
 from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import FoundPart, SearchResult, SourceReference, SourceUsed
 from envelope.ways.swarm import NO_DISSENT, NO_PERSONA, TABLE_CELLS
-from llm.errors import ModelError
+from llm.errors import NO_MODEL, ModelError
 from llm.port import Model
 from llm.tasks.respond import PromptSource
 from llm.tasks.synthesize_findings import TASK, Inputs, Output, WorkerFinding
@@ -37,15 +39,18 @@ from swarm.synthesis.table import ItemTable, make_table
 from swarm.workers.output import WorkerOutput, fail_worker
 from swarm.workers.worker_task import read_outputs
 from tools.dialogue import measure_room
+from tools.passage_search.passages import FoundPassage
 
-OFFLINE = "offline"
+log = structlog.get_logger("agents")
 COUNCIL = "council"
 _BETWEEN = "\n\n"
 _LEVEL = "swarm"
 _LONGEST_PERSONA = 200
 _LONGEST_FACT = 300
 _LONGEST_QUOTED = 400
-_MOST_SHOWN = 10
+_MOST_SHOWN = 3
+_UNREADABLE = "unreadable"
+"""The reason for a model whose text cites nothing."""
 _NAMED = frozenset(["ar", "cs", "de", "en", "es", "fr", "hi", "it", "ja", "pt", "ru", "uk", "zh"])
 _NUMBER = re.compile(r"\[(\d{1,4})\]")
 
@@ -75,6 +80,8 @@ class Writes(BaseModel, frozen=True):
     removed_links: tuple[str, ...] = ()
     missing: str = ""
     answer_model: str = ""
+    answered_by: Literal["", "model", "search"] = ""
+    fallback_reason: str = ""
     synthesis_fallback: str = ""
     report_notes: tuple[dict[str, str], ...] = ()
 
@@ -143,7 +150,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         plan = SwarmPlan.model_validate(reads.swarm_plan)
         outputs = _read_ends(reads, plan)
         if not self._uses_model:
-            return Wrote(await asyncio.to_thread(self._show, reads, plan, outputs, ""))
+            return Wrote(await asyncio.to_thread(self._show, reads, plan, outputs, NO_MODEL))
         room = measure_room(self._model.name) or USUAL_ROOM
         material = gather_material(plan, outputs, room)
         if not material.sources:
@@ -152,15 +159,19 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         try:
             given = await self._model.ask(TASK, inputs)
         except ModelError as error:
-            reason = f"{type(error).__name__}: {error}"
-            return Wrote(await asyncio.to_thread(self._show, reads, plan, outputs, reason))
+            shown = await asyncio.to_thread(self._show, reads, plan, outputs, error.reason)
+            fallback = f"{type(error).__name__}: {error}"
+            log.warning("answered_by_search", reason=error.reason, error=fallback)
+            return Wrote(shown.model_copy(update={"synthesis_fallback": fallback}))
         written = self._read(reads, inputs, given.output)
         writes = await asyncio.to_thread(self._make_writes, reads, written, material.sources)
         if not writes.response:
-            reason = f"{given.model}: no claim has a source"
-            return Wrote(await asyncio.to_thread(self._show, reads, plan, outputs, reason))
+            shown = await asyncio.to_thread(self._show, reads, plan, outputs, _UNREADABLE)
+            fallback = f"{given.model}: no claim has a source"
+            return Wrote(shown.model_copy(update={"synthesis_fallback": fallback}))
         ended = {
             "answer_model": given.model,
+            "answered_by": "model",
             "missing": "; ".join(given.output.missing),
             "report_notes": tuple(_list_notes(plan, written, given.output)),
         }
@@ -221,7 +232,10 @@ class SynthesizeAgent(Agent[Reads, Writes]):
     def _show(
         self, reads: Reads, plan: SwarmPlan, outputs: Mapping[str, WorkerOutput], reason: str
     ) -> Writes:
-        """Return the closest passages as they stand: of each item one, and of the others."""
+        """Return the closest passages as they stand: of each item one, else those of all workers.
+
+        `reason` says why no model wrote, see `llm.errors.REASONS`.
+        """
         closest = find_closest(plan, outputs)
         passages = [one for one in closest.values() if one is not None]
         if not passages:
@@ -232,28 +246,38 @@ class SynthesizeAgent(Agent[Reads, Writes]):
             for number, one in enumerate(unique.values(), start=1)
         ]
         if not sources:
-            return Writes(missing=reads.canonical_question, synthesis_fallback=reason)
-        numbers = {one.citation.chunk_id: one.number for one in sources}
-        if closest:
-            column = self._texts.text("report_closest", reads.language)
-            cells = {
-                (item, column): f"{_quote(one.text)} [{numbers[one.citation.chunk_id]}]"
-                for item, one in closest.items()
-                if one is not None
-            }
-            written = _Written("", make_table(tuple(closest), (column,), cells))
-        else:
-            lines = (f"- {_quote(one.text)} [{one.number}]" for one in sources)
-            written = _Written("\n".join(lines))
-        writes = self._make_writes(reads, written, sources)
-        notes = [_make_note(TABLE_CELLS, written.table)] if written.table is not None else []
+            return Writes(missing=reads.canonical_question)
+        table = self._make_closest(reads, closest, sources) if closest else None
+        blocks = "\n\n".join(
+            f"**{plain_line(_name_place(one))}** [{one.number}]\n\n{one.text}" for one in sources
+        )
+        writes = self._make_writes(reads, _Written("" if table else blocks, table), sources)
+        say = partial(self._texts.text, language=reads.language)
+        notice = f"{say(f'passages_{reason}')} {say('passages_found')}"
+        notes = [_make_note(TABLE_CELLS, table)] if table is not None else []
         notes += [{"key": NO_PERSONA, "value": ""}] if reads.persona else []
         ended = {
-            "answer_model": OFFLINE,
-            "synthesis_fallback": reason,
+            "response": f"{notice}\n\n{writes.response}" if writes.response else "",
+            "answered_by": "search",
+            "fallback_reason": reason,
             "report_notes": tuple(notes),
         }
         return writes.model_copy(update=ended)
+
+    def _make_closest(
+        self,
+        reads: Reads,
+        closest: Mapping[str, FoundPassage | None],
+        sources: Sequence[NumberedSource],
+    ) -> ItemTable:
+        numbers = {one.citation.chunk_id: one.number for one in sources}
+        column = self._texts.text("report_closest", reads.language)
+        cells = {
+            (item, column): f"{_quote(one.text)} [{numbers[one.citation.chunk_id]}]"
+            for item, one in closest.items()
+            if one is not None
+        }
+        return make_table(tuple(closest), (column,), cells)
 
     def _make_writes(
         self, reads: Reads, written: _Written, numbered: Sequence[NumberedSource]
@@ -357,7 +381,8 @@ def _select_used(
     by_number = {one.number: one for one in references}
     return tuple(
         SourceUsed.model_validate(
-            by_number[given].model_dump(exclude={"span", "number", "found"}) | {"number": shown}
+            by_number[given].model_dump(exclude={"span", "is_cut", "number", "found"})
+            | {"number": shown}
         )
         for shown, given in enumerate(order, start=1)
     )

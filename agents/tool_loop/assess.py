@@ -1,7 +1,7 @@
 """Assesses the answer of a round on four criteria, and keeps the best answer so far."""
 
 from collections.abc import Mapping
-from typing import Protocol, Self
+from typing import Literal, Protocol, Self
 
 from pydantic import BaseModel, JsonValue
 
@@ -43,6 +43,7 @@ class Reads(BaseModel, frozen=True):
     missing: str = ""
     plan_messages: tuple[dict[str, JsonValue], ...] = ()
     kept_answer: KeptAnswer | None = None
+    answered_by: Literal["", "model", "search"] = ""
 
 
 class Writes(BaseModel, frozen=True):
@@ -57,6 +58,7 @@ class Writes(BaseModel, frozen=True):
     search_context: str = ""
     answer_model: str = ""
     missing: str = ""
+    answered_by: Literal["", "model", "search"] = ""
     needs_clarification: bool = False
     clarification_reason: ClarificationReason | None = None
     clarification_message: str = ""
@@ -65,34 +67,27 @@ class Writes(BaseModel, frozen=True):
 class AssessAgent(Agent[Reads, Writes]):
     """Writes the best assessed answer as the response, whichever round wrote it.
 
-    A round without an answer gets the one that was kept. Without a model, and where it fails, the
-    answer goes on without an assessment.
+    A round without an answer gets the one that was kept. What the search found is not assessed, and
+    where the model fails, the answer goes on without an assessment.
     """
 
     role = Role.ASSESS
     reads = Reads
     writes = Writes
 
-    def __init__(
-        self, *, model: Model, quality_threshold: float = 7.0, uses_model: bool = True
-    ) -> None:
+    def __init__(self, *, model: Model, quality_threshold: float = 7.0) -> None:
         self._model = model
         self._threshold = quality_threshold
-        self._uses_model = uses_model
 
     @classmethod
     def make(cls, parts: AgentParts[AssessSettings]) -> Self:
-        return cls(
-            model=parts.model(TASK.name),
-            quality_threshold=parts.settings.quality_threshold,
-            uses_model=parts.uses_model,
-        )
+        return cls(model=parts.model(TASK.name), quality_threshold=parts.settings.quality_threshold)
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         if not reads.response or reads.generation_error:
             return Wrote(self._restore(reads))
-        if not self._uses_model:
-            return Wrote(_write_back(_keep(reads, 0.0), None, ""))
+        if reads.answered_by == "search":
+            return Wrote(self._pass_on(reads))
         try:
             given = await self._assess(reads)
         except ModelError as error:
@@ -136,6 +131,18 @@ class AssessAgent(Agent[Reads, Writes]):
             missing=missing,
             round=max(1, rounds),
             assessed_by=model,
+        )
+
+    def _pass_on(self, reads: Reads) -> Writes:
+        """Return the best answer of a model, else the passages that the search found."""
+        if reads.kept_answer is not None:
+            return _write_back(reads.kept_answer, None, "")
+        return Writes(
+            response=reads.response,
+            sources_used=reads.sources_used,
+            source_references=reads.source_references,
+            search_context=reads.search_context,
+            answered_by="search",
         )
 
     def _restore(self, reads: Reads) -> Writes:
@@ -182,5 +189,11 @@ def _write_back(kept: KeptAnswer, assessment: AnswerAssessment | None, fallback:
         name: getattr(kept, name) for name in KeptAnswer.model_fields if name != "quality"
     }
     return Writes.model_validate(
-        {"assessment": assessment, "assessment_fallback": fallback, "kept_answer": kept, **fields}
+        {
+            "assessment": assessment,
+            "assessment_fallback": fallback,
+            "kept_answer": kept,
+            "answered_by": "model",
+            **fields,
+        }
     )

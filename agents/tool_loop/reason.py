@@ -93,12 +93,16 @@ class Writes(BaseModel, frozen=True):
     loop_end: LoopEnd | None = None
 
 
+_MOST_PASSAGES = 10
+"""More are not better: the rounds of a plan share them."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlanLimits:
     """What one plan may use: calls of a round, and passages where no model is in use."""
 
     most_calls: int = 8
-    most_passages: int = 10
+    most_passages: int = _MOST_PASSAGES
 
 
 def _read_clock() -> datetime:
@@ -149,7 +153,7 @@ class ReasonAgent(Agent[Reads, Writes]):
             list_documents=parts.library.list_documents,
             limits=PlanLimits(
                 settings.max_tool_calls if settings.multi_tool_enabled else 1,
-                settings.search_results_limit,
+                min(settings.search_results_limit, _MOST_PASSAGES),
             ),
             prompt=Inputs(
                 question="",

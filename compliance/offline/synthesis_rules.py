@@ -1,38 +1,15 @@
-"""Writes the answer in quotations: the findings one by one, or what the passages say."""
+"""Writes the findings of a review as a list; an answer from passages needs a model."""
 
-from llm.offline.answering.combining import answer as answer_question
-from llm.tasks import respond
+from llm.errors import NoModel
 from llm.tasks.specialists.synthesis import FindingText, Inputs, Output
 
 
 def answer(inputs: Inputs) -> Output:
-    """Return the findings as a list; without findings, an answer from the passages."""
-    if inputs.findings:
-        first, *others = map(_cite, inputs.findings)
-        return Output(answer="\n".join([first, "", *(f"- {one}" for one in others)]).strip())
-    given = answer_question(
-        respond.Inputs(
-            question=inputs.question,
-            language=inputs.language,
-            attempt=inputs.attempt,
-            sources=tuple(
-                respond.PromptSource(
-                    number=number,
-                    chunk_id=one.id,
-                    place=one.place,
-                    language=one.language,
-                    text=one.text,
-                )
-                for number, one in enumerate(inputs.sources, start=1)
-            ),
-        )
-    )
-    if given.status != "answered":
-        return Output(status="insufficient_context", missing=given.missing)
-    text = given.answer
-    for number, one in enumerate(inputs.sources, start=1):
-        text = text.replace(f"[{number}]", f"\\cite{{{one.id}}}")
-    return Output(answer=text, missing=given.missing)
+    """Return the findings as a list; raises `NoModel` without findings."""
+    if not inputs.findings:
+        raise NoModel("expected a model that writes an answer from passages, found none: set one")
+    first, *others = map(_cite, inputs.findings)
+    return Output(answer="\n".join([first, "", *(f"- {one}" for one in others)]).strip())
 
 
 def _cite(finding: FindingText) -> str:

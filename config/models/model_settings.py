@@ -8,10 +8,11 @@ from config.ways.specialist_settings import SpecialistSettings
 
 
 class ModelLimit(BaseModel, frozen=True, extra="forbid"):
-    """The limits of one model per minute, over all processes; None: no limit."""
+    """The limits of one model per minute, over all processes, and of one request; None: unknown."""
 
     requests_per_minute: float | None = Field(None, gt=0)
     tokens_per_minute: float | None = Field(None, gt=0)
+    context_window: int | None = Field(None, gt=0)
 
 
 class ModelSettings(SpecialistSettings):
@@ -62,7 +63,9 @@ class ModelSettings(SpecialistSettings):
         description="after which a search goes on without the reranker, in its own order",
     )
     model_limits: dict[str, ModelLimit] = Field(
-        {}, description="requests and tokens a minute per `model@provider` (JSON)"
+        {},
+        description="requests and tokens a minute per `model@provider`, and its `context_window` "
+        "in tokens where the price list does not know it (JSON)",
     )
     combine_calls: bool = Field(
         True,
@@ -77,7 +80,6 @@ class ModelSettings(SpecialistSettings):
     model_cache_seconds: int = Field(
         600, ge=0, description="how long questions share answers of models; 0: not at all"
     )
-    model_timeout_seconds: float = Field(30.0, gt=0, description="of one model call")
     model_patience_seconds: float = Field(
         5.0,
         gt=0,

@@ -70,6 +70,7 @@ def make_registry(
         prompts=prompts,
         access=settings.vendor_access(),
         timeout_seconds=settings.model_timeout_seconds,
+        first_token_seconds=settings.model_first_token_seconds,
         patience_seconds=settings.model_patience_seconds,
         limiter=RedisLimiter(client, limits) if client is not None and limits else limiter,
         budget=None if client is None else make_call_budget(settings, client),

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel
-from pydantic_core import to_json
+from pydantic_core import PydanticUndefined, to_json
 from pydantic_settings import BaseSettings
 
 from agents.roster import SPECS
@@ -195,7 +195,8 @@ def _setting(name: str) -> str:
     default = field.default
     if isinstance(default, Collection) and not isinstance(default, str):
         default = to_json(default).decode() if default else ""
-    shown = "" if default in (None, "") else f"`{default}`"
+    is_derived = field.default_factory is not None and default is PydanticUndefined
+    shown = "" if is_derived or default in (None, "") else f"`{default}`"
     kind = _type(field.annotation).replace("|", "\\|")
     return f"| `{name.upper()}` | {shown} | `{kind}` | {field.description} |\n"
 

@@ -24,7 +24,8 @@ def is_attached(chunk_id: str) -> bool:
 class DocumentEntry:
     """A document of a conversation, or one of the index; `language` in ISO 639-1.
 
-    `name` is its file name, `chunks` the number of its passages.
+    `name` is its file name, `chunks` the number of its passages. `is_new`: the conversation has it
+    since this call.
     """
 
     id: str
@@ -32,6 +33,7 @@ class DocumentEntry:
     name: str
     language: str
     chunks: int
+    is_new: bool = False
 
 
 class DocumentRefusedError(GatewayError):
@@ -62,6 +64,10 @@ class Attachments(Protocol):
         read by turns of tenants and of their clients, which `client` names, such as a key; raises
         `BusyError` where too many wait.
         """
+        ...
+
+    async def remove(self, question: Question, document_id: str) -> None:
+        """Remove a document of the conversation."""
         ...
 
     async def list_attached(

@@ -165,6 +165,7 @@ class LevelSearcher:
             documents=view.counts.documents,
             languages=view.counts.languages,
             features=found.features,
+            total=sum(one.score > 0 for page in found.pages for one in page.chunks),
         )
 
     async def _choose_assess(self, view: CorpusView, request: SearchRequest) -> Assess:
@@ -218,6 +219,7 @@ class LevelSearcher:
             view.find_titles,
             composer.AskedContext(
                 tokens=tokens - tokens // other_versions.SHARE if adds_versions else tokens,
+                sections=request.limit,
                 texts=texts,
                 later=_list_changelogs(found.candidates, texts),
                 excluded=found.candidates.find_chunks(request.exclude),

@@ -1,8 +1,8 @@
 """Selects the part of an answer that may be shown before it is complete and judged.
 
 Only what is finished is shown: sentences that another one follows, rows and code that something
-follows. A draft ends with something that has a source: what cites nothing waits until a later part
-has one. A block with any fault that rules find is omitted; the judge decides about it later.
+follows. A draft ends with something that has a source, and omits every block with a fault that
+rules find, such as one that cites nothing: the judge decides about it later.
 """
 
 import re
@@ -50,7 +50,7 @@ def check_draft(answer: CheckedAnswer, language_of: LanguageOf | None) -> Source
     language, nothing is shown until the language of the answer is certain.
     """
     answer = replace(answer, text=_end_with_source(answer.text))
-    faulty = {fault.block for fault in find_faults(answer) if not fault.is_uncited}
+    faulty = {fault.block for fault in find_faults(answer)}
     sound = [
         index
         for index, block in enumerate(answer.blocks)

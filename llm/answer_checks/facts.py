@@ -46,10 +46,10 @@ _SPELLED: dict[str, int] = {
 } | {
     "once": 1, "single": 1, "twice": 2, "double": 2, "both": 2, "half": 2, "thirty": 30,
     "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
-    "hundred": 100, "thousand": 1_000, "million": 1_000_000, "ein": 1, "eine": 1, "einen": 1,
-    "einem": 1, "einer": 1, "zwanzig": 20, "dreißig": 30, "hundert": 100, "tausend": 1_000,
-    "une": 1, "una": 1, "uma": 1, "duas": 2, "две": 2, "двух": 2, "трёх": 3, "dvě": 2,
-    "a": 1, "an": 1, "quarter": 4, "dozen": 12,
+    "hundred": 100, "thousand": 1_000, "million": 1_000_000, "zwanzig": 20,
+    "dreißig": 30, "hundert": 100, "tausend": 1_000, "duas": 2, "две": 2, "двух": 2, "трёх": 3,
+    "dvě": 2,
+    "quarter": 4, "dozen": 12,
 }  # fmt: skip
 _IDEOGRAPHS = {sign: number for number, sign in enumerate("〇一二三四五六七八九十")} | {"两": 2}
 
@@ -146,7 +146,7 @@ class KnownNumbers:
 def _compute(ones: Iterable[float], others: Iterable[float]) -> Iterator[float]:
     """Yield the results of one step of arithmetic with a number of each."""
     seconds = sorted(set(others) - {1.0})[:_MOST_OPERANDS]
-    for one in sorted(set(ones) - {1.0})[:_MOST_OPERANDS]:  # "a rule" is no 1 to add
+    for one in sorted(set(ones) - {1.0})[:_MOST_OPERANDS]:
         for other in seconds:
             yield from (one + other, abs(one - other), one * other, one * other / 100)
             if other:
@@ -164,8 +164,8 @@ def _convert(values: Iterable[float]) -> Iterator[float]:
 
 
 def _is_among(values: Iterable[float], computed: Collection[float]) -> bool:
-    rounded = {round(one, 2) for one in computed}
-    return any(round(value, 2) in rounded for value in values)
+    rounded = {round(one, 2) for one in computed} | {float(round(one)) for one in computed}
+    return any(value in rounded for value in values)
 
 
 def _read_number(found: re.Match[str]) -> Number:

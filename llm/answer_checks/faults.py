@@ -3,6 +3,7 @@
 | fault                                                        | proved |
 |--------------------------------------------------------------|--------|
 | a number that no source has, that nobody said, not computed  | yes    |
+| code from which a foreign address was removed                | yes    |
 | a line of code, or an identifier in code, that no source has | no     |
 | a paragraph, an item or a row that cites nothing             | no     |
 
@@ -17,7 +18,7 @@ from functools import cached_property
 from citations.addresses import addresses_of
 from citations.blocks import Block, BlockKind, leads_over, read_blocks
 from citations.citing import claims_something, cover, cover_nearby, uncovered
-from citations.links import Allowed, plain_line
+from citations.links import LEFT_OUT, Allowed, plain_line
 from citations.marking import remove_marks, shown_text
 from citations.proof import CitedSource, SourceTexts
 from citations.sources import collect_allowed, references_of
@@ -149,9 +150,7 @@ class _Checks:
         """Yield the faults of a block, apart from missing citations."""
         block = self._answer.blocks[index]
         if block.kind is BlockKind.CODE:
-            if absent := [line for line in block.text.split("\n") if not self._has(line)]:
-                shown = "; ".join(line.strip() for line in absent[:_SHOWN])
-                yield Fault(index, block.text.strip("\n"), f"no source has the code: {shown}")
+            yield from self._find_in_code(block.text, index)
         elif block.cells:
             for cell, text in enumerate(block.cells):
                 yield from self._find_in(text, index, cell)
@@ -169,6 +168,14 @@ class _Checks:
             and not self._is_notice(blocks[index])
             and not _is_heading_of_items(blocks, index)
         ]
+
+    def _find_in_code(self, code: str, index: int) -> Iterator[Fault]:
+        absent = [line.strip() for line in code.split("\n") if not self._has(line)]
+        if absent:
+            # A command without the foreign address that stood in it helps nobody.
+            is_proved = any(LEFT_OUT in line for line in absent)
+            reason = f"no source has the code: {'; '.join(absent[:_SHOWN])}"
+            yield Fault(index, code.strip("\n"), reason, is_proved=is_proved)
 
     def _find_in(self, text: str, index: int, cell: int | None) -> Iterator[Fault]:
         bare = shown_text(_TARGET.sub("]", remove_marks(text)))

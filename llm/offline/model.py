@@ -10,13 +10,11 @@ from envelope.ways.specialists import SpecialistName
 from llm.call_log import record
 from llm.conversations.port import ModelStep
 from llm.conversations.turns import StopReason, ToolConversation
-from llm.errors import ModelError, UnknownTask
+from llm.errors import ModelError, NoModel, UnknownTask
 from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage
 from llm.stored_calls.fingerprint import digest, fingerprint
 
 RULES: Mapping[str, str] = {
-    "respond": "llm.offline.answering.combining",
-    "judge": "llm.offline.judge",
     "hyde_expansion": "llm.offline.wordings",
     **{name: f"compliance.offline.{name}_rules" for name in SpecialistName},
 }
@@ -44,6 +42,8 @@ class OfflineModel:
         try:
             # In a thread: a long text must not block the event loop.
             output = await asyncio.to_thread(self._answer, task, inputs)
+        except NoModel:
+            raise  # nothing was asked
         except ModelError as error:
             record(_call(task, inputs, started, f"{type(error).__name__}: {error}"))
             raise
@@ -75,10 +75,7 @@ class OfflineModel:
     def _answer(self, task: Task[I, O], inputs: I) -> O:
         module = self._rules.get(task.name)
         if module is None:
-            raise UnknownTask(
-                f"expected a task with an offline rule ({', '.join(self._rules)}), "
-                f"found {task.name!r}: set a model for it"
-            )
+            raise NoModel(f"expected a model for the task {task.name!r}, found none: set one")
         output = import_module(module).answer(inputs)
         if not isinstance(output, task.output):
             raise TypeError(

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from envelope.conversation import AnswerStyle, Pause, Turn
-from llm.port import Task
+from llm.port import PREPARING_SHARE, Task
 
 ContextType = Literal["new_topic", "follow_up", "clarification"]
 ClarificationResult = Literal["search_again", "exit"]
@@ -58,4 +58,6 @@ class Output(BaseModel, frozen=True):
     )
 
 
-TASK = Task(name="essence", inputs=Inputs, output=Output, max_output_tokens=512)
+TASK = Task(
+    name="essence", inputs=Inputs, output=Output, max_output_tokens=512, time_share=PREPARING_SHARE
+)

@@ -29,6 +29,10 @@ class Inputs(BaseModel, frozen=True):
     question: str
     language: str = Field(description="of the answer, ISO 639-1")
     sources: tuple[PromptSource, ...]
+    augmented_prompt: str = Field(
+        default="",
+        description="`sources` and `question` as text, each in a data block; empty: not made yet",
+    )
     language_name: str = Field(default="", description="of the answer, in English")
     domain_name: str = Field(default="", description="the desk's name, as settings have it")
     domain_scope: str = Field(default="", description="the subject of the documents")

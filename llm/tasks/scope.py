@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from llm.port import Task
+from llm.port import PREPARING_SHARE, Task
 
 Strictness = Literal["low", "medium", "high"]
 Verdict = Literal["within", "outside", "unclear"]
@@ -41,4 +41,6 @@ class Output(BaseModel, frozen=True):
     )
 
 
-TASK = Task(name="scope", inputs=Inputs, output=Output, max_output_tokens=256)
+TASK = Task(
+    name="scope", inputs=Inputs, output=Output, max_output_tokens=256, time_share=PREPARING_SHARE
+)

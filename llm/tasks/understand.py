@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 from envelope.conversation import AnswerStyle, Pause, Turn
-from llm.port import Task
+from llm.port import PREPARING_SHARE, Task
 from llm.tasks.essence import Act, ContextType
 from llm.tasks.scope import Strictness, Verdict
 
@@ -67,4 +67,10 @@ class Output(BaseModel, frozen=True):
     details: RareDetails | None = Field(default=None, description="null for most turns")
 
 
-TASK = Task(name="understand", inputs=Inputs, output=Output, max_output_tokens=1024)
+TASK = Task(
+    name="understand",
+    inputs=Inputs,
+    output=Output,
+    max_output_tokens=1024,
+    time_share=PREPARING_SHARE,
+)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, JsonValue, ValidationError
 from envelope.sources import TOOL_SOURCE
 from knowledge.index.graph.called_names import split_words
 from knowledge.index.terms import terms
-from llm.attacks.injection import attack_in
+from llm.attacks.orders import is_order_to_assistant
 from swarm.planning.plan import WorkerPlan
 from tools.calls import CHANGES, CitedPassage, QuotedPassage, ToolErrorType, ToolResult
 from tools.listed_parts import find_listed_items
@@ -71,7 +71,7 @@ def write_output(
     The passages that the text names come first.
     """
     found = [_shorten(one) for one in _read_passages(worker.id, results)]
-    safe = [one for one in found if attack_in(one.text) is None]
+    safe = [one for one in found if not is_order_to_assistant(one.text)]
     ranked = rank_by_subject(safe, worker.subject) if worker.subject and not text else safe
     ranked = sorted(ranked, key=lambda one: f"[{one.citation.chunk_id}]" not in text)
     passages = tuple(ranked[: MOST_PASSAGES if text else min(worker.passages, MOST_PASSAGES)])
@@ -100,11 +100,11 @@ def fail_worker(worker: WorkerPlan, error: str) -> WorkerOutput:
 def bound_output(output: WorkerOutput) -> WorkerOutput:
     """Return an output that somebody else wrote within the bounds, without orders in it."""
     shown = [_shorten(one) for one in output.passages[:MOST_PASSAGES]]
-    safe = [one for one in shown if attack_in(one.text) is None]
+    safe = [one for one in shown if not is_order_to_assistant(one.text)]
     text = output.text[:LONGEST_TEXT]
     return output.model_copy(
         update={
-            "text": "" if attack_in(text) is not None else text,
+            "text": "" if is_order_to_assistant(text) else text,
             "passages": tuple(safe),
             "items": tuple(item[:300] for item in output.items[:MOST_ITEMS]),
             "left_out": output.left_out + len(shown) - len(safe),

@@ -251,11 +251,13 @@ async def test_the_judge_is_asked_as_the_setting_says() -> None:
     assert len(asked.calls) == 3
 
 
-async def test_what_the_search_itself_quotes_needs_no_judge() -> None:
-    writes = await judge(ScriptedModel([]), reads(GOOD, answer_model="offline"))
+async def test_passages_of_the_search_go_out_and_nobody_judges_them() -> None:
+    writes = await judge(
+        ScriptedModel([]), reads(GOOD).model_copy(update={"answered_by": "search"})
+    )
 
     assert (writes.quality_decision, writes.quality_score) == ("approve", None)
-    assert writes.response == GOOD
+    assert "response" not in writes.model_fields_set
 
 
 async def test_what_the_writer_misses_is_searched_for_before_it_is_said() -> None:

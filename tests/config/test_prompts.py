@@ -91,13 +91,14 @@ _OURS = frozenset(
         "most_results",
         "most_workers",
         "schema_text",
+        "augmented_prompt",
         "passage.number",
         "source.number",
         '"%.2f" | format(coverage)',
         '"%.2f" | format(ambiguity)',
     }
 )
-"""What a prompt may show outside of a block: settings, schemas and numbers."""
+"""What a prompt may show outside of a block: settings, schemas, numbers, and finished blocks."""
 
 
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*.txt")), ids=lambda file: file.stem)

@@ -272,10 +272,14 @@ def test_the_command_turns_away_what_is_no_text_in_one_line(
 def test_an_index_of_another_embedding_model_serves_and_is_named(
     own_library: Path, redis_url: str
 ) -> None:
-    model, key = "text-embedding-3-small@openai", "none"
-    ended = refdesk(
-        own_library, "ask", CLEAR, redis_url=redis_url, embedding_model=model, openai_api_key=key
-    )
+    model = "text-embedding-3-small@openai"
+    away = f"http://127.0.0.1:{find_closed_port()}/v1"
+    vendor: dict[str, Any] = {
+        "embedding_model": model,
+        "openai_api_key": "none",
+        "openai_base_url": away,
+    }
+    ended = refdesk(own_library, "ask", CLEAR, redis_url=redis_url, **vendor)
 
     assert ended.returncode == 0, ended.stderr
     (line,) = ended.stderr.splitlines()

@@ -69,7 +69,7 @@ async def test_a_question_that_one_search_answers_leaves_no_outcome(open_app: Op
     assert history.outcomes == 0
 
 
-def plan_parts(inputs: plan_swarm.Inputs) -> plan_swarm.Output:
+def plan_parts(inputs: Any) -> plan_swarm.Output:
     """Plan one worker, by the strategy that earlier outcomes advise."""
     advised = next((one.split()[0] for one in inputs.advice), "parallel")
     worker = plan_swarm.PlannedWorker(role="research", objective="What do webhooks do?")

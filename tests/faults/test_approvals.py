@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
 KINDS = {"ask": 80, "flaky": 10, "wait": 10}
 
 
-@pytest.mark.parametrize("on_the_spot", [True, False])
+@pytest.mark.parametrize("on_the_spot", [True, pytest.param(False, marks=pytest.mark.long)])
 async def test_each_pause_goes_on_once_whoever_dies(
     folder: Path, seed: int, on_the_spot: bool
 ) -> None:
@@ -29,6 +29,7 @@ async def test_each_pause_goes_on_once_whoever_dies(
     assert report.counts["processes killed"] >= 10
 
 
+@pytest.mark.long
 async def test_a_manager_may_die_wherever_it_waits_for_the_claim_of_a_pause(
     folder: Path, seed: int
 ) -> None:

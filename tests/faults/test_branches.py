@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
 KINDS = {"ask": 60, "again": 10, "unclear": 5, "outside": 5, "flaky": 8, "wait": 8, "forget": 2}
 
 
-@pytest.mark.parametrize("on_the_spot", [True, False])
+@pytest.mark.parametrize("on_the_spot", [False, pytest.param(True, marks=pytest.mark.long)])
 async def test_no_branch_is_lost_or_counted_twice_and_no_join_stays_or_goes_on_twice(
     folder: Path, seed: int, on_the_spot: bool
 ) -> None:

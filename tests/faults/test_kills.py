@@ -17,15 +17,22 @@ async def report_of(folder: Path, size: Round, seed: int) -> Report:
     return report
 
 
-@pytest.mark.parametrize("on_the_spot", [True, False])
+@pytest.mark.parametrize(
+    ("on_the_spot", "kills"),
+    [
+        (True, 10),
+        pytest.param(True, 40, marks=pytest.mark.long),
+        pytest.param(False, 20, marks=pytest.mark.long),
+    ],
+)
 async def test_eight_managers_under_kills_make_no_double_transition(
-    folder: Path, seed: int, on_the_spot: bool
+    folder: Path, seed: int, on_the_spot: bool, kills: int
 ) -> None:
-    size = Round(questions=120, kills=20, hiring={"on_the_spot": on_the_spot})
+    size = Round(questions=6 * kills, kills=kills, hiring={"on_the_spot": on_the_spot})
 
     report = await report_of(folder, size, seed)
 
-    assert report.counts["messages accepted"] == 120
-    assert report.counts["processes killed"] >= 20
+    assert report.counts["messages accepted"] == 6 * kills
+    assert report.counts["processes killed"] >= kills
     assert report.counts["redelivered"] > 0
     assert report.counts["handed over"] > 0

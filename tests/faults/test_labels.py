@@ -11,7 +11,7 @@ from tests.faults.deployment import open_deployment
 from tests.faults.label_discovery import discover, ends, find_unpassed
 from tests.faults.rounds import Round, hold_round
 
-pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.redis, pytest.mark.long, pytest.mark.timeout(420)]
 
 KINDS = {**load.KINDS, "slow": 80}
 """Enough that takes long for some of it to be in hand whenever a process is sent home."""

@@ -8,6 +8,7 @@ version of Python: what differs in one of them is measured by the tests.
 import json
 import sys
 from collections.abc import Iterable
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -36,6 +37,7 @@ def select_new(patterns: Iterable[Pattern]) -> list[Pattern]:
     return [pattern for pattern in patterns if digest(pattern) not in recorded]
 
 
+@cache
 def _measuring_code() -> str:
     return sha256(b"".join((FOLDER / name).read_bytes() for name in _MEASURING)).hexdigest()
 

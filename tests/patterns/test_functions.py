@@ -6,20 +6,23 @@ from time import thread_time
 
 import pytest
 
-from citations.citing import keep_cited
+from citations.blocks import read_blocks, remove_blocks
+from citations.citing import cite
 from citations.claims import citations, only_known, split_units
+from citations.proof import CitedSource, SourceTexts
 from gateway.chat.formatting.marked_text import parse_marked
 from gateway.slack.blocks import messages as slack_messages
 from gateway.slack.mrkdwn import mrkdwn
 from gateway.slack.mrkdwn import parse_text as slack_said
 from gateway.telegram.rendering import messages as telegram_messages
 from knowledge.language.cleaning import code_spans, natural
+from llm.answer_checks.facts import KnownNumbers
 from llm.attacks.injection import attack_in
 from llm.offline.support import support
 
 pytestmark = pytest.mark.slow
 
-SMALL, LARGE = 8_000, 32_000
+LENGTHS = (8_000, pytest.param(32_000, marks=pytest.mark.long))
 LINEAR_GROWTH = 9
 """Four times the length may take this much longer; 4 is linear and 16 is quadratic."""
 SECONDS_ENOUGH = 0.1
@@ -29,7 +32,10 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "cut": split_units,
     "citations": citations,
     "only_known": lambda text: only_known(text, (1,)),
-    "cited": lambda text: keep_cited(text, {1}),
+    "cited": lambda text: cite(text, SourceTexts([CitedSource(1, text)])),
+    "blocks": lambda text: remove_blocks(text, range(0, len(read_blocks(text)), 2)),
+    "numbers": lambda text: KnownNumbers(["1"]).find_unknown(text),
+    "proof": lambda text: SourceTexts([CitedSource(1, text)]).find_prose(text),
     "support": lambda text: support(text, text),
     "attack_in": attack_in,
     "natural": natural,
@@ -77,25 +83,26 @@ def nest_citations(length: int) -> str:
     return "[" * (length // 3) + "7]" * (length // 3)
 
 
+@pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_no_answer_takes_a_function_longer_than_its_length(name: str) -> None:
+def test_no_answer_takes_a_function_longer_than_its_length(name: str, length: int) -> None:
     function = FUNCTIONS[name]
     texts = [lambda length, it=it: it * (length // len(it)) for it in REPEATED]
 
-    grown = [text(40) for text in (*texts, nest_citations) if _grows(function, text)]
+    grown = [text(40) for text in (*texts, nest_citations) if _grows(function, text, length)]
 
     assert grown == []
 
 
-def _grows(function: Callable[[str], object], text: Callable[[int], str]) -> bool:
-    large = _seconds(function, text(LARGE))
+def _grows(function: Callable[[str], object], text: Callable[[int], str], length: int) -> bool:
+    large = _seconds(function, text(length))
     if large < SECONDS_ENOUGH:
         return False
-    small = _seconds(function, text(SMALL))
+    small = _seconds(function, text(length // 4))
     if large <= LINEAR_GROWTH * small:
         return False
-    small = min(small, _seconds(function, text(SMALL)))
-    again = (_seconds(function, text(LARGE)) for _ in range(2))
+    small = min(small, _seconds(function, text(length // 4)))
+    again = (_seconds(function, text(length)) for _ in range(2))
     return min(large, *again) > LINEAR_GROWTH * small
 
 

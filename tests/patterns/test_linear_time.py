@@ -36,21 +36,26 @@ def test_no_pattern_of_the_widget_is_held_up_by_any_text() -> None:
     assert find_superlinear(select_new(patterns)) == []
 
 
+SLOW = (
+    (r"(?:a|a)+b", "search"),  # doubles with every letter
+    (r"\w*_\w*", "fullmatch"),
+)
+SLOW_IN_OTHER_WAYS = (
+    (r"\A\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*\Z", "match"),  # newlines, three times over
+    (r"\bshow\W+(?:\w+\W+){0,8}?your\W*(?:system)?\W*prompt", "search"),  # two gaps in a row
+    (r"\[1(?:\u2020[^\]]*)?\s*\]", "sub"),  # every bracket looks for its end
+    (r"(?:\s*\[\d+(?:,\d+)*(?:x[^\]]*)?\s*\])+\Z", "match"),  # no end in sight
+    (r"[ \t]*\{#\w+\}", "search"),  # every space begins again
+    (r"<!--.*?-->", "finditer"),
+    (r"x(?=.*y)", "sub"),
+    (r'import \{[^}]*\} from "x"', "sub"),  # a long beginning, again and again
+)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "method"),
-    [
-        (r"\A\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*\Z", "match"),  # newlines, three times over
-        (r"\bshow\W+(?:\w+\W+){0,8}?your\W*(?:system)?\W*prompt", "search"),  # two gaps in a row
-        (r"\[1(?:\u2020[^\]]*)?\s*\]", "sub"),  # every bracket looks for its end
-        (r"(?:\s*\[\d+(?:,\d+)*(?:x[^\]]*)?\s*\])+\Z", "match"),  # no end in sight
-        (r"(?:a|a)+b", "search"),  # doubles with every letter
-        (r"[ \t]*\{#\w+\}", "search"),  # every space begins again
-        (r"\w*_\w*", "fullmatch"),
-        (r"<!--.*?-->", "finditer"),
-        (r"x(?=.*y)", "sub"),
-        (r'import \{[^}]*\} from "x"', "sub"),  # a long beginning, again and again
-    ],
+    [*SLOW, *(pytest.param(*slow, marks=pytest.mark.long) for slow in SLOW_IN_OTHER_WAYS)],
 )
 def test_a_pattern_that_a_text_can_hold_up_is_found_and_named(source: str, method: str) -> None:
     linear = Pattern("good.py:1", r"\w+", 0, frozenset({"search"}))
@@ -63,7 +68,7 @@ def test_a_pattern_that_a_text_can_hold_up_is_found_and_named(source: str, metho
     assert repr(source) in findings[0]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_pattern_that_never_ends_is_killed_and_named() -> None:
     source = "(?:" + "a?" * 40 + ")" + "a" * 40 + "+b"
 

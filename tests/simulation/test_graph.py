@@ -43,7 +43,11 @@ def test_branches_keep_every_promise_in_whatever_order_they_return_or_are_lost()
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("times", [{"crash": 1, "until_over": 1}, {"lapse": 1}], ids=str)
+@pytest.mark.parametrize(
+    "times",
+    [{"lapse": 1}, pytest.param({"crash": 1, "until_over": 1}, marks=pytest.mark.long)],
+    ids=str,
+)
 def test_pauses_keep_every_promise_in_whatever_order_replies_deaths_and_expiry_come(
     times: dict[str, int],
 ) -> None:

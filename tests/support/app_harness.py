@@ -1,9 +1,12 @@
 """The desk as it is put together for users, on a Redis and with models of the test's choice."""
 
+import asyncio
+import io
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -11,12 +14,16 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
+import pytest
+import structlog
+
 from broker.embedded.endpoint import Endpoint
 from broker.values import JournalEntry
 from config.settings import Settings, load_settings
 from deploy.assembly.knowledge import Knowledge
 from deploy.assembly.runtime import ROLES, connect_runtime, desk, run_workers
 from deploy.cli.commands.chat import COMMANDS
+from deploy.cli.main import main
 from gateway.desk import Desk, Message
 from gateway.text import parse_command
 from llm.conversations.port import ModelStep
@@ -62,18 +69,43 @@ def environment(data: Path, **settings: str) -> dict[str, str]:
 def refdesk(
     data: Path, *words: str, given: bytes = b"", **settings: str
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a command to its end."""
-    ended = subprocess.run(
-        command(*words),
-        cwd=data,
-        env=environment(data, **settings),
-        input=given,
-        capture_output=True,
-        timeout=PATIENCE_SECONDS,
-        check=False,
-    )
-    output = (ended.stdout.decode(), ended.stderr.decode())
-    return subprocess.CompletedProcess(ended.args, ended.returncode, *output)
+    """Run a command to its end in this process, which has imported everything."""
+    given_text = io.TextIOWrapper(io.BytesIO(given), "utf-8")
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(data)
+        for name, value in {"refdesk_data": str(data), **settings}.items():
+            patch.setenv(name.upper(), value)
+        for name, stream in (("stdin", given_text), ("stdout", out), ("stderr", err)):
+            patch.setattr(sys, name, stream)
+        status = _run_beside_the_loop(words) if _has_a_loop() else _run_main(words)
+    return subprocess.CompletedProcess(words, status, out.getvalue(), err.getvalue())
+
+
+def _has_a_loop() -> bool:
+    """Return whether this is a test with an event loop: a command needs one of its own."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _run_beside_the_loop(words: Sequence[str]) -> int:
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(_run_main, words).result(PATIENCE_SECONDS)
+
+
+def _run_main(words: Sequence[str]) -> int:
+    umask = os.umask(0o077)
+    logging = structlog.get_config()
+    try:
+        return main(words)
+    except SystemExit as left:
+        return int(str(left.code))
+    finally:
+        os.umask(umask)
+        structlog.configure(**logging)
 
 
 class PartlyScriptedModel:

@@ -14,7 +14,7 @@ async def pass_join(harness: WorkerHarness, question: Question, *, hanging: int)
 
     async def is_left_with_those_that_hang() -> bool:
         fields = await harness.client.hkeys(keys.frames)
-        return sum(field.startswith(b"b:") for field in fields) == hanging
+        return len([field for field in fields if field.startswith(b"b:")]) == hanging
 
     await wait_until(is_left_with_those_that_hang)
     [join] = await find_joins(harness.client, question)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp_types import (
@@ -160,6 +159,8 @@ if __name__ == "__main__":
     if (FOLDER / "broken").exists():
         sys.exit("the configuration is broken")
     if "--port" in sys.argv:
+        import uvicorn  # only here: most starts of this program serve no HTTP
+
         port = int(sys.argv[sys.argv.index("--port") + 1])
         uvicorn.run(SERVER.streamable_http_app(), port=port, log_level="error")
     else:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from config.settings import Settings
@@ -19,7 +20,7 @@ from knowledge.documents.errors import (
 )
 from knowledge.library.attached_documents import AttachedDocument
 from knowledge.sections import document_of, join_chunks
-from memory.attachments.attachment_store import MOST_ATTACHMENTS, RedisAttachments
+from memory.attachments.attachment_store import MOST_ATTACHMENTS, RedisAttachments, Stored
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -67,13 +68,17 @@ class StoredAttachments:
     ) -> DocumentEntry:
         async with self._turns.take(question.tenant, client):
             document = await self._read(name, data, groups)
-        if not await self._store.put(question, document.id, document.encode()):
+        stored = await self._store.put(question, document.id, document.encode())
+        if stored is Stored.NO_ROOM:
             raise DocumentRefusedError(
                 f"expected at most {self._most_documents} documents of a usual size in a "
                 "conversation, found no room for one more: begin another conversation",
                 "too_many_documents",
             )
-        return name_document(document)
+        return replace(name_document(document), is_new=stored is Stored.ADDED)
+
+    async def remove(self, question: Question, document_id: str) -> None:
+        await self._store.remove(question, document_id)
 
     async def list_attached(
         self, question: Question, groups: Sequence[str]

@@ -85,9 +85,7 @@ def _add_answers_arguments(suite: argparse.ArgumentParser) -> None:
 
 
 def _add_grounding_arguments(suite: argparse.ArgumentParser) -> None:
-    suite.add_argument(
-        "--judge", default="offline", metavar="NAME", help="the judge (default: offline)"
-    )
+    suite.add_argument("--judge", required=True, metavar="NAME", help="the model that judges")
     suite.add_argument("--limit", type=int, metavar="N", help="judge only N answers")
 
 
@@ -229,7 +227,7 @@ async def _measure_judge(chosen: argparse.Namespace) -> Mapping[str, Any]:
         precision=found["precision"],
         recall=found["recall"],
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        prompt=prompt_version(chosen.judge),
+        prompt=prompt_version(),
     )
     stored = store_judge_record(settings.refdesk_data, record)
     doubt = find_doubt(settings.refdesk_data, chosen.judge)

@@ -124,7 +124,7 @@ async def _check(
         answer = await model.ask(TASK, PROMPT)
     except ModelError as error:
         return replace(check, problem=str(error))
-    needed = settings.max_context_length + INSTRUCTIONS
+    needed = settings.context_tokens + INSTRUCTIONS
     usage = replace(ANSWERED, input_tokens=2 * needed + INSTRUCTIONS)
     return replace(
         check,

@@ -1,4 +1,4 @@
-"""Asks a judge, a model or the offline rules, whether sources support sentences."""
+"""Asks a model whether sources support sentences, or compares their words."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -8,12 +8,14 @@ from typing import Any
 
 from llm.call_log import record_calls
 from llm.errors import ModelError
-from llm.offline.model import OfflineModel
+from llm.offline.support import foreign_facts, support
 from llm.port import Model, ModelCall
 from llm.tasks.judge import TASK, Inputs, JudgedSource, Passage
 
 LONGEST_TEXT = 24_000
 """The most characters of a source that a judge receives."""
+ENOUGH_WORDS = 0.6
+"""The share of a sentence's words that its source has to hold; a measure, which decides nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +53,12 @@ class JudgedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class JudgedQuestion:
-    """An answer to judge claim by claim; `foreign`: its sources are in another language."""
+    """An answer to judge claim by claim."""
 
     text: str
     language: str
     answer: str
     claims: Sequence[JudgedClaim] = ()
-    foreign: bool = False
 
 
 async def judge_answer(model: Model, question: JudgedQuestion) -> JudgedAnswer:
@@ -83,15 +84,28 @@ async def judge_answer(model: Model, question: JudgedQuestion) -> JudgedAnswer:
     return JudgedAnswer(opinions, tuple(calls))
 
 
+def compare_words(claim: JudgedClaim, *, foreign: bool = False) -> ClaimOpinion:
+    """Return whether the sources of a claim hold its numbers and most of its words.
+
+    Words of different languages cannot be compared; then only numbers and identifiers are.
+    """
+    text = "\n".join(claim.evidence.values())
+    if missing := foreign_facts(claim.text, text):
+        return ClaimOpinion(False, f"not in the cited text: {', '.join(missing[:4])}")
+    share = support(claim.text, text)
+    if foreign or share >= ENOUGH_WORDS:
+        return ClaimOpinion(True)
+    return ClaimOpinion(False, f"{share:.2f} of its words stand in the cited text")
+
+
 def describe_calls(calls: Sequence[ModelCall]) -> dict[str, Any]:
     """Return tokens, duration and cost of a judge's calls; None for an unknown cost."""
-    made = [call for call in calls if call.model != OfflineModel.name]
-    costs = [call.cost_usd for call in made]
+    costs = [call.cost_usd for call in calls]
     known = [cost for cost in costs if cost is not None]
     return {
-        "calls": len(made),
-        "input_tokens": sum(call.usage.input_tokens for call in made),
-        "output_tokens": sum(call.usage.output_tokens for call in made),
+        "calls": len(calls),
+        "input_tokens": sum(call.usage.input_tokens for call in calls),
+        "output_tokens": sum(call.usage.output_tokens for call in calls),
         "cost_usd": str(sum(known, Decimal(0))) if len(known) == len(costs) else None,
     }
 

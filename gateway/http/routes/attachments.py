@@ -11,7 +11,8 @@ from gateway.http.context import (
     HttpChannel,
     require_conversation,
 )
-from gateway.http.errors import ForbiddenError, InvalidRequestError
+from gateway.http.errors import InvalidRequestError
+from gateway.http.middleware.body_limit import visitors_refused
 from gateway.reviewing.document_ports import Attachments, DocumentEntry
 
 LONGEST_FILE_NAME = 300
@@ -93,10 +94,7 @@ class AttachmentRoutes:
 def refuse_visitors(access: ConversationAccess) -> None:
     """Raise `ForbiddenError` for a public key: every reader of a page would have it."""
     if access.caller.public:
-        raise ForbiddenError(
-            "expected a secret key: documents and reviews are not open to visitors",
-            code="secret_key_required",
-        )
+        raise visitors_refused()
 
 
 async def read_upload(request: Request) -> bytes:

@@ -268,14 +268,15 @@ class ReviewRoutes:
         access = await self._enter_conversation(caller, assistant, name.conversation_id)
         is_new = review.conversation_id is None
         question = access.desk.name_question(name.conversation_id, name.message_id)
+        documents: Sequence[DocumentEntry] = ()
         try:
-            documents = await self._collect(access, given)
             against = await self._find(access, review.against)
+            documents = await self._collect(access, given)
             message = self._make_message(access, request, review, name, documents, against)
             await self._sender.admit(caller, question)
             await self._sender.start(caller, access.desk, message)
         except Exception:
-            await self._drop_unused(question, is_new=is_new)
+            await self._drop_unused(question, documents, is_new=is_new)
             raise
         shown = await self._read(access, name, message.language)
         shown.documents = [show_document(one) for one in documents]
@@ -346,8 +347,15 @@ class ReviewRoutes:
             ),
         )
 
-    async def _drop_unused(self, question: Question, *, is_new: bool) -> None:
-        """Erase the document of a review that was not accepted, if nothing else has begun."""
+    async def _drop_unused(
+        self, question: Question, documents: Sequence[DocumentEntry], *, is_new: bool
+    ) -> None:
+        """Erase the file that came with a review that was not accepted, and a conversation in which
+        nothing else has begun.
+        """
+        for one in documents:
+            if one.is_new:
+                await self._parts.attachments.remove(question, one.id)
         if is_new and not await self._channel.replies.read_journal(question):
             await erase(self._channel.eraser, self._channel.conversations, question)
 

@@ -1,6 +1,7 @@
 """Decodes points into documents, chunks and passages."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -33,14 +34,13 @@ _EMPTY = SparseText(np.zeros(0, np.uint32), np.zeros(0, np.float32))
 def read_calibrations(point: Point) -> Calibrations:
     """Return the calibrations of their point; earlier releases stored plain numbers."""
     return {
-        language: Calibration(
-            **{
-                name: float.fromhex(value) if isinstance(value, str) else value
-                for name, value in fields.items()
-            }
-        )
+        language: Calibration(**{name: _read_number(value) for name, value in fields.items()})
         for language, fields in point.payload["languages"].items()
     }
+
+
+def _read_number(stored: Any) -> Any:
+    return float.fromhex(stored) if isinstance(stored, str) else stored
 
 
 def read_document(point: Point, chunks: Sequence[Point]) -> StoredDocument | None:

@@ -18,7 +18,7 @@ section is one text, in the order of its document, the best document first; cuts
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from knowledge.index.port import Passage
 from knowledge.index.queries import PointId
@@ -29,12 +29,16 @@ from knowledge.search.context.token_count import count_tokens
 from knowledge.search.fusion import RankedChunk, RankedPage, candidates
 from knowledge.sections import count_overlap, count_table_header
 
+LEADING = 10
+"""The number of best chunks that are given before a second chunk of any section."""
 MOST_PAGES = 24
 """The best pages, of which each has its best chunk among the candidates."""
 WHOLE_SECTIONS = 3
 """The number of sections that are given whole before the chunks further down."""
 WHOLE_SHARE = 4
 """A section is whole up to this part of the context."""
+MOST_OF_PAGES = 60
+"""The chunks of the very best pages that are among the candidates."""
 WHOLE_PAGES = 3
 """The best pages, whose other sections fill what is left."""
 PASSAGE_TOKENS = 110
@@ -67,12 +71,13 @@ FindTitles = Callable[[Collection[str]], Awaitable[Collection[str]]]
 
 @dataclass(frozen=True, slots=True)
 class AskedContext:
-    """The size of a context, and what it is for: `texts` is the question in its wordings.
+    """The most tokens and sections of a context; `texts` is the question in its wordings.
 
     `later` has the numbers of candidates that come after all others; `excluded` ones are left out.
     """
 
     tokens: int
+    sections: int
     texts: Sequence[str] = ()
     later: Collection[int] = ()
     excluded: Collection[int] = ()
@@ -131,19 +136,21 @@ async def compose(
     unread = {near for one in chosen for near in _list_ends(found, one.chunk)} - wanted - left_out
     for section in sections:
         section.goes_on = not unread.isdisjoint((section.first - 1, section.last + 1))
-    composer = _Composer(passages, sections, titles, asked, later, len(hits))
+    composer = _Composer(passages, sections, titles, asked, later)
     composer.select(ranked)
     return tuple(composer.write(hits))
 
 
 def _choose_candidates(pages: Sequence[RankedPage], most: int) -> list[RankedChunk]:
-    """Return the best chunks of a search, among them the best one of each of the best pages."""
+    """Return the best chunks, the best one of each of many pages, and more of the first pages."""
     best = candidates(pages, most)
+    heads = [replace(one, chunks=one.chunks[:1]) for one in pages]
+    chosen = {
+        one.chunk: one
+        for one in (*candidates(heads, MOST_PAGES), *candidates(pages[:WHOLE_PAGES], MOST_OF_PAGES))
+    }
     present = {one.chunk for one in best}
-    first = candidates(
-        [RankedPage(one.page, one.document, one.score, one.chunks[:1]) for one in pages], MOST_PAGES
-    )
-    return best + [one for one in first if one.chunk not in present]
+    return best + [one for one in chosen.values() if one.chunk not in present]
 
 
 def _number(found: Candidates, candidate: int) -> int:
@@ -226,14 +233,13 @@ class _Composer:
         titles: Collection[str],
         asked: AskedContext,
         later: Collection[int],
-        hits: int,
     ) -> None:
         self._passages = passages
         self._titles = titles
         self._tokens = asked.tokens
+        self._most_sections = asked.sections
         self._asked = {word for text in asked.texts for word in _list_words(text)}
         self._later = later
-        self._hits = hits
         self._used = 0
         self._sections = sections
         self._section_of = {chunk: one for one in self._sections for chunk in one.chunks}
@@ -249,7 +255,7 @@ class _Composer:
         for rank, one in present:
             if one.chunk in self._later or self._lists_pages(one.chunk):
                 last.append((rank, one))
-            elif rank >= self._hits and self._section_of[one.chunk].given:
+            elif rank >= LEADING and self._section_of[one.chunk].given:
                 further.append((rank, one))
             else:
                 self._take(rank, one)
@@ -298,9 +304,9 @@ class _Composer:
         section = self._section_of[chunk]
         if chunk in section.given or self._is_repeated(chunk):
             return
-        is_whole = sum(bool(one.given) for one in self._sections) < WHOLE_SECTIONS
+        is_whole = self._count_sections() < WHOLE_SECTIONS
         most = self._tokens // WHOLE_SHARE if is_whole else PASSAGE_TOKENS
-        largest = self._tokens // WHOLE_SHARE if rank < self._hits else LARGEST_CHUNK_TOKENS
+        largest = self._tokens // WHOLE_SHARE if rank < LEADING else LARGEST_CHUNK_TOKENS
         if self._sizes[chunk] > max(most, largest):
             return
         if self._give(section, self._grow(section, chunk, most), candidate):
@@ -329,6 +335,8 @@ class _Composer:
 
     def _give(self, section: _Section, chunks: set[int], candidate: RankedChunk) -> bool:
         """Give chunks of a section in addition to those that it has; return whether they fit."""
+        if not section.given and self._count_sections() >= self._most_sections:
+            return False
         together = section.given | chunks
         tokens = self._estimate(section, together)
         used = self._used - section.tokens + tokens
@@ -406,6 +414,9 @@ class _Composer:
         return count_tokens(self._write(section).text) + count_tokens(
             self._name_place(section.first)
         )
+
+    def _count_sections(self) -> int:
+        return sum(bool(one.given) for one in self._sections)
 
     def _write(self, section: _Section) -> SectionText:
         return write_section(

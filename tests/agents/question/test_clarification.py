@@ -6,7 +6,6 @@ from envelope.conversation import ClarificationOption, ClarificationReason, Sugg
 from envelope.outcome import Wrote
 from envelope.sources import SearchResult
 from llm.errors import ModelUnavailable
-from llm.offline.model import OfflineModel
 from llm.port import Model
 from llm.scripted import ScriptedModel
 from llm.tasks.clarify import Inputs, Output
@@ -45,7 +44,7 @@ RESULTS = (result(1, "Accounts", "Limits"), result(2, "Rates", "Limits"), result
 
 
 async def word_question(reads: Reads, model: Model | None = None) -> Writes:
-    agent = ClarificationAgent(model=model or OfflineModel(), texts=TEXTS, domain_name=DOMAIN)
+    agent = ClarificationAgent(model=model, texts=TEXTS, domain_name=DOMAIN)
     outcome = await agent.work(reads)
     assert isinstance(outcome, Wrote)
     return outcome.writes
@@ -231,7 +230,6 @@ async def test_no_wording_option_or_page_leads_elsewhere(reason: Reason, shape: 
 
     found = await word_question(what, ScriptedModel([Output(text=f"{shape.text} Which one?")]))
 
-    assert "was rejected" in found.clarification_fallback
     assert not leads_elsewhere(found.model_dump_json(exclude={"clarification_fallback"}))
     assert found.suggested_actions
 
@@ -245,3 +243,17 @@ async def test_a_refusal_repeats_a_question_without_its_links() -> None:
     )
 
     assert "“Is this or … so?”" in found.response
+
+
+async def test_the_wording_of_a_model_stays_whatever_words_it_uses() -> None:
+    wording = (
+        "I am sorry to hear that. What exactly does not work: for example routing, numbers, rate "
+        "plans, billing, the API, webhooks or reporting?"
+    )
+
+    found = await word_question(
+        Reads(clarification_reason=Reason.SCOPE_UNCLEAR, canonical_question="it doesn't work"),
+        ScriptedModel([Output(text=wording)]),
+    )
+
+    assert (found.response, found.clarification_fallback) == (wording, "")

@@ -10,9 +10,7 @@ from agents.question.guardrails import Reads as GuardrailsReads
 from agents.question.translation import CombinedCall, Reads, TranslationAgent, Writes
 from envelope.conversation import Turn
 from envelope.outcome import Wrote
-from envelope.understanding import Understanding
 from knowledge.errors import EmbeddingFailed
-from knowledge.language.detector import ScriptAndNgramDetector
 from knowledge.port import CALIBRATION, Findings, SearchRequest
 from knowledge.search.early_embedding import EarlyEmbedding
 from knowledge.search.query import wordings
@@ -21,11 +19,10 @@ from llm.errors import UnreadableOutput
 from llm.partial_answers.text_listener import find_listener
 from llm.port import I, ModelAnswer, O, Task, Usage
 from llm.scripted import ScriptedModel
-from llm.tasks import scope, translate
+from llm.tasks import scope
 from tests.support.embedders import UniformEmbedder
 
 WAIT_SECONDS = 5.0
-DETECTOR = ScriptAndNgramDetector()
 FIRST = Turn(speaker="user", text="How do I create a routing rule?")
 ANSWER = Turn(speaker="assistant", text="Open Routing > Rules.")
 QUESTION = "How do I test a routing rule?"
@@ -76,10 +73,10 @@ class WritingModel:
 
 async def understand(vectors: QuestionVectors, model: WritingModel) -> Writes:
     agent = TranslationAgent(
-        model=ScriptedModel([translate.Output(text_eng="Alone.", confidence=0.8)]),
-        detector=DETECTOR,
-        combined=CombinedCall(model, "Example SMS"),
-        early_embedding=EarlyEmbedding(vectors),
+        model=None,
+        combined=CombinedCall(
+            model, WordSearcher(), "Example SMS", early_embedding=EarlyEmbedding(vectors)
+        ),
     )
     reads = Reads(text="Und wie teste ich sie?", language="de", history=(FIRST, ANSWER))
     outcome = await agent.work(reads)
@@ -106,14 +103,6 @@ async def test_a_question_that_the_call_replaces_was_embedded_for_nothing_and_is
     writes = await understand(QuestionVectors(vendor), WritingModel(vendor, whole=repaired))
 
     assert writes.early_embedding == "discarded"
-
-
-async def test_a_question_of_a_call_that_fails_was_embedded_for_nothing_and_is_noted() -> None:
-    vendor = Vendor()
-
-    writes = await understand(QuestionVectors(vendor), WritingModel(vendor, whole=""))
-
-    assert (writes.early_embedding, writes.decided_by) == ("discarded", "own_call")
 
 
 async def test_an_embedding_that_fails_early_costs_no_understanding() -> None:
@@ -185,7 +174,6 @@ def make_guardrails(vendor: Vendor, *, fails: bool = False) -> tuple[GuardrailsA
         model=JudgingModel(vendor, fails=fails),
         searcher=searcher,
         domain_name="Example SMS",
-        skips_certain=True,
         early_embedding=EarlyEmbedding(QuestionVectors(vendor)),
     )
     return agent, searcher
@@ -208,19 +196,3 @@ async def test_an_error_of_the_scope_stage_is_raised_as_it_is() -> None:
 
     with pytest.raises(LookupError, match="unexpected"):
         await agent.work(GuardrailsReads(canonical_question=QUESTION))
-
-
-async def test_the_vector_of_a_combined_call_serves_the_search_before_the_scope_verdict() -> None:
-    vendor = Vendor()
-    agent, searcher = make_guardrails(vendor)
-    understanding = Understanding(
-        canonical_question=QUESTION,
-        context_type="new_topic",
-        verdict="within",
-        verdict_confidence=0.9,
-    )
-
-    await agent.work(GuardrailsReads(canonical_question=QUESTION, understanding=understanding))
-
-    assert [request.by_words for request in searcher.asked] == [False]
-    assert vendor.asked == []

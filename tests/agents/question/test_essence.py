@@ -1,325 +1,291 @@
+from typing import Any
+
 import pytest
 
 from agents.question.essence import EssenceAgent, Reads, Writes
-from envelope.conversation import ClarificationReason, Pause, Turn
-from envelope.outcome import GaveUp, Wrote
+from envelope.conversation import ClarificationReason, ConversationAct, Pause, Turn
+from envelope.outcome import Wrote
+from envelope.understanding import Understanding
 from llm.errors import ModelUnavailable
-from llm.offline.essence_rules import answer
-from llm.port import I, ModelAnswer, O, Task, Usage
 from llm.scripted import ScriptedModel
 from llm.tasks.essence import Inputs, Output
 
-
-class Offline:
-    """Answers by the offline rule, and counts how often it is asked."""
-
-    name = "offline"
-
-    def __init__(self, output: Output | None = None) -> None:
-        self.asked = 0
-        self._output = output
-
-    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
-        self.asked += 1
-        assert isinstance(inputs, Inputs)
-        output = self._output or answer(inputs)
-        assert isinstance(output, task.output)
-        return ModelAnswer(
-            output=output, model=self.name, usage=Usage(), cost_usd=None, milliseconds=0.0
-        )
+OPTIONS = ("Monthly limit", "Throughput", "Sub-users")
+PLACES = (("Rate plans", "Monthly limit"), ("Routing", "Throughput"), ("Accounts", "Sub-users"))
+QUESTION = "How do I add a routing rule?"
+BOTH = ("How do I add a user?", "How do I add a webhook?")
+Act = ConversationAct
 
 
-def user(text: str) -> Turn:
-    return Turn(speaker="user", text=text)
+def user(text: str, meant: str | None = None) -> Turn:
+    return Turn(speaker="user", text=text, meant=meant)
 
 
-def desk(text: str) -> Turn:
-    return Turn(speaker="assistant", text=text)
+def desk(text: str, outcome: str | None = "answered", reason: str | None = None) -> Turn:
+    return Turn(speaker="assistant", text=text, outcome=outcome, reason=reason)
 
 
-def pause(*options: str, question: str = "How do I set the limit?") -> Pause:
-    return Pause(
-        pause_id="p",
-        original_question=question,
-        original_text=question,
-        reason=ClarificationReason.AMBIGUOUS_QUERY,
-        asked="Which one do you mean?",
-        options=options,
-    )
+TALK = (user(QUESTION), desk("Open Routing > Rules."))
+
+
+def pause(*options: str, **parts: Any) -> Pause:
+    question = "How do I set the limit?"
+    given: dict[str, Any] = {
+        "pause_id": "p",
+        "original_question": question,
+        "original_text": question,
+        "reason": ClarificationReason.AMBIGUOUS_QUERY,
+        "asked": "Which one do you mean?",
+        "options": options,
+    }
+    return Pause.model_validate(given | parts)
+
+
+def understood(question: str, context_type: str = "new_topic", **parts: Any) -> Understanding:
+    given = {"canonical_question": question, "context_type": context_type, "verdict": "within"}
+    return Understanding.model_validate(given | parts)
 
 
 async def essence(
-    text: str,
-    *history: Turn,
-    open_pause: Pause | None = None,
-    text_eng: str = "",
-    model: Offline | None = None,
+    text: str, *history: Turn, model: ScriptedModel | None = None, **reads: Any
 ) -> Writes:
-    agent = EssenceAgent(model=Offline() if model is None else model)
-    outcome = await agent.work(
-        Reads(text=text, text_eng=text_eng, history=history, open_pause=open_pause)
-    )
+    outcome = await EssenceAgent(model=model).work(Reads(text=text, history=history, **reads))
     assert isinstance(outcome, Wrote)
     return outcome.writes
 
 
-OPTIONS = ("Rate plans > Monthly limit", "Routing rules > Throughput", "User accounts > Sub-users")
+async def test_a_chosen_option_is_merged_with_the_question_and_leads_to_its_place() -> None:
+    writes = await essence("2", open_pause=pause(*OPTIONS, places=PLACES))
 
-
-async def test_a_first_question_is_a_new_topic_and_stays_as_it_is() -> None:
-    writes = await essence("How do I add a routing rule?")
-
-    assert writes.canonical_question == "How do I add a routing rule?"
-    assert writes.context_type == "new_topic"
-    assert writes.related_history == ()
-
-
-async def test_the_english_text_is_the_question_when_there_is_one() -> None:
-    writes = await essence("Wie lege ich eine Regel an?", text_eng="How do I add a rule?")
-
-    assert writes.canonical_question == "How do I add a rule?"
-
-
-@pytest.mark.parametrize(
-    "turn",
-    [
-        "How do I delete it?",
-        "and for resellers?",
-        "Wie lösche ich diese wieder dauerhaft ganz und gar vollständig?",
-        "Как мне её снова удалить из списка навсегда и полностью?",
-        "Does the routing rule also apply to delivery reports of other operators?",
-    ],
-)
-async def test_a_turn_that_leans_on_the_conversation_names_the_turns_it_leans_on(turn: str) -> None:
-    writes = await essence(
-        turn, user("What is a sender?"), desk("A name."), user("How do I add a routing rule?")
-    )
-
-    assert writes.context_type == "follow_up"
-    assert writes.related_history == ("How do I add a routing rule?", "What is a sender?")
-
-
-async def test_a_long_question_about_something_else_is_a_new_topic() -> None:
-    writes = await essence(
-        "Where can administrators download monthly invoices with value added tax?",
-        user("How do I add a routing rule?"),
-        desk("Open Routing and press Add."),
-    )
-
-    assert writes.context_type == "new_topic"
-    assert writes.related_history == ()
-
-
-async def test_a_turn_without_a_subject_takes_it_from_the_turn_before() -> None:
-    writes = await essence("why?", user("Are routing rules ordered?"), desk("Yes."))
-
-    assert "routing rules" in writes.canonical_question
-    assert "why?" in writes.canonical_question
-
-
-@pytest.mark.parametrize(
-    ("reply", "chosen"),
-    [
-        ("Routing rules > Throughput", 1),
-        ("routing rules throughput", 1),
-        ("2", 1),
-        ("2.", 1),
-        ("option 3", 2),
-        ("the second one", 1),
-        ("the last one please", 2),
-        ("die zweite", 1),
-        ("второй вариант", 1),
-        ("最初", 0),
-        ("दूसरा वाला", 1),
-        ("the monthly one", 0),
-        ("sub-users", 2),
-    ],
-)
-async def test_a_reply_that_names_an_option_is_merged_with_the_question(
-    reply: str, chosen: int
-) -> None:
-    writes = await essence(reply, open_pause=pause(*OPTIONS))
-
-    assert writes.canonical_question == f"How do I set the limit? ({OPTIONS[chosen]})"
-    assert writes.context_type == "clarification"
-    assert writes.clarification_result == "search_again"
+    assert writes.canonical_question == "How do I set the limit? (Throughput)"
+    assert writes.chosen_place == ("Routing", "Throughput")
+    assert (writes.context_type, writes.clarification_result) == ("clarification", "search_again")
     assert writes.related_history == ("How do I set the limit?",)
     assert writes.assumption == ""
 
 
-async def test_a_short_reply_in_own_words_is_merged_with_the_question() -> None:
-    writes = await essence("for trial customers", open_pause=pause(*OPTIONS))
+async def test_a_skip_goes_on_with_a_stated_assumption_and_its_place() -> None:
+    writes = await essence("Answer anyway", open_pause=pause(*OPTIONS, places=PLACES))
 
-    assert writes.canonical_question == "How do I set the limit? (for trial customers)"
-    assert writes.clarification_result == "search_again"
+    assert writes.assumption == "Monthly limit"
+    assert writes.canonical_question == "How do I set the limit? (Monthly limit)"
+    assert writes.chosen_place == ("Rate plans", "Monthly limit")
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "exit",
-        "Cancel.",
-        "never mind!",
-        "no thanks",
-        "abbrechen",
-        "Olvídalo",
-        "laisse tomber",
-        "lascia stare",
-        "deixa pra lá",
-        "отмена",
-        "скасувати",
-        "算了",
-        "キャンセル",
-        "إلغاء",
-        "रद्द करें",
-    ],
-)
-async def test_a_stop_word_of_any_of_the_languages_ends_the_question(reply: str) -> None:
-    writes = await essence(reply, open_pause=pause(*OPTIONS))
+async def test_a_stop_word_ends_the_open_question_without_a_model() -> None:
+    model = ScriptedModel([])
+
+    writes = await essence("cancel", open_pause=pause(*OPTIONS), model=model)
 
     assert writes.clarification_result == "exit"
-    assert writes.context_type == "clarification"
+    assert model.calls == []
 
 
-@pytest.mark.parametrize(
-    "reply",
-    ["skip", "Just answer!", "weiß nicht", "no sé", "не знаю", "跳过", "छोड़ें", "je ne sais pas"],
-)
-async def test_a_skip_goes_on_with_a_stated_assumption(reply: str) -> None:
-    writes = await essence(reply, open_pause=pause(*OPTIONS))
+async def test_one_of_several_questions_is_asked_alone_and_the_others_stay_offered() -> None:
+    several = pause(*BOTH, "What is a route?", reason=ClarificationReason.MULTIPLE_TOPICS)
 
-    assert writes.clarification_result == "search_again"
-    assert writes.assumption == OPTIONS[0]
-    assert writes.canonical_question == f"How do I set the limit? ({OPTIONS[0]})"
+    writes = await essence("1", open_pause=several)
+
+    assert (writes.canonical_question, writes.related_history) == (BOTH[0], ())
+    assert writes.remaining_questions == (BOTH[1], "What is a route?")
 
 
-async def test_a_skip_without_options_assumes_the_question_as_it_was_asked() -> None:
-    writes = await essence("skip", open_pause=pause())
+async def test_what_one_call_understood_is_used_without_another_call() -> None:
+    model = ScriptedModel([])
+    found = understood("How do I test a routing rule?", "follow_up")
 
-    assert writes.canonical_question == "How do I set the limit?"
-    assert writes.assumption == "How do I set the limit?"
+    writes = await essence("And how do I test it?", *TALK, understanding=found, model=model)
 
-
-async def test_a_new_question_closes_the_pause() -> None:
-    writes = await essence(
-        "Where do I download the invoices of last year?", open_pause=pause(*OPTIONS)
-    )
-
-    assert writes.context_type == "new_topic"
-    assert writes.clarification_result is None
-    assert writes.canonical_question == "Where do I download the invoices of last year?"
+    assert writes.canonical_question == "How do I test a routing rule?"
+    assert (writes.related_history, writes.decided_by) == ((QUESTION,), "combined_call")
+    assert model.calls == []
 
 
-async def test_a_stop_word_without_an_open_question_is_an_ordinary_turn() -> None:
-    writes = await essence("stop")
+async def test_a_question_that_a_model_resolved_is_the_related_one_of_the_next_turn() -> None:
+    before = user("And the Developer?", meant="What can the Developer role do?")
+    found = understood("What can the Owner role do?", "follow_up")
 
-    assert writes.clarification_result is None
+    writes = await essence("And the Owner?", before, desk("It can do all."), understanding=found)
+
+    assert writes.related_history == ("What can the Developer role do?",)
+
+
+async def test_several_questions_are_kept_as_parts_and_nothing_is_asked() -> None:
+    whole = "How do I add a user, and a webhook?"
+
+    writes = await essence(whole, understanding=understood(whole, questions=BOTH))
+
+    assert (writes.canonical_question, writes.question_parts) == (whole, BOTH)
+
+
+@pytest.mark.parametrize("context_type", ["follow_up", "clarification"])
+async def test_a_first_turn_leans_on_nothing_whatever_a_model_says(context_type: str) -> None:
+    writes = await essence(QUESTION, understanding=understood(QUESTION, context_type))
+
+    assert (writes.context_type, writes.related_history) == ("new_topic", ())
     assert "clarification_result" not in writes.model_fields_set
 
 
-async def test_a_pressed_button_needs_no_model() -> None:
-    model = Offline()
+async def test_a_reply_in_the_users_words_goes_on_with_the_original_question() -> None:
+    found = understood("How do I set the monthly limit of a trial customer?", "clarification")
 
-    await essence(OPTIONS[1], open_pause=pause(*OPTIONS), model=model)
-    await essence("exit", open_pause=pause(*OPTIONS), model=model)
+    writes = await essence("for trial customers", open_pause=pause(*OPTIONS), understanding=found)
 
-    assert model.asked == 0
+    assert writes.clarification_result == "search_again"
+    assert writes.related_history == ("How do I set the limit?",)
 
 
-async def test_turns_that_a_model_invents_are_left_out() -> None:
-    invented = Output(
-        canonical_question="q", context_type="follow_up", related_turns=(1, 7, 0, -1, 1)
+async def test_a_model_may_read_that_the_user_gives_up_or_wants_an_assumption() -> None:
+    left = understood("never", "clarification", wants_exit=True)
+    assumed = understood("How?", "clarification", assumption="You mean the monthly limit.")
+
+    gave_up = await essence("hat sich erledigt", open_pause=pause(*OPTIONS), understanding=left)
+    went_on = await essence("you choose", open_pause=pause(*OPTIONS), understanding=assumed)
+
+    assert gave_up.clarification_result == "exit"
+    assert went_on.assumption == "You mean the monthly limit."
+
+
+async def test_a_rephrased_answer_repeats_the_last_question_unchanged() -> None:
+    found = understood("Write a poem.", "follow_up", act="rephrase", style="shorter")
+
+    writes = await essence("shorter", *TALK, understanding=found)
+
+    assert (writes.conversation_act, writes.answer_style) == (Act.REPHRASE, "shorter")
+    assert writes.canonical_question == QUESTION
+
+
+@pytest.mark.parametrize(
+    "history", [(), (user("Who won?"), desk("Sorry.", "refused", "out_of_scope"))]
+)
+async def test_without_an_answer_there_is_nothing_to_say_differently(
+    history: tuple[Turn, ...],
+) -> None:
+    found = understood("shorter", "follow_up", act="rephrase", style="shorter")
+
+    writes = await essence("shorter", *history, understanding=found)
+
+    assert writes.conversation_act is Act.NO_ANSWER_YET
+
+
+async def test_a_refused_question_is_asked_again_in_another_language() -> None:
+    found = understood("in German", "follow_up", act="rephrase", answer_language="de")
+    refused = (user(QUESTION), desk("Sorry.", "refused", "insufficient_context"))
+
+    writes = await essence("in German", *refused, understanding=found)
+
+    assert (writes.canonical_question, writes.language) == (QUESTION, "de")
+    assert writes.conversation_act is None
+
+
+async def test_why_after_a_refusal_is_answered_by_its_reason_and_after_an_answer_by_documents() -> (
+    None
+):
+    found = understood("Why?", "follow_up", act="why")
+    refused = (user(QUESTION), desk("Sorry.", "refused", "out_of_scope"))
+
+    explained = await essence("why?", *refused, understanding=found)
+    asked = await essence("why?", *TALK, understanding=found)
+
+    assert (explained.conversation_act, asked.conversation_act) == (Act.WHY, None)
+
+
+async def test_turns_about_the_answer_leave_the_other_questions_open() -> None:
+    offer = pause(*BOTH, is_offer=True, reason=ClarificationReason.MULTIPLE_TOPICS)
+    follow_up = understood("How do I remove a rule?", "follow_up")
+
+    thanks = await essence("thanks", *TALK, open_pause=offer)
+    goes_on = await essence("And remove it?", *TALK, open_pause=offer, understanding=follow_up)
+    other = await essence(
+        "x", *TALK, open_pause=offer, understanding=understood("What is a route?")
     )
 
-    writes = await essence("and then?", user("First?"), desk("Yes."), model=Offline(invented))
-
-    assert writes.related_history == ("First?",)
+    assert thanks.remaining_questions == goes_on.remaining_questions == BOTH
+    assert other.remaining_questions == ()
 
 
 async def test_an_empty_question_of_a_model_leaves_the_turn_as_it_is() -> None:
     empty = Output(canonical_question="  ", context_type="new_topic")
 
-    writes = await essence("How do I pay?", model=Offline(empty))
+    writes = await essence("How do I pay?", model=ScriptedModel([empty]))
 
-    assert writes.canonical_question == "How do I pay?"
-
-
-async def test_thanks_in_a_conversation_are_no_question_about_what_was_said() -> None:
-    writes = await essence("thank you!", user("How do I add a rule?"), desk("Press Add."))
-
-    assert writes.canonical_question == "thank you!"
-    assert writes.context_type == "new_topic"
+    assert (writes.canonical_question, writes.decided_by) == ("How do I pay?", "own_call")
 
 
-@pytest.mark.parametrize(
-    ("before", "turn", "question"),
-    [
-        ("What does error 4029 mean?", "And 4009?", "What does error 4009 mean?"),
-        ("Was bedeutet Fehler 4029?", "Und 4009?", "Was bedeutet Fehler 4009?"),
-        (
-            "What can the Analyst role do?",
-            "And the Developer?",
-            "And the Developer? (What can the Analyst role do?)",
-        ),
-        (
-            "How long is an invitation valid?",
-            "And how often can it be used?",
-            "And how often can it be used? (How long is an invitation valid?)",
-        ),
-    ],
-)
-async def test_a_turn_that_only_goes_on_is_read_with_the_question_it_goes_on_from(
-    before: str, turn: str, question: str
-) -> None:
-    found = await essence(turn, user(before), desk("An answer [1]."))
+async def test_a_model_reads_a_turn_behind_an_offer_as_if_nothing_was_asked() -> None:
+    model = ScriptedModel([Output(canonical_question="q", context_type="new_topic")])
 
-    assert found.canonical_question == question
-    assert found.context_type == "follow_up"
+    await essence("What is a route?", *TALK, open_pause=pause(*BOTH, is_offer=True), model=model)
+
+    asked = model.calls[0].inputs
+    assert isinstance(asked, Inputs)
+    assert asked.open_pause is None
 
 
-@pytest.mark.parametrize(
-    "turn",
-    [
-        "And how do I import rate plans from a file?",
-        "And how do I delete users?",
-        "und wie lösche ich einen Nutzer?",
-        "а как удалить правило?",
-    ],
-)
-async def test_a_turn_that_goes_on_and_asks_a_question_of_its_own_stays_as_it_is(
+async def test_without_a_model_a_first_question_stays_as_it_was_typed() -> None:
+    writes = await essence("How do I add a rule?", text_eng="How do I add a rule?")
+
+    assert (writes.canonical_question, writes.context_type) == ("How do I add a rule?", "new_topic")
+
+
+@pytest.mark.parametrize("turn", ["And the Developer?", "How do I delete it?", "規則はどこですか"])
+async def test_without_a_model_a_short_turn_is_searched_for_with_the_question_before(
     turn: str,
 ) -> None:
-    found = await essence(turn, user("What does error 4029 mean?"), desk("An answer [1]."))
+    writes = await essence(turn, *TALK)
 
-    assert found.canonical_question == turn
-
-
-async def test_several_questions_in_one_first_turn_are_read_by_a_model() -> None:
-    both = "How do I create a rule? And how do I test it?"
-    model = ScriptedModel([Output(canonical_question=both, context_type="new_topic")])
-    agent = EssenceAgent(model=model, skips_certain=True)
-
-    outcome = await agent.work(Reads(text=both, text_eng=both, translation_confidence=1.0))
-
-    assert isinstance(outcome, Wrote)
-    assert len(model.calls) == 1
+    assert (writes.canonical_question, writes.related_history) == (turn, (QUESTION,))
 
 
-async def test_a_third_turn_goes_on_from_the_question_and_not_from_how_the_second_went_on() -> None:
-    before = Turn(
-        speaker="user",
-        text="And the Developer?",
-        meant="And the Developer? (What can the Analyst role do?)",
+async def test_without_a_model_a_longer_turn_is_searched_for_alone() -> None:
+    turn = "Where can administrators download the monthly invoices with value added tax?"
+
+    writes = await essence(turn, *TALK)
+
+    assert (writes.context_type, writes.related_history) == ("new_topic", ())
+
+
+async def test_without_a_model_words_after_an_open_question_are_searched_for_with_it() -> None:
+    turn = "only for those of our customers who are still in their trial"
+
+    writes = await essence(turn, open_pause=pause(*OPTIONS))
+
+    assert (writes.canonical_question, writes.related_history) == (
+        turn,
+        ("How do I set the limit?",),
     )
-
-    found = await essence("And the Owner?", before, desk("An answer [1]."))
-
-    assert found.canonical_question == "And the Owner? (What can the Analyst role do?)"
+    assert writes.clarification_result is None
 
 
-async def test_essence_gives_up_at_once_when_no_model_answers_it() -> None:
-    agent = EssenceAgent(model=ScriptedModel([ModelUnavailable("the vendor is away")]))
+@pytest.mark.parametrize(
+    ("turn", "act"),
+    [
+        ("thank you!", Act.THANKS),
+        ("hi", Act.GREETING),
+        ("exit", Act.ACKNOWLEDGEMENT),
+        ("help", Act.CAPABILITIES),
+        ("3", Act.STRAY_CHOICE),
+    ],
+)
+async def test_without_a_model_fixed_words_are_no_question(turn: str, act: Act) -> None:
+    writes = await essence(turn)
 
-    outcome = await agent.work(Reads(text="And then?", history=(user("First?"), desk("Yes."))))
+    assert writes.conversation_act is act
 
-    assert outcome == GaveUp("ModelUnavailable: the vendor is away")
+
+async def test_a_number_after_a_numbered_answer_may_mean_its_step() -> None:
+    writes = await essence("2", user(QUESTION), desk("1. Open it.\n2. Save it."))
+
+    assert writes.conversation_act is None
+
+
+async def test_a_turn_goes_on_as_typed_when_no_model_answers() -> None:
+    model = ScriptedModel([ModelUnavailable("the vendor is away")])
+
+    writes = await essence("And then?", *TALK, model=model)
+
+    assert (writes.canonical_question, writes.related_history) == ("And then?", (QUESTION,))
+    assert (writes.decided_by, writes.model_error) == (
+        "rules",
+        "ModelUnavailable: the vendor is away",
+    )

@@ -3,10 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.question.translation import Reads, TranslationAgent, Writes
-from envelope.outcome import GaveUp, Wrote
+from envelope.outcome import Wrote
 from knowledge.language.protecting import PlaceholderLost, protect
 from llm.errors import ModelUnavailable
-from llm.offline.model import OfflineModel
 from llm.port import Model
 from llm.scripted import ScriptedModel
 from llm.tasks.translate import Inputs, Output
@@ -17,7 +16,9 @@ TECHNICAL = (
 )
 
 
-async def translate(model: Model, text: str, language: str, names: tuple[str, ...] = ()) -> Writes:
+async def translate(
+    model: Model | None, text: str, language: str, names: tuple[str, ...] = ()
+) -> Writes:
     outcome = await TranslationAgent(model=model, product_names=names).work(
         Reads(text=text, language=language)
     )
@@ -25,17 +26,17 @@ async def translate(model: Model, text: str, language: str, names: tuple[str, ..
     return outcome.writes
 
 
-async def test_offline_a_foreign_text_stays_as_it_came_and_says_so() -> None:
-    found = await translate(OfflineModel(), TECHNICAL, "de")
+async def test_without_a_model_a_foreign_text_stays_as_it_came_and_says_so() -> None:
+    found = await translate(None, TECHNICAL, "de")
 
-    assert found == Writes(text_eng=TECHNICAL, translation_confidence=0.0, decided_by="own_call")
+    assert found == Writes(text_eng=TECHNICAL, translation_confidence=0.0, decided_by="rules")
 
 
-async def test_offline_an_english_text_is_certain() -> None:
-    found = await translate(OfflineModel(), "How do I add a user?", "en")
+async def test_without_a_model_an_english_text_is_certain() -> None:
+    found = await translate(None, "How do I add a user?", "en")
 
     assert found == Writes(
-        text_eng="How do I add a user?", translation_confidence=1.0, decided_by="own_call"
+        text_eng="How do I add a user?", translation_confidence=1.0, decided_by="rules"
     )
 
 
@@ -103,15 +104,6 @@ async def test_corrections_name_protected_parts_by_their_text() -> None:
     assert found.corrections == ("waht -> what, `reset`",)
 
 
-async def test_a_text_of_code_alone_asks_no_model() -> None:
-    model = ScriptedModel([])
-
-    found = await translate(model, "https://example.org/a/b", "en")
-
-    assert found.text_eng == "https://example.org/a/b"
-    assert model.calls == []
-
-
 @given(st.text(alphabet="ab A_.()`⟦⟧1[]{}<>/:é問", max_size=60))
 def test_protecting_and_restoring_gives_every_text_back(text: str) -> None:
     protected = protect(text, ["a b"])
@@ -124,9 +116,10 @@ def test_a_missing_part_is_named() -> None:
         protect("read /etc/hosts now").restore("read now")
 
 
-async def test_translation_gives_up_at_once_when_no_model_answers_it() -> None:
-    model = ScriptedModel([ModelUnavailable("the vendor is away")])
+async def test_a_text_goes_on_as_typed_when_no_model_answers() -> None:
+    found = await translate(
+        ScriptedModel([ModelUnavailable("the vendor is away")]), "Wie zahle ich?", "de"
+    )
 
-    outcome = await TranslationAgent(model=model).work(Reads(text="Wie zahle ich?", language="de"))
-
-    assert outcome == GaveUp("ModelUnavailable: the vendor is away")
+    assert (found.text_eng, found.translation_confidence) == ("Wie zahle ich?", 0.0)
+    assert found.model_error == "ModelUnavailable: the vendor is away"

@@ -98,13 +98,10 @@ async def test_where_the_model_fails_the_answer_goes_on_without_an_assessment() 
     assert (writes.assessment, writes.response) == (None, "150 euros a year. [1]")
 
 
-async def test_without_a_model_nothing_is_assessed() -> None:
-    agent = AssessAgent(model=ScriptedModel([]), uses_model=False)
+async def test_what_the_search_found_is_not_assessed() -> None:
+    writes = await assess(ScriptedModel([]), answered_by="search")
 
-    outcome = await agent.work(Reads(canonical_question="?", response="150 euros a year. [1]"))
-
-    assert isinstance(outcome, Wrote)
-    assert (outcome.writes.assessment, outcome.writes.response) == (None, "150 euros a year. [1]")
+    assert (writes.assessment, writes.answered_by) == (None, "search")
 
 
 @pytest.mark.parametrize(

@@ -11,15 +11,9 @@ from deploy.supply_chain.sbom import SbomError, write_sbom
 
 @pytest.mark.slow
 def test_the_bill_of_materials_holds_every_locked_release_with_its_digests(tmp_path: Path) -> None:
-    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    write_sbom(tmp_path / "bill.json")
 
-    write_sbom(first)
-    write_sbom(second)
-
-    text = first.read_text()
-    assert text == second.read_text(), "the same lock makes the same bill"
-    _validate(text)
-    bill = json.loads(text)
+    bill = json.loads((tmp_path / "bill.json").read_text())
     assert bill["metadata"]["component"]["name"] == "refdesk"
     [image] = [lock for lock in LOCKS if lock.name == "image"]
     locked = {(one.name, one.version): set(one.digests) for one in read_lock(image.path)}
@@ -31,6 +25,17 @@ def test_the_bill_of_materials_holds_every_locked_release_with_its_digests(tmp_p
     }
     assert held == locked
     assert all(one["purl"].startswith("pkg:pypi/") for one in bill["components"])
+
+
+@pytest.mark.long
+def test_the_same_lock_makes_the_same_bill_in_the_form_of_the_standard(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+
+    write_sbom(first)
+    write_sbom(second)
+
+    assert first.read_text() == second.read_text()
+    _validate(first.read_text())
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ def make_findings(result: RunResult) -> dict[str, float]:
     return {check.name: check.found for check in result.checks}
 
 
+@pytest.mark.long
 async def test_three_times_what_workers_can_do_is_refused_on_submission_and_the_rest_answered() -> (
     None
 ):
@@ -37,6 +38,7 @@ async def test_a_rolling_restart_spends_no_attempt_and_delays_nobody_for_long() 
     assert set(goals.values()) == {0}
 
 
+@pytest.mark.long
 async def test_poison_is_started_thrice_ends_with_an_apology_and_costs_nobody_an_answer() -> None:
     result = await poison.run(Poison(seconds=2, every=2, lease_seconds=1.5))
 

@@ -54,6 +54,7 @@ async def test_a_process_that_only_keeps_time_gives_back_what_dead_workers_held(
         assert (await system.start())["message"] == asked.message_id
 
 
+@pytest.mark.long
 async def test_a_handler_that_blocks_its_process_for_leases_is_started_once(redis_url: str) -> None:
     async with fleet(redis_url, 0.6, "worker", "worker") as system:
         asked = await system.ask("block 4")

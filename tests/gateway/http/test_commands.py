@@ -1,4 +1,4 @@
-"""`refdesk serve` and `refdesk keys`, as separate processes."""
+"""`refdesk serve` as a separate process, and `refdesk keys`."""
 
 import json
 import signal
@@ -11,7 +11,8 @@ import httpx
 import pytest
 from redis import Redis
 
-from tests.support.app_harness import command, environment, refdesk
+from deploy.cli.commands.serve import why_keys
+from tests.support.app_harness import command, environment, refdesk, settings_of
 
 PAGE = "# Reset a password\n\nChoose Forgotten in the portal, and wait for the letter.\n"
 STOP_SECONDS = 40
@@ -111,23 +112,33 @@ def test_a_server_that_found_keys_at_its_start_remembers_them(tmp_path: Path) ->
     assert (tmp_path / "keys-made").stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize(
-    ("settings", "reason"),
-    [
-        ({"require_keys": "true"}, "REQUIRE_KEYS is set"),
-        ({"public_url": "https://desk.acme.test"}, "PUBLIC_URL is set"),
-        ({"trusted_proxies": '["127.0.0.1"]'}, "TRUSTED_PROXIES is set"),
-    ],
-)
-def test_a_server_that_others_reach_answers_nobody_without_a_key(
-    tmp_path: Path, settings: dict[str, str], reason: str
-) -> None:
-    with serving(tmp_path, "--gateway-only", **settings) as (url, said):
+def test_a_server_that_others_reach_answers_nobody_without_a_key(tmp_path: Path) -> None:
+    with serving(tmp_path, "--gateway-only", require_keys="true") as (url, said):
         answer = httpx.get(f"{url}/v1/models", timeout=60)
 
     assert answer.status_code == 401
     assert "refdesk keys create" in answer.json()["error"]["message"]
-    assert f"every request needs a key, and there is none: {reason}" in said[1]
+    assert "every request needs a key, and there is none: REQUIRE_KEYS is set" in said[1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "host", "reason"),
+    [
+        ({}, "127.0.0.1", ""),
+        ({}, "::1", ""),
+        ({}, "localhost", ""),
+        ({}, "0.0.0.0", "other machines can connect to this address"),  # noqa: S104 - a name
+        ({"require_keys": True}, "localhost", "REQUIRE_KEYS is set"),
+        ({"public_url": "https://desk.acme.test"}, "localhost", "PUBLIC_URL is set, so other"),
+        ({"trusted_proxies": ["127.0.0.1"]}, "localhost", "TRUSTED_PROXIES is set, so other"),
+    ],
+)
+def test_a_key_is_needed_where_others_can_reach_the_server(
+    tmp_path: Path, settings: dict[str, object], host: str, reason: str
+) -> None:
+    found = why_keys(settings_of(tmp_path, **settings), host)
+
+    assert found.startswith(reason) if reason else found == ""
 
 
 def forget_everything(data: Path) -> None:

@@ -49,10 +49,11 @@ async def fill_conversation(shown: DisplayedMessage, http_server: HttpServerFixt
 @pytest.mark.parametrize(
     ("size", "scheme", "mode"),
     [
-        (PHONE, "light", "inline"),
         (PHONE, "dark", "launcher"),
-        (DESKTOP, "dark", "inline"),
-        (DESKTOP, "light", "launcher"),
+        (DESKTOP, "light", "inline"),
+        pytest.param(PHONE, "light", "inline", marks=pytest.mark.long),
+        pytest.param(DESKTOP, "dark", "inline", marks=pytest.mark.long),
+        pytest.param(DESKTOP, "light", "launcher", marks=pytest.mark.long),
     ],
     ids=lambda it: it if isinstance(it, str) else str(it["width"]),
 )

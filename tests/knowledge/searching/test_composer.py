@@ -96,7 +96,7 @@ async def test_a_page_that_only_lists_pages_leaves_its_place_to_those_that_answe
 ) -> None:
     question = "Add a rule, guides"
 
-    found = await compose(fake_documents, question, CONTENTS, STEPS, *OTHERS, tokens=75)
+    found = await compose(fake_documents, question, CONTENTS, STEPS, *OTHERS, tokens=65)
 
     assert found.hits[0].document_id == "contents"
     assert "steps" in {one.best.document_id for one in found.context}

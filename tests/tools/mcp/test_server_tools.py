@@ -7,10 +7,12 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from pydantic import JsonValue
 
 from tests.support.mcp_harness import PROGRAM, OutsideHarness, is_alive
@@ -46,34 +48,48 @@ pytestmark = pytest.mark.slow
 Open = Callable[..., AbstractAsyncContextManager[OutsideHarness]]
 
 
+@asynccontextmanager
+async def start_weather(folder: Path, *names: str, **facts: Any) -> AsyncIterator[OutsideHarness]:
+    clock = facts.pop("clock", time.monotonic)
+    limits = {"effect": "read", "timeout_seconds": 20}
+    tools = {name: limits | facts.pop(name, {}) for name in names or ("get_forecast",)}
+    entry = McpServerEntry.model_validate(
+        {
+            "command": [sys.executable, str(PROGRAM), str(folder)],
+            "start_seconds": 30,
+            "tools": tools,
+            **facts,
+        }
+    )
+    async with open_servers({"weather": entry}, clock=clock) as opened:
+        yield OutsideHarness(folder, opened, LocalReceipts())
+
+
 @pytest.fixture
 def open_weather(tmp_path: Path) -> Open:
-    @asynccontextmanager
-    async def start(*names: str, **facts: Any) -> AsyncIterator[OutsideHarness]:
-        clock = facts.pop("clock", time.monotonic)
-        limits = {"effect": "read", "timeout_seconds": 20}
-        tools = {name: limits | facts.pop(name, {}) for name in names or ("get_forecast",)}
-        entry = McpServerEntry.model_validate(
-            {
-                "command": [sys.executable, str(PROGRAM), str(tmp_path)],
-                "start_seconds": 30,
-                "tools": tools,
-                **facts,
-            }
-        )
-        async with open_servers({"weather": entry}, clock=clock) as opened:
-            yield OutsideHarness(tmp_path, opened, LocalReceipts())
-
-    return start
+    return partial(start_weather, tmp_path)
 
 
-async def test_a_tool_of_a_server_is_called_and_only_named_ones_exist(open_weather: Open) -> None:
-    async with open_weather() as weather:
-        result = await weather.call("get_forecast", FORECAST)
-        unnamed = await weather.call("delete")
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_weather(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator[OutsideHarness]:
+    """One server for the tests that leave it as it is."""
+    names = ("get_forecast", "lie", "promise", "recite", "draw")
+    async with start_weather(tmp_path_factory.mktemp("weather"), *names) as opened:
+        yield opened
 
-        [tool] = weather.tools
-        described = describe_tool(tool)
+
+SHARED = pytest.mark.asyncio(loop_scope="module")
+
+
+@SHARED
+async def test_a_tool_of_a_server_is_called_and_only_named_ones_exist(
+    shared_weather: OutsideHarness,
+) -> None:
+    result = await shared_weather.call("get_forecast", FORECAST)
+    unnamed = await shared_weather.call("delete")
+    described = describe_tool(shared_weather.tools[0])
 
     assert (result.success, result.text) == (True, "Rain in Mantua.")
     assert unnamed.error_type is ToolErrorType.HALLUCINATION
@@ -86,18 +102,18 @@ async def test_a_tool_of_a_server_is_called_and_only_named_ones_exist(open_weath
 @pytest.mark.parametrize(
     "arguments", [{}, {"city": 7}, {"city": "x"}, {"city": "Rome", "more": 1}, ["Rome"]]
 )
+@SHARED
 async def test_arguments_that_do_not_fit_the_schema_do_not_reach_the_server(
-    open_weather: Open, arguments: JsonValue
+    shared_weather: OutsideHarness, arguments: JsonValue
 ) -> None:
-    async with open_weather() as weather:
-        result = await weather.call("get_forecast", arguments)
+    result = await shared_weather.call("get_forecast", arguments)
 
     assert result.error_type is ToolErrorType.VALIDATION
 
 
-async def test_an_error_of_a_tool_is_its_result(open_weather: Open) -> None:
-    async with open_weather() as weather:
-        result = await weather.call("get_forecast", {"city": "Nowhere"})
+@SHARED
+async def test_an_error_of_a_tool_is_its_result(shared_weather: OutsideHarness) -> None:
+    result = await shared_weather.call("get_forecast", {"city": "Nowhere"})
 
     assert result.error_type is ToolErrorType.EXECUTION
     assert "no such city" in (result.error or "")
@@ -165,11 +181,11 @@ async def test_a_server_that_is_frozen_is_replaced(open_weather: Open) -> None:
 
 
 @pytest.mark.parametrize("tool", ["lie", "promise"])
+@SHARED
 async def test_a_result_of_another_shape_than_promised_is_an_error(
-    open_weather: Open, tool: str
+    shared_weather: OutsideHarness, tool: str
 ) -> None:
-    async with open_weather(tool) as weather:
-        result = await weather.call(tool)
+    result = await shared_weather.call(tool)
 
     assert result.error_type is ToolErrorType.EXECUTION
     assert "expected" in (result.error or "")
@@ -187,18 +203,18 @@ async def test_a_server_that_floods_is_ended(open_weather: Open, tool: str, reas
     assert not any(map(is_alive, weather.starts))
 
 
-async def test_a_result_of_a_megabyte_is_shortened(open_weather: Open) -> None:
-    async with open_weather("recite") as weather:
-        result = await weather.call("recite")
+@SHARED
+async def test_a_result_of_a_megabyte_is_shortened(shared_weather: OutsideHarness) -> None:
+    result = await shared_weather.call("recite")
 
     assert result.success
     assert len(result.text) <= LONGEST_STORED
     assert result.data is None
 
 
-async def test_pictures_are_named_and_not_passed(open_weather: Open) -> None:
-    async with open_weather("draw") as weather:
-        result = await weather.call("draw")
+@SHARED
+async def test_pictures_are_named_and_not_passed(shared_weather: OutsideHarness) -> None:
+    result = await shared_weather.call("draw")
 
     assert result.text == "A map:\n[image image/png left out]"
 
