@@ -185,7 +185,7 @@ CATALOGUE: tuple[Attribute, ...] = (
               (Role.REPORT_GENERATOR, Role.SYNTHESIS)),
     Attribute("checklist", StoredChecklist | None, "what the rules demand, and the account of their units", (Role.REQUIREMENT_EXTRACTOR,),
               (Role.COMPLIANCE, Role.RISK_VERIFIER, Role.GAP_SYNTHESIZER, Role.REPORT_GENERATOR, Role.SYNTHESIS, Role.MANAGER)),
-    Attribute("verdicts", StoredVerdicts | None, "of each requirement: COMPLIANT, VIOLATION or GAP, with the places read", (Role.COMPLIANCE,),
+    Attribute("verdicts", StoredVerdicts | None, "of each requirement: COMPLIANT, VIOLATION, GAP or UNDECIDED, with the places read", (Role.COMPLIANCE,),
               (Role.RISK_VERIFIER, Role.CITATION_AUDITOR, Role.GAP_SYNTHESIZER, Role.REPORT_GENERATOR, Role.SYNTHESIS, Role.MANAGER)),
     Attribute("risks", FindingList | None, "of violations and gaps, the greatest first", (Role.RISK_VERIFIER,), (Role.REPORT_GENERATOR, Role.SYNTHESIS)),
     Attribute("citation_audit", FindingList | None, "of the reviewed documents and of the places that verdicts name", (Role.CITATION_AUDITOR,),

@@ -1,5 +1,7 @@
 """What every specialist works with: its profile, a model, tools, documents and stored results."""
 
+import asyncio
+import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,15 +20,13 @@ from envelope.ways.specialists import (
     PHASES,
     ErrorSeverity,
     SpecialistError,
-    SpecialistName,
     SpecialistProfile,
 )
 from llm.conversations.port import ConversationModel
 from llm.conversations.turns import ModelMessage, ToolConversation, ToolUse, UserMessage
 from llm.errors import ModelError
-from llm.offline.model import OfflineModel
 from llm.output_parsing import NotReadable, read
-from llm.port import I, Model, O, Task
+from llm.port import OFFLINE, I, Model, O, Task
 from llm.tasks.specialists.material import SpecialistInputs
 from tools.calls import ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog
@@ -40,11 +40,10 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("agents")
 T = TypeVar("T", bound=BaseModel)
-RULES_WITH_CALLS = frozenset({SpecialistName.EXTRACTOR.value})
-"""The rules that call tools; all others have what they read."""
 _MOST_EMPTY = 2
 """Messages in a row whose searches found nothing, after which nothing more is searched."""
 _SHOWN_RESULTS = 12
+_BATCHES_AT_ONCE = 4
 
 
 class TeamSettings(Protocol):
@@ -60,11 +59,14 @@ def add_focus(question: str, focus: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class CallsTools:
-    """The specialist wants results of tools first: the calls, and its message of the loop."""
+class NoOutput:
+    """There is no output yet: the specialist calls tools first; without calls, no model answered.
 
-    calls: tuple[dict[str, JsonValue], ...]
-    message: dict[str, JsonValue]
+    `messages` are its messages of the loop since the last hop.
+    """
+
+    calls: tuple[dict[str, JsonValue], ...] = ()
+    messages: tuple[dict[str, JsonValue], ...] = ()
     errors: tuple[SpecialistError, ...] = ()
 
 
@@ -75,6 +77,19 @@ class GivenOutput(Generic[O]):
     output: O
     decided_by: str
     errors: tuple[SpecialistError, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOutputs(Generic[O]):
+    """The outputs of all batches that a model answered; `calls` are made before, if there are any.
+
+    `decided_by` is empty if no batch was answered.
+    """
+
+    outputs: tuple[O, ...]
+    decided_by: str = ""
+    errors: tuple[SpecialistError, ...] = ()
+    calls: NoOutput | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +131,8 @@ class Toolbox:
 
     @property
     def is_offline(self) -> bool:
-        """Whether rules alone answer."""
-        return self.model.name == OfflineModel.name
+        """Whether there is no model: documents are shown as a search finds them, unjudged."""
+        return self.model.name == OFFLINE
 
     async def store(self, value: BaseModel) -> str:
         """Store a value and return its reference."""
@@ -159,15 +174,13 @@ class Toolbox:
         inputs: I,
         turns: LoopTurns | None = None,
         reads: BaseModel | None = None,
-    ) -> CallsTools | GivenOutput[O]:
-        """Return the calls of tools that the specialist wants, or its output.
+    ) -> NoOutput | GivenOutput[O]:
+        """Return the output of the specialist, or the calls of tools that it wants before.
 
-        At a limit of the loop the output is written from the results so far. If the model
-        fails, the rules answer, and an entry of `errors` says so. A model gets the context that
-        `reads` has; the rules need none.
+        At a limit of the loop the output is written from the results so far. If the model fails,
+        there is no output, and an entry of `errors` says so: nobody else judges in its place.
         """
-        if not self.is_offline:
-            inputs = add_context(inputs, reads)
+        inputs = add_context(inputs, reads)
         known = LoopTurns() if turns is None else turns
         errors = self._list_failed_tools(known)
         asked = replace(
@@ -176,54 +189,58 @@ class Toolbox:
             max_output_tokens=self.profile.max_tokens,
         )
         dialogue = self._open(asked, inputs, known)
-        if turns is not None and self._may_call(task.name, dialogue):
-            try:
-                step = await self._take_step(asked, inputs, dialogue)
-            except ModelError as error:
-                made = self.make_error(error, ErrorSeverity.MEDIUM)
-                return await self._ask_rules(asked, inputs, (*errors, made))
-            if isinstance(step, CallsTools):
-                return step
-            if step is not None:
-                return replace(step, errors=(*errors, *self._name_last_resort(step.decided_by)))
-        gathered = tuple(f"{one.tool}: {shorten(one.text)}" for one in known.results)
-        complete = _update(inputs, gathered=gathered[-_SHOWN_RESULTS:])
         try:
+            if turns is not None and self._may_call(dialogue):
+                step = await self._take_step(asked, inputs, dialogue)
+                if isinstance(step, NoOutput):
+                    return step
+                if step is not None:
+                    return replace(step, errors=errors)
+            gathered = tuple(f"{one.tool}: {shorten(one.text)}" for one in known.results)
+            complete = _update(inputs, gathered=gathered[-_SHOWN_RESULTS:])
             given = await self.model.ask(asked, complete)
         except ModelError as error:
-            made = self.make_error(error, ErrorSeverity.MEDIUM)
-            return await self._ask_rules(asked, complete, (*errors, made))
-        late = self._name_last_resort(given.model)
-        return GivenOutput(given.output, given.model, (*errors, *late))
+            text = f"the model gave no answer, so this part was not judged: {error}"
+            return NoOutput(errors=(*errors, self.make_error(text)))
+        return GivenOutput(given.output, given.model, errors)
 
-    def _name_last_resort(self, decided_by: str) -> tuple[SpecialistError, ...]:
-        """Return the error of models that gave no answer, so that the rules of their chain did."""
-        *models, last = self.model.name.split(",")
-        if not models or decided_by != OfflineModel.name or last != OfflineModel.name:
-            return ()
-        text = f"{', '.join(models)} gave no answer: rules did this part"
-        return (self.make_error(text, ErrorSeverity.MEDIUM),)
+    async def consult_each(
+        self,
+        task: Task[I, O],
+        batches: Sequence[I],
+        turns: LoopTurns,
+        reads: BaseModel | None = None,
+    ) -> BatchOutputs[O]:
+        """Return the outputs of batches, some at a time; only a single batch may call tools.
 
-    async def ask_rules(self, task: Task[I, O], inputs: I) -> O:
-        """Return the output of the rules."""
-        return (await OfflineModel().ask(task, inputs)).output
+        Each finished call is stored: a redelivered envelope pays for none of them again.
+        """
+        limit = asyncio.Semaphore(_BATCHES_AT_ONCE)
+        own_turns = turns if len(batches) == 1 else None
 
-    async def _ask_rules(
-        self, task: Task[I, O], inputs: I, errors: tuple[SpecialistError, ...]
-    ) -> GivenOutput[O]:
-        return GivenOutput(await self.ask_rules(task, inputs), OfflineModel.name, errors)
+        async def consult(inputs: I) -> NoOutput | GivenOutput[O]:
+            async with limit:
+                return await self.consult(task, inputs, own_turns, reads)
 
-    def _may_call(self, task: str, dialogue: Dialogue) -> bool:
+        given = await asyncio.gather(*map(consult, batches))
+        missing = [one for one in given if isinstance(one, NoOutput)]
+        found = [one for one in given if isinstance(one, GivenOutput)]
+        return BatchOutputs(
+            outputs=tuple(one.output for one in found),
+            decided_by=found[0].decided_by if found else "",
+            errors=tuple(error for one in given for error in one.errors),
+            calls=next((one for one in missing if one.calls), None),
+        )
+
+    def _may_call(self, dialogue: Dialogue) -> bool:
         """Return whether the loop goes on; the model judges itself whether it has enough."""
         if self.tools is None or not isinstance(self.model, ConversationModel):
-            return False
-        if self.is_offline and task not in RULES_WITH_CALLS:
             return False
         return dialogue.find_end() is None
 
     async def _take_step(
         self, task: Task[I, O], inputs: I, dialogue: Dialogue
-    ) -> "CallsTools | GivenOutput[O] | None":
+    ) -> "NoOutput | GivenOutput[O] | None":
         """Return the next calls, or the output if the model wrote one; None: neither."""
         assert isinstance(self.model, ConversationModel)  # noqa: S101 - `_may_call` has checked it
         step = await dialogue.take_step(self.model)
@@ -233,12 +250,16 @@ class Toolbox:
             expanded, errors = (
                 (fresh, ()) if dialogue.messages else await self._expand(fresh, inputs)
             )
-            calls = describe_calls(expanded, self.profile.name)
-            return CallsTools(calls, step.message.model_dump(mode="json"), errors)
+            return replace(self.call_tools(expanded, step.message), errors=errors)
         try:
             return GivenOutput(read(step.message.text, task.output), step.model)
         except NotReadable:
             return None
+
+    def call_tools(self, calls: Sequence[ToolUse], message: ModelMessage) -> NoOutput:
+        """Return the calls of a message of the loop."""
+        described = describe_calls(calls, self.profile.name)
+        return NoOutput(described, (message.model_dump(mode="json"),))
 
     async def _expand(
         self, calls: list[ToolUse], inputs: BaseModel
@@ -263,7 +284,7 @@ class Toolbox:
             tools=describe_tools(catalog.select(self.profile.tools)),
             temperature=task.temperature,
             max_output_tokens=task.max_output_tokens,
-            prompt=_update(inputs, output_schema=str(schema)),
+            prompt=_update(inputs, output_schema=json.dumps(schema, ensure_ascii=False)),
         )
         return Dialogue(
             opening,

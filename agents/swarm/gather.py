@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 
+import structlog
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent
 from envelope.conversation import InputField, PauseQuestion, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
+from llm.answer_checks.wording import find_asking_fault
 from swarm.information.fields import FieldType, RequiredInfoField, TypedQuestion
 from swarm.information.gathering import gather
 
+log = structlog.get_logger("agents")
 _INPUT_TYPES: Mapping[FieldType, str] = {
     FieldType.NUMBER: "number",
     FieldType.DATE: "date",
@@ -49,7 +52,8 @@ class GatherAgent(Agent[Reads, Writes]):
         said = [turn.text for turn in reads.history if turn.speaker == "user"]
         known = {**reads.collected_info, **reads.user_inputs}
         collected = gather(fields, known, (*said, reads.canonical_question))
-        asked = tuple(map(_ask, collected.questions))
+        given = "\n".join((*said, reads.canonical_question))
+        asked = tuple(_ask(one) for one in collected.questions if _may_ask(one, given))
         return Wrote(
             Writes(
                 required_info=_dump_fields(fields),
@@ -57,6 +61,17 @@ class GatherAgent(Agent[Reads, Writes]):
                 needs_input=asked,
             )
         )
+
+
+def _may_ask(question: TypedQuestion, given: str) -> bool:
+    """Return whether a person may be asked this; its worker begins without the fact if not."""
+    field = question.field
+    name = field.name.replace("_", " ")
+    words = "\n".join((name, question.text, *field.choices, *question.suggestions))
+    fault = find_asking_fault(words, given)
+    if fault:
+        log.warning("question_withheld", workers=len(question.workers))
+    return not fault
 
 
 def _ask(question: TypedQuestion) -> PauseQuestion:

@@ -11,6 +11,7 @@ from agents.desk_domain import DeskDomain, ResponseSettings
 from envelope.conversation import InputField, PauseQuestion
 from envelope.outcome import GaveUp, HopOutcome, RetryAfter, Wrote
 from envelope.role import Role
+from llm.answer_checks.wording import find_asking_fault
 from llm.conversations.port import ConversationModel
 from llm.conversations.turns import (
     ModelMessage,
@@ -137,6 +138,10 @@ class WorkAgent(Agent[Reads, Writes]):
         except ModelError as error:
             return _wait_or_give_up(error)
         if step.end is None:
+            # Not the objective: a model wrote it.
+            given = " ".join(map(str, (*task.known.values(), *reads.user_inputs.values())))
+            if fault := _find_asking_fault(step.message, given):
+                return GaveUp(f"it asks the user what nobody may be asked: {fault}")
             return Wrote(_go_on(task, dialogue, step.message))
         return Wrote(Writes(worker_outputs=_write(task, dialogue, step.message.text, step.end)))
 
@@ -208,6 +213,12 @@ def _search(task: WorkerTask, dialogue: Dialogue) -> Writes:
         plan_messages=(message.model_dump(mode="json"),),
         worker_outputs=found,
     )
+
+
+def _find_asking_fault(message: ModelMessage, given: str) -> str:
+    """Return why a question to the user in a message must not be asked; empty: it may be."""
+    asked = (str(one.arguments) for one in message.calls if one.name == ASK_USER)
+    return next((fault for one in asked if (fault := find_asking_fault(one, given))), "")
 
 
 def _go_on(task: WorkerTask, dialogue: Dialogue, message: ModelMessage) -> Writes:

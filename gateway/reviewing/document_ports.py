@@ -87,10 +87,12 @@ class DocumentFinder(Protocol):
     """Finds the documents that a request names, as far as its caller may read them."""
 
     async def find(
-        self, question: Question, name: str, groups: Sequence[str]
+        self, question: Question, name: str, groups: Sequence[str], *, is_rule: bool = False
     ) -> Sequence[DocumentEntry]:
         """Return the document of an id, file, title, or web address, or those of a folder.
 
-        Documents of the question's conversation are found, too. Raises `DocumentUnknownError`.
+        Documents of the question's conversation are found, too. A rule (`is_rule`) is looked for in
+        the index first: a document that somebody gave to the conversation never takes its place.
+        Raises `DocumentUnknownError`, also for a name of more than one document.
         """
         ...

@@ -135,7 +135,7 @@ async def test_an_item_goes_with_what_hangs_under_it_and_the_list_is_numbered_ag
 
     writes = await judge(ScriptedModel([reject("Fly to the moon.")]), reads(answer, attempt=1))
 
-    assert writes.response.startswith("1. One. [1]\n2. Three. [1]\n\n<left_out")
+    assert writes.response.startswith("1. One. [1]\n\n2. Three. [1]\n\n<left_out")
 
 
 async def test_sources_are_numbered_again_when_a_block_goes() -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from deploy.evaluation.answers.desk_run import Variant
 
 PURPOSES = {
-    "compliance": "measure verdicts, evidence, citations and sections on reviewed documents",
+    "compliance": "measure whether the right clause is among those shown for a requirement",
     "retrieval": "measure whether searches find the right pages",
     "context": "measure whether the context of an answer has the section that answers",
     "language": "measure language detection",

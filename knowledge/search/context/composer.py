@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from knowledge.document import Chunk
 from knowledge.index.port import Passage
 from knowledge.index.queries import PointId
 from knowledge.port import ContextSection, FoundSpan, Hit
@@ -243,7 +244,7 @@ class _Composer:
         self._used = 0
         self._sections = sections
         self._section_of = {chunk: one for one in self._sections for chunk in one.chunks}
-        self._sizes = {chunk: count_tokens(one.chunk.text) for chunk, one in passages.items()}
+        self._sizes = {chunk: _count_chunk(one.chunk) for chunk, one in passages.items()}
         self._shared: dict[int, int] = {}
         self._said: Counter[tuple[str, ...]] = Counter()
 
@@ -423,6 +424,7 @@ class _Composer:
             [self._text(chunk) for chunk in section.chunks],
             {chunk - section.first for chunk in section.given},
             self._asked,
+            [link for one in section.given for link in self._passages[one].chunk.links],
             goes_on=section.goes_on,
         )
 
@@ -466,6 +468,11 @@ def _split_sections(passages: Mapping[int, Passage]) -> Iterator[_Section]:
         current = _Section(number, number)
     if current is not None:
         yield current
+
+
+def _count_chunk(chunk: Chunk) -> int:
+    """Return the tokens of a chunk with the addresses of its links."""
+    return count_tokens(chunk.text) + sum(count_tokens(link[1]) + 1 for link in chunk.links)
 
 
 def _list_words(text: str) -> list[str]:

@@ -6,10 +6,11 @@
 | rows of a table among them     | `[... 310 words left out; 4 of 31 rows]`                |
 | an example in several labelled | the variants that the question names, else the first;   |
 | variants                       | `[... the same for TOML, CLI left out: 310 words]`      |
+| the label of a link to the web | the label, and after it the address in brackets         |
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from knowledge.sections import count_overlap, count_table_header, join_texts
@@ -21,6 +22,7 @@ _VARIANT = re.compile(
     r"(?:(?!(?P=fence))[^\n]{0,2000}\n){0,400}(?P=fence)(?=\n\n|\Z)",
     re.MULTILINE,
 )
+_FENCE = "```"
 _WORD = re.compile(r"\w+")
 
 
@@ -50,12 +52,17 @@ class _Text:
 
 
 def write_section(
-    texts: Sequence[str], given: Collection[int], asked: Collection[str] = (), *, goes_on: bool
+    texts: Sequence[str],
+    given: Collection[int],
+    asked: Collection[str] = (),
+    links: Iterable[tuple[str, str]] = (),
+    *,
+    goes_on: bool,
 ) -> SectionText:
     """Return the text of the chunks at the positions `given`, of a section with these texts.
 
-    `asked` are the words of the question, in lower case. `goes_on` says that the section has
-    further chunks that nobody read.
+    `asked` are the words of the question, in lower case, `links` the labels and addresses of the
+    links in the given chunks. `goes_on` says that the section has further chunks that nobody read.
     """
     written = _Text()
     for is_given, first, last in _list_runs(len(texts), given):
@@ -71,6 +78,8 @@ def write_section(
         written.append("[... more left out]")
         written.is_cut = True
     _leave_out_variants(written, asked)
+    for label, address in dict(links).items():
+        _add_address(written, label, address)
     return SectionText(written.text, written.spans, written.is_cut)
 
 
@@ -151,6 +160,29 @@ def _names(variant: re.Match[str], asked: Collection[str]) -> bool:
     return not own.isdisjoint(asked)
 
 
+def _add_address(written: _Text, label: str, address: str) -> None:
+    """Put the address behind the first mention of a label outside of code."""
+    code = list(_list_code(written.text))
+    for found in re.finditer(rf"(?<!\w){re.escape(label)}(?!\w)", written.text):
+        if not any(start < found.end() and found.start() < end for start, end in code):
+            _replace(written, found.end(), found.end(), f" ({address})")
+            return
+
+
+def _list_code(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of each block of code."""
+    start, fence, at = -1, "", 0
+    for line in text.split("\n"):
+        if start < 0 and line.startswith(_FENCE):
+            start, fence = at, line[: len(line) - len(line.lstrip("`"))]
+        elif start >= 0 and line.startswith(fence):
+            yield start, at + len(line)
+            start = -1
+        at += len(line) + 1
+    if start >= 0:
+        yield start, len(text)
+
+
 def _replace(written: _Text, start: int, end: int, by: str) -> None:
     """Replace a part of the text, and the blank line after it where nothing replaces it."""
     if not by and written.text.startswith(_BETWEEN, end):
@@ -158,7 +190,9 @@ def _replace(written: _Text, start: int, end: int, by: str) -> None:
     shift = len(by) - (end - start)
 
     def move(place: int) -> int:
-        return place if place <= start else start if place < end else place + shift
+        if place <= start:
+            return place
+        return place + shift if place >= end else start
 
     written.text = written.text[:start] + by + written.text[end:]
     moved = {at: (move(first), move(last)) for at, (first, last) in written.spans.items()}
