@@ -31,7 +31,7 @@ _NAMED = re.compile(
 )
 _BRACKETS = re.compile(r"(?<!\\)\[\^?(\d{1,6}(?:[ \t]?[,;\u2013-][ \t]?\d{1,6}){0,20})\](?!\()")
 _ESCAPED = re.compile(r"\\([\[\]])")
-_BARE = re.compile(r"[ \t>]*(?:\[\d{1,6}\])+[ \t]*[.]?[ \t]*")
+_BARE = re.compile(r"[ \t>]*+(?:\[\d{1,6}\])++[ \t]*+[.]?+[ \t]*+")
 _SIDE = re.compile(r"[^\W_]+")
 _PAUSE = re.compile(r"[ \t]*(?:[.,;:!?)\u3002\uff0c]|\Z|\n)")
 _OPENING = "[\u3010\uff3b"

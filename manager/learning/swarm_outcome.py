@@ -27,7 +27,7 @@ def note_outcome(ended: Ended, envelope: Envelope, reply: Mapping[str, JsonValue
     workers = plan.get("workers") if isinstance(plan, dict) else None
     if not (isinstance(plan, dict) and isinstance(workers, list) and workers and kind):
         return ended
-    if reply.get("outcome") not in _ENDS:
+    if reply.get("outcome") not in _ENDS or _is_unjudged(reply):
         return ended
     fields: dict[str, JsonValue] = {
         "kind": kind,
@@ -38,6 +38,12 @@ def note_outcome(ended: Ended, envelope: Envelope, reply: Mapping[str, JsonValue
         "seconds": round(envelope.total_processing_time, 3),
     }
     return replace(ended, learned=to_json(fields).decode())
+
+
+def _is_unjudged(reply: Mapping[str, JsonValue]) -> bool:
+    """Return whether nobody judged an answer: nothing can be learned from it."""
+    is_answer = reply.get("outcome") == Outcome.ANSWERED.value
+    return is_answer and "quality_score" in reply and reply["quality_score"] is None
 
 
 def _rate(payload: Mapping[str, JsonValue], reply: Mapping[str, JsonValue]) -> float:
