@@ -98,10 +98,17 @@ def remove_empty_headings(text: str) -> str:
     return remove_blocks(text, _find_bare_headings(read_blocks(text), ()))
 
 
-def leads_over(block: Block, text: str = "") -> bool:
-    """Return whether a block ends with a colon, so that it introduces what follows."""
-    bare = (text or block.text).rstrip().rstrip("*_").rstrip()
+def leads_over(block: Block) -> bool:
+    """Return whether a block ends with a colon, marks aside, so that it introduces what follows."""
+    bare = _without_marks_at_end(block.text).rstrip("*_").rstrip()
     return block.kind in (BlockKind.PARAGRAPH, BlockKind.ITEM) and bare.endswith(_LEADS)
+
+
+def _without_marks_at_end(text: str) -> str:
+    bare = text.rstrip()
+    while bare.endswith("]") and bare[bare.rfind("[") + 1 : -1].isdecimal():
+        bare = bare[: bare.rfind("[")].rstrip()
+    return bare
 
 
 @cache

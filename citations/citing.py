@@ -211,7 +211,7 @@ def _line_for(blocks: Sequence[Block], index: int, first: int) -> int | None:
     before = blocks[first - 1] if first else None
     if before is None or before.kind is not BlockKind.PARAGRAPH or before.depth:
         return None
-    return before.end - 1 if leads_over(before, remove_marks(before.text)) else None
+    return before.end - 1 if leads_over(before) else None
 
 
 def _with_marks(line: str, numbers: Sequence[int]) -> str:
