@@ -27,7 +27,7 @@ def note_outcome(ended: Ended, envelope: Envelope, reply: Mapping[str, JsonValue
     workers = plan.get("workers") if isinstance(plan, dict) else None
     if not (isinstance(plan, dict) and isinstance(workers, list) and workers and kind):
         return ended
-    if reply.get("outcome") not in _ENDS or _is_unjudged(reply):
+    if reply.get("outcome") not in _ENDS:
         return ended
     fields: dict[str, JsonValue] = {
         "kind": kind,
@@ -40,18 +40,13 @@ def note_outcome(ended: Ended, envelope: Envelope, reply: Mapping[str, JsonValue
     return replace(ended, learned=to_json(fields).decode())
 
 
-def _is_unjudged(reply: Mapping[str, JsonValue]) -> bool:
-    """Return whether nobody judged an answer: nothing can be learned from it."""
-    is_answer = reply.get("outcome") == Outcome.ANSWERED.value
-    return is_answer and "quality_score" in reply and reply["quality_score"] is None
-
-
-def _rate(payload: Mapping[str, JsonValue], reply: Mapping[str, JsonValue]) -> float:
-    """Return the score of the judge, 1 to 10."""
+def _rate(payload: Mapping[str, JsonValue], reply: Mapping[str, JsonValue]) -> float | None:
+    """Return the score of the judge, 1 to 10; None for an answer that nobody judged."""
     score = reply.get("quality_score")
-    is_answer = reply.get("outcome") == Outcome.ANSWERED.value and not payload.get("way_fallback")
-    if not is_answer or not isinstance(score, int | float):
+    if reply.get("outcome") != Outcome.ANSWERED.value or payload.get("way_fallback"):
         return _WORST
+    if not isinstance(score, int | float):
+        return None
     return round(_WORST + _SPAN * min(1.0, max(0.0, float(score))), 2)
 
 
