@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 
-.PHONY: help install demo format lint types imports static test-fast test test-all coverage check lock audit sbom bench patterns faults
+.PHONY: help install demo format lint types imports static test-fast test test-all coverage check lock audit wheel sbom bench patterns faults
 
 help:  ## print these verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -64,6 +64,9 @@ lock: install  ## lock the dependencies anew after a change of pyproject.toml; U
 
 audit: install  ## ask the package index for vulnerable and yanked releases of the lock
 	$(BIN)/python -m deploy.supply_chain.audit
+
+wheel: install  ## build the wheel into dist/
+	$(BIN)/python -m hatchling build -t wheel
 
 sbom: install  ## write the bill of materials of the image into dist/
 	$(BIN)/python -m deploy.supply_chain.sbom

@@ -77,6 +77,11 @@ class AgentParts(Protocol[S]):
         ...
 
     @property
+    def uses_model(self) -> bool:
+        """Whether a model writes the answers; otherwise the desk shows what the search finds."""
+        ...
+
+    @property
     def searcher(self) -> "Searcher":
         """The search in the assistant's documents; raises `LookupError` without an index."""
         ...

@@ -1,21 +1,19 @@
 """Numbers the sources and combines them with the question.
 
-The text of the sources is not repeated: the line `{{search_context}}` marks where it belongs.
+The prompt of the response agent contains `augmented_prompt` as it is. The text of each source, and
+every text of the user, is in a data block of its own: only what is outside of the blocks names a
+source. The search has assembled the context for the smallest context window of the models.
 """
-
-import re
 
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent
+from citations.marking import escape_brackets
 from envelope.conversation import ClarificationReason
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SearchResult, SourceReference
-
-CONTEXT_LINE = "{{search_context}}"
-_NUMBER = re.compile(r"\[\s{0,9}(\d{1,9})\s{0,9}\]")
-"""A number in brackets: in a title, a heading or an address it could imitate another source."""
+from llm.prompts import fence
 
 
 class Reads(BaseModel, frozen=True):
@@ -84,6 +82,7 @@ def _number_references(results: tuple[SearchResult, ...]) -> tuple[SourceReferen
             language=result.language,
             version=result.version,
             span=span,
+            is_cut=result.is_cut,
             found=result.found,
         )
         for number, (result, span) in enumerate(given, start=1)
@@ -91,23 +90,25 @@ def _number_references(results: tuple[SearchResult, ...]) -> tuple[SourceReferen
 
 
 def _prompt(reads: Reads, references: tuple[SourceReference, ...]) -> str:
-    lines = ["sources:", *(_source_line(reference) for reference in references)]
-    lines += ["", CONTEXT_LINE, "", f"question: {_one_line(reads.canonical_question)}"]
-    typed = _one_line(reads.text)
-    if typed and typed != _one_line(reads.canonical_question):
-        lines.append(f"as typed: {typed}")
+    blocks = [_source_block(reference, reads.search_context) for reference in references]
     if reads.assumption:
-        lines.append(f"assumption: {_one_line(reads.assumption)}")
-    lines.append(f"language: {_one_line(reads.language)}")
-    return "\n".join(lines)
+        assumed = fence(reads.assumption, "assumption")
+        blocks.append(f"Assume this, because the user did not choose:\n{assumed}")
+    if _one_line(reads.text) not in ("", _one_line(reads.canonical_question)):
+        blocks.append(f"What the user typed:\n{fence(reads.text, 'typed')}")
+    blocks.append(f"The question:\n{fence(reads.canonical_question, 'question')}")
+    return "\n".join(blocks)
 
 
-def _source_line(reference: SourceReference) -> str:
+def _source_block(reference: SourceReference, context: str) -> str:
+    start, end = reference.span
     address = reference.url if reference.url is not None else reference.path
     version = f"version {reference.version}" if reference.version else ""
     parts = (_place(reference), version, address or "", reference.language or "")
-    shown = " | ".join(_one_line(part) for part in parts if part)
-    return f"[{reference.number}] " + _NUMBER.sub(r"(\1)", shown)
+    place = " | ".join(_one_line(part) for part in parts if part)
+    kind = ", a part of its section" if reference.is_cut else ""
+    text = fence(escape_brackets(f"{place}\n\n{context[start:end]}"), "source")
+    return f"Source {reference.number}{kind}:\n{text}"
 
 
 def _place(reference: SourceReference) -> str:
@@ -116,7 +117,7 @@ def _place(reference: SourceReference) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Return `text` without line breaks, so that it cannot imitate another line of the prompt."""
+    """Return `text` without line breaks."""
     return " ".join(text.split())
 
 

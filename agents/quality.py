@@ -1,51 +1,64 @@
-"""Checks every claim of an answer against its sources before the answer is sent.
+"""Checks an answer against its sources before it is sent.
 
-An unsupported claim is removed, and the rest of the answer is sent. The score of the rest is
-`0.5 * grounded + 0.35 * completeness + 0.15 * language`: the share of supported claims, the share
-of the question that is answered, and 1 if the answer is in the user's language, else 0. An answer
-without a supported claim scores at most 0.69 times its grounded share and is never approved.
+Rules note faults and prove some of them; the judge, a model, decides about the rest. At the first
+attempt an answer with faults is written once more. After that each block that a rule proves false
+or the judge rejects is left out, and the answer says so. The score of what is sent is
+`0.5 * accuracy + 0.35 * completeness + 0.15 * language`.
+
+A judge that is silent approves nothing: without its verdicts an answer has no score, goes out with
+what rules can prove, and says that nobody judged it.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal, Self
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol, Self
 
 from pydantic import BaseModel, Field
 
 from agents.agent import Agent, AgentParts, AgentTexts
-from citations.claims import without_citations
-from citations.feedback import complaints
-from citations.removal import SourcedText, remove_cited_units
-from envelope.conversation import ClarificationReason
+from citations.blocks import remove_cells
+from citations.citing import claims_something
+from citations.feedback import Complaint, write_complaints
+from citations.links import keep_links
+from citations.removal import SourcedText, without_blocks
+from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import ClaimCheck, SourceReference, SourceUsed, ValidationResult
-from llm.answer_checks.claims import (
+from llm.answer_checks.draft_check import own_words
+from llm.answer_checks.faults import (
     CheckedAnswer,
-    CheckedClaim,
-    collect_claims,
+    Fault,
+    find_faults,
+    locate,
     references_by_number,
     text_of,
 )
 from llm.answer_checks.missing import check_missing
 from llm.errors import ModelError
-from llm.offline.model import OfflineModel
-from llm.offline.support import support
 from llm.port import Model
-from llm.tasks.judge import TASK, Claim, ClaimVerdict, Inputs, JudgedSource, Output
+from llm.tasks.judge import TASK, Inputs, JudgedSource, Output, Passage
 
 LANGUAGE_CODES = frozenset("ar cs de en es fr hi it ja pt ru uk zh".split())  # noqa: SIM905
-GROUNDED_WEIGHT, COMPLETE_WEIGHT, LANGUAGE_WEIGHT = 0.5, 0.35, 0.15
-UNGROUNDED_MOST = 0.69
-ENOUGH_CLAIMS = 0.5
-"""The least share of supported claims; below it the answer is written once more."""
-ENOUGH_COMPLETENESS = 0.5
+ACCURACY_WEIGHT, COMPLETE_WEIGHT, LANGUAGE_WEIGHT = 0.5, 0.35, 0.15
+LEAST_ACCURACY, LEAST_COMPLETENESS = 0.6, 0.3
+"""An approval below one of these is not taken at the first attempt."""
+CONFIDENT = 0.5
+"""Below this confidence of the writer an answer is in doubt."""
 _SURE_OF_LANGUAGE = 40
 
 Decision = Literal["approve", "research", "regenerate"]
+JudgeWhen = Literal["always", "doubt", "never"]
 LanguageOf = Callable[[str], str | None]
 """Returns the language of a text, ISO 639-1, or None if it is uncertain."""
+
+
+class QualitySettings(Protocol):
+    """The settings that the agent needs."""
+
+    @property
+    def judge(self) -> JudgeWhen: ...
 
 
 class Reads(BaseModel, frozen=True):
@@ -57,9 +70,12 @@ class Reads(BaseModel, frozen=True):
     source_references: tuple[SourceReference, ...] = ()
     sources_used: tuple[SourceUsed, ...] = ()
     language: str = "en"
+    history: tuple[Turn, ...] = ()
     attempt: int = 0
     assumption: str = ""
     missing: str = ""
+    answered_by: Literal["", "model", "search"] = ""
+    generation_confidence: float = 1.0
 
 
 class Writes(BaseModel, frozen=True):
@@ -67,7 +83,7 @@ class Writes(BaseModel, frozen=True):
 
     response: str = ""
     sources_used: tuple[SourceUsed, ...] = ()
-    quality_score: float = Field(ge=0, le=1)
+    quality_score: float | None = Field(ge=0, le=1)
     quality_decision: Decision
     quality_analysis: str
     validation_result: ValidationResult
@@ -77,34 +93,37 @@ class Writes(BaseModel, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class _Judgement:
-    """The output of a judge, the claims that it judged, and its name."""
+class _Rejection:
+    """A block, or one cell of it, that no source supports; `block` is None if it is not found."""
 
-    claims: Sequence[CheckedClaim]
-    checks: tuple[ClaimCheck, ...]
-    output: Output
+    quote: str
+    reason: str
+    block: int | None
+    cell: int | None = None
+    is_proved: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Judgement:
+    """What rules and the judge found; `output` is None where no judge has judged."""
+
+    rejected: tuple[_Rejection, ...]
+    output: Output | None
     judge: str
     language_matches: bool
+    was_asked: bool = True
 
     @property
-    def failed(self) -> list[CheckedClaim]:
-        pairs = zip(self.claims, self.checks, strict=True)
-        return [claim for claim, check in pairs if not check.supported]
-
-    @property
-    def share_left(self) -> float:
-        """The share of supported claims among those that cite a source or state a hard fact."""
-        pairs = list(zip(self.claims, self.checks, strict=True))
-        citing = [check.supported for claim, check in pairs if claim.cites or claim.is_hard]
-        return sum(citing) / len(citing) if citing else 0.0
+    def is_silent(self) -> bool:
+        """Whether a judge should have judged, and has not."""
+        return self.output is None and self.was_asked
 
 
 class QualityAgent(Agent[Reads, Writes]):
-    """Sends only claims that their sources support.
+    """Sends what sources support, and says what it left out.
 
-    Links, citations, numbers, identifiers and words are checked without a model; the findings of
-    these checks are evidence for the judge. When the judge fails, or gives no verdict on a claim,
-    the offline judge decides.
+    A judge that fails is replaced by the next model of its chain. A quotation of the search itself,
+    which no model wrote, needs no judge.
     """
 
     role = Role.QUALITY
@@ -112,85 +131,116 @@ class QualityAgent(Agent[Reads, Writes]):
     writes = Writes
 
     def __init__(
-        self, *, model: Model, texts: AgentTexts, language_of: LanguageOf | None = None
+        self,
+        *,
+        model: Model,
+        texts: AgentTexts,
+        language_of: LanguageOf | None = None,
+        judge: JudgeWhen = "always",
     ) -> None:
         self._model = model
-        self._offline = OfflineModel()
         self._texts = texts
         self._language_of = language_of
+        self._when = judge
 
     @classmethod
-    def make(cls, parts: AgentParts[object]) -> Self:
-        return cls(model=parts.model(TASK.name), texts=parts.texts, language_of=parts.language_of)
+    def make(cls, parts: AgentParts[QualitySettings]) -> Self:
+        return cls(
+            model=parts.model(TASK.name),
+            texts=parts.texts,
+            language_of=parts.language_of,
+            judge=parts.settings.judge,
+        )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
-        answer = _answer(reads)
+        if reads.answered_by == "search":
+            return Wrote(_leave_unjudged())
         # In a thread: a very long answer must not block the event loop.
-        claims = await asyncio.to_thread(collect_claims, answer)
-        if not claims:
+        answer, faults = await asyncio.to_thread(_read, reads)
+        if not any(map(claims_something, answer.blocks)) or not any(answer.covering):
             return Wrote(_nothing_claimed())
-        judgement = await self._judge(reads, claims)
-        return Wrote(await asyncio.to_thread(self._make_writes, reads, judgement))
+        judgement = await self._judge(reads, answer, faults)
+        return Wrote(await asyncio.to_thread(self._make_writes, reads, answer, judgement))
 
-    async def _judge(self, reads: Reads, claims: Sequence[CheckedClaim]) -> _Judgement:
-        inputs = _inputs(reads, claims, self._name_language(reads.language))
+    async def _judge(
+        self, reads: Reads, answer: CheckedAnswer, faults: Sequence[Fault]
+    ) -> _Judgement:
+        proved = tuple(
+            _Rejection(fault.quote, fault.reason, fault.block, is_proved=True)
+            for fault in faults
+            if fault.is_proved
+        )
+        matches = await asyncio.to_thread(self._is_in_language, answer)
+        if not self._has_doubt(reads, faults):
+            return _Judgement(proved, None, "none: not asked", matches, was_asked=False)
         try:
-            given = await self._model.ask(TASK, inputs, skip=0)
-            output, judge = given.output, given.model
+            given = await self._model.ask(TASK, self._make_inputs(reads, answer, faults), skip=0)
         except ModelError as error:
-            output = (await self._offline.ask(TASK, inputs)).output
-            judge = f"{self._offline.name}, because: {type(error).__name__}: {error}"
-        verdicts = _collect_verdicts(output)
-        if not set(range(1, len(claims) + 1)) <= set(verdicts):
-            offline = _collect_verdicts((await self._offline.ask(TASK, inputs)).output)
-            verdicts = {**offline, **verdicts}
-        checks = tuple(_check(claim, verdicts[n]) for n, claim in enumerate(claims, start=1))
-        matches = output.language_matches and self._is_in_language(reads, claims)
-        return _Judgement(claims, checks, output, judge, matches)
+            return _Judgement(proved, None, f"none: {type(error).__name__}: {error}", matches)
+        if silence := _find_silence(given.output, answer, faults):
+            return _Judgement(proved, None, f"none: {given.model} {silence}", matches)
+        rejected = _collect_rejected(given.output, answer, faults, proved)
+        matches = matches and given.output.language_matches
+        return _Judgement(rejected, given.output, given.model, matches)
 
-    def _make_writes(self, reads: Reads, judgement: _Judgement) -> Writes:
-        result = _result(judgement)
-        analysis = _analysis(judgement, reads.language)
-        left = judgement.share_left
-        if left == 0.0:
-            unfounded = result.model_copy(update={"grounded": False})
+    def _has_doubt(self, reads: Reads, faults: Sequence[Fault]) -> bool:
+        """Return whether the judge is asked, by the setting."""
+        is_doubtful = bool(faults or reads.missing) or reads.generation_confidence < CONFIDENT
+        return self._when == "always" or (self._when == "doubt" and is_doubtful)
+
+    def _make_inputs(self, reads: Reads, answer: CheckedAnswer, faults: Sequence[Fault]) -> Inputs:
+        return Inputs(
+            question=reads.canonical_question,
+            language=reads.language,
+            language_name=self._name_language(reads.language),
+            answer=answer.text,
+            passages=tuple(
+                Passage(number=number, text=fault.quote, note=fault.reason)
+                for number, fault in enumerate(faults, start=1)
+            ),
+            sources=_collect_sources(reads),
+            missing=reads.missing,
+            attempt=reads.attempt,
+        )
+
+    def _make_writes(self, reads: Reads, answer: CheckedAnswer, judgement: _Judgement) -> Writes:
+        kept, share = _without_rejected(answer, judgement.rejected)
+        analysis = _describe(judgement, reads)
+        result = _make_result(judgement, answer, share)
+        if not share:
             return Writes(
-                quality_score=score(unfounded, grounded_share=0.0),
+                quality_score=0.0,
                 quality_decision="regenerate",
                 quality_analysis=analysis,
-                validation_result=unfounded,
+                validation_result=result,
             )
-        kept = _without_failed(reads, judgement)
-        salvaged = result.model_copy(
-            update={
-                "grounded": True,
-                "citations_valid": True,
-                "completeness": result.completeness * left,
-            }
-        )
         writes = Writes(
-            response=self._add_missing(kept.text, reads, judgement),
+            response=self._add_notices(kept.text, reads, judgement),
             sources_used=kept.used,
-            quality_score=score(salvaged, grounded_share=1.0),
-            quality_decision=_decide(judgement, reads.attempt),
+            quality_score=_score(judgement, share),
+            quality_decision=_decide(judgement, reads),
             quality_analysis=analysis,
-            validation_result=salvaged,
+            validation_result=result,
         )
         return _ask_user(writes, judgement.output)
 
-    def _add_missing(self, text: str, reads: Reads, judgement: _Judgement) -> str:
-        """Return the answer, followed by the parts of the question that the documents lack."""
-        missing_parts = [reads.missing] if reads.missing else _missing_of(judgement)
-        if not missing_parts:
-            return text
+    def _add_notices(self, text: str, reads: Reads, judgement: _Judgement) -> str:
+        """Return the answer, followed by what was left out, not found, or not judged."""
+        notices = []
+        if any(one.block is not None for one in judgement.rejected):
+            notices.append(self._look_up_text("left_out", reads.language))
+        if reads.missing:
+            notices.append(self._describe_missing(reads))
+        if judgement.is_silent:
+            notices.append(self._look_up_text("not_judged", reads.language))
+        return "\n\n".join((text, *notices))
+
+    def _describe_missing(self, reads: Reads) -> str:
         context = "\n".join(text_of(one, reads.search_context) for one in reads.source_references)
-        known_text = f"{reads.canonical_question}\n{context}"
-        checked = (check_missing(part, known_text) for part in missing_parts)
-        shown = [line for line in checked if line]
-        if not shown:
-            return f"{text}\n\n{self._look_up_text('missing_something', reads.language)}"
-        missing = "; ".join(shown).rstrip(".")
-        return f"{text}\n\n{self._look_up_text('missing_part', reads.language, missing=missing)}"
+        missing = check_missing(reads.missing, (context, reads.canonical_question))
+        if not missing:
+            return self._look_up_text("missing_something", reads.language)
+        return self._look_up_text("missing_part", reads.language, missing=missing.rstrip(".\u3002"))
 
     def _name_language(self, code: str) -> str:
         return self._texts.text(f"language_{code}", "en") if code in LANGUAGE_CODES else code
@@ -199,61 +249,33 @@ class QualityAgent(Agent[Reads, Writes]):
         """Return a fixed text on one line: it cannot open a list or a fence."""
         return " ".join(self._texts.text(key, language, **values).split())
 
-    def _is_in_language(self, reads: Reads, claims: Sequence[CheckedClaim]) -> bool:
+    def _is_in_language(self, answer: CheckedAnswer) -> bool:
         """Return whether the answer is in the user's language; quotations do not count."""
         if self._language_of is None:
             return True
-        own = " ".join(without_citations(c.text) for c in claims if not c.is_quoted)
+        own = own_words(answer, range(len(answer.blocks)))
         if len(own) < _SURE_OF_LANGUAGE:
             return True
-        return self._language_of(own) in (None, reads.language)
+        return self._language_of(own) in (None, answer.language)
 
 
-def score(result: ValidationResult, *, grounded_share: float | None = None) -> float:
-    """Return the score of a validated answer by the formula in the docstring of this module."""
-    share = grounded_share
-    if share is None:
-        share = sum(check.supported for check in result.claims) / max(1, len(result.claims))
-    full = (
-        GROUNDED_WEIGHT * share
-        + COMPLETE_WEIGHT * result.completeness
-        + LANGUAGE_WEIGHT * result.language_matches
-    )
-    return full if result.grounded else min(full, UNGROUNDED_MOST * share)
-
-
-def _answer(reads: Reads) -> CheckedAnswer:
-    return CheckedAnswer(
+def _read(reads: Reads) -> tuple[CheckedAnswer, tuple[Fault, ...]]:
+    answer = CheckedAnswer(
         text=reads.response,
-        question=reads.canonical_question,
         context=reads.search_context,
         references=reads.source_references,
         used=reads.sources_used,
         language=reads.language,
+        said=(
+            reads.canonical_question,
+            reads.assumption,
+            *(turn.text for turn in reads.history),
+        ),
         assumption=reads.assumption,
     )
-
-
-def _inputs(reads: Reads, claims: Sequence[CheckedClaim], language_name: str) -> Inputs:
-    return Inputs(
-        question=reads.canonical_question,
-        language=reads.language,
-        language_name=language_name,
-        answer=reads.response,
-        claims=tuple(
-            Claim(
-                number=number,
-                text=claim.text,
-                cites=claim.cites,
-                evidence=claim.evidence,
-                note=claim.fault,
-            )
-            for number, claim in enumerate(claims, start=1)
-        ),
-        sources=_collect_sources(reads),
-        attempt=reads.attempt,
-        foreign=all(claim.foreign for claim in claims),
-    )
+    safe = keep_links(answer.text, answer.allowed).text
+    answer = replace(answer, text=safe)
+    return answer, find_faults(answer)
 
 
 def _collect_sources(reads: Reads) -> tuple[JudgedSource, ...]:
@@ -269,85 +291,136 @@ def _collect_sources(reads: Reads) -> tuple[JudgedSource, ...]:
     )
 
 
-def _collect_verdicts(output: Output) -> dict[int, ClaimVerdict]:
-    """Return the verdicts by the number of the claim; of several, a negative one counts."""
-    found: dict[int, ClaimVerdict] = {}
+def _find_silence(output: Output, answer: CheckedAnswer, faults: Sequence[Fault]) -> str:
+    """Return why an output is no judgement, or an empty text."""
+    if not output.claims_read:
+        return "read no claim"
+    heard = {verdict.passage for verdict in output.verdicts}
+    places = {locate(answer.blocks, verdict.quote) for verdict in output.verdicts}
+    blocks = {place[0] for place in places if place is not None}
+    missed = [
+        number
+        for number, fault in enumerate(faults, start=1)
+        if number not in heard and fault.block not in blocks and not fault.is_proved
+    ]
+    return f"gave no verdict on passage {missed[0]}" if missed else ""
+
+
+def _collect_rejected(
+    output: Output,
+    answer: CheckedAnswer,
+    faults: Sequence[Fault],
+    proved: Sequence[_Rejection],
+) -> tuple[_Rejection, ...]:
+    found = list(proved)
     for verdict in output.verdicts:
-        if verdict.number not in found or not verdict.supported:
-            found[verdict.number] = verdict
-    return found
+        if verdict.supported:
+            continue
+        is_named = 0 < verdict.passage <= len(faults)
+        fault = faults[verdict.passage - 1] if is_named else None
+        place = locate(answer.blocks, verdict.quote)
+        if fault is not None and (place is None or place[0] != fault.block):
+            place = fault.block, fault.cell
+        block, cell = place if place is not None else (None, None)
+        if any(one.block == block and one.is_proved for one in found):
+            continue
+        found.append(_Rejection(verdict.quote, verdict.reason, block, cell))
+    return tuple(dict.fromkeys(found))
 
 
-def _check(claim: CheckedClaim, verdict: ClaimVerdict) -> ClaimCheck:
-    """Return the check of a claim; a fault of a hard fact overrides the verdict."""
-    is_ruled_out = claim.is_hard and bool(claim.fault)
-    supported = verdict.supported and not is_ruled_out
-    noted = claim.fault if not supported else ""
-    return ClaimCheck(
-        claim=claim.text,
-        citations=claim.cites,
-        supported=supported,
-        support=min(verdict.support, support(claim.text, claim.evidence))
-        if is_ruled_out
-        else verdict.support,
-        reason="; ".join(dict.fromkeys(filter(None, (noted, verdict.reason)))),
+def _without_rejected(
+    answer: CheckedAnswer, rejected: Sequence[_Rejection]
+) -> tuple[SourcedText, float]:
+    """Return the answer without what is rejected, and the share of its blocks that is left."""
+    whole = {one.block for one in rejected if one.block is not None and one.cell is None}
+    cells = [
+        (answer.blocks[one.block], one.cell)
+        for one in rejected
+        if one.block is not None and one.cell is not None and one.block not in whole
+    ]
+    cited = SourcedText(remove_cells(answer.text, cells), answer.used)
+    kept = without_blocks(cited, whole, answer.references, answer.context, answer.said)
+    claims = [index for index, block in enumerate(answer.blocks) if claims_something(block)]
+    left = sum(index not in whole for index in claims)
+    return kept, left / len(claims) if kept.used else 0.0
+
+
+def _score(judgement: _Judgement, share: float) -> float | None:
+    """Return the score of what is left; None where nobody judged it."""
+    output = judgement.output
+    if output is None:
+        return None
+    accuracy = 1.0 if judgement.rejected else output.accuracy
+    return (
+        ACCURACY_WEIGHT * accuracy
+        + COMPLETE_WEIGHT * output.completeness * share
+        + LANGUAGE_WEIGHT * judgement.language_matches
     )
 
 
-def _result(judgement: _Judgement) -> ValidationResult:
+def _decide(judgement: _Judgement, reads: Reads) -> Decision:
+    """Return the decision about an answer of which something is left."""
+    output = judgement.output
+    if output is None:
+        return "approve"
+    if output.decision == "research":
+        return "research"
+    if reads.attempt:
+        return "approve" if judgement.language_matches else "regenerate"
+    if judgement.rejected or not judgement.language_matches or output.decision == "regenerate":
+        return "regenerate"
+    if output.accuracy < LEAST_ACCURACY:
+        return "regenerate"
+    lacks = reads.missing or output.completeness < LEAST_COMPLETENESS
+    # Said to be missing only after a search for it alone.
+    return "research" if lacks else "approve"
+
+
+def _make_result(judgement: _Judgement, answer: CheckedAnswer, share: float) -> ValidationResult:
+    output = judgement.output
+    rejected = [
+        ClaimCheck(
+            claim=one.quote,
+            citations=answer.covering[one.block] if one.block is not None else (),
+            supported=False,
+            support=0.0,
+            reason=one.reason,
+        )
+        for one in judgement.rejected
+    ]
+    supported = [
+        ClaimCheck(claim=one.quote, citations=(), supported=True, support=1.0, reason=one.reason)
+        for one in (() if output is None else output.verdicts)
+        if one.supported
+    ]
     return ValidationResult(
-        claims=judgement.checks,
-        citations_valid=all(claim.known for claim in judgement.claims),
+        claims=(*rejected, *supported),
+        citations_valid=True,
         language_matches=judgement.language_matches,
-        completeness=judgement.output.completeness,
-        grounded=all(check.supported for check in judgement.checks),
+        completeness=None if output is None else output.completeness * share,
+        grounded=share > 0,
         judge=judgement.judge,
     )
 
 
-def _without_failed(reads: Reads, judgement: _Judgement) -> SourcedText:
-    """Return the answer without the failed claims, with its sources renumbered."""
-    failed = {place for claim in judgement.failed for place in claim.places}
-    whole = SourcedText(reads.response, reads.sources_used)
-    return remove_cited_units(whole, failed, reads.source_references, reads.search_context)
-
-
-def _decide(judgement: _Judgement, attempt: int) -> Decision:
-    """Return the decision about an answer with at least one supported claim."""
-    output, is_first = judgement.output, attempt == 0
-    if output.decision == "research":
-        return "research"
+def _describe(judgement: _Judgement, reads: Reads) -> str:
+    """Return the findings, which the next search and the next writer read."""
+    output = judgement.output
+    parts = ["" if output is None else output.analysis]
     if not judgement.language_matches:
-        return "regenerate"
-    if judgement.share_left < ENOUGH_CLAIMS and is_first:
-        return "regenerate"
-    wants_another = output.decision == "regenerate" and not judgement.failed
-    if wants_another and output.completeness < ENOUGH_COMPLETENESS and is_first:
-        return "regenerate"
-    return "approve"
-
-
-def _missing_of(judgement: _Judgement) -> Iterable[str]:
-    """Return the parts that a model misses in an incomplete answer; rules cannot decide it."""
-    is_far = judgement.output.completeness < ENOUGH_COMPLETENESS
-    by_rules = judgement.judge.startswith(OfflineModel.name)
-    return judgement.output.missing if is_far and not by_rules else ()
-
-
-def _analysis(judgement: _Judgement, language: str) -> str:
-    faults = [check for check in judgement.checks if not check.supported]
-    parts = [judgement.output.analysis, *dict.fromkeys(check.reason for check in faults)]
-    if not judgement.language_matches:
-        parts.append(f"the answer is not in the language {language!r}")
-    if judgement.judge.startswith(f"{OfflineModel.name}, "):
+        parts.append(f"the answer is not in the language {reads.language!r}")
+    if output is None:
         parts.append(f"judged by {judgement.judge}")
-    summary = "; ".join(part for part in parts if part)
-    return complaints(summary, [check.claim for check in faults], judgement.output.missing)
+    missing: Iterable[str] = () if output is None else output.missing
+    if reads.missing and not reads.attempt:
+        missing = dict.fromkeys((*missing, reads.missing))
+    complaints = [Complaint(one.quote, one.reason) for one in judgement.rejected]
+    return write_complaints("; ".join(filter(None, parts)), complaints, tuple(missing))
 
 
-def _ask_user(writes: Writes, output: Output) -> Writes:
+def _ask_user(writes: Writes, output: Output | None) -> Writes:
     """Return `writes` with a clarification, if the judge needs information from the user."""
-    if output.decision != "clarify":
+    if output is None or output.decision != "clarify":
         return writes
     return writes.model_copy(
         update={
@@ -359,17 +432,31 @@ def _ask_user(writes: Writes, output: Output) -> Writes:
     )
 
 
+def _leave_unjudged() -> Writes:
+    """Let passages of the documents through: nobody wrote them for this question."""
+    return Writes(
+        quality_score=None,
+        quality_decision="approve",
+        quality_analysis="These are passages of the documents; no model wrote an answer.",
+        validation_result=_make_unjudged("none: passages of the search", grounded=True),
+    )
+
+
 def _nothing_claimed() -> Writes:
     return Writes(
         quality_score=0.0,
         quality_decision="regenerate",
-        quality_analysis="The answer states nothing that could be checked.",
-        validation_result=ValidationResult(
-            claims=(),
-            citations_valid=False,
-            language_matches=False,
-            completeness=0.0,
-            grounded=False,
-            judge="none: there is no claim",
-        ),
+        quality_analysis="The answer states nothing that cites a source.",
+        validation_result=_make_unjudged("none: there is no claim", grounded=False),
+    )
+
+
+def _make_unjudged(judge: str, *, grounded: bool) -> ValidationResult:
+    return ValidationResult(
+        claims=(),
+        citations_valid=grounded,
+        language_matches=grounded,
+        completeness=None,
+        grounded=grounded,
+        judge=judge,
     )

@@ -4,38 +4,49 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import partial
 from typing import Literal, Self
 
-from pydantic import BaseModel, Field
+import structlog
+from pydantic import BaseModel, Field, JsonValue
 
 from agents.agent import Agent, AgentParts, AgentTexts, DraftPublisher
 from agents.desk_domain import DeskDomain, ResponseSettings
-from citations.citing import Cited, FindSource, keep_cited
-from citations.claims import citations, without_citations
+from agents.passages import Passage, compose_passages, list_marked, name_place
+from citations.citing import Cited, cite
 from citations.feedback import parse_unsupported
 from citations.links import keep_links, plain_line
+from citations.marking import map_marks, read_marks, remove_marks
+from citations.proof import CitedSource, SourceTexts
 from citations.removal import SourcedText
 from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.conversation import AnswerStyle, ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.sources import AnswerDraft, SourceReference, SourceUsed
+from envelope.sources import (
+    AnswerDraft,
+    FoundPassages,
+    ShownPassage,
+    SourceReference,
+    SourceUsed,
+)
 from envelope.ways.tool_loop import DifferingStatements
-from llm.answer_checks.attribution import Attribution
-from llm.answer_checks.claims import CheckedAnswer
 from llm.answer_checks.draft_check import LanguageOf, check_draft
-from llm.answer_checks.leads import is_covered_by
-from llm.errors import ModelError
+from llm.answer_checks.faults import CheckedAnswer
+from llm.attacks.orders import is_order_to_assistant
+from llm.errors import NO_MODEL, ModelError
 from llm.partial_answers.draft_reader import DraftReader
 from llm.partial_answers.following import ask_and_follow
 from llm.partial_answers.text_listener import TextListener
 from llm.port import Model, ModelAnswer
 from llm.tasks.respond import TASK, Inputs, Output, PromptSource
 
-OFFLINE = "offline"
 ENGLISH = "en"
-_UNCITED = "expected sentences that a source says, found none in the answer"
+_NO_MARKS = str.maketrans("", "", "*[]`")
+"""Signs that would end the bold heading of a passage, or imitate a citation."""
+log = structlog.get_logger("agents")
+
+_UNCITED = "expected an answer that cites a source, found none"
 _REASONS = {
     "insufficient_context": ClarificationReason.INSUFFICIENT_CONTEXT,
     "missing_details": ClarificationReason.MISSING_DETAILS,
@@ -48,9 +59,12 @@ class Reads(BaseModel, frozen=True):
     """The sources, the question, and the complaints about an earlier answer."""
 
     search_context: str = ""
+    augmented_prompt: str = ""
     source_references: tuple[SourceReference, ...] = ()
     language: str = "en"
     canonical_question: str
+    response: str = ""
+    sources_used: tuple[SourceUsed, ...] = ()
     history: tuple[Turn, ...] = ()
     attempt: int = 0
     quality_analysis: str = ""
@@ -59,6 +73,8 @@ class Reads(BaseModel, frozen=True):
     within_scope: bool = False
     shows_drafts: bool = False
     contradictions: tuple[DifferingStatements, ...] = ()
+    search_quality: Literal["excellent", "good", "poor"] = "good"
+    best_answer: dict[str, JsonValue] | None = None
 
 
 class Writes(BaseModel, frozen=True):
@@ -72,6 +88,9 @@ class Writes(BaseModel, frozen=True):
     generation_error: str = ""
     answer_model: str = ""
     draft_fallback: Literal["", "not_streamed"] = ""
+    answered_by: Literal["", "model", "search"] = ""
+    fallback_reason: str = ""
+    passages: FoundPassages | None = None
     needs_clarification: bool = False
     clarification_reason: ClarificationReason | None = None
     clarification_message: str = ""
@@ -79,7 +98,7 @@ class Writes(BaseModel, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _CitedText:
-    """The claims of a text that have a source, and the links that were removed."""
+    """A text with the marks of its sources, and the links that were removed."""
 
     cited: Cited
     removed: tuple[str, ...]
@@ -87,7 +106,7 @@ class _CitedText:
 
 @dataclass(frozen=True, slots=True)
 class _WrittenAnswer:
-    """An answer of a model, its part with sources, and whether the model sent it in one piece."""
+    """An answer of a model, the same with marks, and whether the model sent it in one piece."""
 
     given: ModelAnswer[Output]
     kept: _CitedText
@@ -109,16 +128,17 @@ def _read_clock() -> datetime:
 
 
 class ResponseAgent(Agent[Reads, Writes]):
-    """Writes the answer; every claim that is sent has a source.
+    """Writes the answer, and leaves it as the model wrote it.
 
-    While the model writes, each finished sentence is checked without a model. If the channel shows
-    drafts and the guardrails have accepted the question, the sentences that pass are published as a
-    draft of the answer.
+    Rules add marks where a source is proved, remove those of sources that do not exist, and let
+    links lead only to the pages of cited sources: see `citations.citing` and `citations.links`. An
+    answer without any source is an error of the model.
 
-    The model is called once. A claim without a citation gets the number of the source that supports
-    it, or is removed; an answer without any supported claim is an error of the model. Links lead
-    only to the pages of cited sources: see `citations.links`. After a failure without a judge's
-    complaint, the next attempt uses the next model of the chain.
+    While the model writes, what is finished is checked by rules. If the channel shows drafts and
+    the guardrails have accepted the question, what passes is published as a draft of the answer.
+
+    The model is called once. After a judge's complaint it sees its earlier answer and what was
+    wrong with it; after a failure the next attempt uses the next model of the chain.
     """
 
     role = Role.RESPONSE
@@ -159,9 +179,10 @@ class ResponseAgent(Agent[Reads, Writes]):
         try:
             written = await self._write(reads, inputs)
         except ModelError as error:
-            return Wrote(Writes(generation_error=f"{type(error).__name__}: {error}"))
+            # In a thread, as below: every passage is looked through for orders to an assistant.
+            return Wrote(await asyncio.to_thread(self._fall_back, reads, error))
         writes = self._make_writes(written, reads)
-        if writes.response and writes.answer_model != OFFLINE:
+        if writes.response:
             answer = _OutgoingAnswer(writes.response, writes.sources_used, ())
             await self._publish_answer(reads, written.writing, lambda: answer)
         return Wrote(writes)
@@ -171,6 +192,7 @@ class ResponseAgent(Agent[Reads, Writes]):
             question=reads.canonical_question,
             language=reads.language,
             language_name=self._name(reads.language, ENGLISH),
+            augmented_prompt=reads.augmented_prompt,
             sources=tuple(_source(reads, reference) for reference in reads.source_references),
             domain_name=self._domain.name,
             domain_scope=self._domain.scope,
@@ -183,6 +205,7 @@ class ResponseAgent(Agent[Reads, Writes]):
             assumption=reads.assumption,
             style=reads.answer_style,
             analysis=reads.quality_analysis,
+            earlier=self._recall_earlier(reads),
             avoid=parse_unsupported(reads.quality_analysis),
             attempt=reads.attempt,
             contradictions=tuple(map(_describe_contradiction, reads.contradictions)),
@@ -193,8 +216,7 @@ class ResponseAgent(Agent[Reads, Writes]):
         skip = 0 if reads.quality_analysis else reads.attempt
         ask = partial(self._model.ask, TASK, inputs, skip=skip)
         listener = TextListener(TASK.name)
-        find_source = cache(Attribution(inputs.sources).find)
-        keep = partial(_keep_supported, reads=reads, inputs=inputs, find_source=find_source)
+        keep = partial(_cite, reads=reads, sources=_collect_texts(reads))
         if self._find_publisher(reads) is None:
             given = await ask()
         else:
@@ -211,10 +233,8 @@ class ResponseAgent(Agent[Reads, Writes]):
     async def _publish(
         self, reads: Reads, keep: Callable[[str], _CitedText], finished: str, writing: int
     ) -> None:
-        """Publish the finished sentences that pass the checks without a model."""
-        await self._publish_answer(
-            reads, writing, lambda: self._make_answer(keep(finished), "", reads)
-        )
+        """Publish what is finished and passes the checks without a model."""
+        await self._publish_answer(reads, writing, lambda: self._make_answer(keep(finished), reads))
 
     async def _publish_answer(
         self, reads: Reads, writing: int, make_answer: Callable[[], _OutgoingAnswer]
@@ -241,11 +261,11 @@ class ResponseAgent(Agent[Reads, Writes]):
         made = make_answer()
         answer = CheckedAnswer(
             text=made.text,
-            question=reads.canonical_question,
             context=reads.search_context,
             references=reads.source_references,
             used=made.used,
             language=reads.language,
+            said=_list_said(reads),
             assumption=reads.assumption,
         )
         return check_draft(answer, self._language_of)
@@ -254,45 +274,101 @@ class ResponseAgent(Agent[Reads, Writes]):
         output, kept = written.given.output, written.kept.cited
         if output.status != "answered":
             return _asks(output.status, output.missing, written.given.model)
-        if not kept.claims:
+        if not kept.order:
             return _report_no_claims(output.missing, written.given.model)
-        answer = self._make_answer(written.kept, written.given.model, reads)
-        share = kept.claims / (kept.claims + len(kept.dropped))
+        answer = self._make_answer(written.kept, reads)
         return Writes(
             response=answer.text,
             sources_used=answer.used,
             removed_links=answer.removed,
             missing=output.missing,
-            generation_confidence=output.confidence * share,
+            generation_confidence=output.confidence,
             answer_model=written.given.model,
+            answered_by="model",
             draft_fallback="not_streamed" if written.is_unstreamed else "",
         )
 
-    def _make_answer(self, kept: _CitedText, model: str, reads: Reads) -> _OutgoingAnswer:
+    def _fall_back(self, reads: Reads, error: ModelError) -> Writes:
+        """Return the passages that the search found, unless an earlier answer can be sent."""
+        described = f"{type(error).__name__}: {error}"
+        if reads.best_answer is not None:
+            return Writes(generation_error=described)
+        if error.reason != NO_MODEL:
+            log.warning("answered_by_search", reason=error.reason, error=described)
+        return self._show_passages(reads, error.reason)
+
+    def _show_passages(self, reads: Reads, reason: str) -> Writes:
+        def count_rows(shown: int, all_rows: int) -> str:
+            counts = {"shown": str(shown), "all": str(all_rows)}
+            return self._look_up_text("passages_rows", reads.language, **counts)
+
         references, context = reads.source_references, reads.search_context
-        used = _select_used(kept.cited.order, references)
-        # Links that only a source of removed claims allows are removed, too.
+        removed: list[str] = []
+
+        def make_safe(source: SourceReference, text: str) -> str:
+            safe = keep_links(text, collect_allowed([source], context))
+            removed.extend(safe.removed)
+            return safe.text
+
+        chosen = compose_passages(
+            reads.canonical_question,
+            references,
+            context,
+            counted_rows=count_rows,
+            make_safe=make_safe,
+            is_suspicious=is_order_to_assistant,
+        )
+        if not chosen:
+            return _asks("insufficient_context", "", "")
+        used = _select_used(tuple(one.source.number for one in chosen), references)
+        warning = self._look_up_text("passages_suspicious", reads.language)
+        shown = [
+            _make_shown(number, one, warning if one.is_suspicious else "")
+            for number, one in enumerate(chosen, start=1)
+        ]
+        frame = "passages_poor" if reads.search_quality == "poor" else "passages_found"
+        notice = " ".join(
+            self._look_up_text(key, reads.language) for key in (f"passages_{reason}", frame)
+        )
+        text = "\n\n".join((notice, *map(_write_passage, shown)))
+        return Writes(
+            response=text,
+            sources_used=with_addresses(used, references, context, text),
+            removed_links=tuple(removed),
+            answered_by="search",
+            fallback_reason=reason,
+            passages=FoundPassages(notice=notice, shown=tuple(shown), marked=list_marked(chosen)),
+        )
+
+    def _make_answer(self, kept: _CitedText, reads: Reads) -> _OutgoingAnswer:
+        references, context = reads.source_references, reads.search_context
+        used, said = _select_used(kept.cited.order, references), _list_said(reads)
+        # Links that only a source allows which is not cited any more are removed, too.
         safe = keep_links(
-            kept.cited.text, collect_allowed(references_of(used, references), context)
+            kept.cited.text, collect_allowed(references_of(used, references), context, said)
         )
         return _OutgoingAnswer(
-            text=self._add_notices(safe.text, used, model, reads),
-            used=with_addresses(used, references, context, safe.text),
+            text=self._add_assumption(safe.text, reads),
+            used=with_addresses(used, references, context, safe.text, said),
             removed=(*kept.removed, *safe.removed),
         )
 
-    def _add_notices(
-        self, text: str, used: tuple[SourceUsed, ...], model: str, reads: Reads
-    ) -> str:
-        """Return the answer, preceded by its assumption and by the language of its quotations."""
-        above = []
-        if assumed := plain_line(without_citations(reads.assumption)):
-            above.append(self._look_up_text("assumption", reads.language, assumption=assumed))
-        languages = dict.fromkeys(source.language for source in used if source.language)
-        if model == OFFLINE and languages and reads.language not in languages:
-            names = ", ".join(self._name(code, reads.language) for code in languages)
-            above.append(self._look_up_text("quoted_frame", reads.language, quoted_language=names))
-        return "\n\n".join((*above, text))
+    def _recall_earlier(self, reads: Reads) -> str:
+        """Return the earlier answer that was turned down, under the numbers of today's sources."""
+        if not (reads.quality_analysis and reads.response):
+            return ""
+        numbers = {one.chunk_id: one.number for one in reads.source_references}
+        given = {one.number: numbers.get(one.chunk_id) for one in reads.sources_used}
+        notice = self._look_up_text("left_out", reads.language)
+        return map_marks(reads.response.replace(notice, ""), given.get).strip()
+
+    def _add_assumption(self, text: str, reads: Reads) -> str:
+        """Return the answer below its assumption, if it makes one."""
+        assumed = plain_line(remove_marks(reads.assumption))
+        if not assumed:
+            return text
+        above = self._look_up_text("assumption", reads.language, assumption=assumed)
+        return f"{above}\n\n{text}"
 
     def _name(self, code: str, language: str) -> str:
         return self._look_up_text(f"language_{code}", language) if code in _NAMED else code
@@ -302,24 +378,43 @@ class ResponseAgent(Agent[Reads, Writes]):
         return " ".join(self._texts.text(key, language, **values).split())
 
 
-def _keep_supported(
-    answer: str, reads: Reads, inputs: Inputs, find_source: FindSource
-) -> _CitedText:
-    """Return the claims of an answer that have a source, with links only to these sources."""
-    numbers = set(citations(answer))
+def _cite(answer: str, reads: Reads, sources: SourceTexts) -> _CitedText:
+    """Return an answer with the marks of its sources, and with links only to these."""
+    numbers = set(read_marks(answer))
     cited_here = [one for one in reads.source_references if one.number in numbers]
-    safe = keep_links(answer, collect_allowed(cited_here, reads.search_context))
-    used = [source for source in inputs.sources if source.number in numbers]
-    places, texts = (source.place for source in used), (source.text for source in used)
-    known_text = "\n".join((inputs.question, *places, *texts))
-    kept = keep_cited(
-        safe.text,
-        {source.number for source in inputs.sources},
-        may_lead=lambda lead: is_covered_by(lead, known_text),
-        find_source=find_source,
-        may_frame=lambda sentence: is_covered_by(sentence, known_text),
+    allowed = collect_allowed(cited_here, reads.search_context, _list_said(reads))
+    safe = keep_links(answer, allowed)
+    return _CitedText(cite(safe.text, sources), safe.removed)
+
+
+def _collect_texts(reads: Reads) -> SourceTexts:
+    """Return the texts of the sources, with the names by which an answer may list them."""
+    return SourceTexts(
+        CitedSource(
+            number=one.number,
+            text=reads.search_context[slice(*one.span)],
+            names=tuple(
+                filter(
+                    None,
+                    (
+                        one.title,
+                        *one.crumbs,
+                        *one.heading_path,
+                        " > ".join(dict.fromkeys((*one.crumbs, *one.heading_path))),
+                        one.path or "",
+                        one.url or "",
+                    ),
+                )
+            ),
+        )
+        for one in reads.source_references
     )
-    return _CitedText(kept, safe.removed)
+
+
+def _list_said(reads: Reads) -> tuple[str, ...]:
+    """Return what the person said: what stands there is no invention of the model."""
+    turns = (turn.text for turn in reads.history)
+    return (reads.canonical_question, reads.assumption, *turns)
 
 
 def _source(reads: Reads, reference: SourceReference) -> PromptSource:
@@ -336,6 +431,17 @@ def _source(reads: Reads, reference: SourceReference) -> PromptSource:
     )
 
 
+def _make_shown(number: int, passage: Passage, warning: str) -> ShownPassage:
+    place = plain_line(name_place(passage.source)).translate(_NO_MARKS)
+    return ShownPassage(number=number, place=place, text=passage.text, warning=warning)
+
+
+def _write_passage(passage: ShownPassage) -> str:
+    heading = f"**{passage.place}** [{passage.number}]"
+    warning = f"*{passage.warning}*" if passage.warning else ""
+    return "\n\n".join(part for part in (heading, warning, passage.text) if part)
+
+
 def _describe_contradiction(found: DifferingStatements) -> str:
     (one, other), (first, second) = found.sources, found.statements
     return f"[{one}] {first} / [{other}] {second}"
@@ -347,7 +453,7 @@ def _with_version(place: str, version: str | None) -> str:
 
 def _turn(turn: Turn) -> str:
     """Return a turn for the prompt, without citations: they would name sources of this answer."""
-    return f"{turn.speaker}: {without_citations(turn.text)}"
+    return f"{turn.speaker}: {remove_marks(turn.text)}"
 
 
 def _select_used(
@@ -356,7 +462,8 @@ def _select_used(
     by_number = {reference.number: reference for reference in references}
     return tuple(
         SourceUsed.model_validate(
-            by_number[given].model_dump(exclude={"span", "number", "found"}) | {"number": shown}
+            by_number[given].model_dump(exclude={"span", "is_cut", "number", "found"})
+            | {"number": shown}
         )
         for shown, given in enumerate(order, start=1)
     )
@@ -373,6 +480,6 @@ def _asks(status: str, missing: str, model: str) -> Writes:
     return Writes(
         needs_clarification=True,
         clarification_reason=_REASONS[status],
-        clarification_message=missing or "The documents do not say enough to answer this.",
+        clarification_message=missing or "The passages that were found do not answer this.",
         answer_model=model,
     )

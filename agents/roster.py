@@ -3,6 +3,7 @@
 from agents.spec import AgentRole, AgentSpec, AgentTier, PodGroup, ProgressStep
 from envelope.role import Role
 
+_QUESTION = "agents.question"
 _LOOP = "agents.tool_loop"
 _TEAM = "agents.specialists"
 _SWARM = "agents.swarm"
@@ -10,11 +11,11 @@ _SPECIALIST = AgentTier.SPECIALIST
 
 # fmt: off
 AGENTS: tuple[AgentSpec, ...] = (
-    AgentSpec(Role.LANG,          ProgressStep.UNDERSTAND, PodGroup.LIGHT,  instances=1),
-    AgentSpec(Role.COMMAND,       ProgressStep.UNDERSTAND, PodGroup.LIGHT,  slots=8, instances=1),
-    AgentSpec(Role.TRANSLATION,   ProgressStep.UNDERSTAND, PodGroup.MODELS, model_task="translate"),
-    AgentSpec(Role.ESSENCE,       ProgressStep.UNDERSTAND, PodGroup.MODELS, model_task="essence"),
-    AgentSpec(Role.GUARDRAILS,    ProgressStep.UNDERSTAND, PodGroup.SEARCH, model_task="scope", needs_index=True),
+    AgentSpec(Role.LANG,          ProgressStep.UNDERSTAND, PodGroup.LIGHT,  instances=1, package=_QUESTION),
+    AgentSpec(Role.COMMAND,       ProgressStep.UNDERSTAND, PodGroup.LIGHT,  slots=8, instances=1, package=_QUESTION),
+    AgentSpec(Role.TRANSLATION,   ProgressStep.UNDERSTAND, PodGroup.SEARCH, model_task="translate", needs_index=True, package=_QUESTION),
+    AgentSpec(Role.ESSENCE,       ProgressStep.UNDERSTAND, PodGroup.MODELS, model_task="essence", package=_QUESTION),
+    AgentSpec(Role.GUARDRAILS,    ProgressStep.UNDERSTAND, PodGroup.SEARCH, model_task="scope", needs_index=True, package=_QUESTION),
     AgentSpec(Role.TRIAGE,        ProgressStep.UNDERSTAND, PodGroup.SEARCH, model_task="triage", needs_index=True, package=_LOOP, tier=AgentTier.ORCHESTRATOR, agent_role=AgentRole.ORCHESTRATE),
     AgentSpec(Role.REASON,        ProgressStep.SEARCH,     PodGroup.SEARCH, model_task="reason", needs_index=True, package=_LOOP),
     AgentSpec(Role.TOOL,          ProgressStep.SEARCH,     PodGroup.SEARCH, needs_index=True, package=_LOOP),
@@ -34,7 +35,7 @@ AGENTS: tuple[AgentSpec, ...] = (
     AgentSpec(Role.WORK,          ProgressStep.SEARCH,     PodGroup.SEARCH, model_task="work_on_task", needs_index=True, package=_SWARM),
     AgentSpec(Role.SYNTHESIZE,    ProgressStep.WRITE,      PodGroup.MODELS, model_task="synthesize_findings", package=_SWARM),
     AgentSpec(Role.SEARCH,        ProgressStep.SEARCH,     PodGroup.SEARCH, slots=8, needs_index=True),
-    AgentSpec(Role.CLARIFICATION, ProgressStep.WRITE,      PodGroup.MODELS, model_task="clarify"),
+    AgentSpec(Role.CLARIFICATION, ProgressStep.WRITE,      PodGroup.MODELS, model_task="clarify", package=_QUESTION),
     AgentSpec(Role.AUGMENTATION,  ProgressStep.SEARCH,     PodGroup.LIGHT,  instances=1),
     AgentSpec(Role.RESPONSE,      ProgressStep.WRITE,      PodGroup.MODELS, model_task="respond"),
     AgentSpec(Role.ASSESS,        ProgressStep.CHECK,      PodGroup.MODELS, model_task="assess", package=_LOOP),

@@ -1,22 +1,34 @@
-"""Searches the documents for the question and assembles the context of the answer."""
+"""Searches the documents for the question and assembles the context of the answer.
+
+With a model, the quality of a search is information for the writer: the search ends the question
+only where nothing relevant was found. Without one, passages are shown whatever their quality is;
+the search asks back only where a short question fits two pages alike.
+"""
 
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Literal, Protocol, Self
 
 from pydantic import BaseModel
 
 from agents.agent import Agent, AgentParts
-from envelope.conversation import ClarificationOption, ClarificationReason, ConversationAct, Turn
+from envelope.conversation import (
+    REFUSALS,
+    ClarificationOption,
+    ClarificationReason,
+    ConversationAct,
+    Turn,
+)
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import FoundPart, SearchResult, SearchStats
 from knowledge.errors import KnowledgeError
 from knowledge.port import ANSWER_CHARACTERS, ContextSection, Findings, Searcher, SearchRequest
 from knowledge.search.context.token_count import count_tokens
+from knowledge.search.joined import search_parts, search_place
 from knowledge.search.refusals import find_refusal_reason
-from llm.offline.dialogue.subjects import names_no_subject
 
 _FURTHER_SHARE = 2
 """A repeated search adds at most the limit of the context divided by this number."""
@@ -27,7 +39,14 @@ _REPEATED = "repeated_search"
 """The fallback that is counted when a repeated search fails."""
 _OPTIONS = 5
 _MERE_REPLY = 3
-_MISSING = re.compile(r"[\"“«„]([^\"”»“]{3,60})[\"”»“]")
+_PLAINLY_ELSEWHERE = 0.05
+"""The calibrated coverage below which nothing that was found is about the question."""
+_SHORT_QUESTION = 5
+_ALIKE = 0.8
+"""The share of the best page's score from which a short question may mean the second page."""
+_MOST_TERMS = 3
+"""The terms of one repeated search that are searched alone."""
+_MISSING = re.compile(r"[\"“«„]([^\"”»“]{3,120})[\"”»“]")
 
 
 _NOTHING_FURTHER = Findings(hits=(), quality="good", answerability=0.0, coverage=0.0, ambiguity=0.0)
@@ -37,6 +56,8 @@ class Reads(BaseModel, frozen=True):
     """The question, its conversation, and the sources of an earlier attempt."""
 
     canonical_question: str
+    question_parts: tuple[str, ...] = ()
+    chosen_place: tuple[str, ...] = ()
     text: str = ""
     text_eng: str = ""
     language: str = ""
@@ -72,7 +93,7 @@ class SearchSettings(Protocol):
     """The settings that this agent needs."""
 
     @property
-    def max_context_length(self) -> int: ...
+    def context_tokens(self) -> int: ...
 
     @property
     def search_results_limit(self) -> int: ...
@@ -81,9 +102,10 @@ class SearchSettings(Protocol):
 class SearchAgent(Agent[Reads, Writes]):
     """Searches, assembles the context within its limit, and reports insufficient results.
 
-    A repeated search keeps the sources of the earlier attempts and adds others: it excludes the
-    chunks that were tried, takes more candidates, and adds the terms that the judge missed to the
-    question. The first source keeps its position in the context, and therefore its number.
+    A repeated search keeps the sources of the earlier attempts and adds others. The terms that the
+    judge missed are searched alone, and what they find comes first; then the question is searched
+    without the chunks that were tried. The first source keeps its position in the context, and
+    therefore its number.
     """
 
     role = Role.SEARCH
@@ -91,60 +113,111 @@ class SearchAgent(Agent[Reads, Writes]):
     writes = Writes
 
     def __init__(
-        self, *, searcher: Searcher, max_context_length: int = 3500, limit: int = 10
+        self,
+        *,
+        searcher: Searcher,
+        max_context_length: int = 8000,
+        limit: int = 50,
+        uses_model: bool = True,
     ) -> None:
         self._searcher = searcher
         self._max_tokens = max_context_length
         self._limit = limit
+        self._uses_model = uses_model
 
     @classmethod
     def make(cls, parts: AgentParts[SearchSettings]) -> Self:
         return cls(
             searcher=parts.searcher,
-            max_context_length=parts.settings.max_context_length,
+            max_context_length=parts.settings.context_tokens,
             limit=parts.settings.search_results_limit,
+            uses_model=parts.uses_model,
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         started = time.perf_counter()
         kept = _GivenContext.of(reads) if reads.attempt else _GivenContext()
         try:
-            findings = await self._searcher.search(self._request(reads, kept))
-            asked = _find_asked_language(reads)
-            if findings.quality == "poor" and asked != reads.language:
-                # Nothing in the wanted language: the question finds what it found in its own.
-                again = reads.model_copy(update={"language": asked})
-                findings = await self._searcher.search(self._request(again, kept))
+            if reads.attempt:
+                given, findings = await self._search_again(reads, kept)
+            else:
+                findings = await self._search_first(reads)
+                given = kept.extend(findings.context)
         except KnowledgeError as error:
             if not kept.results:
                 return Wrote(_report_failure(str(error), started))
             # The sources of the earlier attempt remain.
             return Wrote(self._make_writes(reads, kept, _NOTHING_FURTHER, started, failed=True))
-        writes = self._make_writes(reads, kept.extend(findings.context), findings, started)
+        writes = self._make_writes(reads, given, findings, started)
         if kept.results:
             # The earlier answer was written from these sources: they suffice for another attempt.
             quality = "good" if findings.quality == "poor" else findings.quality
             return Wrote(writes.model_copy(update={"search_quality": quality}))
-        return Wrote(_ask_if_poor(writes, reads, findings))
+        return Wrote(self._stop_or_continue(writes, reads, findings))
 
-    def _request(self, reads: Reads, kept: "_GivenContext") -> SearchRequest:
+    async def _search_first(self, reads: Reads) -> Findings:
+        findings = await self._search_question(reads, self._request(reads))
+        asked = _find_asked_language(reads)
+        if findings.quality == "poor" and asked != reads.language:
+            # Nothing in the wanted language: the question finds what it found in its own.
+            again = reads.model_copy(update={"language": asked})
+            findings = await self._searcher.search(self._request(again))
+        return findings
+
+    async def _search_question(self, reads: Reads, request: SearchRequest) -> Findings:
+        """Return the findings of each question of the message, or at a chosen place."""
+        if reads.question_parts:
+            limit = max(1, self._limit // len(reads.question_parts))
+            asked = replace(request, limit=limit)
+            return await search_parts(self._searcher, asked, reads.question_parts)
+        if reads.chosen_place:
+            return await search_place(self._searcher, request, reads.chosen_place)
+        return await self._searcher.search(request)
+
+    async def _search_again(
+        self, reads: Reads, kept: "_GivenContext"
+    ) -> tuple["_GivenContext", Findings]:
+        """Return the context with what was found for each missing term, then for the question."""
+        request = self._request(reads)
+        room = self._count_room(kept)
+        terms = _list_missing(reads)
+        given, exclude = kept, _already_used(reads)
+        for place, term in enumerate(terms):
+            share = max(0, room) // (len(terms) + 1 - place)
+            asked = replace(request, exclude=exclude, context_tokens=share)
+            found = await self._searcher.search(_ask_term(asked, term))
+            given = given.extend(found.context)
+            exclude = (*exclude, *_list_chunks(found))
+            room -= _count_tokens_of(found)
+        findings = await self._searcher.search(
+            replace(request, exclude=exclude, context_tokens=max(0, room))
+        )
+        return given.extend(findings.context), findings
+
+    def _request(self, reads: Reads) -> SearchRequest:
         answers = [turn.text for turn in reads.history if turn.speaker == "assistant"]
         leans_back = bool(reads.related_history)
         return SearchRequest(
-            question=_with_missing(reads),
+            question=reads.canonical_question,
             text=_wording(reads),
             text_eng=reads.text_eng,
             language=reads.language or None,
-            related=reads.related_history,
+            related=reads.related_history or self._find_last_question(reads),
             turns=len(reads.history) - len(answers),
             previous_answer=answers[-1][:ANSWER_CHARACTERS] if answers and leans_back else "",
-            limit=self._limit * (1 + reads.attempt),
+            limit=self._limit,
             attempt=reads.attempt,
-            exclude=_already_used(reads) if reads.attempt else (),
-            context_tokens=self._count_room(kept),
+            context_tokens=self._max_tokens,
             groups=reads.groups,
             reranked=True,
         )
+
+    def _find_last_question(self, reads: Reads) -> tuple[str, ...]:
+        """Return the last question where no model says whether this one refers to it."""
+        if self._uses_model:
+            return ()
+        asked = (turn.text for turn in reversed(reads.history) if turn.speaker == "user")
+        return tuple(islice(asked, 1))
 
     def _count_room(self, kept: "_GivenContext") -> int:
         """Return how many tokens the search may add."""
@@ -163,13 +236,12 @@ class SearchAgent(Agent[Reads, Writes]):
         failed: bool = False,
     ) -> Writes:
         scores = [result.score for result in context.results]
-        given = (one for section in findings.context for one in section.chunk_ids)
         fallbacks = (*findings.fallbacks, *((_REPEATED,) if failed else ()))
         return Writes(
             search_results=context.results,
             search_context=context.text,
             search_stats=SearchStats(
-                total_results=len(findings.hits),
+                total_results=max(findings.total, len(findings.hits)),
                 used_results=len(context.results),
                 context_length=count_tokens(context.text),
                 average_score=sum(scores) / len(scores) if scores else 0.0,
@@ -179,16 +251,43 @@ class SearchAgent(Agent[Reads, Writes]):
                 from_cache=findings.from_cache,
             ),
             search_quality=findings.quality,
-            tried_chunks=tuple(dict.fromkeys((*_already_used(reads), *given))),
+            tried_chunks=tuple(dict.fromkeys((*_already_used(reads), *context.chunks))),
+        )
+
+    def _stop_or_continue(self, writes: Writes, reads: Reads, findings: Findings) -> Writes:
+        """Return `writes`; where the search ends the question, with the reason and the places."""
+        reason = _find_reason_to_stop(reads, findings)
+        message = "Nothing that the documents say is about this."
+        if reason is None and not self._uses_model and _is_ambiguous(reads, findings):
+            reason = ClarificationReason.AMBIGUOUS_QUERY
+            message = "The question can be about several things."
+        if reason is None:
+            # What was found goes to the writer, who says what is missing.
+            is_enough = self._uses_model and writes.search_quality == "poor"
+            return writes.model_copy(update={"search_quality": "good"}) if is_enough else writes
+        places = (
+            ClarificationOption(label=place.label, crumbs=place.crumbs) for place in findings.places
+        )
+        is_foreign = reason is ClarificationReason.NO_TRANSLATION
+        return writes.model_copy(
+            update={
+                "search_quality": "poor" if reason in REFUSALS else writes.search_quality,
+                "needs_clarification": True,
+                "clarification_reason": reason,
+                "clarification_message": message,
+                "clarification_options": tuple(dict.fromkeys(places))[:_OPTIONS],
+                "document_languages": findings.languages if is_foreign else (),
+            }
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _GivenContext:
-    """The text of the context, and its parts, the best first."""
+    """The text of the context, its parts, the best first, and the chunks that were added."""
 
     text: str = ""
     results: tuple[SearchResult, ...] = ()
+    chunks: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, reads: Reads) -> Self:
@@ -209,7 +308,10 @@ class _GivenContext:
             length = start + len(section.text)
             further.append(_make_result(section, (start, length), first))
         further.sort(key=lambda one: -one.score)
-        return _GivenContext(_BETWEEN.join(blocks), (*self.results, *further))
+        chunks = (one for section in sections for one in section.chunk_ids)
+        return _GivenContext(
+            _BETWEEN.join(blocks), (*self.results, *further), (*self.chunks, *chunks)
+        )
 
 
 def _find_asked_language(reads: Reads) -> str:
@@ -229,12 +331,45 @@ def _wording(reads: Reads) -> str:
     return reads.text
 
 
-def _with_missing(reads: Reads) -> str:
-    """Return the question, in a repeated search with the terms that the judge missed."""
-    if not reads.attempt:
-        return reads.canonical_question
-    missing = dict.fromkeys(_MISSING.findall(reads.quality_analysis))
-    return " ".join((reads.canonical_question, *missing))
+def _list_missing(reads: Reads) -> list[str]:
+    """Return the terms that the judge missed, which are quoted in its analysis."""
+    return list(dict.fromkeys(_MISSING.findall(reads.quality_analysis)))[:_MOST_TERMS]
+
+
+def _ask_term(request: SearchRequest, term: str) -> SearchRequest:
+    """Return a search for a term alone."""
+    return replace(request, question=term, text="", text_eng="", related=(), previous_answer="")
+
+
+def _list_chunks(findings: Findings) -> tuple[str, ...]:
+    return tuple(one for section in findings.context for one in section.chunk_ids)
+
+
+def _count_tokens_of(findings: Findings) -> int:
+    return sum(count_tokens(section.text) for section in findings.context)
+
+
+def _find_reason_to_stop(reads: Reads, findings: Findings) -> ClarificationReason | None:
+    """Return why nothing relevant was found; None where something was, or may have been."""
+    is_elsewhere = findings.coverage < _PLAINLY_ELSEWHERE and not reads.chosen_place
+    if findings.hits and not is_elsewhere:
+        return None
+    reason = find_refusal_reason(
+        findings, language=reads.language, text=reads.text, text_eng=reads.text_eng
+    )
+    if reason is None and (not findings.hits or findings.are_calibrated):
+        return ClarificationReason.INSUFFICIENT_CONTEXT
+    return reason
+
+
+def _is_ambiguous(reads: Reads, findings: Findings) -> bool:
+    """Return whether a short question fits two pages alike."""
+    is_clear = reads.related_history or reads.assumption or reads.chosen_place
+    if is_clear or reads.question_parts or len(findings.places) < 2:
+        return False
+    first, second = findings.places[:2]
+    is_short = len(reads.canonical_question.split()) <= _SHORT_QUESTION
+    return is_short and first.score > 0 and second.score >= _ALIKE * first.score
 
 
 def _already_used(reads: Reads) -> tuple[str, ...]:
@@ -260,44 +395,11 @@ def _make_result(section: ContextSection, span: tuple[int, int], first_rank: int
         score=best.score,
         levels=best.levels,
         span=span,
+        is_cut=section.is_cut,
         found=tuple(
             FoundPart(rank=first_rank + part.rank, start=part.start, end=part.end)
             for part in section.found
         ),
-    )
-
-
-def _ask_if_poor(writes: Writes, reads: Reads, findings: Findings) -> Writes:
-    """Return `writes` with a clarification or a refusal, if the findings do not suffice."""
-    vague = not reads.related_history and names_no_subject(reads.canonical_question)
-    if findings.quality != "poor" and not vague:
-        return writes
-    places = (
-        ClarificationOption(label=place.label, crumbs=place.crumbs) for place in findings.places
-    )
-    options = tuple(dict.fromkeys(places))[:_OPTIONS]
-    unclear = vague or findings.ambiguity >= 1 - findings.answerability - findings.ambiguity
-    if unclear and findings.hits and reads.assumption:
-        return writes.model_copy(update={"search_quality": "good"})
-    if unclear:
-        return writes.model_copy(
-            update={
-                "needs_clarification": True,
-                "clarification_reason": ClarificationReason.AMBIGUOUS_QUERY,
-                "clarification_message": "The question can be about several things.",
-                "clarification_options": options,
-            }
-        )
-    reason = find_refusal_reason(
-        findings, language=reads.language, text=reads.text, text_eng=reads.text_eng
-    )
-    return writes.model_copy(
-        update={
-            "needs_clarification": True,
-            "clarification_reason": reason or ClarificationReason.INSUFFICIENT_CONTEXT,
-            "clarification_message": "The documents do not say enough to answer this.",
-            "document_languages": findings.languages if reason is not None else (),
-        }
     )
 
 

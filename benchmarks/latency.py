@@ -75,13 +75,11 @@ class Setting:
     """What is asked before each question in its conversation."""
 
 
-DOCUMENTS = {"DOCUMENTS_DEFINE_SCOPE": "true"}
-VENDOR_VECTORS = {**DOCUMENTS, "EMBEDDING_MODEL": "text-embedding-3-small@openai"}
+VENDOR_VECTORS = {"EMBEDDING_MODEL": "text-embedding-3-small@openai"}
 SETTINGS = (
-    Setting("first question, English", FIRST, DOCUMENTS),
-    Setting("first question, German", tuple(GERMAN), DOCUMENTS),
-    Setting("follow-up, English", tuple(FOLLOW_UPS), DOCUMENTS, before=FIRST),
-    Setting("English, a scope narrower than the documents", FIRST),
+    Setting("first question, English", FIRST),
+    Setting("first question, German", tuple(GERMAN)),
+    Setting("follow-up, English", tuple(FOLLOW_UPS), before=FIRST),
     Setting("English, vendor's embeddings", FIRST, VENDOR_VECTORS),
     Setting("German, vendor's embeddings", tuple(GERMAN), VENDOR_VECTORS),
     Setting("follow-up, vendor's embeddings", tuple(FOLLOW_UPS), VENDOR_VECTORS, before=FIRST),

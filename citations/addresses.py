@@ -5,7 +5,7 @@ scheme, without one (`//host`, `www.host`, `host.com/path`), of a mailbox, or a 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -105,6 +105,17 @@ def host_of(address: str) -> str:
     rest = re.sub(r"\A[A-Za-z][A-Za-z0-9+.-]{0,20}:", "", address).lstrip("/\\")
     authority = re.split(r"[/\\?#]", rest, maxsplit=1)[0].rpartition("@")[2]
     return (_host(authority.partition(":")[0]) or authority.lower()).removeprefix("www.")
+
+
+def is_on(address: str, hosts: Collection[str]) -> bool:
+    """Return whether a web address is on one of these hosts, without a user name before it."""
+    match = _WEB.fullmatch(address) if hosts else None
+    return match is not None and (_host(match["host"]) or "").removeprefix("www.") in hosts
+
+
+def web_hosts_of(text: str) -> frozenset[str]:
+    """Return the hosts of the web addresses in a text, as `is_on` compares them."""
+    return frozenset(host_of(found) for found in addresses_of(text) if page_of(found) is not None)
 
 
 def _unquote(escaped: re.Match[str]) -> str:

@@ -1,345 +1,337 @@
-"""Keeps the parts of an answer that have a source, and numbers the sources in citation order.
+"""Writes the marks of an answer: in one style, for known sources, in the order of first use.
 
-A citation covers more than the sentence that contains it:
+Rules add marks and note faults. A mark covers more than the sentence in which it stands:
 
-| position of the citation                               | it covers                           |
-|--------------------------------------------------------|-------------------------------------|
-| in a later sentence of the same paragraph              | the sentences before it             |
-| in a later item of the same list                       | the items before it                 |
-| on a line below a paragraph, a list, a table or code   | the whole block                     |
-| in a line with a colon above a list or a table         | the list or the table               |
-| in the sentence before code                            | the code                            |
-
-No citation covers a sentence that cites only sources that do not exist.
+| position of the mark                                  | it covers                            |
+|-------------------------------------------------------|--------------------------------------|
+| in a paragraph or a row                               | the paragraph, the row               |
+| in an item                                            | the item and what hangs under it     |
+| in the line above a list, a table or code             | the list, the table, the code        |
+| on a line below a paragraph, a list, a table or code  | the same                             |
+| in the last item of a list                            | the list                             |
+| at the end of the answer                              | what nothing else covers             |
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
-from citations.claims import (
-    Unit,
-    UnitKind,
-    citations,
-    marker,
-    only_known,
-    split_units,
-    with_citations,
-    without_citations,
+from citations.blocks import (
+    Block,
+    BlockKind,
+    leads_over,
+    read_blocks,
+    remove_blocks,
+    remove_empty_headings,
 )
-from citations.yes_no import is_yes_or_no
+from citations.marking import (
+    code_lines,
+    is_only_marks,
+    keep_known_marks,
+    map_marks,
+    read_marks,
+    remove_marks,
+    write_plainly,
+)
+from citations.proof import SourceTexts
 
-_LEADS = (":", "\uff1a")
-_WRAPPED = (UnitKind.CODE, UnitKind.TABLE)
-_COVERED_BY_A_LEAD = (UnitKind.ITEM, UnitKind.TABLE, UnitKind.CODE)
-LONGEST_HEADING = 100
-LONGEST_LEAD = 200
-"""In characters; a longer heading or lead is treated as a statement."""
-
-FindSource = Callable[[str], int | None]
-"""Returns the number of the source that supports a sentence, or None."""
-Allows = Callable[[str], bool]
+_CLAIMS = (BlockKind.PARAGRAPH, BlockKind.ITEM, BlockKind.ROW, BlockKind.CODE)
+_UNDER_A_LEAD = (BlockKind.ITEM, BlockKind.HEADER, BlockKind.ROW, BlockKind.CODE)
+_MOST_LABEL_WORDS = 4
+_LONGEST_LABEL = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """An answer in which every claim has a source.
+    """An answer with its marks in display order.
 
-    `order` contains the original numbers of the sources in the order of first use: the text calls
-    the first of them `[1]`. `claims` counts the claims that stay, and `dropped` contains those
-    without a source.
+    `order` contains the given numbers of the sources in the order of first use: the text calls the
+    first of them `[1]`. `unknown` contains the numbers that the answer cited and no source has.
     """
 
     text: str
     order: tuple[int, ...]
-    claims: int
-    dropped: tuple[str, ...] = ()
+    unknown: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _CitedUnits:
-    """The units of an answer, and for each its citations and the index of the unit that has the
-    mark.
+def cite(answer: str, sources: SourceTexts) -> Cited:
+    """Return an answer with the marks of known sources, and one for each block that is proved.
+
+    A list of sources of the model's own, and headings without content, are left out.
     """
+    plain = write_plainly(answer, sources.literal)
+    unknown = tuple(number for number in read_marks(plain) if number not in sources.numbers)
+    text = keep_known_marks(plain, sources.numbers) if unknown else plain
+    text, listed = _without_own_list(text, sources)
+    text = _lift_marks(remove_empty_headings(text)).strip("\n")
+    text = _add_proved(text, sources)
+    if listed and (left := _select_left(text, listed)):
+        text = f"{text}\n\n{_write(left)}"
+    return _in_display_order(text, unknown)
 
-    units: Sequence[Unit]
-    cites: Sequence[tuple[int, ...]]
-    marks: Sequence[int | None]
 
+def leave_out(text: str, indexes: Collection[int]) -> Cited:
+    """Return an answer without these blocks, its marks numbered from 1 again.
 
-def keep_cited(
-    answer: str,
-    known: Collection[int],
-    may_lead: Allows = lambda lead: True,
-    find_source: FindSource = lambda claim: None,
-    may_frame: Allows = lambda sentence: False,
-) -> Cited:
-    """Return the part of `answer` that remains when only `known` sources may be cited.
-
-    A heading or a lead stays if `may_lead` allows it. A sentence without a citation gets the source
-    that `find_source` returns; a mere yes or no belongs to the sentence after it. The first and the
-    last sentence, and a sentence above a list or code, need no source if `may_frame` allows them.
+    What stays keeps the sources of a mark that went, such as that of the line above a table.
     """
-    written = split_units(answer)
-    units = [_clean(unit, known) for unit in written]
-    strayed = {
-        index
-        for index, unit in enumerate(units)
-        if not _own(unit) and _own(written[index]) and unit.kind is not UnitKind.CITATION
-    }
-    draft = _find_sources(_make_draft(units, strayed), strayed, find_source)
-    allowed = {
-        index
-        for index, unit in enumerate(units)
-        if unit.text and (not is_lead(unit) or may_lead(unit.text))
-    }
-    frames = {
-        index
-        for index, unit in enumerate(units)
-        if index not in strayed and is_frame(draft.units, draft.cites, index)
-        if may_frame(unit.text)
-    }
-    return _keep(draft, allowed, frames)
-
-
-def remove_units(answer: str, indexes: Collection[int]) -> Cited:
-    """Return `answer` without the units at these indices of `split_units`."""
-    units = split_units(answer)
-    everywhere = range(len(units))
-    return _keep(_make_draft(units, ()), set(everywhere).difference(indexes), everywhere)
-
-
-def cite_units(units: Sequence[Unit]) -> tuple[tuple[int, ...], ...]:
-    """Return the citations of each unit, including those of a citation that covers it."""
-    return tuple(_make_draft(units, ()).cites)
-
-
-def join_units(units: Sequence[Unit]) -> str:
-    """Return the Markdown text of units, with the numbers that they cite as they are."""
-    joints = ("", *(_joint(before, unit) for before, unit in pairwise(units)))
-    return "".join(joint + unit.text for joint, unit in zip(joints, units, strict=True))
-
-
-def is_frame(units: Sequence[Unit], cites: Sequence[tuple[int, ...]], index: int) -> bool:
-    """Return whether an uncited sentence introduces or closes an answer, a list or code."""
-    unit = units[index]
-    if unit.kind is not UnitKind.SENTENCE or cites[index] or not unit.text:
-        return False
-    is_plain = len(unit.text) <= LONGEST_LEAD and "`" not in unit.text
-    following = units[index + 1].kind if index + 1 < len(units) else None
-    introduces = index == 0 or following in _COVERED_BY_A_LEAD
-    return is_plain and (introduces or following is None) and not is_lead(unit)
-
-
-def is_lead(unit: Unit) -> bool:
-    """Return whether a unit only introduces the next one: a heading, or a sentence with a colon.
-
-    A unit that cites, or is longer than a lead, is a statement; so is a sentence with a digit or
-    code.
-    """
-    if unit.kind is UnitKind.HEADING:
-        return len(unit.text) <= LONGEST_HEADING
-    bare = unit.text.rstrip().rstrip("*_")
-    plain = not any(sign.isdigit() or sign == "`" for sign in bare) and len(bare) <= LONGEST_LEAD
-    return (
-        unit.kind is UnitKind.SENTENCE and bare.endswith(_LEADS) and plain and not citations(bare)
-    )
-
-
-def is_bare_yes_or_no(unit: Unit) -> bool:
-    """Return whether a unit is an uncited "Yes." or "No.", which the sentence after it explains."""
-    return unit.kind is UnitKind.SENTENCE and not _own(unit) and is_yes_or_no(unit.text)
-
-
-def _make_draft(units: Sequence[Unit], strayed: Collection[int]) -> _CitedUnits:
-    marks: list[int | None] = [index if _own(unit) else None for index, unit in enumerate(units)]
-    _cover_upwards(units, marks, strayed)
-    _cover_downwards(units, marks, strayed)
-    cites = [() if mark is None else _own(units[mark]) for mark in marks]
-    return _CitedUnits(units, cites, marks)
-
-
-def _cover_upwards(
-    units: Sequence[Unit], marks: list[int | None], strayed: Collection[int]
-) -> None:
-    """Give sentences and items the citation that follows in their block or on the next line."""
-    mark, block = None, -1
-    for index in range(len(units) - 1, -1, -1):
-        unit = units[index]
-        if unit.kind is UnitKind.CITATION:
-            mark, block = index, -1
-            continue
-        block = unit.block if block < 0 else block
-        if unit.block != block or unit.kind is UnitKind.HEADING:
-            mark, block = None, unit.block
-        if marks[index] is not None:
-            mark = None if unit.kind in _WRAPPED else index
-        elif mark is not None and index not in strayed:
-            marks[index] = mark
-
-
-def _cover_downwards(
-    units: Sequence[Unit], marks: list[int | None], strayed: Collection[int]
-) -> None:
-    """Give a list, a table or code the citation of the sentence that introduces it."""
-    lead: int | None = None
-    for index, unit in enumerate(units):
-        before = units[index - 1] if index else None
-        if unit.kind not in _COVERED_BY_A_LEAD:
-            lead = None
-            continue
-        if before is not None and before.kind is UnitKind.SENTENCE and _own(before):
-            lead = index - 1 if unit.kind is UnitKind.CODE or _leads_over(before) else None
-        elif before is not None and before.block != unit.block:
-            lead = None
-        if marks[index] is None and lead is not None and index not in strayed:
-            marks[index] = lead
-
-
-def _leads_over(unit: Unit) -> bool:
-    return without_citations(unit.text).rstrip().rstrip("*_.").rstrip().endswith(_LEADS)
-
-
-def _find_sources(
-    draft: _CitedUnits, strayed: Collection[int], find_source: FindSource
-) -> _CitedUnits:
-    cites = list(draft.cites)
-    for index, unit in enumerate(draft.units):
-        is_statement = unit.kind in (UnitKind.SENTENCE, UnitKind.ITEM) and unit.text
-        if cites[index] or not is_statement or index in strayed or is_lead(unit):
-            continue
-        if not is_bare_yes_or_no(unit) and (number := find_source(unit.text)) is not None:
-            cites[index] = (number,)
-    return _CitedUnits(draft.units, cites, draft.marks)
-
-
-def _own(unit: Unit) -> tuple[int, ...]:
-    return () if unit.kind is UnitKind.CODE else citations(unit.text)
-
-
-def _clean(unit: Unit, known: Collection[int]) -> Unit:
-    if unit.kind is UnitKind.CODE:
-        return unit
-    text = only_known(unit.text, known)
-    if unit.kind is UnitKind.HEADING:
-        text = only_known(unit.text, ())
-    return Unit(unit.kind, text.rstrip() if text.strip() else "", unit.block)
-
-
-def _keep(draft: _CitedUnits, allowed: Collection[int], uncited: Collection[int]) -> Cited:
-    """Return the answer of the allowed units that have a citation, or are among the uncited."""
-    kept = _select_kept(draft, allowed, uncited)
-    order = tuple(dict.fromkeys(number for index in kept for number in draft.cites[index]))
-    shown = {number: index for index, number in enumerate(order, start=1)}
-    staying = set(kept)
-    states = [index for index, unit in enumerate(draft.units) if _states(unit)]
-    return Cited(
-        text=_lay_out(draft, kept, shown),
-        order=order,
-        claims=sum(index in staying and bool(draft.cites[index]) for index in states),
-        dropped=tuple(draft.units[index].text for index in states if index not in staying),
-    )
-
-
-def _select_kept(
-    draft: _CitedUnits, allowed: Collection[int], uncited: Collection[int]
-) -> list[int]:
-    """Return the indices that stay; a lead stays with the next unit, a citation with its block."""
-    kept: list[int] = []
-    leads: list[int] = []
-    used: set[int | None] = set()
-    for index, unit in enumerate(draft.units):
-        if index not in allowed or not unit.text:
-            continue
-        if unit.kind is UnitKind.CITATION:
-            kept += [index] if index in used else []
-        elif is_lead(unit) or is_bare_yes_or_no(unit):
-            leads = [lead for lead in leads if _outlives(draft.units[lead], unit)] + [index]
-        elif _belongs(draft, index, kept, uncited):
-            kept += [*leads, index]
-            used.add(draft.marks[index])
-            leads = []
-    return kept
-
-
-def _outlives(lead: Unit, unit: Unit) -> bool:
-    return lead.kind is UnitKind.HEADING and unit.kind is not UnitKind.HEADING
-
-
-def _belongs(draft: _CitedUnits, index: int, kept: Sequence[int], uncited: Collection[int]) -> bool:
-    if not draft.cites[index]:
-        return index in uncited
-    mark = draft.marks[index]
-    follows = mark is not None and mark < index
-    # Code and lists below a removed sentence would lack their explanation.
-    return not follows or mark in kept
-
-
-def _states(unit: Unit) -> bool:
-    return (
-        bool(unit.text)
-        and unit.kind is not UnitKind.CITATION
-        and not is_lead(unit)
-        and not is_bare_yes_or_no(unit)
-    )
-
-
-def _lay_out(draft: _CitedUnits, kept: Sequence[int], shown: dict[int, int]) -> str:
-    staying = set(kept)
-    numbers = _renumber(draft.units, kept)
-    parts: list[str] = []
-    for position, index in enumerate(kept):
-        unit = draft.units[index]
-        if position:
-            parts.append(_joint(draft.units[kept[position - 1]], unit))
-        text = unit.text if unit.kind is UnitKind.CODE else with_citations(unit.text, shown.get)
-        text = text.strip() if unit.kind is UnitKind.CITATION else text
-        parts.append(
-            _under_number(text, numbers.get(index)) + _missing_mark(draft, index, staying, shown)
+    blocks = read_blocks(text)
+    before = zip(blocks, cover_nearby(blocks), strict=True)
+    covered = {(block.kind, remove_marks(block.text)): found for block, found in before}
+    left = remove_blocks(text, indexes)
+    if indexes:
+        left = _add_marks(
+            left,
+            lambda block: covered.get((block.kind, remove_marks(block.text)), ()),
+            restores=True,
         )
-    return "".join(parts).strip()
+    return _in_display_order(left, ())
 
 
-def _missing_mark(
-    draft: _CitedUnits, index: int, staying: Collection[int], shown: dict[int, int]
-) -> str:
-    """Return the citation of a unit whose mark was removed, or never written."""
-    if not draft.cites[index] or draft.marks[index] in staying:
-        return ""
-    marks = "".join(f"[{shown[number]}]" for number in draft.cites[index])
-    return f"\n\n{marks}" if draft.units[index].kind in _WRAPPED else f" {marks}"
+def cover(blocks: Sequence[Block]) -> tuple[tuple[int, ...], ...]:
+    """Return the numbers that cover each block, by the table above."""
+    at_end = _own(blocks[-1]) if blocks else ()
+    return tuple(found or at_end for found in cover_nearby(blocks))
 
 
-def _renumber(units: Sequence[Unit], kept: Sequence[int]) -> dict[int, int]:
-    """Return the new numbers of a numbered list's items, if some of them were removed."""
-    staying = set(kept)
-    numbers: dict[int, int] = {}
-    blocks: dict[int, list[int]] = {}
-    for index, unit in enumerate(units):
-        if unit.kind is UnitKind.ITEM and _item_number(unit) is not None:
-            blocks.setdefault(unit.block, []).append(index)
-    for indexes in blocks.values():
-        left = [index for index in indexes if index in staying]
-        if len(left) < len(indexes):
-            first = _item_number(units[indexes[0]]) or 1
-            numbers |= {index: number for number, index in enumerate(left, start=first)}
-    return numbers
+def claims_something(block: Block) -> bool:
+    """Return whether a block has text of its own that is more than marks."""
+    return block.kind in _CLAIMS and bool(block.text.strip()) and not is_only_marks(block.text)
 
 
-def _item_number(unit: Unit) -> int | None:
-    """Return the number of an item that is not indented, or None."""
-    sign = marker(unit.text).rstrip()
-    return int(sign[:-1]) if sign[:-1].isdecimal() else None
+def _own(block: Block) -> tuple[int, ...]:
+    return () if block.kind is BlockKind.CODE else read_marks(block.text)
 
 
-def _under_number(text: str, number: int | None) -> str:
-    if number is None:
-        return text
-    sign = marker(text)
-    return sign.replace(sign.rstrip()[:-1], str(number), 1) + text[len(sign) :]
+def cover_nearby(blocks: Sequence[Block]) -> list[tuple[int, ...]]:
+    """Return the numbers that cover each block from where it stands, not from the end."""
+    found = [_own(block) for block in blocks]
+    ends = {block.group: found[index] for index, block in enumerate(blocks) if found[index]}
+    for index, block in enumerate(blocks):
+        if found[index]:
+            continue
+        above = found[block.parent] if block.parent is not None else ()
+        found[index] = above or _from_lead(blocks, found, index)
+        if not found[index] and block.kind in (BlockKind.ITEM, BlockKind.ROW):
+            found[index] = ends.get(block.group, ())
+    _cover_from_below(blocks, found)
+    return found
 
 
-def _joint(before: Unit, unit: Unit) -> str:
-    if before.block != unit.block:
-        return "\n\n"
-    return "\n" if unit.kind is UnitKind.ITEM else " "
+def _from_lead(
+    blocks: Sequence[Block], found: Sequence[tuple[int, ...]], index: int
+) -> tuple[int, ...]:
+    """Return the marks of the line above a list, a table or code, or of the row before."""
+    if not index or blocks[index].kind not in _UNDER_A_LEAD:
+        return ()
+    first = next(at for at, block in enumerate(blocks) if block.group == blocks[index].group)
+    before = blocks[first - 1] if first else None
+    is_lead = before is not None and before.kind in (BlockKind.PARAGRAPH, BlockKind.ITEM)
+    return found[first - 1] if is_lead else ()
+
+
+def _cover_from_below(blocks: Sequence[Block], found: list[tuple[int, ...]]) -> None:
+    """Let a line of marks cover the paragraph, list, table or code above it."""
+    for index, block in enumerate(blocks):
+        if block.kind is not BlockKind.PARAGRAPH or not is_only_marks(block.text) or not index:
+            continue
+        at = index - 1
+        while at > 0 and blocks[at].parent is not None and blocks[at].parent != block.parent:
+            at = blocks[at].parent or 0
+        group = blocks[at].group
+        for other in range(index - 1, -1, -1):
+            inside = blocks[other].group == group or blocks[other].start > blocks[at].start
+            if not inside:
+                break
+            found[other] = found[other] or found[index]
+
+
+def _add_proved(text: str, sources: SourceTexts) -> str:
+    """Return `text` with a mark for each block that nothing near covers and a source has."""
+    preferred = read_marks(text)
+
+    def find(block: Block) -> tuple[int, ...]:
+        number = _find(block, sources, preferred)
+        return () if number is None else (number,)
+
+    return _add_marks(text, find)
+
+
+def _add_marks(text: str, find: Callable[[Block], Sequence[int]], *, restores: bool = False) -> str:
+    """Return `text` with the marks that `find` returns for blocks that nothing near covers.
+
+    With `restores`, also blocks that another mark covers get those that they lack.
+    """
+    blocks = read_blocks(text)
+    near = cover_nearby(blocks)
+    lines = text.split("\n")
+    above: dict[int, list[int]] = {}
+    below: dict[int, list[int]] = {}
+    for index, block in enumerate(blocks):
+        if not claims_something(block) or (near[index] and not restores):
+            continue
+        numbers = [number for number in find(block) if number not in near[index]]
+        line = _line_for(blocks, index) if numbers else None
+        places, at = (above, line) if line is not None else (below, _end_of_group(blocks, index))
+        for number in numbers:
+            if number not in places.setdefault(at, []):
+                places[at].append(number)
+    for line, numbers in above.items():
+        lines[line] = _with_marks(lines[line], numbers)
+    for line in sorted(below, reverse=True):
+        lines[line:line] = ["", _write(below[line])]
+    return "\n".join(lines)
+
+
+def _find(block: Block, sources: SourceTexts, preferred: Collection[int]) -> int | None:
+    match block.kind:
+        case BlockKind.CODE:
+            return sources.find_code(block.text, preferred)
+        case BlockKind.ROW:
+            return sources.find_row(block.cells, preferred)
+        case _:
+            is_lead = leads_over(block) and len(block.text) <= _LONGEST_LABEL
+            return None if is_lead else sources.find_prose(block.text, preferred)
+
+
+def _line_for(blocks: Sequence[Block], index: int) -> int | None:
+    """Return the line that gets the mark of a block; None for a line of its own below it."""
+    block = blocks[index]
+    if block.kind not in (BlockKind.CODE, BlockKind.ROW):
+        return block.end - 1
+    if block.parent is not None and blocks[block.parent].text.strip():
+        return blocks[block.parent].end - 1
+    first = next(at for at, one in enumerate(blocks) if one.group == block.group)
+    before = blocks[first - 1] if first else None
+    if before is None or before.kind is not BlockKind.PARAGRAPH or before.depth:
+        return None
+    return before.end - 1 if leads_over(before, remove_marks(before.text)) else None
+
+
+def _end_of_group(blocks: Sequence[Block], index: int) -> int:
+    return max(one.end for one in blocks if one.group == blocks[index].group)
+
+
+def _with_marks(line: str, numbers: Sequence[int]) -> str:
+    present = read_marks(line)
+    added = [number for number in numbers if number not in present]
+    return f"{line.rstrip()} {_write(added)}" if added else line
+
+
+def _write(numbers: Sequence[int]) -> str:
+    return "".join(f"[{number}]" for number in numbers)
+
+
+def _lift_marks(text: str) -> str:
+    """Return `text` with marks below what an item has in the item's own line."""
+    blocks = read_blocks(text)
+    lines = text.split("\n")
+    lifted: set[int] = set()
+    for index, block in enumerate(blocks):
+        item = blocks[block.parent] if block.parent is not None else None
+        is_alone = block.kind is BlockKind.PARAGRAPH and is_only_marks(block.text)
+        if item is None or not is_alone or not item.text.strip():
+            continue
+        lines[item.end - 1] = _with_marks(lines[item.end - 1], read_marks(block.text))
+        lifted.add(index)
+    return remove_blocks(_dedent_marks("\n".join(lines)), lifted)
+
+
+def _dedent_marks(text: str) -> str:
+    """Return `text` with lines of marks that are indented like code at the margin instead."""
+    code, lines = code_lines(text), text.split("\n")
+    for block in read_blocks(text):
+        if block.kind is BlockKind.CODE and block.start not in code:
+            lines[block.start] = lines[block.start].lstrip()
+    return "\n".join(lines)
+
+
+def _without_own_list(text: str, sources: SourceTexts) -> tuple[str, tuple[int, ...]]:
+    """Return `text` without a list of sources at its end, and the numbers that the list has.
+
+    Such a list is recognised by its form: a label, and nothing but marks and names of sources.
+    """
+    blocks = read_blocks(text)
+    names = _Names(sources)
+    first = len(blocks)
+    while first and names.is_listing(blocks[first - 1]):
+        first -= 1
+    listing = list(range(first, len(blocks)))
+    if first and listing and _is_label(blocks[first - 1]):
+        listing.insert(0, first - 1)
+    elif not any(names.has_label(blocks[index]) for index in listing):
+        return text, ()
+    if len(listing) == len(blocks):
+        return text, ()
+    numbers = dict.fromkeys(n for index in listing for n in _own(blocks[index]))
+    return remove_blocks(text, listing), tuple(numbers)
+
+
+def _is_label(block: Block) -> bool:
+    if block.kind is BlockKind.HEADING:
+        return True
+    bare = block.text.strip()
+    is_named = leads_over(block) or (bare.startswith("**") and bare.endswith("**"))
+    return is_named and len(bare.split()) <= _MOST_LABEL_WORDS and not read_marks(bare)
+
+
+class _Names:
+    """Recognises lines that only name sources."""
+
+    def __init__(self, sources: SourceTexts) -> None:
+        found = {_bare(name) for source in sources.sources for name in source.names}
+        self._names = sorted(found - {""}, key=len, reverse=True)
+
+    def is_listing(self, block: Block) -> bool:
+        """Return whether a block is nothing but marks and names, perhaps after a label."""
+        if block.kind not in (BlockKind.PARAGRAPH, BlockKind.ITEM):
+            return False
+        first, *others = block.text.split("\n")
+        rest = [self._strip(line) for line in (self._after_label(first), *others)]
+        has_one = bool(read_marks(block.text)) or any(
+            name in _bare(block.text) for name in self._names
+        )
+        return has_one and not any(rest)
+
+    def has_label(self, block: Block) -> bool:
+        """Return whether a listing begins with a label, or explains its marks as footnotes do."""
+        first = block.text.split("\n")[0]
+        is_footnote = first.lstrip().startswith("[") and bool(_bare(remove_marks(first)))
+        return self._after_label(first) != first or is_footnote
+
+    def _after_label(self, line: str) -> str:
+        label, colon, rest = line.replace("\uff1a", ":").partition(":")
+        is_label = bool(colon) and len(label.split()) <= _MOST_LABEL_WORDS and not read_marks(label)
+        return rest if is_label and len(label) <= _LONGEST_LABEL else line
+
+    def _strip(self, line: str) -> str:
+        left = _bare(remove_marks(line))
+        for name in self._names:
+            left = left.replace(name, "")
+        return left
+
+
+def _bare(text: str) -> str:
+    return "".join(sign for sign in text.casefold() if sign.isalnum())
+
+
+def _select_left(text: str, listed: Sequence[int]) -> list[int]:
+    """Return the numbers of a removed list that have to stay: all if they cover something."""
+    blocks = read_blocks(text)
+    near = cover_nearby(blocks)
+    bare = (n for n, block in enumerate(blocks) if claims_something(block) and not near[n])
+    covers = any(not leads_over(blocks[index]) for index in bare)
+    present = read_marks(text)
+    return [number for number in listed if covers or number not in present]
+
+
+def _in_display_order(text: str, unknown: tuple[int, ...]) -> Cited:
+    order = read_marks(text)
+    shown = {number: index for index, number in enumerate(order, start=1)}
+    return Cited(map_marks(text, shown.get), order, unknown)
+
+
+def uncovered(blocks: Sequence[Block], found: Sequence[tuple[int, ...]]) -> Iterator[int]:
+    """Yield the indices of blocks that claim something and that no mark covers."""
+    for index, block in enumerate(blocks):
+        if claims_something(block) and not found[index]:
+            yield index

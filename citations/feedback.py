@@ -1,22 +1,34 @@
 """Writes and reads the complaints of a judge, which the next attempt at an answer gets to read.
 
-The first line is about the whole answer. Then follows one line for each claim that failed (`-
-unsupported: ...`) and for each part of the question without an answer (`- missing: "..."`).
+The first line is about the whole answer. Then follow the passages that no source supports, each
+with the reason, and a line for each part of the question without an answer (`- missing: "..."`).
 """
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 _UNSUPPORTED = "- unsupported: "
+_REASON = "  because: "
 _CLAIM = re.compile(rf"^{_UNSUPPORTED}(.+)$", re.MULTILINE)
 _SPACE = re.compile(r"\s+")
 _LONGEST = 500
 
 
-def complaints(summary: str, unsupported: Sequence[str], missing: Sequence[str]) -> str:
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """A passage that no source supports, and why."""
+
+    claim: str
+    reason: str = ""
+
+
+def write_complaints(summary: str, unsupported: Sequence[Complaint], missing: Sequence[str]) -> str:
     """Return the analysis as text; `summary` is its first line."""
     lines = [_line(summary)]
-    lines += [f"{_UNSUPPORTED}{_line(claim)}" for claim in unsupported]
+    for one in unsupported:
+        lines.append(f"{_UNSUPPORTED}{_line(one.claim)}")
+        lines += [f"{_REASON}{_line(one.reason)}"] if one.reason else []
     lines += [f'- missing: "{_line(part)}"' for part in missing]
     return "\n".join(line for line in lines if line)
 

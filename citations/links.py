@@ -7,9 +7,10 @@
 | a link to anywhere else                            | its label                            |
 | an image                                           | its description                      |
 | an address that a source's text contains           | code, which nothing makes a link     |
-| an address that no source's text contains          | `…`                                  |
+| an address on a host that the person typed         | code                                 |
+| any other address                                  | `…`                                  |
 | an HTML tag with attributes, or of an active element | nothing; its content stays         |
-| an address in code                                 | itself if a source contains it, else `…` |
+| an address in code                                 | itself as above, or `…`              |
 
 The result is parsed again as CommonMark: if a link to another place remains, all links are removed.
 """
@@ -25,6 +26,7 @@ from citations.addresses import (
     find_addresses,
     fragment_of,
     host_of,
+    is_on,
     page_of,
 )
 from citations.reading import (
@@ -61,10 +63,13 @@ class LinkedPage:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """The pages that links may lead to, and further addresses that may be shown (`held`)."""
+    """The pages that links may lead to, and further addresses that may be shown as code: those
+    that are `held`, and all on the `hosts` that the person typed.
+    """
 
     pages: Mapping[str, LinkedPage] = field(default_factory=dict)
     held: Collection[str] = frozenset()
+    hosts: Collection[str] = frozenset()
     any_host: bool = False
     """Whether the mere name of a host may be shown, as in "Node.js" or "acme.com"."""
 
@@ -78,12 +83,16 @@ class Safe:
 
 
 def allow(
-    pages: Iterable[LinkedPage], *, held: Collection[str] = frozenset(), any_host: bool = False
+    pages: Iterable[LinkedPage],
+    *,
+    held: Collection[str] = frozenset(),
+    hosts: Collection[str] = frozenset(),
+    any_host: bool = False,
 ) -> Allowed:
     """Return the allowed targets of links: those of `pages` that have a web address."""
     by_page = ((page_of(page.address), page) for page in pages)
     known = {address: page for address, page in by_page if address is not None}
-    return Allowed(known, held, any_host)
+    return Allowed(known, held, hosts, any_host)
 
 
 def addresses_held(texts: Iterable[str]) -> frozenset[str]:
@@ -191,7 +200,7 @@ class _Keeper:
         def show_address(found: FoundAddress) -> str:
             if page_of(found.text) in self.allowed.pages:
                 return found.text
-            if found.text in self.allowed.held:
+            if self._is_held(found):
                 return f"`{found.text}`"
             self.note("address", found.text)
             return LEFT_OUT
@@ -200,13 +209,15 @@ class _Keeper:
 
     def _code(self, code: str) -> str:
         def show_code(found: FoundAddress) -> str:
-            known = found.text in self.allowed.held or page_of(found.text) in self.allowed.pages
-            if known:
+            if self._is_held(found) or page_of(found.text) in self.allowed.pages:
                 return found.text
             self.note("address", found.text)
             return LEFT_OUT
 
         return self._replace(code, show_code)
+
+    def _is_held(self, found: FoundAddress) -> bool:
+        return found.text in self.allowed.held or is_on(found.text, self.allowed.hosts)
 
     def _replace(self, text: str, shown: Shown) -> str:
         parts, copied_to = [], 0

@@ -1,20 +1,26 @@
 """Determines the links and addresses that an answer may contain, from the sources that it cites."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from citations.addresses import addresses_of
+from citations.addresses import addresses_of, is_on, web_hosts_of
 from citations.links import Allowed, LinkedPage, addresses_held, allow
 from envelope.sources import SourceReference, SourceUsed
 
 
-def collect_allowed(references: Iterable[SourceReference], context: str) -> Allowed:
+def collect_allowed(
+    references: Iterable[SourceReference], context: str, said: Iterable[str] = ()
+) -> Allowed:
     """Return the allowed links and addresses of an answer that cites `references`.
 
-    `context` contains the texts of the sources.
+    `context` contains the texts of the sources, `said` what the person said: an address that they
+    typed, such as `http://localhost:3000`, may be shown, and no link leads to it.
     """
     cited = tuple(references)
     pages = [LinkedPage(one.url, one.title) for one in cited if one.url is not None]
-    return allow(pages, held=addresses_held(_text(one, context) for one in cited))
+    typed = tuple(said)
+    texts = (*(_text(one, context) for one in cited), *typed)
+    hosts = frozenset().union(*map(web_hosts_of, typed))
+    return allow(pages, held=addresses_held(texts), hosts=hosts)
 
 
 def references_of(
@@ -26,16 +32,35 @@ def references_of(
 
 
 def with_addresses(
-    used: Iterable[SourceUsed], references: Sequence[SourceReference], context: str, answer: str
+    used: Iterable[SourceUsed],
+    references: Sequence[SourceReference],
+    context: str,
+    answer: str,
+    said: Iterable[str] = (),
 ) -> tuple[SourceUsed, ...]:
-    """Return the sources, each with the addresses in its text that the answer shows."""
+    """Return the sources, each with the addresses in its text that the answer shows.
+
+    The first source also gets those that the person typed.
+    """
     shown = addresses_of(answer)
     texts = {one.chunk_id: _text(one, context) for one in references} if shown else {}
-    return tuple(_with(source, texts.get(source.chunk_id, ""), shown) for source in used)
+    typed = frozenset(_find_typed(shown, tuple(said)) if shown else ())
+    return tuple(
+        _with(source, texts.get(source.chunk_id, ""), shown, frozenset() if place else typed)
+        for place, source in enumerate(used)
+    )
 
 
-def _with(source: SourceUsed, text: str, shown: Collection[str]) -> SourceUsed:
-    held = tuple(sorted(addresses_of(text).intersection(shown)))
+def _find_typed(shown: Collection[str], said: Sequence[str]) -> Iterator[str]:
+    typed = frozenset().union(*map(addresses_of, said))
+    hosts = frozenset().union(*map(web_hosts_of, said))
+    return (address for address in shown if address in typed or is_on(address, hosts))
+
+
+def _with(
+    source: SourceUsed, text: str, shown: Collection[str], typed: Collection[str]
+) -> SourceUsed:
+    held = tuple(sorted(addresses_of(text).intersection(shown).union(typed)))
     return source.model_copy(update={"addresses": held}) if held else source
 
 

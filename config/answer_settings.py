@@ -11,13 +11,17 @@ class AnswerSettings(BaseModel):
     """The limits of one question; a part of `Settings`."""
 
     search_results_limit: int = Field(
-        10,
+        50,
         ge=1,
         le=100,
-        description="number of best chunks of a search: their sections come first in the context",
+        description="number of results of a search that are shown and given to the model",
     )
     search_confidence_threshold: float = Field(
-        0.3, ge=0, le=1, description="search results with a lower answerability are poor"
+        0.3,
+        ge=0,
+        le=1,
+        description="search results with a lower answerability are poor, "
+        "which the answer says; a model writes from them nevertheless",
     )
     search_cache_seconds: int = Field(
         600,
@@ -25,11 +29,12 @@ class AnswerSettings(BaseModel):
         description="how long a process uses the results of an equal search again, while the "
         "documents are the same; 0: not at all",
     )
-    max_context_length: int = Field(
-        3500,
+    max_context_length: int | None = Field(
+        None,
         ge=200,
         description="maximum context of an answer in tokens (a token: 4 bytes of UTF-8), or in "
-        "characters with the suffix `c`: `14000c`; a repeated search adds up to half of it",
+        "characters with the suffix `c`: `14000c`; a repeated search adds up to half of it; unset: "
+        "8000, or 4000 where no model or one with a context window below 16,000 tokens answers",
     )
     history_turns: int = Field(
         6, ge=0, le=50, description="number of previous turns that agents receive"
@@ -44,6 +49,12 @@ class AnswerSettings(BaseModel):
     )
     quality_score_threshold: float = Field(
         0.7, ge=0, le=1, description="minimum score of an approved answer"
+    )
+    judge: Literal["always", "doubt", "never"] = Field(
+        "always",
+        description="when a model judges an answer before it is approved. `doubt`: only where "
+        "rules found a fault, something is missing or the writer is not confident; `never`: rules "
+        "alone. An answer that was not judged has no quality score",
     )
     max_research: int = Field(
         2, ge=0, description="maximum number of repeated searches after the quality check"
@@ -85,8 +96,25 @@ class AnswerSettings(BaseModel):
         description="maximum price of all model calls of a tenant on one day (UTC) in USD; "
         "0: no limit",
     )
+    model_timeout_seconds: float = Field(
+        30.0,
+        gt=0,
+        description="time limit of one model call; what prepares an answer gets a quarter of it. "
+        "Raise it for a slow model: the time limits of agents and questions grow with it, unless "
+        "they are set",
+    )
+    model_first_token_seconds: float = Field(
+        default_factory=lambda known: known["model_timeout_seconds"] / 2,
+        gt=0,
+        description="how long a model may read and think before an answer that is streamed begins; "
+        "default: half of `MODEL_TIMEOUT_SECONDS`. When the time is over, the person sees the "
+        "passages that the search found",
+    )
     deadline_seconds: float = Field(
-        120.0, gt=1, description="time limit of a question, from its acceptance"
+        default_factory=lambda known: max(120.0, 3 * known["model_timeout_seconds"]),
+        gt=1,
+        description="time limit of a question, from its acceptance; default: three times "
+        "`MODEL_TIMEOUT_SECONDS`, at least 120",
     )
     job_deadline_seconds: float = Field(
         900.0,
@@ -95,7 +123,12 @@ class AnswerSettings(BaseModel):
         "`Prefer: respond-async`",
     )
     agent_timeout_seconds: float = Field(
-        60.0, gt=0, description="time limit of one run of an agent"
+        default_factory=lambda known: min(
+            max(60.0, 2 * known["model_timeout_seconds"]), known["deadline_seconds"]
+        ),
+        gt=0,
+        description="time limit of one run of an agent; default: twice `MODEL_TIMEOUT_SECONDS`, at "
+        "least 60 and at most `DEADLINE_SECONDS`",
     )
     agent_attempts: int = Field(
         3, ge=1, description="maximum number of runs of a failing agent, including the first"

@@ -9,8 +9,6 @@ from pydantic import BaseModel, Field, field_validator
 from config.http_settings import WEB_ADDRESS
 from envelope.ways.tool_loop import WayName
 
-ANY_SCOPE = "product documentation and user guides"
-"""The default of `DOMAIN_SCOPE`: it describes any documents, and limits none."""
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 
@@ -21,7 +19,6 @@ class AssistantSettings(BaseModel, frozen=True, extra="forbid"):
     tenant: str = Field("", pattern=f"^$|{NAME}")
     domain_name: str
     domain_scope: str
-    documents_define_scope: bool | None = None
     glossary: tuple[str, ...] = Field((), max_length=100)
     prompts_folder: Path | None = None
     documentation_url: str | None = None
@@ -43,14 +40,8 @@ class DomainSettings(BaseModel):
         "Documentation Assistant", description="name of the assistant in its answers"
     )
     domain_scope: str = Field(
-        ANY_SCOPE,
+        "product documentation and user guides",
         description="topics that the assistant answers questions about",
-    )
-    documents_define_scope: bool | None = Field(
-        None,
-        description="whether the scope is what the documents cover, so that a question that they "
-        "cover for certain needs no model's verdict (`SKIP_CERTAIN_CALLS`); unset: only if "
-        "`DOMAIN_SCOPE` is empty or its default",
     )
     domain_tone: str = Field(
         "",
@@ -86,7 +77,7 @@ class DomainSettings(BaseModel):
         (),
         description="further assistants of these processes, each with separate documents: a JSON "
         "list of `assistant`, `domain_name`, `domain_scope` and, if it differs, `tenant`; also its "
-        "own `documents_define_scope`, `domain_tone`, `domain_formatting`, `glossary`, "
+        "own `domain_tone`, `domain_formatting`, `glossary`, "
         "`prompts_folder`, `documentation_url`, `way` and `tool_set`",
     )
     documentation_url: str | None = Field(
@@ -95,13 +86,6 @@ class DomainSettings(BaseModel):
         "this address or by a template, `https://docs.acme.com/{page}#{anchor}` (`{path}`: the "
         "file's path, `{page}`: without its suffix); unset: in the document reader",
     )
-
-    @property
-    def has_scope_of_documents(self) -> bool:
-        """Whether every topic of the documents is within the scope: `DOCUMENTS_DEFINE_SCOPE`."""
-        if self.documents_define_scope is not None:
-            return self.documents_define_scope
-        return self.domain_scope.strip() in ("", ANY_SCOPE)
 
     @field_validator("documentation_url", "prompts_folder", mode="before")
     @classmethod

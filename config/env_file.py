@@ -1,7 +1,9 @@
-"""Finds the file of settings, checks who may have written it, and reports unknown names.
+"""Finds the file of settings, checks what it may set, and reports unknown names.
 
 `REFDESK_ENV_FILE` names the file; if it is empty, no file is read. If it is unset, a `.env` in the
-working directory is read, unless another user may have written it.
+working directory is read, unless another user may have written it. Such a file was perhaps unpacked
+with the documents: it may only describe the assistant and its answers (`HARMLESS`). A file that
+sets more must be named.
 """
 
 import difflib
@@ -17,7 +19,21 @@ from pydantic_settings import BaseSettings, DotEnvSettingsSource
 from config.errors import SettingsError
 
 VARIABLE = "REFDESK_ENV_FILE"
+OPTION = "--env-file"
 SUGGESTED = ".env"
+HARMLESS = frozenset(
+    {
+        "DOMAIN_NAME", "DOMAIN_SCOPE", "DOMAIN_TONE", "DOMAIN_FORMATTING",
+        "GLOSSARY", "PRODUCT_NAMES", "GUARDRAILS_STRICTNESS", "DEFAULT_LANGUAGE",
+        "SEARCH_RESULTS_LIMIT", "SEARCH_CONFIDENCE_THRESHOLD", "MAX_CONTEXT_LENGTH",
+        "HISTORY_TURNS", "MAX_CLARIFICATION_ROUNDS", "QUALITY_SCORE_THRESHOLD", "MAX_RESEARCH",
+        "MAX_REGENERATE", "MAX_PROCESS_COUNT", "DEADLINE_SECONDS", "JOB_DEADLINE_SECONDS",
+        "AGENT_TIMEOUT_SECONDS", "AGENT_ATTEMPTS", "MAX_ITERATIONS", "QUALITY_THRESHOLD",
+        "MAX_PARALLEL_TOOLS", "MAX_TOOL_CALLS", "TOOL_TIMEOUT_SECONDS",
+    }
+)  # fmt: skip
+"""The settings that a file may contain that nobody named: names, language and limits of answers. No
+path, address, key, model, price or right is among them."""
 FOREIGN_PREFIXES = ("COMPOSE_", "REFDESK_IMAGE", "REDIS_IMAGE", "REDIS_PASSWORD", "QDRANT_IMAGE")
 """The variables that deploy/compose.yaml reads from the same file."""
 SIMILARITY = 0.85
@@ -55,6 +71,26 @@ def _read_named_file(path: Path) -> EnvFile:
     if not path.is_file():
         raise SettingsError(f"{VARIABLE}: expected a file, found none at {path}")
     return EnvFile(path.absolute(), is_named=True)
+
+
+def check_unnamed_file(settings: type[BaseSettings], file: EnvFile) -> None:
+    """Raise `SettingsError` if a file that nobody named sets more than `HARMLESS`."""
+    if file.is_named:
+        return
+    held = read_names(settings, file)
+    known = {name.upper() for name in settings.model_fields}
+    refused = sorted(name for name in held if name in known - HARMLESS)
+    # A value that quotes a variable would carry a secret of the environment into answers.
+    if "${" in file.path.read_text("utf-8"):
+        refused.append("a value with ${...}")
+    if refused:
+        raise SettingsError(
+            f"{file.path} sets {', '.join(refused)}. No option or variable names this file, and "
+            "such a file may only set names, the language and limits of answers. If the file is "
+            f"yours, name it: add {OPTION} {file.path} to the command, or set "
+            f"{VARIABLE}={file.path}. To read no file, set {VARIABLE}= . docs/settings.md lists "
+            "what such a file may set."
+        )
 
 
 def read_names(settings: type[BaseSettings], file: EnvFile) -> dict[str, str | None]:

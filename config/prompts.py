@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,18 +15,14 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
+from citations.marking import escape_brackets
 from config.errors import PromptError
 from envelope.hidden_characters import remove_hidden_characters
+from llm.prompts import fence
 
 FOLDER = Path(__file__).with_name("prompts")
 SEPARATOR = "---"
 NOTHING: Mapping[str, Any] = MappingProxyType({})
-# Also as a sign of full width, and with characters between that nobody sees.
-_FENCE = re.compile(
-    "[<\uff1c\ufe64](?=[\\s/\\\\\u00ad\u034f\u180e\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]*data)",
-    re.IGNORECASE,
-)
-_BLOCK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,19 +98,15 @@ class PromptFiles:
 
 
 def data(content: object, name: str) -> str:
-    """Return `content` in a data block that the content can neither close nor imitate.
-
-    A string is unchanged, except for hidden characters and every `<` that could begin a `data` tag;
-    any other value is encoded as JSON.
-    """
+    """Return `content` in a data block; any other value than a string is encoded as JSON."""
     if isinstance(content, Undefined):
         # A strict undefined value raises an error when it is converted.
         content = str(content)
-    if not _BLOCK_NAME.fullmatch(name):
-        raise PromptError(f"expected a block's name of letters and digits, found {name!r}")
     text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-    seen = remove_hidden_characters(text)
-    return f'<data name="{name}">\n{_FENCE.sub("&lt;", seen)}\n</data>'
+    try:
+        return fence(text, name)
+    except ValueError as error:
+        raise PromptError(str(error)) from error
 
 
 @lru_cache(maxsize=1)
@@ -129,6 +120,7 @@ def _make_environment() -> ImmutableSandboxedEnvironment:
         keep_trailing_newline=False,
     )
     environment.filters["data"] = data
+    environment.filters["literal"] = escape_brackets
     environment.policies["json.dumps_kwargs"] = {
         "ensure_ascii": False,
         "default": to_jsonable_python,

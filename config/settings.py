@@ -1,5 +1,6 @@
 """Settings of the processes, and all the others combined; `docs/settings.md` lists them."""
 
+from collections.abc import Iterator
 from typing import Literal, TypeVar
 
 from pydantic import Field, field_validator
@@ -9,7 +10,7 @@ from agents.roster import AGENTS
 from config.answer_settings import AnswerSettings
 from config.chat_settings import ChatSettings
 from config.domain_settings import DomainSettings
-from config.env_file import find_env_file
+from config.env_file import check_unnamed_file, find_env_file
 from config.errors import SettingsError
 from config.http_settings import HttpSettings
 from config.ingestion_settings import IngestionSettings
@@ -22,6 +23,9 @@ from config.ways.learning_settings import LearningSettings
 from config.ways.outside_settings import OutsideSettings
 from config.ways.swarm_settings import SwarmSettings
 from config.ways.way_settings import WaySettings
+from llm.prices import find_context_window
+from llm.vendors.catalogue import vendors_by_name
+from llm.vendors.model_names import ModelName, parse_models
 from manager.flows.search_flow import SEARCH_FLOW
 
 T = TypeVar("T")
@@ -31,6 +35,11 @@ INSTANCES = {"manager": 1, **{spec.role.value: spec.instances for spec in AGENTS
 
 CONCURRENCY = {"manager": 64, **{spec.role.value: spec.slots for spec in AGENTS}}
 """The number of envelopes that one instance processes concurrently; the agents declare theirs."""
+
+USUAL_CONTEXT = 8000
+_SMALL_CONTEXT = 4000
+_LARGE_WINDOW = 16_000
+"""The context window, in tokens, from which the usual context fits."""
 
 ALWAYS = ("manager", *(stage.name for stage in SEARCH_FLOW.main_path[1:]))
 """Roles that every answered question passes."""
@@ -100,7 +109,6 @@ class Settings(
                     "assistant": one.assistant,
                     "domain_name": one.domain_name,
                     "domain_scope": one.domain_scope,
-                    "documents_define_scope": one.documents_define_scope,
                     "glossary": one.glossary,
                     "prompts_folder": one.prompts_folder,
                     "documentation_url": one.documentation_url,
@@ -137,6 +145,40 @@ class Settings(
             return True
         return not any((folder / f"{task}.txt").exists() for task in tasks)
 
+    @property
+    def context_tokens(self) -> int:
+        """The size of an answer's context: as set, else by the smallest window of its models."""
+        if self.max_context_length is not None:
+            return self.max_context_length
+        if not self.uses_model:
+            return _SMALL_CONTEXT
+        smallest = min(self._list_windows(), default=_LARGE_WINDOW)
+        # A repeated search may double it; the rest is for the instructions and the answer.
+        return min(_SMALL_CONTEXT, smallest // 3) if smallest < _LARGE_WINDOW else USUAL_CONTEXT
+
+    def list_answering_models(self) -> list[ModelName]:
+        """Return the models of vendors and servers that write or judge answers."""
+        vendors = vendors_by_name(self.vendor_access())
+        named = (
+            name
+            for task in ("respond", "judge")
+            for name in parse_models(self.model_of(task), vendors)
+            if not name.is_local
+        )
+        return list(dict.fromkeys(named))
+
+    def _list_windows(self) -> Iterator[int]:
+        """Yield the known context windows of the models that write or judge an answer."""
+        access = self.vendor_access()
+        vendors = vendors_by_name(access)
+        for name in self.list_answering_models():
+            limit = self.model_limits.get(str(name))
+            window = None if limit is None else limit.context_window
+            if window is None and access[name.provider].base_url is None:
+                window = find_context_window(vendors[name.provider].price_name, name.model)
+            if window is not None:
+                yield window
+
     def instances_of(self, role: str) -> int:
         """Return the number of instances of a role in one `refdesk up`."""
         return self.instances.get(role, INSTANCES[role])
@@ -153,10 +195,13 @@ class Settings(
 
 def load_settings(**changes: object) -> Settings:
     """Return the settings; raises `SettingsError` with one line for each invalid setting."""
+    file = None
     if "_env_file" not in changes:
         file = find_env_file()
         changes = {**changes, "_env_file": None if file is None else file.path}
     try:
+        if file is not None:
+            check_unnamed_file(Settings, file)
         return Settings(**changes)  # type: ignore[arg-type] # checked by pydantic
     except UnicodeDecodeError as error:
         raise SettingsError(f"{changes['_env_file']}: expected UTF-8, found {error}") from error

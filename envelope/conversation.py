@@ -138,6 +138,7 @@ class Pause(BaseModel, frozen=True, extra="forbid"):
     and its reply goes on at the stage `resume_stage` of `flow`; `created` and `expires` are Unix
     seconds, `answers` the values that were given so far.
     Only `people`, the digests of who asked, may answer it; empty: everybody who may read it.
+    `places` are the crumbs to the places in the documents that the `options` name, in their order.
     `tasks` are the titles of the open tasks that another topic would cancel.
     `remaining` are the other questions of the same message, to be offered after the answer. With
     `is_offer`, the message was answered and the pause only offers the questions that remain: a turn
@@ -150,6 +151,7 @@ class Pause(BaseModel, frozen=True, extra="forbid"):
     reason: ClarificationReason
     asked: str
     options: tuple[str, ...] = ()
+    places: tuple[tuple[str, ...], ...] = ()
     round: int = Field(default=1, ge=1)
     best_answer: dict[str, object] | None = None
     groups: tuple[str, ...] | None = None

@@ -37,6 +37,7 @@ class SearchResult(BaseModel, frozen=True, extra="forbid"):
         description="start and end of its text in `search_context`, in characters; "
         "None when it did not fit",
     )
+    is_cut: bool = Field(default=False, description="the text marks what its section has besides")
     found: tuple[FoundPart, ...] = Field(default=(), description="best first")
 
 
@@ -69,6 +70,7 @@ class SourceReference(BaseModel, frozen=True, extra="forbid"):
     language: str | None = None
     version: str | None = Field(default=None, description="that the document states")
     span: tuple[int, int] = Field(description="its text in `search_context`, in characters")
+    is_cut: bool = Field(default=False, description="the text marks what its section has besides")
     found: tuple[FoundPart, ...] = Field(default=(), description="best first")
 
 
@@ -86,7 +88,30 @@ class SourceUsed(BaseModel, frozen=True, extra="forbid"):
     language: str | None = None
     version: str | None = Field(default=None, description="that the document states")
     addresses: tuple[str, ...] = Field(
-        default=(), description="addresses in its text that the answer shows"
+        default=(),
+        description="addresses in its text that the answer shows; of the first source, also those "
+        "that the person typed",
+    )
+
+
+class ShownPassage(BaseModel, frozen=True, extra="forbid"):
+    """A part of a document that is shown as it stands; `number` is that of its source."""
+
+    number: int = Field(ge=1)
+    place: str = Field(description="title and headings, on one line")
+    text: str = Field(description="Markdown; words of the question are bold")
+    warning: str = Field(
+        default="", description="if it gives orders to an assistant: a sentence that says so"
+    )
+
+
+class FoundPassages(BaseModel, frozen=True, extra="forbid"):
+    """What the search found, shown where no model wrote an answer."""
+
+    notice: str = Field(description="why no model wrote an answer, and what the passages are")
+    shown: tuple[ShownPassage, ...] = Field(description="the closest first")
+    marked: tuple[str, ...] = Field(
+        default=(), description="the words of the question that the passages hold, as they do"
     )
 
 
@@ -106,7 +131,9 @@ class ValidationResult(BaseModel, frozen=True, extra="forbid"):
     claims: tuple[ClaimCheck, ...]
     citations_valid: bool
     language_matches: bool
-    completeness: float = Field(ge=0, le=1)
+    completeness: float | None = Field(
+        ge=0, le=1, description="how far it meets the question; None where nobody judged"
+    )
     grounded: bool
     judge: str = Field(description="the model that judged, or why none could")
 

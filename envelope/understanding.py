@@ -4,24 +4,26 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from envelope.conversation import AnswerStyle, ConversationAct
+from envelope.conversation import AnswerStyle, ClarificationOption, ConversationAct
 
 
 class Understanding(BaseModel, frozen=True):
-    """The parts of a combined call for essence and guardrails, as the model gave them.
+    """The parts of a combined call for essence and guardrails.
 
-    Each stage checks its part before it uses it. `verdict` is None when the call gave none.
+    Golden files of earlier versions hold further fields, which nobody reads any more.
     """
 
     canonical_question: str = Field(description="in English; stands alone")
     context_type: Literal["new_topic", "follow_up", "clarification"]
-    related_turns: tuple[int, ...] = Field(default=(), description="1 is the newest user turn")
-    clarification_result: Literal["search_again", "exit"] | None = None
+    verdict: Literal["within", "outside", "unclear"] | None = None
+    analysis: str = Field(default="", description="what is unclear, or why it is outside")
+    meanings: tuple[ClarificationOption, ...] = Field(
+        default=(), description="places in the documents that an unclear question could mean"
+    )
+    questions: tuple[str, ...] = Field(default=(), description="of a turn that asks several")
+    wants_exit: bool = Field(default=False, description="the user gives the open question up")
     assumption: str = ""
     act: ConversationAct | None = None
     style: AnswerStyle = ""
     answer_language: str = ""
-    questions: tuple[str, ...] = ()
-    verdict: Literal["within", "outside", "unclear"] | None = None
-    verdict_confidence: float = Field(default=0.0, ge=0, le=1)
-    analysis: str = Field(default="", description="why the verdict, in a few words")
+    signs: tuple[str, ...] = Field(default=(), description="of an attack, as a hint to the model")

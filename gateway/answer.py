@@ -56,6 +56,13 @@ _INTERNAL = frozenset(
     }
 )  # fmt: skip
 """The attributes of a reply that only its operator reads."""
+_WORDS_OF_MODELS = frozenset(
+    {
+        "plan_rounds", "triage", "assessment", "sequence_notes", "further_round", "errors",
+        "routing", "tasks", "cancelled_tasks", "faults", "tool_calls", "way_fallback",
+    }
+)  # fmt: skip
+"""Those with words that models or servers of others wrote: they are shown without links."""
 
 
 class Source(BaseModel, frozen=True, extra="ignore"):
@@ -85,6 +92,28 @@ class Source(BaseModel, frozen=True, extra="ignore"):
         if self.link is not None:
             return self.link
         return at(self.url or self.path or "", self.anchor or "")
+
+
+class Passage(BaseModel, frozen=True, extra="ignore"):
+    """A part of a document, as it stands there; `number` is that of its source."""
+
+    number: int = Field(examples=[1])
+    place: str = Field(description="title and headings", examples=["Rate plans > Prices"])
+    text: str = Field(
+        description="Markdown; words of the question are bold",
+        examples=["An account may hold 100 **rate** **plans**."],
+    )
+    warning: str = Field(
+        "", description="if the passage gives orders to an AI assistant: a sentence that says so"
+    )
+
+
+class Passages(BaseModel, frozen=True, extra="ignore"):
+    """What the search found, where no model wrote an answer; `text` of the answer holds it all."""
+
+    notice: str = Field(description="why there is no answer of a model, for the person who asked")
+    shown: tuple[Passage, ...] = Field((), description="the closest first")
+    marked: tuple[str, ...] = Field((), description="the words of the question in the passages")
 
 
 class Action(BaseModel, frozen=True, extra="ignore"):
@@ -144,8 +173,22 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
     clarification_type: str | None = None
     clarification_reason: str | None = None
     question: str | None = Field(None, description="the question as Refdesk understood it")
-    model: str | None = Field(None, description="model that wrote the answer; `offline`: rules")
-    quality_score: float | None = Field(None, description="verdict of the judge, 0 to 1")
+    model: str | None = Field(None, description="model that wrote the answer, if one did")
+    answered_by: Literal["model", "search"] | None = Field(
+        None,
+        description="of an answered question: `model` wrote an answer, or `search` found passages, "
+        "which nobody judged: see `passages`",
+    )
+    fallback_reason: str | None = Field(
+        None,
+        description="why no model wrote an answer: `no_model`, `bad_key`, `quota_spent`, "
+        "`model_gone`, `unavailable`, `too_busy`, `too_slow`, `budget_spent`, `misconfigured`, "
+        "`rejected`, `refused`, `unreadable`",
+    )
+    passages: Passages | None = Field(None, description="if the search answered")
+    quality_score: float | None = Field(
+        None, description="verdict of the judge, 0 to 1; null: nobody judged it"
+    )
     termination_reason: str | None = Field(None, description="the limit that ended it early")
     merged_into: str | None = Field(None, description="message into which this one was merged")
     processing_seconds: float | None = None
@@ -206,6 +249,29 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
     )
 
 
+def split_off_passages(answer: Answer) -> tuple[str, str]:
+    """Return the text without the further passages, and these.
+
+    A channel that can fold a text folds them. What stands below them, such as other questions of
+    the message, stays with the first passage.
+    """
+    shown = () if answer.passages is None else answer.passages.shown
+    if len(shown) < 2:
+        return answer.text, ""
+    start = answer.text.find(write_heading(shown[1]))
+    end = answer.text.rfind(shown[-1].text) + len(shown[-1].text)
+    if not 0 < start < end:
+        return answer.text, ""
+    below = answer.text[end:].strip()
+    parts = (answer.text[:start].rstrip(), below)
+    return "\n\n".join(part for part in parts if part), answer.text[start:end]
+
+
+def write_heading(passage: Passage) -> str:
+    """Return the line above a passage in the text of an answer."""
+    return f"**{passage.place}** [{passage.number}]"
+
+
 def answer_of(
     reply: Fields,
     *,
@@ -245,13 +311,17 @@ def safe_reply(
     sources = [_source(one, opens) for one in _objects(reply.get("sources"))]
     actions = [_action(one, opens) for one in _objects(reply.get("suggested_actions"))]
     actions += _list_reports(reply, opens)
-    kept = keep_links(str(reply.get("text") or ""), _collect_allowed(sources, actions, reply))
+    allowed = _collect_allowed(sources, actions, reply)
+    kept = keep_links(str(reply.get("text") or ""), allowed)
     safe: dict[str, JsonValue] = {
         **reply,
         "text": kept.text,
         "sources": [*sources],
         "suggested_actions": [*actions],
     }
+    if isinstance(passages := reply.get("passages"), dict):
+        safe["passages"] = _passages(passages, allowed)
+    safe |= {name: _unlink(reply[name]) for name in _WORDS_OF_MODELS if name in reply}
     if isinstance(pause := reply.get("pause"), dict):
         safe["pause"] = {**pause, "questions": [*map(_question, _objects(pause.get("questions")))]}
     if isinstance(question := reply.get("question"), str):
@@ -285,7 +355,7 @@ def _action(action: Named, opens: Opens) -> dict[str, JsonValue]:
     shown: dict[str, JsonValue] = {
         **action,
         "label": plain_line(label),
-        "value": clean_text(value),
+        "value": plain_line(value),
         "url": _web(action.get("url")),
         "path": clean_text(path) if path else None,
         "crumbs": [plain_line(str(part)) for part in _list_values(action, "crumbs")],
@@ -305,13 +375,43 @@ def _list_reports(reply: Named, opens: Opens) -> list[dict[str, JsonValue]]:
 
 def _question(question: Named) -> dict[str, JsonValue]:
     """Return a question of a pause in plain words."""
-    suggestions: list[JsonValue] = [
-        plain_line(str(one)) for one in _list_values(question, "suggestions")
-    ]
-    return {
+    shown: dict[str, JsonValue] = {
         **question,
         "text": plain_line(str(question.get("text") or "")),
-        "suggestions": suggestions,
+        "suggestions": [plain_line(str(one)) for one in _list_values(question, "suggestions")],
+    }
+    if isinstance(field := question.get("field"), dict):
+        choices = [plain_line(str(one)) for one in _list_values(field, "choices")]
+        shown["field"] = {**field, "choices": [*choices]}
+    return shown
+
+
+def _unlink(value: JsonValue) -> JsonValue:
+    """Return a value whose texts have no link and no address, wherever they are in it."""
+    if isinstance(value, str):
+        return keep_links(value, Allowed(any_host=True)).text
+    if isinstance(value, list):
+        return [_unlink(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _unlink(one) for name, one in value.items()}
+    return value
+
+
+def _passages(passages: Named, allowed: Allowed) -> dict[str, JsonValue]:
+    """Return passages whose links lead to their own sources, as those of the whole text do."""
+    shown: list[JsonValue] = [
+        {
+            **one,
+            "place": plain_line(str(one.get("place") or "")),
+            "warning": plain_line(str(one.get("warning") or "")),
+            "text": keep_links(str(one.get("text") or ""), allowed).text,
+        }
+        for one in _objects(passages.get("shown"))
+    ]
+    return {
+        "notice": plain_line(str(passages.get("notice") or "")),
+        "shown": shown,
+        "marked": [clean_text(str(word)) for word in _list_values(passages, "marked")],
     }
 
 

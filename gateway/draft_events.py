@@ -14,7 +14,9 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from broker.values import Fields, JournalEntry
-from citations.claims import UnitKind, split_units, without_citations
+from citations.blocks import BlockKind, read_blocks
+from citations.claims import sentences
+from citations.marking import remove_marks
 from envelope.outcome import Outcome
 from envelope.question import Question
 from gateway.answer import Answer, Shows
@@ -26,6 +28,7 @@ _READ_BY_JUDGE = "quality"
 _WRITTEN_BY = "response"
 _FINAL = "final"
 _APPROVED = "approved"
+_WHOLE = (BlockKind.CODE, BlockKind.HEADER, BlockKind.ROW)
 
 
 class DraftFollower:
@@ -98,19 +101,18 @@ class DraftFollower:
 
 
 def find_retracted(shown: str, approved: str) -> Sequence[str]:
-    """Return the sentences of `shown` that `approved` does not have, citations aside."""
-    kept = {_normalize(unit.text) for unit in split_units(approved)}
-    return [
-        without_citations(unit.text).strip()
-        for unit in split_units(shown)
-        if unit.kind is not UnitKind.CITATION and _normalize(unit.text) not in kept
-    ]
+    """Return the sentences, rows and code of `shown` that `approved` does not have, marks aside."""
+    kept = set(_split(approved))
+    return [part for part in _split(shown) if part not in kept]
 
 
-def _normalize(sentence: str) -> str:
-    """Return a sentence without its citations; items of a list may have other numbers."""
-    words = without_citations(sentence).split()
-    return " ".join(words[1:] if words and words[0].rstrip(".)").isdigit() else words)
+def _split(text: str) -> Iterator[str]:
+    for block in read_blocks(text):
+        whole = block.kind in _WHOLE
+        for part in (block.text,) if whole else sentences(block.text):
+            bare = part if block.kind is BlockKind.CODE else remove_marks(part)
+            if plain := " ".join(bare.split()):
+                yield plain
 
 
 def _read_response(fields: Fields) -> str:

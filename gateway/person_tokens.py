@@ -5,6 +5,7 @@ created. It names the key (`aud`), its end (`exp`) and the `groups` of the perso
 key may not state have no effect. `sub`, if it is there, is the person.
 """
 
+import math
 import time
 from dataclasses import dataclass
 
@@ -55,14 +56,24 @@ def read_person_token(token: str, key: Key) -> StatedPerson:
             leeway=LEEWAY_SECONDS,
             options={"require": ["exp", "aud"]},
         )
-    except (jwt.PyJWTError, RecursionError) as error:
+    except (jwt.PyJWTError, RecursionError, OverflowError) as error:
         reason = type(error).__name__
         raise PersonTokenError(f"this token of a person is not valid: {reason}") from error
-    expires_at = float(claims["exp"])
+    expires_at = _read_end(claims["exp"])
     if expires_at > time.time() + MOST_SECONDS + LEEWAY_SECONDS:
         raise PersonTokenError(f"expected `exp` within {MOST_SECONDS // 3600} hours, found more")
     groups = _select_groups(claims.get("groups"), key)
     return StatedPerson(groups, expires_at, _read_id(claims.get("sub")))
+
+
+def _read_end(stated: object) -> float:
+    """Return the end; the library also takes text, and a number of any length."""
+    try:
+        if isinstance(stated, int | float) and not isinstance(stated, bool):
+            return float(stated)
+    except OverflowError:
+        return math.inf
+    raise PersonTokenError(f"expected `exp`, a number, found {type(stated).__name__}")
 
 
 def _select_groups(stated: object, key: Key) -> tuple[str, ...]:

@@ -20,7 +20,8 @@ class SearchRequest:
     the earlier user turns that it refers to, newest first; `exclude` has the ids of chunks that an
     earlier attempt used; `turns` counts the user's earlier turns. `context_tokens` is the size of
     the context that the findings have; 0: they have none. `groups` are those of the person who
-    asks: only documents that they may read take part in the search.
+    asks: only documents that they may read take part in the search. `limit` is that of the hits,
+    and of the sections of the context.
     `by_words` searches without a vector. `reranked` has the best chunks ordered by the reranker, if
     there is one: for a search from which a question is answered.
     """
@@ -72,7 +73,7 @@ class FoundSpan:
 
 @dataclass(frozen=True, slots=True)
 class ContextSection:
-    """Consecutive chunks of one section as one text, without what the chunks share.
+    """Chunks of one section as one text, without what the chunks share; `is_cut`: not all of them.
 
     `best` is the chunk for whose sake the section is given; `found` are the hits in the text.
     """
@@ -81,6 +82,7 @@ class ContextSection:
     text: str
     chunk_ids: tuple[str, ...]
     found: tuple[FoundSpan, ...] = ()
+    is_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,8 @@ class Findings:
     ambiguous. `fallbacks` names levels that failed, the search ran without them;
     `CALIBRATION` when the likeness of texts could not be judged, and `RERANKING`.
     `documents` is the number of documents in the index, `languages` their languages; None and empty
-    if they were not counted. `from_cache`: an equal search found them before.
+    if they were not counted. `total` counts the chunks that were found, of which `limit` are
+    hits. `from_cache`: an equal search found them before.
     """
 
     hits: tuple[Hit, ...]
@@ -120,6 +123,7 @@ class Findings:
     languages: tuple[str, ...] = ()
     features: dict[str, float] = field(default_factory=dict)
     from_cache: bool = False
+    total: int = 0
 
     @property
     def are_calibrated(self) -> bool:

@@ -1,6 +1,7 @@
 """Errors of model calls, by cause and by what the caller can do.
 
 ModelError
+├── NoModel              no model is configured for the task
 ├── ModelMisconfigured   a wrong setting; a retry does not help
 │   ├── UnknownProvider    no vendor has this name
 │   ├── UnknownModel       the vendor has no such model
@@ -12,7 +13,8 @@ ModelError
 │   ├── RateLimited        too many requests; `retry_after_seconds` if the vendor states it
 │   ├── QuotaExhausted     the account has no quota left; a short wait does not help
 │   ├── ModelTimeout       no answer within the time limit
-│   └── ChainExhausted     every model of a fallback chain failed; `errors` has their errors
+│   └── ChainExhausted     every model of a fallback chain failed; `errors` has their errors, and
+│                          the reason is that of the first
 ├── BudgetExhausted      a budget of the question or its tenant does not allow the call
 ├── RejectedRequest      the vendor cannot process our request (too long, wrong parameter)
 ├── Refused              the model does not answer this request
@@ -24,19 +26,36 @@ from decimal import Decimal
 
 from llm.port import Usage
 
+NO_MODEL = "no_model"
+REASONS = (
+    NO_MODEL, "misconfigured", "model_gone", "bad_key", "unavailable", "too_busy", "quota_spent",
+    "too_slow", "budget_spent", "rejected", "refused", "unreadable",
+)  # fmt: skip
+"""Why a model did not give an answer."""
+
 
 class ModelError(Exception):
     """A model did not give an answer.
 
     `usage` and `cost_usd` are those of the failed call: vendors charge for a refusal, too.
+    `reason` is a stable slug for replies, metrics and logs: see `REASONS`.
     """
 
     usage: Usage = Usage()
     cost_usd: Decimal | None = Decimal(0)
+    reason: str = "unavailable"
+
+
+class NoModel(ModelError):  # noqa: N818 - names a state
+    """No model is configured for the task."""
+
+    reason = NO_MODEL
 
 
 class ModelMisconfigured(ModelError):  # noqa: N818 - names a state
     """A setting is wrong; a retry does not help."""
+
+    reason = "misconfigured"
 
 
 class UnknownProvider(ModelMisconfigured):
@@ -46,9 +65,13 @@ class UnknownProvider(ModelMisconfigured):
 class UnknownModel(ModelMisconfigured):
     """The vendor has no such model."""
 
+    reason = "model_gone"
+
 
 class MissingKey(ModelMisconfigured):
     """There is no key, or the vendor does not accept it."""
+
+    reason = "bad_key"
 
 
 class UnknownTask(ModelMisconfigured):
@@ -77,13 +100,27 @@ class ModelUnavailable(ModelError):  # noqa: N818 - as above
 class RateLimited(ModelUnavailable):
     """There were too many requests or tokens at once."""
 
+    reason = "too_busy"
+
 
 class QuotaExhausted(ModelUnavailable):
     """The account has no quota left."""
 
+    reason = "quota_spent"
+
 
 class ModelTimeout(ModelUnavailable):
-    """There was no answer within the time limit."""
+    """There was no answer within the time limit.
+
+    `had_full_time` is false for a call that may take only a part of it: the model may still be able
+    to do what it has more time for.
+    """
+
+    def __init__(self, message: str, *, had_full_time: bool = True) -> None:
+        super().__init__(message)
+        self.had_full_time = had_full_time
+
+    reason = "too_slow"
 
 
 class ChainExhausted(ModelUnavailable):
@@ -92,10 +129,14 @@ class ChainExhausted(ModelUnavailable):
     def __init__(self, message: str, errors: tuple[ModelError, ...]) -> None:
         super().__init__(message)
         self.errors = errors
+        if errors:
+            self.reason = errors[0].reason
 
 
 class BudgetExhausted(ModelError):  # noqa: N818 - as above
     """A budget does not allow the call; nothing was asked. `amount` names the exhausted one."""
+
+    reason = "budget_spent"
 
     def __init__(self, message: str, *, amount: str = "") -> None:
         super().__init__(message)
@@ -105,6 +146,8 @@ class BudgetExhausted(ModelError):  # noqa: N818 - as above
 class RejectedRequest(ModelError):  # noqa: N818 - as above
     """The vendor cannot process the request; `parameter` is the part that the vendor names."""
 
+    reason = "rejected"
+
     def __init__(self, message: str, *, parameter: str = "") -> None:
         super().__init__(message)
         self.parameter = parameter
@@ -113,9 +156,13 @@ class RejectedRequest(ModelError):  # noqa: N818 - as above
 class Refused(ModelError):  # noqa: N818 - as above
     """The model does not answer this request."""
 
+    reason = "refused"
+
 
 class UnreadableOutput(ModelError):  # noqa: N818 - as above
     """The answer is not of the task's output type, even after one repair."""
+
+    reason = "unreadable"
 
 
 class ScriptError(ModelError):

@@ -17,13 +17,22 @@ O = TypeVar("O", bound=BaseModel)  # noqa: E741
 
 @dataclass(frozen=True, slots=True)
 class Task(Generic[I, O]):
-    """One kind of model call: its name, its types and its parameters."""
+    """One kind of model call: its name, its types and its parameters.
+
+    `time_share` is the part of the time limit of a call that it may take: a step that prepares an
+    answer leaves time for the answer, and the question goes on without it.
+    """
 
     name: str
     inputs: type[I]
     output: type[O]
     temperature: float = 0.0
     max_output_tokens: int = 2048
+    time_share: float = 1.0
+
+
+PREPARING_SHARE = 0.25
+"""The time share of what prepares an answer, or words a question back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +90,15 @@ class Model(Protocol):
         starts at its last model).
         """
         ...
+
+
+OFFLINE = "offline"
+"""The name of what stands in a setting where no model is configured."""
+
+
+def find_model(model: Model) -> Model | None:
+    """Return the model, or None where no model is configured."""
+    return None if model.name == OFFLINE else model
 
 
 class VectorModel(Protocol):

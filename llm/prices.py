@@ -1,4 +1,7 @@
-"""What a call cost, by the price list that is installed; nothing is fetched."""
+"""What a call cost, and how much it may contain, by the price list that is installed.
+
+Nothing is fetched.
+"""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -27,6 +30,19 @@ def cost_usd(provider: str, model: str, usage: Usage, *, base_url: str | None) -
     if not _is_priced(provider, model, base_url):
         return None
     return _price(provider, model, usage, base_url)
+
+
+def find_context_window(provider: str, model: str) -> int | None:
+    """Return the context window of a model in tokens; None where nobody knows it."""
+    if not provider:
+        return None
+    from genai_prices.data_snapshot import get_snapshot
+
+    try:
+        _, found = get_snapshot().find_provider_model(model, None, provider, None)
+    except LookupError:
+        return None
+    return found.context_window
 
 
 @lru_cache(maxsize=256)

@@ -26,7 +26,12 @@ from llm.vendors.catalogue import (
 )
 from llm.vendors.embeddings import VendorEmbedder, choose_size
 from llm.vendors.model_names import ModelName, parse_models
-from llm.vendors.model_transport import EMBEDDING_RETRIES, RetryRules, Transport
+from llm.vendors.model_transport import (
+    EMBEDDING_RETRIES,
+    FIRST_TOKEN_SECONDS,
+    RetryRules,
+    Transport,
+)
 from llm.vendors.vendor_model import VendorModel
 
 if TYPE_CHECKING:
@@ -54,6 +59,7 @@ class Registry:
         prompts: Prompts | None = None,
         access: Mapping[str, VendorAccess] = MappingProxyType({}),
         timeout_seconds: float = 30.0,
+        first_token_seconds: float = FIRST_TOKEN_SECONDS,
         patience_seconds: float = PATIENCE_SECONDS,
         retries: RetryRules = RetryRules(),  # noqa: B008 - frozen
         embedding_retries: RetryRules = EMBEDDING_RETRIES,
@@ -66,6 +72,7 @@ class Registry:
         self._prompts = prompts
         self._access = access
         self._timeout_seconds = timeout_seconds
+        self._first_token_seconds = first_token_seconds
         self._patience_seconds = patience_seconds
         self._retries = retries
         self._embedding_retries = embedding_retries
@@ -96,32 +103,22 @@ class Registry:
         names = parse_models(setting, self._vendors)
         if last_resort and not any(name.is_local for name in names):
             names += parse_models(last_resort, self._vendors)
-        for name in names:
-            if name in self._links:
-                continue
-            if name.is_local:
-                self._links[name] = ChainLink(self._find_local(name))
-                continue
-            vendor, access = self._find_access(name)
-            if not vendor.chats:
-                raise UnknownProvider(f"expected a model that answers, found the reranker '{name}'")
-            wire = load_client(vendor).make_chat(name.model, vendor, access)
-            transport = Transport(str(name), self._timeout_seconds, self._retries, self._limiter)
-            model = VendorModel(
-                transport=transport,
-                wire=wire,
-                prompts=self._find_prompts(name),
-                prices=PriceSource(vendor.price_name, access.base_url),
-                capabilities=choose_capabilities(vendor, access),
-                budget=self._budget,
-            )
-            self._links[name] = ChainLink(model, CircuitBreaker(str(name), clock=self._clock))
         chain = FallbackChain(
-            [self._links[name] for name in names], patience_seconds=self._patience_seconds
+            [self._find_link(name) for name in names], patience_seconds=self._patience_seconds
         )
         if stores is None:
             return chain
         return StoredModel(chain, stores.calls, prompts=self._prompts, cache=stores.cache)
+
+    def vendor_model(self, name: ModelName) -> VendorModel:
+        """Return one model of a vendor, to be asked apart from any chain.
+
+        Raises `UnknownProvider` and `MissingKey`.
+        """
+        model = self._find_link(name).model
+        if not isinstance(model, VendorModel):
+            raise UnknownProvider(f"expected a model of a vendor, found '{name}'")
+        return model
 
     def embedder(self, setting: str, dimensions: int | None = None) -> VectorModel:
         """Return the embedder of a setting such as `text-embedding-3-small@openai`.
@@ -185,6 +182,33 @@ class Registry:
         for reranker in self._rerankers.values():
             await reranker.close()
 
+    def _find_link(self, name: ModelName) -> ChainLink:
+        if name not in self._links:
+            self._links[name] = (
+                ChainLink(self._find_local(name)) if name.is_local else self._make_link(name)
+            )
+        return self._links[name]
+
+    def _make_link(self, name: ModelName) -> ChainLink:
+        vendor, access = self._find_access(name)
+        if not vendor.chats:
+            raise UnknownProvider(f"expected a model that answers, found the reranker '{name}'")
+        model = VendorModel(
+            transport=Transport(
+                str(name),
+                self._timeout_seconds,
+                self._retries,
+                self._limiter,
+                self._first_token_seconds,
+            ),
+            wire=load_client(vendor).make_chat(name.model, vendor, access),
+            prompts=self._find_prompts(name),
+            prices=PriceSource(vendor.price_name, access.base_url),
+            capabilities=choose_capabilities(vendor, access),
+            budget=self._budget,
+        )
+        return ChainLink(model, CircuitBreaker(str(name), clock=self._clock))
+
     def _find_local(self, name: ModelName) -> Model:
         model = self._local[name.model]
         if model is None:
@@ -199,7 +223,7 @@ class Registry:
     def _find_access(self, name: ModelName) -> tuple[Vendor, VendorAccess]:
         vendor = self._vendors[name.provider]
         access = self._access.get(name.provider, VendorAccess())
-        if not access.api_key and access.base_url is None:
+        if vendor.needs_key and not access.api_key and access.base_url is None:
             raise MissingKey(f"expected a key for '{name}' in {vendor.key_variable}, found none")
         if access.base_url is None and vendor.base_url is None:
             raise MissingKey(

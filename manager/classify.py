@@ -78,15 +78,14 @@ def classify_guardrails(writes: Writes, _threshold: float) -> StageEvent:
 
 
 def classify_search(writes: Writes, _threshold: float) -> StageEvent:
-    """Return whether the results suffice."""
-    poor = writes.get("search_quality") == "poor" or bool(writes.get("search_error"))
-    if _asks(writes) or poor:
+    """Return whether there are results to answer from, whatever their quality."""
+    if _asks(writes) or writes.get("search_error"):
         return _SEARCH_REASONS.get(
             _reason(writes), StageEvent.ASKS if _asks(writes) else StageEvent.NOTHING
         )
     return (
         StageEvent.FOUND
-        if writes.get("search_quality") in {"excellent", "good"}
+        if writes.get("search_quality") in {"excellent", "good", "poor"}
         else StageEvent.FAILED
     )
 
@@ -106,7 +105,10 @@ def classify_quality(writes: Writes, threshold: float) -> StageEvent:
         return StageEvent.ASKS
     score, decision = writes.get("quality_score"), writes.get("quality_decision")
     if decision == "approve":
-        good = isinstance(score, int | float) and score >= threshold and _is_grounded(writes)
+        # Null says that nobody judged the answer, and the answer says so: it goes out.
+        is_unjudged = "quality_score" in writes and score is None
+        is_enough = is_unjudged or (isinstance(score, int | float) and score >= threshold)
+        good = is_enough and _is_grounded(writes)
         return StageEvent.APPROVED if good else StageEvent.LOW
     return {"research": StageEvent.RESEARCH, "regenerate": StageEvent.REGENERATE}.get(
         str(decision), StageEvent.FAILED

@@ -4,9 +4,14 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from citations.claims import without_citations
 from citations.nearest_pages import MOST_PAGES, list_labels, list_nearest_pages
-from envelope.conversation import ClarificationReason, ConversationAct, Pause, Preferences, Turn
+from envelope.conversation import (
+    ClarificationReason,
+    Pause,
+    Preferences,
+    SuggestedAction,
+    Turn,
+)
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.sources import SearchResult
@@ -30,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Reply = dict[str, JsonValue]
-OFFLINE = "offline"
+SEARCH = "search"
 LANGUAGE_CONFIDENCE = 0.8
 """The least confidence with which a detected language is stored."""
 
@@ -52,8 +57,6 @@ def end_reply(
         reply = end_with_pause(end.ending, payload, texts, language_of(payload))
     elif end.ending is Ending.EXIT:
         reply = {"outcome": "answered", "text": texts.text("exit", language_of(payload))}
-    elif (repeated := _repeat_answer(payload, end, texts)) is not None:
-        reply = repeated
     else:
         reply = _with_limit(_own_words(payload, decision, end, texts), payload, decision, texts)
     return _with_system(reply, envelope, decision.termination_reason)
@@ -163,7 +166,7 @@ def new_pause(envelope: Envelope, reply: Reply) -> Pause:
     rounds = counters.get(Counter.ROUND, 0) if isinstance(counters, dict) else 0
     actions = reply.get("suggested_actions")
     options = [
-        str(action["value"])
+        SuggestedAction.model_validate(action)
         for action in (actions if isinstance(actions, list) else ())
         if isinstance(action, dict) and action.get("kind") == "option"
     ]
@@ -174,7 +177,8 @@ def new_pause(envelope: Envelope, reply: Reply) -> Pause:
         original_text=str(payload.get("text") or ""),
         reason=ClarificationReason(str(payload["clarification_reason"])),
         asked=str(reply["text"]),
-        options=tuple(options),
+        options=tuple(one.value for one in options),
+        places=tuple(one.crumbs for one in options) if any(one.crumbs for one in options) else (),
         round=(rounds if isinstance(rounds, int) else 0) + 1,
         best_answer=dict(best) if isinstance(best, dict) else None,
         groups=envelope.groups or None,
@@ -188,7 +192,7 @@ def _own_words(
 ) -> Reply:
     outcome = end.outcome if end.outcome is not None else Outcome.FAILED
     if end.ending is Ending.ANSWER:
-        return _with_quotes_note(_answer(payload), payload, texts)
+        return _answer(payload)
     if end.ending is Ending.FIXED:
         key = name_fixed_text(decision.reason)
         return {"outcome": outcome.value, "text": texts.text(key, language_of(payload))}
@@ -207,50 +211,16 @@ def _answer(payload: "Mapping[str, JsonValue]") -> Reply:
         "text": str(payload.get("response") or ""),
         "sources": payload.get("sources_used") or [],
         "quality_score": payload.get("quality_score"),
-        "model": payload.get("answer_model"),
+        "model": payload.get("answer_model") or None,
+        **_describe_author(payload),
     }
 
 
-def _with_quotes_note(reply: Reply, payload: "Mapping[str, JsonValue]", texts: ReplyTexts) -> Reply:
-    """Return an answer below the note that rules can only quote, if another form was asked for."""
-    if reply.get("model") != OFFLINE:
-        return reply
-    if payload.get("answer_style") == "simpler":
-        key = "quotes_only"
-    elif _lacks_translation(payload):
-        key = "not_translated"
-    else:
-        return reply
-    return {**reply, "text": f"{texts.text(key, language_of(payload))}\n\n{reply['text']}"}
-
-
-def _repeat_answer(payload: "Mapping[str, JsonValue]", end: End, texts: ReplyTexts) -> Reply | None:
-    """Return the last answer as it stands, if rules find nothing in the wanted language.
-
-    Its sources stand below the answer itself, so that it is repeated without their numbers.
-    """
-    wants_language = find_act(payload) is ConversationAct.REPHRASE and not payload.get(
-        "answer_style"
-    )
-    if end.outcome is not Outcome.REFUSED or payload.get("answer_model") != OFFLINE:
-        return None
-    history = payload.get("history")
-    last = history[-1] if isinstance(history, list) and history else None
-    if not wants_language or not isinstance(last, dict):
-        return None
-    note = texts.text("not_translated", language_of(payload))
-    text = f"{note}\n\n{without_citations(str(last.get('text') or ''))}"
-    return {"outcome": Outcome.ANSWERED.value, "text": text, "model": OFFLINE}
-
-
-def _lacks_translation(payload: "Mapping[str, JsonValue]") -> bool:
-    """Return whether the user asked for a language, and no cited source is in it."""
-    if payload.get("answer_style") or find_act(payload) is not ConversationAct.REPHRASE:
-        return False
-    sources = payload.get("sources_used")
-    cited = [one for one in (sources if isinstance(sources, list) else ()) if isinstance(one, dict)]
-    wanted = language_of(payload)
-    return bool(cited) and all(source.get("language") not in {None, wanted} for source in cited)
+def _describe_author(payload: "Mapping[str, JsonValue]") -> Reply:
+    """Return whether a model or the search answered, and the parts of what the search found."""
+    author = payload.get("answered_by")
+    names = ("answered_by", *(("fallback_reason", "passages") if author == SEARCH else ()))
+    return {name: payload.get(name) for name in names} if author else {}
 
 
 def _best(best: Reply, envelope: Envelope, termination_reason: str, texts: ReplyTexts) -> Reply:

@@ -25,9 +25,8 @@ return string.format('%.0f', tonumber(time[1]) * 1000 + math.floor(tonumber(time
 """
 
 _ANNOUNCE = """
--- KEYS: the workers, by when they were last seen (ms), and the instructions to them. ARGV: the
--- process, how long a silent one counts as living (ms), how many there may be, what the process was
--- announced as before. Returns the instructions.
+-- KEYS[1] the workers, by when they were last seen (ms). ARGV: the process, how long a silent one
+-- counts as living (ms), how many there may be, what the process was announced as before.
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 if ARGV[4] ~= ARGV[1] then
@@ -37,7 +36,6 @@ redis.call('ZADD', KEYS[1], string.format('%.0f', now), ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now - tonumber(ARGV[2])))
 redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -tonumber(ARGV[3]) - 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
-return redis.call('HGETALL', KEYS[2])
 """
 
 _LIVING = """
@@ -114,10 +112,12 @@ class ProcessPresence:
         own = json.dumps({**self._about, "paused": list(paused)} if paused else self._about)
         before, self._member = self._member or own, own
         arguments = (own, self._alive_ms, self._most, before)
-        flat = await await_answer(
-            self._client.eval(_ANNOUNCE, 2, workers_key(), controls_key(), *arguments)
-        )
-        return parse_controls(dict(zip(flat[::2], flat[1::2], strict=True)))
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.eval(_ANNOUNCE, 1, workers_key(), *arguments)
+        # Apart from the script: the user of a worker reads the instructions, and changes none.
+        pipeline.hgetall(controls_key())
+        _, found = await await_answer(pipeline.execute())
+        return parse_controls(found)
 
     async def leave(self) -> None:
         """Remove the announcement of the process; raises `MemoryUnavailableError`."""

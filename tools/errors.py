@@ -19,7 +19,14 @@ class InvalidInput(ToolError):  # noqa: N818 - names a state
 
 
 class ToolFailed(ToolError):  # noqa: N818 - as above
-    """The tool did not succeed; a later call may."""
+    """The tool did not succeed; a later call may.
+
+    `status` is what the other side stated as a number: all that a log says of its answer.
+    """
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class ToolRejected(ToolFailed):

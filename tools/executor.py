@@ -51,6 +51,8 @@ MOST_HISTORY = 1_000
 _SUMMARY_CHARACTERS = 200
 _ERROR_CHARACTERS = 500
 _MOST_PROBLEMS = 5
+_CAUSE = "cause"
+_STATUS = "status"
 _FAULTS = {ToolErrorType.EXECUTION, ToolErrorType.TIMEOUT, ToolErrorType.UNKNOWN}
 CRITICAL = frozenset(
     {
@@ -217,12 +219,13 @@ class ToolExecutor:
         except InvalidInput as error:
             return _fail(call, ToolErrorType.VALIDATION, str(error)), False
         except OutcomeUnknown as error:
-            return _fail_running(tool, call, str(error)), True
+            return _name_cause(_fail_running(tool, call, str(error)), error), True
         except ToolFailed as error:
             may_repeat = not isinstance(error, ToolRejected)
-            return _fail(call, ToolErrorType.EXECUTION, str(error)), may_repeat
+            failed = _fail(call, ToolErrorType.EXECUTION, str(error))
+            return _name_cause(failed, error), may_repeat
         except Exception as error:  # noqa: BLE001 - the fault of one tool is a result, and logged
-            return _fail_running(tool, call, _describe(error)), True
+            return _name_cause(_fail_running(tool, call, _describe(error)), error), True
 
     def _make_success(self, tool: AnyTool, call: ToolCall, output: BaseModel) -> ToolResult:
         text = remove_hidden_characters(tool.render(output))
@@ -286,7 +289,9 @@ class ToolExecutor:
                 tool=result.tool,
                 agent=caller.agent,
                 error_type=result.error_type.value,
-                error=result.error,
+                # Never the text of the error: it may quote the question, and secrets of others.
+                cause=result.metadata.get(_CAUSE),
+                status=result.metadata.get(_STATUS),
                 attempts=attempts,
             )
         return execution
@@ -357,6 +362,14 @@ def _report_doubt(tool: AnyTool) -> str:
         f"it is not known whether {tool.name!r} had its effect, so it is not repeated: "
         "say so, and ask the person to check"
     )
+
+
+def _name_cause(failed: ToolResult, error: Exception) -> ToolResult:
+    """Return the result with the type of its error, and the status that the other side stated."""
+    named: dict[str, JsonValue] = {_CAUSE: type(error).__name__}
+    if isinstance(error, ToolFailed) and error.status is not None:
+        named[_STATUS] = error.status
+    return failed.model_copy(update={"metadata": named})
 
 
 def _describe(error: Exception) -> str:

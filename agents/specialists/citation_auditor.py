@@ -6,22 +6,30 @@ from typing import Self
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.specialists.specialist import CallsTools, LoopTurns, TeamSettings, Toolbox, add_focus
+from agents.specialists.specialist import (
+    LoopTurns,
+    NoOutput,
+    TeamSettings,
+    Toolbox,
+    add_focus,
+)
 from compliance.auditing.citable_passages import find_cited_documents, list_citable_passages
 from compliance.auditing.citation_audit import (
     AuditedCitation,
     CitablePassage,
     CitationAudit,
+    audit_citation,
+    choose_closest,
+    find_named,
     normalise_name,
 )
 from compliance.auditing.citation_reading import CitedClaim, read_citations
 from compliance.team.units import cut_document
-from compliance.verdicts.review import ReviewResult
+from compliance.verdict import ReviewResult
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.ways.specialists import Extracted, FindingList, SpecialistError, StoredVerdicts
-from llm.offline.support import support
 from llm.tasks.specialists.citation_auditor import TASK, CheckedStatement, CitedStatement, Inputs
 
 _MOST_STATEMENTS = 60
@@ -56,7 +64,9 @@ class Writes(BaseModel, frozen=True):
 class CitationAuditorAgent(Agent[Reads, Writes]):
     """Looks up each cited source in the documents that the person may read.
 
-    The places of verdicts are compared word for word with the documents as they are now.
+    Code proves that a source exists and has the numbers of the claim; a model judges whether it
+    says the claim. The places of verdicts are compared word for word with the documents as they
+    are now.
     """
 
     role = Role.CITATION_AUDITOR
@@ -77,60 +87,63 @@ class CitationAuditorAgent(Agent[Reads, Writes]):
         if not documents:
             text = "expected a document whose citations are checked, found none"
             return Wrote(Writes(errors=(self._toolbox.make_error(text),)))
-        answers = [read_citations(one.text) for one in documents]
-        claims = [claim for one in answers for claim in one.claims][:_MOST_STATEMENTS]
-        inputs = Inputs(
-            question=add_focus(reads.canonical_question, reads.round_focus),
-            language=reads.language,
-            statements=await self._find_statements(claims, reads.groups),
-        )
-        audited: list[AuditedCitation] = []
-        errors: tuple[SpecialistError, ...] = ()
-        if claims:
+        claims = [claim for one in documents for claim in read_citations(one.text).claims]
+        proved = await self._prove(claims[:_MOST_STATEMENTS], reads.groups)
+        decided_by, errors = "", tuple[SpecialistError, ...]()
+        if proved and not self._toolbox.is_offline:
             turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
+            inputs = Inputs(
+                question=add_focus(reads.canonical_question, reads.round_focus),
+                language=reads.language,
+                statements=tuple(_make_statement(at, *one) for at, one in enumerate(proved)),
+            )
             given = await self._toolbox.consult(TASK, inputs, turns, reads)
-            if isinstance(given, CallsTools):
+            if isinstance(given, NoOutput) and given.calls:
                 return Wrote(
                     Writes(
-                        tool_calls=given.calls, plan_messages=(given.message,), errors=given.errors
+                        tool_calls=given.calls, plan_messages=given.messages, errors=given.errors
                     )
                 )
-            checked = {one.id: one for one in given.output.statements}
-            audited = [
-                _convert(claim, statement, checked[statement.id])
-                for claim, statement in zip(claims, inputs.statements, strict=True)
-                if statement.id in checked
-            ]
             errors = given.errors
-        audited += await self._compare_places(reads)
-        audit = CitationAudit(citations=tuple(audited))
+            if not isinstance(given, NoOutput):
+                checked = {one.id: one for one in given.output.statements}
+                proved = [
+                    (_add_judgement(one, checked.get(_name(at))), passage)
+                    for at, (one, passage) in enumerate(proved)
+                ]
+                decided_by = given.decided_by
+        audited = [*(one for one, _ in proved), *await self._compare_places(reads)]
         wrong = [one for one in audited if not one.is_good]
         return Wrote(
             Writes(
                 citation_audit=FindingList(
-                    reference=await self._toolbox.store(audit),
+                    reference=await self._toolbox.store(CitationAudit(citations=tuple(audited))),
                     items=len(audited),
                     summary=tuple(
                         f"{one.label}: {'; '.join(one.problems)}" for one in wrong[:_MOST_SUMMARY]
                     ),
-                    decided_by=self._toolbox.model.name,
+                    decided_by=decided_by,
                 ),
                 errors=errors,
             )
         )
 
-    async def _find_statements(
+    async def _prove(
         self, claims: Sequence[CitedClaim], groups: Sequence[str]
-    ) -> tuple[CitedStatement, ...]:
-        """Return each claim with the passage of its source that is most about it."""
+    ) -> list[tuple[AuditedCitation, CitablePassage | None]]:
+        """Return what code proves about each claim, and the passage that is most about it."""
         wanted = {normalise_name(name) for one in claims for name in one.names}
         listed = await self._toolbox.library.list_documents(groups) if wanted else []
-        ids = find_cited_documents(listed, wanted)
-        read = await self._toolbox.library.read(ids, groups)
-        passages = [passage for one in read for passage in list_citable_passages(one)]
-        return tuple(
-            _make_statement(number, claim, passages) for number, claim in enumerate(claims, start=1)
-        )
+        read = await self._toolbox.library.read(find_cited_documents(listed, wanted), groups)
+        by_name: dict[str, list[CitablePassage]] = {}
+        for passage in (one for document in read for one in list_citable_passages(document)):
+            for name in passage.names:
+                by_name.setdefault(normalise_name(name), []).append(passage)
+        found = []
+        for claim in claims:
+            named = find_named(claim, by_name)
+            found.append((audit_citation(claim, named), choose_closest(claim.claim, named)))
+        return found
 
     async def _compare_places(self, reads: Reads) -> list[AuditedCitation]:
         """Return whether the text of each piece of evidence stands at its place."""
@@ -141,54 +154,57 @@ class CitationAuditorAgent(Agent[Reads, Writes]):
         names = {read.place.document_id for _, read in evidence}
         read = await self._toolbox.library.read(sorted(names), reads.groups)
         texts = {unit.unit_id: unit.text for one in read for unit in cut_document(one).units}
+        titles = {one.listed.id: one.listed.title for one in read}
         found = []
         for name, one in evidence:
             stands = one.text in texts.get(one.place.unit_id, "")
-            problem = f"{one.place.unit_id} does not have the text that {name} cites"
+            place = " > ".join(one.place.heading_path)
+            title = titles.get(one.place.document_id, "the document")
+            problem = f"the quotation no longer stands in {title}, {place}"
             found.append(
                 AuditedCitation(
                     label=name,
                     claim=one.text,
                     exists=one.place.unit_id in texts,
                     says="yes" if stands else "no",
-                    support=1.0 if stands else 0.0,
                     passage_id=one.place.unit_id,
-                    place=" > ".join(one.place.heading_path),
+                    place=place,
                     problems=() if stands else (problem,),
                 )
             )
         return found
 
 
+def _name(at: int) -> str:
+    return f"c{at + 1}"
+
+
 def _make_statement(
-    number: int, claim: CitedClaim, passages: Sequence[CitablePassage]
+    at: int, proved: AuditedCitation, passage: CitablePassage | None
 ) -> CitedStatement:
-    names = {normalise_name(name) for name in claim.names}
-    own = [one for one in passages if names & {normalise_name(name) for name in one.names}]
-    best = max(own, key=lambda one: support(claim.claim, one.text), default=None)
     return CitedStatement(
-        id=f"c{number}",
-        statement=claim.claim[:_LONGEST],
-        citation=claim.names[0] if claim.names else claim.label,
-        passage=best.text if best is not None else "",
-        place=best.place if best is not None else "",
-        language=best.language if best is not None else "en",
+        id=_name(at),
+        statement=proved.claim[:_LONGEST],
+        citation=proved.label,
+        passage="" if passage is None else passage.text,
+        place=proved.place,
+        language="en" if passage is None else passage.language,
+        known=proved.problems,
     )
 
 
-def _convert(
-    claim: CitedClaim, statement: CitedStatement, checked: CheckedStatement
-) -> AuditedCitation:
+def _add_judgement(proved: AuditedCitation, checked: CheckedStatement | None) -> AuditedCitation:
+    """Return a citation with a model's judgement; what code has proved stays."""
+    if checked is None or not proved.exists:
+        return proved
     problems = checked.problems
-    if not problems and not (checked.exists and checked.says == "yes"):
+    if not problems and checked.says != "yes":
         problems = (f"the source does not say it ({checked.says})",)
-    return AuditedCitation(
-        label=claim.label,
-        claim=claim.claim,
-        exists=checked.exists,
-        says=checked.says,
-        omitted=checked.omitted,
-        is_well_formatted=checked.is_well_formatted,
-        place=statement.place,
-        problems=problems,
+    return proved.model_copy(
+        update={
+            "says": checked.says,
+            "omitted": checked.omitted,
+            "is_well_formatted": proved.is_well_formatted and checked.is_well_formatted,
+            "problems": tuple(dict.fromkeys((*proved.problems, *problems))),
+        }
     )

@@ -5,11 +5,12 @@ from typing import Self
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.specialists.specialist import CallsTools, LoopTurns, TeamSettings, Toolbox, add_focus
+from agents.specialists.specialist import LoopTurns, NoOutput, TeamSettings, Toolbox, add_focus
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.ways.specialists import Extracted, SpecialistError
+from knowledge.library.library import WholeDocument
 from llm.tasks.specialists.classifier import TASK, Inputs
 from llm.tasks.specialists.material import TextUnit
 
@@ -41,7 +42,10 @@ class Writes(BaseModel, frozen=True):
 
 
 class ClassifierAgent(Agent[Reads, Writes]):
-    """Reads the beginning of each document; of a question without one, of the passages' ones."""
+    """Reads the beginning of each document; of a question without one, of the passages' ones.
+
+    Without a model there is only the language, as the index detected it.
+    """
 
     role = Role.CLASSIFIER
     reads = Reads
@@ -61,6 +65,8 @@ class ClassifierAgent(Agent[Reads, Writes]):
         documents = await self._toolbox.library.read(named[:_MOST_DOCUMENTS], reads.groups)
         if not documents:
             return Wrote(Writes(errors=(self._toolbox.make_error("no document to classify"),)))
+        if self._toolbox.is_offline:
+            return Wrote(Writes(classification=tuple(map(_name_language, documents))))
         inputs = Inputs(
             question=add_focus(reads.canonical_question, reads.round_focus),
             language=reads.language,
@@ -76,9 +82,9 @@ class ClassifierAgent(Agent[Reads, Writes]):
         )
         turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
         given = await self._toolbox.consult(TASK, inputs, turns, reads)
-        if isinstance(given, CallsTools):
+        if isinstance(given, NoOutput):
             return Wrote(
-                Writes(tool_calls=given.calls, plan_messages=(given.message,), errors=given.errors)
+                Writes(tool_calls=given.calls, plan_messages=given.messages, errors=given.errors)
             )
         known = {one.id for one in inputs.documents}
         classes = [one for one in given.output.documents if one.document_id in known]
@@ -88,3 +94,7 @@ class ClassifierAgent(Agent[Reads, Writes]):
                 errors=given.errors,
             )
         )
+
+
+def _name_language(one: WholeDocument) -> dict[str, JsonValue]:
+    return {"document_id": one.listed.id, "language": one.listed.language}

@@ -1,6 +1,9 @@
 """Decides for each requirement whether the reviewed documents fulfil it or break it."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from typing import Self
 
@@ -8,23 +11,28 @@ from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
 from agents.specialists.specialist import (
-    CallsTools,
     GivenOutput,
     LoopTurns,
+    NoOutput,
     TeamSettings,
     Toolbox,
     add_focus,
 )
-from compliance.requirements.requirement import Extraction, Requirement
+from compliance.measures import compare_measures
+from compliance.passages import Passage, PassageSearch, cut_passages
+from compliance.requirements.requirement import Extraction, Requirement, RuleKind
 from compliance.team.compression import compress_requirements
 from compliance.team.frameworks import identify_frameworks
-from compliance.team.named_passages import NamedPassages, name_passages
-from compliance.team.stored_results import DecidedPart, join_decisions
-from compliance.team.units import cut_document, divide_sizes, name_documents
-from compliance.verdicts.review import ClauseFinding
-from compliance.verdicts.verdict import Status, Verdict
-from compliance.wording.cues import RuleKind
-from compliance.wording.thesaurus import list_compared_languages
+from compliance.team.stored_results import DecidedPart, ReadClauses, join_decisions
+from compliance.team.units import (
+    DocumentUnits,
+    cut_document,
+    divide_sizes,
+    join_digests,
+    list_units,
+    name_documents,
+)
+from compliance.verdict import ReviewResult, Status, Verdict, VerdictEvidence
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -36,29 +44,41 @@ from envelope.ways.specialists import (
     StoredPart,
     StoredVerdicts,
 )
-from llm.offline.model import OfflineModel
-from llm.tasks.specialists.compliance import TASK, Inputs, Output
+from llm.tasks.specialists.compliance import (
+    TASK,
+    ClauseReading,
+    ComparedMeasures,
+    Inputs,
+    Output,
+    RequirementVerdict,
+)
+from llm.tasks.specialists.material import TextUnit
 
-_ROUNDS = 2
+_CLAUSE_ROUNDS, _ROUNDS = 2, 4
+"""Parts without a result are tried once more: the clauses first, then the requirements."""
+_CLAUSES, _RULES = "c", "r"
+"""The beginnings of the keys of parts."""
 _PART_ITEMS, _PART_CHARACTERS = 10, 5_000
-_MOST_PARTS = 200
-_LANGUAGES = (
-    "the document is in {found!r} and the rule in {expected!r}: without a model no missing passage "
-    "can be claimed, so a person has to decide"
+_CLAUSE_ITEMS, _CLAUSE_CHARACTERS = 40, 12_000
+_MOST_PARTS = 100
+_WHOLE_CHARACTERS = 24_000
+"""A document of at most this many characters is shown as a whole."""
+_RULE_CHARACTERS = 16_000
+"""Requirements of at most this many characters together are all compared with each clause."""
+_PER_TEXT, _MOST_SHOWN = 6, 60
+_CLOSEST = 3
+_COMPARED = 2
+_NO_EVIDENCE = (
+    "the model's verdict was {status}, but it named no passage that exists, so it does not count"
 )
-_UNKNOWN = (
-    "texts in {language!r} were compared by equal words only, without words of the same meaning: a "
-    "passage in other words can be missed"
-)
-
-_DISAGREEMENT = (
-    "{name}: {model} finds it fulfilled, and the rules read a contradiction, so a person has to "
-    "decide; {reason}"
+_NO_VERDICT = "the model gave no verdict"
+_NOT_VERBATIM = (
+    "{name}: a quotation does not stand in its passage word for word, so the whole passage is shown"
 )
 
 
 class Reads(BaseModel, frozen=True):
-    """The checklist and the documents; in a branch, the requirements to decide."""
+    """The checklist and the documents; in a branch, the clauses or requirements to read."""
 
     canonical_question: str
     text: str = ""
@@ -77,7 +97,7 @@ class Reads(BaseModel, frozen=True):
 
 
 class Writes(BaseModel, frozen=True):
-    """The parts to decide; the verdicts of a part; or those of all parts."""
+    """The parts to read; the result of a part; or the verdicts of all parts."""
 
     verdicts: StoredVerdicts | None = None
     part_plan: tuple[PartPlan, ...] = ()
@@ -88,11 +108,48 @@ class Writes(BaseModel, frozen=True):
     plan_messages: tuple[dict[str, JsonValue], ...] = ()
 
 
-class ComplianceAgent(Agent[Reads, Writes]):
-    """Decides in parts of a few requirements; a verdict that a model leaves out is given by rules.
+@dataclass(frozen=True)
+class _Material:
+    """The requirements of a review and the passages of its documents."""
 
-    Evidence is a passage of the documents: one that a model invents is left out, and the claims
-    of a document about itself are no evidence.
+    rules: tuple[Requirement, ...]
+    documents: tuple[DocumentUnits, ...]
+    passages: tuple[Passage, ...]
+    law_languages: Mapping[str, str]
+
+    @cached_property
+    def search(self) -> PassageSearch:
+        """A search in the passages."""
+        return PassageSearch(self.passages)
+
+    @property
+    def digest(self) -> str:
+        """The digest of the documents' content."""
+        return join_digests(self.documents)
+
+    @property
+    def language(self) -> str:
+        """The language of the documents: that of the first one."""
+        return self.documents[0].language if self.documents else "en"
+
+    def language_of(self, rule: Requirement) -> str:
+        """Return the language of a requirement: that of its law."""
+        return self.law_languages.get(rule.place.document_id, "en")
+
+    def find_closest(self, rule: Requirement, most: int) -> tuple[Passage, ...]:
+        """Return the passages closest to a requirement, to what fulfils it, and what breaks it."""
+        asked = " ".join((*rule.place.heading_path, rule.statement))
+        found = [self.search.find(asked, self.language_of(rule), most)]
+        found += [self.search.find(one, self.language, most) for one in rule.wordings]
+        return tuple({one.id: one for own in found for one in own}.values())
+
+
+class ComplianceAgent(Agent[Reads, Writes]):
+    """A model reads both ways: each clause against the requirements, then each requirement.
+
+    The verdict knows what the clauses said, and how the numbers of both compare. Evidence is a
+    passage that exists, quoted word for word; a status without it does not count. Without a model
+    nothing is decided: each requirement is shown with the passages closest to it.
     """
 
     role = Role.COMPLIANCE
@@ -110,172 +167,193 @@ class ComplianceAgent(Agent[Reads, Writes]):
         problem = _find_problem(reads)
         if problem or reads.checklist is None:
             return Wrote(Writes(errors=(self._toolbox.make_error(problem),)))
-        rules = _list_rules(await self._toolbox.load(reads.checklist.reference, Extraction))
-        if reads.part is not None:
-            return Wrote(await self._decide_part(reads, reads.part, rules))
-        parts = _plan_parts(rules, reads.checklist.reference, _list_languages(reads))
-        missing = tuple(one for one in parts if one.key not in reads.stored_parts)
-        if missing and reads.part_round < _ROUNDS:
-            return Wrote(Writes(part_plan=missing, part_round=reads.part_round + 1))
-        return Wrote(await self._join(rules, parts, reads))
-
-    async def _decide_part(
-        self, reads: Reads, part: PartPlan, rules: Sequence[Requirement]
-    ) -> Writes:
-        passages = await self._name_passages(reads)
-        if not passages.texts:
+        material = await self._collect(reads, reads.checklist)
+        if not material.passages:
             text = "expected a document with text to review, found an empty one"
-            return Writes(errors=(self._toolbox.make_error(text),))
-        own = rules[part.first : part.last + 1]
-        inputs = self._make_inputs(reads, own, passages)
-        turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
-        given = await self._toolbox.consult(TASK, inputs, turns, reads)
-        if isinstance(given, CallsTools):
-            return Writes(
-                tool_calls=given.calls, plan_messages=(given.message,), errors=given.errors
-            )
-        decided = await self._complete(given, inputs, own, passages)
-        stored = StoredPart(
-            reference=await self._toolbox.store(decided),
-            items=len(decided.verdicts),
-            decided_by=given.decided_by,
-        )
-        return Writes(stored_parts={part.key: stored}, errors=given.errors)
+            return Wrote(Writes(errors=(self._toolbox.make_error(text),)))
+        if self._toolbox.is_offline:
+            result = await asyncio.to_thread(_show_closest, material)
+            return Wrote(Writes(verdicts=await self._store(result, material, reads, ())))
+        if reads.part is not None:
+            return Wrote(await self._read_part(reads, reads.part, material))
+        if (divided := await self._divide(reads, material)) is not None:
+            return Wrote(divided)
+        return Wrote(await self._join(reads, material))
 
-    async def _name_passages(self, reads: Reads) -> NamedPassages:
+    async def _collect(self, reads: Reads, checklist: StoredChecklist) -> _Material:
         found = reads.extracted if reads.extracted is not None else Extracted()
         names = [one.document_id for one in found.documents]
         read = await self._toolbox.library.read(names, reads.groups)
-        return name_passages([cut_document(one) for one in read])
+        documents = tuple(map(cut_document, read))
+        extraction = await self._toolbox.load(checklist.reference, Extraction)
+        languages = {one.document_id: one.language for one in found.against}
+        passages = cut_passages(list_units(documents))
+        return _Material(extraction.rules, documents, passages, languages)
+
+    async def _divide(self, reads: Reads, material: _Material) -> Writes | None:
+        """Return the parts that are still to be read: all clauses first; None: there are none."""
+        clauses = _plan_clauses(material)
+        missing = tuple(one for one in clauses if one.key not in reads.stored_parts)
+        if missing and reads.part_round < _CLAUSE_ROUNDS:
+            return Writes(part_plan=missing, part_round=reads.part_round + 1)
+        rules = _plan_rules(material)
+        missing = tuple(one for one in rules if one.key not in reads.stored_parts)
+        if not missing or reads.part_round >= _ROUNDS:
+            return None
+        readings, notes = await self._load_readings(reads)
+        reference = await self._toolbox.store(ReadClauses(readings=readings, notes=notes))
+        return Writes(
+            part_plan=tuple(one.model_copy(update={"reference": reference}) for one in missing),
+            part_round=reads.part_round + 1,
+        )
+
+    async def _load_readings(
+        self, reads: Reads
+    ) -> tuple[tuple[ClauseReading, ...], tuple[str, ...]]:
+        keys = sorted(key for key in reads.stored_parts if key.startswith(_CLAUSES))
+        loaded = [
+            await self._toolbox.load(reads.stored_parts[key].reference, ReadClauses) for key in keys
+        ]
+        readings = tuple(one for part in loaded for one in part.readings)
+        return readings, tuple(dict.fromkeys(note for part in loaded for note in part.notes))
+
+    async def _read_part(self, reads: Reads, part: PartPlan, material: _Material) -> Writes:
+        if part.digest != material.digest:
+            text = f"the document changed while it was read: {part.label}"
+            return Writes(errors=(self._toolbox.make_error(text),))
+        if part.key.startswith(_CLAUSES):
+            return await self._read_clauses(reads, part, material)
+        return await self._decide(reads, part, material)
+
+    async def _read_clauses(self, reads: Reads, part: PartPlan, material: _Material) -> Writes:
+        own = material.passages[part.first : part.last + 1]
+        rules = await asyncio.to_thread(_choose_rules, own, material)
+        inputs = self._make_inputs(reads, rules, own, material).model_copy(
+            update={"direction": "clauses"}
+        )
+        given = await self._toolbox.consult(TASK, inputs, reads=reads)
+        if isinstance(given, NoOutput):
+            return Writes(errors=given.errors)
+        names, ids = {one.id for one in own}, {one.id for one in rules}
+        found = ReadClauses(
+            readings=tuple(
+                one
+                for one in given.output.readings
+                if one.passage in names and one.requirement_id in ids
+            ),
+            notes=given.output.notes,
+        )
+        return await self._store_part(part, found, len(own), given)
+
+    async def _decide(self, reads: Reads, part: PartPlan, material: _Material) -> Writes:
+        own = material.rules[part.first : part.last + 1]
+        clauses = await self._toolbox.load(part.reference, ReadClauses)
+        inputs = await asyncio.to_thread(self._prepare, reads, own, clauses.readings, material)
+        turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
+        given = await self._toolbox.consult(TASK, inputs, turns, reads)
+        if isinstance(given, NoOutput):
+            return Writes(tool_calls=given.calls, plan_messages=given.messages, errors=given.errors)
+        outputs, errors = [given.output], given.errors
+        if lost := _list_lost(own, outputs):
+            wanted = inputs.model_copy(update={"requirements": compress_requirements(lost)})
+            again = await self._toolbox.consult(TASK, wanted, reads=reads)
+            outputs += [] if isinstance(again, NoOutput) else [again.output]
+            errors += again.errors
+        decided = _decide_verdicts(own, outputs, inputs, material)
+        written = await self._store_part(part, decided, len(decided.verdicts), given)
+        return written.model_copy(update={"errors": errors})
+
+    async def _store_part(
+        self, part: PartPlan, found: BaseModel, items: int, given: GivenOutput[Output]
+    ) -> Writes:
+        stored = StoredPart(
+            reference=await self._toolbox.store(found), items=items, decided_by=given.decided_by
+        )
+        return Writes(stored_parts={part.key: stored}, errors=given.errors)
 
     def _make_inputs(
-        self, reads: Reads, own: Sequence[Requirement], passages: NamedPassages
+        self,
+        reads: Reads,
+        rules: Sequence[Requirement],
+        passages: Sequence[Passage],
+        material: _Material,
     ) -> Inputs:
-        found = reads.extracted if reads.extracted is not None else Extracted()
-        language = _find_language(reads, own)
-        shown: tuple[str, ...] = ()
-        if not self._toolbox.is_offline:
-            shown = passages.choose_shown([one.statement for one in own], language)
         return Inputs(
             question=add_focus(reads.canonical_question, reads.round_focus),
             language=reads.language,
-            document=name_documents([one.title for one in found.documents]),
-            document_language=passages.language,
-            rule_language=language,
-            requirements=compress_requirements(own),
-            passages=passages.texts,
-            shown=shown,
+            document=name_documents([one.title for one in material.documents]),
+            law="" if reads.checklist is None else reads.checklist.target_law,
+            requirements=compress_requirements(rules),
+            passages=tuple(
+                TextUnit(id=one.id, heading=one.heading, text=one.text, language=one.language)
+                for one in passages
+            ),
+            is_whole=len(passages) == len(material.passages),
         )
 
-    async def _complete(
+    def _prepare(
         self,
-        given: GivenOutput[Output],
-        inputs: Inputs,
-        own: Sequence[Requirement],
-        passages: NamedPassages,
-    ) -> DecidedPart:
-        """Return a verdict for each requirement; those that a model left out are given by rules."""
-        by_id = {one.requirement_id: one for one in reversed(given.output.verdicts)}
-        lost = [one for one in own if one.id not in by_id]
-        notes = list(given.output.notes)
-        if lost:
-            wanted = compress_requirements(lost)
-            rules = await self._toolbox.ask_rules(
-                TASK, inputs.model_copy(update={"requirements": wanted})
-            )
-            by_id |= {one.requirement_id: one for one in rules.verdicts}
-            names = ", ".join(one.id for one in lost[:10])
-            notes.append(f"{given.decided_by} gave no verdict for {names}: rules decided")
-        is_by_rules = given.decided_by == OfflineModel.name
-        if not is_by_rules:
-            notes += await self._list_contradictions(given, inputs)
-        by_rules = {one.id for one in (own if is_by_rules else lost)}
-        if by_rules:
-            notes += _describe_languages(inputs)
-        verdicts, clauses = [], []
-        for one in own:
-            found = by_id[one.id]
-            status = Status(found.status)
-            if one.id in by_rules and _is_undecidable(status, inputs):
-                continue
-            evidence = passages.find_evidence(found.evidence)
-            if status is not Status.GAP and not evidence:
-                status = Status.GAP
-                notes.append(f"{one.id}: a status without a passage that exists is a gap")
-            if status is Status.VIOLATION:
-                clauses += [
-                    ClauseFinding(requirement_id=one.id, evidence=read, reason=found.note)
-                    for read in evidence[:1]
-                ]
-            is_gap = status is Status.GAP
-            searched = passages.list_searched(one.statement, inputs.rule_language) if is_gap else ()
-            verdicts.append(
-                Verdict(
-                    requirement_id=one.id,
-                    status=status,
-                    confidence=found.confidence,
-                    evidence=() if is_gap else evidence,
-                    searched=searched,
-                    note=found.note,
-                )
-            )
-        return DecidedPart(
-            verdicts=tuple(verdicts),
-            clauses=tuple(clauses),
-            notes=tuple(notes),
-            passages=len(passages.texts),
-        )
-
-    async def _list_contradictions(self, given: GivenOutput[Output], inputs: Inputs) -> list[str]:
-        """Return notes on requirements that a model finds fulfilled, and that words contradict."""
-        fulfilled = {
-            one.requirement_id for one in given.output.verdicts if one.status == Status.COMPLIANT
-        }
-        wanted = tuple(one for one in inputs.requirements if one.id in fulfilled)
-        if not wanted or inputs.document_language != inputs.rule_language:
-            return []
-        read = await self._toolbox.ask_rules(
-            TASK, inputs.model_copy(update={"requirements": wanted})
-        )
-        return [
-            _DISAGREEMENT.format(name=one.requirement_id, model=given.decided_by, reason=one.note)
-            for one in read.verdicts
-            if one.status == Status.VIOLATION and one.note
-        ]
-
-    async def _join(
-        self,
-        rules: Sequence[Requirement],
-        parts: Sequence[PartPlan],
         reads: Reads,
-    ) -> Writes:
+        own: Sequence[Requirement],
+        readings: Sequence[ClauseReading],
+        material: _Material,
+    ) -> Inputs:
+        """Return the inputs for the verdicts of some requirements, with all that may matter."""
+        ids = {one.id for one in own}
+        known = tuple(one for one in readings if one.requirement_id in ids)
+        shown = _choose_passages(own, known, material)
+        return self._make_inputs(reads, own, shown, material).model_copy(
+            update={
+                "comparisons": tuple(_compare_numbers(own, known, material)),
+                "readings": known,
+            }
+        )
+
+    async def _join(self, reads: Reads, material: _Material) -> Writes:
         stored = reads.stored_parts
-        read = [one for one in parts if one.key in stored]
+        read = [one for one in _plan_rules(material) if one.key in stored]
         loaded = [await self._toolbox.load(stored[one.key].reference, DecidedPart) for one in read]
-        if not loaded:
-            return Writes(errors=(self._toolbox.make_error("no requirement could be decided"),))
+        _, notes = await self._load_readings(reads)
         joined = join_decisions(loaded)
         decided = {one.requirement_id for one in joined.verdicts}
-        undecided = tuple(one.id for one in rules if one.id not in decided)
-        errors: tuple[SpecialistError, ...] = ()
-        if undecided:
-            text = f"{len(undecided)} of {len(rules)} requirements were not decided"
-            errors = (self._toolbox.make_error(text),)
-        total = len(joined.verdicts)
-        confidence = sum(one.confidence for one in joined.verdicts) / max(total, 1)
-        verdicts = StoredVerdicts(
-            reference=await self._toolbox.store(joined),
-            requirements=len(rules),
-            compliant=total - len(joined.violations) - len(joined.gaps),
-            violations=len(joined.violations),
-            gaps=len(joined.gaps),
-            undecided=undecided,
-            confidence=round(confidence, 4),
-            frameworks=_identify_frameworks(reads),
-            notes=joined.notes,
-            decided_by=tuple(sorted({stored[one.key].decided_by for one in read})),
+        lost = [
+            Verdict(requirement_id=one.id, status=Status.UNDECIDED, note=_NO_VERDICT)
+            for one in material.rules
+            if one.id not in decided
+        ]
+        by_id = {one.requirement_id: one for one in (*joined.verdicts, *lost)}
+        result = ReviewResult(
+            verdicts=tuple(by_id[one.id] for one in material.rules),
+            notes=tuple(dict.fromkeys((*joined.notes, *notes))),
+            passages=len(material.passages),
         )
-        return Writes(verdicts=verdicts, errors=errors)
+        errors: tuple[SpecialistError, ...] = ()
+        if undecided := len(result.of_status(Status.UNDECIDED)):
+            text = f"{undecided} of {len(material.rules)} requirements were not decided"
+            errors = (self._toolbox.make_error(text),)
+        models = tuple(sorted({one.decided_by for one in stored.values()}))
+        return Writes(verdicts=await self._store(result, material, reads, models), errors=errors)
+
+    async def _store(
+        self,
+        result: ReviewResult,
+        material: _Material,
+        reads: Reads,
+        models: tuple[str, ...],
+    ) -> StoredVerdicts:
+        known = [one.confidence for one in result.verdicts if one.confidence is not None]
+        return StoredVerdicts(
+            reference=await self._toolbox.store(result),
+            requirements=len(material.rules),
+            compliant=len(result.of_status(Status.COMPLIANT)),
+            violations=len(result.of_status(Status.VIOLATION)),
+            gaps=len(result.of_status(Status.GAP)),
+            undecided=tuple(one.requirement_id for one in result.of_status(Status.UNDECIDED)),
+            confidence=round(sum(known) / len(known), 4) if known else None,
+            frameworks=_identify_frameworks(reads),
+            notes=result.notes,
+            decided_by=models,
+        )
 
 
 def _find_problem(reads: Reads) -> str:
@@ -298,63 +376,198 @@ def _identify_frameworks(reads: Reads) -> tuple[str, ...]:
     return identify_frameworks(reads.canonical_question, *(one.title for one in found.against))
 
 
-def _list_rules(extraction: Extraction) -> list[Requirement]:
-    return [one for one in extraction.requirements if one.kind is not RuleKind.DEFINITION]
+def _show_closest(material: _Material) -> ReviewResult:
+    return ReviewResult(
+        verdicts=tuple(
+            Verdict(
+                requirement_id=one.id,
+                status=Status.UNDECIDED,
+                closest=_list_evidence(material.find_closest(one, _CLOSEST)),
+            )
+            for one in material.rules
+        ),
+        passages=len(material.passages),
+    )
 
 
-def _plan_parts(
-    rules: Sequence[Requirement], reference: str, languages: Mapping[str, str]
-) -> tuple[PartPlan, ...]:
+def _list_evidence(passages: Iterable[Passage]) -> tuple[VerdictEvidence, ...]:
+    return tuple(one.evidence for one in passages)
+
+
+def _plan_clauses(material: _Material) -> tuple[PartPlan, ...]:
+    """Return parts that have every passage of the documents once."""
+    sizes = [len(one.text) for one in material.passages]
+    groups = _divide(sizes, _CLAUSE_CHARACTERS, _CLAUSE_ITEMS)
+    return tuple(
+        PartPlan(
+            key=f"{_CLAUSES}{first}",
+            label=_name_range(*(material.passages[at].heading for at in (first, last))),
+            digest=material.digest,
+            first=first,
+            last=last,
+        )
+        for first, last in groups
+    )
+
+
+def _plan_rules(material: _Material) -> tuple[PartPlan, ...]:
     """Return parts that have every requirement once; no part has requirements in two languages."""
-    sizes = [len(one.statement) for one in rules]
-    longest = max(_PART_CHARACTERS, 2 * sum(sizes) // _MOST_PARTS)
-    most = max(_PART_ITEMS, 2 * len(rules) // _MOST_PARTS)
-    parts, start = [], 0
-    for _, own in groupby(rules, key=lambda one: languages.get(one.place.document_id)):
-        count = len(list(own))
-        for first, last in divide_sizes(sizes[start : start + count], longest, most):
-            ends = (rules[start + first].id, rules[start + last].id)
+    parts: list[PartPlan] = []
+    start = 0
+    for _, group in groupby(material.rules, key=material.language_of):
+        own = list(group)
+        sizes = [len(one.statement) + len(one.quotation) for one in own]
+        for first, last in _divide(sizes, _PART_CHARACTERS, _PART_ITEMS):
             parts.append(
                 PartPlan(
-                    key=str(start + first),
-                    label=" - ".join(dict.fromkeys(ends)),
-                    reference=reference,
+                    key=f"{_RULES}{start + first}",
+                    label=_name_range(own[first].id, own[last].id),
+                    digest=material.digest,
                     first=start + first,
                     last=start + last,
                 )
             )
-        start += count
+        start += len(own)
     return tuple(parts)
 
 
-def _list_languages(reads: Reads) -> dict[str, str]:
-    """Return the languages of the laws by their ids."""
-    found = reads.extracted if reads.extracted is not None else Extracted()
-    return {one.document_id: one.language for one in found.against}
+def _divide(sizes: Sequence[int], longest: int, most: int) -> Iterator[tuple[int, int]]:
+    """Yield the ends of groups; of many items the groups are larger, so that a scatter has room."""
+    return divide_sizes(
+        sizes,
+        max(longest, 2 * sum(sizes) // _MOST_PARTS),
+        max(most, 2 * len(sizes) // _MOST_PARTS),
+    )
 
 
-def _find_language(reads: Reads, own: Sequence[Requirement]) -> str:
-    return _list_languages(reads).get(own[0].place.document_id, "en") if own else "en"
+def _name_range(*ends: str) -> str:
+    return " - ".join(dict.fromkeys(filter(None, ends)))
 
 
-def _is_undecidable(status: Status, inputs: Inputs) -> bool:
-    """Return whether rules cannot give this status, because the languages differ.
+def _choose_rules(own: Sequence[Passage], material: _Material) -> tuple[Requirement, ...]:
+    """Return the requirements that clauses may touch: all, or those closest to them."""
+    if sum(len(one.statement) for one in material.rules) <= _RULE_CHARACTERS:
+        return material.rules
+    worded = [
+        Passage(one.id, one.place, " ".join((one.statement, *one.wordings)), material.language)
+        for one in material.rules
+    ]
+    search = PassageSearch(worded)
+    texts = [one.text for one in own]
+    found = search.find_each(texts, material.language, _PER_TEXT, 2 * _MOST_SHOWN)
+    names = {one.id for one in found}
+    return tuple(one for one in material.rules if one.id in names)
 
-    Of two languages with concepts, shared ones show what fulfils or breaks a requirement; that they
-    are missing shows nothing.
-    """
-    languages = {inputs.document_language, inputs.rule_language}
-    if len(languages) == 1:
-        return False
-    return status is Status.GAP or not languages <= list_compared_languages()
+
+def _choose_passages(
+    own: Sequence[Requirement], readings: Sequence[ClauseReading], material: _Material
+) -> tuple[Passage, ...]:
+    """Return the whole document, or what may matter: by search, by the clauses, and beside them."""
+    every = material.passages
+    if sum(len(one.text) for one in every) <= _WHOLE_CHARACTERS:
+        return every
+    found = [material.find_closest(one, _PER_TEXT) for one in own]
+    names: dict[str, None] = dict.fromkeys(one.passage for one in readings)
+    for rank in range(max((len(one) for one in found), default=0)):
+        for closest in found:
+            if rank < len(closest) and len(names) < _MOST_SHOWN:
+                names.setdefault(closest[rank].id)
+    at = {place for place, one in enumerate(every) if one.id in names}
+    at |= {place - 1 for place in at if place and every[place].context}
+    return tuple(every[place] for place in sorted(at))
 
 
-def _describe_languages(inputs: Inputs) -> list[str]:
-    """Return what the rules cannot do with these languages."""
-    notes = []
-    if inputs.document_language != inputs.rule_language:
-        languages = {"found": inputs.document_language, "expected": inputs.rule_language}
-        notes.append(_LANGUAGES.format(**languages))
-    languages_read = dict.fromkeys((inputs.document_language, inputs.rule_language))
-    unknown = (one for one in languages_read if one not in list_compared_languages())
-    return [*notes, *(_UNKNOWN.format(language=one) for one in unknown)]
+def _compare_numbers(
+    own: Sequence[Requirement], readings: Sequence[ClauseReading], material: _Material
+) -> Iterator[ComparedMeasures]:
+    """Yield the numbers of each requirement beside those of the passages closest to it."""
+    by_id = {one.id: one for one in material.passages}
+    for rule in own:
+        read = [by_id[one.passage] for one in readings if one.requirement_id == rule.id]
+        closest = material.find_closest(rule, _COMPARED)
+        for passage in {one.id: one for one in (*read, *closest)}.values():
+            if lines := _compare(rule, passage, material):
+                yield ComparedMeasures(requirement_id=rule.id, passage=passage.id, lines=lines)
+
+
+def _compare(rule: Requirement, passage: Passage, material: _Material) -> tuple[str, ...]:
+    return compare_measures(
+        rule.quotation,
+        passage.text,
+        rule_language=material.language_of(rule),
+        document_language=passage.language,
+    )
+
+
+def _list_lost(own: Sequence[Requirement], outputs: Iterable[Output]) -> list[Requirement]:
+    known = {one.requirement_id for output in outputs for one in output.verdicts}
+    return [one for one in own if one.id not in known]
+
+
+def _decide_verdicts(
+    own: Sequence[Requirement], outputs: Sequence[Output], inputs: Inputs, material: _Material
+) -> DecidedPart:
+    """Return the model's verdicts, as far as code finds their passages."""
+    by_id = {one.requirement_id: one for output in outputs for one in output.verdicts}
+    names = {one.id for one in inputs.passages}
+    shown = {one.id: one for one in material.passages if one.id in names}
+    notes = [note for output in outputs for note in output.notes]
+    verdicts = []
+    for rule in own:
+        given = by_id.get(rule.id)
+        if given is None:
+            lost = Verdict(requirement_id=rule.id, status=Status.UNDECIDED, note=_NO_VERDICT)
+            verdicts.append(lost)
+            continue
+        evidence = tuple(_find_evidence(rule, given, shown, notes))
+        verdicts.append(_make_verdict(rule, given, evidence, material))
+    return DecidedPart(
+        verdicts=tuple(verdicts), notes=tuple(notes), passages=len(material.passages)
+    )
+
+
+def _find_evidence(
+    rule: Requirement,
+    given: RequirementVerdict,
+    shown: Mapping[str, Passage],
+    notes: list[str],
+) -> Iterator[VerdictEvidence]:
+    for one in given.evidence:
+        passage = shown.get(one.passage)
+        if passage is None:
+            continue
+        found = passage.find_quotation(one.quotation) if one.quotation.strip() else None
+        if found is None and one.quotation.strip():
+            notes.append(_NOT_VERBATIM.format(name=rule.id))
+        yield passage.evidence if found is None else found
+
+
+def _make_verdict(
+    rule: Requirement,
+    given: RequirementVerdict,
+    evidence: tuple[VerdictEvidence, ...],
+    material: _Material,
+) -> Verdict:
+    status, note = Status(given.status), " ".join(given.reason.split())
+    confidence: float | None = given.confidence
+    is_untouched = status is Status.COMPLIANT and rule.kind is RuleKind.PERMISSION
+    if status in {Status.COMPLIANT, Status.VIOLATION} and not evidence and not is_untouched:
+        note = "; ".join(filter(None, (_NO_EVIDENCE.format(status=status.value), note)))
+        status, confidence = Status.UNDECIDED, None
+    is_open = status in {Status.GAP, Status.UNDECIDED}
+    closest = material.find_closest(rule, _CLOSEST)[:_CLOSEST] if is_open else ()
+    texts = {one.text for one in evidence}
+    compared = [
+        _compare(rule, one, material)
+        for one in material.passages
+        if any(text in one.text for text in texts)
+    ]
+    return Verdict(
+        requirement_id=rule.id,
+        status=status,
+        confidence=confidence,
+        evidence=evidence,
+        closest=_list_evidence(closest),
+        comparisons=tuple(dict.fromkeys(line for lines in compared for line in lines)),
+        note=note,
+    )

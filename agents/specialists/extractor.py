@@ -6,9 +6,8 @@ from typing import Self
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.specialists.specialist import CallsTools, LoopTurns, TeamSettings, Toolbox, add_focus
-from compliance.assessment.document_kind import classify_text
-from compliance.team.review_scope import TitledDocument, list_named
+from agents.specialists.specialist import LoopTurns, NoOutput, TeamSettings, Toolbox, add_focus
+from compliance.team.review_scope import TitledDocument, find_scope, list_named
 from compliance.team.units import cut_document
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
@@ -21,6 +20,8 @@ from envelope.ways.specialists import (
     SpecialistError,
 )
 from envelope.ways.tool_loop import NO_TRIAGE, Triage
+from llm.conversations.turns import ModelMessage, ToolUse
+from llm.port import OFFLINE
 from llm.tasks.specialists.extractor import TASK, CandidateDocument, Inputs, Output
 from llm.tasks.specialists.material import TextUnit
 from tools.calls import QuotedPassage
@@ -31,7 +32,9 @@ _MOST_CANDIDATES = 40
 _MOST_NAMED = 160
 """A law with a file for each article is named as a whole."""
 _MOST_READ = 12
-"""Documents that are read to distinguish a law from a contract."""
+"""Documents whose beginning is shown, so that a law can be told from a contract."""
+_BEGINNING = 300
+_SEARCHES = ("hybrid_search", "search")
 _MOST_CHARACTERS = 12_000
 """Of all passages together that are handed over."""
 _REQUEST = "request"
@@ -99,16 +102,40 @@ class ExtractorAgent(Agent[Reads, Writes]):
             ),
             most_results=_choose_k(reads.triage),
         )
+        if self._toolbox.is_offline:
+            return Wrote(await self._search(reads, turns, passages, inputs))
         given = await self._toolbox.consult(TASK, inputs, turns, reads)
-        if isinstance(given, CallsTools):
+        if isinstance(given, NoOutput):
             return Wrote(
-                Writes(tool_calls=given.calls, plan_messages=(given.message,), errors=given.errors)
+                Writes(tool_calls=given.calls, plan_messages=given.messages, errors=given.errors)
             )
         extracted = await self._collect(given.output, reads, passages, given.decided_by)
         return Wrote(Writes(extracted=extracted, errors=given.errors))
 
+    async def _search(
+        self, reads: Reads, turns: LoopTurns, passages: Sequence[QuotedPassage], inputs: Inputs
+    ) -> Writes:
+        """Without a model: one search for the question, and the documents that it names."""
+        tools = self._toolbox.profile.tools
+        name = next((one for one in _SEARCHES if one in tools), "")
+        if name and not turns.messages and self._toolbox.tools is not None:
+            arguments: JsonValue = {"query": inputs.question, "limit": inputs.most_results}
+            call = ToolUse(call_id="extractor-1-1", name=name, arguments=arguments)
+            asked = self._toolbox.call_tools([call], ModelMessage(calls=(call,)))
+            return Writes(tool_calls=asked.calls, plan_messages=asked.messages)
+        known = [
+            TitledDocument(one.id, one.title, one.source, one.language) for one in inputs.candidates
+        ]
+        scope = find_scope(inputs.question, known, reads.language)
+        output = Output(
+            documents=tuple(one.id for one in scope.documents),
+            against=tuple(one.id for one in scope.against),
+            notes=scope.notes,
+        )
+        return Writes(extracted=await self._collect(output, reads, passages, OFFLINE))
+
     async def _list_candidates(self, reads: Reads) -> tuple[CandidateDocument, ...]:
-        """Return the documents that the question may mean; of some, the kind by their texts."""
+        """Return the documents that the question may mean; of some, the beginning of their text."""
         library = self._toolbox.library
         attached = await library.list_attached(reads.groups)
         listed = [*attached, *await library.list_documents(reads.groups)]
@@ -116,25 +143,27 @@ class ExtractorAgent(Agent[Reads, Writes]):
         named = list_named(reads.canonical_question, titled)
         others = [one for one in titled if one not in named]
         chosen = [*named[:_MOST_NAMED], *others[: max(0, _MOST_CANDIDATES - len(named))]]
-        kinds = await self._read_kinds([one.id for one in chosen[:_MOST_READ]], reads.groups)
+        given = {one.id for one in attached}
+        beginnings = await self._read_beginnings(
+            [one.id for one in chosen[:_MOST_READ]], reads.groups
+        )
         return tuple(
             CandidateDocument(
                 id=one.id,
                 title=one.title,
                 source=one.source,
                 language=one.language,
-                kind=kinds.get(one.id, ""),
+                is_attached=one.id in given,
+                beginning=beginnings.get(one.id, ""),
             )
             for one in chosen
         )
 
-    async def _read_kinds(self, names: Sequence[str], groups: Sequence[str]) -> dict[str, str]:
-        return {
-            one.listed.id: classify_text(
-                one.text[:_MOST_CHARACTERS], one.listed.language, one.listed.title
-            ).document_type.value
-            for one in await self._toolbox.library.read(names, groups)
-        }
+    async def _read_beginnings(self, names: Sequence[str], groups: Sequence[str]) -> dict[str, str]:
+        if self._toolbox.is_offline:
+            return {}
+        read = await self._toolbox.library.read(names, groups)
+        return {one.listed.id: one.text[:_BEGINNING] for one in read}
 
     async def _collect(
         self,
@@ -173,6 +202,7 @@ class ExtractorAgent(Agent[Reads, Writes]):
                 document_id=name,
                 title=one.listed.title[:longest],
                 language=one.listed.language,
+                source=one.listed.source[:longest],
                 units=len(cut_document(one).units),
             )
             for name, one in read.items()

@@ -1,21 +1,25 @@
 """Collects the gaps of a review, of five kinds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime
 from typing import Self
 
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.specialists.specialist import CallsTools, LoopTurns, TeamSettings, Toolbox, add_focus
-from compliance.assessment.gaps import SynthesizedGap
+from agents.specialists.specialist import (
+    LoopTurns,
+    TeamSettings,
+    Toolbox,
+    add_focus,
+)
 from compliance.auditing.citation_audit import CitationAudit
-from compliance.requirements.requirement import Extraction
+from compliance.passages import Passage, cut_passages
+from compliance.requirements.requirement import Extraction, TextPlace
 from compliance.team.compression import compress_requirements, compress_verdicts
-from compliance.team.named_passages import NamedPassages, name_passages
 from compliance.team.stored_results import CollectedGaps
-from compliance.team.units import cut_document
-from compliance.verdicts.review import ReviewResult
+from compliance.team.units import cut_document, divide_sizes, list_units
+from compliance.verdict import ReviewResult, Status, SynthesizedGap
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -27,10 +31,12 @@ from envelope.ways.specialists import (
     StoredVerdicts,
 )
 from llm.tasks.specialists.gap_synthesizer import TASK, FoundGap, Inputs
+from llm.tasks.specialists.material import TextUnit
 
-_MOST_SUMMARY = 5
+_LONGEST = 2_000
 _MOST_MET = 40
 """Compliant requirements that a model reads besides the violations and gaps."""
+_BATCH_CHARACTERS, _BATCH_ITEMS = 24_000, 60
 
 
 class Reads(BaseModel, frozen=True):
@@ -64,7 +70,10 @@ def _read_date() -> date:
 
 
 class GapSynthesizerAgent(Agent[Reads, Writes]):
-    """Every verdict of a gap is a gap, whatever a model writes; it may add others."""
+    """Each verdict of a gap is a gap; a model reads all passages, in batches, for the other kinds.
+
+    Without a model there are none.
+    """
 
     role = Role.GAP_SYNTHESIZER
     reads = Reads
@@ -82,36 +91,27 @@ class GapSynthesizerAgent(Agent[Reads, Writes]):
         if reads.checklist is None or reads.verdicts is None:
             text = "expected the output of compliance, found none: there are no gaps to collect"
             return Wrote(Writes(errors=(self._toolbox.make_error(text),)))
+        if self._toolbox.is_offline:
+            return Wrote(Writes(gaps=FindingList(items=0)))
         extraction = await self._toolbox.load(reads.checklist.reference, Extraction)
         review = await self._toolbox.load(reads.verdicts.reference, ReviewResult)
-        passages = await self._name_passages(reads)
-        every = Inputs(
-            question=add_focus(reads.canonical_question, reads.round_focus),
-            language=reads.language,
-            requirements=compress_requirements(extraction.requirements),
-            verdicts=compress_verdicts(review.verdicts),
-            headings={
-                one.id: " > ".join(one.place.heading_path)
-                for one in extraction.requirements
-                if one.place.heading_path
-            },
-            passages=passages.texts,
-            document_language=passages.language,
-            wrong_citations=await self._list_wrong(reads.citation_audit),
-            today=self._today().isoformat(),
-        )
-        by_rules = (await self._toolbox.ask_rules(TASK, every)).gaps
+        passages = await self._cut(reads)
+        inputs = await self._make_inputs(reads, extraction, review)
+        batches = [
+            inputs.model_copy(update={"passages": tuple(map(_show, own))})
+            for own in _divide(passages)
+        ]
         turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
-        given = await self._toolbox.consult(TASK, self._shorten(every), turns, reads)
-        if isinstance(given, CallsTools):
+        given = await self._toolbox.consult_each(TASK, batches, turns, reads)
+        if (asked := given.calls) is not None:
             return Wrote(
-                Writes(tool_calls=given.calls, plan_messages=(given.message,), errors=given.errors)
+                Writes(tool_calls=asked.calls, plan_messages=asked.messages, errors=asked.errors)
             )
-        places = {one.id: one.place for one in extraction.requirements}
-        gaps = [_convert(one, passages) for one in _merge(by_rules, given.output.gaps, set(places))]
+        found = [gap for one in given.outputs for gap in one.gaps]
+        gaps = [*_list_regulatory(review, extraction), *_convert(found, extraction, passages)]
         kinds: dict[str, int] = {}
-        for one in gaps:
-            kinds[one.kind] = kinds.get(one.kind, 0) + 1
+        for gap in gaps:
+            kinds[gap.kind] = kinds.get(gap.kind, 0) + 1
         return Wrote(
             Writes(
                 gaps=FindingList(
@@ -124,27 +124,27 @@ class GapSynthesizerAgent(Agent[Reads, Writes]):
             )
         )
 
-    def _shorten(self, every: Inputs) -> Inputs:
-        """Return the inputs of a model: findings, some met requirements, no whole document."""
-        if self._toolbox.is_offline:
-            return every
-        found = [one for one in every.verdicts if one.status != "COMPLIANT"]
-        met = [one for one in every.verdicts if one.status == "COMPLIANT"][:_MOST_MET]
-        names = {one.requirement_id for one in (*found, *met)}
-        return every.model_copy(
-            update={
-                "verdicts": (*found, *met),
-                "requirements": tuple(one for one in every.requirements if one.id in names),
-                "headings": {name: one for name, one in every.headings.items() if name in names},
-                "shown": tuple(one.id for one in every.passages[:_MOST_MET]),
-            }
+    async def _make_inputs(
+        self, reads: Reads, extraction: Extraction, review: ReviewResult
+    ) -> Inputs:
+        """Return the inputs without passages: what is not met, and some of what is."""
+        met = review.of_status(Status.COMPLIANT)[:_MOST_MET]
+        verdicts = compress_verdicts((*review.findings, *met))
+        names = [one.requirement_id for one in verdicts]
+        return Inputs(
+            question=add_focus(reads.canonical_question, reads.round_focus),
+            language=reads.language,
+            requirements=compress_requirements(extraction.requirements, names),
+            verdicts=verdicts,
+            wrong_citations=await self._list_wrong(reads.citation_audit),
+            today=self._today().isoformat(),
         )
 
-    async def _name_passages(self, reads: Reads) -> NamedPassages:
+    async def _cut(self, reads: Reads) -> tuple[Passage, ...]:
         found = reads.extracted if reads.extracted is not None else Extracted()
         names = [one.document_id for one in found.documents]
         read = await self._toolbox.library.read(names, reads.groups)
-        return name_passages([cut_document(one) for one in read])
+        return cut_passages(list_units([cut_document(one) for one in read]))
 
     async def _list_wrong(self, audit: FindingList | None) -> tuple[str, ...]:
         if audit is None or not audit.reference:
@@ -155,21 +155,46 @@ class GapSynthesizerAgent(Agent[Reads, Writes]):
         )
 
 
-def _merge(
-    by_rules: tuple[FoundGap, ...], given: tuple[FoundGap, ...], known: set[str]
-) -> list[FoundGap]:
-    """Return the gaps of the verdicts, and those that were given about requirements that exist."""
-    certain = [one for one in by_rules if one.kind == "regulatory"]
-    others = [
-        one for one in given if one.kind != "regulatory" and known.issuperset(one.requirement_ids)
-    ]
-    return [*certain, *others]
+def _divide(passages: Sequence[Passage]) -> Iterator[Sequence[Passage]]:
+    sizes = [len(one.text) for one in passages]
+    for first, last in divide_sizes(sizes, _BATCH_CHARACTERS, _BATCH_ITEMS):
+        yield passages[first : last + 1]
 
 
-def _convert(one: FoundGap, passages: NamedPassages) -> SynthesizedGap:
-    return SynthesizedGap(
-        kind=one.kind,
-        summary=one.summary[:2_000],
-        requirement_ids=one.requirement_ids,
-        places=tuple(passages.places[name] for name in one.passages if name in passages.places),
-    )
+def _show(one: Passage) -> TextUnit:
+    return TextUnit(id=one.id, heading=one.heading, text=one.text, language=one.language)
+
+
+def _list_regulatory(review: ReviewResult, extraction: Extraction) -> Iterator[SynthesizedGap]:
+    """Yield the requirements that a model found unmet, each with its reason."""
+    known = {one.id: one for one in extraction.requirements}
+    for verdict in review.of_status(Status.GAP):
+        requirement = known.get(verdict.requirement_id)
+        if requirement is not None:
+            yield SynthesizedGap(
+                kind="regulatory",
+                summary=verdict.note or requirement.statement,
+                requirement_ids=(requirement.id,),
+                places=(requirement.place,),
+            )
+
+
+def _convert(
+    found: Sequence[FoundGap], extraction: Extraction, passages: Sequence[Passage]
+) -> Iterator[SynthesizedGap]:
+    """Yield the other gaps whose requirements and passages exist, each once."""
+    known = {one.id for one in extraction.requirements}
+    places: dict[str, TextPlace] = {one.id: one.place for one in passages}
+    seen: set[tuple[object, ...]] = set()
+    for one in found:
+        is_known = known.issuperset(one.requirement_ids)
+        key = (one.kind, one.requirement_ids, one.passages or one.summary)
+        if one.kind == "regulatory" or not is_known or key in seen:
+            continue
+        seen.add(key)
+        yield SynthesizedGap(
+            kind=one.kind,
+            summary=" ".join(one.summary.split())[:_LONGEST],
+            requirement_ids=one.requirement_ids,
+            places=tuple(places[name] for name in one.passages if name in places),
+        )

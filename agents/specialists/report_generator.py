@@ -9,18 +9,16 @@ from pydantic import BaseModel, JsonValue
 from pydantic_core import from_json
 
 from agents.agent import Agent, AgentParts
-from agents.specialists.specialist import CallsTools, TeamSettings, Toolbox, add_focus
-from compliance.assessment.document_kind import ClassifiedDimension, DocumentClassification
+from agents.specialists.specialist import LoopTurns, TeamSettings, Toolbox, add_focus
 from compliance.auditing.citation_audit import CitationAudit
-from compliance.reporting.report import ReportInputs, ReportText, ReviewReport, compose_report
+from compliance.reporting.layout import load_texts
+from compliance.reporting.report import ReportInputs, compose_report
 from compliance.reporting.report_json import encode_report
 from compliance.requirements.requirement import Extraction, TextPlace
-from compliance.team.compression import compress_requirements, compress_verdicts
-from compliance.team.findings import list_errors
-from compliance.team.named_passages import name_passages
+from compliance.team.compression import compress_requirements, compress_verdicts, divide_findings
 from compliance.team.stored_results import CollectedGaps, RankedRisks
 from compliance.team.units import DocumentUnits, cut_document, name_documents
-from compliance.verdicts.review import ReviewResult
+from compliance.verdict import ReviewResult, Status
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -32,12 +30,13 @@ from envelope.ways.specialists import (
     StoredChecklist,
     StoredVerdicts,
 )
+from llm.tasks.specialists.material import KnownVerdict
 from llm.tasks.specialists.report_generator import TASK, Inputs, Output
 
 LARGEST_INLINE = 24_000
 """Bytes of a report that travels in the envelope: the result of a branch has at most 32 kB."""
-_MOST_SENTENCES, _MOST_ADVICE, _LONGEST = 5, 20, 600
-_MOST_FINDINGS = 60
+_MOST_SENTENCES, _LONGEST = 5, 1_500
+_CLASSES = ("document_type", "domain", "complexity", "language", "sensitivity")
 
 
 class Reads(BaseModel, frozen=True):
@@ -72,7 +71,7 @@ def _read_date() -> date:
 
 
 class ReportGeneratorAgent(Agent[Reads, Writes]):
-    """The parts are composed from the findings; a model adds a summary and recommendations.
+    """The findings are composed; a model adds a summary, and a recommendation for each of them.
 
     A link of the report is `#` and the id of the passage that it leads to. What specialists could
     not do is named in the report.
@@ -96,13 +95,22 @@ class ReportGeneratorAgent(Agent[Reads, Writes]):
             return Wrote(Writes(errors=(self._toolbox.make_error(text),)))
         documents = await self._cut(reads)
         inputs = await self._collect(reads, reads.checklist, reads.verdicts, documents)
-        given = await self._toolbox.consult(TASK, _make_task_inputs(reads, inputs), reads=reads)
-        if isinstance(given, CallsTools):
-            raise TypeError("expected a report, found calls of tools that were not offered")
-        report = compose_report(
-            inputs, language=reads.language, link=lambda place: _make_link(place, documents)
+        output, errors = await self._write(reads, inputs)
+        inputs = replace(
+            inputs,
+            summary=tuple(_clean(output.summary[:_MOST_SENTENCES])),
+            recommendations={
+                one.requirement_id: one.advice[:_LONGEST]
+                for one in reversed(output.recommendations)
+            },
+            notes=(*inputs.notes, *(one.text for one in errors)),
         )
-        report = _add_sentences(report, given.output)
+        report = compose_report(
+            inputs,
+            language=reads.language,
+            link=lambda place: _make_link(place, documents),
+            find_page=lambda place: _find_page(place, documents),
+        )
         encoded = encode_report(report)
         is_small = len(encoded) <= LARGEST_INLINE
         return Wrote(
@@ -118,9 +126,25 @@ class ReportGeneratorAgent(Agent[Reads, Writes]):
                     reference=await self._toolbox.work.put(encoded),
                     report=from_json(encoded) if is_small else None,
                 ),
-                errors=given.errors,
+                errors=errors,
             )
         )
+
+    async def _write(
+        self, reads: Reads, inputs: ReportInputs
+    ) -> tuple[Output, tuple[SpecialistError, ...]]:
+        """Return what a model writes about the findings; nothing without a model.
+
+        The summary is that of the first batch: the most serious findings.
+        """
+        if self._toolbox.is_offline:
+            return Output(), ()
+        batches = list(divide_findings(compress_verdicts(inputs.review.findings))) or [()]
+        asked = [_make_task_inputs(reads, inputs, own) for own in batches]
+        given = await self._toolbox.consult_each(TASK, asked, LoopTurns(), reads)
+        advice = tuple(one for output in given.outputs for one in output.recommendations)
+        summary = given.outputs[0].summary if given.outputs else ()
+        return Output(summary=summary, recommendations=advice), given.errors
 
     async def _cut(self, reads: Reads) -> dict[str, DocumentUnits]:
         found = reads.extracted if reads.extracted is not None else Extracted()
@@ -138,6 +162,7 @@ class ReportGeneratorAgent(Agent[Reads, Writes]):
         load, found = self._toolbox.load, reads.extracted
         found = found if found is not None else Extracted()
         extraction = await load(checklist.reference, Extraction)
+        review = await load(verdicts.reference, ReviewResult)
         risks, gaps, audit = RankedRisks(risks=()), CollectedGaps(gaps=()), None
         if reads.risks is not None and reads.risks.reference:
             risks = await load(reads.risks.reference, RankedRisks)
@@ -145,59 +170,59 @@ class ReportGeneratorAgent(Agent[Reads, Writes]):
             gaps = await load(reads.gaps.reference, CollectedGaps)
         if reads.citation_audit is not None and reads.citation_audit.reference:
             audit = await load(reads.citation_audit.reference, CitationAudit)
-        reviewed = [
-            documents[one.document_id] for one in found.documents if one.document_id in documents
-        ]
-        notes = (*extraction.notes, *reads.sequence_notes, *list_errors(reads.errors))
+        document = name_documents([one.title for one in found.documents])
+        title = load_texts(reads.language)["title"]
         return ReportInputs(
+            title=title.format(document=document, law=checklist.target_law),
             law=checklist.target_law,
-            document=name_documents([one.title for one in found.documents]),
-            extraction=extraction.model_copy(update={"notes": notes}),
-            review=await load(verdicts.reference, ReviewResult),
+            document=document,
+            documents=found.documents,
+            against=found.against,
+            extraction=extraction,
+            review=review,
             risks=risks.risks,
             gaps=gaps.gaps,
             audit=audit,
-            classification=_find_classification(reads),
-            passages=len(name_passages(reviewed).texts),
+            classes=_list_classes(reads),
+            headings={
+                unit.unit_id: " > ".join(unit.heading_path) or one.title
+                for one in documents.values()
+                for unit in one.units
+            },
+            units_unread=checklist.units_unread,
+            notes=(
+                *found.notes, *extraction.notes, *review.notes, *reads.sequence_notes,
+                *(one.text for one in reads.errors),
+            ),
+            is_judged=not self._toolbox.is_offline,
             made_on=self._today(),
-            judges=tuple(sorted({*checklist.decided_by, *verdicts.decided_by})),
-        )
+            judges=tuple(sorted({*checklist.decided_by, *verdicts.decided_by} - {""})),
+        )  # fmt: skip
 
 
-def _make_task_inputs(reads: Reads, inputs: ReportInputs) -> Inputs:
-    findings = compress_verdicts(inputs.review.verdicts, only_findings=True)[:_MOST_FINDINGS]
+def _make_task_inputs(
+    reads: Reads, inputs: ReportInputs, findings: tuple[KnownVerdict, ...]
+) -> Inputs:
     names = [one.requirement_id for one in findings]
-    counts = {"violations": len(inputs.review.violations), "gaps": len(inputs.review.gaps)}
     return Inputs(
         question=add_focus(reads.canonical_question, reads.round_focus),
         language=reads.language,
         document=inputs.document,
         law=inputs.law,
-        counts={"requirements": len(inputs.review.verdicts), **counts},
+        counts={
+            "requirements": len(inputs.review.verdicts),
+            **{status.value.lower(): len(inputs.review.of_status(status)) for status in Status},
+        },
         requirements=compress_requirements(inputs.extraction.requirements, names),
         verdicts=findings,
         risks=() if reads.risks is None else reads.risks.summary,
-        gaps=() if reads.gaps is None else reads.gaps.summary,
+        gaps=tuple(one.summary for one in inputs.gaps if one.kind != "regulatory"),
         errors=tuple(map(str, reads.errors)),
     )
 
 
-def _add_sentences(report: ReviewReport, output: Output) -> ReviewReport:
-    """Return the report with the sentences of a model in its first and its sixth part."""
-    parts = list(report.parts)
-    summary = tuple(ReportText(one) for one in _clean(output.summary, _MOST_SENTENCES))
-    advice = tuple(ReportText(one) for one in _clean(output.recommendations, _MOST_ADVICE))
-    parts[0] = replace(parts[0], paragraphs=(*parts[0].paragraphs, *summary))
-    if advice:
-        parts[5] = replace(parts[5], items=(*advice, *parts[5].items))
-    return replace(report, parts=tuple(parts))
-
-
-def _clean(sentences: Sequence[str], most: int) -> Iterator[str]:
-    for one in sentences[:most]:
-        plain = " ".join(one.split())[:_LONGEST]
-        if plain:
-            yield plain
+def _clean(sentences: Sequence[str]) -> Iterator[str]:
+    yield from filter(None, (" ".join(one.split())[:_LONGEST] for one in sentences))
 
 
 def _make_link(place: TextPlace, documents: Mapping[str, DocumentUnits]) -> str:
@@ -206,21 +231,14 @@ def _make_link(place: TextPlace, documents: Mapping[str, DocumentUnits]) -> str:
     return f"#{name}" if name else ""
 
 
-def _find_classification(reads: Reads) -> DocumentClassification | None:
-    """Return the classes of the first reviewed document."""
-    found = reads.extracted
-    names = [] if found is None else [one.document_id for one in found.documents]
-    own = next((one for one in reads.classification if one.get("document_id") in names), None)
-    if own is None:
-        return None
-    return DocumentClassification.model_validate(
-        {
-            **{
-                name: ClassifiedDimension(value=str(own.get(name) or "other"), share=1.0)
-                for name in ("document_type", "domain", "sensitivity")
-            },
-            "complexity": own.get("complexity"),
-            "complexity_score": 0,
-            "language": own.get("language"),
-        }
-    )
+def _find_page(place: TextPlace, documents: Mapping[str, DocumentUnits]) -> int | None:
+    own = documents.get(place.document_id)
+    return None if own is None else own.pages.get(own.find_chunk(place))
+
+
+def _list_classes(reads: Reads) -> dict[str, dict[str, str]]:
+    """Return the five classes of each document, by its id."""
+    return {
+        str(one.get("document_id")): {name: str(one[name]) for name in _CLASSES if one.get(name)}
+        for one in reads.classification
+    }

@@ -6,9 +6,14 @@ from typing import Self
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.specialists.specialist import CallsTools, LoopTurns, TeamSettings, Toolbox, add_focus
+from agents.specialists.specialist import LoopTurns, NoOutput, TeamSettings, Toolbox, add_focus
 from compliance.requirements.requirement import Extraction, RuleUnit
-from compliance.team.listed_requirements import read_listed
+from compliance.team.listed_requirements import (
+    UNREAD,
+    list_unaccounted,
+    list_units_as_requirements,
+    read_listed,
+)
 from compliance.team.stored_results import ExtractedPart, join_extractions
 from compliance.team.units import (
     DocumentUnits,
@@ -18,7 +23,6 @@ from compliance.team.units import (
     name_documents,
     plan_parts,
 )
-from compliance.wording.cues import RuleKind
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -29,9 +33,8 @@ from envelope.ways.specialists import (
     StoredChecklist,
     StoredPart,
 )
-from llm.offline.model import OfflineModel
 from llm.tasks.specialists.material import TextUnit
-from llm.tasks.specialists.requirement_extractor import TASK, Inputs
+from llm.tasks.specialists.requirement_extractor import TASK, Inputs, Output
 
 _ROUNDS = 2
 """Parts without a result are tried once more."""
@@ -71,7 +74,8 @@ class Writes(BaseModel, frozen=True):
 class RequirementExtractorAgent(Agent[Reads, Writes]):
     """Divides laws into parts that have every unit once, reads each part, and joins the results.
 
-    Every unit is accounted for: with its requirements, without any, or as unread.
+    Every unit is accounted for: with its requirements, without any, or as unread. A unit that a
+    model leaves out is asked for once more. Without a model every unit is listed as it stands.
     """
 
     role = Role.REQUIREMENT_EXTRACTOR
@@ -89,6 +93,9 @@ class RequirementExtractorAgent(Agent[Reads, Writes]):
         if reads.part is not None:
             return Wrote(await self._read_part(reads, reads.part))
         laws = await self._cut_laws(reads)
+        if self._toolbox.is_offline and laws:
+            listed = list_units_as_requirements(list_units(laws))
+            return Wrote(Writes(checklist=await self._store(laws, listed, ())))
         parts = plan_parts(laws)
         if not parts:
             return Wrote(Writes(errors=(self._toolbox.make_error(_NO_LAW),)))
@@ -109,7 +116,33 @@ class RequirementExtractorAgent(Agent[Reads, Writes]):
             text = f"the document {part.document_id!r} changed while it was read: {part.label}"
             return Writes(errors=(self._toolbox.make_error(text),))
         units = list_units(laws)[part.first : part.last + 1]
-        inputs = Inputs(
+        inputs = self._make_inputs(reads, laws, units)
+        turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
+        given = await self._toolbox.consult(TASK, inputs, turns, reads)
+        if isinstance(given, NoOutput):
+            return Writes(tool_calls=given.calls, plan_messages=given.messages, errors=given.errors)
+        outputs: list[Output] = [given.output]
+        errors = given.errors
+        if lost := list_unaccounted(outputs, units):
+            again = await self._toolbox.consult(
+                TASK, self._make_inputs(reads, laws, lost), reads=reads
+            )
+            outputs += [] if isinstance(again, NoOutput) else [again.output]
+            errors += again.errors
+        found = read_listed(outputs, units)
+        stored = StoredPart(
+            reference=await self._toolbox.store(found),
+            items=len(found.requirements),
+            units=len(found.units),
+            decided_by=given.decided_by,
+        )
+        return Writes(stored_parts={part.key: stored}, errors=errors)
+
+    def _make_inputs(
+        self, reads: Reads, laws: Sequence[DocumentUnits], units: Sequence[RuleUnit]
+    ) -> Inputs:
+        found = reads.extracted if reads.extracted is not None else Extracted()
+        return Inputs(
             question=add_focus(reads.canonical_question, reads.round_focus),
             language=reads.language,
             target_law=name_documents([one.title for one in laws]),
@@ -122,22 +155,8 @@ class RequirementExtractorAgent(Agent[Reads, Writes]):
                 )
                 for one in units
             ),
+            document_language=found.documents[0].language if found.documents else reads.language,
         )
-        turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
-        given = await self._toolbox.consult(TASK, inputs, turns, reads)
-        if isinstance(given, CallsTools):
-            return Writes(
-                tool_calls=given.calls, plan_messages=(given.message,), errors=given.errors
-            )
-        by_rules = given.decided_by == OfflineModel.name
-        found = read_listed(given.output.checklist, units, by_rules=by_rules)
-        stored = StoredPart(
-            reference=await self._toolbox.store(found),
-            items=len(found.requirements),
-            units=len(found.units),
-            decided_by=given.decided_by,
-        )
-        return Writes(stored_parts={part.key: stored}, errors=given.errors)
 
     async def _join(
         self,
@@ -155,21 +174,28 @@ class RequirementExtractorAgent(Agent[Reads, Writes]):
         if unread:
             text = f"{len(unread)} of {sum(len(one.units) for one in laws)} units were not read"
             errors = (self._toolbox.make_error(text),)
-        definitions = sum(one.kind is RuleKind.DEFINITION for one in joined.requirements)
-        checklist = StoredChecklist(
+        decided_by = tuple(sorted({stored[one.key].decided_by for one in read}))
+        return Writes(checklist=await self._store(laws, joined, decided_by), errors=errors)
+
+    async def _store(
+        self, laws: Sequence[DocumentUnits], joined: Extraction, decided_by: tuple[str, ...]
+    ) -> StoredChecklist:
+        unread = _list_unread(laws, joined)
+        return StoredChecklist(
             reference=await self._toolbox.store(joined),
             target_law=name_documents([one.title for one in laws]),
-            requirements=len(joined.requirements) - definitions,
-            definitions=definitions,
-            units_read=len(joined.units),
+            requirements=len(joined.rules),
+            definitions=len(joined.requirements) - len(joined.rules),
+            units_read=sum(len(one.units) for one in laws) - len(unread),
             units_unread=tuple(one.unit_id for one in unread),
-            units_without=sum(not one.requirement_ids for one in joined.units),
+            units_without=sum(
+                not one.requirement_ids and one.reason != UNREAD for one in joined.units
+            ),
             notes=joined.notes,
-            decided_by=tuple(sorted({stored[one.key].decided_by for one in read})),
+            decided_by=decided_by,
         )
-        return Writes(checklist=checklist, errors=errors)
 
 
 def _list_unread(laws: Sequence[DocumentUnits], joined: Extraction) -> list[RuleUnit]:
-    known = {one.unit_id for one in joined.units}
-    return [unit for law in laws for unit in law.units if unit.unit_id not in known]
+    known = {one.unit_id for one in joined.units if one.reason != UNREAD}
+    return [unit for unit in list_units(laws) if unit.text.strip() and unit.unit_id not in known]

@@ -1,29 +1,29 @@
 """Ranks the risks of violations and gaps."""
 
+from collections.abc import Mapping, Sequence
 from typing import Self
 
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.specialists.specialist import CallsTools, LoopTurns, TeamSettings, Toolbox, add_focus
-from compliance.assessment.risk import Risk
+from agents.specialists.specialist import LoopTurns, TeamSettings, Toolbox, add_focus
 from compliance.requirements.requirement import Extraction
-from compliance.team.compression import compress_requirements, compress_verdicts
+from compliance.team.compression import compress_requirements, compress_verdicts, divide_findings
 from compliance.team.stored_results import RankedRisks
-from compliance.verdicts.review import ReviewResult
+from compliance.verdict import ReviewResult, Risk
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.ways.specialists import (
+    ErrorSeverity,
     FindingList,
     SpecialistError,
     StoredChecklist,
     StoredVerdicts,
 )
+from llm.tasks.specialists.material import KnownVerdict
 from llm.tasks.specialists.risk_verifier import TASK, Inputs, RankedRisk
 
-_MOST_JUDGED = 60
-"""Findings that a model ranks; the others are ranked by rules."""
 _MOST_SUMMARY = 5
 
 
@@ -52,7 +52,7 @@ class Writes(BaseModel, frozen=True):
 
 
 class RiskVerifierAgent(Agent[Reads, Writes]):
-    """Every violation and gap has a risk: those that a model leaves out are ranked by rules."""
+    """Ranks findings; what a model leaves out has no risk, and an entry of `errors` says so."""
 
     role = Role.RISK_VERIFIER
     reads = Reads
@@ -71,33 +71,28 @@ class RiskVerifierAgent(Agent[Reads, Writes]):
             return Wrote(Writes(errors=(self._toolbox.make_error(text),)))
         extraction = await self._toolbox.load(reads.checklist.reference, Extraction)
         review = await self._toolbox.load(reads.verdicts.reference, ReviewResult)
-        findings = compress_verdicts(review.verdicts, only_findings=True)
-        if not findings:
+        findings = compress_verdicts(review.findings)
+        if not findings or self._toolbox.is_offline:
             return Wrote(Writes(risks=FindingList(items=0)))
-        every = Inputs(
-            question=add_focus(reads.canonical_question, reads.round_focus),
-            language=reads.language,
-            requirements=compress_requirements(
-                extraction.requirements, [one.requirement_id for one in findings]
-            ),
-            verdicts=findings,
-        )
-        by_rules = (await self._toolbox.ask_rules(TASK, every)).risks
-        judged = {one.requirement_id for one in by_rules[:_MOST_JUDGED]}
-        inputs = every.model_copy(
-            update={
-                "requirements": tuple(one for one in every.requirements if one.id in judged),
-                "verdicts": tuple(one for one in findings if one.requirement_id in judged),
-            }
-        )
         turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
-        given = await self._toolbox.consult(TASK, inputs, turns, reads)
-        if isinstance(given, CallsTools):
-            return Wrote(
-                Writes(tool_calls=given.calls, plan_messages=(given.message,), errors=given.errors)
+        batches = [
+            Inputs(
+                question=add_focus(reads.canonical_question, reads.round_focus),
+                language=reads.language,
+                requirements=compress_requirements(
+                    extraction.requirements, [one.requirement_id for one in own]
+                ),
+                verdicts=own,
             )
-        own = {one.requirement_id: one for one in given.output.risks}
-        risks = [_convert(own.get(one.requirement_id, one)) for one in by_rules]
+            for own in divide_findings(findings)
+        ]
+        given = await self._toolbox.consult_each(TASK, batches, turns, reads)
+        if (asked := given.calls) is not None:
+            return Wrote(
+                Writes(tool_calls=asked.calls, plan_messages=asked.messages, errors=asked.errors)
+            )
+        own = {one.requirement_id: one for output in given.outputs for one in output.risks}
+        risks = [_convert(own[one.requirement_id]) for one in findings if one.requirement_id in own]
         risks.sort(key=lambda one: (-one.score, one.requirement_id))
         return Wrote(
             Writes(
@@ -107,9 +102,18 @@ class RiskVerifierAgent(Agent[Reads, Writes]):
                     summary=tuple(map(_describe, risks[:_MOST_SUMMARY])),
                     decided_by=given.decided_by,
                 ),
-                errors=given.errors,
+                errors=given.errors or self._name_unranked(findings, own),
             )
         )
+
+    def _name_unranked(
+        self, findings: Sequence[KnownVerdict], ranked: Mapping[str, object]
+    ) -> tuple[SpecialistError, ...]:
+        lost = [one.requirement_id for one in findings if one.requirement_id not in ranked]
+        if not lost:
+            return ()
+        text = f"{len(lost)} of {len(findings)} findings have no risk: {', '.join(lost[:10])}"
+        return (self._toolbox.make_error(text, ErrorSeverity.MEDIUM),)
 
 
 def _convert(one: RankedRisk) -> Risk:
@@ -117,4 +121,4 @@ def _convert(one: RankedRisk) -> Risk:
 
 
 def _describe(risk: Risk) -> str:
-    return f"{risk.requirement_id} ({risk.category.value}, {risk.score} of 25): {risk.mitigation}"
+    return f"{risk.requirement_id} ({risk.category.value}, {risk.score} of 25): {risk.reason}"

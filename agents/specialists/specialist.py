@@ -1,5 +1,7 @@
 """What every specialist works with: its profile, a model, tools, documents and stored results."""
 
+import asyncio
+import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,19 +20,18 @@ from envelope.ways.specialists import (
     PHASES,
     ErrorSeverity,
     SpecialistError,
-    SpecialistName,
     SpecialistProfile,
 )
 from llm.conversations.port import ConversationModel
 from llm.conversations.turns import ModelMessage, ToolConversation, ToolUse, UserMessage
 from llm.errors import ModelError
-from llm.offline.model import OfflineModel
 from llm.output_parsing import NotReadable, read
-from llm.port import I, Model, O, Task
+from llm.port import OFFLINE, I, Model, O, Task
 from llm.tasks.specialists.material import SpecialistInputs
 from tools.calls import ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog
-from tools.loop import find_end, make_tool_message
+from tools.dialogue import Dialogue, DialogueLimits, describe_calls
+from tools.executor import CRITICAL
 from tools.schemas import describe_tools
 from tools.shortening import shorten
 
@@ -39,19 +40,10 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("agents")
 T = TypeVar("T", bound=BaseModel)
-MOST_CALLS = 8
-"""Calls of one message."""
-_SEARCHES = frozenset(
-    {"search", "hierarchical_search", "similarity_search", "graph_search", "bm25_search",
-     "hybrid_search"}
-)  # fmt: skip
-CRITICAL = _SEARCHES - {"search"} | {"get_document_info"}
-"""Tools without which results may be incomplete: their failure is an error that people see."""
-RULES_WITH_CALLS = frozenset({SpecialistName.EXTRACTOR.value})
-"""The rules that call tools; all others have what they read."""
 _MOST_EMPTY = 2
-"""Consecutive searches without a result, after which nothing more is searched."""
+"""Messages in a row whose searches found nothing, after which nothing more is searched."""
 _SHOWN_RESULTS = 12
+_BATCHES_AT_ONCE = 4
 
 
 class TeamSettings(Protocol):
@@ -67,11 +59,14 @@ def add_focus(question: str, focus: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class CallsTools:
-    """The specialist wants results of tools first: the calls, and its message of the loop."""
+class NoOutput:
+    """There is no output yet: the specialist calls tools first; without calls, no model answered.
 
-    calls: tuple[dict[str, JsonValue], ...]
-    message: dict[str, JsonValue]
+    `messages` are its messages of the loop since the last hop.
+    """
+
+    calls: tuple[dict[str, JsonValue], ...] = ()
+    messages: tuple[dict[str, JsonValue], ...] = ()
     errors: tuple[SpecialistError, ...] = ()
 
 
@@ -82,6 +77,19 @@ class GivenOutput(Generic[O]):
     output: O
     decided_by: str
     errors: tuple[SpecialistError, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOutputs(Generic[O]):
+    """The outputs of all batches that a model answered; `calls` are made before, if there are any.
+
+    `decided_by` is empty if no batch was answered.
+    """
+
+    outputs: tuple[O, ...]
+    decided_by: str = ""
+    errors: tuple[SpecialistError, ...] = ()
+    calls: NoOutput | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +131,8 @@ class Toolbox:
 
     @property
     def is_offline(self) -> bool:
-        """Whether rules alone answer."""
-        return self.model.name == OfflineModel.name
+        """Whether there is no model: documents are shown as a search finds them, unjudged."""
+        return self.model.name == OFFLINE
 
     async def store(self, value: BaseModel) -> str:
         """Store a value and return its reference."""
@@ -166,15 +174,13 @@ class Toolbox:
         inputs: I,
         turns: LoopTurns | None = None,
         reads: BaseModel | None = None,
-    ) -> CallsTools | GivenOutput[O]:
-        """Return the calls of tools that the specialist wants, or its output.
+    ) -> NoOutput | GivenOutput[O]:
+        """Return the output of the specialist, or the calls of tools that it wants before.
 
-        At a limit of the loop the output is written from the results so far. If the model
-        fails, the rules answer, and an entry of `errors` says so. A model gets the context that
-        `reads` has; the rules need none.
+        At a limit of the loop the output is written from the results so far. If the model fails,
+        there is no output, and an entry of `errors` says so: nobody else judges in its place.
         """
-        if not self.is_offline:
-            inputs = add_context(inputs, reads)
+        inputs = add_context(inputs, reads)
         known = LoopTurns() if turns is None else turns
         errors = self._list_failed_tools(known)
         asked = replace(
@@ -182,69 +188,78 @@ class Toolbox:
             temperature=self.profile.temperature,
             max_output_tokens=self.profile.max_tokens,
         )
-        if turns is not None and self._may_call(task.name, known):
-            try:
-                step = await self._take_step(asked, inputs, known)
-            except ModelError as error:
-                made = self.make_error(error, ErrorSeverity.MEDIUM)
-                return await self._ask_rules(asked, inputs, (*errors, made))
-            if isinstance(step, CallsTools):
-                return step
-            if step is not None:
-                return replace(step, errors=(*errors, *self._name_last_resort(step.decided_by)))
-        gathered = tuple(f"{one.tool}: {shorten(one.text)}" for one in known.results)
-        complete = _update(inputs, gathered=gathered[-_SHOWN_RESULTS:])
+        dialogue = self._open(asked, inputs, known)
         try:
+            if turns is not None and self._may_call(dialogue):
+                step = await self._take_step(asked, inputs, dialogue)
+                if isinstance(step, NoOutput):
+                    return step
+                if step is not None:
+                    return replace(step, errors=errors)
+            gathered = tuple(f"{one.tool}: {shorten(one.text)}" for one in known.results)
+            complete = _update(inputs, gathered=gathered[-_SHOWN_RESULTS:])
             given = await self.model.ask(asked, complete)
         except ModelError as error:
-            made = self.make_error(error, ErrorSeverity.MEDIUM)
-            return await self._ask_rules(asked, complete, (*errors, made))
-        late = self._name_last_resort(given.model)
-        return GivenOutput(given.output, given.model, (*errors, *late))
+            text = f"the model gave no answer, so this part was not judged: {error}"
+            return NoOutput(errors=(*errors, self.make_error(text)))
+        return GivenOutput(given.output, given.model, errors)
 
-    def _name_last_resort(self, decided_by: str) -> tuple[SpecialistError, ...]:
-        """Return the error of models that gave no answer, so that the rules of their chain did."""
-        *models, last = self.model.name.split(",")
-        if not models or decided_by != OfflineModel.name or last != OfflineModel.name:
-            return ()
-        text = f"{', '.join(models)} gave no answer: rules did this part"
-        return (self.make_error(text, ErrorSeverity.MEDIUM),)
+    async def consult_each(
+        self,
+        task: Task[I, O],
+        batches: Sequence[I],
+        turns: LoopTurns,
+        reads: BaseModel | None = None,
+    ) -> BatchOutputs[O]:
+        """Return the outputs of batches, some at a time; only a single batch may call tools.
 
-    async def ask_rules(self, task: Task[I, O], inputs: I) -> O:
-        """Return the output of the rules."""
-        return (await OfflineModel().ask(task, inputs)).output
+        Each finished call is stored: a redelivered envelope pays for none of them again.
+        """
+        limit = asyncio.Semaphore(_BATCHES_AT_ONCE)
+        own_turns = turns if len(batches) == 1 else None
 
-    async def _ask_rules(
-        self, task: Task[I, O], inputs: I, errors: tuple[SpecialistError, ...]
-    ) -> GivenOutput[O]:
-        return GivenOutput(await self.ask_rules(task, inputs), OfflineModel.name, errors)
+        async def consult(inputs: I) -> NoOutput | GivenOutput[O]:
+            async with limit:
+                return await self.consult(task, inputs, own_turns, reads)
 
-    def _may_call(self, task: str, turns: LoopTurns) -> bool:
+        given = await asyncio.gather(*map(consult, batches))
+        missing = [one for one in given if isinstance(one, NoOutput)]
+        found = [one for one in given if isinstance(one, GivenOutput)]
+        return BatchOutputs(
+            outputs=tuple(one.output for one in found),
+            decided_by=found[0].decided_by if found else "",
+            errors=tuple(error for one in given for error in one.errors),
+            calls=next((one for one in missing if one.calls), None),
+        )
+
+    def _may_call(self, dialogue: Dialogue) -> bool:
         """Return whether the loop goes on; the model judges itself whether it has enough."""
         if self.tools is None or not isinstance(self.model, ConversationModel):
             return False
-        if self.is_offline and task not in RULES_WITH_CALLS:
-            return False
-        is_at_limit = len(turns.messages) >= self.profile.max_iterations
-        return not (is_at_limit or find_end(turns.results) or find_early_stop(turns.results))
+        return dialogue.find_end() is None
 
     async def _take_step(
-        self, task: Task[I, O], inputs: I, turns: LoopTurns
-    ) -> "CallsTools | GivenOutput[O] | None":
+        self, task: Task[I, O], inputs: I, dialogue: Dialogue
+    ) -> "NoOutput | GivenOutput[O] | None":
         """Return the next calls, or the output if the model wrote one; None: neither."""
         assert isinstance(self.model, ConversationModel)  # noqa: S101 - `_may_call` has checked it
-        step = await self.model.converse(self._open(task, inputs, turns))
-        fresh = _number(step.message.calls, turns.messages, self.profile.name)[:MOST_CALLS]
-        if fresh:
-            message = ModelMessage(text=step.message.text, calls=tuple(fresh))
+        step = await dialogue.take_step(self.model)
+        if step.end is None:
+            fresh = list(step.message.calls)
             # The message stays as the model wrote it: a vendor reads its own calls again.
-            expanded, errors = (fresh, ()) if turns.messages else await self._expand(fresh, inputs)
-            calls = tuple(_describe_call(use, self.profile.name) for use in expanded)
-            return CallsTools(calls, message.model_dump(mode="json"), errors)
+            expanded, errors = (
+                (fresh, ()) if dialogue.messages else await self._expand(fresh, inputs)
+            )
+            return replace(self.call_tools(expanded, step.message), errors=errors)
         try:
             return GivenOutput(read(step.message.text, task.output), step.model)
         except NotReadable:
             return None
+
+    def call_tools(self, calls: Sequence[ToolUse], message: ModelMessage) -> NoOutput:
+        """Return the calls of a message of the loop."""
+        described = describe_calls(calls, self.profile.name)
+        return NoOutput(described, (message.model_dump(mode="json"),))
 
     async def _expand(
         self, calls: list[ToolUse], inputs: BaseModel
@@ -258,29 +273,28 @@ class Toolbox:
             return calls, (self.make_error(text, ErrorSeverity.LOW),)
         return expanded, ()
 
-    def _open(self, task: Task[I, O], inputs: I, turns: LoopTurns) -> ToolConversation:
-        """Return the conversation so far: each message, and the results of its calls."""
+    def _open(self, task: Task[I, O], inputs: I, turns: LoopTurns) -> Dialogue:
+        """Return the dialogue so far; at its limits the output is asked for by its schema."""
         catalog = self.tools if self.tools is not None else ToolCatalog(())
         schema = task.output.model_json_schema()
         question = inputs.question if isinstance(inputs, SpecialistInputs) else ""
-        conversation = ToolConversation(
+        opening = ToolConversation(
             task=task.name,
             messages=(UserMessage(text=question or task.name),),
             tools=describe_tools(catalog.select(self.profile.tools)),
             temperature=task.temperature,
             max_output_tokens=task.max_output_tokens,
-            prompt=_update(inputs, output_schema=str(schema)),
+            prompt=_update(inputs, output_schema=json.dumps(schema, ensure_ascii=False)),
         )
-        results = {one.call_id: one for one in turns.results}
-        for message in turns.messages:
-            found = [results[use.call_id] for use in message.calls if use.call_id in results]
-            answered = {result.call_id for result in found}
-            # Vendors refuse a call without a result: one whose branch was lost is left out.
-            kept = tuple(use for use in message.calls if use.call_id in answered)
-            if kept or message.text:
-                shown = message.model_copy(update={"calls": kept})
-                conversation = conversation.extend(shown, *map(make_tool_message, found))
-        return conversation
+        return Dialogue(
+            opening,
+            turns.messages,
+            {one.call_id: one for one in turns.results},
+            prefix=f"{self.profile.name}-",
+            limits=DialogueLimits(
+                self.profile.max_iterations, most_empty=_MOST_EMPTY, writes_last=False
+            ),
+        )
 
     def _list_failed_tools(self, turns: LoopTurns) -> tuple[SpecialistError, ...]:
         faults = (ToolErrorType.EXECUTION, ToolErrorType.TIMEOUT)
@@ -298,43 +312,5 @@ class Toolbox:
         )
 
 
-def find_early_stop(results: Sequence[ToolResult]) -> str:
-    """Return why no further call would help; empty: one may."""
-    if results and results[-1].tool == "expand_context" and not results[-1].citations:
-        return "nothing_to_expand"
-    searches = [one for one in results if one.tool in _SEARCHES]
-    last = searches[-_MOST_EMPTY:]
-    if len(last) == _MOST_EMPTY and not any(one.citations for one in last):
-        return "empty_searches"
-    return ""
-
-
 def _update(inputs: I, **changes: object) -> I:
     return inputs.model_copy(update=changes)
-
-
-def _number(calls: Sequence[ToolUse], before: Sequence[ModelMessage], name: str) -> list[ToolUse]:
-    """Return the calls that were not made before, with ids of this turn."""
-    known = [(use.name, use.arguments) for message in before for use in message.calls]
-    ids: dict[str, str] = {}
-    fresh: list[ToolUse] = []
-    for use in calls:
-        if (use.name, use.arguments) in known:
-            continue
-        known.append((use.name, use.arguments))
-        ids[use.call_id] = f"{name}-{len(before) + 1}-{len(fresh) + 1}"
-        fresh.append(use.model_copy(update={"call_id": ids[use.call_id]}))
-    return [
-        use.model_copy(update={"depends_on": tuple(ids.get(one, one) for one in use.depends_on)})
-        for use in fresh
-    ]
-
-
-def _describe_call(use: ToolUse, agent: str) -> dict[str, JsonValue]:
-    return {
-        "call_id": use.call_id,
-        "tool": use.name,
-        "arguments": use.arguments,
-        "depends_on": list(use.depends_on),
-        "agent": agent,
-    }

@@ -7,15 +7,17 @@ from typing import Protocol, Self
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.specialists.specialist import CallsTools, GivenOutput, TeamSettings, Toolbox
-from citations.citing import keep_cited
+from agents.specialists.specialist import GivenOutput, NoOutput, TeamSettings, Toolbox
+from citations.citing import cite
 from citations.links import keep_links
+from citations.proof import CitedSource, SourceTexts
 from citations.sources import collect_allowed, references_of, with_addresses
 from compliance.requirements.requirement import Extraction
 from compliance.team.cited_answer import number_citations
 from compliance.team.findings import (
     Finding,
     describe_checklist,
+    describe_closest,
     describe_notes,
     describe_review,
     list_errors,
@@ -24,7 +26,7 @@ from compliance.team.further_rounds import may_ask_again, plan_further
 from compliance.team.offered_documents import offer_documents
 from compliance.team.stored_results import RankedRisks
 from compliance.team.units import DocumentUnits, cut_document, name_documents
-from compliance.verdicts.review import ReviewResult
+from compliance.verdict import ReviewResult
 from envelope.conversation import ClarificationOption, ClarificationReason
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -42,10 +44,7 @@ from envelope.ways.specialists import (
 )
 from envelope.ways.tool_loop import NO_TRIAGE, Triage
 from knowledge.library.library import WholeDocument
-from llm.answer_checks.attribution import Attribution
-from llm.answer_checks.leads import is_covered_by
-from llm.offline.model import OfflineModel
-from llm.tasks.respond import PromptSource
+from llm.port import OFFLINE
 from llm.tasks.specialists.synthesis import TASK, FindingText, Inputs, Output, SynthesisSource
 from tools.calls import CitedPassage
 from tools.passage_search.passages import cite_chunk, describe_place
@@ -174,6 +173,8 @@ class SynthesisAgent(Agent[Reads, Writes]):
             attempt=reads.attempt,
             may_ask_again=may_ask_again(reads),
         )
+        if self._toolbox.is_offline:
+            return Wrote(_write(_list_findings(inputs), OFFLINE, material, reads))
         given = await self._write(inputs)
         if (further := plan_further(given.output.further, reads)) is not None:
             return Wrote(Writes(further_round=further, errors=given.errors))
@@ -181,24 +182,23 @@ class SynthesisAgent(Agent[Reads, Writes]):
             return Wrote(_ask(given.output.missing, ClarificationReason.INSUFFICIENT_CONTEXT))
         writes = _write(given.output, given.decided_by, material, reads)
         if not writes.response and material.findings:
-            rules = await self._toolbox.ask_rules(TASK, inputs)
-            writes = _write(rules, given.decided_by, material, reads)
+            # A model that cites nothing is no reason to lose what the specialists found.
+            writes = _write(_list_findings(inputs), given.decided_by, material, reads)
         return Wrote(writes.model_copy(update={"errors": given.errors}))
 
     async def _write(self, inputs: Inputs) -> GivenOutput[Output]:
-        """Return the answer of the model; at the last attempt, of the rules if there are findings.
+        """Return the answer of the model; the findings one by one if it gives none.
 
-        Before it every answer of the model has failed the check.
+        So do findings whose every answer has failed the check: at the last attempt they are listed.
         """
         is_last = 0 < self._most_attempts <= inputs.attempt
-        if is_last and inputs.findings and not self._toolbox.is_offline:
-            text = "the answer failed the check: rules wrote this one"
+        if is_last and inputs.findings:
+            text = "the answer failed the check: the findings were listed instead"
             error = self._toolbox.make_error(text, ErrorSeverity.MEDIUM)
-            output = await self._toolbox.ask_rules(TASK, inputs)
-            return GivenOutput(output, OfflineModel.name, (error,))
+            return GivenOutput(_list_findings(inputs), OFFLINE, (error,))
         given = await self._toolbox.consult(TASK, inputs)
-        if isinstance(given, CallsTools):
-            raise TypeError("expected an answer, found calls of tools that were not offered")
+        if isinstance(given, NoOutput):
+            return GivenOutput(_list_findings(inputs), OFFLINE, given.errors)
         return given
 
     async def _collect(self, reads: Reads) -> _AnswerMaterial:
@@ -215,7 +215,7 @@ class SynthesisAgent(Agent[Reads, Writes]):
                 if name not in sources and len(sources) < _MOST_SOURCES:
                     sources[name] = _find_source(name, documents)
             cited = tuple(name for name in own if name in sources)
-            texts.append(FindingText(text=one.text, sources=(*cited, REVIEW)))
+            texts.append(FindingText(text=one.text, sources=cited or (REVIEW,)))
         if findings:
             sources[REVIEW] = _make_review_source(texts)
         else:
@@ -243,14 +243,16 @@ class SynthesisAgent(Agent[Reads, Writes]):
             else:
                 review = await self._toolbox.load(reads.verdicts.reference, ReviewResult)
                 notes += [one for one in review.notes if one not in notes]
-                findings = describe_review(
-                    extraction,
-                    review,
-                    law=reads.checklist.target_law,
-                    document=name_documents([one.title for one in found.documents]),
-                    language=reads.language,
-                    order=await self._list_risky(reads.risks),
-                )
+                named = {
+                    "law": reads.checklist.target_law,
+                    "document": name_documents([one.title for one in found.documents]),
+                    "language": reads.language,
+                }
+                if self._toolbox.is_offline:
+                    findings = describe_closest(extraction, review, **named)
+                else:
+                    order = await self._list_risky(reads.risks)
+                    findings = describe_review(extraction, review, order=order, **named)
         return findings, [*notes, *list_errors(reads.errors)]
 
     async def _list_risky(self, risks: FindingList | None) -> list[str]:
@@ -258,6 +260,18 @@ class SynthesisAgent(Agent[Reads, Writes]):
             return []
         ranked = await self._toolbox.load(risks.reference, RankedRisks)
         return [one.requirement_id for one in ranked.risks]
+
+
+def _list_findings(inputs: Inputs) -> Output:
+    """Return the findings as a list, or the passages as they stand, each with its source."""
+    if not inputs.findings:
+        passages = (f"{one.text} \\cite{{{one.id}}}" for one in inputs.sources)
+        return Output(answer="\n\n".join(passages))
+    first, *others = (
+        " ".join((one.text, "".join(f"\\cite{{{name}}}" for name in one.sources)))
+        for one in inputs.findings
+    )
+    return Output(answer="\n".join([first, "", *(f"- {one}" for one in others)]).strip())
 
 
 def _find_missing_scope(reads: Reads) -> str:
@@ -337,30 +351,18 @@ def _write(output: Output, model: str, material: _AnswerMaterial, reads: Reads) 
     numbers = {name: number for number, name in enumerate(material.sources, start=1)}
     answer = number_citations(output.answer, numbers)
     context, references = _lay_out(material.sources)
-    known_text = "\n".join((reads.canonical_question, context))
-    sources = [
-        PromptSource(
-            number=one.number,
-            chunk_id=one.chunk_id,
-            place=one.title,
-            text=context[slice(*one.span)],
-        )
-        for one in references
-    ]
-    safe = keep_links(answer.text, collect_allowed(references, context))
-    kept = keep_cited(
-        safe.text,
-        set(numbers.values()),
-        may_lead=lambda lead: is_covered_by(lead, known_text),
-        find_source=Attribution(sources).find,
-        may_frame=lambda sentence: is_covered_by(sentence, known_text),
+    sources = (
+        CitedSource(one.number, context[slice(*one.span)], (one.title,)) for one in references
     )
-    if not kept.claims:
+    safe = keep_links(answer.text, collect_allowed(references, context))
+    kept = cite(safe.text, SourceTexts(sources))
+    if not kept.order:
         return Writes(citation_check=answer.check, answer_model=model)
     by_number = {one.number: one for one in references}
     used = tuple(
         SourceUsed.model_validate(
-            by_number[given].model_dump(exclude={"span", "number", "found"}) | {"number": shown}
+            by_number[given].model_dump(exclude={"span", "is_cut", "number", "found"})
+            | {"number": shown}
         )
         for shown, given in enumerate(kept.order, start=1)
     )

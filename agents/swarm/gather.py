@@ -3,18 +3,21 @@
 from collections.abc import Mapping, Sequence
 from typing import Self
 
+import structlog
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts, AgentTexts
 from envelope.conversation import InputField, PauseQuestion, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
+from llm.answer_checks.wording import find_asking_fault
 from swarm.information.extraction import gather
 from swarm.information.fields import FieldType, RequiredInfoField, TypedQuestion
 from swarm.planning.plan import SwarmPlan
 from swarm.way.identifying import find_bare_subject, identify_required
 from swarm.workers.worker_type import WorkerRegistry, make_registry
 
+log = structlog.get_logger("agents")
 _WORDED = {"aspect": "ask_aspect", "programming_language": "ask_programming_language"}
 """The fixed texts that ask for fields; others are asked in the words of their worker."""
 _INPUT_TYPES: Mapping[FieldType, str] = {
@@ -69,7 +72,12 @@ class GatherAgent(Agent[Reads, Writes]):
         if subject:
             known.setdefault("domain", subject)
         collected = gather(fields, (*turns, reads.canonical_question), known)
-        asked = tuple(self._ask(one, reads.language) for one in collected.questions)
+        given = "\n".join((*turns, reads.canonical_question, plan.question))
+        asked = tuple(
+            self._ask(one, reads.language)
+            for one in collected.questions
+            if self._may_ask(one, given)
+        )
         return Wrote(
             Writes(
                 required_info=_dump_fields(fields),
@@ -77,6 +85,18 @@ class GatherAgent(Agent[Reads, Writes]):
                 needs_input=asked,
             )
         )
+
+    def _may_ask(self, question: TypedQuestion, given: str) -> bool:
+        """Return whether a person may be asked this; its worker begins without the fact if not."""
+        field = question.field
+        if field.name in _WORDED:
+            return True
+        name = field.name.replace("_", " ")
+        words = "\n".join((name, question.text, *field.choices, *question.suggestions))
+        fault = find_asking_fault(words, given)
+        if fault:
+            log.warning("question_withheld", workers=len(question.workers))
+        return not fault
 
     def _ask(self, question: TypedQuestion, language: str) -> PauseQuestion:
         field = question.field

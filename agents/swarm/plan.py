@@ -42,6 +42,8 @@ ListDocuments = Callable[[Sequence[str]], Awaitable[Sequence[DocumentReference]]
 """Returns the documents that a person of these groups may read."""
 REPLANNED = "planned again for the missing parts"
 _MOST_FACTS = 5
+_MOST_PASSAGES = 10
+"""More are not better for a plan: workers share them."""
 
 
 class PlanSettings(ResponseSettings, Protocol):
@@ -107,7 +109,7 @@ class PlanAgent(Agent[Reads, Writes]):
         find_advice: FindAdvice | None = None,
         strategy: str = AUTO,
         most_workers: int = 32,
-        most_passages: int = 10,
+        most_passages: int = _MOST_PASSAGES,
     ) -> None:
         self._model = model
         self._offline = OfflineModel()
@@ -139,7 +141,7 @@ class PlanAgent(Agent[Reads, Writes]):
             find_advice=parts.find_advice,
             strategy=settings.swarm_strategy,
             most_workers=settings.swarm_workers,
-            most_passages=settings.search_results_limit,
+            most_passages=min(settings.search_results_limit, _MOST_PASSAGES),
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:

@@ -3,22 +3,21 @@
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import Self
 
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts, AgentTexts
 from agents.desk_domain import DeskDomain, ResponseSettings
-from citations.citing import Cited, keep_cited
+from citations.citing import Cited, cite
 from citations.feedback import parse_unsupported
 from citations.links import keep_links
+from citations.proof import CitedSource, SourceTexts
 from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import FoundPart, SearchResult, SourceReference, SourceUsed
-from llm.answer_checks.attribution import Attribution
-from llm.answer_checks.leads import is_covered_by
 from llm.errors import ModelError
 from llm.port import Model
 from llm.tasks.respond import PromptSource
@@ -242,26 +241,22 @@ def _list_notes(
 def _make_writes(material: _Material, inputs: Inputs, text: str) -> Writes:
     references, context = material.references, material.context
     safe = keep_links(text, collect_allowed(references, context))
-    known = "\n".join(
-        (inputs.question, inputs.report, *(one.place for one in inputs.sources), context)
-    )
-    kept = keep_cited(
-        safe.text,
-        {one.number for one in references},
-        may_lead=lambda lead: is_covered_by(lead, known),
-        find_source=cache(Attribution(inputs.sources).find),
-    )
+    kept = cite(safe.text, SourceTexts(_make_cited(inputs.sources)))
     used = _select_used(kept, references)
     allowed = collect_allowed(references_of(used, references), context)
     final = keep_links(kept.text, allowed)
     return Writes(
-        response=final.text if kept.claims else "",
+        response=final.text if kept.order else "",
         sources_used=with_addresses(used, references, context, final.text),
         search_results=tuple(_describe_result(one, material) for one in material.cited.sources),
         search_context=context,
         source_references=references,
         removed_links=(*safe.removed, *final.removed),
     )
+
+
+def _make_cited(sources: Sequence[PromptSource]) -> Iterator[CitedSource]:
+    return (CitedSource(one.number, one.text, (one.place,)) for one in sources)
 
 
 def _refer(sources: Sequence[NumberedSource]) -> list[SourceReference]:
@@ -287,7 +282,8 @@ def _select_used(kept: Cited, references: Sequence[SourceReference]) -> tuple[So
     by_number = {one.number: one for one in references}
     return tuple(
         SourceUsed.model_validate(
-            by_number[given].model_dump(exclude={"span", "number", "found"}) | {"number": shown}
+            by_number[given].model_dump(exclude={"span", "is_cut", "number", "found"})
+            | {"number": shown}
         )
         for shown, given in enumerate(kept.order, start=1)
     )

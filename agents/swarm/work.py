@@ -1,7 +1,7 @@
 """Works on one task of the plan, one step at a time; its calls run in branches."""
 
-import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Self
 
 from pydantic import BaseModel, JsonValue
@@ -10,10 +10,10 @@ from agents.agent import Agent, AgentParts
 from envelope.conversation import InputField, PauseQuestion
 from envelope.outcome import GaveUp, HopOutcome, RetryAfter, Wrote
 from envelope.role import Role
+from llm.answer_checks.wording import find_asking_fault
 from llm.conversations.port import ConversationModel
 from llm.conversations.turns import (
     ModelMessage,
-    ToolConversation,
     ToolDescription,
     ToolUse,
     UserMessage,
@@ -21,13 +21,19 @@ from llm.conversations.turns import (
 from llm.errors import ModelError, ModelUnavailable
 from llm.port import Model
 from llm.tasks.work_on_task import TASK, Inputs
-from swarm.planning.plan_cost import MOST_CALLS, MOST_STEPS
+from swarm.planning.plan_cost import MOST_STEPS
 from swarm.workers.output import WorkerOutput, WorkerStatus, write_output
 from swarm.workers.worker_task import WorkerProgress, WorkerTask, dump_outputs, fit_output
 from swarm.workers.worker_type import WorkerRegistry, make_registry, open_worker
 from tools.calls import ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog
-from tools.loop import find_end, make_tool_message
+from tools.dialogue import (
+    MOST_CALLS,
+    Dialogue,
+    DialogueLimits,
+    describe_calls,
+    read_results,
+)
 from tools.schemas import describe_tools
 
 ASK_USER = "ask_user"
@@ -95,40 +101,31 @@ class WorkAgent(Agent[Reads, Writes]):
         if not isinstance(self._model, ConversationModel):
             return GaveUp(f"expected a model that calls tools, found {self._model.name!r}")
         task = WorkerTask.model_validate(reads.worker_task)
-        before = task.progress or WorkerProgress()
-        messages = [
-            ModelMessage.model_validate(one) for one in (*before.messages, *reads.plan_messages)
-        ]
-        results = _read_results({**before.results, **reads.multi_tool_results})
-        _add_answers(task, messages, results, reads.user_inputs, has_waited=bool(before.messages))
+        dialogue = self._open(task, reads)
         if reads.needs_input:
-            return Wrote(_stop(task, messages, results, reads.needs_input, is_new=False))
-        if before.messages and not reads.tool_calls:
-            pending = _list_pending(messages, results)
-            if pending:
-                return Wrote(Writes(tool_calls=_describe_calls(pending)))
-        if find_end(list(results.values())) or len(messages) >= MOST_STEPS:
-            return Wrote(_end(task, results, ""))
+            return Wrote(_stop(task, dialogue, reads.needs_input, is_new=False))
+        has_waited = task.progress is not None and bool(task.progress.messages)
+        if has_waited and not reads.tool_calls and dialogue.pending:
+            return Wrote(Writes(tool_calls=describe_calls(dialogue.pending)))
         try:
-            opened = self._open(task, messages, results)
-            # Questions that overlap have equal parts, which are paid once; see MODEL_CACHE_SECONDS.
-            shared = opened.model_copy(update={"sharing": tuple(sorted(reads.groups))})
-            step = await self._model.converse(shared)
+            step = await dialogue.take_step(self._model)
         except ModelError as error:
             return _wait_or_give_up(error)
-        message = step.message
-        if step.model == OFFLINE and not message.calls:
-            # The rules count passages in it; a text is what a model says about them.
-            message = message.model_copy(update={"text": ""})
-        return Wrote(_go_on(task, messages, results, message))
+        if step.end is None:
+            # Not the objective: a model wrote it.
+            given = " ".join(map(str, (*task.known.values(), *reads.user_inputs.values())))
+            if fault := _find_asking_fault(step.message, given):
+                return GaveUp(f"it asks the user what nobody may be asked: {fault}")
+            return Wrote(_go_on(task, dialogue, step.message))
+        # The rules count passages in their text; a text is what a model says about them.
+        text = "" if step.model == OFFLINE else step.message.text
+        return Wrote(Writes(worker_outputs=_write(task, dialogue, text)))
 
-    def _open(
-        self, task: WorkerTask, messages: Sequence[ModelMessage], results: Mapping[str, ToolResult]
-    ) -> ToolConversation:
+    def _open(self, task: WorkerTask, reads: Reads) -> Dialogue:
         worker = task.worker
         kind = self._registry.find(worker.role)
         opened = open_worker(worker, kind, self._tools)
-        conversation = opened.model_copy(
+        opening = opened.model_copy(
             update={
                 "task": TASK.name,
                 "messages": (UserMessage(text=task.objective),),
@@ -142,17 +139,20 @@ class WorkAgent(Agent[Reads, Writes]):
                     found=task.found,
                     most_calls=MOST_CALLS,
                 ),
+                # Questions that overlap have equal parts, which are paid once; see
+                # MODEL_CACHE_SECONDS.
+                "sharing": tuple(sorted(reads.groups)),
             }
         )
-        for message in messages:
-            found = [results[use.call_id] for use in message.calls if use.call_id in results]
-            answered = {result.call_id for result in found}
-            # Vendors refuse a call without a result: one whose branch was lost is left out.
-            kept = tuple(use for use in message.calls if use.call_id in answered)
-            if kept or message.text:
-                shown = message.model_copy(update={"calls": kept})
-                conversation = conversation.extend(shown, *map(make_tool_message, found))
-        return conversation
+        before = task.progress or WorkerProgress()
+        messages = tuple(
+            ModelMessage.model_validate(one) for one in (*before.messages, *reads.plan_messages)
+        )
+        results = read_results({**before.results, **reads.multi_tool_results})
+        if before.messages:
+            results |= _list_answers(task, messages, results, reads.user_inputs)
+        limits = DialogueLimits(MOST_STEPS, MOST_CALLS, must_look=True)
+        return Dialogue(opening, messages, results, limits=limits)
 
 
 def _wait_or_give_up(error: ModelError) -> RetryAfter | GaveUp:
@@ -167,49 +167,38 @@ def _wait_or_give_up(error: ModelError) -> RetryAfter | GaveUp:
     return RetryAfter(seconds, reason)
 
 
-def _go_on(
-    task: WorkerTask,
-    messages: Sequence[ModelMessage],
-    results: Mapping[str, ToolResult],
-    message: ModelMessage,
-) -> Writes:
-    """Return the calls of a message, the question to the user in it, or the end."""
-    fresh = _number(message.calls, messages)[:MOST_CALLS]
-    if not fresh:
-        return _end(task, results, message.text)
-    kept = message.model_copy(update={"calls": tuple(fresh)})
-    asked = [use for use in fresh if use.name == ASK_USER]
+def _find_asking_fault(message: ModelMessage, given: str) -> str:
+    """Return why a question to the user in a message must not be asked; empty: it may be."""
+    asked = (str(one.arguments) for one in message.calls if one.name == ASK_USER)
+    return next((fault for one in asked if (fault := find_asking_fault(one, given))), "")
+
+
+def _go_on(task: WorkerTask, dialogue: Dialogue, message: ModelMessage) -> Writes:
+    """Return the calls of a message, or the question to the user in it."""
+    asked = [use for use in message.calls if use.name == ASK_USER]
     if asked:
         questions = tuple(_make_question(task, use) for use in asked)
-        return _stop(task, [*messages, kept], results, questions, is_new=True)
+        waiting = replace(dialogue, messages=(*dialogue.messages, message))
+        return _stop(task, waiting, questions, is_new=True)
     return Writes(
-        tool_calls=_describe_calls(fresh),
-        plan_messages=(kept.model_dump(mode="json"),),
-        worker_outputs=_write(task, results, ""),
+        tool_calls=describe_calls(message.calls),
+        plan_messages=(message.model_dump(mode="json"),),
+        worker_outputs=_write(task, dialogue, dialogue.last_text),
     )
 
 
-def _end(task: WorkerTask, results: Mapping[str, ToolResult], text: str) -> Writes:
-    return Writes(worker_outputs=_write(task, results, text))
-
-
-def _write(task: WorkerTask, results: Mapping[str, ToolResult], text: str) -> dict[str, JsonValue]:
-    output = fit_output(write_output(task.worker, list(results.values()), text), task.most_bytes)
-    return dump_outputs([output])
+def _write(task: WorkerTask, dialogue: Dialogue, text: str) -> dict[str, JsonValue]:
+    results = list(dialogue.results.values())
+    return dump_outputs([fit_output(write_output(task.worker, results, text), task.most_bytes)])
 
 
 def _stop(
-    task: WorkerTask,
-    messages: Sequence[ModelMessage],
-    results: Mapping[str, ToolResult],
-    questions: tuple[PauseQuestion, ...],
-    *,
-    is_new: bool,
+    task: WorkerTask, dialogue: Dialogue, questions: tuple[PauseQuestion, ...], *, is_new: bool
 ) -> Writes:
     """Return where the worker stopped, and what it asks if nobody has written that yet."""
     progress = WorkerProgress(
-        messages=tuple(one.model_dump(mode="json") for one in messages),
-        results={name: one.model_dump(mode="json") for name, one in results.items()},
+        messages=tuple(one.model_dump(mode="json") for one in dialogue.messages),
+        results={name: one.model_dump(mode="json") for name, one in dialogue.results.items()},
     )
     output = WorkerOutput(worker_id=task.worker.id, status=WorkerStatus.NEEDS_INPUT)
     return Writes(
@@ -230,67 +219,23 @@ def _name_field(task: WorkerTask, call_id: str) -> str:
     return f"{task.worker.id}_{call_id}".replace("-", "_").lower()[:60]
 
 
-def _add_answers(
+def _list_answers(
     task: WorkerTask,
     messages: Sequence[ModelMessage],
-    results: dict[str, ToolResult],
+    results: Mapping[str, ToolResult],
     answers: Mapping[str, JsonValue],
-    *,
-    has_waited: bool,
-) -> None:
-    """Add a result for each question to the user; an answer that never came is one, too."""
-    for message in messages if has_waited else ():
+) -> dict[str, ToolResult]:
+    """Return a result for each question to the user; an answer that never came is one, too."""
+    found = {}
+    for message in messages:
         for use in message.calls:
             if use.name == ASK_USER and use.call_id not in results:
                 given = answers.get(_name_field(task, use.call_id))
-                results[use.call_id] = ToolResult(
+                found[use.call_id] = ToolResult(
                     call_id=use.call_id,
                     tool=ASK_USER,
                     success=True,
                     error_type=ToolErrorType.SUCCESS,
                     text=_NO_ANSWER if given is None else str(given)[:2_000],
                 )
-
-
-def _list_pending(
-    messages: Sequence[ModelMessage], results: Mapping[str, ToolResult]
-) -> list[ToolUse]:
-    return [use for use in messages[-1].calls if use.call_id not in results] if messages else []
-
-
-def _read_results(found: Mapping[str, JsonValue]) -> dict[str, ToolResult]:
-    return {name: ToolResult.model_validate(value) for name, value in found.items()}
-
-
-def _number(calls: Sequence[ToolUse], before: Sequence[ModelMessage]) -> list[ToolUse]:
-    """Return the calls that were not made before, with ids of this message."""
-    known = {_make_key(use) for message in before for use in message.calls}
-    ids: dict[str, str] = {}
-    fresh: list[ToolUse] = []
-    for use in calls:
-        if _make_key(use) in known:
-            continue
-        known.add(_make_key(use))
-        own = f"s{len(before) + 1}-{len(fresh) + 1}"
-        ids.setdefault(use.call_id, own)
-        fresh.append(use.model_copy(update={"call_id": own}))
-    return [
-        use.model_copy(update={"depends_on": tuple(ids.get(one, one) for one in use.depends_on)})
-        for use in fresh
-    ]
-
-
-def _make_key(use: ToolUse) -> tuple[str, str]:
-    return use.name, json.dumps(use.arguments, sort_keys=True)
-
-
-def _describe_calls(calls: Sequence[ToolUse]) -> tuple[dict[str, JsonValue], ...]:
-    return tuple(
-        {
-            "call_id": use.call_id,
-            "tool": use.name,
-            "arguments": use.arguments,
-            "depends_on": list(use.depends_on),
-        }
-        for use in calls
-    )
+    return found

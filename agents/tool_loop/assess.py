@@ -1,7 +1,7 @@
 """Assesses the answer of a round on four criteria, and keeps the best answer so far."""
 
 from collections.abc import Mapping
-from typing import Protocol, Self
+from typing import Literal, Protocol, Self
 
 from pydantic import BaseModel, JsonValue
 
@@ -42,6 +42,7 @@ class Reads(BaseModel, frozen=True):
     missing: str = ""
     plan_messages: tuple[dict[str, JsonValue], ...] = ()
     kept_answer: KeptAnswer | None = None
+    answered_by: Literal["", "model", "search"] = ""
 
 
 class Writes(BaseModel, frozen=True):
@@ -56,6 +57,7 @@ class Writes(BaseModel, frozen=True):
     search_context: str = ""
     answer_model: str = ""
     missing: str = ""
+    answered_by: Literal["", "model", "search"] = ""
     needs_clarification: bool = False
     clarification_reason: ClarificationReason | None = None
     clarification_message: str = ""
@@ -83,6 +85,8 @@ class AssessAgent(Agent[Reads, Writes]):
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         if not reads.response or reads.generation_error:
             return Wrote(self._restore(reads))
+        if reads.answered_by == "search":
+            return Wrote(self._pass_on(reads))
         given, fallback = await self._assess(reads)
         assessment = self._judge(given.output, given.model, len(reads.plan_messages))
         kept = reads.kept_answer
@@ -125,6 +129,18 @@ class AssessAgent(Agent[Reads, Writes]):
             assessed_by=model,
         )
 
+    def _pass_on(self, reads: Reads) -> Writes:
+        """Return the best answer of a model, else the passages that the search found."""
+        if reads.kept_answer is not None:
+            return _write_back(reads.kept_answer, None, "")
+        return Writes(
+            response=reads.response,
+            sources_used=reads.sources_used,
+            source_references=reads.source_references,
+            search_context=reads.search_context,
+            answered_by="search",
+        )
+
     def _restore(self, reads: Reads) -> Writes:
         """Return the answer of an earlier round, or the reason why there is none."""
         if reads.kept_answer is not None:
@@ -163,5 +179,11 @@ def _write_back(kept: KeptAnswer, assessment: AnswerAssessment | None, fallback:
         name: getattr(kept, name) for name in KeptAnswer.model_fields if name != "quality"
     }
     return Writes.model_validate(
-        {"assessment": assessment, "assessment_fallback": fallback, "kept_answer": kept, **fields}
+        {
+            "assessment": assessment,
+            "assessment_fallback": fallback,
+            "kept_answer": kept,
+            "answered_by": "model",
+            **fields,
+        }
     )

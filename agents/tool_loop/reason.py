@@ -1,7 +1,6 @@
 """Plans the calls of a round of the tool loop; it runs none of them."""
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -42,11 +41,16 @@ from llm.port import Model
 from llm.tasks.reason import TASK, Inputs
 from tools.calls import ToolResult
 from tools.catalog import ToolCatalog
-from tools.loop import find_end, list_passages, make_tool_message
+from tools.dialogue import (
+    MOST_STEPS,
+    Dialogue,
+    DialogueLimits,
+    describe_calls,
+    list_passages,
+    read_results,
+)
 from tools.schemas import describe_tools
 
-CONTINUE = "CONTINUE"
-"""The word by which a model says that later calls need the results of these."""
 OUT_OF_SCOPE = "out_of_scope_handler"
 """The tool that a model calls for a question that is not about the documents."""
 _NAMED_INTENTS = (Intent.COMPARISON, Intent.PENALTY, Intent.SUMMARY, Intent.GENERAL)
@@ -115,13 +119,17 @@ class Writes(BaseModel, frozen=True):
     loop_end: LoopEnd | None = None
 
 
+_MOST_PASSAGES = 10
+"""More are not better: the rounds of a plan share them."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlanLimits:
     """What one plan may use: calls of a round, rounds, and passages of all rounds together."""
 
     most_calls: int = 8
     most_rounds: int = 3
-    most_passages: int = 10
+    most_passages: int = _MOST_PASSAGES
 
 
 def _read_clock() -> datetime:
@@ -175,7 +183,7 @@ class ReasonAgent(Agent[Reads, Writes]):
             limits=PlanLimits(
                 settings.max_tool_calls if settings.multi_tool_enabled else 1,
                 settings.max_iterations,
-                settings.search_results_limit,
+                min(settings.search_results_limit, _MOST_PASSAGES),
             ),
             prompt=Inputs(
                 question="",
@@ -187,35 +195,28 @@ class ReasonAgent(Agent[Reads, Writes]):
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         if not isinstance(self._model, ConversationModel):
             return GaveUp(f"expected a model that calls tools, found {self._model.name!r}")
-        messages = [ModelMessage.model_validate(one) for one in reads.plan_messages]
-        results = _read_results(reads.multi_tool_results)
-        conversation = await self._open(reads, messages, results)
-        end = find_end(list(results.values()))
-        if end:
-            stopped = ModelMessage(text=f"no further calls: {end}")
-            return Wrote(_make_writes(stopped, reads))
+        dialogue = await self._open(reads)
         try:
-            step = await self._model.converse(conversation)
+            step = await dialogue.take_step(self._model)
         except ModelError as error:
             return GaveUp(f"{type(error).__name__}: {error}")
-        fresh = _number(step.message.calls, messages)[: self._limits.most_calls]
-        message = ModelMessage(text=step.message.text, calls=tuple(fresh))
+        message = step.message
+        if step.end is not None and not step.model:
+            message = ModelMessage(text=f"no further calls: {step.end.value}")
         if step.model != OFFLINE:
-            return Wrote(_make_writes(message, reads, goes_on=CONTINUE in message.text))
-        extended = conversation.extend(message)
+            # A model sees what its calls found before anything is written from it.
+            return Wrote(_make_writes(message, reads, goes_on=True))
+        extended = dialogue.converse().extend(message)
         goes_on, needed = has_next(extended), list_needed_tools(extended)
         return Wrote(_make_writes(message, reads, goes_on=goes_on, needed=needed))
 
-    async def _open(
-        self,
-        reads: Reads,
-        messages: Sequence[ModelMessage],
-        results: Mapping[str, ToolResult],
-    ) -> ToolConversation:
-        """Return the conversation so far: each message, and the results of its calls."""
+    async def _open(self, reads: Reads) -> Dialogue:
+        """Return the dialogue so far, and what its last answer lacked."""
         versions = tuple(await self._list_versions(reads.groups))
         named = await self._find_named(reads.canonical_question, reads.groups)
-        conversation = ToolConversation(
+        results = read_results(reads.multi_tool_results)
+        lacks = _describe_gaps(reads)
+        opening = ToolConversation(
             task=TASK.name,
             messages=(UserMessage(text=reads.canonical_question),),
             tools=tuple(self._tools),
@@ -238,27 +239,16 @@ class ReasonAgent(Agent[Reads, Writes]):
                 }
             ),
         )
-        return self._replay(conversation, reads, messages, results)
-
-    def _replay(
-        self,
-        conversation: ToolConversation,
-        reads: Reads,
-        messages: Sequence[ModelMessage],
-        results: Mapping[str, ToolResult],
-    ) -> ToolConversation:
-        """Return the conversation with the rounds so far, and with what their answer lacked."""
-        for message in messages:
-            found = [results[use.call_id] for use in message.calls if use.call_id in results]
-            answered = {result.call_id for result in found}
-            # Vendors refuse a call without a result: one whose branch was lost is left out.
-            kept = [use for use in message.calls if use.call_id in answered]
-            if not kept and not message.text:
-                continue
-            shown = message.model_copy(update={"calls": tuple(kept)})
-            conversation = conversation.extend(shown, *map(make_tool_message, found))
-        lacks = _describe_gaps(reads)
-        return conversation.extend(UserMessage(text=lacks)) if lacks else conversation
+        return Dialogue(
+            opening,
+            tuple(ModelMessage.model_validate(one) for one in reads.plan_messages),
+            results,
+            prefix="r",
+            limits=DialogueLimits(
+                MOST_STEPS, self._limits.most_calls, must_look=True, writes_last=False
+            ),
+            remarks=(UserMessage(text=lacks),) if lacks else (),
+        )
 
     async def _describe_outside(
         self, reads: Reads, results: Mapping[str, ToolResult]
@@ -294,31 +284,6 @@ def _describe_gaps(reads: Reads) -> str:
     return "\n".join(parts)
 
 
-def _read_results(found: Mapping[str, JsonValue]) -> dict[str, ToolResult]:
-    return {name: ToolResult.model_validate(value) for name, value in found.items()}
-
-
-def _number(calls: Sequence[ToolUse], before: Sequence[ModelMessage]) -> list[ToolUse]:
-    """Return the calls that were not made before, with ids of this round."""
-    known = {_key(use) for message in before for use in message.calls}
-    ids: dict[str, str] = {}
-    fresh: list[ToolUse] = []
-    for use in calls:
-        if _key(use) in known:
-            continue
-        known.add(_key(use))
-        ids.setdefault(use.call_id, f"r{len(before) + 1}-{len(fresh) + 1}")
-        fresh.append(use.model_copy(update={"call_id": f"r{len(before) + 1}-{len(fresh) + 1}"}))
-    return [
-        use.model_copy(update={"depends_on": tuple(ids.get(one, one) for one in use.depends_on)})
-        for use in fresh
-    ]
-
-
-def _key(use: ToolUse) -> tuple[str, str]:
-    return use.name, json.dumps(use.arguments, sort_keys=True)
-
-
 def _make_writes(
     message: ModelMessage,
     reads: Reads,
@@ -340,15 +305,7 @@ def _make_writes(
         intent=planned.intent,
         reasoning=planned.reasoning,
         strategy=planned.strategy,
-        tool_calls=tuple(
-            {
-                "call_id": use.call_id,
-                "tool": use.name,
-                "arguments": use.arguments,
-                "depends_on": list(use.depends_on),
-            }
-            for use in calls
-        ),
+        tool_calls=describe_calls(calls),
         continues_planning=goes_on and bool(calls),
         plan_messages=(message.model_dump(mode="json"),) if calls else (),
         plan_rounds=(planned,),

@@ -29,7 +29,7 @@ class ReflectSettings(Protocol):
     """The settings that the agent needs."""
 
     @property
-    def max_context_length(self) -> int: ...
+    def context_tokens(self) -> int: ...
 
 
 class Reads(BaseModel, frozen=True):
@@ -70,12 +70,12 @@ class ReflectAgent(Agent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    def __init__(self, *, max_context_length: int = 3500) -> None:
+    def __init__(self, *, max_context_length: int = 8000) -> None:
         self._max_tokens = max_context_length
 
     @classmethod
     def make(cls, parts: AgentParts[ReflectSettings]) -> Self:
-        return cls(max_context_length=parts.settings.max_context_length)
+        return cls(max_context_length=parts.settings.context_tokens)
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         chosen = self._choose(list(_list_rounds(reads)))

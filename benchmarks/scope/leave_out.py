@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from agents.question.guardrails import is_covered
 from benchmarks.scope.corpora import IN_SCOPE, OUTSIDE
 from benchmarks.scope.features import Measured
 from benchmarks.scope.fitting import fit
 from deploy.evaluation.conversation_suite import compute_macro_f1
 from knowledge.answerability import Assess
-from llm.offline import scope_rules
-from llm.tasks.scope import Inputs, Output
 
 LABELS = (IN_SCOPE, *OUTSIDE)
 LEAST_ANSWERABILITY = 0.3
@@ -66,7 +65,7 @@ def compute_figures(measured: Sequence[Measured], assess: Assess) -> Figures:
     for label in LABELS:
         own = [one for one in measured if one.label == label and one.reported]
         if own:
-            accepted = [_judge_scope(one, assess).verdict == "within" for one in own]
+            accepted = [_is_within(one, assess) for one in own]
             share = sum(accepted) / len(accepted)
             figures[label] = share if label == IN_SCOPE else 1 - share
     labelled = [one for one in measured if one.decision]
@@ -80,9 +79,8 @@ def decide(one: Measured, assess: Assess) -> str:
     """Return what the desk does: the rules of guardrails and search over these assessments."""
     if not one.scope:
         return one.then
-    verdict = _judge_scope(one, assess).verdict
-    if verdict != "within":
-        return "ask" if verdict == "unclear" else "refuse"
+    if not _is_within(one, assess):
+        return "refuse"
     found = assess(one.answer or one.scope)
     if found.answerability >= LEAST_ANSWERABILITY or one.then == "ask":
         return one.then
@@ -90,14 +88,6 @@ def decide(one: Measured, assess: Assess) -> str:
     return "ask" if unclear else "refuse"
 
 
-def _judge_scope(one: Measured, assess: Assess) -> Output:
+def _is_within(one: Measured, assess: Assess) -> bool:
     found = assess(one.scope)
-    return scope_rules.answer(
-        Inputs(
-            question=one.text,
-            related=one.related,
-            domain_name=one.collection,
-            coverage=found.coverage,
-            ambiguity=found.ambiguity,
-        )
-    )
+    return is_covered(found.coverage, found.ambiguity, "medium")

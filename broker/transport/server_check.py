@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from redis.exceptions import ResponseError
+from redis.exceptions import NoPermissionError, ResponseError
 
 from broker.errors import UnsuitableServerError
 from broker.keys import SHARDS
@@ -27,14 +27,28 @@ async def check_server(client: "Redis", shards: int) -> bool:
         clustered = any(info.get("cluster_enabled") for info in infos)
         if clustered and not isinstance(client, ClusterClient):
             await _check_alone(client)
-        await client.set(SHARDS, shards, nx=True)
         found = await client.get(SHARDS)
+        if found is None:
+            found = await _set_shards(client, shards)
     if found is not None and int(found) != shards:
         raise UnsuitableServerError(
             f"expected {shards} shards, found a Redis that was set up with {int(found)}: "
             "the number of shards is fixed at the first start"
         )
     return clustered
+
+
+async def _set_shards(client: "Redis", shards: int) -> bytes | None:
+    """Note the number of shards at the first start; return what stands."""
+    try:
+        await client.set(SHARDS, shards, nx=True)
+    except NoPermissionError as error:
+        raise UnsuitableServerError(
+            "expected a Redis that a worker has used, found none: its user in REDIS_URL may not "
+            "set it up; start a worker, then this process again"
+        ) from error
+    found = await client.get(SHARDS)
+    return found.encode() if isinstance(found, str) else found
 
 
 def check_server_info(info: dict[str, Any]) -> None:

@@ -1,30 +1,36 @@
-"""Checks the citations of an answer against the passages of the documents.
+"""Checks the citations of an answer against the passages of the documents, as far as code proves.
 
-For each citation: does the source exist, does it say the claim, does the claim leave out a
-condition of the source, and is the citation well formatted?
+Proved are: the source exists, the numbers and periods of the claim are those of the source, the
+articles and annexes that the claim names occur in it, and the citation is well formatted. Whether
+the source says the claim is for a model to judge, or for a reader.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import BaseModel
 
 from compliance.auditing.citation_reading import CitedClaim, ReadAnswer
-from compliance.requirements.segments import split_segments
-from compliance.wording.cues import count_cues, find_cues, split_words
-from compliance.wording.thesaurus import find_features
-from llm.offline.support import foreign_facts, support
+from compliance.measures import COUNT, Measure, list_measures, list_numbers
+from compliance.passages import Passage, PassageSearch
+from compliance.requirements.requirement import TextPlace
 
-Says = Literal["yes", "partly", "no", "contradicts"]
-SUPPORTED = 0.6
-_RELATED = 0.3
-_STRONG = frozenset(
-    {"if", "unless", "except", "only", "provided", "subject", "where", "until", "without", "wenn",
-     "sofern", "soweit", "falls", "außer", "nur", "vorbehaltlich", "es"}
+Says = Literal["yes", "partly", "no", "contradicts", "unjudged"]
+_REFERENCE = re.compile(
+    r"(?<![^\W\d_])([^\W\d_]{2,20}|§{1,2})\s{1,3}(\d{1,4}[a-z]?|[IVXLC]{1,6}|[A-Z])(?![^\W_])"
+)
+"""A capitalised word, or a sign, with a number or a letter: "Annex V", "§ 5"."""
+_WORD = re.compile(r"§+|[^\W_]+")
+_LABELS = frozenset(
+    {"annex", "appendix", "article", "chapter", "clause", "exhibit", "paragraph", "part", "rule",
+     "schedule", "section", "table", "§", "§§", "abschnitt", "absatz", "anhang", "anlage",
+     "artikel", "kapitel", "příloha", "článek", "oddíl", "príloha", "článok", "załącznik",
+     "artykuł", "annexe", "anexo", "artículo", "capítulo", "allegato", "articolo", "artigo"}
 )  # fmt: skip
-_LEAST_SHARED = 0.34
-_LONGEST_CONDITION = 160
+"""Words that number the parts of a document. Other words are one where the source numbers by it."""
+_MOST = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +48,15 @@ class CitablePassage:
 
 
 class AuditedCitation(BaseModel, frozen=True):
-    """One citation, checked; `problems` are sentences for people, empty for a good citation."""
+    """One citation, checked; `problems` are sentences for people, empty for a good citation.
+
+    `says` is a model's judgement; `unjudged` where only code has looked.
+    """
 
     label: str
     claim: str
     exists: bool
-    says: Says
-    support: float = 0.0
+    says: Says = "unjudged"
     omitted: tuple[str, ...] = ()
     is_well_formatted: bool = True
     passage_id: str = ""
@@ -57,7 +65,7 @@ class AuditedCitation(BaseModel, frozen=True):
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing is wrong with it."""
+        """Whether nothing wrong was found."""
         return not self.problems
 
 
@@ -90,17 +98,43 @@ def audit_citations(answer: ReadAnswer, passages: Sequence[CitablePassage]) -> C
     for passage in passages:
         for name in passage.names:
             by_name.setdefault(normalise_name(name), []).append(passage)
-    forms = {one.form for one in answer.claims}
-    is_mixed = {"number", "cite"} <= forms
-    audited = []
-    for claim in answer.claims:
-        found = [
-            passage
-            for name in dict.fromkeys(map(normalise_name, claim.names))
-            for passage in by_name.get(name, ())
-        ]
-        audited.append(_audit(claim, found, is_mixed))
-    return CitationAudit(citations=tuple(audited), uncited=answer.uncited, unused=answer.unused)
+    is_mixed = {"number", "cite"} <= {one.form for one in answer.claims}
+    audited = tuple(
+        audit_citation(claim, find_named(claim, by_name), is_mixed=is_mixed)
+        for claim in answer.claims
+    )
+    return CitationAudit(citations=audited, uncited=answer.uncited, unused=answer.unused)
+
+
+def find_named(
+    claim: CitedClaim, by_name: Mapping[str, Sequence[CitablePassage]]
+) -> list[CitablePassage]:
+    """Return the passages that a citation names, each once."""
+    names = dict.fromkeys(map(normalise_name, claim.names))
+    found = [passage for name in names for passage in by_name.get(name, ())]
+    return list({one.passage_id: one for one in found}.values())
+
+
+def audit_citation(
+    claim: CitedClaim, named: Sequence[CitablePassage], *, is_mixed: bool = False
+) -> AuditedCitation:
+    """Return what code proves about a citation and the passages that it names."""
+    problems = list(_check_format(claim, is_mixed))
+    is_formatted = not problems
+    best = choose_closest(claim.claim, named)
+    if best is None:
+        problems.append(_describe_missing(claim))
+    else:
+        problems += check_facts(claim.claim, best, named)
+    return AuditedCitation(
+        label=claim.label,
+        claim=claim.claim,
+        exists=best is not None,
+        is_well_formatted=is_formatted,
+        passage_id="" if best is None else best.passage_id,
+        place="" if best is None else best.place,
+        problems=tuple(problems),
+    )
 
 
 def normalise_name(name: str) -> str:
@@ -108,90 +142,53 @@ def normalise_name(name: str) -> str:
     return " ".join(name.casefold().split())
 
 
-def find_omitted_conditions(claim: str, passage: str, language: str = "en") -> tuple[str, ...]:
-    """Return the conditions in the sentence of a passage that a claim is about and leaves out."""
-    sentence = _choose_sentence(claim, passage)
-    known = find_features(claim, language)
-    return tuple(
-        clause
-        for clause in _list_clauses(sentence, language)
-        if _share_features(find_features(clause, language), known) < _LEAST_SHARED
+def choose_closest(claim: str, named: Sequence[CitablePassage]) -> CitablePassage | None:
+    """Return the passage that shares most rare words with a claim; None: there is none."""
+    if len(named) < 2:
+        return named[0] if named else None
+    place = TextPlace(document_id="", unit_id="", start=0, end=0)
+    search = PassageSearch(
+        [Passage(str(at), place, one.text, one.language) for at, one in enumerate(named)]
     )
+    found = search.find(claim, named[0].language, 1)
+    return named[int(found[0].id)] if found else named[0]
 
 
-def _audit(claim: CitedClaim, found: Sequence[CitablePassage], is_mixed: bool) -> AuditedCitation:
-    problems = list(_check_format(claim, is_mixed))
-    is_formatted = not problems
-    if not found:
-        problems.append(_describe_missing(claim))
-        return AuditedCitation(
-            label=claim.label,
-            claim=claim.claim,
-            exists=False,
-            says="no",
-            is_well_formatted=is_formatted,
-            problems=tuple(problems),
-        )
-    best = max(found, key=lambda one: support(claim.claim, one.text))
-    share = support(claim.claim, best.text)
-    says = _compare(claim.claim, best, share)
-    omitted = (
-        find_omitted_conditions(claim.claim, best.text, best.language) if says == "yes" else ()
-    )
-    problems += _describe_content(claim, best, says, omitted)
-    return AuditedCitation(
-        label=claim.label,
-        claim=claim.claim,
-        exists=True,
-        says=says,
-        support=round(share, 4),
-        omitted=omitted,
-        is_well_formatted=is_formatted,
-        passage_id=best.passage_id,
-        place=best.place,
-        problems=tuple(problems),
-    )
+def check_facts(
+    claim: str, closest: CitablePassage, named: Sequence[CitablePassage]
+) -> Iterator[str]:
+    """Yield the numbers, periods and references of a claim that its source does not have."""
+    every = "\n".join(f"{one.place}\n{one.text}" for one in named)
+    known = list_measures(closest.text, closest.language)
+    measured = list_measures(claim, closest.language)
+    for one in measured[:_MOST]:
+        yield from _compare(one, known, list_measures(every, closest.language))
+    stated = {one.value for one in measured} | list_numbers(every)
+    told = {number for one in measured for number in list_numbers(one.text)}
+    missing = sorted(list_numbers(claim) - stated - told)
+    yield from (f"the number {one} does not occur in the source" for one in missing[:_MOST])
+    series = _LABELS | {label.casefold() for label, _ in _list_references(every)}
+    words = f" {' '.join(_WORD.findall(every.casefold()))} "
+    for label, number in dict.fromkeys(_list_references(claim)):
+        if label.casefold() in series and f" {label} {number} ".casefold() not in words:
+            yield f"{label} {number} does not occur in the source"
 
 
-def _compare(claim: str, passage: CitablePassage, share: float) -> Says:
-    if share < _RELATED:
-        return "no"
-    if share >= SUPPORTED and _is_turned_round(claim, passage):
-        return "contradicts"
-    if share < SUPPORTED or foreign_facts(claim, passage.text):
-        return "partly"
-    return "yes"
+def _compare(one: Measure, closest: Sequence[Measure], every: Sequence[Measure]) -> Iterator[str]:
+    same = [known for known in closest if known.family == one.family]
+    if same and all(known.value != one.value for known in same):
+        yield f"the claim says “{one.text}”, and the source “{same[0].text}”"
+    elif not (same or one.family.startswith(COUNT)) and all(
+        (known.family, known.value) != (one.family, one.value) for known in every
+    ):
+        yield f"“{one.text}” does not occur in the source"
 
 
-def _is_turned_round(claim: str, passage: CitablePassage) -> bool:
-    """Return whether exactly one of the claim and its sentence in the passage is negated."""
-    sentence = _choose_sentence(claim, passage.text)
-    own = count_cues(split_words(claim), passage.language, "negation")
-    other = count_cues(split_words(sentence), passage.language, "negation")
-    return (own == 0) != (other == 0)
-
-
-def _choose_sentence(claim: str, passage: str) -> str:
-    sentences = [passage[one.start : one.end] for one in split_segments(passage)]
-    return max(sentences, key=lambda one: support(claim, one), default=passage)
-
-
-def _list_clauses(sentence: str, language: str) -> Iterator[str]:
-    stop = 0
-    for cue in find_cues(split_words(sentence), language, "condition", "exception"):
-        first = sentence[cue.start : cue.end].lower().split()[0]
-        if cue.start < stop or first not in _STRONG:
-            continue
-        rest = sentence[cue.start : cue.start + _LONGEST_CONDITION]
-        cut = min((at for sign in ",;." if (at := rest.find(sign)) > 0), default=len(rest))
-        stop = cue.start + cut
-        clause = " ".join(rest[:cut].split())
-        if len(clause.split()) > 1:
-            yield clause
-
-
-def _share_features(wanted: frozenset[str], known: frozenset[str]) -> float:
-    return len(wanted & known) / len(wanted) if wanted else 1.0
+def _list_references(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each label with its number or letter, such as "Annex" and "V"."""
+    for found in _REFERENCE.finditer(text):
+        if found[1][0].isupper() or found[1].startswith("§"):
+            yield found[1], found[2]
 
 
 def _check_format(claim: CitedClaim, is_mixed: bool) -> Iterator[str]:
@@ -205,18 +202,3 @@ def _describe_missing(claim: CitedClaim) -> str:
     if not claim.names:
         return f"expected {claim.label} in the list of sources, found no such entry"
     return f"expected a document or passage named {claim.names[0]!r:.120}, found none"
-
-
-def _describe_content(
-    claim: CitedClaim, passage: CitablePassage, says: Says, omitted: Iterable[str]
-) -> Iterator[str]:
-    if says == "contradicts":
-        yield f"{passage.passage_id} says the opposite: one of both is negated"
-    if says == "no":
-        yield f"{passage.passage_id} does not say it: hardly a word is shared"
-    if says == "partly":
-        foreign = foreign_facts(claim.claim, passage.text)
-        lacks = f": it lacks {', '.join(foreign[:5])}" if foreign else ""
-        yield f"{passage.passage_id} says it only partly{lacks}"
-    for condition in omitted:
-        yield f"the claim leaves out a condition: {condition!r}"

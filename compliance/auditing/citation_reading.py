@@ -1,7 +1,8 @@
 r"""Reads the citations of a Markdown answer: `[1]` with a list of sources, `\cite{id}`, and links.
 
-The list of sources begins with a line "Sources" and has a line `[1] Title` for each, and perhaps an
-address in the next one.
+The list of sources begins with a line such as "Sources" and has a line for each: `[1] Title`,
+`1. Title`, `- [1] [Title](address)`, and perhaps an address in the next one. Footnotes (`[^1]`)
+and definitions (`[1]: address`) are sources wherever they stand.
 """
 
 import re
@@ -15,10 +16,18 @@ CitationForm = Literal["number", "cite", "link"]
 _CITE = re.compile(r"\\cite\{([^{}\n]{1,400})\}")
 _LINK = re.compile(r"(?<!!)\[([^\[\]\n]{1,300})\]\(([^()\s]{1,500})\)")
 _SOURCES = re.compile(
-    r"[#*_\s]{0,8}(?:sources|references|quellen|fundstellen)[*_:\s]{0,8}\Z", re.IGNORECASE
+    r"[#*_\s]{0,8}(?:sources|references|bibliography|citations|quellen|fundstellen|quellenverzeichnis"
+    r"|zdroje|odkazy|źródła|références|fuentes|referencias|fonti|riferimenti|fontes|referências"
+    r"|источники|джерела|المصادر|स्रोत|来源|參考|参考文献|出典)[*_:\s]{0,8}\Z",
+    re.IGNORECASE,
 )
-_ENTRY = re.compile(r"[\s*-]{0,8}((?:\[\d{1,4}\]){1,20})[:.]?\s*(\S[^\n]*)")
+_ENTRY = re.compile(
+    r"[\s*+-]{0,8}(?:((?:\[\^?\d{1,4}\]){1,20})|(\d{1,4})[.)])[:.]?\s{0,8}(\S[^\n]*)"
+)
+_DEFINITION = re.compile(r"(?m)^\s{0,3}\[\^?(\d{1,4})\]:\s{0,8}(\S[^\n]*)$")
+_FOOTNOTE = re.compile(r"\[\^(\d{1,4})\]")
 _NUMBER = re.compile(r"\d{1,4}")
+_DASH = re.compile(r"\s[–—-]\s|,\s")
 _LEAST_WORDS = 4
 _WORD = re.compile(r"\w")
 
@@ -49,6 +58,9 @@ class ReadAnswer:
 def read_citations(text: str) -> ReadAnswer:
     """Return the citations of an answer; code contains none."""
     body, listed = _split_sources(text)
+    for one in _DEFINITION.finditer(body):
+        listed[int(one[1])] = (*listed.get(int(one[1]), ()), *_list_names(one[2]))
+    body = _FOOTNOTE.sub(r"[\1]", _DEFINITION.sub("", body))
     claims: list[CitedClaim] = []
     uncited: list[str] = []
     before = ""
@@ -109,8 +121,8 @@ def _read_entries(lines: Sequence[str]) -> dict[int, tuple[str, ...]]:
     for line in lines:
         entry = _ENTRY.match(line)
         if entry is not None:
-            numbers = tuple(int(one) for one in _NUMBER.findall(entry[1]))
-            names = _list_names(entry[2])
+            numbers = tuple(int(one) for one in _NUMBER.findall(entry[1] or entry[2]))
+            names = _list_names(entry[3])
         elif numbers and line.strip():
             names = _list_names(line)
         else:
@@ -121,7 +133,8 @@ def _read_entries(lines: Sequence[str]) -> dict[int, tuple[str, ...]]:
 
 
 def _list_names(text: str) -> tuple[str, ...]:
-    """Return the label and the target of a link, or the text."""
+    """Return the label and the target of a link, or the text, as a whole and up to a dash."""
     link = _LINK.search(text)
-    names = (link[1], link[2]) if link is not None else (text,)
-    return tuple(name.strip().strip("<>") for name in names if name.strip())
+    names = (link[1], link[2]) if link is not None else (text, *_DASH.split(text, maxsplit=1))
+    cleaned = (name.strip().strip("*_<>").strip() for name in names)
+    return tuple(dict.fromkeys(filter(None, cleaned)))

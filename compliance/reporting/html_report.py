@@ -5,18 +5,18 @@ from html import escape
 from itertools import groupby
 
 from compliance.reporting.own_links import Base, keep_own_link
-from compliance.reporting.report import ReportTable, ReportText, ReviewReport
+from compliance.reporting.printed import PrintedReport, ReportTable, ReportText, split_marks
 from envelope.hidden_characters import remove_hidden_characters
 
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
     "table{border-collapse:collapse;width:100%}th,td{border:1px solid #767676;padding:.3rem .5rem;"
-    "text-align:left;vertical-align:top}"
+    "text-align:left;vertical-align:top}table{font-size:.9em}"
 )
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def render_html(report: ReviewReport, *, base: Base = "") -> str:
+def render_html(report: PrintedReport, *, base: Base = "") -> str:
     """Return the page; only links to our own reader remain (`base` is its address)."""
     title = _escape(report.title)
     lines = [
@@ -28,6 +28,8 @@ def render_html(report: ReviewReport, *, base: Base = "") -> str:
         f"<title>{title}</title><style>{_STYLE}</style></head>",
         f"<body><main><h1>{title}</h1>",
     ]
+    if report.notice:
+        lines.append(f"<p><strong>{_escape(report.notice)}</strong></p>")
     for part in report.parts:
         lines.append(f"<section><h2>{_escape(part.heading)}</h2>")
         lines += [f"<p>{_render(one, base)}</p>" for one in part.paragraphs]
@@ -62,10 +64,26 @@ def _render_table(table: ReportTable, base: Base) -> Iterator[str]:
 
 
 def _render(text: ReportText, base: Base) -> str:
-    link = keep_own_link(text.link, base)
-    shown = _escape(text.text)
+    return "<br>".join(_render_line(one, base) for one in (text, *text.more))
+
+
+def _render_line(text: ReportText, base: Base) -> str:
+    words = "".join(
+        f"<strong>{_escape(piece)}</strong>" if is_marked else _escape(piece)
+        for piece, is_marked in split_marks(text)
+    )
+    if not text.place:
+        return _link(words, text.link, base)
+    place = _link(_escape(text.place), text.link, base)
+    return f"{words} <small>({place})</small>" if words else place
+
+
+def _link(shown: str, target: str, base: Base) -> str:
+    link = keep_own_link(target, base)
     return f'<a href="{escape(link, quote=True)}">{shown}</a>' if link else shown
 
 
 def _escape(text: str) -> str:
-    return escape(" ".join(remove_hidden_characters(text).split()), quote=True)
+    clean = remove_hidden_characters(text)
+    before, after = (" " if clean[at : at + 1].isspace() else "" for at in (0, len(clean) - 1))
+    return escape(f"{before}{' '.join(clean.split())}{after}", quote=True)

@@ -4,16 +4,18 @@ import re
 from collections.abc import Iterator
 
 from compliance.reporting.own_links import Base, keep_own_link
-from compliance.reporting.report import ReportTable, ReportText, ReviewReport
+from compliance.reporting.printed import PrintedReport, ReportTable, ReportText, split_marks
 from envelope.hidden_characters import remove_hidden_characters
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|!~])")
 _LINE_MARK = re.compile(r"\A(\d{1,9})([.)])|\A([-+])")
 
 
-def render_markdown(report: ReviewReport, *, base: Base = "") -> str:
+def render_markdown(report: PrintedReport, *, base: Base = "") -> str:
     """Return the report; only links to our own reader remain (`base` is its address)."""
     lines = [f"# {_escape(report.title)}", ""]
+    if report.notice:
+        lines += [f"**{_escape(report.notice)}**", ""]
     for part in report.parts:
         lines += [f"## {part.heading}", ""]
         for paragraph in part.paragraphs:
@@ -35,9 +37,24 @@ def _render_table(table: ReportTable, base: Base) -> Iterator[str]:
 
 
 def _render(text: ReportText, base: Base) -> str:
+    return "<br>".join(_render_line(one, base) for one in (text, *text.more))
+
+
+def _render_line(text: ReportText, base: Base) -> str:
     link = keep_own_link(text.link, base)
-    shown = _escape(text.text)
-    return f"[{shown}]({link})" if link else shown
+    words = "".join(_mark(piece, is_marked) for piece, is_marked in split_marks(text))
+    if not text.place:
+        return f"[{words}]({link})" if link else words
+    place = f"[{_escape(text.place)}]({link})" if link else _escape(text.place)
+    return f"{words} ({place})" if words else place
+
+
+def _mark(piece: str, is_marked: bool) -> str:
+    if is_marked:
+        return f"**{_escape(piece)}**"
+    edges = (piece[: len(piece) - len(piece.lstrip())], piece[len(piece.rstrip()) :])
+    before, after = (" " if edge else "" for edge in edges)
+    return f"{before}{_escape(piece)}{after if piece.strip() else ''}"
 
 
 def _escape(text: str) -> str:

@@ -11,19 +11,18 @@ from typing import Any
 
 from compliance.errors import ComplianceError
 from compliance.reporting.own_links import Base, keep_own_link
-from compliance.reporting.report import ReportTable, ReportText, ReviewReport
+from compliance.reporting.printed import PrintedReport, ReportTable, ReportText, split_marks
 from envelope.hidden_characters import remove_hidden_characters
 
 _FONT, _BOLD = "Vera", "VeraBd"
 _MARGIN = 56.0
-_WIDTHS = {5: (0.11, 0.43, 0.16, 0.12, 0.18)}
 
 
 class MissingPdfLibraryError(ComplianceError):
     """`reportlab` is not installed; the message names the extra."""
 
 
-def render_pdf(report: ReviewReport, *, base: Base = "") -> bytes:
+def render_pdf(report: PrintedReport, *, base: Base = "") -> bytes:
     """Return the file; raises `MissingPdfLibraryError`. The same report gives the same bytes."""
     try:
         from reportlab.lib.pagesizes import A4
@@ -37,7 +36,7 @@ def render_pdf(report: ReviewReport, *, base: Base = "") -> bytes:
     styles = {
         name: ParagraphStyle(name, fontName=font, fontSize=size, leading=size * 1.35, spaceAfter=4)
         for name, font, size in (
-            ("title", _BOLD, 16), ("heading", _BOLD, 12), ("text", _FONT, 9),
+            ("title", _BOLD, 16), ("notice", _BOLD, 9), ("heading", _BOLD, 12), ("text", _FONT, 9),
             ("detail", _FONT, 9), ("cell", _FONT, 7.5),
         )
     }  # fmt: skip
@@ -47,6 +46,8 @@ def render_pdf(report: ReviewReport, *, base: Base = "") -> bytes:
         return Paragraph(f"{mark}{_render(text, base, letters.replace)}", styles[style])
 
     story: list[Any] = [make_paragraph(ReportText(report.title), "title")]
+    if report.notice:
+        story.append(make_paragraph(ReportText(report.notice), "notice"))
     for part in report.parts:
         story += [Spacer(1, 8), make_paragraph(ReportText(part.heading), "heading")]
         story += [make_paragraph(one, "text") for one in part.paragraphs]
@@ -100,8 +101,11 @@ def _make_table(table: ReportTable, make_paragraph: Callable[..., Any], width: f
     from reportlab.platypus import LongTable, TableStyle
 
     columns = len(table.rows[0])
-    shares = _WIDTHS.get(columns, (1 / columns,) * columns)
-    rows = [[make_paragraph(cell, "cell") for cell in row] for row in table.rows]
+    shares = table.shares or (1 / columns,) * columns
+    rows = [
+        [[make_paragraph(line, "cell") for line in (cell, *cell.more)] for cell in row]
+        for row in table.rows
+    ]
     style = TableStyle(
         [("GRID", (0, 0), (-1, -1), 0.5, colors.grey), ("VALIGN", (0, 0), (-1, -1), "TOP")]
     )
@@ -109,8 +113,25 @@ def _make_table(table: ReportTable, make_paragraph: Callable[..., Any], width: f
 
 
 def _render(text: ReportText, base: Base, replace: Callable[[str], str]) -> str:
-    shown = escape(replace(text.text), quote=True)
-    link = keep_own_link(text.link, base)
+    words = "".join(
+        f"<font name='{_BOLD}'>{_escape(piece, replace)}</font>"
+        if is_marked
+        else _escape(piece, replace)
+        for piece, is_marked in split_marks(text)
+    )
+    if not text.place:
+        return _link(words, text.link, base)
+    place = _link(_escape(text.place, replace), text.link, base)
+    return f"{words} ({place})" if words else place
+
+
+def _escape(text: str, replace: Callable[[str], str]) -> str:
+    before, after = (" " if text[at : at + 1].isspace() else "" for at in (0, len(text) - 1))
+    return escape(f"{before}{replace(text)}{after}", quote=True)
+
+
+def _link(shown: str, target: str, base: Base) -> str:
+    link = keep_own_link(target, base)
     if not link or link.startswith("#"):
         return shown
     return f'<a href="{escape(link, quote=True)}" color="blue">{shown}</a>'

@@ -1,340 +1,341 @@
-"""Composes the report of a review: seven parts of paragraphs, lists and tables.
+"""The report of a review as values: every finding with the words of both sides and their places.
 
-1 executive summary, 2 findings, 3 compliance matrix, 4 risk summary, 5 citations,
-6 recommendations, 7 appendix. Renderers turn the same report into Markdown, HTML and PDF.
+It is what `--report FILE.json` and the HTTP interface return. `compliance.reporting.layout` prints
+it; all texts are safe by then, and links lead to passages of the documents.
 """
 
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from functools import cache
-from pathlib import Path
 
-from compliance.assessment.document_kind import DocumentClassification
-from compliance.assessment.gaps import SynthesizedGap
-from compliance.assessment.risk import Risk
+from pydantic import BaseModel
+
 from compliance.auditing.citation_audit import CitationAudit
+from compliance.reporting.safe_texts import clean_quotation, clean_words
 from compliance.requirements.requirement import Extraction, Requirement, TextPlace
-from compliance.verdicts.review import ReviewResult
-from compliance.verdicts.verdict import Status, Verdict
-from compliance.wording.cues import RuleKind
-from compliance.wording.fixed_notes import translate_note
+from compliance.verdict import (
+    ReviewResult,
+    Risk,
+    Status,
+    SynthesizedGap,
+    Verdict,
+    VerdictEvidence,
+)
+from envelope.ways.specialists import ReviewedDocument
 
-UNDECIDED = "UNDECIDED"
-"""In the place of a status: the specialists could not decide."""
-_FILE = Path(__file__).with_name("report_texts.toml")
-_LONGEST = 600
-_MOST_PLACES = 6
 LinkMaker = Callable[[TextPlace], str]
 """Returns the address of a place in our own reader, or an empty text."""
+PageFinder = Callable[[TextPlace], int | None]
+"""Returns the page of a place in its file, or None where the file has no pages."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReportText:
-    """A piece of text; `link` leads to its place, empty: nowhere.
+class QuotedPlace(BaseModel, frozen=True):
+    """Words of a document and where they stand; `page` is that of its file, from 1."""
 
-    `is_detail`: as an item of a part, it belongs to the item before.
+    document_id: str
+    document: str
+    file: str = ""
+    heading: str = ""
+    page: int | None = None
+    words: str = ""
+    link: str = ""
+
+
+class ReportedRisk(BaseModel, frozen=True):
+    """The risk of a finding; severity and likelihood 1 to 5, score 1 to 25."""
+
+    category: str
+    severity: int
+    likelihood: int
+    score: int
+    reason: str
+    mitigation: str
+
+
+class ReportedRequirement(BaseModel, frozen=True):
+    """A requirement with its verdict; `number` counts them from 1.
+
+    `evidence` are the words of the document that decide; `closest` are the passages that a search
+    found, where none decides.
     """
 
-    text: str
-    link: str = ""
-    is_detail: bool = False
+    number: int
+    id: str
+    kind: str
+    severity: str
+    addressee: str = ""
+    applicability: str = ""
+    requirement: str
+    law: QuotedPlace
+    status: str
+    confidence: float | None = None
+    reason: str = ""
+    evidence: tuple[QuotedPlace, ...] = ()
+    closest: tuple[QuotedPlace, ...] = ()
+    comparisons: tuple[str, ...] = ()
+    recommendation: str = ""
+    risk: ReportedRisk | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ReportTable:
-    """A table; the first row is the header."""
+class ReportedGap(BaseModel, frozen=True):
+    """A gap that is no single requirement, such as a contradiction within the document."""
 
-    rows: tuple[tuple[ReportText, ...], ...]
+    kind: str
+    summary: str
+    requirements: tuple[str, ...] = ()
+    places: tuple[QuotedPlace, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ReportPart:
-    """A part with its heading; paragraphs come first, then items, then the table."""
+class ReportedCitation(BaseModel, frozen=True):
+    """A citation that was audited, with its problems."""
+
+    label: str
+    claim: str
+    place: str = ""
+    says: str = "unjudged"
+    problems: tuple[str, ...] = ()
+
+
+class ReportedDocument(BaseModel, frozen=True):
+    """A document of the review: `role` is `document` or `law`; classes are a model's, if any."""
+
+    role: str
+    id: str
+    title: str
+    file: str = ""
+    language: str = ""
+    units: int = 0
+    classes: dict[str, str] = {}
+
+
+class UnitWithoutDuty(BaseModel, frozen=True):
+    """A unit of a law from which no requirement was made, with the reason."""
 
     heading: str
-    paragraphs: tuple[ReportText, ...] = ()
-    items: tuple[ReportText, ...] = ()
-    table: ReportTable | None = None
+    reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewReport:
-    """A report of seven parts."""
+class ReviewReport(BaseModel, frozen=True):
+    """All that a review found. `is_judged` is false where no model is in use."""
 
     title: str
     language: str
-    parts: tuple[ReportPart, ...]
+    is_judged: bool
+    law: str
+    document: str
+    made_on: str = ""
+    judges: tuple[str, ...] = ()
+    documents: tuple[ReportedDocument, ...] = ()
+    counts: dict[str, int] = {}
+    summary: tuple[str, ...] = ()
+    requirements: tuple[ReportedRequirement, ...] = ()
+    definitions: tuple[str, ...] = ()
+    gaps: tuple[ReportedGap, ...] = ()
+    citations: tuple[ReportedCitation, ...] = ()
+    units: int = 0
+    units_without: tuple[UnitWithoutDuty, ...] = ()
+    units_unread: tuple[str, ...] = ()
+    passages: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def findings(self) -> tuple[ReportedRequirement, ...]:
+        """The violations, then the gaps, each group by its risk."""
+        return tuple(
+            one
+            for status in (Status.VIOLATION, Status.GAP)
+            for one in sorted(
+                (each for each in self.requirements if each.status == status.value), key=_rank
+            )
+        )
+
+    @property
+    def undecided(self) -> tuple[ReportedRequirement, ...]:
+        """What nobody could judge."""
+        return tuple(one for one in self.requirements if one.status == Status.UNDECIDED.value)
 
 
 @dataclass(frozen=True, slots=True)
 class ReportInputs:
-    """All that a report is composed of; names are those of the law and the document.
+    """All that a report is composed of.
 
-    `judges` are the models that decided; `offline` are the rules.
+    `judges` are the models that decided; without a model `is_judged` is false. `headings` are
+    those of units, by their ids.
     """
 
+    title: str
     law: str
     document: str
+    documents: Sequence[ReviewedDocument]
+    against: Sequence[ReviewedDocument]
     extraction: Extraction
     review: ReviewResult
     risks: Sequence[Risk] = ()
     gaps: Sequence[SynthesizedGap] = ()
     audit: CitationAudit | None = None
-    classification: DocumentClassification | None = None
-    passages: int = 0
+    classes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    summary: Sequence[str] = ()
+    recommendations: Mapping[str, str] = field(default_factory=dict)
+    headings: Mapping[str, str] = field(default_factory=dict)
+    units_unread: Sequence[str] = ()
+    notes: Sequence[str] = ()
     made_on: date | None = None
-    judges: Sequence[str] = ("offline",)
-    metadata: Mapping[str, str] = field(default_factory=dict)
-
-
-def _link_nowhere(place: TextPlace) -> str:
-    return ""
+    judges: Sequence[str] = ()
+    is_judged: bool = True
 
 
 def compose_report(
-    inputs: ReportInputs, *, language: str = "en", link: LinkMaker = _link_nowhere
+    inputs: ReportInputs, *, language: str, link: LinkMaker, find_page: PageFinder
 ) -> ReviewReport:
-    """Return the report in a language; English where a language has no texts."""
-    composer = _ReportComposer(inputs, language if language in _load() else "en", link)
+    """Return the report; every text in it is safe."""
+    composer = _Composer(inputs, link, find_page)
+    extraction, review = inputs.extraction, inputs.review
+    requirements = tuple(composer.list_requirements())
     return ReviewReport(
-        title=composer.say("title", document=inputs.document, law=inputs.law),
-        language=composer.language,
-        parts=(
-            composer.compose_summary(),
-            composer.compose_findings(),
-            composer.compose_matrix(),
-            composer.compose_risks(),
-            composer.compose_citations(),
-            composer.compose_recommendations(),
-            composer.compose_appendix(),
+        title=clean_words(inputs.title),
+        language=language,
+        is_judged=inputs.is_judged,
+        law=clean_words(inputs.law),
+        document=clean_words(inputs.document),
+        made_on="" if inputs.made_on is None else inputs.made_on.isoformat(),
+        judges=tuple(inputs.judges),
+        documents=tuple(composer.list_documents()),
+        counts={
+            "requirements": len(requirements),
+            **{
+                name: len(review.of_status(status))
+                for name, status in (
+                    ("compliant", Status.COMPLIANT),
+                    ("violations", Status.VIOLATION),
+                    ("gaps", Status.GAP),
+                    ("undecided", Status.UNDECIDED),
+                )
+            },
+        },
+        summary=tuple(map(clean_words, inputs.summary)),
+        requirements=requirements,
+        definitions=tuple(
+            clean_quotation(one.statement) for one in extraction.requirements if one.is_definition
         ),
+        gaps=tuple(composer.list_gaps()),
+        citations=tuple(composer.list_citations()),
+        units=len(extraction.units),
+        units_without=tuple(
+            UnitWithoutDuty(
+                heading=clean_words(inputs.headings.get(one.unit_id, "")),
+                reason=clean_words(one.reason),
+            )
+            for one in extraction.units
+            if not one.requirement_ids
+        ),
+        units_unread=tuple(
+            clean_words(inputs.headings.get(name, name)) for name in inputs.units_unread
+        ),
+        passages=review.passages,
+        notes=tuple(dict.fromkeys(map(clean_words, inputs.notes))),
     )
 
 
-class _ReportComposer:
-    def __init__(self, inputs: ReportInputs, language: str, link: LinkMaker) -> None:
+class _Composer:
+    def __init__(self, inputs: ReportInputs, link: LinkMaker, find_page: PageFinder) -> None:
         self._inputs = inputs
-        self.language = language
-        self._texts = load_texts(language)
         self._link = link
-        self._requirements = {one.id: one for one in inputs.extraction.requirements}
-        decided = {one.requirement_id for one in inputs.review.verdicts}
-        self._undecided = [
-            one
-            for one in inputs.extraction.requirements
-            if one.id not in decided and one.kind is not RuleKind.DEFINITION
-        ]
+        self._find_page = find_page
+        self._documents = {one.document_id: one for one in (*inputs.documents, *inputs.against)}
+        self._risks = {one.requirement_id: one for one in inputs.risks}
 
-    def say(self, key: str, **names: object) -> str:
-        return self._texts[key].format(**{name: _shorten(str(one)) for name, one in names.items()})
+    def list_requirements(self) -> Iterator[ReportedRequirement]:
+        verdicts = {one.requirement_id: one for one in self._inputs.review.verdicts}
+        for number, one in enumerate(self._inputs.extraction.rules, start=1):
+            undecided = Verdict(requirement_id=one.id, status=Status.UNDECIDED)
+            yield self._report(number, one, verdicts.get(one.id, undecided))
 
-    def _name(self, group: str, value: str) -> str:
-        """Return the name of a category, a kind or a type; a value without a name as it is."""
-        return self._texts.get(f"{group}_{value.lower()}", value)
-
-    def _translate(self, note: str) -> str:
-        return translate_note(note, self.language)
-
-    def compose_summary(self) -> ReportPart:
-        review = self._inputs.review
-        compliant = sum(one.status is Status.COMPLIANT for one in review.verdicts)
-        counts = self.say(
-            "counts",
-            total=len(review.verdicts) + len(self._undecided),
-            compliant=compliant,
-            violations=len(review.violations),
-            gaps=len(review.gaps),
-        )
-        lines = [counts]
-        for risk in self._inputs.risks[:1]:
-            category = self._name("category", risk.category.value)
-            shown = self.say(
-                "greatest", id=risk.requirement_id, category=category, score=risk.score
-            )
-            lines.append(shown)
-        models = ", ".join(one for one in self._inputs.judges if one != "offline")
-        lines.append(self.say("by_models", models=models) if models else self.say("nobody"))
-        notes = (*self._inputs.extraction.notes, *review.notes)
-        return ReportPart(
-            self.say("summary"),
-            tuple(map(ReportText, lines)),
-            tuple(ReportText(f"{self.say('notes')}: {self._translate(one)}") for one in notes),
-        )
-
-    def compose_findings(self) -> ReportPart:
-        verdicts = (*self._inputs.review.violations, *self._inputs.review.gaps)
-        items = tuple(one for verdict in verdicts for one in self._describe(verdict))
-        others = tuple(
-            ReportText(
-                f"{self.say('other_gaps')} ({self._name('gap', gap.kind)}): "
-                f"{_shorten(self._translate(gap.summary))}"
-            )
-            for gap in self._inputs.gaps
-            if gap.kind != "regulatory"
-        )
-        nothing = () if verdicts or self._undecided else (ReportText(self.say("no_findings")),)
-        return ReportPart(self.say("findings"), nothing, items + others)
-
-    def compose_matrix(self) -> ReportPart:
-        heads = ("id", "requirement", "status", "confidence", "place")
-        rows = [tuple(ReportText(self.say(head)) for head in heads)]
-        for verdict in self._inputs.review.verdicts:
-            requirement = self._requirements.get(verdict.requirement_id)
-            read = verdict.evidence[0].place if verdict.evidence else None
-            rows.append(
-                (
-                    ReportText(verdict.requirement_id),
-                    self._quote(requirement),
-                    ReportText(verdict.status.value),
-                    ReportText(f"{verdict.confidence:.2f}"),
-                    ReportText("-") if read is None else self._point_to(read),
+    def list_documents(self) -> Iterator[ReportedDocument]:
+        for role, documents in (
+            ("document", self._inputs.documents), ("law", self._inputs.against),
+        ):  # fmt: skip
+            for one in documents:
+                classes = self._inputs.classes.get(one.document_id, {})
+                yield ReportedDocument(
+                    role=role,
+                    id=one.document_id,
+                    title=clean_words(one.title),
+                    file=clean_words(one.source),
+                    language=one.language,
+                    units=one.units,
+                    classes={name: clean_words(value) for name, value in classes.items()},
                 )
-            )
-        rows += [
-            (
-                ReportText(one.id),
-                self._quote(one),
-                ReportText(UNDECIDED),
-                ReportText("-"),
-                ReportText("-"),
-            )
-            for one in self._undecided
-        ]
-        return ReportPart(self.say("matrix"), table=ReportTable(tuple(rows)))
 
-    def compose_risks(self) -> ReportPart:
-        if not self._inputs.risks:
-            return ReportPart(self.say("risks"), (ReportText(self.say("no_risks")),))
-        heads = ("id", "category", "severity", "likelihood", "score")
-        rows = [tuple(ReportText(self.say(head)) for head in heads)]
-        for risk in self._inputs.risks:
-            values = (
-                risk.requirement_id,
-                self._name("category", risk.category.value),
-                str(risk.severity),
-                str(risk.likelihood),
-                str(risk.score),
-            )
-            rows.append(tuple(map(ReportText, values)))
-        return ReportPart(self.say("risks"), table=ReportTable(tuple(rows)))
-
-    def compose_citations(self) -> ReportPart:
-        audit = self._inputs.audit
-        if audit is None:
-            places = dict.fromkeys(
-                one.place for verdict in self._inputs.review.verdicts for one in verdict.evidence
-            )
-            return ReportPart(
-                self.say("citations"),
-                (ReportText(self.say("no_citations")),),
-                tuple(map(self._point_to, places)),
-            )
-        good = sum(one.is_good for one in audit.citations)
-        return ReportPart(
-            self.say("citations"),
-            (ReportText(self.say("citation_counts", good=good, total=len(audit.citations))),),
-            tuple(
-                ReportText(
-                    _shorten(
-                        f"{one.label} {one.claim}: {'; '.join(map(self._translate, one.problems))}"
-                    )
+    def list_gaps(self) -> Iterator[ReportedGap]:
+        for one in self._inputs.gaps:
+            if one.kind != "regulatory":
+                yield ReportedGap(
+                    kind=one.kind,
+                    summary=clean_words(one.summary),
+                    requirements=one.requirement_ids,
+                    places=tuple(map(self.point_to, one.places)),
                 )
-                for one in audit.citations
-                if not one.is_good
-            ),
+
+    def list_citations(self) -> Iterator[ReportedCitation]:
+        for one in () if self._inputs.audit is None else self._inputs.audit.citations:
+            yield ReportedCitation(
+                label=clean_words(one.label),
+                claim=clean_quotation(one.claim),
+                place=clean_words(one.place),
+                says=one.says,
+                problems=tuple(map(clean_words, one.problems)),
+            )
+
+    def point_to(self, place: TextPlace, words: str = "") -> QuotedPlace:
+        own = self._documents.get(place.document_id)
+        title = "" if own is None else clean_words(own.title)
+        heading = " > ".join(map(clean_words, place.heading_path))
+        return QuotedPlace(
+            document_id=place.document_id,
+            document=title,
+            file="" if own is None else clean_words(own.source),
+            heading=heading.removeprefix(f"{title} > ") if title else heading,
+            page=self._find_page(place),
+            words=clean_quotation(words),
+            link=self._link(place),
         )
 
-    def compose_recommendations(self) -> ReportPart:
-        items = tuple(
-            ReportText(
-                self.say(
-                    "recommendation",
-                    id=one.requirement_id,
-                    mitigation=self._translate(one.mitigation).rstrip("."),
-                    reason=self._translate(one.reason).rstrip("."),
-                )
-            )
-            for one in self._inputs.risks
+    def _report(self, number: int, one: Requirement, verdict: Verdict) -> ReportedRequirement:
+        risk = self._risks.get(one.id)
+        return ReportedRequirement(
+            number=number,
+            id=one.id,
+            kind=one.kind.value,
+            severity=one.severity,
+            addressee=clean_words(one.addressee),
+            applicability=clean_words(one.condition),
+            requirement=clean_quotation(one.statement),
+            law=self.point_to(one.place, one.quotation),
+            status=verdict.status.value,
+            confidence=verdict.confidence,
+            reason=clean_words(verdict.note),
+            evidence=tuple(self._quote(verdict.evidence)),
+            closest=tuple(self._quote(verdict.closest)),
+            comparisons=tuple(map(clean_quotation, verdict.comparisons)),
+            recommendation=clean_words(self._inputs.recommendations.get(one.id, "")),
+            risk=None if risk is None else _convert(risk),
         )
-        nothing = () if items else (ReportText(self.say("no_recommendations")),)
-        return ReportPart(self.say("recommendations"), nothing, items)
 
-    def compose_appendix(self) -> ReportPart:
-        inputs = self._inputs
-        without = sum(not one.requirement_ids for one in inputs.extraction.units)
-        facts = {
-            self.say("law"): inputs.law,
-            self.say("document"): inputs.document,
-            self.say("units"): str(len(inputs.extraction.units)),
-            self.say("without"): str(without),
-            self.say("passages"): str(inputs.passages),
-            **dict(inputs.metadata),
-        }
-        definitions = [
-            one.id for one in inputs.extraction.requirements if one.kind is RuleKind.DEFINITION
-        ]
-        if definitions:
-            facts[self.say("definitions")] = ", ".join(definitions)
-        if inputs.classification is not None:
-            found = inputs.classification.document_type.value
-            facts[self.say("kind")] = self._name("type", found)
-        if inputs.made_on is not None:
-            facts[self.say("made")] = inputs.made_on.isoformat()
-        items = tuple(ReportText(f"{name}: {_shorten(value)}") for name, value in facts.items())
-        return ReportPart(self.say("appendix"), (), items)
-
-    def _describe(self, verdict: Verdict) -> Iterator[ReportText]:
-        requirement = self._requirements.get(verdict.requirement_id)
-        key = "violation" if verdict.status is Status.VIOLATION else "gap"
-        quoted = self._quote(requirement)
-        shown = self.say(key, id=verdict.requirement_id, requirement=quoted.text)
-        yield ReportText(shown, quoted.link)
-        if verdict.note:
-            reason = self._translate(verdict.note)
-            yield ReportText(self.say("reason", reason=reason), is_detail=True)
-        for one in verdict.evidence:
-            place = name_place(one.place)
-            shown = self.say("read", text=one.text, place=place)
-            yield ReportText(shown, self._link(one.place), is_detail=True)
-        if verdict.searched:
-            places = dict.fromkeys(map(name_place, verdict.searched))
-            names = "; ".join(list(places)[:_MOST_PLACES])
-            yield ReportText(self.say("searched", places=names), is_detail=True)
-
-    def _quote(self, requirement: Requirement | None) -> ReportText:
-        if requirement is None:
-            return ReportText("-")
-        return ReportText(_shorten(requirement.statement), self._link(requirement.place))
-
-    def _point_to(self, place: TextPlace) -> ReportText:
-        return ReportText(name_place(place), self._link(place))
+    def _quote(self, evidence: Iterable[VerdictEvidence]) -> Iterator[QuotedPlace]:
+        for one in evidence:
+            yield self.point_to(one.place, one.text)
 
 
-def name_place(place: TextPlace) -> str:
-    """Return a place for people: the headings, or the unit's id."""
-    return " > ".join(place.heading_path) or place.unit_id
+def _convert(risk: Risk) -> ReportedRisk:
+    return ReportedRisk(
+        category=risk.category.value,
+        severity=risk.severity,
+        likelihood=risk.likelihood,
+        score=risk.score,
+        reason=clean_words(risk.reason),
+        mitigation=clean_words(risk.mitigation),
+    )
 
 
-def load_texts(language: str) -> Mapping[str, str]:
-    """Return the fixed texts of a language, or the English ones."""
-    tables = _load()
-    return tables.get(language, tables["en"])
-
-
-def list_texts(part: ReportPart) -> Iterable[ReportText]:
-    """Return all texts of a part in order."""
-    rows = () if part.table is None else part.table.rows
-    return (*part.paragraphs, *part.items, *(cell for row in rows for cell in row))
-
-
-def _shorten(text: str) -> str:
-    plain = " ".join(text.split())
-    return plain if len(plain) <= _LONGEST else f"{plain[: _LONGEST - 1]}…"
-
-
-@cache
-def _load() -> Mapping[str, Mapping[str, str]]:
-    tables: dict[str, dict[str, str]] = tomllib.loads(_FILE.read_text("utf-8"))
-    return tables
+def _rank(one: ReportedRequirement) -> tuple[int, int]:
+    return -(0 if one.risk is None else one.risk.score), one.number

@@ -1,18 +1,27 @@
 """The values of requirements: units of a rule, and what they demand."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from compliance.wording.cues import RuleKind
+Severity = Literal["mandatory", "recommended", "optional", "unjudged"]
 
-Severity = Literal["mandatory", "recommended", "optional"]
+
+class RuleKind(StrEnum):
+    """What a rule does; `UNIT` is a whole unit of a law that no model has read."""
+
+    DUTY = "duty"
+    BAN = "ban"
+    PERMISSION = "permission"
+    DEFINITION = "definition"
+    UNIT = "unit"
 
 
 @dataclass(frozen=True, slots=True)
 class RuleUnit:
-    """A unit of a rule, such as an article or a chunk of an index.
+    """A unit of a document, such as an article or a clause.
 
     `unit_id` is unique within the document; `language` is an ISO 639-1 code.
     """
@@ -37,24 +46,26 @@ class TextPlace(BaseModel, frozen=True):
 class Requirement(BaseModel, frozen=True):
     """One verifiable rule.
 
-    `text` is the unchanged text at `place`; `lead` is the sentence that introduces it when it
-    is an item of a list. `condition` is empty for a rule that always applies.
+    `quotation` is the unchanged text at `place`; `statement` is the rule in one sentence, and the
+    text of a whole unit where no model has read it. `wordings` are sentences of a model as a
+    document would have them: one that fulfils the rule, and one that breaks it.
     """
 
     id: str
     kind: RuleKind
-    text: str
+    statement: str
+    quotation: str
     place: TextPlace
-    lead: str = ""
     addressee: str = ""
     condition: str = ""
     severity: Severity = "mandatory"
-    granularity: Literal["sentence", "item"] = "sentence"
+    granularity: Literal["sentence", "item", "unit"] = "sentence"
+    wordings: tuple[str, ...] = ()
 
     @property
-    def statement(self) -> str:
-        """The whole rule: the introduction and the item."""
-        return f"{self.lead} {self.text}" if self.lead else self.text
+    def is_definition(self) -> bool:
+        """Whether it defines a word: a document can neither fulfil nor break it."""
+        return self.kind is RuleKind.DEFINITION
 
 
 class UnitAccount(BaseModel, frozen=True):
@@ -62,12 +73,17 @@ class UnitAccount(BaseModel, frozen=True):
 
     unit_id: str
     requirement_ids: tuple[str, ...] = ()
-    reason: Literal["", "no obligation", "no text", "no cues for the language"] = ""
+    reason: str = ""
 
 
 class Extraction(BaseModel, frozen=True):
-    """The requirements of a rule; `units` has every unit once, in order."""
+    """The requirements of a rule; `units` has every unit that was read once, in order."""
 
     requirements: tuple[Requirement, ...]
     units: tuple[UnitAccount, ...]
     notes: tuple[str, ...] = ()
+
+    @property
+    def rules(self) -> tuple[Requirement, ...]:
+        """The requirements that a document can fulfil: all but definitions."""
+        return tuple(one for one in self.requirements if not one.is_definition)

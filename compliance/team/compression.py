@@ -1,11 +1,11 @@
 """Compresses the output of one specialist before another one reads it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pydantic import JsonValue
 
 from compliance.requirements.requirement import Requirement
-from compliance.verdicts.verdict import Status, Verdict
+from compliance.verdict import Verdict, VerdictEvidence
 from llm.tasks.specialists.material import KnownRequirement, KnownVerdict
 
 REMOVED = frozenset(
@@ -15,6 +15,8 @@ REMOVED = frozenset(
 """Fields of outputs that no other specialist reads."""
 LONGEST = 1_500
 """Characters of a text that is handed over."""
+BATCH = 40
+"""Findings that a model reads in one call."""
 _FIRST_SHARE, _LAST_SHARE = 0.6, 0.35
 
 
@@ -51,24 +53,36 @@ def compress_requirements(
             severity=one.severity,
             addressee=one.addressee,
             condition=shorten_middle(one.condition),
+            heading=" > ".join(one.place.heading_path),
+            quotation=shorten_middle(one.quotation),
         )
         for one in requirements
         if names is None or one.id in names
     )
 
 
-def compress_verdicts(
-    verdicts: Sequence[Verdict], *, only_findings: bool = False
-) -> tuple[KnownVerdict, ...]:
-    """Return verdicts with their evidence, shortened; all, or those that are not compliant."""
+def divide_findings(findings: Sequence[KnownVerdict]) -> Iterator[tuple[KnownVerdict, ...]]:
+    """Yield findings in batches that a model answers in one call."""
+    for first in range(0, len(findings), BATCH):
+        yield tuple(findings[first : first + BATCH])
+
+
+def _describe(evidence: VerdictEvidence) -> str:
+    """Return a quotation after the heading above it."""
+    place = " > ".join(evidence.place.heading_path)
+    words = shorten_middle(evidence.text, LONGEST // 3)
+    return f"{place}: {words}" if place else words
+
+
+def compress_verdicts(verdicts: Iterable[Verdict]) -> tuple[KnownVerdict, ...]:
+    """Return verdicts with their evidence, shortened."""
     return tuple(
         KnownVerdict(
             requirement_id=one.requirement_id,
             status=one.status.value,
             confidence=one.confidence,
             note=one.note,
-            evidence=tuple(shorten_middle(read.text, LONGEST // 3) for read in one.evidence[:2]),
+            evidence=tuple(map(_describe, one.evidence[:2])),
         )
         for one in verdicts
-        if not (only_findings and one.status is Status.COMPLIANT)
     )

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from llm.conversations.turns import ToolUse
-from llm.offline.model import OfflineModel
-from llm.port import Model
+from llm.port import OFFLINE, Model
 from llm.tasks.retrieval.hyde_expansion import TASK, Inputs
 
 NAME = TASK.name
@@ -24,7 +23,7 @@ async def expand_search(
     A search to which somebody gave parts or wordings stays as it is.
     """
     place = next((number for number, use in enumerate(calls) if read_query(use)), None)
-    if model is None or model.name == OfflineModel.name or place is None:
+    if model is None or model.name == OFFLINE or place is None:
         return [*calls]
     use = calls[place]
     inputs = Inputs(query=read_query(use), question=question, language=language)

@@ -7,9 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from compliance.requirements.requirement import Extraction, Requirement, TextPlace
-from compliance.verdicts.review import ReviewResult
-from compliance.verdicts.verdict import Status, Verdict
-from compliance.wording.cues import RuleKind
+from compliance.verdict import ReviewResult, Status, Verdict
 from compliance.wording.fixed_notes import translate_note
 from envelope.ways.specialists import SpecialistError
 
@@ -38,49 +36,73 @@ def describe_review(
 ) -> tuple[Finding, ...]:
     """Return the counts, then violations and gaps; those whose ids `order` has come first."""
     known = {one.id: one for one in extraction.requirements}
-    findings = [*review.violations, *review.gaps]
     rank = {name: place for place, name in enumerate(order)}
-    findings.sort(key=lambda one: rank.get(one.requirement_id, len(rank)))
+    findings = sorted(review.findings, key=lambda one: rank.get(one.requirement_id, len(rank)))
     texts = load_finding_texts(language)
-    decided = {one.requirement_id for one in review.verdicts}
-    undecided = [one for one in list_rules(extraction) if one.id not in decided]
     counts = texts["counts"].format(
         document=document,
         law=law,
-        total=len(review.verdicts) + len(undecided),
-        compliant=len(review.verdicts) - len(findings),
-        violations=len(review.violations),
-        gaps=len(review.gaps),
+        total=len(review.verdicts),
+        compliant=len(review.of_status(Status.COMPLIANT)),
+        violations=len(review.of_status(Status.VIOLATION)),
+        gaps=len(review.of_status(Status.GAP)),
     )
     shown = [
-        _describe(one, known[one.requirement_id], language)
+        _describe(one, known[one.requirement_id], language, law, document)
         for one in findings[:MOST_FINDINGS]
         if one.requirement_id in known
     ]
     more = len(findings) - MOST_FINDINGS
     if more > 0:
         shown.append(Finding(texts["more"].format(count=more)))
+    undecided = review.of_status(Status.UNDECIDED)
     if undecided:
-        names = ", ".join(one.id for one in undecided[:MOST_FINDINGS])
-        names = f"{names}, …" if len(undecided) > MOST_FINDINGS else names
-        text = texts["undecided"].format(count=len(undecided), ids=names)
-        shown.insert(0, Finding(text))
+        places = dict.fromkeys(
+            _name_place(known[one.requirement_id].place, law)
+            for one in undecided
+            if one.requirement_id in known
+        )
+        names = "; ".join(list(places)[:MOST_FINDINGS])
+        names = f"{names}; …" if len(places) > MOST_FINDINGS else names
+        shown.insert(0, Finding(texts["undecided"].format(count=len(undecided), ids=names)))
     return (Finding(counts), *shown)
 
 
-def list_rules(extraction: Extraction) -> list[Requirement]:
-    """Return the requirements that a document can fulfil: all but definitions."""
-    return [one for one in extraction.requirements if one.kind is not RuleKind.DEFINITION]
+def describe_closest(
+    extraction: Extraction, review: ReviewResult, *, law: str, document: str, language: str
+) -> tuple[Finding, ...]:
+    """Return that no model is in use, and the first units of the law with the closest passage."""
+    texts = load_finding_texts(language)
+    known = {one.id: one for one in extraction.requirements}
+    first = texts["no_model"].format(law=law, document=document, total=len(review.verdicts))
+    shown = []
+    for one in review.verdicts[:MOST_FINDINGS]:
+        rule = known[one.requirement_id]
+        named = {"place": _name_place(rule.place, law), "rule": quote(rule.quotation)}
+        if one.closest:
+            read = one.closest[0]
+            text = texts["closest"].format(
+                **named, read=quote(read.text), there=_name_place(read.place, document)
+            )
+            shown.append(Finding(text, (rule.place, read.place)))
+        else:
+            shown.append(Finding(texts["none_close"].format(**named), (rule.place,)))
+    more = len(review.verdicts) - MOST_FINDINGS
+    if more > 0:
+        shown.append(Finding(texts["more_units"].format(count=more)))
+    return (Finding(first), *shown)
 
 
 def describe_checklist(extraction: Extraction, *, law: str, language: str) -> tuple[Finding, ...]:
     """Return how many requirements there are, and the first of them."""
     texts = load_finding_texts(language)
-    rules = list_rules(extraction)
+    rules = extraction.rules
     first = Finding(texts["listed"].format(law=law, total=len(rules), units=len(extraction.units)))
     shown = [
         Finding(
-            texts["requirement"].format(id=one.id, kind=one.kind.value, rule=quote(one.statement)),
+            texts["requirement"].format(
+                place=_name_place(one.place, law), rule=quote(one.statement)
+            ),
             (one.place,),
         )
         for one in rules[:MOST_FINDINGS]
@@ -114,24 +136,33 @@ def quote(text: str) -> str:
 
 
 def load_finding_texts(language: str) -> Mapping[str, str]:
-    """Return the sentences of a language, or the English ones."""
+    """Return the sentences of a language; English ones where it has none."""
     tables = _load()
-    return tables.get(language, tables["en"])
+    return {**tables["en"], **tables.get(language, {})}
 
 
-def _describe(verdict: Verdict, requirement: Requirement, language: str) -> Finding:
+def _describe(
+    verdict: Verdict, requirement: Requirement, language: str, law: str, document: str
+) -> Finding:
     texts = load_finding_texts(language)
-    rule = quote(requirement.statement)
+    place, rule = _name_place(requirement.place, law), quote(requirement.quotation)
+    reason = " ".join(translate_note(verdict.note, language).split())
     if verdict.status is Status.GAP or not verdict.evidence:
-        return Finding(texts["gap"].format(id=requirement.id, rule=rule), (requirement.place,))
+        text = texts["gap"].format(place=place, rule=rule, reason=reason)
+        return Finding(text, (requirement.place,))
     read = verdict.evidence[0]
-    reason = quote(translate_note(verdict.note, language)) or verdict.status.value
-    return Finding(
-        texts["violation"].format(
-            id=requirement.id, rule=rule, read=quote(read.text), reason=reason
-        ),
-        (requirement.place, read.place),
+    text = texts["violation"].format(
+        place=place,
+        rule=rule,
+        read=quote(read.text),
+        there=_name_place(read.place, document),
+        reason=reason,
     )
+    return Finding(text, (requirement.place, read.place))
+
+
+def _name_place(place: TextPlace, title: str) -> str:
+    return place.heading_path[-1] if place.heading_path else title
 
 
 @cache

@@ -4,11 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import BaseModel
 
-from compliance.assessment.gaps import SynthesizedGap
-from compliance.assessment.risk import Risk
 from compliance.requirements.requirement import Extraction, Requirement, UnitAccount
-from compliance.verdicts.review import ClauseFinding, ReviewResult
-from compliance.verdicts.verdict import Verdict
+from compliance.verdict import ReviewResult, Risk, SynthesizedGap, Verdict
+from llm.tasks.specialists.compliance import ClauseReading
 
 
 class ExtractedPart(BaseModel, frozen=True):
@@ -19,11 +17,17 @@ class ExtractedPart(BaseModel, frozen=True):
     notes: tuple[str, ...] = ()
 
 
+class ReadClauses(BaseModel, frozen=True):
+    """What clauses of the document do to the requirements."""
+
+    readings: tuple[ClauseReading, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
 class DecidedPart(BaseModel, frozen=True):
-    """The verdicts of some requirements, and the clauses that contradict one."""
+    """The verdicts of some requirements."""
 
     verdicts: tuple[Verdict, ...]
-    clauses: tuple[ClauseFinding, ...] = ()
     notes: tuple[str, ...] = ()
     passages: int = 0
 
@@ -43,15 +47,19 @@ class CollectedGaps(BaseModel, frozen=True):
 def join_extractions(parts: Sequence[ExtractedPart]) -> Extraction:
     """Return the parts as one, with requirements numbered in order; every unit is there once.
 
+    Definitions have numbers of their own, so that those of the requirements have no holes.
+
     Raises `ValueError` if a unit is there twice.
     """
     requirements: list[Requirement] = []
     accounts: list[UnitAccount] = []
+    counts = {"REQ": 0, "DEF": 0}
     for part in parts:
-        names = {
-            one.id: f"REQ-{number:03d}"
-            for number, one in enumerate(part.requirements, start=len(requirements) + 1)
-        }
+        names: dict[str, str] = {}
+        for one in part.requirements:
+            prefix = "DEF" if one.is_definition else "REQ"
+            counts[prefix] += 1
+            names[one.id] = f"{prefix}-{counts[prefix]:03d}"
         requirements += [one.model_copy(update={"id": names[one.id]}) for one in part.requirements]
         accounts += [
             one.model_copy(
@@ -73,8 +81,8 @@ def join_decisions(parts: Sequence[DecidedPart]) -> ReviewResult:
     order = _list_once(one.requirement_id for part in parts for one in part.verdicts)
     return ReviewResult(
         verdicts=tuple(verdicts[name] for name in order),
-        clauses=tuple(one for part in parts for one in part.clauses),
         notes=_list_once(note for part in parts for note in part.notes),
+        passages=max((part.passages for part in parts), default=0),
     )
 
 

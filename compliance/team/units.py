@@ -1,8 +1,9 @@
 """Cuts documents of the index into units, and divides units into parts of bounded size."""
 
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 
 from compliance.requirements.requirement import RuleUnit, TextPlace
@@ -17,12 +18,16 @@ PART_ITEMS = 12
 MOST_PARTS = 200
 """Of one scatter; larger documents have larger parts."""
 _KEY = 60
+_PAGE = re.compile(r"page=(\d{1,6})")
 _SHOWN_TITLES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentUnits:
-    """A document as units in order; `chunks` has the ids and texts of each unit's passages."""
+    """A document as units in order; `chunks` has the ids and texts of each unit's passages.
+
+    `source` is its file, `pages` the page of each chunk where the document has pages.
+    """
 
     document_id: str
     title: str
@@ -30,6 +35,8 @@ class DocumentUnits:
     digest: str
     units: tuple[RuleUnit, ...]
     chunks: dict[str, tuple[tuple[str, str], ...]]
+    source: str = ""
+    pages: dict[str, int] = field(default_factory=dict)
 
     def find_chunk(self, place: TextPlace) -> str:
         """Return the id of the passage that contains a place; empty: there is none."""
@@ -58,7 +65,14 @@ def cut_document(document: WholeDocument) -> DocumentUnits:
             units.append(RuleUnit(listed.id, name, text, section.heading_path, listed.language))
             chunks[name] = own
     return DocumentUnits(
-        listed.id, listed.title, listed.language, listed.content_hash, tuple(units), chunks
+        listed.id,
+        listed.title,
+        listed.language,
+        listed.content_hash,
+        tuple(units),
+        chunks,
+        listed.source,
+        dict(_list_pages(document)),
     )
 
 
@@ -152,6 +166,13 @@ def divide_sizes(sizes: Sequence[int], longest: int, most: int) -> Iterator[tupl
 def _name_range(*ends: tuple[DocumentUnits, RuleUnit]) -> str:
     shown = [unit.heading_path[-1] if unit.heading_path else one.title for one, unit in ends]
     return " - ".join(dict.fromkeys(shown))
+
+
+def _list_pages(document: WholeDocument) -> Iterator[tuple[str, int]]:
+    for one in document.chunks:
+        found = _PAGE.fullmatch(one.chunk.anchor or "")
+        if found is not None:
+            yield one.chunk.chunk_id, int(found[1])
 
 
 def _plain(text: str) -> str:

@@ -8,10 +8,11 @@ from config.ways.specialist_settings import SpecialistSettings
 
 
 class ModelLimit(BaseModel, frozen=True, extra="forbid"):
-    """The limits of one model per minute, over all processes; None: no limit."""
+    """The limits of one model per minute, over all processes, and of one request; None: unknown."""
 
     requests_per_minute: float | None = Field(None, gt=0)
     tokens_per_minute: float | None = Field(None, gt=0)
+    context_window: int | None = Field(None, gt=0)
 
 
 class ModelSettings(SpecialistSettings):
@@ -62,12 +63,9 @@ class ModelSettings(SpecialistSettings):
         description="after which a search goes on without the reranker, in its own order",
     )
     model_limits: dict[str, ModelLimit] = Field(
-        {}, description="requests and tokens a minute per `model@provider` (JSON)"
-    )
-    skip_certain_calls: bool = Field(
-        True,
-        description="ask no model for translation, essence and scope where rules are certain; "
-        "false: always ask",
+        {},
+        description="requests and tokens a minute per `model@provider`, and its `context_window` "
+        "in tokens where the price list does not know it (JSON)",
     )
     combine_calls: bool = Field(
         True,
@@ -82,7 +80,6 @@ class ModelSettings(SpecialistSettings):
     model_cache_seconds: int = Field(
         600, ge=0, description="how long questions share answers of models; 0: not at all"
     )
-    model_timeout_seconds: float = Field(30.0, gt=0, description="of one model call")
     model_patience_seconds: float = Field(
         5.0,
         gt=0,
@@ -94,6 +91,11 @@ class ModelSettings(SpecialistSettings):
         description="answers where every model of a setting has failed: the offline rules; empty: "
         "the question ends with an apology and the reason",
     )
+
+    @property
+    def uses_model(self) -> bool:
+        """Whether a model writes the answers; `offline` alone shows what the search finds."""
+        return any(name.strip() != "offline" for name in self.gen_model.split(","))
 
     def model_of(self, task: str) -> str:
         """Return the model, or the fallback chain, of a task."""

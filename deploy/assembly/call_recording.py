@@ -159,15 +159,19 @@ def _read_price(value: JsonValue) -> Decimal | None:
 
 
 def fallbacks_of(writes: Fields) -> list[str]:
-    """Return the slugs of the fallbacks in the writes of a hop: levels, links, drafts, wording."""
+    """Return the slugs of the fallbacks in the writes of a hop: levels, links, drafts, wording, and
+    why the search answered instead of a model.
+    """
     stats = writes.get("search_stats")
     levels = stats.get("fallbacks") if isinstance(stats, dict) else None
     reasons = [_name_missing(str(one)) for one in levels] if isinstance(levels, list) else []
     reasons += ["links_removed"] if writes.get("removed_links") else []
-    reasons += ["asked_again"] if writes.get("asked_again") else []
+    reasons += ["decided_without_model"] if writes.get("model_error") else []
     if writes.get("early_embedding") == "discarded":
         reasons.append("early_embedding_discarded")
     reasons += ["not_streamed"] if writes.get("draft_fallback") else []
+    if why := writes.get("fallback_reason"):
+        reasons.append(str(why))
     return [*reasons, "fixed_text"] if writes.get("clarification_fallback") else reasons
 
 

@@ -6,8 +6,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+import structlog
 
 from broker.keys import record_of
+from config.models.model_settings import ModelLimit
 from config.settings import Settings
 from deploy.assembly.assistant_prompts import load_overriding_prompts
 from deploy.assembly.limits.budgets import make_call_budget
@@ -28,6 +30,8 @@ from memory.rate_limits import RedisLimiter
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
+
+log = structlog.get_logger("models")
 
 _RULED = frozenset({*RULES, *CONVERSATION_RULES})
 """The tasks that the offline rules can do."""
@@ -70,6 +74,7 @@ def make_registry(
         prompts=prompts,
         access=settings.vendor_access(),
         timeout_seconds=settings.model_timeout_seconds,
+        first_token_seconds=settings.model_first_token_seconds,
         patience_seconds=settings.model_patience_seconds,
         limiter=RedisLimiter(client, limits) if client is not None and limits else limiter,
         budget=None if client is None else make_call_budget(settings, client),
@@ -85,6 +90,38 @@ async def check_keys(settings: Settings, tasks: Sequence[str]) -> None:
     async with asyncio.TaskGroup() as checks:
         for name in sorted(providers_of(map(settings.model_of, tasks), vendors)):
             checks.create_task(check_key(vendors[name], access[name]))
+
+
+async def note_windows(settings: Settings) -> Settings:
+    """Return the settings with the context windows that servers of one's own really have.
+
+    Only the models that write and judge answers are looked up, and only where `MODEL_LIMITS` states
+    no window. A window that is too small for the context that is set is logged.
+    """
+    from llm.vendors.context_window import find_window
+
+    access = settings.vendor_access()
+    vendors = vendors_by_name(access)
+    limits = dict(settings.model_limits)
+    for name in settings.list_answering_models():
+        vendor = vendors[name.provider]
+        is_own = vendor.is_local or vendor.is_configured or access[name.provider].base_url
+        limit = limits.get(str(name), ModelLimit())
+        if not is_own or limit.context_window is not None:
+            continue
+        window = await find_window(name.model, vendor, access[name.provider])
+        if window is None:
+            continue
+        limits[str(name)] = limit.model_copy(update={"context_window": window.tokens})
+        if window.tokens < 2 * settings.context_tokens:
+            log.warning(
+                "model_reads_little",
+                model=str(name),
+                window=window.tokens,
+                origin=window.origin,
+                hint="start its server with a larger context; see: refdesk models",
+            )
+    return settings.model_copy(update={"model_limits": limits})
 
 
 def make_stored_models(

@@ -9,6 +9,7 @@ from types import ModuleType
 
 from deploy.chat_channels import CHAT_CHANNELS
 from deploy.cli.help_text import format_sentence
+from knowledge.isolation.process_memory import hide_memory
 
 VERBS: dict[str, str] = {
     "demo": "ingest example documents, answer three questions, show a trace",
@@ -23,6 +24,7 @@ VERBS: dict[str, str] = {
     "keys": "create, list and revoke keys of the HTTP API",
     "worker": "run a worker process for the given roles",
     "workers": "pause roles, drain, set the log level or reload prompts of workers",
+    "models": "check the configured models: reachable, context window, speed, price",
     "trace": "show stages, decisions, model calls and cost of one message",
     "status": "show queue depths, dead letters and live workers",
     "swarm": "show how strategies of swarms did, or delete their outcomes",
@@ -53,16 +55,20 @@ exit status:
   6  ingest, crawl: some files could not be read
   7  audit: some citations are wrong
   8  review: violations or gaps
+  9  models: a model does not answer, or reads too little
 
 refdesk VERB --help explains the arguments of a verb. Settings are environment
-variables or lines of a .env file; docs/settings.md lists them.
+variables or lines of a file that --env-file names; docs/settings.md lists them.
 """
+_ENV_FILE = "--env-file"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
     # Written files contain questions, documents or secrets: only their owner may read them.
     os.umask(0o077)
+    # The environment has keys, and readers of documents run as the same user.
+    hide_memory()
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser = _parser(words)
     chosen = parser.parse_args(words)
@@ -71,6 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_USAGE
     try:
         module = _load(chosen.verb)
+        _name_env_file(chosen.env_file)
         _configure_logging()
         status = int(module.run(chosen))
         sys.stdout.flush()
@@ -103,13 +110,36 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=_Version, help="print the version and exit")
+    about = "the file of settings to read, instead of REFDESK_ENV_FILE"
+    parser.add_argument(_ENV_FILE, metavar="FILE", help=about)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")
+    named = _find_verb(words)
     for verb, purpose in VERBS.items():
         sub = verbs.add_parser(verb, help=purpose, description=format_sentence(purpose))
         # Only the chosen verb's module is imported: others may take half a second to import.
-        if verb in words[:1]:
+        if verb == named:
+            # Also after the verb; a default would replace a value that was given before it.
+            sub.add_argument(_ENV_FILE, metavar="FILE", help=about, default=argparse.SUPPRESS)
             _load(verb).add_arguments(sub)
     return parser
+
+
+def _find_verb(words: Sequence[str]) -> str | None:
+    """Return the first word that is neither the option of the file of settings nor its value."""
+    rest = list(words)
+    if rest[:1] == [_ENV_FILE]:
+        rest = rest[2:]
+    elif rest and rest[0].startswith(f"{_ENV_FILE}="):
+        rest = rest[1:]
+    return rest[0] if rest else None
+
+
+def _name_env_file(path: str | None) -> None:
+    from config.env_file import VARIABLE
+
+    if path is not None:
+        # Processes that this one starts read the same file, from whatever folder.
+        os.environ[VARIABLE] = os.path.abspath(path) if path else ""
 
 
 class _Version(argparse.Action):

@@ -23,12 +23,24 @@ from envelope.sources import TOOL_SOURCE
 from gateway.answer import safe_reply
 
 WIDTH = 80
+_BOLD = re.compile(r"\*\*([^*`\n]{1,300})\*\*")
 Fields = Mapping[str, JsonValue]
 
 
 def print_line(text: str = "") -> None:
     """Write one line to standard output."""
     sys.stdout.write(f"{clean_text(text)}\n")
+
+
+def print_reply(reply: Fields) -> None:
+    """Write a reply for a person; in a terminal, what is bold in passages is bold."""
+    shows_bold = sys.stdout.isatty() and reply.get("answered_by") == "search"
+    fenced = False
+    for line in map(clean_text, reply_lines(reply)):
+        fenced ^= line.lstrip().startswith("```")
+        # Our own escape sequences: those of documents were removed by the line above.
+        shown = line if fenced or not shows_bold else _BOLD.sub("\x1b[1m\\1\x1b[0m", line)
+        sys.stdout.write(f"{shown}\n")
 
 
 def say_json(value: object) -> None:
@@ -210,6 +222,8 @@ def _foot(reply: Fields) -> str:
     parts = [str(reply.get("outcome")), f"language {reply.get('language')}"]
     if model:
         parts.append("offline rules" if model == "offline" else str(model))
+    if reply.get("answered_by") == "search":
+        parts.append("found by the search, no model")
     if reply.get("termination_reason"):
         parts.append(f"ended early: {reply['termination_reason']}")
     return f"({', '.join(parts)}; message {reply.get('message_id')})"

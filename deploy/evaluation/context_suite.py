@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
-from config.settings import Settings
+from config.settings import USUAL_CONTEXT, Settings
 from deploy.evaluation.collection import open_collection
 from deploy.evaluation.questions import GoldQuestion, corpus_of, questions_of
 from knowledge.document import Chunk
@@ -44,6 +44,7 @@ async def evaluate(data: Path, *, embedder: Embedder | None = None) -> Figures:
     async with open_collection(corpus, settings, embedder) as knowledge:
         pages = await _read_pages(knowledge.index, {name for one in questions for name in one.gold})
         tokens = settings.max_context_length
+        tokens = USUAL_CONTEXT if tokens is None else tokens
         measured = [await _measure(knowledge.searcher, asked, pages, tokens) for asked in questions]
     kinds = sorted({one.kind for one in measured})
     return {

@@ -18,7 +18,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from agents.lang import SHORT_WORDS, LangAgent, Reads
+from agents.question.lang import SHORT_WORDS, LangAgent, Reads
 from deploy.evaluation.questions import UnknownFormatError, rows
 from envelope.conversation import Turn
 from envelope.outcome import Wrote

@@ -2,7 +2,7 @@
 
 The folder contains `queries.jsonl` with `text` and `label`: questions labelled `in_scope` should be
 accepted, all others rejected. The documents are in the same folder, or in the sibling folder
-`docs_PRODUCT` that the rows name (`product`). The real agent gets every question with the offline
+`docs_PRODUCT` that the rows name (`product`). The real agent gets every question without a
 model, once for each strictness.
 """
 
@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from agents.guardrails import GuardrailsAgent, Reads
+from agents.question.guardrails import GuardrailsAgent, Reads
 from config.settings import Settings, load_settings
 from deploy.assembly.knowledge import Knowledge
 from deploy.evaluation.collection import open_collection
 from deploy.evaluation.questions import UnknownFormatError, corpus_of, rows
 from envelope.outcome import Wrote
 from knowledge.embedding import Embedder
-from llm.offline.model import OfflineModel
 from llm.tasks.scope import Strictness
 
 Figures = dict[str, object]
@@ -80,7 +79,7 @@ def at_acceptance(verdicts: Sequence[ScopeVerdict], share: float) -> list[ScopeV
 
 def _agent(settings: Settings, knowledge: Knowledge, strictness: Strictness) -> GuardrailsAgent:
     return GuardrailsAgent(
-        model=OfflineModel(),
+        model=None,
         searcher=knowledge.searcher,
         domain_name=settings.domain_name,
         domain_scope=settings.domain_scope,

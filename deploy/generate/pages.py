@@ -11,11 +11,12 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel
-from pydantic_core import to_json
+from pydantic_core import PydanticUndefined, to_json
 from pydantic_settings import BaseSettings
 
 from agents.roster import SPECS
 from agents.spec import AgentSpec, ProgressStep
+from config.env_file import HARMLESS
 from config.settings import Settings
 from config.ways.specialist_settings import load_profiles
 from deploy.generate.manifests import GROUPS, Group
@@ -45,10 +46,15 @@ _SETTINGS = """# Settings
 
 Generated from the settings in `config/` by `python -m deploy.generate.pages`; do not edit.
 
-A setting is an environment variable or a line in a file of settings. `REFDESK_ENV_FILE` names the
-file. If the variable is unset, Refdesk reads `.env` in the working directory, unless another user
-may have written it. If the variable is empty, Refdesk reads no file. A command prints at its start
-the file that it reads, unknown names in it, and secrets in it that other users can read.
+A setting is an environment variable or a line in a file of settings. The option `--env-file FILE`
+of a command, or the variable `REFDESK_ENV_FILE`, names the file. If neither is given, Refdesk reads
+`.env` in the working directory, unless another user may have written it. If the variable is empty,
+Refdesk reads no file. A command prints at its start the file that it reads, unknown names in it,
+and secrets in it that other users can read.
+
+A `.env` that nobody named may set only {harmless}: it may have come with documents or a repository
+of somebody else. A command that finds another setting in it, or a value with `${{...}}`, ends with
+an error. Keys, addresses, models, paths, prices and rights need a file that is named.
 """
 _AREA = """
 ## {title}
@@ -84,7 +90,8 @@ def pages() -> dict[Path, str]:
     return {
         DOCS / "flow.md": draw(EVERY),
         DOCS / "contracts.md": _CONTRACTS + "".join(map(_contract, CATALOGUE)),
-        DOCS / "settings.md": _SETTINGS + "".join(_area(group) for group in (*_GROUPS, Settings)),
+        DOCS / "settings.md": _SETTINGS.format(harmless=_list_harmless())
+        + "".join(_area(group) for group in (*_GROUPS, Settings)),
         DOCS / "deployment.md": _with_block(
             DOCS / "deployment.md", "groups", _GROUP_TABLE + "".join(map(_describe_group, GROUPS))
         ),
@@ -169,6 +176,11 @@ def _describe_merge(rule: MergeRule) -> str:
 _GROUPS = tuple(group for group in Settings.__bases__ if group is not BaseSettings)
 
 
+def _list_harmless() -> str:
+    names = [name.upper() for name in Settings.model_fields if name.upper() in HARMLESS]
+    return ", ".join(f"`{name}`" for name in names)
+
+
 def _area(group: type[BaseModel]) -> str:
     """Return a table of the settings of a group, with the summary of its module as heading."""
     summary = (sys.modules[group.__module__].__doc__ or "").partition("\n")[0]
@@ -183,7 +195,8 @@ def _setting(name: str) -> str:
     default = field.default
     if isinstance(default, Collection) and not isinstance(default, str):
         default = to_json(default).decode() if default else ""
-    shown = "" if default in (None, "") else f"`{default}`"
+    is_derived = field.default_factory is not None and default is PydanticUndefined
+    shown = "" if is_derived or default in (None, "") else f"`{default}`"
     kind = _type(field.annotation).replace("|", "\\|")
     return f"| `{name.upper()}` | {shown} | `{kind}` | {field.description} |\n"
 

@@ -1,7 +1,8 @@
 """Generates the access control list of Redis, users.acl: `python -m deploy.redis_access.users`.
 
 Each part of the product gets a user that may run the commands that the product sends and no others,
-on the keys that the part needs. No user may empty, reconfigure, stop or copy a server: CONFIG,
+on the keys that the part needs. The list needs Redis 7, which tells reading from writing a key. No
+user may empty, reconfigure, stop or copy a server: CONFIG,
 FLUSHALL, FLUSHDB, KEYS, SCAN, DEBUG, MODULE, SCRIPT, SHUTDOWN, REPLICAOF, MIGRATE, MONITOR, ACL and
 the rest.
 """
@@ -37,23 +38,67 @@ class RedisUser:
     name: str
     keys: tuple[str, ...]
     commands: tuple[str, ...] = COMMANDS
+    selectors: tuple[str, ...] = ()
+    """Further keys, each group with the only commands that may use it."""
 
     @property
     def rules(self) -> tuple[str, ...]:
         """The rules after the password in an access control list."""
-        keys = (f"~{pattern}" for pattern in self.keys)
-        return ("resetchannels", *keys, "-@all", *(f"+{name}" for name in self.commands))
+        keys = (one if one.startswith("%") else f"~{one}" for one in self.keys)
+        commands = (f"+{name}" for name in self.commands)
+        return ("resetchannels", *keys, "-@all", *commands, *self.selectors)
 
     def draw(self, password: str) -> str:
         """Return the user's line of an access control list."""
         return " ".join(("user", self.name, "on", f">{password}", *self.rules))
 
 
-_SHARDS = ("rd:{*", "rd:shards")
-WORKER = RedisUser("refdesk-worker", (*_SHARDS, "rd:budget:*", "rd:cache:*", "rd:limit:*"))
-"""No access to keys of the HTTP channel, rates, and posts of chat channels."""
-GATEWAY = RedisUser("refdesk-gateway", ("rd:*",))
-CHAT = RedisUser("refdesk-chat", (*_SHARDS, "rd:push:*", "rd:rate:*"))
+_QUESTIONS = tuple(
+    f"rd:{{*}}:{kind}"
+    for kind in (
+        "stream:*", "deadlines", "open", "pace", "delayed", "parked", "notices", "alarms", "duty",
+        "pulse", "dead", "letters", "files", "record:*", "journal:*", "frames:*", "order:*",
+        "conversation:*", "asked:*", "tombstone:*", "named:*", "results:*",
+    )
+)  # fmt: skip
+"""The keys of `broker.keys`: every part submits, follows and ends questions, and moves those whose
+time has come, so that they end whatever process dies."""
+_READS_SHARDS = ("%R~rd:shards",)
+_CONVERSATIONS = tuple(
+    f"rd:{{*}}:mem:*:{kind}"
+    for kind in (
+        "history", "summary", "preferences", "pause", "kept", "statistics", "calls", "receipts",
+        "feedback", "threads", "shared", "attachments", "work",
+    )
+)  # fmt: skip
+"""The keys of `memory.key_names` that an erasure deletes."""
+WORKER = RedisUser(
+    "refdesk-worker",
+    (
+        *_QUESTIONS, *_CONVERSATIONS, "rd:{*}:budget:*", "rd:{*}:outcomes:*", "rd:{0}:workers",
+        "%R~rd:{0}:controls", "rd:budget:*", "rd:cache:*", "rd:limit:*",
+    ),
+    selectors=("(+get +set ~rd:shards)",),
+)  # fmt: skip
+"""Sets a new Redis up. No access to keys of the HTTP channel, to sessions of visitors, rates, and
+posts of chat channels."""
+GATEWAY = RedisUser(
+    "refdesk-gateway",
+    (
+        *_QUESTIONS, *_READS_SHARDS, *_CONVERSATIONS, "rd:{*}:mem:*:visit", "rd:{*}:outcomes:*",
+        "%R~rd:keys", "rd:keys:links", "rd:rate:*", "rd:thread:*", "rd:push:*",
+    ),
+)  # fmt: skip
+"""Reads keys of the HTTP channel and makes none. No access to budgets, limits and answers of
+models, and instructions to workers."""
+CHAT = RedisUser(
+    "refdesk-chat",
+    (
+        *_QUESTIONS, *_READS_SHARDS, "%W~rd:{*}:mem:*:feedback", "rd:{*}:outcomes:*", "rd:push:*",
+        "rd:rate:*",
+    ),
+)  # fmt: skip
+"""No access to the memory of conversations and to documents that people gave to them."""
 OPERATOR = RedisUser("refdesk-operator", ("rd:*",))
 """Runs `refdesk keys`, `status`, `trace`, `dead` and `ingest`."""
 SCALER = RedisUser("refdesk-keda", ("rd:{*}:stream:*",), ("auth", "hello", "ping", "info", "xlen"))

@@ -229,11 +229,12 @@ class ExtractedPassage(BaseModel, frozen=True, extra="forbid"):
 
 
 class ReviewedDocument(BaseModel, frozen=True, extra="forbid"):
-    """A document of the review as the index lists it."""
+    """A document of the review as the index lists it; `source` is its file."""
 
     document_id: str
     title: str
     language: str
+    source: str = ""
     units: int = Field(default=0, ge=0)
 
 
@@ -277,7 +278,9 @@ class StoredVerdicts(BaseModel, frozen=True, extra="forbid"):
     violations: int = Field(ge=0)
     gaps: int = Field(ge=0)
     undecided: tuple[str, ...] = Field(default=(), description="requirements without a verdict")
-    confidence: float = Field(ge=0, le=1, description="the mean of all verdicts")
+    confidence: float | None = Field(
+        default=None, ge=0, le=1, description="the mean of all verdicts; None: nobody judged"
+    )
     frameworks: tuple[str, ...] = Field(
         default=(), description="that the question or the rules name, such as GDPR"
     )

@@ -24,7 +24,8 @@ def is_attached(chunk_id: str) -> bool:
 class DocumentEntry:
     """A document of a conversation, or one of the index; `language` in ISO 639-1.
 
-    `name` is its file name, `chunks` the number of its passages.
+    `name` is its file name, `chunks` the number of its passages. `is_new`: the conversation has it
+    since this call.
     """
 
     id: str
@@ -32,6 +33,7 @@ class DocumentEntry:
     name: str
     language: str
     chunks: int
+    is_new: bool = False
 
 
 class DocumentRefusedError(GatewayError):
@@ -54,12 +56,18 @@ class Attachments(Protocol):
     """Stores the documents that a person gives to one conversation."""
 
     async def attach(
-        self, question: Question, name: str, data: bytes, groups: Sequence[str]
+        self, question: Question, name: str, data: bytes, groups: Sequence[str], client: str = ""
     ) -> DocumentEntry:
         """Read and store a file's bytes; raises `DocumentRefusedError`.
 
-        Only people with all of `groups` read it. The same file has the same id each time.
+        Only people with all of `groups` read it. The same file has the same id each time. Files are
+        read by turns of tenants and of their clients, which `client` names, such as a key; raises
+        `BusyError` where too many wait.
         """
+        ...
+
+    async def remove(self, question: Question, document_id: str) -> None:
+        """Remove a document of the conversation."""
         ...
 
     async def list_attached(
@@ -79,10 +87,12 @@ class DocumentFinder(Protocol):
     """Finds the documents that a request names, as far as its caller may read them."""
 
     async def find(
-        self, question: Question, name: str, groups: Sequence[str]
+        self, question: Question, name: str, groups: Sequence[str], *, is_rule: bool = False
     ) -> Sequence[DocumentEntry]:
         """Return the document of an id, file, title, or web address, or those of a folder.
 
-        Documents of the question's conversation are found, too. Raises `DocumentUnknownError`.
+        Documents of the question's conversation are found, too. A rule (`is_rule`) is looked for in
+        the index first: a document that somebody gave to the conversation never takes its place.
+        Raises `DocumentUnknownError`, also for a name of more than one document.
         """
         ...

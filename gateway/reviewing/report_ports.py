@@ -16,6 +16,8 @@ class ReportForm(StrEnum):
     MARKDOWN = "md"
     HTML = "html"
     PDF = "pdf"
+    DOCX = "docx"
+    JSON = "json"
 
     @property
     def media_type(self) -> str:
@@ -24,6 +26,9 @@ class ReportForm(StrEnum):
             ReportForm.MARKDOWN: "text/markdown; charset=utf-8",
             ReportForm.HTML: "text/html; charset=utf-8",
             ReportForm.PDF: "application/pdf",
+            ReportForm.DOCX: "application/vnd.openxmlformats-officedocument."
+            "wordprocessingml.document",
+            ReportForm.JSON: "application/json",
         }[self]
 
 

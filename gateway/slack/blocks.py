@@ -33,35 +33,46 @@ LINK_CHARACTERS = 1_000
 """A source's longer address is omitted."""
 RATING_LABELS = {"up": "👍", "down": "👎"}
 CHOOSE = "choose:"
+_Part = tuple[Marked, bool]
+"""A piece of a text, and whether Slack must show it whole."""
 OPEN = "open:"
 
 
 def messages(
-    markdown: str, sources: Sequence[Source], buttons: Sequence[Button], *, title: str
+    markdown: str,
+    sources: Sequence[Source],
+    buttons: Sequence[Button],
+    *,
+    title: str,
+    more: str = "",
 ) -> list[Fields]:
-    """Return the messages for an answer, each with `text` and `blocks`."""
-    pieces = split(
-        keep_source_links(parse_marked(markdown), sources),
-        longest=SECTION_CHARACTERS,
-        measure=lambda piece: len(mrkdwn(piece)),
-    )
-    groups: list[list[Marked]] = []
-    for piece in pieces:
-        section = _section(mrkdwn(piece))
-        if (
-            groups
-            and _measure_json([*map(_section, map(mrkdwn, groups[-1])), section]) <= ALL_CHARACTERS
-        ):
-            groups[-1].append(piece)
+    """Return the messages for an answer, each with `text` and `blocks`.
+
+    `more` is a text that Slack folds where it is long; the text before it is then never folded.
+    """
+    parts = [(piece, bool(more)) for piece in _split(markdown, sources)]
+    parts += [(piece, False) for piece in _split(more, sources)] if more else []
+    groups: list[list[_Part]] = []
+    for part in parts:
+        if groups and _measure_json(list(map(_section, [*groups[-1], part]))) <= ALL_CHARACTERS:
+            groups[-1].append(part)
         else:
-            groups.append([piece])
+            groups.append([part])
     below: list[Fields] = [*_sources(sources, title), *_actions(buttons)]
-    if below and _measure_json([*map(_section, map(mrkdwn, groups[-1])), *below]) > ALL_CHARACTERS:
+    if below and _measure_json([*map(_section, groups[-1]), *below]) > ALL_CHARACTERS:
         groups.append([])
     return [
         _message(group, below if number == len(groups) else [], title)
         for number, group in enumerate(groups, 1)
     ]
+
+
+def _split(markdown: str, sources: Sequence[Source]) -> list[Marked]:
+    return split(
+        keep_source_links(parse_marked(markdown), sources),
+        longest=SECTION_CHARACTERS,
+        measure=lambda piece: len(mrkdwn(piece)),
+    )
 
 
 def without_actions(blocks: Sequence[Fields], chosen: str) -> list[Fields]:
@@ -70,14 +81,16 @@ def without_actions(blocks: Sequence[Fields], chosen: str) -> list[Fields]:
     return [*kept, _context([f"➜ {escape(chosen)[:SOURCE_CHARACTERS]}"])]
 
 
-def _message(group: Sequence[Marked], below: Sequence[Fields], title: str) -> Fields:
-    blocks: list[JsonValue] = [*(_section(mrkdwn(piece)) for piece in group), *below]
-    text = "\n".join(piece.text for piece in group)[:FALLBACK_CHARACTERS] if group else title
+def _message(group: Sequence[_Part], below: Sequence[Fields], title: str) -> Fields:
+    blocks: list[JsonValue] = [*map(_section, group), *below]
+    text = "\n".join(piece.text for piece, _ in group)[:FALLBACK_CHARACTERS] if group else title
     return {"text": escape(text), "blocks": blocks}
 
 
-def _section(text: str) -> Fields:
-    return {"type": "section", "text": _mrkdwn(text)}
+def _section(part: _Part) -> Fields:
+    piece, is_expanded = part
+    section: Fields = {"type": "section", "text": _mrkdwn(mrkdwn(piece))}
+    return {**section, "expand": True} if is_expanded else section
 
 
 def _mrkdwn(text: str) -> Fields:

@@ -7,6 +7,7 @@ import structlog
 
 from broker.values import Fields
 from envelope.question import Question
+from gateway.answer import split_off_passages
 from gateway.chat.ports import ChannelTexts, Shown
 from gateway.slack.blocks import messages, without_actions
 from gateway.slack.web_api import BlocksError, SlackCalls
@@ -35,10 +36,11 @@ class SlackChannel:
             await self._calls.unsign(post["channel"], post["ts"])
 
     def render(self, shown: Shown) -> Sequence[Fields]:
-        fixed = shown.fixed == "start"
-        text = self._texts.text("push_start", shown.language) if fixed else shown.answer.text
+        text, more = split_off_passages(shown.answer)
+        if shown.fixed == "start":
+            text, more = self._texts.text("push_start", shown.language), ""
         title = self._texts.text("push_sources", shown.language)
-        return messages(text, shown.answer.sources, shown.buttons, title=title)
+        return messages(text, shown.answer.sources, shown.buttons, title=title, more=more)
 
     async def post_placeholder(
         self, post: Mapping[str, str], text: str, *, soon: bool = False

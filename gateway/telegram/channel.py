@@ -8,6 +8,7 @@ from telegram import MessageEntity
 
 from broker.values import Fields
 from envelope.question import Question
+from gateway.answer import split_off_passages
 from gateway.chat.ports import ChannelTexts, Shown
 from gateway.telegram.bot_api import FormError, Rows, TelegramCalls
 from gateway.telegram.rendering import keyboard, messages
@@ -38,10 +39,12 @@ class TelegramChannel:
         """Do nothing: the typing action ends by itself."""
 
     def render(self, shown: Shown) -> Sequence[Fields]:
-        text = self._render_fixed(shown) or shown.answer.text
+        text, more = split_off_passages(shown.answer)
+        if fixed := self._render_fixed(shown):
+            text, more = fixed, ""
         sources = () if shown.fixed else shown.answer.sources
         title = self._texts.text("push_sources", shown.language)
-        made = messages(text, sources, title=title)
+        made = messages(text, sources, title=title, more=more)
         rows = keyboard(shown.buttons)
         if rows:
             made[-1]["keyboard"] = rows  # type: ignore[assignment] # rows of JSON objects are JSON

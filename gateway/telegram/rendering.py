@@ -36,6 +36,7 @@ KINDS = {
     "code": "code",
     "pre": "pre",
     "quote": "blockquote",
+    "more": "expandable_blockquote",
     "link": "text_link",
 }
 ALONE = frozenset({"code", "pre"})
@@ -43,16 +44,36 @@ ALONE = frozenset({"code", "pre"})
 SPLIT = frozenset({"bold", "italic", "strike"})
 """Marks that may be split into several entities."""
 WEB = ("https://", "http://")
-RANK = ("pre", "code", "link", "quote", "bold", "italic", "strike")
+RANK = ("more", "pre", "code", "link", "quote", "bold", "italic", "strike")
 """The order in which entities are kept if there are too many."""
 
 
-def messages(markdown: str, sources: Sequence[Source], *, title: str) -> list[Fields]:
-    """Return the messages for an answer, each with `text` and `entities`."""
-    whole = with_sources(keep_source_links(parse_marked(markdown), sources), sources, title=title)
+def messages(
+    markdown: str, sources: Sequence[Source], *, title: str, more: str = ""
+) -> list[Fields]:
+    """Return the messages for an answer, each with `text` and `entities`.
+
+    `more` is a text that a reader unfolds.
+    """
+    text = parse_marked(markdown)
+    if more:
+        text = _add_folded(text, parse_marked(more))
+    whole = with_sources(keep_source_links(text, sources), sources, title=title)
     whole = with_addresses_as_code(whole)
     pieces = split(whole, longest=LONGEST_UNITS, measure=lambda piece: utf16_units(piece.text))
     return [_message(piece) for piece in pieces]
+
+
+def _add_folded(text: Marked, more: Marked) -> Marked:
+    """Return a text followed by one that is folded; it contains no quotations of its own."""
+    start = len(text.text) + 2
+    marks = (
+        replace(mark, start=start + mark.start, end=start + mark.end)
+        for mark in more.marks
+        if mark.kind != "quote"
+    )
+    folded = Mark(start, start + len(more.text), "more")
+    return Marked(f"{text.text}\n\n{more.text}", (*text.marks, folded, *marks))
 
 
 def _message(piece: Marked) -> Fields:

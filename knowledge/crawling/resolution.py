@@ -17,6 +17,16 @@ Resolve = Callable[[str, int], Awaitable[list[str]]]
 """Returns the addresses of a host; raises `OSError`."""
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_COMPATIBLE = ipaddress.IPv6Network("::/96")
+"""IPv4 addresses in a form of IPv6 that is out of use, and that systems still connect to."""
+_PROTOCOLS = ipaddress.IPv4Network("192.0.0.0/24")
+_METADATA = frozenset(
+    map(
+        ipaddress.ip_address,
+        ("168.63.129.16", "169.254.169.254", "192.0.0.192", "100.100.100.200", "fd00:ec2::254"),
+    )
+)
+"""Where machines of Azure, of AWS and most others, of Oracle and of Alibaba find credentials."""
 
 
 async def resolve_by_system(host: str, port: int) -> list[str]:
@@ -64,22 +74,27 @@ class GuardedResolver:
 def is_public(address: str) -> bool:
     """Return whether an address is one of the public internet, whichever way it is written."""
     inner = _unwrap(ipaddress.ip_address(address.partition("%")[0]))
-    return inner.is_global and not inner.is_multicast
+    if isinstance(inner, ipaddress.IPv4Address):
+        is_local = inner in _PROTOCOLS
+    else:
+        is_local = inner.is_site_local
+    return inner.is_global and not (inner.is_multicast or is_local or inner in _METADATA)
 
 
 def is_ordinary(address: str) -> bool:
     """Return whether an address may be that of a web server in a private network.
 
-    Link-local addresses are not: cloud machines find their credentials there.
+    Link-local addresses and a few others are not: cloud machines find their credentials there.
     """
     inner = _unwrap(ipaddress.ip_address(address.partition("%")[0]))
-    return not (inner.is_link_local or inner.is_multicast or inner.is_unspecified)
+    is_elsewhere = inner.is_link_local or inner.is_multicast or inner.is_unspecified
+    return not is_elsewhere and inner not in _METADATA
 
 
 def _unwrap(address: Address) -> Address:
     """Return the IPv4 address that an IPv6 address stands for, or the address itself."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
-    if address in _NAT64:
+    if address in _NAT64 or address in _COMPATIBLE:
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped or address.sixtofour or address

@@ -50,12 +50,16 @@ class Kind(bytes, Enum):
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """A document to read; `wanted` is the kind of the answer, such as a preparation."""
+    """A document to read; `wanted` is the kind of the answer, such as a preparation.
+
+    `most_characters` bounds the text of the page; None: nothing does but time and memory.
+    """
 
     item: Item
     path: PurePosixPath
     location: Location
     wanted: Kind = Kind.PREPARATION
+    most_characters: int | None = None
 
     def encode(self) -> bytes:
         """Return the request as bytes."""
@@ -65,6 +69,7 @@ class ReadRequest:
             "path": str(self.path),
             "location": asdict(self.location),
             "wanted": self.wanted.value.decode(),
+            "most_characters": self.most_characters,
         }
         return json.dumps(fields).encode() + b"\n" + self.item.data
 
@@ -79,6 +84,7 @@ def decode_request(frame: bytes) -> ReadRequest:
         path=PurePosixPath(fields["path"]),
         location=Location(**{**stated, "folders": tuple(stated["folders"])}),
         wanted=Kind(fields["wanted"].encode()),
+        most_characters=fields["most_characters"],
     )
 
 

@@ -93,14 +93,21 @@ class ReaderProcess:
         return self._running().process_id
 
     def prepare(
-        self, item: Item, path: PurePosixPath, location: Location, seconds: float | None = None
+        self,
+        item: Item,
+        path: PurePosixPath,
+        location: Location,
+        seconds: float | None = None,
+        *,
+        most_characters: int | None = None,
     ) -> Preparation:
         """Return the preparation of a document, within `seconds` or the usual limit.
 
         Raises a `ReadingError`: what a reader says of the document, or which limit it broke.
         """
         allowed = self.limits.seconds if seconds is None else seconds
-        kind, body = self._ask(ReadRequest(item, path, location), allowed)
+        request = ReadRequest(item, path, location, most_characters=most_characters)
+        kind, body = self._ask(request, allowed)
         try:
             if kind is Kind.PREPARATION:
                 return decode_preparation(body)

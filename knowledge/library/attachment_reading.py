@@ -24,7 +24,7 @@ class PreparingReader(Protocol):
     """Reads one document within limits; see `knowledge.isolation.reader_process`."""
 
     def prepare(
-        self, item: Item, path: PurePosixPath, location: Location, seconds: float | None = None
+        self, item: Item, path: PurePosixPath, location: Location, *, most_characters: int | None
     ) -> Preparation: ...
 
 
@@ -47,7 +47,9 @@ async def read_attachment(
     if not data.strip():
         raise NoTextError("expected a document with text, found an empty file")
     item = Item(shown, data, shown)
-    prepared = await asyncio.to_thread(reader.prepare, item, path, locate(path, ()))
+    prepared = await asyncio.to_thread(
+        reader.prepare, item, path, locate(path, ()), most_characters=MOST_CHARACTERS
+    )
     if not prepared.passages:
         raise NoTextError("expected a document with text, found none")
     size = sum(len(one.text) for one in prepared.passages)

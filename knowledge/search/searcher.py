@@ -6,7 +6,7 @@ If the question cannot be embedded, the search uses only the levels that need no
 import hashlib
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +17,7 @@ from knowledge.embedding import Embedder
 from knowledge.errors import EmbeddingFailed
 from knowledge.index.bm25 import TermNumbers
 from knowledge.index.calibration import Calibrations, choose_language
+from knowledge.index.page_kind import PageKind, find_wanted_kinds
 from knowledge.index.port import Index, Passage
 from knowledge.index.queries import PointId
 from knowledge.index.terms import terms
@@ -164,6 +165,7 @@ class LevelSearcher:
             documents=view.counts.documents,
             languages=view.counts.languages,
             features=found.features,
+            total=sum(one.score > 0 for page in found.pages for one in page.chunks),
         )
 
     async def _choose_assess(self, view: CorpusView, request: SearchRequest) -> Assess:
@@ -211,12 +213,17 @@ class LevelSearcher:
         tokens = request.context_tokens
         context = await composer.compose(
             found.candidates,
-            fusion.candidates(found.pages, composer.MOST_CANDIDATES),
+            found.pages,
             hits,
             view.index.passages,
             view.find_titles,
-            tokens=tokens - tokens // other_versions.SHARE if adds_versions else tokens,
-            excluded=found.candidates.find_chunks(request.exclude),
+            composer.AskedContext(
+                tokens=tokens - tokens // other_versions.SHARE if adds_versions else tokens,
+                sections=request.limit,
+                texts=texts,
+                later=_list_changelogs(found.candidates, texts),
+                excluded=found.candidates.find_chunks(request.exclude),
+            ),
         )
         if not adds_versions:
             return context
@@ -323,6 +330,14 @@ async def _rerank(
     points = found.candidates.points
     ordered = await rerank(found.pages, points, question, reranker, view.index.passages)
     return replace(found, pages=ordered.pages), ordered.fallbacks
+
+
+def _list_changelogs(found: Candidates, texts: Sequence[str]) -> Collection[int]:
+    """Return the chunks of changelogs, unless the question asks for changes."""
+    if PageKind.CHANGELOG in find_wanted_kinds(texts) or PageKind.CHANGELOG not in found.kinds:
+        return ()
+    chunks: list[int] = np.flatnonzero(found.kinds[PageKind.CHANGELOG]).tolist()
+    return chunks
 
 
 def _list_terms(asked: Wordings, numbers: TermNumbers) -> list[int]:

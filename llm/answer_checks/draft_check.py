@@ -1,58 +1,46 @@
 """Selects the part of an answer that may be shown before it is complete and judged.
 
-Only finished sentences are shown: those that another one follows. A sentence without a citation
-waits as long as a later citation of its block may still cover it. A sentence with any fault that
-the checks without a model find is omitted; the judge decides about it later.
+Only what is finished is shown: sentences that another one follows, rows and code that something
+follows. A draft ends with something that has a source, and omits every block with a fault that
+rules find, such as one that cites nothing: the judge decides about it later.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
-from citations.citing import cite_units, is_bare_yes_or_no, is_lead, join_units
-from citations.claims import Unit, UnitKind, split_units, without_citations
-from citations.removal import SourcedText, remove_cited_units
-from llm.answer_checks.claims import CheckedAnswer, CheckedClaim, collect_claims
+from citations.blocks import BlockKind, read_blocks, remove_blocks
+from citations.citing import claims_something, cover_nearby
+from citations.claims import sentences
+from citations.marking import read_marks
+from citations.removal import SourcedText, without_blocks
+from llm.answer_checks.faults import CheckedAnswer, find_faults
 
 CERTAIN_CHARACTERS = 40
 """The language of a shorter text is uncertain."""
 _OPEN_CITATION = re.compile(
-    r"(?<!\s)\s*+[\[\u3010\uff3b][^\[\]\u3010\u3011\uff3b\uff3d\n]{0,40}+\Z"
+    r"(?<!\s)\s*+[\[(\u3010\uff3b][^\[\]()\u3010\u3011\uff3b\uff3d\n]{0,40}+\Z"
 )
+_LAST_MARK = re.compile(r"(?:\[\d{1,6}\])+[.,;:!?)*_\u3002]*(?=\s|\Z)")
 
 LanguageOf = Callable[[str], str | None]
 """Returns the language of a text, ISO 639-1, or None when it cannot be determined."""
 
 
 def select_finished(written: str) -> str:
-    """Return the finished sentences of an answer that is being written, in Markdown.
-
-    Each result is the beginning of the next one, except that a citation on a line below a block
-    may add sentences to that block.
-    """
-    units = split_units(_OPEN_CITATION.sub("", written))
-    if len(units) < 2:
+    """Return the finished part of an answer that is being written, in Markdown."""
+    text = _OPEN_CITATION.sub("", written)
+    blocks = read_blocks(text)
+    if not blocks:
         return ""
-    finished, last = units[:-1], units[-1]
-    block = finished[-1].block
-    is_open = last.block == block or last.kind is UnitKind.CITATION
-    held = _find_held(finished, block) if is_open else len(finished)
-    return join_units(finished[:held])
-
-
-def _find_held(units: Sequence[Unit], block: int) -> int:
-    """Return the position of the first sentence of an open block without a citation."""
-    cites = cite_units(units)
-    held = (
-        place
-        for place, unit in enumerate(units)
-        if unit.block == block and not cites[place] and _states(unit)
-    )
-    return next(held, len(units))
-
-
-def _states(unit: Unit) -> bool:
-    is_lead_over = is_lead(unit) or is_bare_yes_or_no(unit)
-    return unit.kind is not UnitKind.CITATION and not is_lead_over
+    last, lines = blocks[-1], text.split("\n")
+    finished = lines[: last.start]
+    if last.kind in (BlockKind.PARAGRAPH, BlockKind.ITEM):
+        own = "\n".join(lines[last.start :]).rstrip()
+        parts = list(sentences(own))
+        if len(parts) > 1:
+            finished.append(own[: own.rfind(parts[-1])].rstrip())
+    return "\n".join(finished).rstrip()
 
 
 def check_draft(answer: CheckedAnswer, language_of: LanguageOf | None) -> SourcedText | None:
@@ -61,23 +49,45 @@ def check_draft(answer: CheckedAnswer, language_of: LanguageOf | None) -> Source
     An answer in another language than the user's is not shown. If the sources are in another
     language, nothing is shown until the language of the answer is certain.
     """
-    claims = collect_claims(answer)
-    sound = [claim for claim in claims if not claim.fault]
-    if not any(claim.cites for claim in sound):
+    answer = replace(answer, text=_end_with_source(answer.text))
+    faulty = {fault.block for fault in find_faults(answer)}
+    sound = [
+        index
+        for index, block in enumerate(answer.blocks)
+        if index not in faulty and claims_something(block) and answer.covering[index]
+    ]
+    if not sound or not _is_in_language(answer, sound, language_of):
         return None
-    if not _is_in_language(answer.language, sound, language_of):
-        return None
-    faulty = {place for claim in claims if claim.fault for place in claim.places}
     whole = SourcedText(answer.text, answer.used)
-    return remove_cited_units(whole, faulty, answer.references, answer.context)
+    return without_blocks(whole, faulty, answer.references, answer.context, answer.said)
+
+
+def _end_with_source(text: str) -> str:
+    """Return `text` up to the last block, or sentence, that has a source."""
+    blocks = read_blocks(text)
+    near = cover_nearby(blocks)
+    last = max((index for index, found in enumerate(near) if found), default=-1)
+    kept = remove_blocks(text, range(last + 1, len(blocks)))
+    if last < 0 or blocks[last].kind not in (BlockKind.PARAGRAPH, BlockKind.ITEM):
+        return kept
+    marks = list(_LAST_MARK.finditer(kept)) if read_marks(blocks[last].text) else []
+    return kept[: marks[-1].end()] if marks else kept
 
 
 def _is_in_language(
-    language: str, claims: Sequence[CheckedClaim], language_of: LanguageOf | None
+    answer: CheckedAnswer, sound: list[int], language_of: LanguageOf | None
 ) -> bool:
     if language_of is None:
         return True
-    own = " ".join(without_citations(claim.text) for claim in claims if not claim.is_quoted)
+    own = own_words(answer, sound)
     if len(own) < CERTAIN_CHARACTERS:
-        return not any(claim.foreign for claim in claims)
-    return language_of(own) in (None, language)
+        languages = {source.language for source in answer.used if source.language}
+        return not languages or answer.language in languages
+    return language_of(own) in (None, answer.language)
+
+
+def own_words(answer: CheckedAnswer, indexes: Iterable[int]) -> str:
+    """Return the prose of these blocks that is not quoted from a source."""
+    prose = (BlockKind.PARAGRAPH, BlockKind.ITEM)
+    texts = [answer.blocks[index].text for index in indexes if answer.blocks[index].kind in prose]
+    return " ".join(text for text in texts if not answer.is_quoted(text))

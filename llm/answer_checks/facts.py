@@ -1,211 +1,233 @@
-"""Finds numbers, names and negations of a claim that its evidence does not have.
+"""Proves that a number of an answer stands in no text that the writer had, and is not computed.
 
-A *name* is a word with a capital letter within a sentence. A negation denies the next words of its
-clause. A claim differs from its evidence if it denies words that the evidence only affirms, or
-affirms words that the most similar sentence of the evidence denies. The findings are evidence for a
-judge: a claim can be correct in other words.
+A number is known under each way of reading it: `1.000` is 1000 and 1.0, `21:00` is 21:00, 21 and 9,
+"five" is 5. The numbers of list items are no statements. A number counts as computed when it is the
+sum, difference, product, quotient or percentage of a number that stands beside it or in the
+question and of one that is known, when it is a known number in another unit (two hours, 120
+minutes), or when it counts the items of a list.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from itertools import chain
 
-from citations.claims import marker, sentences, without_citations
-from llm.offline.phrases import FUNCTION_WORDS
-from llm.offline.support import foreign_facts
-
-_WORD = r"[^\W_]+(?:['\u2019][^\W\d_]+)*"
-_TOKEN = re.compile(rf"{_WORD}|[|,.;:!?()\u2026\u3002]")
-_SENTENCE_END = re.compile(
-    r"(?<=[.!?;])\s|(?<=[a-z]\.)(?=[A-Z])|\n(?=[ \t]{0,20}(?:[-*+|#>\n]|\d{1,3}[.)]\s))"
+_TOKEN = re.compile(
+    r"(?<!\d)(?P<before>[A-Za-z_]{0,24}-?)"
+    r"(?P<number>\d+(?:[.,:'\u2019\u00a0\u202f]\d+|[ ]\d{3}(?!\d))*)"
 )
-"""A line break within a sentence does not end it."""
-_ENUMERATOR = re.compile(r"(?:\A|(?<=[.:!?;*]\s)|(?<=\n))\d{1,2}[.)](?=\s|\Z)")
-_ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b")
-_BOLD = re.compile(r"\*\*[^*]*\*\*")
-_NAME = re.compile(r"[^\W_]+(?:['\u2019.&-][^\W_]+)*")
-_RUNS_ON = re.compile(r",?[ /-]\(?")
-_PARTS = re.compile(r"[^\W_]+")
-_STEM = 5
-_NEGATIONS_WORDS = (
-    "not no never none nobody nothing neither nor cannot without "
-    "nicht kein keine keinen keinem keiner nie niemals ohne "
-    "nunca ningún ninguna ninguno sin ne pas jamais aucun aucune sans "
-    "non mai nessun nessuna nessuno senza não nem nenhum nenhuma sem "
-    "не нет нельзя никогда без ні немає ніколи"
+_THOUSANDS = re.compile(r"\d{1,3}(?:[.,'\u2019\u00a0\u202f ]\d{3})+")
+_TIME = re.compile(r"(\d{1,2})[:.](\d{2})")
+_ISO_DATE = re.compile(r"\d{4}-(\d{2})-(\d{2})")
+_DATE = re.compile(r"(\d{1,2})[.](\d{1,2})[.](\d{4})")
+_WORD = re.compile(r"[^\W\d_]+")
+_UNITS = (7, 12, 24, 30, 52, 60, 100, 365, 1_000, 1_024, 1_440, 3_600, 86_400, 1_000_000)
+"""Factors between units: days of a week, minutes of an hour, grams of a kilogram."""
+_MOST_OPERANDS = 400
+_CLOSE = 1e-9
+_SPELLED_LINES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen twenty",
+    "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
+    "cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce",
+    "zéro un deux trois quatre cinq six sept huit neuf dix onze douze",
+    "zero uno due tre quattro cinque sei sette otto nove dieci undici dodici",
+    "zero um dois três quatro cinco seis sete oito nove dez onze doze",
+    "ноль один два три четыре пять шесть семь восемь девять десять",
+    "нуль один два три чотири п'ять шість сім вісім дев'ять десять",
+    "nula jeden dva tři čtyři pět šest sedm osm devět deset",
+    "zeroth first second third fourth fifth sixth seventh eighth ninth tenth",
 )
-_NEGATIONS = frozenset(_NEGATIONS_WORDS.split())
-_LIKE_NEGATIONS_WORDS = (
-    "lack lacks lacking lacked unable fail fails failed except hardly rarely seldom unless prevent "
-    "prevents prohibited forbidden refused denied unlike false untrue stop stopped instead however "
-    "unsupported unavailable impossible invalid only"
-)
-_LIKE_NEGATIONS = frozenset(_LIKE_NEGATIONS_WORDS.split())
-"""Words in the evidence that have the same meaning as a negation."""
-_AFTER_AN_IDIOM_WORDS = (
-    "but only just sure necessarily know doubt merely simply matter least mind worry problem "
-    "believe think aware"
-)
-_AFTER_AN_IDIOM = frozenset(_AFTER_AN_IDIOM_WORDS.split())
-"""Words after "not" or "no" that make an idiom, which denies nothing of the claim."""
-_ORDINAL_WORDS = "zeroth first second third fourth fifth sixth seventh eighth ninth tenth"
-_ORDINALS = {word: str(number) for number, word in enumerate(_ORDINAL_WORDS.split())}
-_CLAIM_REACH, _EVIDENCE_REACH, _AFFIRM_REACH = 2, 4, 1
-"""How many words with a meaning a negation denies."""
-_SHARED_TO_AFFIRM = 0.7
-_LEAST_TO_AFFIRM = 3
+_SPELLED: dict[str, int] = {
+    word: number for line in _SPELLED_LINES for number, word in enumerate(line.split())
+} | {
+    "once": 1, "single": 1, "twice": 2, "double": 2, "both": 2, "half": 2, "thirty": 30,
+    "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
+    "hundred": 100, "thousand": 1_000, "million": 1_000_000, "zwanzig": 20,
+    "dreißig": 30, "hundert": 100, "tausend": 1_000, "duas": 2, "две": 2, "двух": 2, "трёх": 3,
+    "dvě": 2,
+    "quarter": 4, "dozen": 12,
+}  # fmt: skip
+_IDEOGRAPHS = {sign: number for number, sign in enumerate("〇一二三四五六七八九十")} | {"两": 2}
 
 
 @dataclass(frozen=True, slots=True)
-class _Sentence:
-    """The stems of a sentence, those that are denied, and whether it contains a negation."""
+class Number:
+    """A number as it stands in a text, and the values that it may have.
 
-    stems: frozenset[str]
-    denied: tuple[frozenset[str], ...]
-    is_negative: bool
+    A date is also known by its year and day: a source may have the name of its month.
+    """
 
-    @property
-    def affirmed(self) -> frozenset[str]:
-        return self.stems.difference(*self.denied)
+    text: str
+    values: frozenset[float]
+    date: frozenset[float] = frozenset()
 
-
-def find_differences(claim: str, evidence: str, question: str = "") -> tuple[str, ...]:
-    """Return the statements of a claim that neither evidence nor question contain, in short."""
-    text = without_citations(claim)
-    if _fold(text[len(marker(text)) :]) in _fold(evidence):
-        return ()
-    statement = _ENUMERATOR.sub(" ", text[len(marker(text)) :])
-    known = f"{evidence}\n{question}"
-    facts = foreign_facts(_plain_numbers(statement), f"{_plain_numbers(known)} {_ordinals(known)}")
-    return (*facts, *_find_names(statement, known), *_find_negations(statement, evidence))
+    def is_among(self, values: Collection[float]) -> bool:
+        """Return whether `values` contain it."""
+        return not self.values.isdisjoint(values) or bool(self.date and self.date <= set(values))
 
 
-def _fold(text: str) -> str:
-    return "".join(text.split())
-
-
-def _plain_numbers(text: str) -> str:
-    return _ORDINAL.sub("", text).replace("-", " ")
-
-
-def _ordinals(text: str) -> str:
-    return " ".join(_ORDINALS[word] for word in _words(text) if word in _ORDINALS)
-
-
-def _words(text: str) -> Iterator[str]:
-    return (word.casefold() for word in _PARTS.findall(text))
-
-
-def _find_names(statement: str, known: str) -> Iterator[str]:
-    folded = known.casefold()
-    stems = {word[:_STEM] for word in _words(known)}
-    initials = "".join(word[0] for word in _PARTS.findall(known) if word[0].isupper()).casefold()
-    for name in _names(statement):
-        word = name.removesuffix("'s").removesuffix("\u2019s").casefold()
-        letters = "".join(sign for sign in word if sign.isalnum())
-        parts = list(_words(word))
-        is_known = all(_is_known(part, stems, folded) for part in parts)
-        if not (is_known or letters in folded or letters in initials):
-            yield name
-
-
-def _is_known(part: str, stems: set[str], folded: str) -> bool:
-    return len(part) < 3 or part in FUNCTION_WORDS or part[:_STEM] in stems or part in folded
-
-
-def _names(text: str) -> Iterator[str]:
-    """Yield the capitalised words that follow another word directly, outside of bold headings."""
-    if _capitalises_nouns(text):
-        return
-    for sentence in sentences(" ".join(_BOLD.sub(" : ", text).split())):
-        end = None
-        for word in _NAME.finditer(sentence):
-            follows = end is not None and _RUNS_ON.fullmatch(sentence, end, word.start())
-            if follows and word[0][0].isupper() and len(word[0]) > 2:
-                yield word[0]
-            end = word.end()
-
-
-def _capitalises_nouns(text: str) -> bool:
-    """Return whether a text is German: its capitalised nouns are not names."""
-    return len({"der", "die", "das", "und", "ein", "eine", "ist", "nicht"} & set(_words(text))) > 1
-
-
-def _find_negations(statement: str, evidence: str) -> Iterator[str]:
-    parts = _SENTENCE_END.split(evidence)
-    strict = [_read(part, _AFFIRM_REACH) for part in parts]
-    broad = [_read(part, _EVIDENCE_REACH, like=True) for part in parts]
-    for sentence in sentences(" ".join(statement.split())):
-        claim = _read(sentence, _CLAIM_REACH)
-        if claim.is_negative and _denies_more(claim, broad):
-            yield "a negation that the source does not have"
-        elif not claim.is_negative and _affirms_more(claim, strict):
-            yield "the source denies this"
-
-
-def _denies_more(claim: _Sentence, given: Sequence[_Sentence]) -> bool:
-    """Return whether a negation of the claim denies only what the evidence affirms."""
-    affirmed = frozenset().union(*(one.affirmed for one in given))
-    denied = frozenset().union(*(group for one in given for group in one.denied))
-    return any(group & affirmed and not group & denied for group in claim.denied)
-
-
-def _affirms_more(claim: _Sentence, given: Sequence[_Sentence]) -> bool:
-    shared = [len(claim.stems & one.stems) for one in given]
-    top = max(shared, default=0)
-    if top < max(_LEAST_TO_AFFIRM, _SHARED_TO_AFFIRM * len(claim.stems)):
-        return False
-    affirmed = frozenset().union(*(one.affirmed for one in given))
-    best = [one for one, count in zip(given, shared, strict=True) if count == top]
-    return any(
-        bool(group) and group <= claim.stems and not group & affirmed
-        for one in best
-        for group in one.denied
+def numbers_of(text: str) -> tuple[Number, ...]:
+    """Return the numbers of a text that are written in digits, in order."""
+    ascii_text = _ascii_digits(text)
+    months = set(_find_months(ascii_text))
+    return tuple(
+        _read_number(found)
+        for found in _TOKEN.finditer(ascii_text)
+        if found.start("number") not in months
     )
 
 
-def _read(text: str, reach: int, *, like: bool = False) -> _Sentence:
-    """Return a sentence with the words that its negations deny.
-
-    With `like`, words with the meaning of a negation count as one.
-    """
-    tokens = [token.casefold() for token in _TOKEN.findall(text)]
-    stems: set[str] = set()
-    denied: list[frozenset[str]] = []
-    is_negative = False
-    for is_clause, clause in groupby(tokens, key=lambda token: token[0].isalnum()):
-        if is_clause:
-            for group in _read_clause(list(clause), reach, like, stems):
-                is_negative = True
-                denied += [group] if group else []
-    return _Sentence(frozenset(stems), tuple(denied), is_negative)
+@lru_cache(maxsize=256)
+def values_of(text: str) -> frozenset[float]:
+    """Return every value that a text states, in digits or in words."""
+    ascii_text = _ascii_digits(text)
+    digits = (_read_number(found).values for found in _TOKEN.finditer(ascii_text))
+    values = set(chain.from_iterable(digits))
+    values |= {float(_SPELLED[word]) for word in _words(text) if word in _SPELLED}
+    values |= {float(_IDEOGRAPHS[sign]) for sign in set(text) if sign in _IDEOGRAPHS}
+    return frozenset(values)
 
 
-def _read_clause(
-    words: Sequence[str], reach: int, like: bool, stems: set[str]
-) -> Iterable[frozenset[str]]:
-    """Return the stems that each negation of a clause denies; add all stems to `stems`."""
-    found: list[set[str]] = []
-    left = 0
-    for place, word in enumerate(words):
-        if _is_negation(words, place, like=like):
-            found.append(set())
-            left = reach
-        elif word not in FUNCTION_WORDS and word not in _NEGATIONS:
-            stems.add(word[:_STEM])
-            if left:
-                found[-1].add(word[:_STEM])
-                left -= 1
-    return [frozenset(group) for group in found]
+@lru_cache(maxsize=256)
+def parts_of(text: str) -> frozenset[float]:
+    """Return the parts of the versions and dates of a text: 3, 6 and 19 of `3.6.19`."""
+    tokens = (found["number"] for found in _TOKEN.finditer(_ascii_digits(text)))
+    parts = (part for token in tokens if ":" not in token for part in token.split("."))
+    return frozenset(float(part) for part in parts if part.isdecimal())
 
 
-def _is_negation(words: Sequence[str], place: int, *, like: bool) -> bool:
-    word = words[place]
-    following = words[place + 1] if place + 1 < len(words) else ""
-    if like and word in _LIKE_NEGATIONS:
-        return True
-    if word in _NEGATIONS:
-        is_answer = word in ("no", "nein", "non") and not place and not following
-        return like or not (following in _AFTER_AN_IDIOM or is_answer)
-    return len(word) > 3 and word.endswith(("n't", "n\u2019t"))
+@dataclass(frozen=True)
+class KnownNumbers:
+    """The numbers that a writer had: `given` texts of sources, and what the person `asked`."""
+
+    given: Sequence[str]
+    asked: Sequence[str] = ()
+    counts: Collection[int] = field(default=())
+    """The lengths of the lists of the answer."""
+
+    @cached_property
+    def values(self) -> frozenset[float]:
+        """Every value that is known without computing."""
+        texts = (*self.given, *self.asked)
+        counted = frozenset(map(float, self.counts))
+        return counted.union(*map(values_of, texts), *map(parts_of, texts))
+
+    @cached_property
+    def _asked(self) -> frozenset[float]:
+        return frozenset().union(*map(values_of, self.asked))
+
+    def find_unknown(self, text: str, cited: Iterable[str] = ()) -> tuple[str, ...]:
+        """Return the numbers of `text` that are neither known nor computed.
+
+        `cited` are the texts of the sources that it cites: only their numbers are converted.
+        """
+        return self._find(text, self.values, cited)
+
+    def find_elsewhere(self, text: str, cited: Sequence[str]) -> tuple[str, ...]:
+        """Return the numbers of `text` that other sources have than those that it cites."""
+        counted = frozenset(map(float, self.counts))
+        texts = (*cited, *self.asked)
+        known = counted.union(*map(values_of, texts), *map(parts_of, texts))
+        return self._find(text, known, cited)
+
+    def _find(self, text: str, known: Collection[float], cited: Iterable[str]) -> tuple[str, ...]:
+        found = numbers_of(text)
+        unknown = [number for number in found if not number.is_among(known)]
+        if not unknown:
+            return ()
+        beside = {value for number in found for value in number.values if value in known}
+        sources = frozenset().union(*map(values_of, cited or self.given))
+        computed = set(_compute(beside | self._asked, sources | self._asked | beside))
+        computed.update(_convert(sources | beside | self._asked))
+        computed.add(
+            sum(max(number.values, default=0) for number in found if number not in unknown)
+        )
+        return tuple(
+            dict.fromkeys(
+                number.text for number in unknown if not _is_among(number.values, computed)
+            )
+        )
+
+
+def _compute(ones: Iterable[float], others: Iterable[float]) -> Iterator[float]:
+    """Yield the results of one step of arithmetic with a number of each."""
+    seconds = sorted(set(others) - {1.0})[:_MOST_OPERANDS]
+    for one in sorted(set(ones) - {1.0})[:_MOST_OPERANDS]:
+        for other in seconds:
+            yield from (one + other, abs(one - other), one * other, one * other / 100)
+            if other:
+                yield from (one / other, one / other * 100)
+            if one:
+                yield from (other / one, other / one * 100)
+
+
+def _convert(values: Iterable[float]) -> Iterator[float]:
+    for value in values:
+        for factor in _UNITS:
+            yield value * factor
+            if value and not value % factor:
+                yield value / factor
+
+
+def _is_among(values: Iterable[float], computed: Collection[float]) -> bool:
+    rounded = {round(one, 2) for one in computed} | {float(round(one)) for one in computed}
+    return any(value in rounded for value in values)
+
+
+def _read_number(found: re.Match[str]) -> Number:
+    written = found["number"]
+    text = f"{found['before']}{written}" if found["before"].strip("-") else written
+    date = _DATE.fullmatch(written)
+    parts = () if date is None else (float(part) for part in date.groups() if int(part) > 12)
+    return Number(text, frozenset(_values(written)), frozenset(parts))
+
+
+def _values(written: str) -> Iterator[float]:
+    if written.isdecimal():
+        yield float(written)
+        return
+    if _THOUSANDS.fullmatch(written):
+        yield float("".join(sign for sign in written if sign.isdecimal()))
+    decimal = re.sub(r"['\u2019\u00a0\u202f ]", "", written).replace(",", ".")
+    whole, _, fraction = decimal.rpartition(".")
+    plain = f"{whole.replace('.', '')}.{fraction}"
+    is_thousands = _THOUSANDS.fullmatch(written) and not fraction.strip("0")
+    is_decimal = decimal.count(".") == 1 or _THOUSANDS.fullmatch(whole)
+    if ":" not in plain and is_decimal and not is_thousands:
+        yield float(plain)
+    if time := _TIME.fullmatch(written):
+        yield from _read_time(int(time[1]), int(time[2]))
+    if written.count(".") > 1 or ":" in written:
+        # Versions, addresses and times: equal where all parts are.
+        parts = [int(part) for part in re.split(r"\D+", written)]
+        yield float(sum(part * 1_000_003**at for at, part in enumerate(parts, start=2)))
+
+
+def _read_time(hour: int, minute: int) -> Iterator[float]:
+    if hour < 25 and minute < 60:
+        # 21:00 is also 9 p.m.; the value of a time does not meet that of a plain number.
+        yield float(1_000_003**2 * hour + 1_000_003**3 * minute)
+        if not minute:
+            yield from (float(hour), float((hour - 1) % 12 + 1))
+
+
+def _find_months(text: str) -> Iterator[int]:
+    """Yield the positions of the months of dates."""
+    for date in _ISO_DATE.finditer(text):
+        yield date.start(1)
+
+
+def _ascii_digits(text: str) -> str:
+    if text.isascii():
+        return text
+    return "".join(
+        str(unicodedata.decimal(sign)) if sign.isdecimal() and not sign.isascii() else sign
+        for sign in text
+    )
+
+
+def _words(text: str) -> Iterator[str]:
+    return (word for word in _WORD.findall(text.casefold()))

@@ -1,31 +1,34 @@
-"""Checks a model's statement of what the documents lack before a user reads it.
+"""Checks a model's statement of what it did not find before a user reads it.
 
-No source can support it, so it must not contain links, or numbers, code and identifiers that are
-neither in the question nor in the sources, or words that ask for a secret.
+No source can support it, so it is one line without links, without numbers that nobody gave, and
+without words that ask for a secret.
 """
 
-from citations.claims import sentences, without_citations
+from collections.abc import Sequence
+
+from citations.claims import sentences
 from citations.links import Allowed, keep_links, plain_line
-from llm.answer_checks.leads import share_of_known
+from citations.marking import remove_marks
+from llm.answer_checks.facts import KnownNumbers
 from llm.offline.phrases import SECRET_WORDS
-from llm.offline.support import foreign_facts, terms
+from llm.offline.support import terms
 
 LONGEST_CHARACTERS = 200
-LEAST_SHARE = 0.4
-"""The least share of its words, by weight, that the question or the sources contain."""
 _SECRETS = frozenset(term for word in SECRET_WORDS for term in terms(word))
 
 
-def check_missing(missing: str, known_text: str) -> str:
+def check_missing(missing: str, given: Sequence[str]) -> str:
     """Return a missing part on one line, or an empty text if a user must not read it.
 
-    `known_text` is the question and the sources.
+    `given` are the question and the sources.
     """
-    line = plain_line(without_citations(missing))
+    line = plain_line(remove_marks(missing))
     if not line or len(line) > LONGEST_CHARACTERS or len(list(sentences(line))) > 1:
         return ""
-    if keep_links(missing, Allowed(any_host=True)).removed or foreign_facts(line, known_text):
+    if keep_links(missing, Allowed(any_host=True)).removed or KnownNumbers(given).find_unknown(
+        line
+    ):
         return ""
-    if _SECRETS.intersection(terms(line)).difference(terms(known_text)):
+    if _SECRETS.intersection(terms(line)).difference(terms("\n".join(given))):
         return ""
-    return line if share_of_known(line, known_text) >= LEAST_SHARE else ""
+    return line

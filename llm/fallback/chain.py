@@ -18,6 +18,7 @@ from llm.errors import (
     ModelError,
     ModelTimeout,
     ModelUnavailable,
+    NoModel,
     RateLimited,
     Refused,
     RejectedRequest,
@@ -31,7 +32,7 @@ from llm.port import I, Model, ModelAnswer, ModelCall, O, Task, Usage
 A = TypeVar("A", bound="ModelAnswer[Any] | ModelStep")
 
 FALLBACK_ON = (
-    ModelUnavailable, UnknownModel, MissingKey, RejectedRequest, UnreadableOutput, Refused,
+    NoModel, ModelUnavailable, UnknownModel, MissingKey, RejectedRequest, UnreadableOutput, Refused,
     BudgetExhausted,
 )  # fmt: skip
 """Faults of the program are left out: they are the same for every model."""
@@ -203,7 +204,9 @@ class _Race(Generic[A]):
         if link.breaker is None:
             return
         taken = asyncio.get_running_loop().time() - started
-        is_hasty = isinstance(error, ModelTimeout) and taken < self._patience_seconds
+        is_hasty = isinstance(error, ModelTimeout) and (
+            taken < self._patience_seconds or not error.had_full_time
+        )
         if is_hasty or isinstance(error, BudgetExhausted):
             link.breaker.abandon()
         else:

@@ -6,37 +6,24 @@ from decimal import Decimal
 from importlib import import_module
 from time import perf_counter
 
-from envelope.ways.specialists import SpecialistName
 from llm.call_log import record
 from llm.conversations.port import ModelStep
 from llm.conversations.turns import StopReason, ToolConversation
-from llm.errors import ModelError, UnknownTask
+from llm.errors import ModelError, NoModel, UnknownTask
 from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage
 from llm.stored_calls.fingerprint import digest, fingerprint
 
 RULES: Mapping[str, str] = {
-    "translate": "llm.offline.translate",
-    "essence": "llm.offline.essence_rules",
-    "scope": "llm.offline.scope_rules",
-    "respond": "llm.offline.answering.combining",
-    "judge": "llm.offline.judge",
-    "clarify": "llm.offline.clarify",
     "triage": "llm.offline.planning.triage_rules",
     "assess": "llm.offline.planning.assess_rules",
     "plan_swarm": "llm.offline.planning.proposals",
     "hyde_expansion": "llm.offline.wordings",
     "synthesize_findings": "llm.offline.planning.proposals",
-    **{name: f"compliance.offline.{name}_rules" for name in SpecialistName},
 }
-"""The module of each task, whose `answer(inputs)` is its rule; imported at the first call.
-
-The rules of specialists are above this package, over the core of compliance: only their names are
-known here.
-"""
+"""The module of each task, whose `answer(inputs)` is its rule; imported at the first call."""
 CONVERSATION_RULES: Mapping[str, str] = {
     "reason": "llm.offline.planning.planner",
     "work_on_task": "llm.offline.planning.planner",
-    **dict.fromkeys(SpecialistName, "compliance.offline.loop_rules"),
 }
 """The module of each task with tools, whose `write_next(conversation)` is its rule."""
 
@@ -54,6 +41,8 @@ class OfflineModel:
         try:
             # In a thread: a long text must not block the event loop.
             output = await asyncio.to_thread(self._answer, task, inputs)
+        except NoModel:
+            raise  # nothing was asked
         except ModelError as error:
             record(_call(task, inputs, started, f"{type(error).__name__}: {error}"))
             raise
@@ -85,10 +74,7 @@ class OfflineModel:
     def _answer(self, task: Task[I, O], inputs: I) -> O:
         module = self._rules.get(task.name)
         if module is None:
-            raise UnknownTask(
-                f"expected a task with an offline rule ({', '.join(self._rules)}), "
-                f"found {task.name!r}: set a model for it"
-            )
+            raise NoModel(f"expected a model for the task {task.name!r}, found none: set one")
         output = import_module(module).answer(inputs)
         if not isinstance(output, task.output):
             raise TypeError(

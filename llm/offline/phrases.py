@@ -1,4 +1,4 @@
-"""Lists phrases in thirteen languages: to stop, to skip, to choose, to refer back and to greet.
+"""Lists words of thirteen languages that point back, connect, or carry no subject.
 
 The lists are in `phrases.toml`; they are read once.
 """
@@ -8,15 +8,9 @@ from pathlib import Path
 
 _LISTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
-EXIT = frozenset[str](_LISTS["exit"])
-SKIP = frozenset[str](_LISTS["skip"])
-ORDINALS = tuple(frozenset[str](names) for names in _LISTS["ordinals"])
-LAST = frozenset[str](_LISTS["last"])
-AROUND_A_CHOICE = frozenset[str](_LISTS["around_a_choice"])
 POINTING = frozenset[str](_LISTS["pointing"].split())
 POINTING_SIGNS = tuple[str, ...](_LISTS["pointing_signs"])
 OPENERS = tuple[str, ...](_LISTS["openers"])
-SMALL_TALK = frozenset[str](_LISTS["small_talk"])
 FUNCTION_WORDS = frozenset[str](_LISTS["function_words"].split())
 CONNECTING_WORDS = frozenset[str](_LISTS["connecting_words"].split())
 SECRET_WORDS = frozenset[str](_LISTS["secret_words"].split())

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from llm.offline.phrases import FUNCTION_WORDS, POINTING, SMALL_TALK
+from llm.offline.phrases import FUNCTION_WORDS, POINTING
 
 # Python counts combining marks (Arabic vowels, Devanagari vowel signs) as no part of a word.
 _MARKS = "\u0300-\u036f\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0903\u093a-\u094f\u0962\u0963"
@@ -37,11 +37,6 @@ def words(text: str) -> list[str]:
 def content_words(text: str) -> list[str]:
     """Return the words with a subject: no function words, no words that only refer back."""
     return [word for word in words(text) if _carries(word)]
-
-
-def is_small_talk(text: str) -> bool:
-    """Return whether `text` is a greeting, thanks or a remark about the desk itself."""
-    return normalise(text) in SMALL_TALK
 
 
 def stems(text: str) -> frozenset[str]:

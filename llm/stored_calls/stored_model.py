@@ -13,13 +13,17 @@ from llm.call_log import record, record_calls
 from llm.call_scope import CallScope, current_scope
 from llm.conversations.port import ConversationModel, ModelStep
 from llm.conversations.turns import ToolConversation
-from llm.errors import RejectedRequest
+from llm.errors import ChainExhausted, ModelError, ModelTimeout, RejectedRequest
 from llm.port import I, Model, ModelAnswer, ModelCall, O, Task, Usage
 from llm.prompts import Prompts
 from llm.stored_calls.fingerprint import digest, fingerprint, fingerprint_conversation
 from llm.stored_calls.kept_answer import decode, decode_step, encode, encode_step
 
 OFFLINE = "offline"
+MOST_TIMEOUTS = 2
+"""How often a model may run out of time in one question: it is not asked a third time."""
+_TIMEOUTS = "timeouts"
+"""The place of these counts among the paid calls of a question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +162,9 @@ class StoredModel:
         found = decode(frame, task.output) if frame is not None else None
         if found is not None:
             return _replay(*found)
-        with record_calls() as calls:
-            answer = await self._ask_shared(scope, content_hash, task, inputs, skip)
+        async with self._in_time(scope, self._calls):
+            with record_calls() as calls:
+                answer = await self._ask_shared(scope, content_hash, task, inputs, skip)
         await self._calls.put(key, encode(answer, calls))
         return answer
 
@@ -185,10 +190,28 @@ class StoredModel:
             for call in found[1]:
                 record(replace(call, from_cache=False))
             return found[0]
-        with record_calls() as calls:
-            step = await self._step_shared(scope, conversation, skip, is_first=not number)
+        async with self._in_time(scope, self._calls):
+            with record_calls() as calls:
+                step = await self._step_shared(scope, conversation, skip, is_first=not number)
         await self._calls.put(key, encode_step(step, calls))
         return step
+
+    @asynccontextmanager
+    async def _in_time(self, scope: CallScope, calls: CallStore) -> AsyncIterator[None]:
+        """Count when the model runs out of time, in whatever process, and then ask it no more."""
+        key = CallKey(scope.question, _TIMEOUTS, 0, self.name)
+        count = int(await calls.get(key) or 0)
+        if count >= MOST_TIMEOUTS:
+            raise ModelTimeout(
+                f"expected an answer of {self.name!r}, which ran out of time {count} times in this "
+                "question and is not asked again in it"
+            )
+        try:
+            yield
+        except (ModelTimeout, ChainExhausted) as error:
+            if _is_for_time(error):
+                await calls.put(key, str(count + 1).encode())
+            raise
 
     async def _step_shared(
         self, scope: CallScope, conversation: ToolConversation, skip: int, *, is_first: bool
@@ -241,6 +264,12 @@ class StoredModel:
     ) -> ModelAnswer[O]:
         _record_hit(cache, key, task.name, answer.model, answer.cost_usd)
         return replace(answer, usage=Usage(), cost_usd=Decimal(0), milliseconds=0.0)
+
+
+def _is_for_time(error: ModelError) -> bool:
+    if isinstance(error, ChainExhausted):
+        return all(isinstance(one, ModelTimeout) for one in error.errors)
+    return isinstance(error, ModelTimeout)
 
 
 def _record_hit(

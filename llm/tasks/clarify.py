@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 from envelope.conversation import ClarificationReason, Turn
-from llm.port import Task
+from llm.port import PREPARING_SHARE, Task
 
 
 class Inputs(BaseModel, frozen=True):
@@ -26,4 +26,11 @@ class Output(BaseModel, frozen=True):
     text: str = Field(description="two sentences at most, in the user's language")
 
 
-TASK = Task(name="clarify", inputs=Inputs, output=Output, temperature=0.2, max_output_tokens=400)
+TASK = Task(
+    name="clarify",
+    inputs=Inputs,
+    output=Output,
+    temperature=0.2,
+    max_output_tokens=400,
+    time_share=PREPARING_SHARE,
+)

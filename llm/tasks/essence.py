@@ -4,11 +4,29 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from envelope.conversation import AnswerStyle, ConversationAct, Pause, Turn
-from llm.port import Task
+from envelope.conversation import AnswerStyle, Pause, Turn
+from llm.port import PREPARING_SHARE, Task
 
 ContextType = Literal["new_topic", "follow_up", "clarification"]
 ClarificationResult = Literal["search_again", "exit"]
+Act = Literal[
+    "greeting",
+    "thanks",
+    "farewell",
+    "acknowledgement",
+    "capabilities",
+    "why",
+    "rephrase",
+    "correction",
+    "exit",
+]
+"""What a turn can do besides asking something new; `exit` gives the desk's open question up."""
+
+
+def list_earlier(history: tuple[Turn, ...]) -> tuple[str, ...]:
+    """Return what the user asked in earlier turns, newest first, each as a complete question."""
+    turns = (turn for turn in reversed(history) if turn.speaker == "user")
+    return tuple(turn.text if turn.meant is None else turn.meant for turn in turns)
 
 
 class Inputs(BaseModel, frozen=True):
@@ -21,37 +39,25 @@ class Inputs(BaseModel, frozen=True):
     history_summary: str = ""
     open_pause: Pause | None = Field(default=None, description="the desk's open question")
 
-    @property
-    def earlier(self) -> tuple[str, ...]:
-        """What the user said or meant in earlier turns, newest first."""
-        turns = (turn for turn in reversed(self.history) if turn.speaker == "user")
-        return tuple(turn.text if turn.meant is None else turn.meant for turn in turns)
-
 
 class Output(BaseModel, frozen=True):
     """The question made to stand alone, and how it relates to the conversation."""
 
     canonical_question: str
     context_type: ContextType
-    related_turns: tuple[int, ...] = Field(
-        default=(), description="earlier user turns it leans on; 1 is the newest"
+    questions: tuple[str, ...] = Field(
+        default=(), description="only of a turn with several questions: each in English"
     )
-    clarification_result: ClarificationResult | None = Field(
-        default=None, description="only when the desk has an open question"
-    )
-    assumption: str = Field(
-        default="", description="what is assumed because the user skipped the desk's question"
-    )
-    act: ConversationAct | None = Field(
-        default=None, description="only when the turn asks nothing new of the documents"
-    )
+    act: Act | None = Field(default=None, description="only if the turn asks nothing new")
     style: AnswerStyle = Field(default="", description="only with `rephrase`")
     answer_language: str = Field(
-        default="", description="only when the user asks for a language: its ISO 639-1 code"
+        default="", description="only if the user asks for a language: its ISO 639-1 code"
     )
-    questions: tuple[str, ...] = Field(
-        default=(), description="only when the turn asks several unrelated questions: each of them"
+    assumption: str = Field(
+        default="", description="only if the user wants an answer without choosing"
     )
 
 
-TASK = Task(name="essence", inputs=Inputs, output=Output, max_output_tokens=512)
+TASK = Task(
+    name="essence", inputs=Inputs, output=Output, max_output_tokens=512, time_share=PREPARING_SHARE
+)

@@ -1,4 +1,4 @@
-"""The task that judges whether sources support each claim of an answer, and its completeness."""
+"""The task that judges whether sources support an answer, and how far it meets the question."""
 
 from typing import Literal
 
@@ -18,52 +18,54 @@ class JudgedSource(BaseModel, frozen=True):
     text: str
 
 
-class Claim(BaseModel, frozen=True):
-    """A claim of the answer, its citations, and the findings of the checks without a model."""
+class Passage(BaseModel, frozen=True):
+    """A passage of the answer that needs a verdict, and what a check without a model found."""
 
     number: int = Field(ge=1)
     text: str
-    cites: tuple[int, ...] = Field(default=(), description="numbers of sources; empty: it frames")
-    evidence: str = Field(description="the texts of what it cites")
-    note: str = Field(default="", description="what a check without a model found missing")
+    note: str = ""
 
 
 class Inputs(BaseModel, frozen=True):
-    """The question, the answer, its sources, and its claims one by one."""
+    """The question, the answer, its sources, and the passages that need a verdict."""
 
     question: str
     language: str = Field(description="of the user, ISO 639-1")
     language_name: str = Field(default="", description="of the user, in English")
     answer: str
-    claims: tuple[Claim, ...]
+    passages: tuple[Passage, ...] = ()
     sources: tuple[JudgedSource, ...] = ()
+    missing: str = Field(default="", description="what the writer did not find in the sources")
     attempt: int = 0
-    foreign: bool = Field(default=False, description="the sources are in another language")
 
 
-class ClaimVerdict(BaseModel, frozen=True):
-    """Whether one claim is supported by what it cites; the reason comes before the verdict."""
+class Verdict(BaseModel, frozen=True):
+    """Whether sources support a passage; the reason comes before the verdict."""
 
-    number: int
+    passage: int = Field(ge=0, description="its number; 0 for another one that you doubt")
+    quote: str = Field(description="the words it is about, exactly as they stand in the answer")
     reason: str = Field(default="", description="in at most ten words, before the verdict")
-    support: float = Field(ge=0, le=1)
     supported: bool
 
 
 class Output(BaseModel, frozen=True):
-    """A verdict for each claim, and the decision.
+    """The verdicts, the measures, and the decision.
 
     Models write the fields in this order: reasons come before what follows from them.
     """
 
-    verdicts: tuple[ClaimVerdict, ...]
+    claims_read: int = Field(ge=0, description="how many claims of the answer were compared")
+    verdicts: tuple[Verdict, ...] = Field(
+        default=(), description="one for each numbered passage and for each claim in doubt"
+    )
     missing: tuple[str, ...] = Field(default=(), description="what was asked and is not answered")
     completeness: float = Field(ge=0, le=1, description="how far the answer meets the question")
+    accuracy: float = Field(ge=0, le=1, description="how far the sources say what it says")
     language_matches: bool = Field(description="the answer is in the user's language")
     analysis: str = Field(
         default="", description="for whoever writes the next answer; empty when it is approved"
     )
-    decision: Literal["approve", "research", "regenerate", "clarify"]
+    decision: Literal["approve", "regenerate", "research", "clarify"]
 
 
 TASK = Task(name="judge", inputs=Inputs, output=Output, max_output_tokens=2048)

@@ -29,6 +29,10 @@ class Inputs(BaseModel, frozen=True):
     question: str
     language: str = Field(description="of the answer, ISO 639-1")
     sources: tuple[PromptSource, ...]
+    augmented_prompt: str = Field(
+        default="",
+        description="`sources` and `question` as text, each in a data block; empty: not made yet",
+    )
     language_name: str = Field(default="", description="of the answer, in English")
     domain_name: str = Field(default="", description="the desk's name, as settings have it")
     domain_scope: str = Field(default="", description="the subject of the documents")
@@ -42,6 +46,7 @@ class Inputs(BaseModel, frozen=True):
     )
     assumption: str = ""
     style: AnswerStyle = Field(default="", description="the form in which the user wants it")
+    earlier: str = Field(default="", description="the answer before, without what was left out")
     analysis: str = Field(default="", description="what was wrong with the answer before")
     avoid: tuple[str, ...] = Field(default=(), description="claims that no source supports")
     attempt: int = 0

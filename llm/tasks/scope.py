@@ -4,14 +4,14 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from llm.port import Task
+from llm.port import PREPARING_SHARE, Task
 
 Strictness = Literal["low", "medium", "high"]
 Verdict = Literal["within", "outside", "unclear"]
 
 
 class Inputs(BaseModel, frozen=True):
-    """The question, the desk's business, and what its documents hold on the question."""
+    """The question, the desk's business, and the places that come nearest to the question."""
 
     question: str
     text: str = Field(default="", description="what the user typed")
@@ -19,13 +19,9 @@ class Inputs(BaseModel, frozen=True):
     domain_name: str
     domain_scope: str = ""
     strictness: Strictness = "medium"
-    coverage: float = Field(
-        ge=0, le=1, description="how likely the documents are about such questions at all"
+    nearest: tuple[str, ...] = Field(
+        default=(), description="numbered places in the documents, best first"
     )
-    ambiguity: float = Field(
-        default=0.0, ge=0, le=1, description="how likely it leaves open what is meant"
-    )
-    nearest: tuple[str, ...] = Field(default=(), description="places in the documents, best first")
     signs: tuple[str, ...] = Field(
         default=(), description="kinds of attack whose wording was found in the turn; a hint"
     )
@@ -40,6 +36,11 @@ class Output(BaseModel, frozen=True):
     verdict: Verdict
     confidence: float = Field(ge=0, le=1)
     analysis: str = Field(description="one sentence")
+    meanings: tuple[int, ...] = Field(
+        default=(), description="only if unclear: the numbers of the places that it could mean"
+    )
 
 
-TASK = Task(name="scope", inputs=Inputs, output=Output, max_output_tokens=256)
+TASK = Task(
+    name="scope", inputs=Inputs, output=Output, max_output_tokens=256, time_share=PREPARING_SHARE
+)

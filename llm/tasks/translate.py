@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from llm.port import Task
+from llm.port import PREPARING_SHARE, Task
 
 
 class Inputs(BaseModel, frozen=True):
@@ -22,4 +22,4 @@ class Output(BaseModel, frozen=True):
     )
 
 
-TASK = Task(name="translate", inputs=Inputs, output=Output)
+TASK = Task(name="translate", inputs=Inputs, output=Output, time_share=PREPARING_SHARE)

@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 from envelope.ways.tool_loop import QueryType
-from llm.port import Task
+from llm.port import PREPARING_SHARE, Task
 
 
 class Inputs(BaseModel, frozen=True):
@@ -31,4 +31,6 @@ class Output(BaseModel, frozen=True):
     )
 
 
-TASK = Task(name="triage", inputs=Inputs, output=Output, max_output_tokens=512)
+TASK = Task(
+    name="triage", inputs=Inputs, output=Output, max_output_tokens=512, time_share=PREPARING_SHARE
+)

@@ -1,15 +1,15 @@
-"""Asks in one call for the translation, the essence and the scope of the user's last turn."""
+"""Asks in one call what the user's last turn means, and whether it is the desk's business."""
 
 from pydantic import BaseModel, Field
 
-from envelope.conversation import AnswerStyle, ConversationAct, Pause, Turn
-from llm.port import Task
-from llm.tasks.essence import ClarificationResult, ContextType
+from envelope.conversation import AnswerStyle, Pause, Turn
+from llm.port import PREPARING_SHARE, Task
+from llm.tasks.essence import Act, ContextType
 from llm.tasks.scope import Strictness, Verdict
 
 
 class Inputs(BaseModel, frozen=True):
-    """The last turn with places such as `⟦1⟧`, its conversation, and the desk's subject."""
+    """The last turn with places such as `⟦1⟧`, its conversation, and what the documents hold."""
 
     text: str = Field(description="what the user typed, protected parts as places")
     language: str = Field(description="of the text, ISO 639-1")
@@ -19,51 +19,58 @@ class Inputs(BaseModel, frozen=True):
     domain_name: str
     domain_scope: str = ""
     strictness: Strictness = "medium"
+    nearest: tuple[str, ...] = Field(default=(), description="numbered pages, the best first")
+    signs: tuple[str, ...] = Field(
+        default=(), description="kinds of attack whose wording was found in the turn; a hint"
+    )
+    reviews_documents: bool = Field(
+        default=False, description="whether the desk checks documents against rules"
+    )
 
 
 class RareDetails(BaseModel, frozen=True):
-    """What few turns need. A field that is left out has the value that most turns have."""
+    """What few turns need; a field that does not apply stays empty."""
 
-    text_eng: str = Field(
-        default="", description="the turn in English, if it says more than the question"
-    )
-    confidence: float = Field(
-        default=0.9, ge=0, le=1, description="how sure you are of the meaning"
-    )
-    corrections: tuple[str, ...] = Field(default=(), description="wrong -> right")
-    related_turns: tuple[int, ...] = Field(
-        default=(), description="earlier user turns it leans on, if not 1 alone, the newest"
-    )
-    clarification_result: ClarificationResult | None = Field(
-        default=None, description="only when the desk has an open question"
-    )
-    assumption: str = ""
-    act: ConversationAct | None = Field(
-        default=None, description="only when the turn asks nothing new of the documents"
-    )
-    style: AnswerStyle = Field(default="", description="only with `rephrase`")
-    answer_language: str = Field(
-        default="", description="only when the user asks for a language: its ISO 639-1 code"
+    corrections: tuple[str, ...] = Field(
+        default=(), description="misspelt English words: wrong -> right"
     )
     questions: tuple[str, ...] = Field(
-        default=(), description="only when the turn asks several unrelated questions: each of them"
+        default=(), description="only of a turn with several questions: each in English"
     )
-    verdict_confidence: float = Field(default=0.9, ge=0, le=1)
-    analysis: str = Field(default="", description="why not within, in a few words")
+    meanings: tuple[int, ...] = Field(
+        default=(), description="only if unclear: the numbers of the pages that it could mean"
+    )
+    reason: str = Field(
+        default="", description="unless within: what is unclear, or why it is outside"
+    )
+    act: Act | None = Field(default=None, description="only if the turn asks nothing new")
+    style: AnswerStyle = Field(default="", description="only with `rephrase`")
+    answer_language: str = Field(
+        default="", description="only if the user asks for a language: its ISO 639-1 code"
+    )
+    assumption: str = Field(
+        default="", description="only if the user wants an answer without choosing"
+    )
 
 
 class Output(BaseModel, frozen=True):
-    """The three parts. The user waits for each token, so rare fields are in one optional object.
+    """What most turns need; the user waits for each token.
 
     The question is first: it is known before the rest is written.
     """
 
     canonical_question: str = Field(
-        default="", description="in English; empty: an English turn as it is"
+        default="", description="in English; empty: the turn is this question already"
     )
     context_type: ContextType
-    verdict: Verdict | None = None
-    details: RareDetails | None = None
+    verdict: Verdict
+    details: RareDetails | None = Field(default=None, description="null for most turns")
 
 
-TASK = Task(name="understand", inputs=Inputs, output=Output, max_output_tokens=1024)
+TASK = Task(
+    name="understand",
+    inputs=Inputs,
+    output=Output,
+    max_output_tokens=1024,
+    time_share=PREPARING_SHARE,
+)

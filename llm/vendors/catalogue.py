@@ -38,7 +38,8 @@ class Vendor:
     the cost is unknown. `shortenable_embeddings` are the embedding models that return fewer numbers
     on request. `key_headers` and `models_path` are those of the request that checks a key.
     `reranking` is the form of its requests for reranking, or None if it does not rerank; `chats` is
-    false for a vendor that only reranks.
+    false for a vendor that only reranks. `is_local`: a server that usually runs on the same
+    machine, at `base_url` unless another address is set, and that needs no key.
     """
 
     name: str
@@ -56,6 +57,12 @@ class Vendor:
     is_configured: bool = False
     reranking: RerankForm | None = None
     chats: bool = True
+    is_local: bool = False
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether it answers nobody without a key."""
+        return not self.is_local
 
     @property
     def key_variable(self) -> str:
@@ -112,6 +119,10 @@ VENDORS = (
         bare_names=re.compile(r"[A-Za-z0-9._-]{1,100}/"),
         capabilities=Capabilities(structure="object"),
     ),
+    Vendor(name="ollama", base_url="http://127.0.0.1:11434/v1", is_local=True),
+    Vendor(name="llamacpp", base_url="http://127.0.0.1:8080/v1", is_local=True),
+    Vendor(name="vllm", base_url="http://127.0.0.1:8000/v1", is_local=True),
+    Vendor(name="lmstudio", base_url="http://127.0.0.1:1234/v1", is_local=True),
     Vendor(
         name="cohere",
         base_url="https://api.cohere.com/v2",

@@ -47,7 +47,8 @@ def _parse_one(part: str, vendors: Mapping[str, Vendor]) -> ModelName:
         provider = next((one.name for one in vendors.values() if one.answers_to(part)), "")
     if not model or provider not in vendors:
         raise UnknownProvider(
-            f"expected a model such as 'gpt-5-mini@openai', 'gemini-2.5-flash@google' or "
-            f"'offline', of one of {', '.join(sorted(vendors))}, found {part!r}"
+            f"expected a model such as 'gpt-5-mini@openai', 'qwen3:8b@ollama' or 'offline', of one "
+            f"of {', '.join(sorted(vendors))}, found {part!r}; to add a server that is compatible "
+            'with OpenAI\'s, set COMPATIBLE_SERVERS={"NAME": {"base_url": "http://..."}}'
         )
     return ModelName(model, provider)

@@ -13,6 +13,8 @@ from llm.quotas import Limiter
 
 T = TypeVar("T")
 
+FIRST_TOKEN_SECONDS = 15.0
+
 
 @dataclass(frozen=True, slots=True)
 class RetryRules:
@@ -49,19 +51,25 @@ EMBEDDING_RETRIES = RetryRules(attempts=3)
 
 @dataclass(frozen=True, slots=True)
 class Transport:
-    """Calls one model; `timeout_seconds` bounds each request, the hop's remaining time all."""
+    """Calls one model; `timeout_seconds` bounds each request, the hop's remaining time all.
+
+    `first_token_seconds` bounds the wait for the beginning of an answer that is streamed.
+    """
 
     name: str
     timeout_seconds: float
     retries: RetryRules
     limiter: Limiter | None
+    first_token_seconds: float = FIRST_TOKEN_SECONDS
 
-    async def call(self, tokens: int, ask: Callable[[float], Awaitable[T]]) -> T:
+    async def call(
+        self, tokens: int, ask: Callable[[float], Awaitable[T]], *, time_share: float = 1.0
+    ) -> T:
         """Return what `ask(seconds it may take)` returns; `tokens` are what it will use at most."""
 
         async def ask_once() -> T:
             await self._reserve_quota(tokens)
-            return await self.within(ask)
+            return await self.within(ask, time_share=time_share)
 
         rules = self.retries
         repeat = stamina.AsyncRetryingCaller(
@@ -73,15 +81,30 @@ class Transport:
         )
         return await repeat(rules.wait_after, ask_once)
 
-    async def within(self, ask: Callable[[float], Awaitable[T]]) -> T:
+    async def within(self, ask: Callable[[float], Awaitable[T]], *, time_share: float = 1.0) -> T:
         """Return what `ask` returns in time, once; raises `ModelTimeout`."""
-        seconds = remaining_seconds(self.timeout_seconds)
+        seconds = remaining_seconds(self.timeout_seconds * time_share)
         try:
             async with asyncio.timeout(seconds):
                 return await ask(seconds)
         except TimeoutError as error:
             raise ModelTimeout(
-                f"expected an answer of {self.name!r} within {seconds:.3g} s, found none"
+                f"expected an answer of {self.name!r} within {seconds:.3g} s, found none",
+                had_full_time=time_share == 1.0,
+            ) from error
+        except ModelTimeout as error:
+            error.had_full_time &= time_share == 1.0
+            raise
+
+    async def wait_for_first(self, coming: Awaitable[T]) -> T:
+        """Return the first part of a streamed answer; raises `ModelTimeout` if none comes."""
+        seconds = remaining_seconds(self.first_token_seconds)
+        try:
+            async with asyncio.timeout(seconds):
+                return await coming
+        except TimeoutError as error:
+            raise ModelTimeout(
+                f"expected {self.name!r} to begin an answer within {seconds:.3g} s, found nothing"
             ) from error
 
     async def _reserve_quota(self, tokens: int) -> None:

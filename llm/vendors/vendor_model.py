@@ -1,7 +1,7 @@
 """Calls a vendor's model: renders, sends, parses, repairs once, and records usage and cost."""
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
@@ -25,6 +25,7 @@ from llm.vendors.model_transport import Transport
 from llm.vendors.strict_schema import strict_schema
 from llm.vendors.wire import (
     ChatClient,
+    Delta,
     ModelReply,
     ModelTurn,
     Request,
@@ -74,6 +75,11 @@ class VendorModel:
         self._prices = prices
         self._capabilities = capabilities
         self._budget = budget
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What its server accepts, as far as requests have shown."""
+        return self._capabilities
 
     async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
         prompt = self._prompts.render(task.name, inputs)
@@ -228,6 +234,7 @@ class VendorModel:
         return await self._transport.call(
             _count(_estimate(request)),
             lambda seconds: self._exchange_once(replace(request, timeout_seconds=seconds)),
+            time_share=request.time_share,
         )
 
     async def _exchange_once(self, request: Request) -> ModelReply:
@@ -244,7 +251,7 @@ class VendorModel:
         reply: ModelReply | None = None
         with listener.attempt() as writing:
             async with aclosing(self._wire.stream(request)) as deltas:
-                async for delta in deltas:
+                async for delta in self._begin_in_time(deltas):
                     writing.add(delta.text)
                     listener.is_unstreamed = delta.is_unstreamed
                     reply = delta.reply or reply
@@ -253,6 +260,15 @@ class VendorModel:
                     f"expected the end of the stream of {self.name!r}, found it cut"
                 )
         return reply
+
+    async def _begin_in_time(self, deltas: AsyncGenerator[Delta]) -> AsyncIterator[Delta]:
+        """Yield what arrives from the first words on, which have to come in time."""
+        first = await self._transport.wait_for_first(_find_beginning(deltas))
+        if first is None:
+            return
+        yield first
+        async for delta in deltas:
+            yield delta
 
     def _fit(self, request: Request, known: Capabilities) -> Request:
         """Return the request for a server of these capabilities."""
@@ -299,7 +315,16 @@ class VendorModel:
             temperature=task.temperature,
             max_output_tokens=task.max_output_tokens,
             timeout_seconds=self._transport.timeout_seconds,
+            time_share=task.time_share,
         )
+
+
+async def _find_beginning(deltas: AsyncIterator[Delta]) -> Delta | None:
+    """Return the first part that has words or is the end; servers announce themselves before."""
+    async for delta in deltas:
+        if delta.text or delta.reply is not None:
+            return delta
+    return None
 
 
 def _estimate(request: Request) -> Usage:

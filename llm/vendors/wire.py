@@ -25,7 +25,8 @@ class ModelTurn:
 class Request:
     """One request for an output of `schema`; `capabilities` are what the server accepts.
 
-    `task` is the name of the task, under which a vendor gets the schema.
+    `task` is the name of the task, under which a vendor gets the schema; `time_share` is the part
+    of the time limit that it may take.
     """
 
     system: str
@@ -36,6 +37,7 @@ class Request:
     max_output_tokens: int
     timeout_seconds: float
     capabilities: Capabilities = field(default_factory=Capabilities)
+    time_share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ They are one hash in the slot of the conversation, so that every erasure deletes
 """
 
 from collections.abc import Callable, Sequence
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from envelope.question import Question
@@ -19,7 +20,8 @@ MOST_ATTACHED_BYTES = 16 * 1024 * 1024
 
 _PUT = """
 -- KEYS[1] the documents of a conversation; ARGV: id, value, seconds to keep all of them, the most
--- documents, the most bytes. Returns 1, or 0 where there is no room. The same id is replaced.
+-- documents, the most bytes. Returns 0 where there is no room, 1 for another document, 2 where the
+-- same id was replaced.
 local count, bytes = 1, string.len(ARGV[2])
 for _, name in ipairs(redis.call('HKEYS', KEYS[1])) do
   if name ~= ARGV[1] then
@@ -30,10 +32,18 @@ end
 if count > tonumber(ARGV[4]) or bytes > tonumber(ARGV[5]) then
   return 0
 end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+local added = redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 redis.call('EXPIRE', KEYS[1], ARGV[3])
-return 1
+return 2 - added
 """
+
+
+class Stored(IntEnum):
+    """What became of a document that was given."""
+
+    NO_ROOM = 0
+    ADDED = 1
+    REPLACED = 2
 
 
 class RedisAttachments:
@@ -55,9 +65,9 @@ class RedisAttachments:
         self._ttl_of = ttl_of
         self._most_documents = most_documents
 
-    async def put(self, question: Question, document_id: str, value: bytes) -> bool:
-        """Store a document of the question's conversation; False: there is no room for it."""
-        stored = await await_answer(
+    async def put(self, question: Question, document_id: str, value: bytes) -> "Stored":
+        """Store a document of the question's conversation, if there is room for it."""
+        stored: int = await await_answer(
             self._client.eval(
                 _PUT,
                 1,
@@ -69,7 +79,11 @@ class RedisAttachments:
                 MOST_ATTACHED_BYTES,
             )
         )
-        return bool(stored)
+        return Stored(stored)
+
+    async def remove(self, question: Question, document_id: str) -> None:
+        """Remove a document of the question's conversation."""
+        await await_answer(self._client.hdel(self._key(question), document_id))
 
     async def find(self, question: Question, document_ids: Sequence[str]) -> dict[str, bytes]:
         """Return those of the documents that the question's conversation has, by id."""

@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from pydantic import BaseModel
 
 from swarm.planning.plan import SwarmPlan
+from tools.dialogue import MOST_CALLS
 
 MOST_STEPS = 6
 """The messages of one worker's model, the last of which writes its result."""
-MOST_CALLS = 8
-"""The calls of tools in one message."""
 
 
 class PlanCost(BaseModel, frozen=True, extra="forbid"):

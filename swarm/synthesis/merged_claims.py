@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import BaseModel
 
-from llm.offline.quoting.extracts import is_order_to_assistant
+from llm.attacks.orders import is_order_to_assistant
 from llm.offline.support import numbers_of, support
 from llm.offline.words import normalise
 from swarm.planning.plan import SwarmPlan, WorkerPlan

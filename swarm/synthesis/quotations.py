@@ -10,7 +10,8 @@ from itertools import groupby
 from pydantic import BaseModel
 
 from citations.claims import UnitKind, marker
-from llm.offline.quoting.extracts import Extract, extracts, is_order_to_assistant, split_cells
+from llm.attacks.orders import is_order_to_assistant
+from llm.offline.quoting.extracts import Extract, extracts, split_cells
 from llm.offline.support import terms, weight_of
 from llm.tasks.respond import PromptSource
 from tools.passage_search.passages import FoundPassage

@@ -10,8 +10,8 @@ from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from envelope.sources import TOOL_SOURCE
 from knowledge.index.graph.called_names import split_words
+from llm.attacks.orders import is_order_to_assistant
 from llm.offline.planning.listed_items import find_listed_items
-from llm.offline.quoting.extracts import is_order_to_assistant
 from llm.offline.support import terms, weight_of
 from swarm.information.fields import RequiredInfoField
 from swarm.planning.plan import WorkerPlan

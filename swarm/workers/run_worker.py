@@ -9,12 +9,13 @@ from llm.conversations.port import ConversationModel
 from llm.conversations.turns import ToolDescription
 from llm.errors import ModelError
 from swarm.planning.plan import WorkerPlan
+from swarm.planning.plan_cost import MOST_STEPS
 from swarm.workers.output import WorkerOutput, fail_worker, write_output
 from swarm.workers.worker_type import WorkerRegistry, open_worker
 from tools.budget import ToolBudget
 from tools.calls import ToolCaller
+from tools.dialogue import Dialogue, DialogueLimits, run_dialogue
 from tools.executor import ToolExecutor
-from tools.loop import run_loop
 
 
 class WorkerRunner:
@@ -44,11 +45,10 @@ class WorkerRunner:
         caller = ToolCaller(
             agent=worker.id, allowed=frozenset(worker.tools), groups=groups, language=language
         )
-        conversation = open_worker(worker, self._registry.find(worker.role), self._tools)
+        opening = open_worker(worker, self._registry.find(worker.role), self._tools)
+        dialogue = Dialogue(opening, limits=DialogueLimits(MOST_STEPS))
         try:
-            result = await run_loop(
-                self._model, self._executor, conversation, caller, budget=budget
-            )
+            ended, step = await run_dialogue(self._model, self._executor, dialogue, caller, budget)
         except ModelError as error:
             return fail_worker(worker, str(error))
-        return write_output(worker, result.results, result.answer)
+        return write_output(worker, ended.ordered_results, step.message.text)

@@ -12,13 +12,13 @@ from pkgutil import iter_modules
 
 from pydantic import JsonValue
 
-from llm.conversations.turns import ToolConversation, ToolDescription
+from llm.conversations.turns import ToolConversation, ToolDescription, UserMessage
 from llm.offline.rounds.plan_state import CRITERIA, DOCUMENTS, MOST_PASSAGES, MOST_ROUNDS
 from llm.offline.words import normalise
+from llm.tasks.work_on_task import TASK
 from swarm.errors import UnknownName
 from swarm.information.fields import RequiredInfoField
 from swarm.planning.plan import WorkerPlan
-from tools.loop import open_conversation
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,13 @@ def open_worker(
     }
     system = "\n".join(part for part in (worker_type.instructions, worker.output) if part)
     own = [tool for tool in tools if tool.name in worker.tools]
-    return open_conversation(worker.objective, own, system=system, facts=facts)
+    return ToolConversation(
+        task=TASK.name,
+        system=system,
+        messages=(UserMessage(text=worker.objective),),
+        tools=tuple(own),
+        facts=facts,
+    )
 
 
 def _find_types() -> Iterator[WorkerType]:

@@ -81,7 +81,7 @@ def test_an_agent_needs_only_settings_that_exist(agent: type[Agent[Any, Any]]) -
 
 
 def test_the_search_agent_declares_its_settings() -> None:
-    assert settings_of(SearchAgent)["max_context_length"] is int
+    assert settings_of(SearchAgent)["context_tokens"] is int
 
 
 def test_the_declarations_are_read_without_importing_an_agent() -> None:

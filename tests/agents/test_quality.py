@@ -1,27 +1,29 @@
 import pytest
 
-from agents.quality import QualityAgent, Reads, Writes
+from agents.quality import JudgeWhen, QualityAgent, Reads, Writes
 from citations.feedback import parse_unsupported
 from envelope.conversation import ClarificationReason
 from envelope.outcome import Wrote
 from envelope.sources import SourceReference, SourceUsed
 from llm.errors import UnreadableOutput
-from llm.offline.model import OfflineModel
 from llm.port import Model
 from llm.scripted import ScriptedModel
-from llm.tasks.judge import ClaimVerdict, Inputs, Output
+from llm.tasks.judge import Inputs, Output, Verdict
 
 CHUNKS = (
     "A rule may have up to 8 conditions. All of them must match.",
     "Правило действует не позднее чем через 60 секунд.",
     "规则最多有八个条件。",
-    "```bash\nrefresh --all\n```",
+    "```bash\nrefresh --all\nrefresh --only A\n```",
+    "| Plan | Rules | Price |\n|---|---|---|\n| Start | 5 | free |\n| Team | 50 | 20 EUR |",
 )
-LANGUAGES = ("en", "ru", "zh", "en")
+LANGUAGES = ("en", "ru", "zh", "en", "en")
 GOOD = "A rule may have up to 8 conditions. [1]"
+FALSE = "A rule may have up to 9 conditions. [1]"
 APPROVAL = Output(
-    verdicts=(ClaimVerdict(number=1, supported=True, support=1.0),),
+    claims_read=1,
     completeness=1.0,
+    accuracy=1.0,
     language_matches=True,
     decision="approve",
 )
@@ -36,13 +38,6 @@ class Frame:
         return f"<{key} in {language}> {', '.join(values.values())}".strip()
 
 
-def verdicts_of(*supported: bool) -> tuple[ClaimVerdict, ...]:
-    return tuple(
-        ClaimVerdict(number=number, supported=one, support=float(one), reason="" if one else "no")
-        for number, one in enumerate(supported, start=1)
-    )
-
-
 def reads(
     response: str,
     *,
@@ -50,13 +45,16 @@ def reads(
     attempt: int = 0,
     assumption: str = "",
     missing: str = "",
+    question: str = "How many conditions may a rule have?",
+    confidence: float = 1.0,
+    answer_model: str = "model@vendor",
 ) -> Reads:
     context = "\n\n".join(CHUNKS)
     numbered = list(enumerate(zip(CHUNKS, LANGUAGES, strict=True), start=1))
     return Reads(
         response=response,
         search_context=context,
-        canonical_question="How many conditions may a rule have?",
+        canonical_question=question,
         source_references=tuple(
             # The numbers of the search are not those of the answer.
             SourceReference(
@@ -77,226 +75,232 @@ def reads(
         attempt=attempt,
         assumption=assumption,
         missing=missing,
+        generation_confidence=confidence,
+        answer_model=answer_model,
     )
 
 
-async def judge(model: Model, what: Reads) -> Writes:
-    outcome = await QualityAgent(model=model, texts=Frame()).work(what)
+async def judge(model: Model, what: Reads, when: JudgeWhen = "always") -> Writes:
+    outcome = await QualityAgent(model=model, texts=Frame(), judge=when).work(what)
     assert isinstance(outcome, Wrote)
     return outcome.writes
 
 
-async def test_an_answer_that_stands_in_its_sources_is_approved() -> None:
-    writes = await judge(OfflineModel(), reads(GOOD))
+def reject(quote: str, *, passage: int = 0, reason: str = "no source says it") -> Output:
+    """Return a judgement that rejects one passage."""
+    verdict = Verdict(passage=passage, quote=quote, reason=reason, supported=False)
+    return APPROVAL.model_copy(update={"verdicts": (verdict,), "accuracy": 0.5})
 
-    assert writes.quality_decision == "approve"
-    assert writes.quality_score >= 0.7
+
+def inputs_of(model: ScriptedModel) -> Inputs:
+    inputs = model.calls[0].inputs
+    assert isinstance(inputs, Inputs)
+    return inputs
+
+
+async def test_an_answer_that_the_judge_approves_leaves_as_it_was_written() -> None:
+    answer = f"# Rules\n\n{GOOD}\n\n```bash\nrefresh --all\n```\n\n[4]"
+
+    writes = await judge(ScriptedModel([APPROVAL]), reads(answer))
+
+    assert (writes.quality_decision, writes.quality_score) == ("approve", 1.0)
+    assert writes.response == answer.replace("[4]", "[2]")
     assert writes.validation_result.grounded
-    assert writes.validation_result.judge == "offline"
 
 
-async def test_a_claim_that_fails_is_taken_out_and_the_rest_goes() -> None:
-    wrong = "Invoices are sent by post every quarter. [1]"
+async def test_an_answer_with_a_fault_is_written_once_more_and_then_loses_the_block() -> None:
+    answer = f"{GOOD}\n\nRules are free, as everybody says. [1]"
+    model = ScriptedModel([reject("Rules are free")] * 2)
 
-    writes = await judge(OfflineModel(), reads(f"{GOOD} {wrong}"))
+    first = await judge(model, reads(answer))
+    second = await judge(model, reads(answer, attempt=1))
 
-    assert [check.supported for check in writes.validation_result.claims] == [True, False]
-    assert writes.quality_decision == "approve"
-    assert writes.quality_score >= 0.7
-    assert writes.response == GOOD
-    assert [source.chunk_id for source in writes.sources_used] == ["page#1"]
-    assert parse_unsupported(writes.quality_analysis) == (wrong,)
+    assert (first.quality_decision, second.quality_decision) == ("regenerate", "approve")
+    assert parse_unsupported(first.quality_analysis) == ("Rules are free",)
+    assert "because: no source says it" in first.quality_analysis
+    assert first.response == second.response == f"{GOOD}\n\n<left_out in en>"
 
 
-async def test_sources_are_numbered_anew_when_claims_go() -> None:
-    answer = f"Run refresh. [4] {GOOD}"
-    model = ScriptedModel([APPROVAL.model_copy(update={"verdicts": verdicts_of(False, True)})])
+async def test_of_a_table_only_the_cell_goes_that_the_judge_names() -> None:
+    table = "| Plan | Price |\n|---|---|\n| Start | costly |\n| Team | 20 EUR |"
 
-    writes = await judge(model, reads(answer))
+    writes = await judge(ScriptedModel([reject("costly")]), reads(f"{table}\n\n[5]", attempt=1))
 
-    assert writes.response == GOOD
+    kept = table.replace("costly", "…")
+    assert writes.response == f"{kept}\n\n[1]\n\n<left_out in en>"
+
+
+async def test_an_item_goes_with_what_hangs_under_it_and_the_list_is_numbered_again() -> None:
+    answer = "1. One. [1]\n2. Fly to the moon. [1]\n\n   - Now.\n\n3. Three. [1]"
+
+    writes = await judge(ScriptedModel([reject("Fly to the moon.")]), reads(answer, attempt=1))
+
+    assert writes.response.startswith("1. One. [1]\n\n2. Three. [1]\n\n<left_out")
+
+
+async def test_sources_are_numbered_again_when_a_block_goes() -> None:
+    answer = f"Run refresh. [4]\n\n{GOOD}"
+
+    writes = await judge(ScriptedModel([reject("Run refresh.")]), reads(answer, attempt=1))
+
+    assert writes.response.startswith(GOOD)
     assert [(one.number, one.chunk_id) for one in writes.sources_used] == [(1, "page#1")]
 
 
-async def test_an_answer_that_mostly_fails_is_written_once_more_and_then_sent_as_it_is() -> None:
-    answer = f"{GOOD} Rules are free. [1] Rules are old. [1]"
-    output = APPROVAL.model_copy(update={"verdicts": verdicts_of(True, False, False)})
-
-    first = await judge(ScriptedModel([output]), reads(answer))
-    second = await judge(ScriptedModel([output]), reads(answer, attempt=1))
-
-    assert (first.quality_decision, second.quality_decision) == ("regenerate", "approve")
-    assert first.validation_result.grounded
-    assert first.response == second.response == GOOD
-
-
-async def test_a_yes_is_judged_with_the_sentence_that_explains_it() -> None:
-    model = ScriptedModel([APPROVAL.model_copy(update={"verdicts": verdicts_of(True, False)})])
-
-    writes = await judge(model, reads(f"{GOOD} Yes. Rules are free. [1]", attempt=1))
-
-    inputs = model.calls[0].inputs
-    assert isinstance(inputs, Inputs)
-    assert inputs.claims[1].text == "Yes. Rules are free. [1]"
-    assert writes.response == GOOD
-
-
-@pytest.mark.parametrize(
-    ("missing", "shown"),
-    [
-        ("how many rules a page has", "<missing_part in en> how many rules a page has"),
-        ("call +49 30 1234567", "<missing_something in en>"),
-        ("see https://evil.test", "<missing_something in en>"),
-        ("your password for the rules", "<missing_something in en>"),
-        ("the moon is cheese and pigs fly high", "<missing_something in en>"),
-    ],
-)
-async def test_what_the_documents_do_not_say_stands_below_the_answer(
-    missing: str, shown: str
+@pytest.mark.parametrize("is_approved", [True, False])
+async def test_a_number_that_stands_nowhere_goes_whatever_the_judge_says(
+    is_approved: bool,
 ) -> None:
-    writes = await judge(ScriptedModel([APPROVAL]), reads(GOOD, missing=missing))
+    verdict = Verdict(passage=1, quote=FALSE, supported=is_approved)
+    model = ScriptedModel([APPROVAL.model_copy(update={"verdicts": (verdict,)})] * 2)
+    answer = f"All of them must match. [1]\n\n{FALSE}"
 
-    assert writes.quality_decision == "approve"
-    assert writes.response == f"{GOOD}\n\n{shown}"
+    first = await judge(model, reads(answer))
+    second = await judge(model, reads(answer, attempt=1))
 
-
-async def test_what_a_judge_misses_in_a_thin_answer_is_reported_and_in_a_full_one_is_not() -> None:
-    thin = APPROVAL.model_copy(update={"missing": ("the default rule",), "completeness": 0.3})
-    full = thin.model_copy(update={"completeness": 0.9})
-
-    judged = await judge(ScriptedModel([thin]), reads(GOOD))
-    quiet = await judge(ScriptedModel([full]), reads(GOOD))
-
-    assert judged.response.endswith("<missing_part in en> the default rule")
-    assert quiet.response == GOOD
+    assert inputs_of(model).passages[0].note == "no source has: 9"
+    assert first.quality_decision == "regenerate"
+    assert second.response == "All of them must match. [1]\n\n<left_out in en>"
 
 
-@pytest.mark.parametrize(
-    "claim",
-    [
-        "A rule may have up to 8 conditions. [7]",
-        "Run `rm -r data` in the rule. [1]",
-        "Run this: [4]\n\n```bash\nrefresh --none\n```",
-    ],
-)
-async def test_a_fooled_judge_cannot_pass_what_cites_nothing_or_is_foreign_code(claim: str) -> None:
-    fooled = APPROVAL.model_copy(update={"verdicts": verdicts_of(True, True, True)})
+async def test_a_number_that_the_person_gave_or_that_is_computed_is_no_fault() -> None:
+    asked = "May I have 3 rules?"
+    answer = "Yes: 3 rules with 8 conditions each have 24 conditions. [1]"
+    model = ScriptedModel([APPROVAL])
 
-    writes = await judge(ScriptedModel([fooled]), reads(claim))
+    writes = await judge(model, reads(answer, question=asked))
 
-    assert "rm -r" not in writes.response
-    assert "--none" not in writes.response
-    assert not all(check.supported for check in writes.validation_result.claims)
-
-
-async def test_an_answer_of_introductions_alone_is_not_sent_whatever_the_judge_says() -> None:
-    writes = await judge(ScriptedModel([APPROVAL]), reads("A rule may have up to 8 conditions."))
-
-    assert writes.quality_decision == "regenerate"
-    assert writes.quality_score == 0.0
-    assert not writes.validation_result.grounded
+    assert inputs_of(model).passages == ()
+    assert writes.response == answer
 
 
 @pytest.mark.parametrize(
     ("claim", "note"),
     [
-        ("A rule may have up to 9 conditions. [1]", "9"),
-        ("Every day somebody paints the kitchen ceiling. [1]", "hardly a word"),
+        ("Run `refresh --none`. [4]", "no source has the code: refresh --none"),
+        (
+            "Run: [4]\n\n```bash\nrefresh --all\nrm -r data\n```",
+            "no source has the code: rm -r data",
+        ),
+        (f"{GOOD}\n\nThe moon is cheese.", "it cites nothing"),
     ],
 )
-async def test_what_the_checks_find_is_evidence_for_the_judge(claim: str, note: str) -> None:
-    sure = ScriptedModel([APPROVAL])
-    warned = ScriptedModel([APPROVAL.model_copy(update={"verdicts": verdicts_of(False)})])
+async def test_what_rules_cannot_prove_is_noted_and_the_judge_decides(
+    claim: str, note: str
+) -> None:
+    fine = APPROVAL.model_copy(update={"verdicts": (Verdict(passage=1, quote="", supported=True),)})
+    approving, rejecting = ScriptedModel([fine]), ScriptedModel([reject("", passage=1)])
 
-    overruled = await judge(sure, reads(claim))
-    heeded = await judge(warned, reads(claim))
+    kept = await judge(approving, reads(claim))
+    turned_down = await judge(rejecting, reads(claim))
 
-    inputs = sure.calls[0].inputs
-    assert isinstance(inputs, Inputs)
-    assert note in inputs.claims[0].note
-    assert overruled.quality_decision == "approve"
-    assert heeded.quality_decision == "regenerate"
-    assert not heeded.validation_result.grounded
+    assert inputs_of(approving).passages[0].note == note
+    assert "<left_out" not in kept.response
+    assert kept.quality_decision == "approve"
+    assert turned_down.quality_decision == "regenerate"
 
 
-async def test_the_judge_sees_every_source_that_the_writer_saw() -> None:
-    model = ScriptedModel([APPROVAL])
+async def test_an_adapted_call_stays_where_the_judge_approves_it() -> None:
+    call = "```bash\nrefresh --only my-own\n```"
+    fine = APPROVAL.model_copy(
+        update={"verdicts": (Verdict(passage=1, quote=call, supported=True),)}
+    )
 
-    await judge(model, reads(GOOD))
+    writes = await judge(ScriptedModel([fine]), reads(f"Run this: [4]\n\n{call}"))
 
-    inputs = model.calls[0].inputs
-    assert isinstance(inputs, Inputs)
-    assert [source.text for source in inputs.sources] == list(CHUNKS)
-    assert inputs.claims[0].cites == (1,)
+    assert writes.response == f"Run this: [1]\n\n{call}"
 
 
 @pytest.mark.parametrize(
-    ("response", "language"),
+    "silent",
     [
-        ("Правило действует через 60 секунд. [2]", "ru"),
-        ("规则最多有八个条件。[3]", "zh"),
-        ("```bash\nrefresh --all\n```\n\n[4]", "en"),
+        UnreadableOutput("expected verdicts, found prose"),
+        APPROVAL.model_copy(update={"claims_read": 0}),
+        APPROVAL,
+    ],
+    ids=["unreadable", "empty", "no verdict on what a rule noted"],
+)
+async def test_silence_of_the_judge_approves_nothing_and_the_answer_says_so(
+    silent: Output | UnreadableOutput,
+) -> None:
+    answer = f"{GOOD}\n\nThe moon is cheese.\n\n{FALSE}"
+
+    writes = await judge(ScriptedModel([silent]), reads(answer))
+
+    assert writes.quality_score is None
+    assert writes.quality_decision == "approve"
+    assert writes.validation_result.completeness is None
+    assert writes.validation_result.judge.startswith("none: ")
+    assert writes.response == (
+        f"{GOOD}\n\nThe moon is cheese.\n\n<left_out in en>\n\n<not_judged in en>"
+    )
+
+
+async def test_the_judge_is_asked_as_the_setting_says() -> None:
+    silent, asked = ScriptedModel([]), ScriptedModel([APPROVAL] * 3)
+
+    never = await judge(silent, reads(FALSE + "\n\n" + GOOD), "never")
+    certain = await judge(silent, reads(GOOD), "doubt")
+    await judge(asked, reads(GOOD, confidence=0.2), "doubt")
+    await judge(asked, reads(GOOD, missing="the price"), "doubt")
+    await judge(asked, reads(FALSE + "\n\n" + GOOD), "doubt")
+
+    assert never.response == f"{GOOD}\n\n<left_out in en>"
+    assert certain.response == GOOD
+    assert never.quality_score is certain.quality_score is None
+    assert len(asked.calls) == 3
+
+
+async def test_passages_of_the_search_go_out_and_nobody_judges_them() -> None:
+    writes = await judge(
+        ScriptedModel([]), reads(GOOD).model_copy(update={"answered_by": "search"})
+    )
+
+    assert (writes.quality_decision, writes.quality_score) == ("approve", None)
+    assert "response" not in writes.model_fields_set
+
+
+async def test_what_the_writer_misses_is_searched_for_before_it_is_said() -> None:
+    missing = "how many rules a page has"
+    model = ScriptedModel([APPROVAL] * 2)
+
+    first = await judge(model, reads(GOOD, missing=missing))
+    second = await judge(model, reads(GOOD, missing=missing, attempt=1))
+
+    assert first.quality_decision == "research"
+    assert f'- missing: "{missing}"' in first.quality_analysis
+    assert second.quality_decision == "approve"
+    assert second.response == f"{GOOD}\n\n<missing_part in en> {missing}"
+
+
+@pytest.mark.parametrize(
+    "missing",
+    ["call +49 30 1234567", "see https://evil.test", "your password for the rules"],
+)
+async def test_what_is_missing_can_lead_nobody_elsewhere(missing: str) -> None:
+    writes = await judge(ScriptedModel([APPROVAL]), reads(GOOD, missing=missing, attempt=1))
+
+    assert writes.response == f"{GOOD}\n\n<missing_something in en>"
+
+
+@pytest.mark.parametrize(
+    ("changes", "decision"),
+    [
+        ({"accuracy": 0.5}, "regenerate"),
+        ({"completeness": 0.2}, "research"),
+        ({"completeness": 0.4}, "approve"),
+        ({"decision": "regenerate", "analysis": "Say it in steps."}, "regenerate"),
+        ({"decision": "research", "missing": ("default rule",)}, "research"),
+        ({"language_matches": False}, "regenerate"),
     ],
 )
-async def test_claims_of_every_script_and_code_are_checked(response: str, language: str) -> None:
-    good = await judge(OfflineModel(), reads(response, language=language))
-    other = response.replace("[2]", "[1]").replace("[3]", "[1]").replace("[4]", "[1]")
-    wrong = await judge(OfflineModel(), reads(other, language="en"))
+async def test_the_judge_decides_and_an_approval_below_a_floor_is_none(
+    changes: dict[str, object], decision: str
+) -> None:
+    writes = await judge(ScriptedModel([APPROVAL.model_copy(update=changes)]), reads(GOOD))
 
-    assert good.validation_result.grounded
-    assert not wrong.validation_result.grounded
-
-
-async def test_where_a_judge_fails_the_offline_one_decides() -> None:
-    wrong = "A rule may have up to 9 conditions. [1]"
-    model = ScriptedModel([UnreadableOutput("expected verdicts, found prose")] * 2)
-
-    fine = await judge(model, reads(GOOD))
-    salvaged = await judge(model, reads(f"{GOOD} {wrong}"))
-
-    assert (fine.quality_decision, fine.response) == ("approve", GOOD)
-    assert "found prose" in fine.validation_result.judge
-    assert fine.validation_result.judge.startswith("offline")
-    assert salvaged.response == GOOD
-    assert parse_unsupported(salvaged.quality_analysis) == (wrong,)
-
-
-@pytest.mark.parametrize("numbers", [(), (2,), (1, 2), (1, 1)])
-async def test_verdicts_too_many_or_too_few_are_no_disaster(numbers: tuple[int, ...]) -> None:
-    verdicts = tuple(ClaimVerdict(number=n, supported=True, support=1.0) for n in numbers)
-    model = ScriptedModel([APPROVAL.model_copy(update={"verdicts": verdicts})])
-
-    writes = await judge(model, reads(GOOD))
-
-    assert writes.quality_decision == "approve"
-
-
-async def test_of_two_verdicts_on_one_claim_the_one_against_it_counts() -> None:
-    doubled = (*verdicts_of(False), *verdicts_of(True))
-    model = ScriptedModel([APPROVAL.model_copy(update={"verdicts": doubled})])
-
-    writes = await judge(model, reads(GOOD))
-
-    assert writes.quality_decision == "regenerate"
-
-
-async def test_a_judge_who_wants_a_better_wording_of_a_full_answer_does_not_hold_it_up() -> None:
-    wanting = APPROVAL.model_copy(update={"decision": "regenerate", "completeness": 0.8})
-
-    writes = await judge(ScriptedModel([wanting]), reads(GOOD))
-
-    assert writes.quality_decision == "approve"
-
-
-async def test_a_claim_the_judge_does_not_find_supported_is_not_approved() -> None:
-    doubted = ClaimVerdict(number=1, supported=False, support=0.2, reason="a condition differs")
-    model = ScriptedModel([APPROVAL.model_copy(update={"verdicts": (doubted,)})])
-
-    writes = await judge(model, reads(GOOD))
-
-    assert writes.quality_decision == "regenerate"
-    assert writes.quality_score < 0.7
-    assert "a condition differs" in writes.quality_analysis
+    assert writes.quality_decision == decision
+    assert writes.response == GOOD
 
 
 async def test_what_only_the_user_can_know_is_asked() -> None:
@@ -319,77 +323,107 @@ async def test_a_judge_who_wants_other_sources_gets_a_search_for_what_is_missing
     assert '"default rule"' in writes.quality_analysis
 
 
-async def test_an_answer_in_another_language_is_not_approved() -> None:
-    agent = QualityAgent(
-        model=ScriptedModel([APPROVAL]), texts=Frame(), language_of=lambda text: "fr"
+async def test_the_judge_sees_every_source_that_the_writer_saw() -> None:
+    model = ScriptedModel([APPROVAL])
+
+    await judge(model, reads(GOOD, missing="the price"))
+
+    inputs = inputs_of(model)
+    assert [source.text for source in inputs.sources] == list(CHUNKS)
+    assert inputs.missing == "the price"
+
+
+async def test_of_two_verdicts_on_one_passage_the_one_against_it_counts() -> None:
+    both = (
+        Verdict(passage=0, quote=GOOD, supported=False),
+        Verdict(passage=0, quote=GOOD, supported=True),
     )
+    model = ScriptedModel([APPROVAL.model_copy(update={"verdicts": both})])
 
-    outcome = await agent.work(reads("Up to 8 conditions: a rule may have these conditions. [1]"))
+    writes = await judge(model, reads(f"{GOOD}\n\nAll of them must match. [1]"))
 
-    assert isinstance(outcome, Wrote)
-    assert not outcome.writes.validation_result.language_matches
-    assert outcome.writes.quality_decision == "regenerate"
-
-
-async def test_quotations_in_the_documents_language_below_their_frame_are_allowed() -> None:
-    agent = QualityAgent(model=OfflineModel(), texts=Frame(), language_of=lambda text: "en")
-
-    outcome = await agent.work(reads(f"Aus den Unterlagen, auf Englisch.\n\n{GOOD}", language="de"))
-
-    assert isinstance(outcome, Wrote)
-    assert outcome.writes.quality_decision == "approve"
-    assert len(outcome.writes.validation_result.claims) == 1
+    assert writes.quality_decision == "regenerate"
 
 
-async def test_an_answer_that_claims_nothing_is_not_approved_and_nobody_is_asked() -> None:
-    writes = await judge(ScriptedModel([]), reads(""))
+async def test_a_doubt_about_words_that_the_answer_does_not_have_removes_nothing() -> None:
+    model = ScriptedModel([reject("pigs fly over the moon")])
+
+    writes = await judge(model, reads(GOOD, attempt=1))
+
+    assert writes.response == GOOD
+
+
+async def test_an_answer_of_which_nothing_is_left_is_not_sent() -> None:
+    writes = await judge(ScriptedModel([reject(GOOD)]), reads(GOOD, attempt=1))
+
+    assert (writes.response, writes.quality_score) == ("", 0.0)
+    assert writes.quality_decision == "regenerate"
+    assert not writes.validation_result.grounded
+
+
+@pytest.mark.parametrize("text", ["", "A rule may have up to 8 conditions.", "# Rules"])
+async def test_an_answer_that_cites_nothing_is_not_approved_and_nobody_is_asked(
+    text: str,
+) -> None:
+    writes = await judge(ScriptedModel([]), reads(text))
 
     assert writes.quality_score == 0.0
     assert writes.quality_decision == "regenerate"
     assert not writes.validation_result.grounded
 
 
-async def test_what_the_desk_assumed_is_no_claim_and_anything_else_uncited_is() -> None:
-    assumed = "I assume that you mean: Rules. In 2 parts."
-
-    fine = await judge(
-        OfflineModel(), reads(f"{assumed}\n\n{GOOD}", assumption="Rules. In 2 parts.")
+async def test_an_answer_in_another_language_is_not_approved() -> None:
+    agent = QualityAgent(
+        model=ScriptedModel([APPROVAL]), texts=Frame(), language_of=lambda text: "fr"
     )
-    not_assumed = await judge(OfflineModel(), reads(f"{assumed}\n\n{GOOD}"))
 
-    assert fine.quality_decision == "approve"
-    assert len(fine.validation_result.claims) == 1
+    outcome = await agent.work(reads("Jusqu'à 8 conditions sont permises dans une règle. [1]"))
+
+    assert isinstance(outcome, Wrote)
+    assert not outcome.writes.validation_result.language_matches
+    assert outcome.writes.quality_decision == "regenerate"
+
+
+async def test_quotations_in_the_documents_language_are_no_answer_in_another_one() -> None:
+    agent = QualityAgent(
+        model=ScriptedModel([APPROVAL]), texts=Frame(), language_of=lambda text: "en"
+    )
+
+    outcome = await agent.work(reads(GOOD, language="de"))
+
+    assert isinstance(outcome, Wrote)
+    assert outcome.writes.quality_decision == "approve"
+
+
+async def test_what_the_desk_assumed_is_no_claim() -> None:
+    assumed = "I assume that you mean: Rules. In 2 parts."
+    model = ScriptedModel([APPROVAL] * 2)
+
+    fine = await judge(model, reads(f"{assumed}\n\n{GOOD}", assumption="Rules. In 2 parts."))
+    await judge(model, reads(f"{assumed}\n\n{GOOD}"))
+
+    noted = [call.inputs.passages for call in model.calls if isinstance(call.inputs, Inputs)]
+    assert [len(passages) for passages in noted] == [0, 1]
     assert "I assume" in fine.response
-    assert "I assume" not in not_assumed.response
 
 
 @pytest.mark.parametrize(
     "unchecked",
     [
-        "# Your account is locked: call us",
         "## [Conditions](https://evil.test)",
-        "Send the administrator your password:",
         "See the conditions at //evil.test/a:",
         "[1]: https://evil.test",
         "> [A rule](mailto:a@evil.test) may have up to 8 conditions. [1]",
         "A rule ![may](//evil.test/p) have up to 8 conditions. [1]",
     ],
 )
-async def test_nothing_that_no_source_says_passes_because_nobody_would_judge_it(
-    unchecked: str,
-) -> None:
-    two = (APPROVAL.verdicts[0], ClaimVerdict(number=2, supported=True, support=1.0))
-    model = ScriptedModel([APPROVAL.model_copy(update={"verdicts": two})])
+async def test_no_link_passes_because_nobody_would_judge_it(unchecked: str) -> None:
+    approving = APPROVAL.model_copy(
+        update={"verdicts": (Verdict(passage=1, quote=unchecked, supported=True),)}
+    )
 
-    writes = await judge(model, reads(f"{unchecked}\n\n{GOOD}"))
+    writes = await judge(ScriptedModel([approving]), reads(f"{unchecked}\n\n{GOOD}"))
 
-    assert writes.response == GOOD
-    assert [check.supported for check in writes.validation_result.claims] == [False, True]
-
-
-async def test_an_honest_heading_and_lead_are_no_claims() -> None:
-    model = ScriptedModel([APPROVAL])
-
-    writes = await judge(model, reads(f"## Conditions\n\nA rule may have:\n\n- {GOOD}"))
-
-    assert writes.quality_score == 1
+    assert GOOD in writes.response
+    assert "evil.test" not in writes.response
+    assert "![" not in writes.response

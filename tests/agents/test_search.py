@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from agents.search import Reads, SearchAgent, Writes
@@ -34,15 +36,15 @@ def hit(name: str, text: str = "Open Routing and press Add.", score: float = 1.0
     )
 
 
-def place(label: str) -> CandidatePlace:
-    return CandidatePlace(label=label, crumbs=(label,), document_id=label, url=None, score=1.0)
+def place(label: str, score: float = 1.0) -> CandidatePlace:
+    return CandidatePlace(label=label, crumbs=(label,), document_id=label, url=None, score=score)
 
 
 def findings(
     *hits: Hit,
     quality: Quality = "good",
     answerability: float = 0.8,
-    ambiguity: float = 0.1,
+    coverage: float = 0.9,
     places: tuple[CandidatePlace, ...] = (),
 ) -> Findings:
     return Findings(
@@ -53,9 +55,10 @@ def findings(
         ),
         quality=quality,
         answerability=answerability,
-        coverage=0.9,
-        ambiguity=ambiguity,
+        coverage=coverage,
+        ambiguity=0.1,
         places=places,
+        total=60 if hits else 0,
     )
 
 
@@ -74,9 +77,15 @@ class Finding:
 
 
 async def search_with(
-    searcher: Finding, reads: Reads | None = None, *, max_context_length: int = 4000
+    searcher: Finding,
+    reads: Reads | None = None,
+    *,
+    max_context_length: int = 4000,
+    uses_model: bool = True,
 ) -> Writes:
-    agent = SearchAgent(searcher=searcher, max_context_length=max_context_length, limit=10)
+    agent = SearchAgent(
+        searcher=searcher, max_context_length=max_context_length, limit=10, uses_model=uses_model
+    )
     outcome = await agent.work(
         Reads(canonical_question="How do I add a rule?") if reads is None else reads
     )
@@ -93,7 +102,7 @@ async def test_every_result_says_where_its_text_stands_in_the_context() -> None:
 
     spans = [result.span for result in writes.search_results]
     assert [writes.search_context[span[0] : span[1]] for span in spans if span] == list(texts)
-    assert writes.search_stats.total_results == 3
+    assert writes.search_stats.total_results == 60
     assert writes.search_stats.used_results == 3
 
 
@@ -112,35 +121,96 @@ async def test_good_findings_ask_nothing_back() -> None:
     assert not writes.needs_clarification
 
 
-async def test_competing_places_become_the_options_of_a_question() -> None:
-    competing = (place("Rate plans"), place("Routing"), place("Rate plans"))
-
-    writes = await search_with(
-        Finding(
-            findings(hit("a"), quality="poor", answerability=0.2, ambiguity=0.6, places=competing)
-        )
-    )
-
-    assert writes.needs_clarification
-    assert writes.clarification_reason is ClarificationReason.AMBIGUOUS_QUERY
-    assert [one.label for one in writes.clarification_options] == ["Rate plans", "Routing"]
+ALIKE = (place("Rate plans", 9.0), place("Routing", 7.5), place("Rate plans", 7.0))
 
 
-async def test_nothing_found_is_declined_and_not_asked() -> None:
-    writes = await search_with(Finding(findings(quality="poor", answerability=0.1, ambiguity=0.2)))
+async def test_without_a_model_a_short_question_that_fits_two_pages_alike_is_asked_back() -> None:
+    found = findings(hit("a"), quality="excellent", places=ALIKE)
+    short = Reads(canonical_question="How do I add one?")
+
+    asked = await search_with(Finding(found), short, uses_model=False)
+    judged = await search_with(Finding(found), short, uses_model=True)
+
+    assert asked.clarification_reason is ClarificationReason.AMBIGUOUS_QUERY
+    assert [one.label for one in asked.clarification_options] == ["Rate plans", "Routing"]
+    assert not judged.needs_clarification
+
+
+@pytest.mark.parametrize(
+    ("reads", "places"),
+    [
+        (Reads(canonical_question="How do I add a rule?"), ALIKE),
+        (Reads(canonical_question="How do I add one?", assumption="Routing"), ALIKE),
+        (Reads(canonical_question="And price?", related_history=("What is a rule?",)), ALIKE),
+        (Reads(canonical_question="Add rule"), (place("Rules", 9.0), place("Routing", 7.0))),
+        (Reads(canonical_question="Add rule"), (place("Rules", 9.0),)),
+    ],
+    ids=["long", "skipped before", "follow-up", "one page is better", "one page"],
+)
+async def test_without_a_model_any_other_question_is_not_asked_back(
+    reads: Reads, places: tuple[CandidatePlace, ...]
+) -> None:
+    found = findings(hit("a"), quality="poor", answerability=0.1, places=places)
+
+    writes = await search_with(Finding(found), reads, uses_model=False)
+
+    assert not writes.needs_clarification
+    assert writes.search_quality == "poor"
+
+
+async def test_with_a_model_weak_findings_go_to_the_writer() -> None:
+    writes = await search_with(Finding(findings(hit("a"), quality="poor", answerability=0.1)))
+
+    assert not writes.needs_clarification
+    assert writes.search_quality == "good"
+    assert writes.search_context
+
+
+@pytest.mark.parametrize("uses_model", [True, False])
+@pytest.mark.parametrize(
+    "found",
+    [
+        findings(quality="poor", answerability=0.1),
+        findings(hit("a"), quality="poor", answerability=0.0, coverage=0.02, places=ALIKE),
+    ],
+    ids=["nothing", "another subject"],
+)
+async def test_a_question_about_which_nothing_was_found_is_declined_and_not_asked(
+    found: Findings, uses_model: bool
+) -> None:
+    writes = await search_with(Finding(found), uses_model=uses_model)
 
     assert writes.clarification_reason is ClarificationReason.INSUFFICIENT_CONTEXT
-    assert writes.clarification_options == ()
+    assert writes.search_quality == "poor"
+    assert [one.label for one in writes.clarification_options] == list(
+        dict.fromkeys(one.label for one in found.places)
+    )
 
 
-async def test_a_user_who_skipped_the_question_is_not_asked_it_again() -> None:
-    unclear = findings(hit("a"), quality="poor", answerability=0.2, ambiguity=0.6)
-    reads = Reads(canonical_question="How do I add a rule?", assumption="Routing")
+async def test_words_alone_decline_nothing() -> None:
+    found = findings(hit("a"), quality="poor", answerability=0.0, coverage=0.02)
+    by_words = replace(found, fallbacks=("calibration",))
 
-    writes = await search_with(Finding(unclear), reads)
+    writes = await search_with(Finding(by_words), uses_model=False)
 
-    assert writes.clarification_reason is not ClarificationReason.AMBIGUOUS_QUERY
     assert not writes.needs_clarification
+
+
+async def test_without_a_model_a_follow_up_is_searched_with_the_question_before_it() -> None:
+    searcher = Finding(findings(hit("a")))
+    reads = Reads(
+        canonical_question="And to Germany?",
+        history=(
+            Turn(speaker="user", text="What is a rule?"),
+            Turn(speaker="user", text="How much is an SMS to France?"),
+            Turn(speaker="assistant", text="4 cents."),
+        ),
+    )
+
+    await search_with(searcher, reads, uses_model=False)
+    await search_with(searcher, reads, uses_model=True)
+
+    assert [one.related for one in searcher.requests] == [("How much is an SMS to France?",), ()]
 
 
 async def test_an_index_that_is_away_is_said_and_never_raised() -> None:
@@ -166,27 +236,41 @@ def second_attempt(context: str = "Open Routing.") -> Reads:
     )
 
 
-async def test_a_further_attempt_leaves_out_what_was_tried_and_looks_wider() -> None:
+async def test_a_further_attempt_searches_the_missing_terms_alone_and_leaves_out_what_it_has() -> (
+    None
+):
     searcher = Finding(findings(hit("c")))
 
     writes = await search_with(searcher, second_attempt())
 
-    request = searcher.requests[0]
-    assert set(request.exclude) == {"z#0", "a#0"}
-    assert request.limit > 10
-    assert "time windows" in request.question
+    term, question = searcher.requests
+    assert term.question == "time windows"
+    assert (term.text, term.related) == ("", ())
+    assert question.question == "How do I add a rule?"
+    assert set(term.exclude) == {"z#0", "a#0"}
+    assert set(question.exclude) == {"z#0", "a#0", "c#0"}
     assert writes.tried_chunks == ("z#0", "a#0", "c#0")
 
 
-async def test_a_further_attempt_adds_sources_and_moves_none_of_those_it_has() -> None:
-    writes = await search_with(Finding(findings(hit("c", "Time windows."))), second_attempt())
+class FindingByQuestion(Finding):
+    """Finds something for the term alone, and something else for every other question."""
 
-    assert writes.search_context == "Open Routing.\n\nTime windows."
+    async def search(self, request: SearchRequest) -> Findings:
+        self.requests.append(request)
+        alone = request.question == "time windows"
+        return findings(hit("c", "Time windows.") if alone else hit("d", "More.", score=9.0))
+
+
+async def test_a_further_attempt_adds_what_the_terms_found_first_and_moves_nothing() -> None:
+    writes = await search_with(FindingByQuestion(None), second_attempt())
+
+    assert writes.search_context == "Open Routing.\n\nTime windows.\n\nMore."
     assert [(one.chunk_id, one.span) for one in writes.search_results] == [
         ("a#0", (0, 13)),
         ("c#0", (15, 28)),
+        ("d#0", (30, 35)),
     ]
-    assert [part.rank for one in writes.search_results for part in one.found] == [0, 1]
+    assert [part.rank for one in writes.search_results for part in one.found] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -211,7 +295,8 @@ async def test_further_attempts_never_make_the_context_larger_than_twice_its_lim
     searcher = Finding(findings(hit("c")))
 
     for tokens, room in ((600, 300), (1100, 100), (1300, 0)):
-        await search_with(searcher, second_attempt("a" * 4 * tokens), max_context_length=600)
+        reads = second_attempt("a" * 4 * tokens).model_copy(update={"quality_analysis": ""})
+        await search_with(searcher, reads, max_context_length=600)
         assert searcher.requests[-1].context_tokens == room
 
 
@@ -247,20 +332,6 @@ async def test_a_new_topic_is_searched_without_the_answer_before_it() -> None:
     await search_with(searcher, reads)
 
     assert searcher.requests[0].previous_answer == ""
-
-
-async def test_a_question_that_names_no_subject_is_asked_about_whatever_was_found() -> None:
-    places = (place("Rate plans"), place("Routing"))
-    found = findings(hit("a"), quality="excellent", answerability=0.9, places=places)
-    vague = Reads(canonical_question="How do I set it up?", text="How do I set it up?")
-    follow_up = vague.model_copy(update={"related_history": ("What is a rate plan?",)})
-
-    asked = await search_with(Finding(found), vague)
-    answered = await search_with(Finding(found), follow_up)
-
-    assert asked.clarification_reason is ClarificationReason.AMBIGUOUS_QUERY
-    assert [one.label for one in asked.clarification_options] == ["Rate plans", "Routing"]
-    assert not answered.needs_clarification
 
 
 async def test_the_number_of_an_option_is_no_wording_of_the_question() -> None:

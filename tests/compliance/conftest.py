@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from compliance.requirements.requirement import RuleUnit
-from compliance.verdicts.passages import PreparedDocument, split_passages
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "data_protection_review"
 
@@ -23,20 +22,11 @@ def read_units(name: str) -> list[RuleUnit]:
     return units
 
 
-def prepare(name: str) -> PreparedDocument:
-    return PreparedDocument(split_passages(read_units(name)))
-
-
 @pytest.fixture
 def law() -> list[RuleUnit]:
     return read_units("law")
 
 
 @pytest.fixture
-def clean() -> PreparedDocument:
-    return prepare("clean_contract")
-
-
-@pytest.fixture
-def faulty() -> PreparedDocument:
-    return prepare("faulty_contract")
+def faulty() -> list[RuleUnit]:
+    return read_units("faulty_contract")

@@ -4,20 +4,31 @@ import pytest
 
 from compliance.errors import ChecklistError
 from compliance.requirements.checklist import make_checklist, parse_checklist
-from compliance.requirements.extraction import extract_requirements
 from compliance.requirements.requirement import RuleUnit
+from compliance.team.listed_requirements import list_units_as_requirements, read_listed
+from compliance.team.stored_results import join_extractions
+from llm.tasks.specialists.material import TextUnit
+from llm.tasks.specialists.requirement_extractor import Inputs
+from tests.support.reviewing_model import list_requirements
 
 
 def test_a_checklist_survives_writing_and_reading(law: list[RuleUnit]) -> None:
-    made = make_checklist(extract_requirements(law).requirements, "Register Data Protection Act")
+    made = make_checklist(list_units_as_requirements(law).requirements, "Data Protection Act")
 
     assert parse_checklist(made.model_dump_json()) == made
 
 
 def test_definitions_are_no_items_of_a_checklist(law: list[RuleUnit]) -> None:
-    made = make_checklist(extract_requirements(law).requirements, "Act")
+    units = tuple(
+        TextUnit(id=one.unit_id, heading=" > ".join(one.heading_path), text=one.text) for one in law
+    )
+    listed = list_requirements(Inputs(question="?", target_law="Act", units=units))
 
-    assert [one.id for one in made.checklist] == [f"REQ-{number:03d}" for number in range(3, 11)]
+    found = join_extractions([read_listed([listed], law)])
+    made = make_checklist(found.requirements, "Act")
+
+    assert [one.id for one in found.requirements if one.is_definition] == ["DEF-001"]
+    assert [one.id for one in made.checklist] == [f"REQ-{number:03d}" for number in range(1, 9)]
     assert made.checklist[0].applicability.startswith("The processor")
 
 

@@ -1,17 +1,15 @@
-r"""Citations: whether each exists, says it, says all of it, and is well formatted."""
+r"""Citations: whether each exists, has the numbers of its source, and is well formatted."""
 
-from compliance.auditing.citation_audit import (
-    CitablePassage,
-    CitationAudit,
-    audit_citations,
-    find_omitted_conditions,
-)
+import pytest
+
+from compliance.auditing.citation_audit import CitablePassage, CitationAudit, audit_citations
 from compliance.auditing.citation_reading import read_citations
 
 PASSAGES = [
     CitablePassage(
         "law#1",
-        "The keeper shall answer every request within 30 days, unless the request is anonymous.",
+        "The keeper shall answer every request within 30 days, unless the request is anonymous. A "
+        "processor has at most ten subcontractors. The forms are those of Annex IV, valid in 2030.",
         frozenset({"law#1", "Law > Requests", "law.md", "law.md#requests"}),
         "Law > Requests",
     ),
@@ -50,36 +48,72 @@ def test_a_number_without_a_source_is_found() -> None:
     assert "in the list of sources" in found.citations[0].problems[0]
 
 
-def test_a_claim_that_turns_its_source_round_is_found() -> None:
+@pytest.mark.parametrize(
+    ("claim", "problem"),
+    [
+        (
+            "The keeper shall answer every request within 90 days.",
+            "the claim says “answer every request within 90 days”, and the source “answer every "
+            "request within 30 days”",
+        ),
+        (
+            "There are at most five subcontractors.",
+            "the claim says “There are at most five subcontractors”, and the source “processor has "
+            "at most ten subcontractors”",
+        ),
+        ("The keeper shall answer within a fine of EUR 900.", "“a fine of EUR 900” does not occur"),
+        ("The forms are those of Annex V.", "Annex V does not occur in the source"),
+        ("The request follows Article 17.", "Article 17 does not occur in the source"),
+    ],
+)
+def test_another_number_period_or_annex_than_that_of_the_source_is_found(
+    claim: str, problem: str
+) -> None:
+    found = audit(f"{claim} \\cite{{law#1}}")
+
+    assert any(one.startswith(problem) for one in found.citations[0].problems), found
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "The keeper answers within 30 days; the forms are in Annex IV.",
+        "By 2030 the keeper answers every request within thirty days.",
+        "The processor has no more than 10 subcontractors.",
+    ],
+)
+def test_what_is_said_in_other_words_is_no_problem(claim: str) -> None:
+    assert audit(f"{claim} \\cite{{law#1}}").is_valid
+
+
+def test_whether_a_source_says_a_claim_is_left_to_a_model() -> None:
     found = audit("The processor may sell register data to third parties. \\cite{law#2}")
 
-    assert found.citations[0].says == "contradicts"
+    assert (found.is_valid, found.citations[0].says) == (True, "unjudged")
 
 
-def test_a_claim_with_another_number_is_found() -> None:
-    found = audit("The keeper shall answer every request within 90 days. \\cite{law#1}")
+@pytest.mark.parametrize(
+    "sources",
+    [
+        "Sources\n\n1. Law > Sale\n",
+        "## Sources\n\n1) [Sale](law.md#sale)\n",
+        "**References:**\n\n- [1] **Law > Sale**\n",
+        "Quellen:\n[1]: law.md#sale\n",
+        "Zdroje\n\n* [1] Law > Sale\n",
+        "### Sources\n1. law.md – the act\n",
+        "[1]: law.md#sale\n",
+    ],
+)
+def test_ordinary_lists_of_sources_are_read(sources: str) -> None:
+    found = audit(f"The processor shall not sell register data. [1]\n\n{sources}")
 
-    assert found.citations[0].says == "partly"
-    assert "90" in found.citations[0].problems[0]
-
-
-def test_a_passage_about_something_else_is_found() -> None:
-    found = audit("Invoices are payable in crowns at the town hall. \\cite{law#1}")
-
-    assert found.citations[0].says == "no"
-
-
-def test_a_claim_that_leaves_out_a_condition_is_found() -> None:
-    found = audit("The keeper shall answer every request within 30 days. \\cite{law#1}")
-
-    assert found.citations[0].says == "yes"
-    assert found.citations[0].omitted == ("unless the request is anonymous",)
+    assert [one.passage_id for one in found.citations] == ["law#2"], found
 
 
-def test_a_claim_with_its_condition_leaves_out_nothing() -> None:
-    claim = "Unless the request is anonymous, the keeper shall answer it within 30 days."
+def test_footnotes_are_citations() -> None:
+    found = audit("The processor shall not sell register data.[^1]\n\n[^1]: Law > Sale\n")
 
-    assert find_omitted_conditions(claim, PASSAGES[0].text) == ()
+    assert [one.passage_id for one in found.citations] == ["law#2"]
 
 
 def test_two_forms_of_citations_in_one_text_are_badly_formatted() -> None:

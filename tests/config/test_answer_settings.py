@@ -2,6 +2,7 @@ import pytest
 from pydantic import ValidationError
 
 from config.answer_settings import CHARACTERS_PER_TOKEN, AnswerSettings
+from config.settings import Settings
 from knowledge.search.context.token_count import count_tokens
 
 
@@ -22,3 +23,29 @@ def test_a_length_that_is_no_number_or_too_small_is_refused(given: str) -> None:
 
 def test_characters_are_converted_as_the_context_counts_tokens() -> None:
     assert count_tokens("a" * 100 * CHARACTERS_PER_TOKEN) == 100
+
+
+@pytest.mark.parametrize(
+    ("changes", "tokens"),
+    [
+        ({}, 4000),
+        ({"gen_model": "gpt-5-mini@openai"}, 8000),
+        ({"gen_model": "gpt-5-mini@openai,gpt-4@openai"}, 2730),
+        ({"gen_model": "gpt-5-mini@openai", "quality_model": "gpt-4@openai"}, 2730),
+        (
+            {"gen_model": "own@llama", "model_limits": {"own@llama": {"context_window": 15_000}}},
+            4000,
+        ),
+        ({"gen_model": "own@llama"}, 8000),
+        ({"gen_model": "own@llama", "max_context_length": 12_000}, 12_000),
+    ],
+    ids=["no model", "large", "small in the chain", "small judge", "stated", "unknown", "set"],
+)
+def test_the_smallest_window_of_the_models_that_read_the_context_decides_its_size(
+    changes: dict[str, object], tokens: int
+) -> None:
+    servers = {"llama": {"base_url": "http://127.0.0.1:9/v1"}}
+
+    settings = Settings(_env_file=None, compatible_servers=servers, **changes)  # type: ignore[arg-type]
+
+    assert settings.context_tokens == tokens

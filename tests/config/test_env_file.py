@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from config.env_file import describe_env_file, find_env_file
+from config.env_file import HARMLESS, describe_env_file, find_env_file
 from config.errors import SettingsError
 from config.settings import Settings, load_settings
+from deploy.cli.main import main
 from tests.support.app_harness import refdesk
 
 EMPTY = "the message is empty"
@@ -90,6 +91,64 @@ def test_a_file_that_anybody_may_have_written_is_not_read(folder: Path) -> None:
     assert "expected" in result.stderr
     assert "REFDESK_ENV_FILE=" in result.stderr
     assert EMPTY not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "OUTSIDE_TOOLS=tools.toml", "OPENAI_BASE_URL=https://evil.example/v1", "openai_api_key=x",
+        "TOOL_SET=t.toml", "PROMPTS_FOLDER=p", "GEN_MODEL=x@own", "COMPATIBLE_SERVERS={}",
+        "REDIS_URL=redis://evil.example", "BUDGET_USD=0", "ALLOWED_HOSTS=[]", "REFDESK_DATA=/tmp/x",
+        "DOMAIN_NAME=${OPENAI_API_KEY}", "export OUTSIDE_TOOLS=tools.toml", "CHAT_GROUPS_FILE=g",
+    ],
+)  # fmt: skip
+def test_a_file_that_nobody_named_sets_no_more_than_names_language_and_limits(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    file = write(folder / ".env", f"DOMAIN_NAME=Acme\n{line}\n")
+
+    with pytest.raises(SettingsError) as refused:
+        load_settings()
+
+    said = str(refused.value)
+    assert said.startswith(f"{file} sets ")
+    assert f"--env-file {file}" in said
+    assert f"REFDESK_ENV_FILE={file}" in said
+    monkeypatch.setenv("REFDESK_ENV_FILE", "")
+    assert load_settings().domain_name == "Documentation Assistant"
+
+
+def test_what_a_file_that_nobody_named_may_set_leads_nowhere() -> None:
+    fields = {name.upper(): field for name, field in Settings.model_fields.items()}
+
+    assert fields.keys() >= HARMLESS
+    for name in HARMLESS:
+        kind = str(fields[name].annotation)
+        assert not any(one in kind for one in ("Path", "Secret", "dict", "Settings")), name
+        assert not name.endswith(("_URL", "_KEY", "_TOKEN", "_MODEL", "_USD", "_FILE", "_FOLDER"))
+
+
+@pytest.mark.parametrize("place", ["before", "after", "joined"])
+def test_an_option_of_each_command_names_the_file(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    place: str,
+) -> None:
+    monkeypatch.setenv("REFDESK_ENV_FILE", "")  # what the command sets is undone at the end
+    file = write(folder / "acme.env", f"REFDESK_DATA={folder}\n")
+    words = {
+        "before": ["--env-file", "acme.env", "ask", " "],
+        "after": ["ask", " ", "--env-file", "acme.env"],
+        "joined": ["--env-file=acme.env", "ask", " "],
+    }[place]
+
+    assert main(words) == 1
+
+    said = capsys.readouterr().err
+    assert f"settings are read from {file}" in said
+    assert EMPTY in said
+    assert os.environ["REFDESK_ENV_FILE"] == str(file)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")

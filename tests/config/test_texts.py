@@ -2,10 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from agents.question.replies import EXIT, SKIP, normalise
 from config.errors import TextsError
 from config.texts import load_texts
-from llm.offline.phrases import EXIT, SKIP
-from llm.offline.words import normalise
 
 TEXTS = load_texts()
 LANGUAGES = ("en", "de", "es", "fr", "it", "pt", "ru", "uk", "zh", "ja", "ar", "hi", "cs")

@@ -34,7 +34,9 @@ def test_a_vendor_of_the_table_is_reached_by_its_own_settings(vendor: Vendor) ->
     assert secrets_of(chosen) == {"sk-1"}
 
 
-@pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.name)
+@pytest.mark.parametrize(
+    "vendor", [one for one in VENDORS if one.needs_key], ids=lambda vendor: vendor.name
+)
 def test_a_vendor_without_a_key_is_reported_by_the_name_of_its_variable(vendor: Vendor) -> None:
     with pytest.raises(MissingKey, match=f"{vendor.name.upper()}_API_KEY"):
         make_model(settings(), vendor)
@@ -71,3 +73,18 @@ def test_servers_under_names_of_the_operator_stand_side_by_side() -> None:
 def test_a_server_may_not_take_the_name_of_a_vendor(name: str) -> None:
     with pytest.raises(SettingsError, match="COMPATIBLE_SERVERS: expected names other than"):
         settings(compatible_servers={name: {"base_url": LOCAL}})
+
+
+@pytest.mark.parametrize(
+    ("chain", "writes"),
+    [
+        ("offline", False),
+        ("gpt-5-mini@openai", True),
+        ("gpt-5-mini@openai, offline", True),
+        ("scripted", True),
+    ],
+)
+def test_a_model_writes_the_answers_unless_the_chain_is_offline_alone(
+    chain: str, writes: bool
+) -> None:
+    assert Settings(gen_model=chain, _env_file=None).uses_model is writes

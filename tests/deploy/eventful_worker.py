@@ -67,7 +67,6 @@ async def work(url: str, data: str, roles: Sequence[str], port: int) -> None:
     settings = settings_of(
         Path(data),
         redis_url=url,
-        skip_certain_calls=False,
         openai_api_key=KEY,
         lease_seconds=LEASE_SECONDS,
         instances={"translation": 1},  # each read that a paused one has left open takes an entry

@@ -86,7 +86,7 @@ class StoppedHandler:
 
 
 async def work(url: str, data: str, roles: Sequence[str], *, stopping: bool) -> None:
-    settings = settings_of(Path(data), redis_url=url, skip_certain_calls=False)
+    settings = settings_of(Path(data), redis_url=url)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(connect_runtime(settings))
         knowledge = None

@@ -17,14 +17,12 @@ from deploy.assembly.agent_factory import make_worker_specs
 from deploy.assembly.knowledge import open_knowledge
 from deploy.assembly.runtime import ROLES, connect_runtime
 from llm.call_scope import current_scope
-from llm.conversations.port import ModelStep
-from llm.conversations.turns import ToolConversation
-from llm.offline.model import OfflineModel
 from llm.port import I, ModelAnswer, O, Task
 from llm.stored_calls.fingerprint import digest
 from llm.stored_calls.stored_model import StoredModel
 from memory.model_calls import RedisCallStore
 from tests.support.app_harness import settings_of
+from tests.support.reviewing_model import ReviewingModel
 from worker.port import SilentMeter
 from worker.process import WorkerProcess
 
@@ -34,7 +32,7 @@ COUNTED = frozenset({"requirement_extractor", "compliance"})
 
 
 class CountingModel:
-    """Answers by the offline rules, counts finished calls, and stops after `most` of them."""
+    """Judges as a person would, counts finished calls, and stops after `most` of them."""
 
     name = "counting"
 
@@ -42,13 +40,13 @@ class CountingModel:
         self._client = client
         self._most = most
         self._finished = 0
-        self._offline = OfflineModel()
+        self._judging = ReviewingModel()
 
     async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
         if task.name in COUNTED and self._finished >= self._most:
             await self._client.incr(STOPPED)
             await asyncio.Event().wait()
-        answer = await self._offline.ask(task, inputs, skip=skip)
+        answer = await self._judging.ask(task, inputs, skip=skip)
         if task.name in COUNTED:
             scope = current_scope()
             assert scope is not None
@@ -56,9 +54,6 @@ class CountingModel:
             name = f"{task.name}/{scope.place}/{digest(inputs.model_dump_json())}"
             await self._client.hincrby(FINISHED, name, 1)
         return answer
-
-    async def converse(self, conversation: ToolConversation, *, skip: int = 0) -> ModelStep:
-        return await self._offline.converse(conversation, skip=skip)
 
 
 async def work(url: str, data: str, most: int) -> None:

@@ -42,18 +42,23 @@ def make_draft(answer: str, *, missing: str = "", status: str = "answered") -> R
 
 
 def make_judgement(
-    *supported: bool, completeness: float = 1.0, decision: str = "approve"
+    *rejected: str, completeness: float = 1.0, decision: str = "approve"
 ) -> Response:
-    """A judgement as the judge sends it."""
-    verdicts = [
-        {"number": number, "reason": "as it says", "support": float(one), "supported": one}
-        for number, one in enumerate(supported, start=1)
+    """A judgement as the judge sends it: these words have no source, everything else has."""
+    approved = [
+        {"passage": number, "quote": "", "reason": "as it says", "supported": True}
+        for number in range(1, 9)
+    ]
+    doubted = [
+        {"passage": 0, "quote": one, "reason": "no source", "supported": False} for one in rejected
     ]
     said: dict[str, Any] = {
+        "claims_read": 2,
         "analysis": "",
-        "verdicts": verdicts,
+        "verdicts": [*doubted, *approved],
         "missing": [],
         "completeness": completeness,
+        "accuracy": 1.0,
         "language_matches": True,
         "decision": decision,
     }
@@ -64,7 +69,7 @@ async def test_a_paragraph_a_yes_and_an_introduction_need_one_mark_and_one_call(
     open_app: OpenApp, server: ModelServer
 ) -> None:
     answer = f"Yes. {FIRST} Set conditions, routes and a priority. [1]"
-    server.will_send(make_draft(answer), make_judgement(True, True))
+    server.will_send(make_draft(answer), make_judgement())
 
     async with open_app(**asks_the_server(server)) as harness:
         reply = await harness.driver().say(QUESTION)
@@ -73,18 +78,22 @@ async def test_a_paragraph_a_yes_and_an_introduction_need_one_mark_and_one_call(
     assert len(server.received) == 2
 
 
-async def test_a_false_sentence_is_taken_out_and_what_is_missing_is_reported(
+async def test_a_false_block_is_taken_out_after_a_second_attempt_and_what_is_missing_is_said(
     open_app: OpenApp, server: ModelServer
 ) -> None:
-    answer = f"{FIRST} [1] Then pay 40 euros. [1]"
-    server.will_send(make_draft(answer, missing="the price of a rule"), make_judgement(True, False))
+    draft = make_draft(f"{FIRST} [1]\n\nThen pay 40 euros. [1]", missing="the price of a rule")
+    server.will_send(draft, make_judgement(), draft, make_judgement())
 
     async with open_app(**asks_the_server(server)) as harness:
         reply = await harness.driver().say(QUESTION)
 
     assert reply["outcome"] == "answered"
-    assert reply["text"] == f"{FIRST} [1]\n\nThe documents do not say: the price of a rule"
-    assert len(server.received) == 2
+    assert reply["text"] == (
+        f"{FIRST} [1]\n\nSomething was left out here, because the sources do not say it.\n\n"
+        "In the passages I found there is nothing about: the price of a rule"
+    )
+    assert "Then pay 40 euros." in json.dumps(server.received[2].body)
+    assert len(server.received) == 4
 
 
 async def test_a_judge_that_fails_costs_no_second_answer(
@@ -100,10 +109,11 @@ async def test_a_judge_that_fails_costs_no_second_answer(
         [quality] = await driver.read_writes(reply, "quality")
         journal = await driver.journal(reply)
 
-    assert (reply["outcome"], reply["text"]) == ("answered", f"{FIRST} [1]")
-    assert quality["validation_result"]["judge"].startswith("offline")
+    assert reply["outcome"] == "answered"
+    assert reply["text"].startswith(f"{FIRST} [1]\n\nThis answer was checked by rules only")
+    assert reply.get("quality_score") is None
+    assert quality["validation_result"]["judge"].startswith("none: ")
     judged_by = [entry.fields for entry in journal if entry.fields.get("task") == "judge"]
-    assert [call["model"] for call in judged_by][-1] == "offline"
     assert any("error" in call for call in judged_by)
 
 
@@ -111,15 +121,16 @@ async def test_an_answer_is_written_again_once_and_never_twice(
     open_app: OpenApp, server: ModelServer
 ) -> None:
     rounds = (
-        make_draft(f"{FIRST} [1] It is free. [1] It is old. [1]"),
-        make_judgement(True, False, False),
+        make_draft(f"{FIRST} [1]\n\nIt is free. [1]\n\nIt is old. [1]"),
+        make_judgement("It is free.", "It is old."),
     )
     server.will_send(*rounds, *rounds, *rounds)
 
     async with open_app(**asks_the_server(server)) as harness:
         reply = await harness.driver().say(QUESTION)
 
-    assert (reply["outcome"], reply["text"]) == ("answered", f"{FIRST} [1]")
+    assert reply["outcome"] == "answered"
+    assert reply["text"].startswith(f"{FIRST} [1]\n\nSomething was left out")
     assert len(server.received) == 4
 
 
@@ -139,7 +150,7 @@ async def test_a_writer_that_names_no_source_is_our_fault_and_has_an_id(
 async def test_the_writer_is_given_the_tone_and_the_form_that_the_settings_name(
     open_app: OpenApp, server: ModelServer
 ) -> None:
-    server.will_send(make_draft(f"{FIRST} [1]"), make_judgement(True))
+    server.will_send(make_draft(f"{FIRST} [1]"), make_judgement())
     wishes = {"domain_tone": "cheerful, first names", "domain_formatting": "no tables"}
 
     async with open_app(**asks_the_server(server), **wishes) as harness:

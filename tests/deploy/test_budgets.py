@@ -260,7 +260,6 @@ async def test_a_question_whose_budget_is_used_up_is_answered_and_says_so(
         openai_api_key="sk-of-this-test",
         openai_base_url=f"{server.url}/v1",
         budget_model_calls=1,
-        skip_certain_calls=False,
     ) as app:
         talk = app.driver()
         reply = await talk.say("How do I create a routing rule?")

@@ -48,7 +48,7 @@ async def test_translation_answer_and_judgement_of_an_equal_question_are_paid_on
 ) -> None:
     translated = {"text_eng": CLEAR, "confidence": 0.9, "corrections": []}
     server.will_send(
-        VENDOR.answer(json.dumps(translated)), make_draft(f"{ANSWER} [1]"), make_judgement(True)
+        VENDOR.answer(json.dumps(translated)), make_draft(f"{ANSWER} [1]"), make_judgement()
     )
     settings = {**asks_the_server(server), "translation_model": "gpt-4o-mini@openai"}
     settings["model_cache_seconds"] = 600

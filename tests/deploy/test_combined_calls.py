@@ -60,21 +60,17 @@ WRITTEN_IN_GERMAN = says(
     missing="",
 )
 JUDGED = says(
+    claims_read=1,
     analysis="",
-    verdicts=[{"number": 1, "reason": "as it says", "support": 1.0, "supported": True}],
+    verdicts=[{"passage": 1, "quote": "", "reason": "as it says", "supported": True}],
     missing=[],
     completeness=1.0,
+    accuracy=1.0,
     language_matches=True,
     decision="approve",
 )
 TRANSLATED = says(text_eng=ENGLISH, confidence=0.9, corrections=[])
-ESSENCE = says(
-    canonical_question=ENGLISH,
-    context_type="new_topic",
-    related_turns=[],
-    clarification_result=None,
-    assumption="",
-)
+ESSENCE = says(canonical_question=ENGLISH, context_type="new_topic")
 
 
 def tasks(server: ModelServer) -> list[str]:
@@ -90,10 +86,10 @@ def read_prompt(server: ModelServer, number: int) -> str:
     return VENDOR.said(server.received[number])[-1][1]
 
 
-async def test_a_first_question_in_english_that_the_documents_cover_is_answered_in_two_calls(
+async def test_a_plain_question_is_answered_in_three_calls(
     open_app: OpenApp, server: ModelServer
 ) -> None:
-    server.will_send(WRITTEN, JUDGED)
+    server.will_send(UNDERSTOOD, WRITTEN, JUDGED)
 
     async with open_app(**settings_for(server)) as harness:
         driver = harness.driver()
@@ -103,56 +99,93 @@ async def test_a_first_question_in_english_that_the_documents_cover_is_answered_
         [guarded] = await driver.read_writes(reply, "guardrails")
 
     assert reply["outcome"] == "answered"
-    assert tasks(server) == ["respond", "judge"]
-    assert {one["decided_by"] for one in (translation, essence, guarded)} == {"rules"}
+    assert tasks(server) == ["understand", "respond", "judge"]
+    assert {one["decided_by"] for one in (translation, essence, guarded)} == {"combined_call"}
+    assert '"1. Routing > Configure SMS routing rules"' in read_prompt(server, 0)
 
 
-async def test_a_strict_desk_asks_for_the_scope_of_every_question(
+async def test_a_misspelt_question_reaches_the_writer_corrected(
     open_app: OpenApp, server: ModelServer
 ) -> None:
-    server.will_send(SCOPE, WRITTEN, JUDGED)
+    understood = says(
+        canonical_question=ENGLISH,
+        context_type="new_topic",
+        verdict="within",
+        details={"corrections": ["confgure -> configure", "roting -> routing", "rulez -> rules"]},
+    )
+    server.will_send(understood, WRITTEN, JUDGED)
 
-    async with open_app(**settings_for(server, guardrails_strictness="high")) as harness:
-        reply = await harness.driver().say(ENGLISH)
+    async with open_app(**settings_for(server)) as harness:
+        driver = harness.driver()
+        reply = await driver.say("How do I confgure SMS roting rulez?")
+        [translation] = await driver.read_writes(reply, "translation")
 
-    assert reply["outcome"] == "answered"
-    assert tasks(server) == ["scope", "respond", "judge"]
+    assert translation["corrections_made"] is True
+    assert f'<data name="question">\n{ENGLISH}\n</data>' in read_prompt(server, 1)
 
 
 async def test_a_scope_narrower_than_the_documents_is_judged_by_the_model(
     open_app: OpenApp, server: ModelServer
 ) -> None:
-    outside = says(verdict="outside", confidence=0.95, analysis="routing is not billing")
+    outside = says(
+        canonical_question="",
+        context_type="new_topic",
+        verdict="outside",
+        details={"reason": "routing is not billing"},
+    )
     server.will_send(outside)
 
-    narrow = {"domain_scope": "billing only", "documents_define_scope": None}
-    async with open_app(**settings_for(server, **narrow)) as harness:
+    settings = settings_for(server, domain_scope="billing only", clarification_model="offline")
+    async with open_app(**settings) as harness:
         driver = harness.driver()
         reply = await driver.say(ENGLISH)
         [guarded] = await driver.read_writes(reply, "guardrails")
 
     assert reply["outcome"] == "refused"
-    assert (guarded["within_scope"], guarded["decided_by"]) == (False, "own_call")
-    assert tasks(server)[:1] == ["scope"]
-    assert "respond" not in tasks(server)
+    assert (guarded["within_scope"], guarded["guardrails_analysis"]) == (
+        False,
+        "routing is not billing",
+    )
+    assert tasks(server) == ["understand"]
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"domain_scope": "", "documents_define_scope": None},
-        {"domain_scope": "running an SMS platform", "documents_define_scope": True},
-    ],
-)
-async def test_what_the_documents_certainly_cover_needs_no_verdict_where_they_define_the_scope(
-    open_app: OpenApp, server: ModelServer, settings: dict[str, object]
+async def test_several_questions_outside_the_scope_are_declined_and_none_is_asked_about(
+    open_app: OpenApp, server: ModelServer
 ) -> None:
-    server.will_send(WRITTEN, JUDGED)
+    both = ["What is the capital of Australia?", "Who won the last world cup?"]
+    outside = says(
+        canonical_question=" ".join(both),
+        context_type="new_topic",
+        verdict="outside",
+        details={"questions": both, "reason": "general knowledge"},
+    )
+    server.will_send(outside)
 
-    async with open_app(**settings_for(server, **settings)) as harness:
-        await harness.driver().say(ENGLISH)
+    async with open_app(**settings_for(server, clarification_model="offline")) as harness:
+        reply = await harness.driver().say(" ".join(both))
 
-    assert tasks(server)[:2] == ["respond", "judge"]
+    assert (reply["outcome"], reply["suggested_actions"]) == ("refused", [])
+
+
+async def test_two_questions_in_one_message_are_answered_from_the_pages_of_both(
+    open_app: OpenApp, server: ModelServer
+) -> None:
+    both = ["What does error 4029 mean?", "How do I invite a user?"]
+    understood = says(
+        canonical_question=" ".join(both),
+        context_type="new_topic",
+        verdict="within",
+        details={"questions": both},
+    )
+    server.will_send(understood, WRITTEN, JUDGED)
+
+    async with open_app(**settings_for(server)) as harness:
+        await harness.driver().say(" ".join(both))
+
+    prompt = read_prompt(server, 1)
+    assert tasks(server)[:2] == ["understand", "respond"]
+    assert "API errors > Error codes" in prompt
+    assert "Invite users > Send an invitation" in prompt
 
 
 async def test_a_question_in_another_language_is_answered_in_three_calls(
@@ -160,7 +193,7 @@ async def test_a_question_in_another_language_is_answered_in_three_calls(
 ) -> None:
     server.will_send(UNDERSTOOD, WRITTEN_IN_GERMAN, JUDGED)
 
-    async with open_app(**settings_for(server, guardrails_strictness="high")) as harness:
+    async with open_app(**settings_for(server)) as harness:
         driver = harness.driver()
         reply = await driver.say(GERMAN)
         [guarded] = await driver.read_writes(reply, "guardrails")
@@ -169,66 +202,56 @@ async def test_a_question_in_another_language_is_answered_in_three_calls(
     assert (guarded["within_scope"], guarded["decided_by"]) == (True, "combined_call")
 
 
-@pytest.mark.parametrize(
-    ("asked", "calls"),
-    [(f"{ENGLISH} {ORDER}", ["scope"]), (f"{GERMAN} {ORDER}", ["understand", "scope"])],
-    ids=["certain for rules", "judged by a combined call"],
-)
 @pytest.mark.parametrize(("verdict", "outcome"), [("within", "answered"), ("outside", "refused")])
-async def test_the_signs_of_an_attack_are_a_hint_to_the_scope_model_which_decides(
-    open_app: OpenApp, server: ModelServer, asked: str, calls: list[str], verdict: str, outcome: str
+async def test_the_signs_of_an_attack_are_a_hint_to_the_model_which_decides(
+    open_app: OpenApp, server: ModelServer, verdict: str, outcome: str
 ) -> None:
-    written = WRITTEN if asked.startswith(ENGLISH) else WRITTEN_IN_GERMAN
-    judged = says(verdict=verdict, confidence=0.9, analysis="weighed")
-    combined = [UNDERSTOOD] if "understand" in calls else []
-    server.will_send(*combined, judged, written, JUDGED)
+    judged = says(
+        canonical_question=ENGLISH, context_type="new_topic", verdict=verdict, details=None
+    )
+    server.will_send(judged, WRITTEN, JUDGED)
 
     async with open_app(**settings_for(server, clarification_model="offline")) as harness:
-        reply = await harness.driver().say(asked)
+        reply = await harness.driver().say(f"{ENGLISH} {ORDER}")
 
     assert reply["outcome"] == outcome
-    assert tasks(server)[: len(calls)] == calls
-    assert len(tasks(server)) == len(calls) + (2 if outcome == "answered" else 0)
-    assert '<data name="signs">\n["prompt extraction"]\n</data>' in read_prompt(
-        server, calls.index("scope")
-    )
+    assert len(tasks(server)) == (3 if outcome == "answered" else 1)
+    assert '<data name="signs">\n["prompt extraction"]\n</data>' in read_prompt(server, 0)
 
 
-async def test_the_scope_of_a_question_without_signs_is_judged_without_a_hint(
+async def test_a_question_without_signs_is_understood_without_a_hint(
     open_app: OpenApp, server: ModelServer
 ) -> None:
-    server.will_send(SCOPE, WRITTEN, JUDGED)
+    server.will_send(UNDERSTOOD, WRITTEN, JUDGED)
 
-    async with open_app(**settings_for(server, guardrails_strictness="high")) as harness:
+    async with open_app(**settings_for(server)) as harness:
         await harness.driver().say(ENGLISH)
 
     assert '<data name="signs">' not in read_prompt(server, 0)
 
 
-async def test_a_combined_call_that_cannot_be_read_costs_the_calls_of_before_and_is_journaled(
+async def test_a_call_that_cannot_be_read_is_repaired_once_and_then_the_question_goes_on_as_typed(
     open_app: OpenApp, server: ModelServer
 ) -> None:
     nonsense = VENDOR.answer("no JSON at all")
-    server.will_send(nonsense, nonsense, TRANSLATED, SCOPE, WRITTEN, JUDGED)
+    server.will_send(nonsense, nonsense, WRITTEN, JUDGED)
 
-    settings = settings_for(server, model_last_resort="", guardrails_strictness="high")
-    async with open_app(**settings) as harness:
+    async with open_app(**settings_for(server, model_last_resort="")) as harness:
         driver = harness.driver()
-        reply = await driver.say(GERMAN)
+        reply = await driver.say(ENGLISH)
         [translation] = await driver.read_writes(reply, "translation")
+        [guarded] = await driver.read_writes(reply, "guardrails")
 
-    assert tasks(server)[:5] == ["understand", "understand", "translate", "scope", "respond"]
-    assert translation["decided_by"] == "own_call"
-    assert "UnreadableOutput" in translation["asked_again"]
+    assert tasks(server) == ["understand", "understand", "respond", "judge"]
+    assert reply["outcome"] == "answered"
+    assert (translation["decided_by"], guarded["decided_by"]) == ("rules", "rules")
+    assert "UnreadableOutput" in translation["model_error"]
 
 
-async def test_a_setting_asks_the_model_always_and_another_asks_for_each_part(
-    open_app: OpenApp, server: ModelServer
-) -> None:
+async def test_a_setting_asks_for_each_part_alone(open_app: OpenApp, server: ModelServer) -> None:
     server.will_send(TRANSLATED, ESSENCE, SCOPE, WRITTEN, JUDGED)
-    settings = settings_for(server, skip_certain_calls=False, combine_calls=False)
 
-    async with open_app(**settings) as harness:
+    async with open_app(**settings_for(server, combine_calls=False)) as harness:
         reply = await harness.driver().say(ENGLISH)
 
     assert reply["outcome"] == "answered"
@@ -238,12 +261,12 @@ async def test_a_setting_asks_the_model_always_and_another_asks_for_each_part(
 async def test_models_of_their_own_keep_calls_of_their_own(
     open_app: OpenApp, server: ModelServer
 ) -> None:
-    server.will_send(TRANSLATED, SCOPE, WRITTEN_IN_GERMAN, JUDGED)
+    server.will_send(TRANSLATED, ESSENCE, SCOPE, WRITTEN_IN_GERMAN, JUDGED)
 
-    settings = settings_for(server, guardrails_model="gpt-4o@openai", guardrails_strictness="high")
+    settings = settings_for(server, guardrails_model="gpt-4o@openai")
     async with open_app(**settings) as harness:
         # The server answers under the name of the other model, which the check of evidence notes.
         await harness.driver(expects_faults=True).say(GERMAN)
 
-    assert tasks(server)[:3] == ["translate", "scope", "respond"]
-    assert [one.body["model"] for one in server.received][1] == "gpt-4o"
+    assert tasks(server)[:4] == ["translate", "essence", "scope", "respond"]
+    assert [one.body["model"] for one in server.received][2] == "gpt-4o"

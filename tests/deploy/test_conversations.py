@@ -17,7 +17,6 @@ DATA = tomllib.loads(Path(__file__).with_name("conversations.toml").read_text(en
 SMS_DOMAIN = {
     "domain_name": "SMS platform documentation",
     "domain_scope": "setting up and running an SMS messaging platform",
-    "documents_define_scope": "true",
 }
 CONVERSATIONS = DATA["conversation"]
 
@@ -77,27 +76,18 @@ async def test_every_reply_of_a_conversation_is_what_the_person_needs(
     assert len(server.received) == len(script)
 
 
-def test_a_terminal_repeats_an_answer_in_another_language_and_offers_open_questions(
-    library: Path, tmp_path: Path
-) -> None:
+def test_a_terminal_shows_the_options_and_takes_their_number(library: Path, tmp_path: Path) -> None:
     data = copy_folder(library, tmp_path / "data")
-    turns = (
-        "How do I create an API key and how do I rent a number?",
-        "1",
-        "auf Deutsch bitte",
-        "danke",
-        "1",
-    )
+    turns = ("How do I set it up?", "1", "danke")
     given = "\n".join((*turns, "/quit", "")).encode()
 
     chat = refdesk(data, "chat", given=given, **SMS_DOMAIN)
 
     shown = " ".join(chat.stdout.split())
     assert (chat.returncode, chat.stderr) == (0, "")
-    assert "You also asked the following" in shown
-    assert "kein Modell eingerichtet, das übersetzen könnte" in shown
-    assert "Sie haben außerdem Folgendes gefragt" in shown
-    assert "Numbers > Rent" in shown
+    assert "Which of these do you mean?" in shown
+    assert "Sources" in shown
+    assert "Gern geschehen" in shown
 
 
 def test_half_of_the_conversations_have_a_model_and_each_has_four_turns_or_more() -> None:

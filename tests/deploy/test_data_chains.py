@@ -22,7 +22,7 @@ async def run(open_app: OpenApp) -> tuple[Fields, Fields, PartlyScriptedModel]:
         essence=[essence.Output(canonical_question=CANONICAL, context_type="new_topic")],
         respond=[respond.Output(status="answered", answer=ANSWER, confidence=0.8)],
     )
-    async with open_app(model, skip_certain_calls=False) as harness:
+    async with open_app(model) as harness:
         driver = harness.driver()
         reply = await driver.say(RUSSIAN)
         roles = await driver.roles(reply)

@@ -44,7 +44,7 @@ async def test_the_example_questions_end_as_expected_where_they_are_translated(
         translate=[Translation(text_eng=asked["english"], confidence=0.95) for asked in QUESTIONS]
     )
 
-    async with open_app(model, skip_certain_calls=False) as harness:
+    async with open_app(model) as harness:
         replies = [await harness.driver().say(asked["question"]) for asked in QUESTIONS]
 
     ended = [(reply["outcome"], reply["language"]) for reply in replies]

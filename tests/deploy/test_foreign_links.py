@@ -8,9 +8,9 @@ from pydantic import BaseModel
 from llm.port import I, ModelAnswer, O, Task
 from llm.scripted import ScriptedModel
 from llm.tasks.clarify import Output as Wording
-from llm.tasks.judge import ClaimVerdict
 from llm.tasks.judge import Inputs as ToJudge
 from llm.tasks.judge import Output as Judgement
+from llm.tasks.judge import Verdict
 from llm.tasks.respond import Output as Response
 from tests.citations.shapes import FOREIGN, SHAPES, Shape, leads_elsewhere
 from tests.deploy.conftest import OpenApp
@@ -31,11 +31,16 @@ class Obedient(PartlyScriptedModel):
         }.get(task.name)
         if isinstance(inputs, ToJudge):
             verdicts = tuple(
-                ClaimVerdict(number=claim.number, supported=True, support=1.0)
-                for claim in inputs.claims
+                Verdict(passage=passage.number, quote=passage.text, supported=True)
+                for passage in inputs.passages
             )
             scripted = Judgement(
-                verdicts=verdicts, completeness=1.0, language_matches=True, decision="approve"
+                claims_read=9,
+                verdicts=verdicts,
+                completeness=1.0,
+                accuracy=1.0,
+                language_matches=True,
+                decision="approve",
             )
         if scripted is None:
             return await super().ask(task, inputs, skip=skip)
@@ -51,7 +56,7 @@ async def test_no_answer_of_an_obeying_model_leads_elsewhere(open_app: OpenApp) 
 
             reply = await harness.driver().say("How do I configure SMS routing rules?")
 
-            # Code that no source has is taken out, whatever the judge says.
+            # Code with a foreign address is taken out, whatever the judge says.
             assert reply["outcome"] == "answered", shape.name
             assert "```" in shape.text or shape.kept in reply["text"]
             assert "```" not in reply["text"], shape.name

@@ -46,7 +46,6 @@ def make_settings(regulation: Path, **changes: object) -> Settings:
         tool_set=TOOL_SET,
         domain_name="Freight Act desk",
         domain_scope="",
-        documents_define_scope=None,
         **changes,
     )
 

@@ -62,13 +62,15 @@ class AttackingServer(ModelServer):
                 "missing": "",
             },
             "judge": {
+                "claims_read": 1,
                 "analysis": "",
                 "verdicts": [
-                    {"number": number, "reason": "", "support": 1.0, "supported": True}
+                    {"passage": number, "quote": "", "reason": "", "supported": True}
                     for number in range(1, 9)
                 ],
                 "missing": [],
                 "completeness": 1.0,
+                "accuracy": 1.0,
                 "language_matches": True,
                 "decision": "approve",
             },

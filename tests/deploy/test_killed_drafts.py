@@ -72,7 +72,7 @@ async def test_a_worker_killed_in_a_draft_loses_and_doubles_nothing(
     server.will_send(
         make_stream(f"{SECOND} [1] {FIRST} [1]", gate=("choose New", held)),
         make_stream(f"{FIRST} [1] {SECOND} [1]", gate=(SECOND[:8], held_again)),
-        make_judgement(True, True),
+        make_judgement(),
     )
     shared = {
         **asks_the_server(server),

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from agents.lang import LangAgent, Reads
+from agents.question.lang import LangAgent, Reads
 from config.settings import Settings
 from deploy.assembly.knowledge import Knowledge
 from deploy.assembly.languages import FRESH_SECONDS, CorpusLanguages

@@ -7,14 +7,14 @@ import orjson
 import pypdfium2
 import pytest
 
-from compliance.reporting.report import ReportPart, ReportTable, ReportText, ReviewReport
+from compliance.reporting.printed import PrintedReport, ReportPart, ReportTable, ReportText
 from deploy.assembly.reviewing.report_rendering import StoredReports, read_passage, render_report
 from envelope.question import Question
 from gateway.reviewing.report_ports import ReportForm
 
 QUESTION = Question(tenant="acme", assistant="docs", conversation_id="c1", message_id="m1")
 LINK = "#law/a b#3"
-REPORT = ReviewReport(
+REPORT = PrintedReport(
     title="Contract against Law",
     language="en",
     parts=(

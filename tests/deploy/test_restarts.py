@@ -86,7 +86,7 @@ async def test_a_worker_killed_at_any_stage_loses_doubles_and_pays_nothing_twice
     fleet: str, workers: Any, client: Any, redis_url: str, library: Path
 ) -> None:
     names, processes = CREWS[fleet]
-    settings = settings_of(library, redis_url=redis_url, skip_certain_calls=False)
+    settings = settings_of(library, redis_url=redis_url)
     async with connect_runtime(settings) as post:
         opened = desk(post, "test")
         talks = {name: ConversationDriver(opened, post.broker) for name in names}

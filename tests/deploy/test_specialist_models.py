@@ -1,5 +1,6 @@
 """Specialists with a scripted model: plans, tools, answers that are wrong, and failures."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,17 +9,19 @@ import pytest
 from broker.values import JournalEntry
 from llm.conversations.turns import ModelMessage, ToolUse
 from llm.errors import ModelUnavailable, UnreadableOutput
-from llm.tasks import triage
+from llm.tasks import judge, triage
 from llm.tasks.retrieval import hyde_expansion
 from llm.tasks.specialists import compliance, synthesis
 from tests.deploy.conftest import OpenReviews
 from tests.deploy.test_specialists_way import FAULTY, count
-from tests.support.app_harness import Fields, PartlyScriptedModel
+from tests.support.app_harness import Fields
+from tests.support.reviewing_model import ReviewingModel, compare, list_requirements
 from tests.support.ticket_server import run_ticket_server, write_document
 
 pytestmark = pytest.mark.slow
 
-PARTS_OF_A_REPORT = 7
+NO_READINGS = compliance.Output()
+"""The first answer of compliance in a script: that no clause matters."""
 
 
 def plan(*names: str, kind: str = "compliance") -> triage.Output:
@@ -40,10 +43,12 @@ def list_errors(reply: Fields) -> list[tuple[str, str]]:
 
 
 def decide_all(status: str, *evidence: str) -> Any:
-    """Answer with one status for every requirement."""
+    """Answer with one status for every requirement, and with nothing about the clauses."""
 
     def answer(inputs: Any) -> compliance.Output:
         given = inputs.prompt if hasattr(inputs, "prompt") else inputs
+        if given.direction == "clauses":
+            return NO_READINGS
         return compliance.Output.model_validate(
             {
                 "verdicts": [
@@ -51,8 +56,8 @@ def decide_all(status: str, *evidence: str) -> Any:
                         "requirement_id": one.id,
                         "status": status,
                         "confidence": 0.9,
-                        "evidence": evidence,
-                        "note": "as the model says",
+                        "evidence": [{"passage": one} for one in evidence],
+                        "reason": "as the model says",
                     }
                     for one in given.requirements
                 ]
@@ -75,7 +80,7 @@ def use(tool: str, **arguments: Any) -> ToolUse:
 async def test_a_plan_is_cleaned_and_completed_and_the_reply_says_so(
     open_reviews: OpenReviews,
 ) -> None:
-    model = PartlyScriptedModel(triage=[plan("compliance", "lawyer", "report_generator")])
+    model = ReviewingModel(triage=[plan("compliance", "lawyer", "report_generator")])
 
     async with open_reviews(model) as harness:
         driver = harness.driver()
@@ -90,7 +95,7 @@ async def test_a_plan_is_cleaned_and_completed_and_the_reply_says_so(
         "extractor was added: requirement_extractor needs it",
     ]
     assert "requirement_extractor was added" in reply["text"]
-    assert len(reply["review_report"]["report"]["parts"]) == PARTS_OF_A_REPORT
+    assert len(reply["review_report"]["report"]["requirements"]) == 8
 
 
 def list_waves(journal: list[JournalEntry]) -> list[Any]:
@@ -106,7 +111,7 @@ async def test_specialists_whose_inputs_are_there_work_side_by_side(
     open_reviews: OpenReviews,
 ) -> None:
     wanted = ("risk_verifier", "citation_auditor", "classifier")
-    model = PartlyScriptedModel(triage=[plan(*wanted)])
+    model = ReviewingModel(triage=[plan(*wanted)])
 
     async with open_reviews(model) as harness:
         driver = harness.driver()
@@ -124,8 +129,9 @@ async def test_specialists_whose_inputs_are_there_work_side_by_side(
 
 async def test_a_specialist_calls_its_tools_and_no_others(open_reviews: OpenReviews) -> None:
     calls = (use("graph_search", query="subcontractor"), use("calculator", expression="1 + 1"))
-    model = PartlyScriptedModel(
+    model = ReviewingModel(
         compliance=[
+            NO_READINGS,
             ModelMessage(calls=(*calls, use("ask_a_lawyer"))),
             write_decisions("VIOLATION", "p5"),
         ]
@@ -145,7 +151,7 @@ async def test_a_specialist_calls_its_tools_and_no_others(open_reviews: OpenRevi
     }
     assert reply["outcome"] == "answered"
     assert count(reply)["violations"] == 8
-    asked = model.find_asked("compliance")[1]
+    asked = model.find_asked("compliance")[2]
     assert [message.kind for message in asked.messages] == ["user", "model", "tool", "tool", "tool"]
     assert {tool.name for tool in asked.tools} == {"graph_search", "assess_confidence"}
 
@@ -160,8 +166,9 @@ async def test_every_kind_of_failed_call_is_a_result_and_the_review_is_still_ans
         'name = "compliance"\ntools = ["graph_search", "read_ticket", "slow_ticket"]\n'
         "timeout_seconds = 0.5\nretry_count = 1\n"
     )
-    model = PartlyScriptedModel(
+    model = ReviewingModel(
         compliance=[
+            NO_READINGS,
             ModelMessage(
                 calls=(
                     use("graph_search", query="subcontractor"),
@@ -210,7 +217,7 @@ FOUND = hyde_expansion.Output(passage="A processor may engage others.", queries=
 async def test_the_extractors_search_has_other_wordings_of_a_model_if_it_gives_any(
     open_reviews: OpenReviews, answer: Any
 ) -> None:
-    model = PartlyScriptedModel(
+    model = ReviewingModel(
         extractor=[
             ModelMessage(calls=(use("search", query="subcontractor"),)),
             ModelMessage(text='{"documents": [], "against": []}'),
@@ -237,37 +244,111 @@ async def test_the_extractors_search_has_other_wordings_of_a_model_if_it_gives_a
     assert tool["success"]
 
 
-async def test_a_checklist_that_is_no_json_is_made_by_rules_and_the_reply_says_so(
+async def test_a_checklist_that_is_no_json_is_no_checklist_and_the_reply_says_so(
     open_reviews: OpenReviews,
 ) -> None:
-    model = PartlyScriptedModel(
+    prose = ModelMessage(text="Here is your checklist: 1. encrypt, 2. notify.")
+    model = ReviewingModel(
+        requirement_extractor=[prose, UnreadableOutput("expected JSON, found prose")] * 2
+    )
+
+    async with open_reviews(model) as harness:
+        reply = await harness.driver().say(FAULTY)
+
+    errors = [text for name, text in list_errors(reply) if name == "requirement_extractor"]
+    assert "the model gave no answer, so this part was not judged: expected JSON" in errors[0]
+    assert "10 of 10 units were not read" in errors
+    assert "verdicts" not in reply
+
+
+async def test_a_unit_that_a_model_leaves_out_is_asked_for_once_more(
+    open_reviews: OpenReviews,
+) -> None:
+    def forget(inputs: Any) -> Any:
+        whole = list_requirements(inputs.prompt if hasattr(inputs, "prompt") else inputs)
+        return whole.model_copy(update={"checklist": whole.checklist[:-2]})
+
+    model = ReviewingModel(
         requirement_extractor=[
-            ModelMessage(text="Here is your checklist: 1. encrypt, 2. notify."),
-            UnreadableOutput("expected JSON, found prose"),
+            lambda inputs: ModelMessage(text=forget(inputs).model_dump_json()),
+            list_requirements,
         ]
     )
 
     async with open_reviews(model) as harness:
         reply = await harness.driver().say(FAULTY)
 
-    [(name, text)] = list_errors(reply)
-    assert (name, text) == (
-        "requirement_extractor",
-        "UnreadableOutput: expected JSON, found prose",
-    )
+    [_, again] = model.find_asked("requirement_extractor")
+    assert [one.heading.rpartition(" > ")[2] for one in again.units] == [
+        "Article 8 Training", "Article 9 Records"
+    ]  # fmt: skip
     assert count(reply) == {"requirements": 8, "compliant": 3, "violations": 3, "gaps": 2}
-    assert reply["errors"][0]["error_id"] in reply["text"]
 
 
-async def test_evidence_that_a_model_invents_makes_no_verdict(open_reviews: OpenReviews) -> None:
-    model = PartlyScriptedModel(compliance=[ModelMessage(), decide_all("VIOLATION", "p999")])
+@pytest.mark.parametrize("status", ["VIOLATION", "COMPLIANT"])
+async def test_a_status_whose_evidence_does_not_exist_does_not_count(
+    open_reviews: OpenReviews, status: str
+) -> None:
+    model = ReviewingModel(
+        compliance=[NO_READINGS, ModelMessage(), decide_all(status, "p999")],
+        triage=[plan("compliance", "report_generator")],
+    )
 
     async with open_reviews(model) as harness:
         reply = await harness.driver().say(FAULTY)
 
-    assert count(reply)["violations"] == 0
-    assert count(reply)["gaps"] == 8
-    assert "a status without a passage that exists is a gap" in reply["text"]
+    # A permission that nothing takes away is fulfilled without a passage.
+    kept = 1 if status == "COMPLIANT" else 0
+    counts = {"requirements": 8, "compliant": kept, "violations": 0, "gaps": 0}
+    assert count(reply) == counts
+    assert len(reply["verdicts"]["undecided"]) == 8 - kept
+    report = reply["review_report"]["report"]
+    reasons = {one["reason"] for one in report["requirements"] if one["status"] == "UNDECIDED"}
+    assert all("named no passage that exists" in one for one in reasons)
+
+
+async def test_a_requirement_without_a_verdict_is_asked_for_again_and_then_undecided(
+    open_reviews: OpenReviews,
+) -> None:
+    def forget(inputs: Any) -> compliance.Output:
+        given = inputs.prompt if hasattr(inputs, "prompt") else inputs
+        whole = compare(given)
+        return whole.model_copy(update={"verdicts": whole.verdicts[:-1]})
+
+    model = ReviewingModel(
+        compliance=[
+            compare,
+            lambda inputs: ModelMessage(text=forget(inputs).model_dump_json()),
+            NO_READINGS,
+        ]
+    )
+
+    async with open_reviews(model) as harness:
+        reply = await harness.driver().say(FAULTY)
+
+    again = model.find_asked("compliance")[-1]
+    assert [one.id for one in again.requirements] == ["REQ-008"]
+    assert reply["verdicts"]["undecided"] == ["REQ-008"]
+    assert count(reply) == {"requirements": 8, "compliant": 3, "violations": 3, "gaps": 1}
+
+
+async def test_the_verdicts_know_what_the_clauses_said_and_how_the_numbers_compare(
+    open_reviews: OpenReviews,
+) -> None:
+    model = ReviewingModel()
+
+    async with open_reviews(model) as harness:
+        await harness.driver().say(FAULTY)
+
+    [clauses, verdicts] = model.find_asked("compliance")
+    given = verdicts.prompt
+    assert clauses.direction == "clauses"
+    assert {one.effect for one in given.readings} == {"breaks"}
+    lines = [line for one in given.comparisons for line in one.lines]
+    line = 'document "of register data within 14 days" > rule "of register data within 48 hours"'
+    assert line in lines
+    assert given.is_whole
+    assert json.loads(given.output_schema)["properties"]["verdicts"]
 
 
 async def test_a_specialist_that_fails_in_the_middle_leaves_the_others_their_work(
@@ -276,7 +357,7 @@ async def test_a_specialist_that_fails_in_the_middle_leaves_the_others_their_wor
     def fall_over(_inputs: Any) -> Any:
         raise RuntimeError("the ground is gone")
 
-    model = PartlyScriptedModel(
+    model = ReviewingModel(
         triage=[plan("risk_verifier", "gap_synthesizer", "report_generator", kind="reporting")],
         risk_verifier=[fall_over] * 10,
     )
@@ -288,32 +369,37 @@ async def test_a_specialist_that_fails_in_the_middle_leaves_the_others_their_wor
     assert name == "risk_verifier"
     assert reply["outcome"] == "answered"
     assert count(reply)["violations"] == 3
-    report = reply["review_report"]["report"]
-    notes = [one["text"] for one in report["parts"][0]["items"]]
-    assert any(reply["errors"][0]["error_id"] in note for note in notes), text
+    assert text in reply["review_report"]["report"]["notes"]
 
 
-async def test_models_that_are_away_leave_the_whole_review_to_the_rules(
+async def test_models_that_are_away_leave_nothing_judged_and_nobody_judges_instead(
     open_reviews: OpenReviews,
 ) -> None:
-    away = [ModelUnavailable("away")] * 4
-    model = PartlyScriptedModel(
-        extractor=away, requirement_extractor=away, compliance=away, synthesis=away
-    )
+    away = [ModelUnavailable("away")] * 20
+    model = ReviewingModel(compliance=away, synthesis=away)
 
     async with open_reviews(model) as harness:
         reply = await harness.driver().say(FAULTY)
 
-    assert count(reply) == {"requirements": 8, "compliant": 3, "violations": 3, "gaps": 2}
-    assert {name for name, _ in list_errors(reply)} == {
-        "extractor",
-        "requirement_extractor",
-        "compliance",
-        "synthesis",
-    }
+    assert count(reply) == {"requirements": 8, "compliant": 0, "violations": 0, "gaps": 0}
+    assert len(reply["verdicts"]["undecided"]) == 8
+    assert {name for name, _ in list_errors(reply)} == {"compliance", "synthesis"}
+    assert "8 requirements could not be decided" in reply["text"]
 
 
-async def test_citations_that_a_model_invents_are_removed_and_counted(
+def judge_again(quote: str) -> judge.Output:
+    """A judgement that doubts some words of the answer."""
+    return judge.Output(
+        claims_read=2,
+        verdicts=(judge.Verdict(passage=0, quote=quote, reason="nobody says it", supported=False),),
+        completeness=0.9,
+        accuracy=0.5,
+        language_matches=True,
+        decision="approve",
+    )
+
+
+async def test_an_invented_citation_is_counted_and_its_sentence_goes_to_the_judge(
     open_reviews: OpenReviews,
 ) -> None:
     def write(inputs: Any) -> synthesis.Output:
@@ -323,31 +409,29 @@ async def test_citations_that_a_model_invents_are_removed_and_counted(
             answer=f"{text}. \\cite{{{first.id}}}\n\nAll else is well. \\cite{{law#99}}"
         )
 
-    model = PartlyScriptedModel(synthesis=[write])
+    model = ReviewingModel(synthesis=[write], judge=[judge_again("All else is well.")])
 
     async with open_reviews(model) as harness:
         reply = await harness.driver().say(FAULTY)
 
+    [judged] = model.find_asked("judge")
+    assert "All else is well." in {one.text.strip() for one in judged.passages}
     assert reply["citation_check"]["invalid_citations"] == ["law#99"]
     assert not reply["citation_check"]["valid"]
     assert "\\cite" not in reply["text"]
     assert "All else is well" not in reply["text"]
 
 
-async def test_an_answer_that_fails_the_check_is_written_by_rules(
+async def test_an_answer_that_cites_nothing_is_replaced_by_the_findings(
     open_reviews: OpenReviews,
 ) -> None:
-    def write(inputs: Any) -> synthesis.Output:
-        return synthesis.Output(answer=f"All is well. \\cite{{{inputs.sources[0].id}}}")
-
-    model = PartlyScriptedModel(synthesis=[write])
+    model = ReviewingModel(synthesis=[synthesis.Output(answer="All is well. \\cite{law#99}")])
 
     async with open_reviews(model) as harness:
         reply = await harness.driver().say(FAULTY)
 
     assert reply["outcome"] == "answered"
     assert "3 are violated" in reply["text"]
-    assert [name for name, _ in list_errors(reply)] == ["synthesis"]
 
 
 def ask_again(name: str, focus: str = "look at the subcontractors") -> synthesis.Output:
@@ -358,9 +442,14 @@ def ask_again(name: str, focus: str = "look at the subcontractors") -> synthesis
 async def test_a_synthesis_asks_for_one_more_round_of_a_specialist_and_no_second(
     open_reviews: OpenReviews,
 ) -> None:
-    model = PartlyScriptedModel(
+    model = ReviewingModel(
         triage=[plan("risk_verifier", "citation_auditor")],
-        compliance=[write_decisions("COMPLIANT", "p5"), write_decisions("VIOLATION", "p5")],
+        compliance=[
+            NO_READINGS,
+            write_decisions("COMPLIANT", "p5"),
+            NO_READINGS,
+            write_decisions("VIOLATION", "p5"),
+        ],
         synthesis=[ask_again("compliance"), ask_again("extractor")],
     )
 
@@ -379,12 +468,12 @@ async def test_a_synthesis_asks_for_one_more_round_of_a_specialist_and_no_second
     }
     assert count(reply)["violations"] == 8
     assert (reply["outcome"], "8 are violated" in reply["text"]) == ("answered", True)
-    [_, again] = model.find_asked("compliance")
+    again = model.find_asked("compliance")[-1]
     assert "look at the subcontractors" in str(again.messages[0])
 
 
 async def test_a_round_of_somebody_who_does_not_exist_is_none(open_reviews: OpenReviews) -> None:
-    model = PartlyScriptedModel(synthesis=[ask_again("lawyer")])
+    model = ReviewingModel(synthesis=[ask_again("lawyer")])
 
     async with open_reviews(model) as harness:
         reply = await harness.driver().say(FAULTY)

@@ -1,13 +1,16 @@
-"""A whole desk reviews the contracts of the example: with the rules, and with a scripted model."""
+"""A whole desk reviews the contracts of the example: with a scripted model, and without one."""
 
 from dataclasses import replace
 
 import pytest
 
+from compliance.reporting.report import ReviewReport
+from envelope.ways.specialists import SpecialistName
 from gateway.reviewing.job_order import JobOrder
 from manager.flows import NEWEST
 from tests.deploy.conftest import OpenReviews
-from tests.support.app_harness import Fields, options
+from tests.support.app_harness import EXAMPLES, Fields, options
+from tests.support.reviewing_model import ReviewingModel
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +27,7 @@ def count(reply: Fields) -> dict[str, int]:
 async def test_three_violations_and_two_gaps_are_found_with_their_places(
     open_reviews: OpenReviews,
 ) -> None:
-    async with open_reviews() as harness:
+    async with open_reviews(ReviewingModel()) as harness:
         reply = await harness.driver().say(FAULTY)
 
     assert (reply["outcome"], reply["way"]) == ("answered", "specialists")
@@ -39,8 +42,36 @@ async def test_three_violations_and_two_gaps_are_found_with_their_places(
     assert reply["citation_check"]["valid"]
 
 
-async def test_a_clean_contract_has_no_findings(open_reviews: OpenReviews) -> None:
+async def test_without_a_model_every_unit_of_the_law_is_shown_and_nothing_is_judged(
+    open_reviews: OpenReviews,
+) -> None:
     async with open_reviews() as harness:
+        driver = harness.driver()
+        reply = await driver.say(f"Write a report: {FAULTY}")
+        journal = await driver.journal(reply)
+
+    assert reply["outcome"] == "answered"
+    assert reply["text"].startswith("No model is in use")
+    assert count(reply) == {"requirements": 10, "compliant": 0, "violations": 0, "gaps": 0}
+    assert reply["verdicts"]["confidence"] is None
+    report = ReviewReport.model_validate(reply["review_report"]["report"])
+    law = (EXAMPLES / "data_protection_review" / "law.md").read_text("utf-8")
+    sentences = [one for one in law.split("\n\n") if not one.startswith("#")]
+    assert [one.law.words for one in report.requirements] == [
+        " ".join(one.split()) for one in sentences
+    ]
+    assert {one.status for one in report.requirements} == {"UNDECIDED"}
+    assert all(1 <= len(one.closest) <= 3 for one in report.requirements)
+    closest = {one.law.heading: one.closest[0].heading for one in report.requirements}
+    assert closest["Article 5 Sale"] == "5 Use of data"
+    assert not any(one.risk or one.reason or one.confidence for one in report.requirements)
+    assert not report.is_judged
+    asked = {one.fields["task"] for one in journal if one.kind == "model_call"}
+    assert asked.isdisjoint(SpecialistName)
+
+
+async def test_a_clean_contract_has_no_findings(open_reviews: OpenReviews) -> None:
+    async with open_reviews(ReviewingModel()) as harness:
         reply = await harness.driver().say(CLEAN)
 
     assert reply["outcome"] == "answered"

@@ -94,7 +94,7 @@ async def test_the_first_sentence_is_shown_while_the_model_writes_the_last(
     gate = asyncio.Event()
     server.will_send(
         make_stream(f"{FIRST} [1] {SECOND} [1]", gate=("routes and", gate)),
-        make_judgement(True, True),
+        make_judgement(),
     )
 
     async with open_app(**asks_the_server(server)) as harness:
@@ -114,15 +114,16 @@ async def test_the_first_sentence_is_shown_while_the_model_writes_the_last(
 async def test_a_sentence_that_the_judge_rejects_is_taken_back(
     open_app: OpenApp, server: ModelServer
 ) -> None:
-    server.will_send(make_stream(f"{FIRST} [1] {SECOND} [1]"), make_judgement(True, False))
+    written = make_stream(f"{FIRST} [1]\n\n{SECOND} [1]"), make_judgement(SECOND)
+    server.will_send(*written, *written)
 
     async with open_app(**asks_the_server(server)) as harness:
         asked = StreamedQuestion(harness)
         text = await asked.follow()
 
-    assert asked.drafts[-1] == f"{FIRST} [1] {SECOND} [1]"
-    assert text == f"{FIRST} [1]"
-    assert asked.retracted == [[SECOND]]
+    assert asked.drafts[-1] == f"{FIRST} [1]\n\n{SECOND} [1]"
+    assert text.startswith(f"{FIRST} [1]\n\nSomething was left out")
+    assert asked.retracted[-1] == [SECOND]
 
 
 async def test_what_the_checks_without_a_model_fault_is_never_shown(
@@ -132,8 +133,10 @@ async def test_what_the_checks_without_a_model_fault_is_never_shown(
     link = "Read [all of it](https://evil.example/rules). [1]"
     uncited = "Giraffes sleep two hours a day."
     server.will_send(
-        make_stream(f"{FIRST} [1] {invented} {link}\n\n{uncited}\n\n{SECOND} [1]"),
-        make_judgement(True, True, True, True),
+        make_stream(f"{FIRST} [1]\n\n{invented}\n\n{link}\n\n{uncited}\n\n{SECOND} [1]"),
+        make_judgement(),
+        make_stream(f"{FIRST} [1]"),
+        make_judgement(),
     )
 
     async with open_app(**asks_the_server(server)) as harness:
@@ -150,9 +153,9 @@ async def test_an_answer_that_is_written_again_begins_its_draft_anew(
 ) -> None:
     server.will_send(
         make_stream(f"{SECOND} [1]"),
-        make_judgement(False, completeness=0.0, decision="regenerate"),
+        make_judgement(SECOND, completeness=0.0, decision="regenerate"),
         make_stream(f"{FIRST} [1] {SECOND} [1]"),
-        make_judgement(True, True),
+        make_judgement(),
     )
 
     async with open_app(**asks_the_server(server)) as harness:
@@ -171,9 +174,9 @@ async def test_a_draft_in_another_language_than_the_users_is_not_shown(
     german = "Öffnen Sie Routing > Rules und wählen Sie dort New rule, um eine Regel anzulegen."
     server.will_send(
         make_stream(f"{german} [1] {german} [1]"),
-        make_judgement(True, True),
+        make_judgement(),
         make_stream(f"{FIRST} [1] {SECOND} [1]"),
-        make_judgement(True, True),
+        make_judgement(),
     )
 
     async with open_app(**asks_the_server(server)) as harness:
@@ -202,7 +205,7 @@ async def test_a_question_outside_of_the_scope_has_no_draft(
 async def test_a_channel_that_shows_no_drafts_costs_none(
     open_app: OpenApp, server: ModelServer
 ) -> None:
-    server.will_send(make_stream(f"{FIRST} [1] {SECOND} [1]"), make_judgement(True, True))
+    server.will_send(make_stream(f"{FIRST} [1] {SECOND} [1]"), make_judgement())
 
     async with open_app(**asks_the_server(server)) as harness:
         asked = StreamedQuestion(harness, shows_drafts=False)
@@ -215,7 +218,7 @@ async def test_a_channel_that_shows_no_drafts_costs_none(
 async def test_approved_release_shows_nothing_before_the_judge(
     open_app: OpenApp, server: ModelServer
 ) -> None:
-    server.will_send(make_stream(f"{FIRST} [1] {SECOND} [1]"), make_judgement(True, True))
+    server.will_send(make_stream(f"{FIRST} [1] {SECOND} [1]"), make_judgement())
 
     async with open_app(**asks_the_server(server), release="approved") as harness:
         asked = StreamedQuestion(harness)

@@ -61,11 +61,13 @@ def judge_all(decision: Literal["approve", "research", "regenerate"]) -> Any:
         is_supported = decision != "regenerate"
         share = float(is_supported)
         verdicts = [
-            judge.ClaimVerdict(number=one.number, support=share, supported=is_supported)
-            for one in inputs.claims
+            judge.Verdict(passage=one.number, quote=one.text, supported=is_supported)
+            for one in inputs.passages
         ]
         return judge.Output(
+            claims_read=1,
             verdicts=tuple(verdicts),
+            accuracy=share,
             completeness=1.0 if decision == "approve" else 0.1,
             language_matches=True,
             analysis="not good enough",
@@ -111,6 +113,7 @@ async def test_workers_of_a_model_run_their_own_tools_and_one_answer_is_written(
         plan_swarm=[decide(RETRIES, ERRORS)],
         work_on_task=[work_by_search] * 4,
         synthesize_findings=[cite("up to 8 times")],
+        judge=[judge_all("approve")],
     )
 
     async with open_app(model, way="swarm") as harness:

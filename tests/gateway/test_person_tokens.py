@@ -2,6 +2,7 @@
 
 import base64
 import json
+import math
 import time
 from typing import Any
 
@@ -56,6 +57,12 @@ def forge() -> dict[str, str]:
         "too long": sign(exp=time.time() + MOST_SECONDS + 2 * LEEWAY_SECONDS),
         "not yet": sign(nbf=time.time() + 600),
         "end in words": sign(exp="tomorrow"),
+        "end as a text": sign(exp=str(int(time.time()) + 600)),
+        "end of 4,000 digits": sign(exp=10**4000),
+        "endless": sign(exp=math.inf),
+        "begin of 4,000 digits": sign(nbf=10**4000),
+        "begin without end": sign(nbf=math.inf),
+        "made without end": sign(iat=math.inf),
         "groups in words": sign(groups="hr"),
         "without groups": sign(groups=None),
         "other claims": f"{header}.{encode_part(claims)}.{signature}",

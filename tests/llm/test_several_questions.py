@@ -7,8 +7,6 @@ from llm.offline.dialogue.several_questions import (
     split_listed_questions,
     split_questions,
 )
-from llm.offline.essence_rules import stands_alone
-from llm.tasks.essence import Inputs
 
 BOTH = ("How do I add a user?", "How do I create a webhook?")
 
@@ -57,24 +55,6 @@ def test_whole_questions_are_separated(text: str, questions: tuple[str, ...]) ->
 )
 def test_one_question_stays_whole(text: str) -> None:
     assert split_questions(text) == ()
-
-
-@pytest.mark.parametrize(
-    ("text", "is_certain"),
-    [
-        ("How do I create a routing rule for SMS?", True),
-        ("What is the difference between a rule and a route?", True),
-        ("OAuth2 scopes and OpenAPI", True),
-        ("add a user and create a webhook, how", False),
-        ("users and webhooks, how", False),
-        ("How do I add a user and how do I create a webhook?", False),
-        ("How do I add a user?\nHow do I create a webhook?", False),
-    ],
-)
-def test_only_a_turn_that_asks_one_question_is_certain_without_a_model(
-    text: str, is_certain: bool
-) -> None:
-    assert stands_alone(Inputs(text=text, text_eng=text)) is is_certain
 
 
 @pytest.mark.parametrize(

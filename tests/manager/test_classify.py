@@ -47,7 +47,16 @@ def classify_payload(stage: Stage, writes: Payload, left: Payload | None = None)
             StageEvent.ASKS,
         ),
         (stages.SEARCH, {"search_quality": "good"}, StageEvent.FOUND),
-        (stages.SEARCH, {"search_quality": "poor"}, StageEvent.NOTHING),
+        (stages.SEARCH, {"search_quality": "poor"}, StageEvent.FOUND),
+        (
+            stages.SEARCH,
+            {
+                "search_quality": "poor",
+                "needs_clarification": True,
+                "clarification_reason": "insufficient_context",
+            },
+            StageEvent.NOTHING,
+        ),
         (stages.SEARCH, {"search_quality": "good", "search_error": "no index"}, StageEvent.NOTHING),
         (
             stages.SEARCH,

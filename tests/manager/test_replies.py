@@ -81,51 +81,21 @@ def test_the_last_resort_says_in_the_users_language_that_the_time_was_up() -> No
     assert guessed["text"] == "deadline/uk\n\nreference/uk"
 
 
-REPEATS: Payload = {
-    "conversation_act": "rephrase",
-    "answer_model": "offline",
-    "language": "de",
-    "history": [{"speaker": "assistant", "text": "Open it. [1]", "outcome": "answered"}],
-}
+def test_a_reply_says_whether_a_model_or_the_search_answered() -> None:
+    passages: Payload = {"notice": "No model.", "shown": []}
+    found = envelope(
+        response="No model.", answered_by="search", fallback_reason="no_model", passages=passages
+    )
+    written = envelope(response="Yes.", answered_by="model", answer_model="gpt", passages=None)
+    end, decision = End(Ending.ANSWER, Outcome.ANSWERED), Decision("row", (), {}, None)
 
+    by_search = replies.end_reply(found, decision, end, Words())
+    by_model = replies.end_reply(written, decision, end, Words())
 
-@pytest.mark.parametrize(
-    ("changes", "text"),
-    [
-        ({}, "not_translated/de\n\nOpen it."),
-        ({"answer_style": "shorter"}, "sorry"),
-        ({"answer_model": "gpt"}, "sorry"),
-        ({"conversation_act": None}, "sorry"),
-        ({"history": []}, "sorry"),
-    ],
-)
-def test_an_answer_that_rules_find_in_no_other_language_is_repeated_as_it_stands(
-    changes: Payload, text: str
-) -> None:
-    decision = Decision("row", (), {}, ClarificationReason.INSUFFICIENT_CONTEXT)
-    asked = envelope(**{**REPEATS, "response": "sorry", **changes})
-
-    reply = replies.end_reply(asked, decision, End(Ending.REPLY, Outcome.REFUSED), Words())
-
-    assert reply["text"] == text
-
-
-@pytest.mark.parametrize(
-    ("source", "model", "note"),
-    [("en", "offline", "not_translated/de\n\n"), ("de", "offline", ""), ("en", "gpt", "")],
-)
-def test_an_answer_in_another_language_than_was_asked_for_says_why(
-    source: str, model: str, note: str
-) -> None:
-    asked = envelope(
-        conversation_act="rephrase", language="de", response="Open it.", answer_model=model,
-        sources_used=[{"language": source}],
-    )  # fmt: skip
-    end = End(Ending.ANSWER, Outcome.ANSWERED)
-
-    reply = replies.end_reply(asked, Decision("row", (), {}, None), end, Words())
-
-    assert reply["text"] == f"{note}Open it."
+    assert (by_search["answered_by"], by_search["fallback_reason"]) == ("search", "no_model")
+    assert (by_search["passages"], by_search["model"]) == (passages, None)
+    assert (by_model["answered_by"], by_model["model"]) == ("model", "gpt")
+    assert "passages" not in by_model
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,18 @@ from time import thread_time
 
 import pytest
 
-from citations.citing import keep_cited
+from citations.blocks import read_blocks, remove_blocks
+from citations.citing import cite
 from citations.claims import citations, only_known, split_units
+from citations.proof import CitedSource, SourceTexts
 from gateway.chat.formatting.marked_text import parse_marked
 from gateway.slack.blocks import messages as slack_messages
 from gateway.slack.mrkdwn import mrkdwn
 from gateway.slack.mrkdwn import parse_text as slack_said
 from gateway.telegram.rendering import messages as telegram_messages
 from knowledge.language.cleaning import code_spans, natural
-from llm.offline.attacks.injection import attack_in
+from llm.answer_checks.facts import KnownNumbers
+from llm.attacks.injection import attack_in
 from llm.offline.support import support
 
 pytestmark = pytest.mark.slow
@@ -29,7 +32,10 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "cut": split_units,
     "citations": citations,
     "only_known": lambda text: only_known(text, (1,)),
-    "cited": lambda text: keep_cited(text, {1}),
+    "cited": lambda text: cite(text, SourceTexts([CitedSource(1, text)])),
+    "blocks": lambda text: remove_blocks(text, range(0, len(read_blocks(text)), 2)),
+    "numbers": lambda text: KnownNumbers(["1"]).find_unknown(text),
+    "proof": lambda text: SourceTexts([CitedSource(1, text)]).find_prose(text),
     "support": lambda text: support(text, text),
     "attack_in": attack_in,
     "natural": natural,

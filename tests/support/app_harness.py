@@ -48,7 +48,6 @@ def settings_of(data: Path, **changes: object) -> Settings:
             "refdesk_data": data,
             "domain_name": DOMAIN,
             "domain_scope": "setting up and running an SMS messaging platform",
-            "documents_define_scope": True,
             "lease_seconds": 4.0,
             **changes,
         }

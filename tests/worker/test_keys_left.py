@@ -74,7 +74,8 @@ async def worked(harness: WorkerHarness) -> WorkerHarness:
     """A desk that has answered, asked back, failed, waited, forgotten, and is idle now."""
     harness.script.next(Role.LANG, RetryAfter(0.01, "away"))
     harness.script.next(Role.ESSENCE, {}, {}, ValueError("broken"))
-    harness.script.next(Role.SEARCH, {"search_quality": "poor"})
+    nothing = {"needs_clarification": True, "clarification_reason": "insufficient_context"}
+    harness.script.next(Role.SEARCH, {"search_quality": "poor", **nothing})
     harness.script.next(Role.RESPONSE, GaveUp("no words"))
     texts = ["How do I add a rule?"] * 5
     async with harness.open():

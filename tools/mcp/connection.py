@@ -57,6 +57,7 @@ class McpConnection:
         *,
         start_seconds: float,
         clock: Callable[[], float] = time.monotonic,
+        redact: Callable[[str], str] = str,
     ) -> None:
         self.name = name
         self._open_streams = open_streams
@@ -74,6 +75,9 @@ class McpConnection:
         self._not_before = 0.0
         self._fault = ""
         self._is_stopped = False
+        self._redact = redact
+        self._was_asked = False
+        """Whether a call was sent: from then on the server may write its arguments anywhere."""
 
     async def serve(self) -> None:
         """Open the connection whenever it is wanted, until `stop`."""
@@ -99,6 +103,7 @@ class McpConnection:
         error that it answered, and `pydantic.ValidationError` for an answer of another form.
         """
         session = await self._connect()
+        self._was_asked = True
         request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=arguments))
         try:
             asked = session.send_request(request, CallToolResult)
@@ -165,7 +170,7 @@ class McpConnection:
             "mcp_server_lost",
             server=self.name,
             reason=self._fault,
-            last_words=self._end.last_words or None,
+            last_words=None if self._was_asked else self._redact(self._end.last_words) or None,
         )
 
     async def _open(self, stack: AsyncExitStack) -> ClientSession:
@@ -225,9 +230,16 @@ class McpConnection:
 
 
 def _describe(error: BaseException) -> str:
-    """Return the reason of a failure; groups of errors have one that says most."""
+    """Return the reason of a failure; groups of errors have one that says most.
+
+    Of errors of the server or of a library only the type is named, and the code: their texts may
+    quote what was sent.
+    """
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, TimeoutError):
         return "it did not start in time"
-    return clean_line(str(error) or type(error).__name__, _LONGEST_REASON)
+    if isinstance(error, ToolFailed):
+        return clean_line(str(error), _LONGEST_REASON)
+    code = f" {error.code}" if isinstance(error, MCPError) else ""
+    return f"{type(error).__name__}{code}"

@@ -1,4 +1,8 @@
-"""Connects to an MCP server over streamable HTTP: bounded bodies, no proxy of the environment."""
+"""Connects to an MCP server over streamable HTTP: bounded bodies, no proxy of the environment.
+
+Each connection goes to an address that was checked, as that of a crawl is; the private network is
+open only where the configured address is in it.
+"""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -7,6 +11,8 @@ from typing import Any
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
+from knowledge.crawling.errors import AddressRefusedError, FetchError
+from knowledge.crawling.resolution import GuardedResolver
 from tools.errors import ToolFailed
 
 MOST_BODY_BYTES = 4_000_000
@@ -32,13 +38,22 @@ class BoundedBody(httpx2.AsyncByteStream):
 
 
 class BoundedTransport(httpx2.AsyncBaseTransport):
-    """Sends requests, and reads bodies of a bounded length that are not compressed."""
+    """Sends requests to checked addresses, and reads bodies of a bounded length as they are."""
 
-    def __init__(self) -> None:
+    def __init__(self, resolver: GuardedResolver) -> None:
+        self._resolver = resolver
         self._inner = httpx2.AsyncHTTPTransport()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         request.headers["accept-encoding"] = "identity"
+        host, port = _read_host(request.url)
+        try:
+            address = await self._resolver.choose(host, port)
+        except (AddressRefusedError, FetchError) as error:
+            raise httpx2.ConnectError(str(error)) from error
+        # The certificate is checked for the name.
+        request.url = request.url.copy_with(host=address)
+        request.extensions = {**request.extensions, "sni_hostname": host}
         response = await self._inner.handle_async_request(request)
         if response.headers.get("content-encoding", "identity") != "identity":
             await response.aclose()
@@ -54,8 +69,13 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
 @asynccontextmanager
 async def open_address(url: str, headers: Mapping[str, str], seconds: float) -> AsyncIterator[Any]:
     """Yield the streams of a server at an address; `seconds` limit one request."""
+    resolver = GuardedResolver()
+    try:
+        await resolver.start_at(*_read_host(httpx2.URL(url)))
+    except FetchError as error:
+        raise ToolFailed(str(error)) from error
     client = httpx2.AsyncClient(
-        transport=BoundedTransport(),
+        transport=BoundedTransport(resolver),
         headers=dict(headers),
         timeout=httpx2.Timeout(seconds, connect=CONNECT_SECONDS),
         trust_env=False,
@@ -66,3 +86,7 @@ async def open_address(url: str, headers: Mapping[str, str], seconds: float) -> 
             yield streams
     except httpx2.HTTPError as error:
         raise ToolFailed(f"its address cannot be used: {type(error).__name__}") from error
+
+
+def _read_host(url: httpx2.URL) -> tuple[str, int]:
+    return url.host, url.port or (443 if url.scheme == "https" else 80)

@@ -34,6 +34,7 @@ from tools.outside.configuration import McpServerEntry, McpToolEntry
 from tools.outside.foreign_schemas import ForeignSchema, digest_definition
 from tools.outside.foreign_text import MOST_DESCRIPTION, MOST_RESULT, clean, clean_line
 from tools.outside.outside_tool import OutsideInputs, OutsideOutput, OutsideTool, make_output
+from tools.outside.redaction import make_redaction
 
 _LONGEST_ERROR = 400
 _JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
@@ -44,8 +45,10 @@ log = structlog.get_logger("tools")
 class McpTool(OutsideTool):
     """A tool of an MCP server."""
 
-    def __init__(self, server: str, remote: str, entry: McpToolEntry) -> None:
-        super().__init__(remote, entry, entry.effect)
+    def __init__(
+        self, server: str, remote: str, entry: McpToolEntry, redact: Callable[[str], str] = str
+    ) -> None:
+        super().__init__(remote, entry, entry.effect, redact)
         self.remote = remote
         self.connection: McpConnection | None = None
         self.description = entry.description or f"The tool {remote!r} of {server!r}."
@@ -95,7 +98,7 @@ class McpTool(OutsideTool):
         if self._entry.description is None and definition.description:
             self.description = clean(definition.description, MOST_DESCRIPTION)
 
-    async def run(self, inputs: OutsideInputs, caller: ToolCaller) -> OutsideOutput:
+    async def call(self, inputs: OutsideInputs, caller: ToolCaller) -> OutsideOutput:
         if self.connection is None:
             raise ToolFailed("expected a connection to the server, found none")
         await self.connection.check()
@@ -110,7 +113,9 @@ class McpTool(OutsideTool):
             raise OutcomeUnknown(str(error)) from error
         except MCPError as error:
             reason = clean_line(str(error), _LONGEST_ERROR)
-            raise ToolRejected(f"the server answered with an error: {reason}") from error
+            raise ToolRejected(
+                f"the server answered with an error: {reason}", status=error.code
+            ) from error
         except ValidationError as error:
             raise OutcomeUnknown("expected a result in the form of MCP, found another") from error
         return self._read(result)
@@ -191,13 +196,15 @@ async def _start(connection: McpConnection) -> None:
 def _make_server(
     name: str, entry: McpServerEntry, clock: Callable[[], float]
 ) -> tuple[McpConnection, list[McpTool]]:
-    tools = [McpTool(name, remote, one) for remote, one in entry.tools.items()]
+    redact = make_redaction(entry.headers, entry.environment)
+    tools = [McpTool(name, remote, one, redact) for remote, one in entry.tools.items()]
     connection = McpConnection(
         name,
         partial(_open_streams, entry),
         partial(_update_tools, tools),
         start_seconds=entry.start_seconds,
         clock=clock,
+        redact=redact,
     )
     for tool in tools:
         tool.connection = connection

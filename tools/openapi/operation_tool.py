@@ -5,11 +5,12 @@ operation, every value in it is percent-encoded, and the address of the host is 
 crawl is (`knowledge.crawling.resolution`). Headers are the operator's alone.
 """
 
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import httpx
 from pydantic import JsonValue
@@ -24,6 +25,7 @@ from tools.outside.configuration import ApiEntry, OperationEntry
 from tools.outside.foreign_schemas import ForeignSchema, digest_definition
 from tools.outside.foreign_text import clean_line
 from tools.outside.outside_tool import OutsideInputs, OutsideOutput, OutsideTool, make_output
+from tools.outside.redaction import make_redaction
 
 MOST_BODY_BYTES = 1_000_000
 _LONGEST_ERROR = 400
@@ -31,6 +33,9 @@ _READS = {"GET", "HEAD"}
 _WAIT = {408, 425, 429}
 """Statuses of requests that were not handled: a later one may be."""
 _NO_CONTENT = {204, 205}
+_SEPARATORS = re.compile(r"[/\\]")
+_MOST_DECODED = 4
+"""How often a value may be decoded on its way, by proxies and by the server."""
 
 
 class OperationTool(OutsideTool):
@@ -40,7 +45,12 @@ class OperationTool(OutsideTool):
         self, operation_id: str, operation: Operation, entry: OperationEntry, api: "HttpApi"
     ) -> None:
         reads = EffectClass.READ if operation.method in _READS else EffectClass.EFFECT
-        super().__init__(operation_id, entry, entry.effect or reads)
+        super().__init__(
+            operation_id,
+            entry,
+            entry.effect or reads,
+            make_redaction(entry.headers, api.headers),
+        )
         self.description = entry.description or operation.description
         self._operation = operation
         self._api = api
@@ -50,7 +60,7 @@ class OperationTool(OutsideTool):
     def schema(self) -> ForeignSchema:
         return self._operation.schema
 
-    async def run(self, inputs: OutsideInputs, caller: ToolCaller) -> OutsideOutput:
+    async def call(self, inputs: OutsideInputs, caller: ToolCaller) -> OutsideOutput:
         values = inputs.arguments
         path = fill_path(self._operation.path, self._encode_path(values))
         return await self._api.request(
@@ -68,7 +78,7 @@ class OperationTool(OutsideTool):
             if one.place != "path":
                 continue
             written = [_write(part) for part in _list_values(values.get(one.name))]
-            if not written or {"", ".", ".."} & {*written}:
+            if not written or any(map(_leads_elsewhere, written)):
                 raise InvalidInput(f"{one.name}: expected a value that is no part of a path")
             encoded[one.name] = ",".join(quote(part, safe="") for part in written)
         return encoded
@@ -89,6 +99,7 @@ class HttpApi:
     """Sends the requests of one interface; `aclose` closes its connections."""
 
     def __init__(self, name: str, entry: ApiEntry, resolver: GuardedResolver | None = None) -> None:
+        self.headers = entry.headers
         self._name = name
         self._base = entry.base_url.rstrip("/")
         self._origin = _read_origin(entry.base_url)
@@ -143,18 +154,22 @@ class HttpApi:
         status, kind = response.status_code, response.headers.get("content-type", "")
         kind = kind.partition(";")[0].strip().lower()
         if 300 <= status < 400:
-            raise ToolRejected(f"{self._name} answered {status}: redirects are not followed")
+            raise ToolRejected(
+                f"{self._name} answered {status}: redirects are not followed", status=status
+            )
         if response.headers.get("content-encoding", "identity").lower() != "identity":
-            raise OutcomeUnknown(f"{self._name} answered {status} in a compressed form")
+            raise OutcomeUnknown(
+                f"{self._name} answered {status} in a compressed form", status=status
+            )
         if status in _NO_CONTENT:
             return make_output([f"status {status}, no content"])
         text, is_cut = ("", False) if not _is_text(kind) else await self._read_text(response)
         if status in _WAIT:
-            raise ToolFailed(f"{self._name} answered {status}: {_shorten(text)}")
+            raise ToolFailed(f"{self._name} answered {status}: {_shorten(text)}", status=status)
         if 400 <= status < 500:
-            raise ToolRejected(f"{self._name} answered {status}: {_shorten(text)}")
+            raise ToolRejected(f"{self._name} answered {status}: {_shorten(text)}", status=status)
         if not response.is_success:
-            raise OutcomeUnknown(f"{self._name} answered {status}: {_shorten(text)}")
+            raise OutcomeUnknown(f"{self._name} answered {status}: {_shorten(text)}", status=status)
         left_out = [kind or "content of unknown type"] if not _is_text(kind) else []
         return make_output([text], [*left_out, "the rest of the body"] if is_cut else left_out)
 
@@ -211,6 +226,15 @@ def _read_origin(url: str) -> tuple[str, str, int]:
 
 def _list_values(value: JsonValue) -> list[Any]:
     return [] if value is None else value if isinstance(value, list) else [value]
+
+
+def _leads_elsewhere(value: str) -> bool:
+    """Return whether a value is empty, or has a step up or down once a server decodes it."""
+    for _ in range(_MOST_DECODED):
+        if not value or {".", ".."} & {*_SEPARATORS.split(value)}:
+            return True
+        value = unquote(value)
+    return False
 
 
 def _write(value: Any) -> str:

@@ -1,12 +1,15 @@
-"""The base of tools of others: arguments are checked by their schema, results are bounded text."""
+"""The base of tools of others: arguments are checked by their schema, results are bounded text.
+
+Neither a result nor an error carries the secrets with which the tool is called.
+"""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pydantic import BaseModel, JsonValue
 
-from tools.calls import EffectClass
-from tools.errors import InvalidInput
+from tools.calls import EffectClass, ToolCaller
+from tools.errors import InvalidInput, ToolFailed
 from tools.outside.configuration import OutsideEntry
 from tools.outside.foreign_schemas import ForeignSchema
 from tools.outside.foreign_text import MOST_RESULT, clean, clean_line
@@ -35,7 +38,14 @@ class OutsideTool(Tool[OutsideInputs, OutsideOutput]):
     output = OutsideOutput
     is_source: bool
 
-    def __init__(self, name: str, entry: OutsideEntry, effect: EffectClass) -> None:
+    def __init__(
+        self,
+        name: str,
+        entry: OutsideEntry,
+        effect: EffectClass,
+        redact: Callable[[str], str] = str,
+    ) -> None:
+        self._redact = redact
         self.name = entry.name or name
         self.aliases = entry.aliases
         self.effect = effect
@@ -47,6 +57,18 @@ class OutsideTool(Tool[OutsideInputs, OutsideOutput]):
     @abstractmethod
     def schema(self) -> ForeignSchema | None:
         """The schema of the arguments, or None while it is not known."""
+
+    @abstractmethod
+    async def call(self, inputs: OutsideInputs, caller: ToolCaller) -> OutsideOutput:
+        """Return the result of the other side; raises as `run` does."""
+
+    async def run(self, inputs: OutsideInputs, caller: ToolCaller) -> OutsideOutput:
+        """Return the result, without the secrets that the operator configured for the tool."""
+        try:
+            output = await self.call(inputs, caller)
+        except ToolFailed as error:
+            raise type(error)(self._redact(str(error)), status=error.status) from error
+        return output.model_copy(update={"text": self._redact(output.text)})
 
     def read_inputs(self, arguments: JsonValue) -> OutsideInputs:
         if not isinstance(arguments, dict):

@@ -9,13 +9,13 @@ from urllib.parse import quote
 
 from pydantic import JsonValue
 
-from compliance.reporting.report import ReviewReport
 from compliance.team.review_scope import make_sort_key
 from deploy.assembly.gateways.document_catalog import OwnedCatalog
 from deploy.assembly.gateways.document_reader import documents_of
 from deploy.assembly.gateways.http_gateway import StoredConversations
 from deploy.assembly.reviewing.document_finder import MOST_FOUND, NamedDocumentFinder
 from deploy.assembly.reviewing.report_rendering import (
+    Report,
     StoredReports,
     make_report_reader,
     read_passage,
@@ -54,7 +54,7 @@ class LocalReview:
     skipped: list[str] = field(default_factory=list)
     """Files of a folder that no reader is for."""
 
-    async def find(self, name: str) -> Sequence[DocumentEntry]:
+    async def find(self, name: str, *, is_rule: bool = False) -> Sequence[DocumentEntry]:
         """Return the documents of a name: files of this machine, else those of the index.
 
         Every file of a folder is a document, those in its folders too, in the order of their
@@ -66,9 +66,9 @@ class LocalReview:
             return (await self._attach_named(path, path.name),)
         if await asyncio.to_thread(path.is_dir):
             return await self._attach_folder(path)
-        return await self.finder.find(self.question, name, self.groups)
+        return await self.finder.find(self.question, name, self.groups, is_rule=is_rule)
 
-    async def read_report(self, reply: Mapping[str, JsonValue]) -> ReviewReport | None:
+    async def read_report(self, reply: Mapping[str, JsonValue]) -> Report | None:
         """Return the report that a reply refers to, or None."""
         found = reply.get("review_report")
         return await self.reports.read(self.question, found) if isinstance(found, dict) else None
@@ -83,7 +83,7 @@ class LocalReview:
             raise CommandError("expected a checklist, found none: no rules were read")
         return written
 
-    def render(self, report: ReviewReport, form: ReportForm) -> bytes:
+    def render(self, report: Report, form: ReportForm) -> bytes:
         """Return the file of a report, with links to the places in the files of this machine."""
         return render_report(report, form, self._open_link)
 

@@ -27,19 +27,27 @@ class NamedDocumentFinder:
         self._catalog = catalog
 
     async def find(
-        self, question: Question, name: str, groups: Sequence[str]
+        self, question: Question, name: str, groups: Sequence[str], *, is_rule: bool = False
     ) -> Sequence[DocumentEntry]:
         wanted = name.strip()
         attached = await self._attachments.list_attached(question, groups)
-        by_id = [one for one in attached if one.id == wanted]
-        own = by_id or [one for one in attached if wanted in (one.name, one.title)]
-        found = own or await self._find_indexed(question, wanted, groups)
-        if not found:
+        if by_id := [one for one in attached if one.id == wanted]:
+            return by_id
+        own = [one for one in attached if wanted in (one.name, one.title)]
+        _refuse_several(wanted, own)
+        indexed = await self._find_indexed(question, wanted, groups) if is_rule or not own else []
+        if own and indexed:
+            ids = " and ".join(_show(one.id) for one in (*indexed[:1], *own))
+            raise DocumentUnknownError(
+                f"expected the name of one rule, found {_show(wanted)}, which is the name of a "
+                f"document of the index and of one of this conversation: name one by its id, {ids}"
+            )
+        if not (own or indexed):
             raise DocumentUnknownError(
                 f"expected the id, file or title of a document, found {_show(wanted)}, which is "
                 "the name of none"
             )
-        return found
+        return own or indexed
 
     async def _find_indexed(
         self, question: Question, name: str, groups: Sequence[str]
@@ -66,13 +74,9 @@ class NamedDocumentFinder:
         wanted = _normalise(title)
         every = await self._select(question, CatalogSelection(), groups, MOST_COMPARED)
         found = [one for one in every if _normalise(one.title) == wanted]
-        if len(found) > 1:
-            shown = ", ".join(_show(one.id) for one in found[:_SHOWN])
-            raise DocumentUnknownError(
-                f"expected the title of one document, found {_show(title)}, which is that of "
-                f"{len(found)}: name one of them by its id, such as {shown}"
-            )
-        return [_name(one) for one in found]
+        named = [_name(one) for one in found]
+        _refuse_several(title, named)
+        return named
 
     async def _select(
         self, question: Question, selection: CatalogSelection, groups: Sequence[str], most: int
@@ -98,6 +102,15 @@ def _name(entry: CatalogEntry) -> DocumentEntry:
         language=entry.language,
         chunks=entry.chunks,
     )
+
+
+def _refuse_several(name: str, found: Sequence[DocumentEntry]) -> None:
+    if len(found) > 1:
+        shown = ", ".join(_show(one.id) for one in found[:_SHOWN])
+        raise DocumentUnknownError(
+            f"expected the title of one document, found {_show(name)}, which is that of "
+            f"{len(found)}: name one of them by its id, such as {shown}"
+        )
 
 
 def _normalise(title: str) -> str:

@@ -1,17 +1,21 @@
-"""Renders the reports of reviews as Markdown, HTML or PDF, with links for their reader."""
+"""Renders the reports of reviews in several forms, with links for their reader."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
+import orjson
 from pydantic import JsonValue
 
 from broker.keys import record_of
+from compliance.reporting.docx_report import render_docx
 from compliance.reporting.html_report import render_html
+from compliance.reporting.layout import lay_out
 from compliance.reporting.markdown_report import render_markdown
 from compliance.reporting.pdf_report import MissingPdfLibraryError, render_pdf
-from compliance.reporting.report import ReportPart, ReportTable, ReportText, ReviewReport
+from compliance.reporting.printed import PrintedReport, ReportPart, ReportTable, ReportText
+from compliance.reporting.report import ReviewReport
 from compliance.reporting.report_json import decode_report
 from compliance.requirements.checklist import make_checklist
 from compliance.requirements.requirement import Extraction
@@ -25,6 +29,8 @@ from memory.results.work_store import RedisWorkStore
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
+Report = ReviewReport | PrintedReport
+"""A report; those of earlier versions are stored as they are printed."""
 LinkOpener = Callable[[str], str]
 """Returns the address of a link of a report for its reader, or an empty text."""
 ReadStored = Callable[[Question, str], Awaitable[bytes | None]]
@@ -61,9 +67,7 @@ class StoredReports:
         except MissingPdfLibraryError as error:
             raise DocumentRefusedError(str(error), "unsupported_document") from error
 
-    async def read(
-        self, question: Question, reported: Mapping[str, JsonValue]
-    ) -> ReviewReport | None:
+    async def read(self, question: Question, reported: Mapping[str, JsonValue]) -> "Report | None":
         """Return the report that a reply has or refers to; None: it is no longer kept."""
         own, reference = reported.get("report"), reported.get("reference")
         if isinstance(own, dict):
@@ -90,26 +94,48 @@ def read_passage(link: str) -> str:
     return link.removeprefix(PASSAGE) if link.startswith(PASSAGE) else ""
 
 
-def render_report(report: ReviewReport, form: ReportForm, open_link: LinkOpener) -> bytes:
+def render_report(report: Report, form: ReportForm, open_link: LinkOpener) -> bytes:
     """Return the file of a report; raises `MissingPdfLibraryError`."""
-    linked = open_links(report, open_link)
+    if form is ReportForm.JSON:
+        return _write_json(report, open_link)
+    printed = lay_out(report) if isinstance(report, ReviewReport) else report
+    linked = open_links(printed, open_link)
     if form is ReportForm.PDF:
         return render_pdf(linked, base=_BASES)
+    if form is ReportForm.DOCX:
+        return render_docx(linked, base=_BASES)
     if form is ReportForm.HTML:
         return render_html(linked, base=_BASES).encode()
     return render_markdown(linked, base=_BASES).encode()
 
 
-def open_links(report: ReviewReport, open_link: LinkOpener) -> ReviewReport:
+def _write_json(report: Report, open_link: LinkOpener) -> bytes:
+    """Return a report as JSON, with the addresses that its reader can open."""
+
+    def open_value(value: object) -> object:
+        if isinstance(value, dict):
+            return {
+                name: open_link(one) if name == "link" and one else open_value(one)
+                for name, one in value.items()
+            }
+        return [open_value(one) for one in value] if isinstance(value, list | tuple) else value
+
+    found = report.model_dump(mode="json") if isinstance(report, ReviewReport) else asdict(report)
+    return orjson.dumps(open_value(found), option=orjson.OPT_INDENT_2)
+
+
+def open_links(report: PrintedReport, open_link: LinkOpener) -> PrintedReport:
     """Return a report with the addresses that its reader can open in place of its links."""
 
     def open_text(text: ReportText) -> ReportText:
-        return replace(text, link=open_link(text.link)) if text.link else text
+        more = tuple(map(open_text, text.more))
+        return replace(text, link=open_link(text.link) if text.link else "", more=more)
 
     def open_part(part: ReportPart) -> ReportPart:
         table = part.table
         if table is not None:
-            table = ReportTable(tuple(tuple(map(open_text, row)) for row in table.rows))
+            rows = tuple(tuple(map(open_text, row)) for row in table.rows)
+            table = ReportTable(rows, table.shares)
         return replace(
             part,
             paragraphs=tuple(map(open_text, part.paragraphs)),

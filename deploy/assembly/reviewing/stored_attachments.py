@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from config.settings import Settings
 from deploy.assembly.languages import language_of, make_detector
+from deploy.assembly.reviewing.reading_turns import ReadingTurns
 from envelope.question import Question
 from gateway.port import ReadableDocument, ReadableSection
 from gateway.reviewing.document_ports import DocumentEntry, DocumentRefusedError
@@ -18,12 +20,12 @@ from knowledge.documents.errors import (
 )
 from knowledge.library.attached_documents import AttachedDocument
 from knowledge.sections import document_of, join_chunks
-from memory.attachments.attachment_store import MOST_ATTACHMENTS, RedisAttachments
+from memory.attachments.attachment_store import MOST_ATTACHMENTS, RedisAttachments, Stored
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-    from knowledge.isolation.reader_process import ReaderProcess
+    from knowledge.library.attachment_reading import PreparingReader
 
 _KINDS: tuple[tuple[type[ReadingError], str], ...] = (
     (NoTextError, "empty_document"),
@@ -35,12 +37,17 @@ _KINDS: tuple[tuple[type[ReadingError], str], ...] = (
 class StoredAttachments:
     """A `gateway.reviewing.document_ports.Attachments`.
 
-    The process that reads starts with the first file. Files are read one after the other, each
-    within the limits of ingestion.
+    A process that reads starts with the first file, another when two clients need one at the same
+    time. Each file is read within the limits of ingestion; `ReadingTurns` says whose is next.
     """
 
     def __init__(
-        self, settings: Settings, client: "Redis", *, most_documents: int = MOST_ATTACHMENTS
+        self,
+        settings: Settings,
+        client: "Redis",
+        *,
+        most_documents: int = MOST_ATTACHMENTS,
+        make_reader: "Callable[[], PreparingReader] | None" = None,
     ) -> None:
         self._settings = settings
         self._most_documents = most_documents
@@ -51,21 +58,27 @@ class StoredAttachments:
             most_documents=most_documents,
         )
         self._language_of: Callable[[str], str] | None = None
-        self._reader: ReaderProcess | None = None
+        self._idle: list[PreparingReader] = []
         self._opened = ExitStack()
-        self._reading = asyncio.Lock()
+        self._make_reader = make_reader or self._open_reader
+        self._turns = ReadingTurns()
 
     async def attach(
-        self, question: Question, name: str, data: bytes, groups: Sequence[str]
+        self, question: Question, name: str, data: bytes, groups: Sequence[str], client: str = ""
     ) -> DocumentEntry:
-        document = await self._read(name, data, groups)
-        if not await self._store.put(question, document.id, document.encode()):
+        async with self._turns.take(question.tenant, client):
+            document = await self._read(name, data, groups)
+        stored = await self._store.put(question, document.id, document.encode())
+        if stored is Stored.NO_ROOM:
             raise DocumentRefusedError(
                 f"expected at most {self._most_documents} documents of a usual size in a "
                 "conversation, found no room for one more: begin another conversation",
                 "too_many_documents",
             )
-        return name_document(document)
+        return replace(name_document(document), is_new=stored is Stored.ADDED)
+
+    async def remove(self, question: Question, document_id: str) -> None:
+        await self._store.remove(question, document_id)
 
     async def list_attached(
         self, question: Question, groups: Sequence[str]
@@ -100,31 +113,30 @@ class StoredAttachments:
         return {one.chunk_id: one.anchor for one in chunks if one.anchor}
 
     async def close(self) -> None:
-        """End the process that reads."""
+        """End the processes that read."""
         await asyncio.to_thread(self._opened.close)
 
     async def _read(self, name: str, data: bytes, groups: Sequence[str]) -> AttachedDocument:
         # Imported here: the readers are needed only where somebody gives a document.
         from knowledge.library.attachment_reading import read_attachment
 
-        async with self._reading:
-            reader, language = self._open()
-            try:
-                return await read_attachment(
-                    reader, name, data, groups=groups, language_of=language
-                )
-            except ReadingError as error:
-                raise DocumentRefusedError(str(error), _name_kind(error)) from error
+        reader = self._idle.pop() if self._idle else self._make_reader()
+        if self._language_of is None:
+            self._language_of = language_of(self._settings, make_detector(self._settings))
+        try:
+            return await read_attachment(
+                reader, name, data, groups=groups, language_of=self._language_of
+            )
+        except ReadingError as error:
+            raise DocumentRefusedError(str(error), _name_kind(error)) from error
+        finally:
+            self._idle.append(reader)
 
-    def _open(self) -> tuple["ReaderProcess", Callable[[str], str]]:
+    def _open_reader(self) -> "PreparingReader":
         from deploy.assembly.ingestion import reading_limits
         from knowledge.isolation.reader_process import ReaderProcess
 
-        if self._reader is None:
-            self._reader = self._opened.enter_context(ReaderProcess(reading_limits(self._settings)))
-        if self._language_of is None:
-            self._language_of = language_of(self._settings, make_detector(self._settings))
-        return self._reader, self._language_of
+        return self._opened.enter_context(ReaderProcess(reading_limits(self._settings)))
 
 
 def name_document(document: AttachedDocument) -> DocumentEntry:

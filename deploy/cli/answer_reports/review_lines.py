@@ -9,16 +9,12 @@ from deploy.cli.answer_reports.agent_costs import list_agent_costs
 from deploy.cli.printing import WIDTH, columns, reply_lines
 
 if TYPE_CHECKING:
-    from compliance.reporting.report import ReviewReport
+    from deploy.assembly.reviewing.report_rendering import Report
 
-_MATRIX = 2
-"""The place of the compliance matrix among the parts of a report."""
 _MARKS = {"COMPLIANT": "ok  ", "VIOLATION": "FAIL", "GAP": "GAP ", "UNDECIDED": "?   "}
 
 
-def list_review_lines(
-    reply: Mapping[str, JsonValue], report: "ReviewReport | None"
-) -> Iterator[str]:
+def list_review_lines(reply: Mapping[str, JsonValue], report: "Report | None") -> Iterator[str]:
     """Yield a line for each requirement with its verdict, and the lines of the answer."""
     if report is not None:
         yield from list_matrix_lines(report)
@@ -29,12 +25,12 @@ def list_review_lines(
         yield from list_agent_costs(usage)
 
 
-def list_matrix_lines(report: "ReviewReport") -> Iterator[str]:
-    """Yield a line for each row of the matrix: verdict, id, requirement."""
-    table = report.parts[_MATRIX].table if len(report.parts) > _MATRIX else None
-    for row in table.rows[1:] if table is not None else ():
-        name, requirement, status, *_ = (cell.text for cell in row)
-        yield _cut(f"{_MARKS.get(status, status)} {name}  {requirement}")
+def list_matrix_lines(report: "Report") -> Iterator[str]:
+    """Yield a line for each requirement: verdict, number, place in the law, requirement."""
+    for one in getattr(report, "requirements", ()):
+        mark = _MARKS.get(one.status, one.status)
+        place = one.law.heading.rpartition(" > ")[2]
+        yield _cut(f"{mark} {one.number:>3}  {place}: {one.requirement}")
 
 
 def _cut(line: str) -> str:

@@ -14,7 +14,7 @@ from deploy.assembly.runtime import open_desk
 from deploy.cli.draft_display import show_progress
 from deploy.cli.group_arguments import add_groups_argument, read_groups
 from deploy.cli.main import EXIT_STATUSES
-from deploy.cli.printing import choices, list_operator_notes, print_line, reply_lines, say_json
+from deploy.cli.printing import choices, list_operator_notes, print_reply, say_json
 from deploy.errors import CommandError
 from envelope.ways.tool_loop import WayName
 from gateway.answer import safe_reply
@@ -130,8 +130,7 @@ def _show(
     if as_json:
         say_json(safe_reply(reply)[0])
     else:
-        for line in reply_lines(reply):
-            print_line(line)
+        print_reply(reply)
         if reply.get("outcome") == "failed":
             sys.stderr.write(f"refdesk: for details run: refdesk trace {message.message_id}\n")
         if reply.get("outcome") == "clarification" and choices(reply):

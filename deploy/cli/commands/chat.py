@@ -18,7 +18,7 @@ from deploy.assembly.runtime import open_desk
 from deploy.cli.commands.ask import add_way_arguments, check_strategy
 from deploy.cli.draft_display import show_progress
 from deploy.cli.group_arguments import add_groups_argument, read_groups
-from deploy.cli.printing import choices, list_operator_notes, print_line, reply_lines
+from deploy.cli.printing import choices, list_operator_notes, print_line, print_reply
 from gateway.desk import Desk, Message
 from gateway.errors import GatewayError
 from gateway.text import parse_command
@@ -93,8 +93,8 @@ async def _chat(first: Message, way: str | None) -> None:
 
 
 def _show(reply: dict[str, JsonValue], *, asked_back: bool) -> None:
-    for line in reply_lines(reply) if reply else ():
-        print_line(line)
+    if reply:
+        print_reply(reply)
     if asked_back and sys.stdin.isatty():
         print_line(CHOOSING)
     print_line()

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import sys
 from pathlib import Path
 from uuid import uuid4
 
@@ -11,15 +10,13 @@ from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.runtime import open_desk
 from deploy.cli.commands.ingest import result_lines
 from deploy.cli.operations.trace import trace_lines
-from deploy.cli.printing import WIDTH, print_line, reply_lines
+from deploy.cli.printing import WIDTH, print_line, print_reply
 from deploy.cli.progress import report_on_terminal
 from deploy.errors import CommandError
 from envelope.question import Question
 from gateway.desk import Desk, Message
 
-CHECKOUT = Path(__file__).parent.parent.parent.parent / "examples" / "sms_platform"
-INSTALLED = Path(sys.prefix) / "share" / "refdesk" / "examples" / "sms_platform"
-EXAMPLES = CHECKOUT if CHECKOUT.is_dir() else INSTALLED
+EXAMPLES = Path(__file__).parents[3] / "examples" / "sms_platform"
 QUESTIONS = (
     ("a clear one", "How do I configure SMS routing rules?"),
     ("a vague one", "How do I set it up?"),
@@ -34,7 +31,7 @@ What next? The demo has separate documents and data, in {data}:
 Without that variable, {own} holds your own documents:
   .venv/bin/refdesk ingest YOUR-DOCUMENTS     set DOMAIN_NAME too
   GEN_MODEL=gpt-5-mini@openai OPENAI_API_KEY=... .venv/bin/refdesk chat"""
-BY_RULES = "The offline rules wrote these answers: no model, no key, no network."
+NO_MODEL = "No model was used: these are passages that the search found."
 RULE = "-" * WIDTH
 
 
@@ -67,7 +64,6 @@ def demo_settings() -> Settings:
         update={
             "domain_name": DOMAIN_NAME,
             "domain_scope": "setting up and running an SMS messaging platform",
-            "documents_define_scope": True,
         }
     )
 
@@ -92,13 +88,12 @@ async def _demo(settings: Settings) -> None:
     data = settings.refdesk_data
     print_line(f"\n{RULE}\n{NEXT.format(data=data, own=data.parent)}")
     if settings.gen_model == "offline":
-        print_line(BY_RULES)
+        print_line(NO_MODEL)
 
 
 async def _ask(desk: Desk, kind: str, text: str) -> Question:
     print_line(f"\n{RULE}\nQuestion, {kind}: {text}\n")
     name = uuid4().hex[:8]
     message = Message(text, f"demo-{name}", name)
-    for line in reply_lines(await desk.ask(message)):
-        print_line(line)
+    print_reply(await desk.ask(message))
     return desk.question(message)

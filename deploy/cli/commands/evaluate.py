@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from deploy.evaluation.answers.desk_run import Variant
 
 PURPOSES = {
-    "compliance": "measure verdicts, evidence, citations and sections on reviewed documents",
+    "compliance": "measure whether the right clause is among those shown for a requirement",
     "retrieval": "measure whether searches find the right pages",
     "context": "measure whether the context of an answer has the section that answers",
     "language": "measure language detection",
@@ -85,9 +85,7 @@ def _add_answers_arguments(suite: argparse.ArgumentParser) -> None:
 
 
 def _add_grounding_arguments(suite: argparse.ArgumentParser) -> None:
-    suite.add_argument(
-        "--judge", default="offline", metavar="NAME", help="the judge (default: offline)"
-    )
+    suite.add_argument("--judge", required=True, metavar="NAME", help="the model that judges")
     suite.add_argument("--limit", type=int, metavar="N", help="judge only N answers")
 
 
@@ -229,7 +227,7 @@ async def _measure_judge(chosen: argparse.Namespace) -> Mapping[str, Any]:
         precision=found["precision"],
         recall=found["recall"],
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        prompt=prompt_version(chosen.judge),
+        prompt=prompt_version(),
     )
     stored = store_judge_record(settings.refdesk_data, record)
     doubt = find_doubt(settings.refdesk_data, chosen.judge)

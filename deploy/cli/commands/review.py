@@ -25,8 +25,8 @@ from gateway.reviewing.job_order import JobOrder
 from gateway.reviewing.report_ports import ReportForm
 
 if TYPE_CHECKING:
-    from compliance.reporting.report import ReviewReport
     from deploy.assembly.gateways.local_review import LocalReview
+    from deploy.assembly.reviewing.report_rendering import Report
     from gateway.desk import Desk
 
 EXIT_FINDINGS = 8
@@ -51,7 +51,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "repeatable",
     )
     parser.add_argument(
-        "--report", metavar="FILE", type=Path, help="write the report: .md, .html or .pdf"
+        "--report",
+        metavar="FILE",
+        type=Path,
+        help="write the report: .md, .html, .pdf, .docx, or .json for programs",
     )
     parser.add_argument(
         "--checklist", metavar="FILE", type=Path, help="write what the rules demand, as JSON"
@@ -157,7 +160,7 @@ async def _make_message(
     from compliance.team.units import name_documents
 
     documents = await local.find(chosen.contract)
-    against = [one for name in chosen.against for one in await local.find(name)]
+    against = [one for name in chosen.against for one in await local.find(name, is_rule=True)]
     if local.skipped:
         shown = ", ".join(local.skipped[:_SHOWN])
         sys.stderr.write(f"refdesk: {len(local.skipped)} files are no documents: {shown}\n")
@@ -202,15 +205,11 @@ async def _ask(desk: "Desk", message: Message, deadline_seconds: float) -> dict[
     return reply or desk.last_resort(question, message.language)
 
 
-def _write_report(
-    path: Path, local: "LocalReview", report: "ReviewReport", form: ReportForm
-) -> None:
+def _write_report(path: Path, local: "LocalReview", report: "Report", form: ReportForm) -> None:
     path.write_bytes(local.render(report, form))
 
 
-def _print(
-    chosen: argparse.Namespace, reply: dict[str, JsonValue], report: "ReviewReport | None"
-) -> int:
+def _print(chosen: argparse.Namespace, reply: dict[str, JsonValue], report: "Report | None") -> int:
     if chosen.json:
         say_json(safe_reply(reply)[0])
     else:

@@ -18,7 +18,6 @@ LEAST_AGREEMENT = 0.8
 """Below this share of agreement with people, a judge is not trusted."""
 LEAST_ANSWERS = 100
 """A measurement on fewer answers than this is not sufficient."""
-OFFLINE = "offline"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +37,9 @@ class JudgeRecord:
 _RECORDS = TypeAdapter(dict[str, JudgeRecord])
 
 
-def prompt_version(judge: str) -> str:
-    """Return the hash of the judge's prompt file; empty for the offline rules, which read none."""
-    return "" if judge == OFFLINE else load_prompts().content_hash("judge")
+def prompt_version() -> str:
+    """Return the hash of the judge's prompt file."""
+    return load_prompts().content_hash("judge")
 
 
 def load_judge_records(data_folder: Path) -> Mapping[str, JudgeRecord]:
@@ -71,7 +70,7 @@ def find_doubt(data_folder: Path, judge: str) -> str:
     record = load_judge_records(data_folder).get(judge)
     if record is None:
         return f"the judge {judge} was never measured against people"
-    if record.prompt != prompt_version(judge):
+    if record.prompt != prompt_version():
         return f"the prompt of the judge {judge} has changed since it was measured"
     if record.answers < LEAST_ANSWERS:
         return (

@@ -1,4 +1,4 @@
-"""Asks a judge, a model or the offline rules, whether sources support sentences."""
+"""Asks a model whether sources support sentences, or compares their words."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -8,12 +8,14 @@ from typing import Any
 
 from llm.call_log import record_calls
 from llm.errors import ModelError
-from llm.offline.model import OfflineModel
+from llm.offline.support import foreign_facts, support
 from llm.port import Model, ModelCall
-from llm.tasks.judge import TASK, Claim, Inputs
+from llm.tasks.judge import TASK, Inputs, JudgedSource, Passage
 
 LONGEST_TEXT = 24_000
 """The most characters of a source that a judge receives."""
+ENOUGH_WORDS = 0.6
+"""The share of a sentence's words that its source has to hold; a measure, which decides nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +53,12 @@ class JudgedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class JudgedQuestion:
-    """An answer to judge claim by claim; `foreign`: its sources are in another language."""
+    """An answer to judge claim by claim."""
 
     text: str
     language: str
     answer: str
     claims: Sequence[JudgedClaim] = ()
-    foreign: bool = False
 
 
 async def judge_answer(model: Model, question: JudgedQuestion) -> JudgedAnswer:
@@ -73,7 +74,7 @@ async def judge_answer(model: Model, question: JudgedQuestion) -> JudgedAnswer:
             return JudgedAnswer(
                 (ClaimOpinion(None, problem),) * len(question.claims), tuple(calls), problem
             )
-    verdicts = {verdict.number: verdict for verdict in output.verdicts}
+    verdicts = {verdict.passage: verdict for verdict in output.verdicts}
     opinions = tuple(
         ClaimOpinion(verdicts[number].supported, verdicts[number].reason)
         if number in verdicts
@@ -83,41 +84,49 @@ async def judge_answer(model: Model, question: JudgedQuestion) -> JudgedAnswer:
     return JudgedAnswer(opinions, tuple(calls))
 
 
+def compare_words(claim: JudgedClaim, *, foreign: bool = False) -> ClaimOpinion:
+    """Return whether the sources of a claim hold its numbers and most of its words.
+
+    Words of different languages cannot be compared; then only numbers and identifiers are.
+    """
+    text = "\n".join(claim.evidence.values())
+    if missing := foreign_facts(claim.text, text):
+        return ClaimOpinion(False, f"not in the cited text: {', '.join(missing[:4])}")
+    share = support(claim.text, text)
+    if foreign or share >= ENOUGH_WORDS:
+        return ClaimOpinion(True)
+    return ClaimOpinion(False, f"{share:.2f} of its words stand in the cited text")
+
+
 def describe_calls(calls: Sequence[ModelCall]) -> dict[str, Any]:
     """Return tokens, duration and cost of a judge's calls; None for an unknown cost."""
-    made = [call for call in calls if call.model != OfflineModel.name]
-    costs = [call.cost_usd for call in made]
+    costs = [call.cost_usd for call in calls]
     known = [cost for cost in costs if cost is not None]
     return {
-        "calls": len(made),
-        "input_tokens": sum(call.usage.input_tokens for call in made),
-        "output_tokens": sum(call.usage.output_tokens for call in made),
+        "calls": len(calls),
+        "input_tokens": sum(call.usage.input_tokens for call in calls),
+        "output_tokens": sum(call.usage.output_tokens for call in calls),
         "cost_usd": str(sum(known, Decimal(0))) if len(known) == len(costs) else None,
     }
 
 
 def _make_inputs(question: JudgedQuestion) -> Inputs:
     sources = {number: text for claim in question.claims for number, text in claim.evidence.items()}
-    claims: list[dict[str, Any]] = [
-        {
-            "number": number,
-            "text": claim.text,
-            "cites": tuple(claim.evidence),
-            "evidence": "\n".join(text[:LONGEST_TEXT] for text in claim.evidence.values()),
-        }
-        for number, claim in enumerate(question.claims, start=1)
-    ]
-    # Validated from plain values: a field that a version of the task does not know is left out.
-    return Inputs.model_validate(
-        {
-            "question": question.text,
-            "language": question.language,
-            "answer": question.answer,
-            "foreign": question.foreign,
-            "claims": [Claim.model_validate(claim) for claim in claims],
-            "sources": [
-                {"number": number, "place": f"source {number}", "text": text[:LONGEST_TEXT]}
-                for number, text in sources.items()
-            ],
-        }
+    return Inputs(
+        question=question.text,
+        language=question.language,
+        answer=question.answer,
+        passages=tuple(
+            Passage(number=number, text=claim.text, note=_name_sources(claim))
+            for number, claim in enumerate(question.claims, start=1)
+        ),
+        sources=tuple(
+            JudgedSource(number=number, place=f"source {number}", text=text[:LONGEST_TEXT])
+            for number, text in sources.items()
+        ),
     )
+
+
+def _name_sources(claim: JudgedClaim) -> str:
+    numbers = ", ".join(map(str, claim.evidence))
+    return f"it cites source {numbers}" if numbers else "it cites nothing"

@@ -17,12 +17,12 @@ from deploy.evaluation.answers.judging import (
     JudgedAnswer,
     JudgedClaim,
     JudgedQuestion,
+    compare_words,
     judge_answer,
 )
 from deploy.evaluation.answers.sentences import CoveredSentence, split_covered
 from deploy.evaluation.answers.statements import says
 from llm.call_log import record_calls
-from llm.offline.model import OfflineModel
 from llm.port import Model, ModelCall
 
 ENDED: dict[str, Expectation] = {
@@ -38,7 +38,7 @@ _JUDGED_WORDS = 4
 class SentenceMeasure:
     """A sentence, its citations, and whether its sources support it.
 
-    `supported` is the result of rules without a model, `judged` that of a judge. `precise` contains
+    `supported` is the result of a comparison of words, `judged` that of a judge. `precise` contains
     those of its citations that are necessary or sufficient for the support.
     """
 
@@ -76,12 +76,12 @@ class AnswerMeasure:
 
     @property
     def support(self) -> float | None:
-        """The share of the sentences with citations that their sources support, by rules."""
+        """The share of the sentences with citations whose sources hold their words."""
         return _share([sentence.supported for sentence in self.sentences if sentence.cites])
 
     @property
     def recall(self) -> float | None:
-        """The share of all sentences that the sources they cite support, by rules."""
+        """The share of all sentences whose cited sources hold their words."""
         return _share([sentence.supported for sentence in self.sentences])
 
     @property
@@ -118,8 +118,10 @@ async def measure_answer(
     case, reply = asked.case, asked.reply
     text = str(reply.get("text") or "")
     ended = ENDED.get(str(reply.get("outcome")), "fail")
-    covered = split_covered(text, str(reply.get("language"))) if ended == "answer" else ()
-    sentences = await _measure_sentences(asked, covered)
+    is_written = ended == "answer" and reply.get("answered_by") != "search"
+    # Passages are the documents' own words: they claim nothing that could be unsupported.
+    covered = split_covered(text, str(reply.get("language"))) if is_written else ()
+    sentences = _measure_sentences(asked, covered)
     with record_calls() as calls:
         if judge is not None and covered:
             judged = await judge_answer(judge, _question(asked, text, _claims(asked, covered)))
@@ -204,22 +206,14 @@ def _parts(place: str) -> list[str]:
     return parts
 
 
-async def _measure_sentences(
+def _measure_sentences(
     asked: AskedCase, covered: Sequence[CoveredSentence]
 ) -> tuple[SentenceMeasure, ...]:
-    rules = OfflineModel()
-    found = await judge_answer(rules, _question(asked, "", _claims(asked, covered)))
-    return tuple(
-        [
-            await _measure_sentence(rules, asked, sentence, opinion)
-            for sentence, opinion in zip(covered, found.opinions, strict=True)
-        ]
-    )
+    return tuple(_measure_sentence(asked, sentence) for sentence in covered)
 
 
-async def _measure_sentence(
-    rules: Model, asked: AskedCase, sentence: CoveredSentence, opinion: ClaimOpinion
-) -> SentenceMeasure:
+def _measure_sentence(asked: AskedCase, sentence: CoveredSentence) -> SentenceMeasure:
+    opinion = _compare(asked, sentence, sentence.cites)
     unknown = [number for number in sentence.cites if number not in asked.evidence]
     supported = bool(opinion.supported) and bool(sentence.cites)
     reason = opinion.reason
@@ -232,28 +226,25 @@ async def _measure_sentence(
         cites=sentence.cites,
         supported=supported,
         reason="" if supported else reason,
-        precise=await _find_precise(rules, asked, sentence) if supported else (),
+        precise=_find_precise(asked, sentence) if supported else (),
     )
 
 
-async def _find_precise(
-    rules: Model, asked: AskedCase, sentence: CoveredSentence
-) -> tuple[int, ...]:
+def _find_precise(asked: AskedCase, sentence: CoveredSentence) -> tuple[int, ...]:
     """Return the citations that support a sentence alone, or without which nothing supports it."""
     if len(sentence.cites) == 1:
         return sentence.cites
-    alone = [JudgedClaim(sentence.text, _evidence(asked, (n,))) for n in sentence.cites]
-    others = [
-        JudgedClaim(sentence.text, _evidence(asked, [o for o in sentence.cites if o != n]))
-        for n in sentence.cites
-    ]
-    found = (await judge_answer(rules, _question(asked, "", [*alone, *others]))).opinions
-    count = len(sentence.cites)
     return tuple(
         number
-        for place, number in enumerate(sentence.cites)
-        if found[place].supported or not found[count + place].supported
+        for number in sentence.cites
+        if _compare(asked, sentence, [number]).supported
+        or not _compare(asked, sentence, [one for one in sentence.cites if one != number]).supported
     )
+
+
+def _compare(asked: AskedCase, sentence: CoveredSentence, numbers: Sequence[int]) -> ClaimOpinion:
+    claim = JudgedClaim(sentence.text, _evidence(asked, numbers))
+    return compare_words(claim, foreign=_is_foreign(asked))
 
 
 async def _find_unsaid(asked: AskedCase, text: str, judge: Model | None) -> tuple[str, ...]:
@@ -283,9 +274,14 @@ def _evidence(asked: AskedCase, numbers: Sequence[int]) -> dict[int, str]:
 
 def _question(asked: AskedCase, answer: str, claims: Sequence[JudgedClaim]) -> JudgedQuestion:
     language = str(asked.reply.get("language") or "en")
+    return JudgedQuestion(asked.case.question, language, answer, claims)
+
+
+def _is_foreign(asked: AskedCase) -> bool:
+    """Return whether no source is in the language of the answer."""
+    language = str(asked.reply.get("language") or "en")
     spoken = {one.get("language") for one in _sources(asked.reply)} - {None}
-    foreign = bool(spoken) and language not in spoken
-    return JudgedQuestion(asked.case.question, language, answer, claims, foreign=foreign)
+    return bool(spoken) and language not in spoken
 
 
 def _sources(reply: Fields) -> list[dict[str, JsonValue]]:

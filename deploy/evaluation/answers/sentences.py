@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from citations.citing import is_lead
 from citations.claims import Unit, UnitKind, citations, split_units
 from config.errors import TextsError
 from config.texts import FixedTexts, load_texts
@@ -17,11 +16,10 @@ from config.texts import FixedTexts, load_texts
 _LED = (UnitKind.ITEM, UnitKind.TABLE, UnitKind.CODE)
 _BARE_WORDS = 2
 _FIXED_KEYS = (
-    "assumption", "answer_frame", "quoted_frame", "limit_reached", "nearest_pages", "missing_part",
-    "missing_something", "attempts_reached", "fault_reached", "quotes_only", "not_translated",
-    "also_asked",
+    "assumption", "limit_reached", "nearest_pages", "missing_part", "missing_something",
+    "attempts_reached", "fault_reached", "also_asked", "left_out", "not_judged",
 )  # fmt: skip
-_FIXED_VALUES = ("assumption", "quoted_language", "missing")
+_FIXED_VALUES = ("assumption", "missing")
 _VALUE = "\0"
 _LEAST_FIXED = 4
 
@@ -49,9 +47,15 @@ def split_covered(answer: str, language: str) -> tuple[CoveredSentence, ...]:
 
 
 def _states(unit: Unit) -> bool:
-    if unit.kind in (UnitKind.CITATION, UnitKind.HEADING) or is_lead(unit):
+    if unit.kind in (UnitKind.CITATION, UnitKind.HEADING) or _is_lead(unit):
         return False
     return bool(citations(unit.text)) or len(unit.text.split()) >= _BARE_WORDS or _is_wide(unit)
+
+
+def _is_lead(unit: Unit) -> bool:
+    """Return whether a sentence ends with a colon and cites nothing: it states what follows."""
+    bare = unit.text.rstrip().rstrip("*_")
+    return unit.kind is UnitKind.SENTENCE and bare.endswith((":", "\uff1a")) and not citations(bare)
 
 
 def _is_wide(unit: Unit) -> bool:

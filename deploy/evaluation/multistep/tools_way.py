@@ -21,9 +21,9 @@ from llm.offline.model import OfflineModel
 from llm.offline.planning.assessment import Evidence, measure_completeness
 from tools.calls import ToolCall, ToolCaller, ToolErrorType, ToolResult
 from tools.catalog import make_builtin
+from tools.dialogue import execute_calls, list_passages
 from tools.errors import ToolRejected
 from tools.executor import ToolExecutor
-from tools.loop import execute_calls, list_passages
 from tools.tool import Tool
 
 _ROUNDS = 3

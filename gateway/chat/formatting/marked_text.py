@@ -24,7 +24,8 @@ class Mark:
     """Formatting of the text from `start` to `end` (characters); `detail`: an address or a
     language.
 
-    Kinds: bold, italic, strike, code, pre, quote, link. Marks nest; they never overlap partly.
+    Kinds: bold, italic, strike, code, pre, quote, link, and more, which is folded. Marks nest;
+    they never overlap partly.
     """
 
     start: int

@@ -11,13 +11,19 @@ from gateway.connections.errors import (
     BodyTooSlowError,
     CallerGoneError,
 )
+from gateway.http.access import Principal
 from gateway.http.error_responses import failure
-from gateway.http.errors import HttpError, InvalidRequestError, UnavailableError
+from gateway.http.errors import (
+    ForbiddenError,
+    HttpError,
+    InvalidRequestError,
+    UnavailableError,
+)
 from gateway.http.middleware.authentication import BODILESS
 from gateway.http.middleware.strict_json import check_json
 
-_UPLOADS = re.compile(r"/v1/(?:reviews|conversations/[^/]{1,200}/documents)")
-"""Where documents are given, which are larger than messages."""
+UPLOADS = re.compile(r"/v1/(?:reviews|conversations/[^/]{1,200}/documents)")
+"""Where documents are given, which are larger than messages; not open to public keys."""
 
 
 class BodyLimit:
@@ -35,7 +41,12 @@ class BodyLimit:
         if scope["type"] != "http" or scope["method"] in BODILESS:
             await self._app(scope, receive, send)
             return
-        is_upload = _UPLOADS.fullmatch(scope["path"]) is not None
+        is_upload = UPLOADS.fullmatch(scope["path"]) is not None
+        caller = scope["state"].get("caller")
+        if is_upload and isinstance(caller, Principal) and caller.public:
+            # Before the body: everybody could fill the memory with bodies that end with a refusal.
+            await _refuse(visitors_refused(), scope, receive, send)
+            return
         longest = self._budget.largest_body if is_upload else self._longest_bytes
         with self._budget.lease(scope) as lease:
             try:
@@ -49,6 +60,14 @@ class BodyLimit:
                 await _refuse(error, scope, receive, send)
             else:
                 await self._app(scope, _replay(body, receive), send)
+
+
+def visitors_refused() -> ForbiddenError:
+    """Return the error for a public key that gives a document or starts a review."""
+    return ForbiddenError(
+        "expected a secret key: documents and reviews are not open to visitors",
+        code="secret_key_required",
+    )
 
 
 def _translate_error(error: BodyError) -> HttpError:

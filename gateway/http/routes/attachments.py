@@ -11,7 +11,8 @@ from gateway.http.context import (
     HttpChannel,
     require_conversation,
 )
-from gateway.http.errors import ForbiddenError, InvalidRequestError
+from gateway.http.errors import InvalidRequestError
+from gateway.http.middleware.body_limit import visitors_refused
 from gateway.reviewing.document_ports import Attachments, DocumentEntry
 
 LONGEST_FILE_NAME = 300
@@ -74,7 +75,10 @@ class AttachmentRoutes:
             refuse_visitors(access)
             question, groups = access.question(), access.caller.groups
             data = await read_upload(request)
-            return show_document(await self._attachments.attach(question, name, data, groups))
+            document = await self._attachments.attach(
+                question, name, data, groups, access.caller.key_id
+            )
+            return show_document(document)
 
         @router.get(base, summary="List the documents of a conversation")
         async def list_documents(
@@ -90,10 +94,7 @@ class AttachmentRoutes:
 def refuse_visitors(access: ConversationAccess) -> None:
     """Raise `ForbiddenError` for a public key: every reader of a page would have it."""
     if access.caller.public:
-        raise ForbiddenError(
-            "expected a secret key: documents and reviews are not open to visitors",
-            code="secret_key_required",
-        )
+        raise visitors_refused()
 
 
 async def read_upload(request: Request) -> bytes:

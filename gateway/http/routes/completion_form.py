@@ -1,13 +1,13 @@
 """The supported part of OpenAI's chat completions: requests and responses."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, JsonValue
 
 from broker.values import Fields, JournalEntry
-from gateway.answer import Answer
+from gateway.answer import Answer, write_heading
 from gateway.http.context import ID
 from gateway.person_tokens import LONGEST_PERSON
 
@@ -137,22 +137,36 @@ def _link_pages(answer: Answer) -> str:
 def annotations_of(answer: Answer, *, offset: int = 0) -> list[JsonValue]:
     """Return the citations in the text as `url_citation`s; their positions count characters.
 
-    `offset` is the number of characters of the content before the answer's text.
+    `offset` is the number of characters of the content before the answer's text. Within a passage
+    of a document, a number in brackets is the document's own.
     """
     sources = {source.number: source for source in answer.sources}
     return [
         {
             "type": "url_citation",
             "url_citation": {
-                "start_index": offset + found.start(),
-                "end_index": offset + found.end(),
+                "start_index": offset + start,
+                "end_index": offset + end,
                 "title": source.title,
                 "url": source.place,
             },
         }
-        for found in _CITED.finditer(answer.text)
-        if (source := sources.get(int(found[1]))) is not None
+        for number, start, end in _find_citations(answer)
+        if (source := sources.get(number)) is not None
     ]
+
+
+def _find_citations(answer: Answer) -> Iterator[tuple[int, int, int]]:
+    """Yield the number, the start and the end of each citation."""
+    if answer.passages is None:
+        yield from ((int(one[1]), one.start(), one.end()) for one in _CITED.finditer(answer.text))
+        return
+    for passage in answer.passages.shown:
+        heading = write_heading(passage)
+        start = answer.text.find(heading)
+        if start >= 0:
+            end = start + len(heading)
+            yield passage.number, end - len(f"[{passage.number}]"), end
 
 
 def extensions_of(answer: Answer) -> Fields:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from uuid import uuid4
 
 from fastapi import Query, Request
-from pydantic import BaseModel, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, Field, JsonValue, StringConstraints, ValidationError
 
 from envelope.ways.specialists import SpecialistName
 from gateway.answer import Answer
@@ -80,6 +80,7 @@ class ReviewCounts(BaseModel, frozen=True, extra="ignore"):
     compliant: int
     violations: int
     gaps: int
+    undecided: int = 0
 
 
 class Review(BaseModel):
@@ -97,6 +98,23 @@ class Review(BaseModel):
     against: list[ConversationDocument] = []
     progress: JobProgress | None = None
     counts: ReviewCounts | None = Field(None, description="of a review that has a report")
+    current_agent: str | None = Field(
+        None, description="the specialist that works now; its cost is in `answer.model_usage`"
+    )
+    violations: list[dict[str, JsonValue]] | None = Field(
+        None,
+        description="violated requirements as in the report as JSON: the words and places of both "
+        "sides, the reason, confidence, risk and recommendation",
+    )
+    gaps: list[dict[str, JsonValue]] | None = Field(
+        None, description="unmet requirements, as `violations`"
+    )
+    further_gaps: list[dict[str, JsonValue]] | None = Field(
+        None, description="contradictions, outdated dates and wrong citations of the document"
+    )
+    classification: list[dict[str, JsonValue]] | None = Field(
+        None, description="of each document: type, domain, complexity, language, sensitivity"
+    )
     answer: Answer | None = None
 
 

@@ -5,10 +5,11 @@ are those of messages.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+import orjson
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import JsonValue
 from starlette.responses import JSONResponse
@@ -75,7 +76,7 @@ _EVENTS: dict[int | str, dict[str, object]] = {
 _REPORT: dict[int | str, dict[str, object]] = {
     200: {
         "description": "The report.",
-        "content": {"text/markdown": {}, "text/html": {}, "application/pdf": {}},
+        "content": {form.media_type.partition(";")[0]: {} for form in ReportForm},
     }
 }
 
@@ -228,9 +229,12 @@ class ReviewRoutes:
             caller: Annotated[Principal, caller_of],
             review_id: ReviewId,
             assistant: AssistantName = None,
-            form: Annotated[Literal["md", "html", "pdf"], Query(alias="format")] = "md",
+            form: Annotated[
+                Literal["md", "html", "pdf", "docx", "json"], Query(alias="format")
+            ] = "md",
         ) -> Response:
-            """Return the report as Markdown, as one HTML page, or as PDF."""
+            """Return the report as Markdown, as one HTML page, as PDF, as DOCX, or as JSON: each
+            requirement with its verdict, and the words and places of both sides."""
             access, name = await self._enter(caller, assistant, review_id)
             return await self._render(access, name, ReportForm(form))
 
@@ -268,14 +272,15 @@ class ReviewRoutes:
         access = await self._enter_conversation(caller, assistant, name.conversation_id)
         is_new = review.conversation_id is None
         question = access.desk.name_question(name.conversation_id, name.message_id)
+        documents: Sequence[DocumentEntry] = ()
         try:
+            against = await self._find(access, review.against, is_rule=True)
             documents = await self._collect(access, given)
-            against = await self._find(access, review.against)
             message = self._make_message(access, request, review, name, documents, against)
             await self._sender.admit(caller, question)
             await self._sender.start(caller, access.desk, message)
         except Exception:
-            await self._drop_unused(question, is_new=is_new)
+            await self._drop_unused(question, documents, is_new=is_new)
             raise
         shown = await self._read(access, name, message.language)
         shown.documents = [show_document(one) for one in documents]
@@ -291,19 +296,19 @@ class ReviewRoutes:
         if isinstance(given, Upload):
             question, groups = access.question(), access.caller.groups
             attached = await self._parts.attachments.attach(
-                question, given.name, given.data, groups
+                question, given.name, given.data, groups, access.caller.key_id
             )
             return (attached,)
         refuse_empty(given)
         return await self._find(access, given.names)
 
     async def _find(
-        self, access: ConversationAccess, names: Sequence[str]
+        self, access: ConversationAccess, names: Sequence[str], *, is_rule: bool = False
     ) -> Sequence[DocumentEntry]:
         found: dict[str, DocumentEntry] = {}
         for name in names:
             for one in await self._parts.documents.find(
-                access.question(), name, access.caller.groups
+                access.question(), name, access.caller.groups, is_rule=is_rule
             ):
                 found[one.id] = one
         return list(found.values())
@@ -346,8 +351,15 @@ class ReviewRoutes:
             ),
         )
 
-    async def _drop_unused(self, question: Question, *, is_new: bool) -> None:
-        """Erase the document of a review that was not accepted, if nothing else has begun."""
+    async def _drop_unused(
+        self, question: Question, documents: Sequence[DocumentEntry], *, is_new: bool
+    ) -> None:
+        """Erase the file that came with a review that was not accepted, and a conversation in which
+        nothing else has begun.
+        """
+        for one in documents:
+            if one.is_new:
+                await self._parts.attachments.remove(question, one.id)
         if is_new and not await self._channel.replies.read_journal(question):
             await erase(self._channel.eraser, self._channel.conversations, question)
 
@@ -368,9 +380,35 @@ class ReviewRoutes:
     async def _read(self, access: ConversationAccess, name: ReviewName, language: str) -> Review:
         status = await self._follower.read(access, name.message_id, language)
         last = (await self._follower.read_journal(access, name.message_id))[-1]
+        agent = None if status.progress is None else status.progress.stage
+        review = Review(id=name.id, current_agent=agent, **dict(status))
         report = last.fields.get("review_report") if last.kind == "finished" else None
-        counts = ReviewCounts.model_validate(report) if isinstance(report, dict) else None
-        return Review(id=name.id, counts=counts, **dict(status))
+        if not isinstance(report, dict):
+            return review
+        return review.model_copy(update=await self._read_findings(access, name, report))
+
+    async def _read_findings(
+        self, access: ConversationAccess, name: ReviewName, reported: Mapping[str, JsonValue]
+    ) -> dict[str, object]:
+        """Return counts and findings of a report; without findings if it is no longer kept."""
+        question = access.question(name.message_id)
+        opens = self._channel.links.of(access.caller, question)
+        report = await self._parts.reports.render(question, reported, ReportForm.JSON, opens)
+        found = {} if report is None else orjson.loads(report)
+        requirements = found.get("requirements", [])
+        of_status = {
+            status: [one for one in requirements if one["status"] == status]
+            for status in ("VIOLATION", "GAP", "UNDECIDED")
+        }
+        counts = ReviewCounts.model_validate(reported)
+        undecided = len(of_status["UNDECIDED"])
+        return {
+            "counts": counts.model_copy(update={"undecided": undecided}),
+            "violations": of_status["VIOLATION"],
+            "gaps": of_status["GAP"],
+            "further_gaps": found.get("gaps", []),
+            "classification": found.get("documents", []),
+        }
 
     async def _render(
         self, access: ConversationAccess, name: ReviewName, form: ReportForm

@@ -43,6 +43,7 @@ export const FURTHER_WORDS = {
     shortened: "Остаток этого очень длинного ответа не показан.",
     long: "Слишком длинно: {n} символов, можно не больше {most}.",
     table: "Таблица",
+    more: "Другие фрагменты",
   },
   uk: {
     ask: "Поставити запитання",
@@ -86,6 +87,7 @@ export const FURTHER_WORDS = {
     shortened: "Решту цієї дуже довгої відповіді не показано.",
     long: "Задовго: {n} символів, можна щонайбільше {most}.",
     table: "Таблиця",
+    more: "Інші уривки",
   },
   zh: {
     ask: "提问",
@@ -129,6 +131,7 @@ export const FURTHER_WORDS = {
     shortened: "回答过长，其余部分未显示。",
     long: "太长了：{n} 个字符，最多 {most} 个。",
     table: "表格",
+    more: "更多段落",
   },
   ja: {
     ask: "質問する",
@@ -172,6 +175,7 @@ export const FURTHER_WORDS = {
     shortened: "回答が非常に長いため、残りは表示していません。",
     long: "長すぎます：{n} 文字（上限は {most} 文字）。",
     table: "表",
+    more: "その他の箇所",
   },
   ar: {
     ask: "اطرح سؤالًا",
@@ -215,6 +219,7 @@ export const FURTHER_WORDS = {
     shortened: "لا تُعرض بقية هذه الإجابة الطويلة جدًا.",
     long: "النص طويل جدًا: {n} حرفًا، والحد الأقصى {most}.",
     table: "جدول",
+    more: "مقاطع أخرى",
   },
   hi: {
     ask: "प्रश्न पूछें",
@@ -258,5 +263,6 @@ export const FURTHER_WORDS = {
     shortened: "इस बहुत लंबे उत्तर का शेष भाग नहीं दिखाया गया है।",
     long: "बहुत लंबा: {n} अक्षर, अधिकतम {most}।",
     table: "तालिका",
+    more: "और अंश",
   },
 };

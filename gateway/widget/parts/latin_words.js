@@ -42,6 +42,7 @@ const ENGLISH = {
   shortened: "The rest of this very long answer is not shown.",
   long: "Too long: {n} characters of at most {most}.",
   table: "Table",
+  more: "More passages",
 };
 
 export const LATIN_WORDS = {
@@ -88,6 +89,7 @@ export const LATIN_WORDS = {
     shortened: "Der Rest dieser sehr langen Antwort wird nicht gezeigt.",
     long: "Zu lang: {n} Zeichen von höchstens {most}.",
     table: "Tabelle",
+    more: "Weitere Stellen",
   },
   es: {
     ask: "Hacer una pregunta",
@@ -131,6 +133,7 @@ export const LATIN_WORDS = {
     shortened: "El resto de esta respuesta tan larga no se muestra.",
     long: "Demasiado largo: {n} caracteres de un máximo de {most}.",
     table: "Tabla",
+    more: "Más pasajes",
   },
   fr: {
     ask: "Poser une question",
@@ -174,6 +177,7 @@ export const LATIN_WORDS = {
     shortened: "Le reste de cette très longue réponse n’est pas affiché.",
     long: "Trop long : {n} caractères sur {most} au plus.",
     table: "Tableau",
+    more: "Autres passages",
   },
   it: {
     ask: "Fai una domanda",
@@ -217,6 +221,7 @@ export const LATIN_WORDS = {
     shortened: "Il resto di questa risposta molto lunga non è mostrato.",
     long: "Troppo lungo: {n} caratteri su {most} al massimo.",
     table: "Tabella",
+    more: "Altri passaggi",
   },
   pt: {
     ask: "Fazer uma pergunta",
@@ -260,6 +265,7 @@ export const LATIN_WORDS = {
     shortened: "O resto desta resposta muito longa não é mostrado.",
     long: "Demasiado longo: {n} caracteres de {most} no máximo.",
     table: "Tabela",
+    more: "Mais passagens",
   },
   cs: {
     ask: "Položit dotaz",
@@ -303,5 +309,6 @@ export const LATIN_WORDS = {
     shortened: "Zbytek této velmi dlouhé odpovědi není zobrazen.",
     long: "Příliš dlouhé: {n} znaků, nejvýše {most}.",
     table: "Tabulka",
+    more: "Další pasáže",
   },
 };

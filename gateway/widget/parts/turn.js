@@ -122,12 +122,49 @@ export class TurnView {
     this.answer.dataset.outcome = answer.outcome;
     this.sources = new Sources(answer.sources, { words: this.words, template: this.template });
     const { text, actions } = untwined(answer);
-    this.body = this.#prose(text, answer);
+    this.body = answer.passages ? this.#passages(answer, text) : this.#prose(text, answer);
     this.tools = answer.outcome === "superseded" ? null : this.#tools();
     const options = this.#options(actions);
     this.answer.replaceChildren(
       ...[this.body, this.#retracted(), options, this.sources.list(), this.tools?.node].filter(Boolean),
     );
+  }
+
+  /** Return what the search found: the first passage, and the others where a reader unfolds them. */
+  #passages(answer, text) {
+    const { language, passages: { notice, shown, marked = [] } } = answer;
+    const words = new Set(marked);
+    const [first, ...others] = shown.map((passage) => this.#passage(passage, words));
+    const summary = make("summary", {}, `${this.words.more} (${others.length})`);
+    const more = others.length ? make("details", {}, summary, ...others) : null;
+    const dir = language ? null : "auto";
+    const last = shown.at(-1).text;
+    const below = text.slice(text.lastIndexOf(last) + last.length).trim();
+    return make(
+      "div",
+      { class: "prose passages" },
+      make("p", { lang: language, dir }, notice),
+      first,
+      more,
+      below ? this.#prose(below, { language }) : null,
+    );
+  }
+
+  #passage({ number, place, text, warning }, marked) {
+    const heading = make("h3", { dir: "auto" }, ...titled(place), " ", this.sources.cite(number));
+    const note = warning ? make("p", { class: "note" }, warning) : null;
+    // Numbers in brackets are the document's own here.
+    const nodes = readMarkdown(text, {
+      cite: () => null,
+      follows: (address) => this.sources.follows(address),
+      breaks: false,
+      words: this.words,
+    });
+    const body = make("div", { dir: "auto" }, nodes);
+    for (const strong of body.querySelectorAll("strong")) {
+      if (marked.has(strong.textContent)) strong.replaceWith(make("mark", {}, ...strong.childNodes));
+    }
+    return make("section", {}, heading, note, body);
   }
 
   #prose(text, { outcome, language, sources }) {

@@ -1,42 +1,64 @@
-"""Composes the context of an answer: whole sections around the best chunks of a search.
+"""Composes the context of an answer from the best chunks of a search, up to its number of tokens.
 
-The search compares small chunks; an answer needs the text around them. The sections of the best
-chunks are given whole, up to a quarter of the context each; of a longer section, the part around
-the chunk. The chunks further down are given with the neighbours that fit. So the context holds the
-few sections that most probably answer, and a little of many others. Numbered steps are completed.
-A section that only lists other pages is given last. Sections are in the order of their documents,
-the best document first.
+The search compares small chunks; an answer needs the text around them. The parts are chosen in this
+order, as long as there is room:
+
+1. the sections of the best chunks, whole, up to a quarter of the context each; of a longer section,
+   the part around the chunk;
+2. the chunks further down, with the neighbours that fit, from as many pages as possible;
+3. the rest of the sections that are begun, then the other sections of the best pages.
+
+A text that is given already is not given again. Numbered steps are completed. A changelog that the
+question does not ask for, and a section that only lists other pages, come after all others. Each
+section is one text, in the order of its document, the best document first; cuts are marked.
 
 `docs/measurements/evaluation.md` has the figures by which the numbers were chosen.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
+from knowledge.document import Chunk
 from knowledge.index.port import Passage
 from knowledge.index.queries import PointId
 from knowledge.port import ContextSection, FoundSpan, Hit
 from knowledge.search.candidates.found_candidates import Candidates
-from knowledge.search.context.section_chunks import SectionChunks
+from knowledge.search.context.section_text import SectionText, write_section
 from knowledge.search.context.token_count import count_tokens
-from knowledge.search.fusion import RankedChunk
-from knowledge.sections import count_overlap, count_table_header, join_texts
+from knowledge.search.fusion import RankedChunk, RankedPage, candidates
+from knowledge.sections import count_overlap, count_table_header
 
-MOST_CANDIDATES = 45
+LEADING = 10
+"""The number of best chunks that are given before a second chunk of any section."""
+MOST_PAGES = 24
+"""The best pages, of which each has its best chunk among the candidates."""
 WHOLE_SECTIONS = 3
-"""The number of sections that are given whole."""
+"""The number of sections that are given whole before the chunks further down."""
 WHOLE_SHARE = 4
 """A section is whole up to this part of the context."""
+MOST_OF_PAGES = 60
+"""The chunks of the very best pages that are among the candidates."""
+WHOLE_PAGES = 3
+"""The best pages, whose other sections fill what is left."""
 PASSAGE_TOKENS = 110
 """The size of any further part: about one chunk."""
 STEPS_TOKENS = 300
 """How much longer a part may become to complete a list of steps."""
 LARGEST_CHUNK_TOKENS = 200
 """Of a chunk further down than the hits; a larger one is a long table or code."""
-LEAST_TOKENS = 60
-_READ_AROUND_WHOLE = 15
-_READ_AROUND = 2
+_MARK_TOKENS = 14
+_READ_OF_SECTION = 20
+_READ_OF_PAGE = 60
+_MOST_CHUNKS = 1 << 32
+"""More than a document has chunks."""
+_SHINGLE = 4
+_LEAST_SHINGLES = 8
+_REPEATED_SHARE = 0.98
+"""A chunk is a repetition if this share of its runs of words is given already."""
+_WORDS = re.compile(r"\w+")
+_HAS_DIGIT = re.compile(r"\d")
 _STEP = re.compile(r"[ \t]{0,12}([0-9]{1,3})[.)][ \t]")
 _ITEM = re.compile(r"[ \t]{0,24}(?:[-*+]|[0-9]{1,3}[.)])[ \t]{1,4}")
 _REFERENCE = re.compile(r"`?[\w.]{1,80}[-/][\w./-]{1,200}`?")
@@ -50,67 +72,59 @@ FindTitles = Callable[[Collection[str]], Awaitable[Collection[str]]]
 
 
 @dataclass(frozen=True, slots=True)
-class _SectionRun:
-    """The chunks of one section that were read, by their numbers."""
+class AskedContext:
+    """The most tokens and sections of a context; `texts` is the question in its wordings.
 
-    first: int
-    last: int
+    `later` has the numbers of candidates that come after all others; `excluded` ones are left out.
+    """
 
-
-@dataclass(slots=True)
-class _ChosenPart:
-    """Consecutive chunks that are given; `score` and `best` are those of its best chunk."""
-
-    first: int
-    last: int
-    best: int
-    score: float
+    tokens: int
+    sections: int
+    texts: Sequence[str] = ()
+    later: Collection[int] = ()
+    excluded: Collection[int] = ()
 
 
 @dataclass(slots=True)
-class _Selection:
-    """The parts chosen so far, their chunks and sections, and the number of their tokens."""
+class _Section:
+    """The chunks of one section that were read, by their numbers, and those that are given.
 
-    parts: list[_ChosenPart] = field(default_factory=list)
-    chunks: set[int] = field(default_factory=set)
-    sections: set[int] = field(default_factory=set)
+    `goes_on`: the section has further chunks. `best` and `score` are those of its best chunk;
+    `tokens` is the size of what is given, with the place.
+    """
+
+    first: int
+    last: int
+    goes_on: bool = False
+    given: set[int] = field(default_factory=set)
+    best: int = 0
+    score: float = 0.0
     tokens: int = 0
 
-    def add(self, part: _ChosenPart, section: int) -> None:
-        """Add a part, which lies in one section."""
-        self.parts.append(part)
-        self.chunks.update(range(part.first, part.last + 1))
-        self.sections.add(section)
-
-    def clip(self, run: _SectionRun, chunk: int) -> _SectionRun:
-        """Return the run between the chosen parts on either side of a chunk."""
-        before = [p.last + 1 for p in self.parts if run.first <= p.last < chunk]
-        after = [p.first - 1 for p in self.parts if chunk < p.first <= run.last]
-        return _SectionRun(max((run.first, *before)), min((run.last, *after)))
+    @property
+    def chunks(self) -> range:
+        return range(self.first, self.last + 1)
 
 
 async def compose(
     found: Candidates,
-    candidates: Sequence[RankedChunk],
+    pages: Sequence[RankedPage],
     hits: Sequence[Hit],
     read: ReadPassages,
     find_titles: FindTitles,
-    *,
-    tokens: int,
-    excluded: Collection[int] = (),
+    asked: AskedContext,
 ) -> tuple[ContextSection, ...]:
-    """Return the context of at most `tokens` tokens, each section counted with its place.
+    """Return the context of at most `asked.tokens` tokens, each section counted with its place.
 
-    `candidates` are chunks, best first, `hits` the first of them with their texts. Chunks that are
-    `excluded` or deleted from the index meanwhile are left out.
+    `pages` are the pages of a search, best first, `hits` their first chunks with their texts.
+    Chunks that are deleted from the index meanwhile are left out.
     """
-    places = SectionChunks(found)
-    ranked = [
-        RankedChunk(places.number_of(one.chunk), one.score) for one in candidates[:MOST_CANDIDATES]
-    ]
-    left_out = {places.number_of(chunk) for chunk in excluded}
-    wanted = _around(places, ranked, left_out)
-    points = {chunk: places.point_of(chunk) for chunk in sorted(wanted)}
+    chosen = _choose_candidates(pages, asked.tokens // PASSAGE_TOKENS)
+    later = {_number(found, one) for one in asked.later}
+    ranked = [RankedChunk(_number(found, one.chunk), one.score) for one in chosen]
+    left_out = {_number(found, one) for one in asked.excluded}
+    wanted = _list_wanted(found, chosen) - left_out
+    points = {one: found.point_of(*divmod(one, _MOST_CHUNKS)) for one in sorted(wanted)}
     texts = await read(list(points.values()))
     passages = {chunk: texts[point] for chunk, point in points.items() if point in texts}
     labels = {
@@ -120,8 +134,61 @@ async def compose(
         for label in _list_labels(passages[one.chunk].chunk.text)
     }
     titles = await find_titles(labels) if labels else ()
-    composer = _Composer(places, passages, titles, tokens, len(hits))
-    return tuple(composer.sections(composer.select(ranked), ranked, hits))
+    sections = list(_split_sections(passages))
+    unread = {near for one in chosen for near in _list_ends(found, one.chunk)} - wanted - left_out
+    for section in sections:
+        section.goes_on = not unread.isdisjoint((section.first - 1, section.last + 1))
+    composer = _Composer(passages, sections, titles, asked, later)
+    composer.select(ranked)
+    return tuple(composer.write(hits))
+
+
+def _choose_candidates(pages: Sequence[RankedPage], most: int) -> list[RankedChunk]:
+    """Return the best chunks, the best one of each of many pages, and more of the first pages."""
+    best = candidates(pages, most)
+    heads = [replace(one, chunks=one.chunks[:1]) for one in pages]
+    chosen = {
+        one.chunk: one
+        for one in (*candidates(heads, MOST_PAGES), *candidates(pages[:WHOLE_PAGES], MOST_OF_PAGES))
+    }
+    present = {one.chunk for one in best}
+    return best + [one for one in chosen.values() if one.chunk not in present]
+
+
+def _number(found: Candidates, candidate: int) -> int:
+    """Return a number for a chunk; neighbours in a document have neighbouring numbers."""
+    return int(found.document_of[candidate]) * _MOST_CHUNKS + found.chunks[candidate].ordinal
+
+
+def _list_wanted(found: Candidates, chosen: Sequence[RankedChunk]) -> set[int]:
+    """Return the chunks to read: the best pages, and the sections of the others."""
+    wanted: set[int] = set()
+    whole: set[int] = set()
+    for one in chosen:
+        wanted.update(_list_near(found, one.chunk, _READ_OF_SECTION))
+        document = int(found.document_of[one.chunk])
+        if document not in whole and len(whole) < WHOLE_PAGES:
+            whole.add(document)
+            ordinal = found.chunks[one.chunk].ordinal
+            last = min(found.documents[document].chunks, ordinal + _READ_OF_PAGE + 1)
+            begin = document * _MOST_CHUNKS
+            wanted.update(range(begin + max(0, ordinal - _READ_OF_PAGE), begin + last))
+    return wanted
+
+
+def _list_near(found: Candidates, candidate: int, reach: int) -> range:
+    """Return a chunk with those around it in its section."""
+    chunk = found.chunks[candidate]
+    begin = int(found.document_of[candidate]) * _MOST_CHUNKS
+    first, last = max(chunk.first, chunk.ordinal - reach), min(chunk.last, chunk.ordinal + reach)
+    return range(begin + first, begin + last + 1)
+
+
+def _list_ends(found: Candidates, candidate: int) -> Iterator[int]:
+    """Yield the chunks of a section next to those that are read, one on either side."""
+    near = _list_near(found, candidate, _READ_OF_SECTION)
+    more = _list_near(found, candidate, _READ_OF_SECTION + 1)
+    yield from (one for one in (more[0], more[-1]) if one not in near)
 
 
 def lists_pages(text: str, titles: Collection[str], *, own: str = "") -> bool:
@@ -158,167 +225,166 @@ def _find_label(bare: str) -> str:
     return bare.partition(": ")[0].strip(" .*_:").casefold()
 
 
-def _around(
-    places: SectionChunks, ranked: Sequence[RankedChunk], excluded: Collection[int]
-) -> set[int]:
-    """Return the chunks to read: those that are ranked, and their neighbours in their sections."""
-    wanted: set[int] = set()
-    seen: set[int] = set()
-    for candidate in ranked:
-        chunk = candidate.chunk
-        section = places.section_of(chunk)
-        is_whole = section not in seen and len(seen) < WHOLE_SECTIONS + 2
-        seen.add(section)
-        reach = _READ_AROUND_WHOLE if is_whole else _READ_AROUND
-        for step in (1, -1):
-            for near in range(chunk, chunk + step * (reach + 1), step):
-                if not places.are_together(near, chunk) or near in excluded:
-                    break
-                wanted.add(near)
-    return wanted
-
-
 class _Composer:
-    """Chooses parts among the chunks that were read."""
+    """Chooses chunks among those that were read, and writes their sections."""
 
     def __init__(
         self,
-        places: SectionChunks,
         passages: Mapping[int, Passage],
+        sections: Sequence[_Section],
         titles: Collection[str],
-        tokens: int,
-        hits: int,
+        asked: AskedContext,
+        later: Collection[int],
     ) -> None:
-        self._places = places
-        self._titles = titles
         self._passages = passages
-        self._tokens = tokens
-        self._hits = hits
-        self._sizes = {chunk: count_tokens(one.chunk.text) for chunk, one in passages.items()}
+        self._titles = titles
+        self._tokens = asked.tokens
+        self._most_sections = asked.sections
+        self._asked = {word for text in asked.texts for word in _list_words(text)}
+        self._later = frozenset(later)
+        self._used = 0
+        self._sections = sections
+        self._section_of = {chunk: one for one in self._sections for chunk in one.chunks}
+        self._sizes = {chunk: _count_chunk(one.chunk) for chunk, one in passages.items()}
+        self._shared: dict[int, int] = {}
+        self._shingles: dict[int, set[tuple[str, ...]]] = {}
+        self._said: set[tuple[str, ...]] = set()
 
-    def select(self, ranked: Sequence[RankedChunk]) -> _Selection:
-        """Return the parts for the ranked chunks, best first, as long as there is room."""
-        selection = _Selection()
-        later: list[tuple[int, RankedChunk]] = []
-        for rank, candidate in enumerate(ranked):
-            if candidate.chunk not in self._passages:
-                continue
-            is_begun = self._places.section_of(candidate.chunk) in selection.sections
-            is_further = rank >= self._hits and is_begun
-            if is_further or self._lists_pages(candidate.chunk):
-                later.append((rank, candidate))
-            elif not self._take(selection, rank, candidate):
-                break
-        for rank, candidate in later:
-            self._take(selection, rank, candidate)
-        return selection
+    def select(self, ranked: Sequence[RankedChunk]) -> None:
+        """Choose the chunks around the ranked ones, best first, as long as there is room."""
+        present = [one for one in enumerate(ranked) if one[1].chunk in self._passages]
+        last: list[tuple[int, RankedChunk]] = []
+        further: list[tuple[int, RankedChunk]] = []
+        for rank, one in present:
+            if one.chunk in self._later or self._lists_pages(one.chunk):
+                last.append((rank, one))
+            elif rank >= LEADING and self._section_of[one.chunk].given:
+                further.append((rank, one))
+            else:
+                self._take(rank, one)
+        for rank, one in (*further, *last):
+            self._take(rank, one)
+        usual = [one for _, one in present if one.chunk not in self._later]
+        self._fill(usual)
+        # Less than was counted is used where variants of an example are left out.
+        for section in self._sections:
+            if section.given:
+                self._used -= section.tokens
+                section.tokens = self._count_written(section)
+                self._used += section.tokens
+        self._fill(usual)
 
-    def sections(
-        self, selection: _Selection, ranked: Sequence[RankedChunk], hits: Sequence[Hit]
-    ) -> Iterator[ContextSection]:
-        """Return the parts as texts, in the order of their documents, the best document first."""
+    def write(self, hits: Sequence[Hit]) -> Iterator[ContextSection]:
+        """Return the sections in the order of their documents, the best document first."""
         levels = {hit.chunk_id: hit.levels for hit in hits}
         ranks = {hit.chunk_id: rank for rank, hit in enumerate(hits)}
+        given = [one for one in self._sections if one.given]
         best: dict[int, float] = {}
-        for part in selection.parts:
-            document = self._places.document_of(part.first)
-            best[document] = max(best.get(document, part.score), part.score)
-        order = {document: at for at, document in enumerate(sorted(best, key=lambda d: -best[d]))}
-        parts = sorted(
-            selection.parts,
-            key=lambda part: (order[self._places.document_of(part.first)], part.first),
-        )
-        for part in self._merge(parts):
-            passages = [self._passages[chunk] for chunk in range(part.first, part.last + 1)]
-            joined = join_texts([passage.chunk.text for passage in passages])
-            ids = tuple(passage.chunk.chunk_id for passage in passages)
-            places = zip(ids, joined.spans, strict=True)
-            found = [FoundSpan(ranks[one], *span) for one, span in places if one in ranks]
-            own = self._passages[part.best]
+        for one in given:
+            document = one.first // _MOST_CHUNKS
+            score = float("-inf") if self._later.intersection(one.given) else one.score
+            best[document] = max(best.get(document, score), score)
+        for section in sorted(given, key=lambda one: (-best[one.first // _MOST_CHUNKS], one.first)):
+            written = self._write(section)
+            ids = {at: self._passages[section.first + at].chunk.chunk_id for at in written.spans}
+            found = [
+                FoundSpan(ranks[ids[at]], *span)
+                for at, span in written.spans.items()
+                if ids[at] in ranks
+            ]
+            own = self._passages[section.best]
             yield ContextSection(
-                best=make_hit(own, part.score, levels.get(own.chunk.chunk_id, ())),
-                text=joined.text,
-                chunk_ids=ids,
+                best=make_hit(own, section.score, levels.get(own.chunk.chunk_id, ())),
+                text=written.text,
+                chunk_ids=tuple(
+                    self._passages[one].chunk.chunk_id for one in sorted(section.given)
+                ),
                 found=tuple(sorted(found, key=lambda span: span.rank)),
+                is_cut=written.is_cut,
             )
 
-    def _merge(self, parts: Iterable[_ChosenPart]) -> Iterator[_ChosenPart]:
-        """Return parts in order; neighbours in one section become one part."""
-        current: _ChosenPart | None = None
-        for part in parts:
-            if current is None:
-                current = part
-            elif part.first == current.last + 1 and self._continues(part.first, current.last):
-                best = max(current, part, key=lambda one: one.score)
-                current = _ChosenPart(current.first, part.last, best.best, best.score)
-            else:
-                yield current
-                current = part
-        if current is not None:
-            yield current
-
-    def _take(self, selection: _Selection, rank: int, candidate: RankedChunk) -> bool:
-        """Add the part around a chunk; return whether there is room for more."""
+    def _take(self, rank: int, candidate: RankedChunk) -> None:
+        """Give the part around a chunk, if there is room for it."""
         chunk = candidate.chunk
-        room = self._tokens - selection.tokens - count_tokens(self._name_place(chunk)) - 1
-        if room < LEAST_TOKENS:
+        section = self._section_of[chunk]
+        if chunk in section.given or self._is_repeated(chunk):
+            return
+        is_whole = self._count_sections() < WHOLE_SECTIONS
+        most = self._tokens // WHOLE_SHARE if is_whole else PASSAGE_TOKENS
+        largest = self._tokens // WHOLE_SHARE if rank < LEADING else LARGEST_CHUNK_TOKENS
+        if self._sizes[chunk] > max(most, largest):
+            return
+        if self._give(section, self._grow(section, chunk, most), candidate):
+            return
+        self._give(section, {chunk}, candidate)
+
+    def _fill(self, ranked: Sequence[RankedChunk]) -> None:
+        """Complete the sections that are begun, then add the others of the best pages."""
+        for one in ranked:
+            section = self._section_of[one.chunk]
+            if section.given:
+                self._give_whole(section, one)
+        pages = list(dict.fromkeys(one.chunk // _MOST_CHUNKS for one in ranked))[:WHOLE_PAGES]
+        for page in pages:
+            for section in self._sections:
+                if section.first // _MOST_CHUNKS == page:
+                    self._give_whole(section, RankedChunk(section.first, 0.0))
+
+    def _give_whole(self, section: _Section, candidate: RankedChunk) -> None:
+        missing = {
+            one for one in section.chunks if one in section.given or not self._is_repeated(one)
+        }
+        more = self._estimate(section, missing) - section.tokens
+        if missing and more <= self._tokens // WHOLE_SHARE:
+            self._give(section, missing, candidate)
+
+    def _give(self, section: _Section, chunks: set[int], candidate: RankedChunk) -> bool:
+        """Give chunks of a section in addition to those that it has; return whether they fit."""
+        if not section.given and self._count_sections() >= self._most_sections:
             return False
-        if chunk in selection.chunks:
-            return True
-        is_whole = len(selection.parts) < WHOLE_SECTIONS
-        size = self._tokens // WHOLE_SHARE if is_whole else PASSAGE_TOKENS
-        largest = self._tokens // WHOLE_SHARE if rank < self._hits else LARGEST_CHUNK_TOKENS
-        if self._sizes[chunk] > min(room, max(size, largest)):
-            return True
-        run = selection.clip(self._run(chunk), chunk)
-        part = self._grow(run, chunk, candidate.score, min(size, room), room)
-        selection.add(part, self._places.section_of(chunk))
-        selection.tokens = self._tokens - room + self._count(part)
+        together = section.given | chunks
+        tokens = self._estimate(section, together)
+        used = self._used - section.tokens + tokens
+        if used > self._tokens:
+            return False
+        if not section.given or candidate.score > section.score:
+            section.best, section.score = candidate.chunk, candidate.score
+        for chunk in chunks - section.given:
+            self._said.update(self._list_shingles(chunk))
+        section.given, section.tokens, self._used = together, tokens, used
         return True
 
-    def _run(self, chunk: int) -> _SectionRun:
-        """Return the chunks around a chunk that were read and have its heading and anchor."""
+    def _grow(self, section: _Section, chunk: int, most: int) -> set[int]:
+        """Return the chunk with the neighbours that fit, and the rest of a list of steps."""
         first = last = chunk
-        while self._continues(first - 1, first):
-            first -= 1
-        while self._continues(last + 1, last):
-            last += 1
-        return _SectionRun(first, last)
-
-    def _continues(self, near: int, chunk: int) -> bool:
-        if near not in self._passages or not self._places.are_together(near, chunk):
-            return False
-        one, other = self._passages[near].chunk, self._passages[chunk].chunk
-        return one.anchor == other.anchor
-
-    def _grow(
-        self, run: _SectionRun, chunk: int, score: float, size: int, room: int
-    ) -> _ChosenPart:
-        part = _ChosenPart(chunk, chunk, chunk, score)
         tokens = self._sizes[chunk]
         while True:
             grown = False
-            for near in (part.last + 1, part.first - 1):
-                if run.first <= near <= run.last and tokens + self._cost(near, part) <= size:
-                    tokens += self._cost(near, part)
-                    part.first, part.last = min(part.first, near), max(part.last, near)
+            for near in (last + 1, first - 1):
+                if near not in section.chunks or near in section.given:
+                    continue
+                cost = self._sizes[near] - self._count_shared(max(near, first))
+                if tokens + cost <= most:
+                    tokens += cost
+                    first, last = min(first, near), max(last, near)
                     grown = True
             if not grown:
                 break
-        self._complete_steps(part, run, min(room, tokens + STEPS_TOKENS), tokens)
-        return part
+        return set(self._complete_steps(section, range(first, last + 1), tokens))
 
-    def _complete_steps(self, part: _ChosenPart, run: _SectionRun, most: int, tokens: int) -> None:
-        while part.first > run.first and self._cuts_steps(part.first - 1):
-            tokens += self._cost(part.first - 1, part)
+    def _complete_steps(self, section: _Section, part: range, tokens: int) -> range:
+        first, last, most = part[0], part[-1], tokens + STEPS_TOKENS
+        while first > section.first and self._cuts_steps(first - 1):
+            tokens += self._sizes[first - 1]
             if tokens > most:
-                return
-            part.first -= 1
-        while part.last < run.last and self._cuts_steps(part.last):
-            tokens += self._cost(part.last + 1, part)
+                break
+            first -= 1
+        while last < section.last and self._cuts_steps(last):
+            tokens += self._sizes[last + 1]
             if tokens > most:
-                return
-            part.last += 1
+                break
+            last += 1
+        return range(first, last + 1)
 
     def _cuts_steps(self, chunk: int) -> bool:
         """Return whether a list of numbered steps goes on in the chunk after this one."""
@@ -326,16 +392,61 @@ class _Composer:
         step = _STEP.match(after[count_overlap(before, after) :].lstrip("\n"))
         return step is not None and int(step[1]) > 1
 
-    def _cost(self, near: int, part: _ChosenPart) -> int:
-        """Return the tokens of what a neighbour adds to a part."""
-        before, after = (near, part.first) if near < part.first else (part.last, near)
-        texts = self._text(before), self._text(after)
-        shared = max(count_overlap(*texts), count_table_header(*texts))
-        return self._sizes[near] - count_tokens(texts[1][:shared]) + 1
+    def _estimate(self, section: _Section, chunks: Collection[int]) -> int:
+        """Return at least the tokens of the section with these chunks, and of its place."""
+        if not chunks:
+            return 0
+        total = count_tokens(self._name_place(section.first)) + 1
+        gaps = 0
+        for chunk in section.chunks:
+            if chunk not in chunks:
+                gaps += chunk == section.first or chunk - 1 in chunks
+                continue
+            total += self._sizes[chunk] + 1
+            if chunk - 1 in chunks:
+                total -= self._count_shared(chunk)
+        return total + _MARK_TOKENS * (gaps + section.goes_on)
 
-    def _count(self, part: _ChosenPart) -> int:
-        texts = [self._text(chunk) for chunk in range(part.first, part.last + 1)]
-        return count_tokens(join_texts(texts).text)
+    def _count_shared(self, chunk: int) -> int:
+        """Return the tokens that a chunk shares with the one before it."""
+        if chunk not in self._shared:
+            texts = self._text(chunk - 1), self._text(chunk)
+            shared = max(count_overlap(*texts), count_table_header(*texts))
+            self._shared[chunk] = len(texts[1][:shared].encode("utf-8", "surrogatepass")) // 4
+        return self._shared[chunk]
+
+    def _count_written(self, section: _Section) -> int:
+        return count_tokens(self._write(section).text) + count_tokens(
+            self._name_place(section.first)
+        )
+
+    def _count_sections(self) -> int:
+        return sum(bool(one.given) for one in self._sections)
+
+    def _write(self, section: _Section) -> SectionText:
+        return write_section(
+            [self._text(chunk) for chunk in section.chunks],
+            {chunk - section.first for chunk in section.given},
+            self._asked,
+            [link for one in section.given for link in self._passages[one].chunk.links],
+            goes_on=section.goes_on,
+        )
+
+    def _is_repeated(self, chunk: int) -> bool:
+        """Return whether nearly all of a chunk, and every number in it, is given already."""
+        own = self._list_shingles(chunk)
+        if len(own) < _LEAST_SHINGLES:
+            return False
+        missing = [one for one in own if one not in self._said]
+        with_number = any(map(_HAS_DIGIT.search, chain.from_iterable(missing)))
+        return not with_number and len(missing) <= (1 - _REPEATED_SHARE) * len(own)
+
+    def _list_shingles(self, chunk: int) -> set[tuple[str, ...]]:
+        if chunk not in self._shingles:
+            words = _list_words(self._text(chunk))
+            shifted = (words[at:] for at in range(_SHINGLE))
+            self._shingles[chunk] = set(zip(*shifted, strict=False))
+        return self._shingles[chunk]
 
     def _text(self, chunk: int) -> str:
         return self._passages[chunk].chunk.text
@@ -347,6 +458,32 @@ class _Composer:
     def _lists_pages(self, chunk: int) -> bool:
         own = self._passages[chunk].title.casefold()
         return lists_pages(self._text(chunk), self._titles, own=own)
+
+
+def _split_sections(passages: Mapping[int, Passage]) -> Iterator[_Section]:
+    """Yield the sections of the chunks that were read, in their order."""
+    current: _Section | None = None
+    for number, passage in sorted(passages.items()):
+        place = passage.chunk.heading_path, passage.chunk.anchor
+        if current is not None and current.last == number - 1:
+            before = passages[current.last].chunk
+            if (before.heading_path, before.anchor) == place:
+                current.last = number
+                continue
+        if current is not None:
+            yield current
+        current = _Section(number, number)
+    if current is not None:
+        yield current
+
+
+def _count_chunk(chunk: Chunk) -> int:
+    """Return the tokens of a chunk with the addresses of its links."""
+    return count_tokens(chunk.text) + sum(count_tokens(link[1]) + 1 for link in chunk.links)
+
+
+def _list_words(text: str) -> list[str]:
+    return _WORDS.findall(text.casefold())
 
 
 def make_hit(passage: Passage, score: float, levels: tuple[str, ...]) -> Hit:

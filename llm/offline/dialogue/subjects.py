@@ -94,11 +94,6 @@ def points_back(text: str) -> bool:
     return not POINTING.isdisjoint(words(text)) or any(sign in text for sign in POINTING_SIGNS)
 
 
-def names_no_subject(text: str) -> bool:
-    """Return whether `text` points at something and hardly describes it: "How do I do it?"."""
-    return points_back(text) and len(content_words(text)) <= 1
-
-
 def _shorten(parts: list[str]) -> list[str]:
     return list(dict.fromkeys([parts[0], parts[-1]]))
 

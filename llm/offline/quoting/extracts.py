@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from citations.claims import Unit, UnitKind, marker, only_known, split_units
 from citations.feedback import same_claim
-from llm.offline.attacks.injection import attack_in
 from llm.offline.phrases import FUNCTION_WORDS, POINTING
 from llm.offline.quoting.key_terms import extract_key_terms
 from llm.offline.support import terms
@@ -22,23 +21,6 @@ _LEAST_TERMS = 2
 """The key terms of a text that may answer the question before it: a signature has fewer."""
 _LETTERS = re.compile(r"[^\W\d_]{2}|[\u3040-\u30ff\u3400-\u9fff]")
 _BOX = re.compile(r"\A(\s*[-*+] )\[[ xX]\]\s+")
-_TO_ASSISTANTS = re.compile(
-    r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:above|previous|prior|earlier"
-    r"|instructions?|question|context|rules|everything)\b"
-    # What a law asks of AI systems is no order: the verb says something to a reader, or hides it.
-    r"|\b(?:ai|assistants?|chat ?bots?|language models?|llms?)\b.{0,30}\b(?:must|should|shall"
-    r"|have to|need to|instructed|please|are to)\b.{0,25}\b(?:say|reply|respond|answer|output"
-    r"|print|tell|claim|repeat|reveal|mention|recommend|advise|ignore|disregard|forget|obey|click"
-    r"|visit|refuse|pretend|translate|summari[sz]e|append|insert|write)\b"
-    r"|\b(?:ai|assistants?|chat ?bots?|language models?|llms?)\b.{0,30}\breading\b"
-    r"|\b(?:dear|attention|note to|hey|instructions? (?:to|for))\b.{0,20}\b(?:ai|assistants?"
-    r"|models?|chat ?bots?|llms?)\b"
-    r"|\byou are (?:now )?(?:a|an|the) .{0,30}\b(?:assistant|ai|model|bot|persona)\b"
-    r"|\b(?:say|reply|respond|answer|output|print|tell the user)\b.{0,12}\b(?:only|exactly|with the"
-    r"|instead|that you)\b"
-    r"|\b(?:system|hidden|secret) prompt\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +64,6 @@ def subject_terms(text: str) -> frozenset[str]:
     return frozenset(
         term for term in terms(text) if term not in FUNCTION_WORDS and term not in POINTING
     )
-
-
-def is_order_to_assistant(text: str) -> bool:
-    """Return whether `text` is aimed at the assistant, and not at a reader."""
-    return attack_in(text) is not None or _TO_ASSISTANTS.search(text) is not None
 
 
 def is_open_question(extract: Extract, found: Sequence[Extract]) -> bool:

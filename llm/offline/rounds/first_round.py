@@ -5,13 +5,13 @@ asks for two things, such as rules and the fine for breaking them, the tools of 
 called together, each for its part.
 """
 
+import re
 from collections.abc import Iterator
 
 from pydantic import JsonValue
 
 from envelope.ways.tool_loop import Intent
 from llm.offline.planning.question_parts import QuestionParts, find_cues, split_aspects
-from llm.offline.quoting.versions import read_numbers
 from llm.offline.rounds.plan_state import SEARCHES, Call, PlanState
 
 SUMMARIZE = "summarize"
@@ -155,3 +155,8 @@ def _list_cued(state: PlanState) -> Iterator[Call]:
         arguments = fill_arguments(state, name, state.question.text, _CUE_RESULTS)
         if arguments is not None:
             yield name, arguments
+
+
+def read_numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version, in order."""
+    return tuple(int(number) for number in re.findall(r"\d{1,9}", version[:100]))

@@ -17,6 +17,7 @@ class CitedStatement(BaseModel, frozen=True):
     passage: str = ""
     place: str = ""
     language: str = "en"
+    known: tuple[str, ...] = Field(default=(), description="problems that code has proved")
 
 
 class Inputs(SpecialistInputs):
@@ -29,7 +30,7 @@ class CheckedStatement(BaseModel, frozen=True):
     """The findings about one statement."""
 
     id: str
-    exists: bool
+    exists: bool = True
     says: Literal["yes", "partly", "no", "contradicts"]
     omitted: tuple[str, ...] = Field(default=(), description="conditions that it leaves out")
     is_well_formatted: bool = True

@@ -13,7 +13,10 @@ class CandidateDocument(BaseModel, frozen=True):
     title: str
     source: str = ""
     language: str = "en"
-    kind: str = Field(default="", description="law, contract, policy, ... as rules classify it")
+    is_attached: bool = Field(
+        default=False, description="whether the user gave it to the conversation"
+    )
+    beginning: str = Field(default="", description="of its text")
 
 
 class Inputs(SpecialistInputs):

@@ -14,7 +14,7 @@ from llm.tasks.specialists.material import (
 
 
 class Inputs(SpecialistInputs):
-    """All requirements with verdicts, the passages of the document, and wrong citations."""
+    """All requirements with verdicts, some passages of the document, and wrong citations."""
 
     requirements: tuple[KnownRequirement, ...]
     verdicts: tuple[KnownVerdict, ...]
@@ -22,8 +22,6 @@ class Inputs(SpecialistInputs):
         default_factory=dict, description="the heading of each requirement in the law, by its id"
     )
     passages: tuple[TextUnit, ...] = ()
-    shown: tuple[str, ...] = Field(default=(), description="ids of the passages to read")
-    document_language: str = "en"
     wrong_citations: tuple[str, ...] = ()
     today: str = Field(default="", description="the date in UTC, as 2026-01-31")
 

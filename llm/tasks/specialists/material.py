@@ -38,6 +38,8 @@ class KnownRequirement(BaseModel, frozen=True):
     severity: str = "mandatory"
     addressee: str = ""
     condition: str = ""
+    heading: str = Field(default="", description="where the law says it")
+    quotation: str = Field(default="", description="the words of the law")
 
 
 class KnownVerdict(BaseModel, frozen=True):
@@ -45,6 +47,6 @@ class KnownVerdict(BaseModel, frozen=True):
 
     requirement_id: str
     status: str
-    confidence: float = Field(ge=0, le=1)
+    confidence: float | None = Field(default=None, ge=0, le=1)
     note: str = ""
     evidence: tuple[str, ...] = ()

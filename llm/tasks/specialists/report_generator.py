@@ -19,12 +19,19 @@ class Inputs(SpecialistInputs):
     errors: tuple[str, ...] = Field(default=(), description="what specialists could not do")
 
 
+class Recommendation(BaseModel, frozen=True):
+    """What to change because of one finding."""
+
+    requirement_id: str
+    advice: str = Field(description="which clause to change or to add, with the words to put there")
+
+
 class Output(BaseModel, frozen=True):
-    """Sentences for the report; empty: those of the rules."""
+    """Sentences for the report."""
 
     summary: tuple[str, ...] = Field(default=(), description="at most five sentences")
-    recommendations: tuple[str, ...] = Field(
-        default=(), description="what to do, the most urgent first; each names its REQ id"
+    recommendations: tuple[Recommendation, ...] = Field(
+        default=(), description="one for each finding, the most urgent first"
     )
 
 

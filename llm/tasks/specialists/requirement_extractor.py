@@ -13,28 +13,50 @@ class Inputs(SpecialistInputs):
 
     target_law: str
     units: tuple[TextUnit, ...]
+    document_language: str = Field(
+        default="en", description="of the reviewed document, for `fulfilled_by` and `broken_by`"
+    )
 
 
 class ListedRequirement(BaseModel, frozen=True):
     """One atomic rule: something that can be verified by itself."""
 
     id: str = Field(default="", description="such as REQ-001; numbered again afterwards")
-    requirement: str = Field(
-        min_length=1, description="the rule in the words of the law, as one quotation of the unit"
-    )
     source_section: str = Field(description="the id of the unit that says it")
+    quotation: str = Field(
+        default="", description="the words of the unit that say it, copied exactly"
+    )
+    requirement: str = Field(
+        min_length=1, description="the rule in one sentence that can be checked by itself"
+    )
     severity: Literal["mandatory", "recommended", "optional"] = "mandatory"
     applicability: str = Field(default="", description="the condition; empty: always")
     kind: Literal["duty", "ban", "permission", "definition"] = "duty"
     addressee: str = Field(default="", description="who has to act")
-    lead: str = Field(default="", description="the sentence that introduces a list item")
+    granularity: Literal["sentence", "item", "unit"] = Field(
+        default="sentence", description="how much of the unit it is"
+    )
+    fulfilled_by: str = Field(
+        default="", description="a clause of the document, in its language, that would fulfil it"
+    )
+    broken_by: str = Field(
+        default="", description="a clause of the document, in its language, that would break it"
+    )
+
+
+class UnitWithout(BaseModel, frozen=True):
+    """A unit that demands nothing of a document."""
+
+    source_section: str = Field(description="its id")
+    reason: str = Field(description="why, such as: a heading, says only when the law begins")
 
 
 class Output(BaseModel, frozen=True):
-    """The requirements of all units, in order."""
+    """Every unit of the inputs, in the checklist or in `without`."""
 
     checklist: tuple[ListedRequirement, ...]
+    without: tuple[UnitWithout, ...] = ()
     target_law: str = ""
 
 
-TASK = Task(name="requirement_extractor", inputs=Inputs, output=Output, max_output_tokens=4096)
+TASK = Task(name="requirement_extractor", inputs=Inputs, output=Output, max_output_tokens=8192)

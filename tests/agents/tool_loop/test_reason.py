@@ -9,7 +9,7 @@ from agents.tool_loop.reason import PlanLimits, Reads, ReasonAgent, Writes
 from envelope.outcome import GaveUp, Wrote
 from envelope.ways.tool_loop import AnswerAssessment, Intent, LoopEnd, PlanRound, Strategy
 from knowledge.library.library import NamedInText
-from llm.conversations.turns import ModelMessage, ToolConversation, ToolUse
+from llm.conversations.turns import ModelMessage, ToolChoice, ToolConversation, ToolUse
 from llm.errors import ModelUnavailable
 from llm.offline.model import OfflineModel
 from llm.offline.rounds.plan_state import COMBINATIONS
@@ -93,7 +93,7 @@ async def test_the_calls_of_a_model_get_ids_of_their_round(catalog: ToolCatalog)
     assert [call["call_id"] for call in writes.tool_calls] == ["r2-1", "r2-2"]
     assert writes.intent is Intent.MULTI_TOOL
     assert writes.strategy is Strategy.MULTI_TOOL_ORCHESTRATION
-    assert not writes.continues_planning
+    assert writes.continues_planning
 
 
 async def test_a_call_that_was_made_before_is_not_made_again(catalog: ToolCatalog) -> None:
@@ -110,13 +110,31 @@ async def test_a_call_that_was_made_before_is_not_made_again(catalog: ToolCatalo
     assert writes.plan_messages == ()
 
 
-async def test_a_model_that_needs_results_for_further_calls_says_so(catalog: ToolCatalog) -> None:
-    message = ModelMessage(text="CONTINUE", calls=(use("search", query="fee"),))
+async def test_a_model_sees_the_results_of_its_calls_before_anything_is_written(
+    catalog: ToolCatalog,
+) -> None:
+    message = ModelMessage(text="The fee first.", calls=(use("search", query="fee"),))
 
     writes = await plan(make_agent(catalog, ScriptedModel([message])))
 
     assert writes.continues_planning
     assert (writes.intent, writes.strategy) == (Intent.SEARCH, None)
+    assert writes.reasoning == "The fee first."
+
+
+async def test_a_plan_that_is_done_before_it_looked_is_asked_for_a_call(
+    catalog: ToolCatalog,
+) -> None:
+    model = ScriptedModel(
+        [ModelMessage(text="DONE"), ModelMessage(calls=(use("search", query="fee"),))]
+    )
+
+    writes = await plan(make_agent(catalog, model))
+
+    asked = model.calls[1].inputs
+    assert isinstance(asked, ToolConversation)
+    assert asked.tool_choice is ToolChoice.REQUIRED
+    assert [call["tool"] for call in writes.tool_calls] == ["search"]
 
 
 async def test_a_further_round_reads_the_gaps_of_the_answer_before(catalog: ToolCatalog) -> None:
@@ -145,7 +163,7 @@ async def test_a_further_round_reads_the_gaps_of_the_answer_before(catalog: Tool
 async def test_a_round_whose_results_are_all_lost_leaves_no_empty_message(
     catalog: ToolCatalog,
 ) -> None:
-    model = ScriptedModel([ModelMessage(text="DONE")])
+    model = ScriptedModel([ModelMessage(text="DONE"), ModelMessage(text="DONE")])
     lost = ModelMessage(calls=(use("search", "r1-1"),))
 
     await plan(make_agent(catalog, model), plan_messages=(lost.model_dump(mode="json"),))
@@ -195,7 +213,8 @@ async def test_a_round_without_new_calls_says_how_far_the_answer_is(
         "multi_tool_results": carry(make_result("r1-1")),
     }
 
-    first = await plan(make_agent(catalog, ScriptedModel([ModelMessage(text="no call")])))
+    no_call = ModelMessage(text="no call")
+    first = await plan(make_agent(catalog, ScriptedModel([no_call, no_call])))
     further = await plan(make_agent(catalog, ScriptedModel([repeated])), **carried, **known)
 
     assert (first.loop_end, first.tool_calls) == (None, ())

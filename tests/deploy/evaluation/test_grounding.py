@@ -1,5 +1,6 @@
 """A judge is measured against people, and believed when it agrees with them."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from deploy.evaluation.answers.judge_records import (
     JudgeRecord,
     find_doubt,
     load_judge_records,
+    prompt_version,
     store_judge_record,
 )
 from deploy.evaluation.grounding import (
@@ -20,10 +22,26 @@ from deploy.evaluation.grounding import (
 )
 from deploy.evaluation.questions import UnknownFormatError
 from llm.errors import ModelUnavailable
-from llm.offline.model import OfflineModel
 from llm.scripted import ScriptedModel
+from llm.tasks.judge import Output
+from tests.llm.vendor_dialects import OpenAI
+from tests.support.model_server import running_server
 
+NAME = "gpt-5-mini@openai"
 CONTEXT = "An invitation is valid for 7 days and can be used once."
+
+
+def make_judgement(*supported: bool) -> Output:
+    verdicts = [
+        {"passage": number, "quote": "x", "supported": found}
+        for number, found in enumerate(supported, start=1)
+    ]
+    return Output.model_validate(
+        {
+            "claims_read": len(supported), "verdicts": verdicts, "completeness": 1, "accuracy": 1,
+            "language_matches": True, "decision": "approve",
+        }
+    )  # fmt: skip
 
 
 def write(folder: Path, rows: list[dict[str, object]]) -> None:
@@ -37,8 +55,9 @@ def make_labelled_row(response: str, label: str) -> dict[str, object]:
 
 def record(**changes: object) -> JudgeRecord:
     fields: dict[str, object] = {
-        "judge": "offline", "data": "grounding", "answers": 500, "agreement": 0.9,
-        "precision": 0.9, "recall": 0.9, "measured_at": "2026-01-01T00:00:00+00:00", "prompt": "",
+        "judge": NAME, "data": "grounding", "answers": 500, "agreement": 0.9,
+        "precision": 0.9, "recall": 0.9, "measured_at": "2026-01-01T00:00:00+00:00",
+        "prompt": prompt_version(),
     }  # fmt: skip
     return JudgeRecord(**{**fields, **changes})  # type: ignore[arg-type] # plain values
 
@@ -73,9 +92,11 @@ async def test_a_judge_supports_an_answer_when_it_supports_every_sentence(tmp_pa
         ],
     )
 
-    figures = await measure_judge(OfflineModel(), tmp_path)
+    model = ScriptedModel([make_judgement(True), make_judgement(True, False)])
 
-    assert (figures["answers"], figures["agreement"], figures["calls"]) == (2, 1.0, 0)
+    figures = await measure_judge(model, tmp_path)
+
+    assert (figures["answers"], figures["agreement"], figures["calls"]) == (2, 1.0, 2)
 
 
 async def test_a_judge_that_fails_agrees_with_nobody(tmp_path: Path) -> None:
@@ -92,11 +113,11 @@ async def test_a_sample_is_the_same_each_time(tmp_path: Path) -> None:
     ]
     write(tmp_path, answers)
 
-    first = await measure_judge(OfflineModel(), tmp_path, limit=5)
-    second = await measure_judge(OfflineModel(), tmp_path, limit=5)
+    models = [ScriptedModel([make_judgement(True)] * 5) for _ in range(2)]
+    first, second = [await measure_judge(model, tmp_path, limit=5) for model in models]
 
-    assert first == second
-    assert first["answers"] == 5
+    assert first["answers"] == second["answers"] == 5
+    assert [call.inputs for call in models[0].calls] == [call.inputs for call in models[1].calls]
 
 
 def test_a_folder_without_labelled_answers_is_refused(tmp_path: Path) -> None:
@@ -121,8 +142,8 @@ def test_a_judge_is_doubted_for_a_reason(
 ) -> None:
     store_judge_record(tmp_path, record(**changes))
 
-    assert doubt in find_doubt(tmp_path, "offline")
-    assert bool(doubt) == bool(find_doubt(tmp_path, "offline"))
+    assert doubt in find_doubt(tmp_path, NAME)
+    assert bool(doubt) == bool(find_doubt(tmp_path, NAME))
 
 
 def test_measurements_of_several_judges_are_kept(tmp_path: Path) -> None:
@@ -132,8 +153,8 @@ def test_measurements_of_several_judges_are_kept(tmp_path: Path) -> None:
 
     found = load_judge_records(tmp_path)
 
-    assert sorted(found) == ["gpt-4o@openai", "offline"]
-    assert found["offline"].agreement == 0.5
+    assert sorted(found) == ["gpt-4o@openai", NAME]
+    assert found[NAME].agreement == 0.5
 
 
 def test_measurements_that_cannot_be_read_are_none(tmp_path: Path) -> None:
@@ -141,22 +162,29 @@ def test_measurements_that_cannot_be_read_are_none(tmp_path: Path) -> None:
     file.write_text("{")
 
     assert load_judge_records(tmp_path) == {}
-    assert "never measured" in find_doubt(tmp_path, "offline")
+    assert "never measured" in find_doubt(tmp_path, NAME)
 
 
 @pytest.mark.slow
-def test_the_command_stores_what_it_measured_in_the_data_folder(
+async def test_the_command_stores_what_it_measured_in_the_data_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("REFDESK_DATA", str(tmp_path / "desk"))
     write(tmp_path, [make_labelled_row("An invitation is valid for 7 days.", "grounded")])
+    dialect = OpenAI()
+    judge = f"{dialect.model}@openai"
+    asked = ("evaluate", "grounding", "--data", str(tmp_path), "--judge", judge, "--json")
 
-    status = main(("evaluate", "grounding", "--data", str(tmp_path), "--json"))
+    async with running_server() as server:
+        server.will_send(dialect.answer(make_judgement(True).model_dump_json()))
+        monkeypatch.setenv("OPENAI_API_KEY", "secret-key")
+        monkeypatch.setenv("OPENAI_BASE_URL", dialect.base_url(server.url))
+        status = await asyncio.to_thread(main, asked)
 
     figures = json.loads(capsys.readouterr().out)
     assert (status, figures["agreement"], figures["believed"]) == (0, 1.0, False)
-    assert load_judge_records(tmp_path / "desk")["offline"].answers == 1
+    assert load_judge_records(tmp_path / "desk")[judge].answers == 1
     assert figures["doubt"] == (
-        "the judge offline was measured on 1 answers only, expected at least 100"
+        f"the judge {judge} was measured on 1 answers only, expected at least 100"
     )

@@ -36,10 +36,12 @@ def judgement(*supported: bool) -> Judgement:
     return Judgement.model_validate(
         {
             "verdicts": [
-                {"number": n, "supported": found, "support": 0.5}
+                {"passage": n, "quote": "x", "supported": found}
                 for n, found in enumerate(supported, start=1)
             ],
+            "claims_read": len(supported),
             "completeness": 1.0,
+            "accuracy": 1.0,
             "language_matches": True,
             "decision": "approve",
         }
@@ -225,3 +227,11 @@ def test_a_page_is_html_or_markdown_in_a_folder_that_exists(tmp_path: Path) -> N
     for path in (tmp_path / "page.txt", tmp_path / "nowhere" / "page.md"):
         with pytest.raises(CommandError, match="expected a "):
             check_page_path(path)
+
+
+async def test_passages_of_the_search_claim_nothing_and_are_measured_by_what_they_hold() -> None:
+    case = GoldenCase("x", "How many?", must_say=(("50 requests",),))
+
+    measure = await measure_answer(make_asked_case(LIMIT, case, answered_by="search"))
+
+    assert (measure.verdict, measure.sentences, measure.support) == ("useful", (), None)

@@ -12,7 +12,7 @@ from redis.exceptions import AuthenticationError, NoPermissionError, ResponseErr
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from broker.embedded.endpoint import Endpoint
-from deploy.assembly.gateways.http_gateway import StoredKeys, StoredRates
+from deploy.assembly.gateways.http_gateway import StoredConversations, StoredKeys, StoredRates
 from deploy.assembly.knowledge import Knowledge
 from deploy.assembly.runtime import ROLES, connect_runtime, desk, run_maintenance, run_workers
 from deploy.redis_access.users import (
@@ -27,8 +27,12 @@ from deploy.redis_access.users import (
     RedisUser,
     draw_users,
 )
+from gateway.conversation_erasure import erase
 from gateway.desk import Message
+from gateway.port import Feedback
+from memory.attachments.attachment_store import RedisAttachments
 from memory.budgets import Amounts, RedisBudgets
+from memory.chat_state import RedisPushMemory
 from memory.leader_lock import RedisDuty
 from tests.conftest import start_redis
 from tests.support.app_harness import ROOT, settings_of
@@ -230,3 +234,115 @@ async def test_every_command_that_the_code_sends_is_allowed(guarded: GuardedRedi
     allowed = {name.partition("|")[0] for name in COMMANDS}
     assert {"xadd", "zadd", "xread", "hget", "evalsha"} <= SENT
     assert (SENT & known) - allowed == set()
+
+
+MEMORY = "rd:{0}:mem:acme/docs/c1"
+FRAME = "rd:{0}:frames:acme/docs/c1/m1"
+ALLOWED = (
+    (WORKER, f"HGETALL {MEMORY}:attachments"), (WORKER, f"LRANGE {MEMORY}:history 0 -1"),
+    (WORKER, "XADD rd:{0}:stream:search * a b"), (WORKER, "SET rd:shards 1 NX"),
+    (WORKER, "HGETALL rd:{0}:controls"), (WORKER, "SET rd:cache:acme/docs:x 1"),
+    (GATEWAY, "HGET rd:keys k"), (GATEWAY, "GET rd:shards"),
+    (GATEWAY, f"GET {MEMORY}:visit"), (GATEWAY, f"HSET {MEMORY}:feedback a b"),
+    (GATEWAY, f"HSET {MEMORY}:attachments a b"),
+    (CHAT, "HGETALL rd:push:{slack/acme/docs/c1}:about"), (CHAT, f"HSET {MEMORY}:feedback a b"),
+    (CHAT, f"XRANGE {FRAME.replace('frames', 'journal')} - +"), (CHAT, "GET rd:shards"),
+    (OPERATOR, "HSET rd:keys k v"), (OPERATOR, "HSET rd:{0}:controls a b"),
+    (SCALER, "XLEN rd:{0}:stream:search"),
+)  # fmt: skip
+REFUSED = (
+    (WORKER, "DEL rd:shards"), (WORKER, "HGET rd:keys k"), (WORKER, "GET rd:keys:links"),
+    (WORKER, f"GET {MEMORY}:visit"), (WORKER, "HSET rd:{0}:controls a b"),
+    (WORKER, "HGETALL rd:push:{slack/acme/docs/c1}:about"), (WORKER, "DEL rd:rate:{k}:minute"),
+    (GATEWAY, "DEL rd:shards"), (GATEWAY, "SET rd:shards 2"), (GATEWAY, "HSET rd:keys k v"),
+    (GATEWAY, "DEL rd:keys"), (GATEWAY, "GET rd:cache:acme/docs:x"),
+    (GATEWAY, "DEL rd:budget:acme:d"), (GATEWAY, "HSET rd:{0}:controls a b"),
+    (GATEWAY, "HGETALL rd:limit:m"),
+    (CHAT, f"HGETALL {MEMORY}:attachments"), (CHAT, f"LRANGE {MEMORY}:history 0 -1"),
+    (CHAT, f"HGETALL {MEMORY}:kept"), (CHAT, f"HGETALL {MEMORY}:feedback"),
+    (CHAT, f"HGETALL {MEMORY}:work"), (CHAT, f"HGETALL {MEMORY}:calls"), (CHAT, "DEL rd:shards"),
+    (CHAT, "HGET rd:keys k"), (CHAT, f"GET {MEMORY}:visit"), (CHAT, "HGETALL rd:{0}:controls"),
+    (CHAT, "GET rd:cache:acme/docs:x"), (CHAT, "GET rd:thread:acme/docs:x"),
+    (SCALER, "XRANGE rd:{0}:stream:search - +"), (SCALER, "DEL rd:{0}:stream:search"),
+    *((user, "GET another-application") for user in USERS),
+    *((user, "FLUSHALL") for user in USERS),
+)  # fmt: skip
+
+
+async def try_dry(guarded: GuardedRedis, user: RedisUser, words: str) -> str:
+    if not await at_least_7(guarded.operator):
+        pytest.skip("ACL DRYRUN needs Redis 7")
+    said = await guarded.operator.execute_command("ACL DRYRUN", user.name, *words.split())
+    return said.decode() if isinstance(said, bytes) else str(said)
+
+
+async def test_each_part_reaches_the_keys_that_it_needs_and_no_others(
+    guarded: GuardedRedis,
+) -> None:
+    allowed = [await try_dry(guarded, *one) for one in ALLOWED]
+    refused = [await try_dry(guarded, *one) for one in REFUSED]
+
+    assert [case for case, said in zip(ALLOWED, allowed, strict=True) if said != "OK"] == []
+    assert [case for case, said in zip(REFUSED, refused, strict=True) if said == "OK"] == []
+
+
+@pytest.mark.slow
+async def test_a_chat_is_answered_rated_and_cancelled_within_the_reach_of_its_user(
+    guarded: GuardedRedis, knowledge: Knowledge, tmp_path: Path
+) -> None:
+    settings = settings_of(tmp_path)
+    worker, chat = map(guarded.endpoint, (WORKER, CHAT))
+    async with (
+        connect_runtime(settings, endpoint=worker) as working,
+        run_workers(working, ROLES, knowledge),
+        connect_runtime(settings, endpoint=chat) as serving,
+        run_maintenance(serving),
+    ):
+        asking = desk(serving, "slack", result_list="slack")
+        answer = await asking.ask(Message(CLEAR, "c", "m1"))
+        asked = asking.question(Message(CLEAR, "c", "m1"))
+        client = chat.client()
+        stored = StoredConversations(client, shards=1, ttl_seconds=60)
+        await stored.give_feedback(asked, Feedback(rating="up"))
+        memory = RedisPushMemory(client, "slack", question_seconds=60, conversation_seconds=60)
+        await memory.note(asked, posted="1")
+        await memory.open(asked, 1.0)
+        await memory.close(asked)
+        await memory.forget_words(asked)
+        await client.aclose()
+
+    assert answer["outcome"] == "answered"
+    assert await guarded.refusals() == []
+
+
+@pytest.mark.slow
+async def test_a_conversation_is_continued_and_erased_within_the_reach_of_the_gateway(
+    guarded: GuardedRedis, knowledge: Knowledge, tmp_path: Path
+) -> None:
+    settings = settings_of(tmp_path)
+    worker, gateway = map(guarded.endpoint, (WORKER, GATEWAY))
+    async with (
+        connect_runtime(settings, endpoint=worker) as working,
+        run_workers(working, ROLES, knowledge),
+        connect_runtime(settings, endpoint=gateway) as serving,
+        run_maintenance(serving),
+    ):
+        asking = desk(serving, "http")
+        answer = await asking.ask(Message(CLEAR, "c", "m1"))
+        await asking.ask(Message("/clear_all", "d", "m1", command="clear_all"))
+        asked = asking.question(Message(CLEAR, "c", "m1"))
+        client = gateway.client()
+        stored = StoredConversations(client, shards=1, ttl_seconds=60)
+        await stored.open_session(asked, "digest")
+        await stored.session(asked)
+        await stored.put_thread(asked, "digest")
+        await stored.turns(asked)
+        await stored.recent_messages(asked, limit=5)
+        await stored.give_feedback(asked, Feedback(rating="up"))
+        await RedisAttachments(client, shards=1, ttl_of=lambda _: 60).put(asked, "a", b"text")
+        erased = await erase(serving.broker.eraser, stored, asked)
+        await client.aclose()
+
+    assert answer["outcome"] == "answered"
+    assert erased.found
+    assert await guarded.refusals() == []

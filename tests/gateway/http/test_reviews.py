@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
 from envelope.role import Role
+from tests.gateway.connections.raw_connection import RawConnection
 from tests.support.http_server import HttpServerFixture, events
 from tests.support.review_server import CLEAN, FAULTY, open_review_server
 from tests.support.worker_harness import WorkerHarness
@@ -245,6 +247,53 @@ async def test_a_visitor_of_a_website_starts_no_review(server: HttpServerFixture
     ]
 
     assert [one.status_code for one in refused] == [403, 403]
+
+
+@pytest.mark.parametrize("path", [f"{REVIEWS}?name=a.md&against=laws", "{own}/documents?name=a.md"])
+async def test_a_visitor_of_a_website_is_refused_before_a_document_is_read(
+    server: HttpServerFixture, path: str
+) -> None:
+    visitor = await server.visitor(await server.public())
+    headers = visitor.client.headers
+    lines = [
+        f"POST {path.format(own=visitor.path)} HTTP/1.1",
+        "Host: 127.0.0.1",
+        f"Authorization: {headers['authorization']}",
+        f"Origin: {headers['origin']}",
+        f"X-Conversation-Token: {headers['x-conversation-token']}",
+        f"Content-Length: {4_000_000}",
+    ]
+    port = urlsplit(server.url).port
+    line = RawConnection(*await asyncio.open_connection("127.0.0.1", port))
+    await line.send("\r\n".join([*lines, "", ""]).encode())
+
+    assert await line.status() == 403
+    line.close()
+
+
+async def list_names(client: httpx.AsyncClient, conversation_id: str) -> list[str]:
+    reply = await client.get(f"/v1/conversations/{conversation_id}/documents")
+    return [one["name"] for one in reply.json()["documents"]]
+
+
+async def test_a_review_that_is_refused_leaves_no_file_in_its_conversation(
+    client: httpx.AsyncClient,
+) -> None:
+    headers = {**BINARY, "Idempotency-Key": "once"}
+    own = {**UPLOAD, "conversation_id": "c9"}
+    await client.post("/v1/conversations/c9/documents", params={"name": "a.md"}, content=CLEAN)
+    first = await start(client, params=own, headers=headers)
+    refused = [
+        await client.post(
+            REVIEWS, params={**own, "name": "b.md", "against": "no law"}, content=CLEAN
+        ),
+        await client.post(REVIEWS, params={**own, "name": "c.md"}, content=CLEAN, headers=headers),
+        await client.post(REVIEWS, params={**own, "name": "a.md"}, content=CLEAN, headers=headers),
+    ]
+
+    assert [one.status_code for one in refused] == [404, 409, 409]
+    assert await list_names(client, "c9") == ["a.md", "contract.md"]
+    await wait_for_end(client, first)
 
 
 @pytest.mark.parametrize("name", ["nothing", "~", "a~b", "c1~m1"])

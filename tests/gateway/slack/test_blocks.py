@@ -98,3 +98,13 @@ def test_titles_show_no_backticks_around_code(title: str, message: str) -> None:
     ((_, line),) = contexts(render_blocks(PLAIN, [one], []))
 
     assert line == f"[1] <https://x.test/a|{plain_title(title[:200])}>"
+
+
+def test_further_passages_are_sections_that_slack_may_fold_and_the_first_is_never_folded() -> None:
+    (one,) = messages(PLAIN, [source(1)], [], title="Sources:", more="**Page 2** [2]\n\nMore.")
+    blocks: Any = one["blocks"]
+
+    assert blocks[0]["text"]["text"] == PLAIN
+    assert blocks[0]["expand"] is True
+    assert blocks[1]["text"]["text"] == "*Page 2* [2]\n\nMore."
+    assert "expand" not in blocks[1]

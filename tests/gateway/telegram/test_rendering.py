@@ -130,3 +130,18 @@ def test_titles_of_sources_show_no_backticks_around_code() -> None:
     source = Source(number=1, title="The `config` file", url="https://example.org/a")
 
     assert ("text_link", "The config file") in list_entities("Open it [1].", source)
+
+
+def test_further_passages_are_folded_in_one_quotation_with_their_own_marks() -> None:
+    more = "**Page 2** [2]\n\n> said\n\n```\nrun\n```"
+
+    (message,) = messages("Open **Routing**.", [SOURCE], title="Sources", more=more)
+    entities: Any = message["entities"]
+
+    assert [(one["type"], extract_covered(message, one)) for one in entities] == [
+        ("bold", "Routing"),
+        ("expandable_blockquote", "Page 2 [2]\n\nsaid\n\nrun"),
+        ("bold", "Page 2"),
+        ("pre", "run"),
+        ("text_link", "Rules 😀 › Create"),
+    ]

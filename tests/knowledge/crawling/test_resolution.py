@@ -9,6 +9,8 @@ PRIVATE = (
     "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1",
     "0.0.0.1", "224.0.0.1", "255.255.255.255", "::1", "::", "fe80::1%eth0", "fc00::1",
     "::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "ff02::1",
+    "168.63.129.16", "192.0.0.192", "192.0.0.8", "::127.0.0.1", "::10.0.0.1", "fec0::1",
+    "::ffff:168.63.129.16", "64:ff9b::a83f:8110",
 )  # fmt: skip
 
 
@@ -51,6 +53,9 @@ async def test_credentials_of_a_cloud_machine_are_never_opened() -> None:
     await resolver.start_at("metadata.test", 80)
 
     assert not is_ordinary("169.254.169.254")
+    for address in ("168.63.129.16", "192.0.0.192", "100.100.100.200", "fd00:ec2::254"):
+        assert not is_ordinary(address)
+        assert not is_ordinary(f"::ffff:{address}" if "." in address else address)
     with pytest.raises(AddressRefusedError):
         await resolver.choose("metadata.test", 80)
 

@@ -27,9 +27,9 @@ class PlainReader:
     """Reads in this process."""
 
     def prepare(
-        self, item: Item, path: PurePosixPath, location: Location, seconds: float | None = None
+        self, item: Item, path: PurePosixPath, location: Location, *, most_characters: int | None
     ) -> Preparation:
-        return preparation.prepare(item, path, location)
+        return preparation.prepare(item, path, location, most_characters)
 
 
 async def read(name: str, data: bytes, *groups: str) -> AttachedDocument:

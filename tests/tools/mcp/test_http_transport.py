@@ -9,14 +9,17 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from pydantic import JsonValue
 
+from knowledge.crawling.resolution import GuardedResolver
 from tests.support.waiting import wait_until
 from tools.calls import ToolCall, ToolCaller, ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog
 from tools.effects.receipts import LocalReceipts
 from tools.executor import ToolExecutor
+from tools.mcp.http_transport import BoundedTransport
 from tools.mcp.server_tools import McpTool, open_servers
 from tools.outside.configuration import McpServerEntry
 
@@ -87,6 +90,19 @@ async def test_a_server_at_an_address_is_called_and_found_again_after_its_restar
     assert (before.text, after.text) == ("Rain in Mantua.", "Rain in Mantua.")
     assert away.error_type is ToolErrorType.EXECUTION
     assert "cannot be used" in (away.error or "")
+
+
+async def test_a_name_that_leads_into_the_private_network_later_is_not_connected_to() -> None:
+    addresses = [["93.184.216.34"], ["127.0.0.1"]]
+
+    async def resolve(_host: str, _port: int) -> list[str]:
+        return addresses.pop(0)
+
+    resolver = GuardedResolver(resolve)
+    await resolver.start_at("weather.test", 443)
+    async with httpx2.AsyncClient(transport=BoundedTransport(resolver)) as client:
+        with pytest.raises(httpx2.ConnectError, match=r"expected a public address"):
+            await client.post("https://weather.test/mcp")
 
 
 async def _try(tools: list[McpTool]) -> ToolResult | None:

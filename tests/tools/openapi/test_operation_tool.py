@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pydantic import JsonValue
+from structlog.testing import capture_logs
 
 from knowledge.crawling.resolution import GuardedResolver
 from tests.support.ticket_server import TicketServer, run_ticket_server, write_document
@@ -307,3 +308,51 @@ async def test_what_cannot_be_called_is_said_at_the_start(
     with pytest.raises(InvalidToolSet, match=reason):
         async with open_apis({"tickets": entry}, tmp_path):
             raise AssertionError
+
+
+async def test_an_error_of_a_server_carries_no_secret_and_no_text_into_the_log(
+    server: TicketServer, tools: list[OperationTool]
+) -> None:
+    echo = b"who sent 'Bearer secret' as secret to acme asked: what is wrong with my knee?"
+    server.answers += [(403, {"content-type": "text/plain"}, echo)]
+
+    with capture_logs() as logged:
+        result = await call(tools, "getTicket", READ)
+
+    assert (result.error or "").startswith("tickets answered 403: who sent '[hidden]'")
+    assert "secret" not in str(result)
+    assert "knee" not in str(logged)
+    assert "secret" not in str(logged)
+    assert [(one["cause"], one["status"]) for one in logged] == [("ToolRejected", 403)]
+
+
+async def test_a_result_that_repeats_the_secrets_of_the_operator_is_shown_without_them(
+    server: TicketServer, tools: list[OperationTool]
+) -> None:
+    server.answers.append((200, JSON, b'{"headers": {"authorization": "Bearer secret"}}'))
+
+    result = await call(tools, "getTicket", READ)
+
+    assert result.text == '{"headers": {"authorization": "[hidden]"}}'
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "../admin",
+        "..",
+        "a/../b",
+        "..\\admin",
+        "%2e%2e%2fadmin",
+        "..%2Fadmin",
+        "%252e%252e%252f",
+        "./x",
+    ],
+)
+async def test_a_value_in_a_path_takes_no_step_to_another_path(
+    server: TicketServer, tools: list[OperationTool], value: str
+) -> None:
+    result = await call(tools, "getTicket", {"id": value})
+
+    assert result.error_type is ToolErrorType.VALIDATION
+    assert server.requests == []

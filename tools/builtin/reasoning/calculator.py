@@ -1,10 +1,19 @@
 """The tool `calculator`."""
 
 import ast
-import math
 import operator
 from collections.abc import Callable, Mapping
-from decimal import Decimal, DecimalException, localcontext
+from decimal import (
+    Context,
+    Decimal,
+    DecimalException,
+    DivisionByZero,
+    InvalidOperation,
+    Overflow,
+    Underflow,
+    getcontext,
+    localcontext,
+)
 
 from pydantic import BaseModel, Field
 
@@ -14,8 +23,16 @@ from tools.tool import Tool
 
 _LONGEST = 200
 _LARGEST_EXPONENT = 100
-_PRECISION = 28
 _LARGEST = Decimal("1e100")
+_PRECISION = 28
+_CONTEXT = Context(
+    prec=_PRECISION,
+    Emin=-_LARGEST_EXPONENT,
+    Emax=_LARGEST_EXPONENT,
+    traps=[InvalidOperation, DivisionByZero, Overflow, Underflow],
+)
+"""Bounds each number, also a literal: the exponent of a decimal number costs nothing to write, and
+the number takes that number of digits when it is converted."""
 
 _BINARY: Mapping[type[ast.operator], Callable[[Decimal, Decimal], Decimal]] = {
     ast.Add: operator.add,
@@ -33,7 +50,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Decimal]] = {
     "abs": abs,
     "min": min,
     "max": max,
-    "round": lambda value, digits=Decimal(0): round(value, int(digits)),
+    "round": lambda value, digits=Decimal(0): _round(value, digits),
     "sqrt": Decimal.sqrt,
     "sum": lambda *values: sum(values, Decimal(0)),
 }
@@ -79,7 +96,7 @@ def compute(expression: str) -> Decimal:
     """Return the value of an arithmetic expression; raises `InvalidInput`."""
     try:
         tree = ast.parse(expression.strip(), mode="eval")
-        with localcontext(prec=_PRECISION):
+        with localcontext(_CONTEXT):
             value = _compute(tree.body, expression)
     except (SyntaxError, ValueError, RecursionError, MemoryError, TypeError) as error:
         raise InvalidInput(f"expected arithmetic, found {expression!r}") from error
@@ -97,7 +114,7 @@ def _compute(node: ast.expr, expression: str) -> Decimal:
         case ast.Constant(value=int() | float()):
             # From the text, not from the float: 0.1 stays 0.1.
             written = ast.get_source_segment(expression.strip(), node)
-            return Decimal((written or "").replace("_", ""))
+            return getcontext().create_decimal((written or "").replace("_", ""))
         case ast.UnaryOp(op=sign, operand=operand) if type(sign) in _UNARY:
             return _UNARY[type(sign)](_compute(operand, expression))
         case ast.BinOp(left=left, op=ast.Pow(), right=right):
@@ -112,7 +129,13 @@ def _compute(node: ast.expr, expression: str) -> Decimal:
     raise InvalidInput(f"expected numbers, + - * / // % ** and functions, found {found[:80]!r}")
 
 
+def _round(value: Decimal, digits: Decimal) -> Decimal:
+    if abs(digits) > _PRECISION:
+        raise InvalidInput(f"expected at most {_PRECISION} digits to round to, found {digits}")
+    return round(value, int(digits))
+
+
 def _raise_power(value: Decimal, exponent: Decimal) -> Decimal:
-    if not math.isfinite(exponent) or abs(exponent) > _LARGEST_EXPONENT:
+    if abs(exponent) > _LARGEST_EXPONENT:
         raise InvalidInput(f"expected an exponent of at most {_LARGEST_EXPONENT}, found {exponent}")
     return value**exponent

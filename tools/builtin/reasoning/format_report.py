@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 from compliance.reporting.markdown_report import render_markdown
-from compliance.reporting.report import ReportPart, ReportTable, ReportText, ReviewReport
+from compliance.reporting.printed import PrintedReport, ReportPart, ReportTable, ReportText
 from tools.calls import ToolCaller
 from tools.tool import Tool
 
@@ -56,7 +56,7 @@ class FormatReport(Tool[Inputs, Output]):
 
     async def run(self, inputs: Inputs, caller: ToolCaller) -> Output:
         parts = tuple(_make_part(number, one) for number, one in enumerate(inputs.parts, 1))
-        report = ReviewReport(title=inputs.title, language=caller.language, parts=parts)
+        report = PrintedReport(title=inputs.title, language=caller.language, parts=parts)
         markdown = render_markdown(report)
         return Output(markdown=markdown, parts=len(parts), characters=len(markdown))
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from citations.claims import UnitKind, split_units
 from knowledge.library.library import WholeDocument
-from llm.offline.attacks.injection import attack_in
+from llm.attacks.injection import attack_in
 from llm.offline.support import terms
 from tools.calls import CitedPassage, QuotedPassage, ToolCaller
 from tools.library_tool import LibraryTool

@@ -275,7 +275,6 @@ def test_the_exit_status_follows_the_outcome(
 def test_a_failed_question_says_where_to_look(served: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENT_TIMEOUT_SECONDS", "0.000001")
     monkeypatch.setenv("AGENT_ATTEMPTS", "1")
-    monkeypatch.setenv("SKIP_CERTAIN_CALLS", "false")
 
     result = served("ask", CLEAR, "--message", "m-failed")
 

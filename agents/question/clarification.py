@@ -1,0 +1,238 @@
+"""Words a clarification question or a refusal; an earlier agent decided on it and on its reason."""
+
+from typing import Literal, Protocol, Self
+
+from pydantic import BaseModel
+
+from agents.agent import Agent, AgentParts, AgentTexts
+from citations.links import Allowed, clean_text, keep_links, plain_line
+from citations.nearest_pages import list_labels, list_nearest_pages
+from citations.places import choose_alternatives
+from envelope.conversation import (
+    REFUSALS,
+    ClarificationOption,
+    ClarificationReason,
+    SuggestedAction,
+    Turn,
+)
+from envelope.outcome import HopOutcome, Wrote
+from envelope.role import Role
+from envelope.sources import SearchResult
+from llm.answer_checks.wording import find_fault
+from llm.errors import ModelError
+from llm.port import Model, find_model
+from llm.tasks.clarify import TASK, Inputs
+
+MOST_OPTIONS = 4
+LONGEST_QUESTION = 300
+"""The number of characters after which a repeated question is cut."""
+ClarificationType = Literal["ambiguity", "scope", "context", "choice"]
+
+_Reason = ClarificationReason
+_WORDING: dict[ClarificationReason, tuple[ClarificationType, str]] = {
+    _Reason.AMBIGUOUS_QUERY: ("ambiguity", "ask_ambiguous"),
+    _Reason.MULTIPLE_TOPICS: ("choice", "ask_topics"),
+    _Reason.SCOPE_UNCLEAR: ("scope", "ask_scope"),
+    _Reason.OUT_OF_SCOPE: ("scope", "decline_domain"),
+    _Reason.INSUFFICIENT_CONTEXT: ("context", "decline_missing"),
+    _Reason.MISSING_DETAILS: ("context", "ask_details"),
+    _Reason.QUALITY_INSUFFICIENT: ("context", "ask_quality"),
+    _Reason.NO_DOCUMENTS: ("scope", "decline_empty"),
+    _Reason.NO_TRANSLATION: ("scope", "decline_untranslated"),
+    _Reason.INTERNAL_FAULT: ("context", "decline_fault"),
+}
+_FIXED = frozenset({_Reason.NO_DOCUMENTS, _Reason.NO_TRANSLATION, _Reason.INTERNAL_FAULT})
+"""Reasons that always use the fixed text: they concern the desk, and the model may have failed."""
+_WITHOUT_PAGES = frozenset({_Reason.OUT_OF_SCOPE, _Reason.NO_DOCUMENTS, _Reason.NO_TRANSLATION})
+
+
+class Reads(BaseModel, frozen=True):
+    """The reason for asking or declining, and the results of the search."""
+
+    needs_clarification: bool = True
+    clarification_reason: ClarificationReason | None = None
+    clarification_message: str = ""
+    clarification_options: tuple[ClarificationOption, ...] = ()
+    canonical_question: str = ""
+    language: str = "en"
+    unknown_documents: tuple[str, ...] | None = None
+    asking_stage: str = ""
+    history: tuple[Turn, ...] = ()
+    search_results: tuple[SearchResult, ...] = ()
+    document_languages: tuple[str, ...] = ()
+    message_reference: str = ""
+
+
+class Writes(BaseModel, frozen=True):
+    """The message to the user, and the buttons that a channel can show."""
+
+    response: str
+    clarification_type: ClarificationType
+    suggested_actions: tuple[SuggestedAction, ...] = ()
+    clarification_fallback: str = ""
+
+
+class ClarificationSettings(Protocol):
+    """The settings that this agent needs."""
+
+    @property
+    def domain_name(self) -> str: ...
+
+
+class ClarificationAgent(Agent[Reads, Writes]):
+    """Asks the user to choose among places that the search found, or declines with nearby pages.
+
+    The wording is the model's, unless it contains a link or asks for a secret. Then, and when the
+    model fails, the fixed text in the user's language is used, and `clarification_fallback` has the
+    reason.
+    """
+
+    role = Role.CLARIFICATION
+    reads = Reads
+    writes = Writes
+
+    def __init__(self, *, model: Model | None, texts: AgentTexts, domain_name: str) -> None:
+        self._model = model
+        self._texts = texts
+        self._domain_name = domain_name
+
+    @classmethod
+    def make(cls, parts: AgentParts[ClarificationSettings]) -> Self:
+        return cls(
+            model=find_model(parts.model(TASK.name)),
+            texts=parts.texts,
+            domain_name=parts.settings.domain_name,
+        )
+
+    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        reason = reads.clarification_reason or ClarificationReason.MISSING_DETAILS
+        actions = self._make_actions(reason, reads)
+        lead, fallback = await self._word_lead(reason, reads, actions)
+        writes = Writes(
+            response=_without_links(self._with_list(lead, actions, reads.language)),
+            clarification_type=_WORDING[reason][0],
+            suggested_actions=actions,
+        )
+        return Wrote(_with_fallback(writes, fallback) if fallback else writes)
+
+    async def _word_lead(
+        self, reason: ClarificationReason, reads: Reads, actions: tuple[SuggestedAction, ...]
+    ) -> tuple[str, str]:
+        """Return the wording, and the reason if the fixed text replaces a model's wording."""
+        inputs = self._make_inputs(reason, reads, actions)
+        if reason in _FIXED:
+            return self._with_reference(inputs.fixed_text, reason, reads), ""
+        if self._model is None:
+            return inputs.fixed_text, self._note_language(reads.language)
+        try:
+            text = clean_text((await self._model.ask(TASK, inputs)).output.text).strip()
+        except ModelError as error:
+            return inputs.fixed_text, f"{type(error).__name__}: {error}"
+        fault = find_fault(text, inputs)
+        return (inputs.fixed_text, f"the model's wording: {fault}") if fault else (text, "")
+
+    def _note_language(self, language: str) -> str:
+        known = language in self._texts.languages
+        return "" if known else f"there is no fixed text in {language!r}, English was used"
+
+    def _make_inputs(
+        self, reason: ClarificationReason, reads: Reads, actions: tuple[SuggestedAction, ...]
+    ) -> Inputs:
+        fixed_text = self._texts.text(
+            _choose_text(reason, reads),
+            reads.language,
+            domain_name=self._domain_name,
+            question=plain_line(reads.canonical_question)[:LONGEST_QUESTION],
+            document_languages=self._name_languages(reads),
+            names=", ".join(f"“{plain_line(one)}”" for one in reads.unknown_documents or ()),
+        )
+        return Inputs(
+            reason=reason,
+            message=reads.clarification_message,
+            question=reads.canonical_question,
+            options=tuple(a.label for a in actions if a.kind in {"option", "source"}),
+            history=reads.history,
+            language=reads.language,
+            domain_name=self._domain_name,
+            stage=reads.asking_stage,
+            fixed_text=fixed_text,
+        )
+
+    def _name_languages(self, reads: Reads) -> str:
+        """Return the names of the documents' languages in the user's language."""
+        known = [code for code in reads.document_languages if code in self._texts.languages]
+        names = [self._texts.text(f"language_{code}", reads.language) for code in known]
+        return ", ".join(names or reads.document_languages)
+
+    def _with_reference(self, text: str, reason: ClarificationReason, reads: Reads) -> str:
+        """Return the text, followed by the id of the question if an operator has to examine it."""
+        reference = plain_line(reads.message_reference)
+        if reason is not _Reason.INTERNAL_FAULT or not reference:
+            return text
+        shown = self._texts.text("reference", reads.language, reference=reference)
+        return f"{text}\n\n{shown}"
+
+    def _make_actions(
+        self, reason: ClarificationReason, reads: Reads
+    ) -> tuple[SuggestedAction, ...]:
+        if reason in _WITHOUT_PAGES:
+            return ()
+        if reason in REFUSALS:
+            return list_nearest_pages(reads.search_results)
+        skip = self._texts.text("skip", reads.language)
+        leave = self._texts.text("exit_action", reads.language)
+        return (
+            *(_make_option_action(option) for option in _choose_options(reads)),
+            SuggestedAction(label=skip, value=skip, kind="skip"),
+            SuggestedAction(label=leave, value=leave, kind="exit"),
+        )
+
+    def _with_list(
+        self,
+        lead: str,
+        actions: tuple[SuggestedAction, ...],
+        language: str,
+    ) -> str:
+        options = [action.label for action in actions if action.kind == "option"]
+        pages = [action for action in actions if action.kind == "source"]
+        if options:
+            listed = [f"{number}. {option}" for number, option in enumerate(options, 1)]
+            # This fixed text alone asks nothing itself: it can stand above an empty list, too.
+            states = lead == self._texts.text("ask_ambiguous", language)
+            asked = (self._texts.text("ask_choice", language),) if states else ()
+            return "\n".join((lead, *asked, *listed))
+        if pages:
+            return f"{lead}\n{list_labels(self._texts.text('nearest_pages', language), pages)}"
+        return lead
+
+
+def _choose_text(reason: ClarificationReason, reads: Reads) -> str:
+    """Return the key of the fixed text; a document that is not there is named."""
+    if reason is not _Reason.MISSING_DETAILS or reads.unknown_documents is None:
+        return _WORDING[reason][1]
+    return "ask_unknown_document" if reads.unknown_documents else "ask_document"
+
+
+def _with_fallback(writes: Writes, fallback: str) -> Writes:
+    return Writes(**{**dict(writes), "clarification_fallback": fallback})
+
+
+def _without_links(text: str) -> str:
+    return keep_links(text, Allowed(any_host=True)).text
+
+
+def _choose_options(reads: Reads) -> tuple[ClarificationOption, ...]:
+    """Return the places to choose from: those that the search named, else those of its results."""
+    if reads.unknown_documents is not None:
+        return reads.clarification_options[:MOST_OPTIONS]
+    named = reads.clarification_options or tuple(map(_make_option, reads.search_results))
+    return choose_alternatives(named, MOST_OPTIONS)
+
+
+def _make_option_action(option: ClarificationOption) -> SuggestedAction:
+    return SuggestedAction(label=option.label, value=option.label, crumbs=option.crumbs)
+
+
+def _make_option(result: SearchResult) -> ClarificationOption:
+    path = tuple(dict.fromkeys((*result.crumbs, *result.heading_path)))
+    return ClarificationOption(label=path[-1] if path else result.title, crumbs=path)

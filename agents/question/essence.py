@@ -1,0 +1,329 @@
+"""Makes the question independent of its conversation and recognises replies and acts."""
+
+import re
+from typing import Literal, Protocol, Self
+
+from pydantic import BaseModel
+
+from agents.agent import Agent, AgentParts
+from agents.question.replies import (
+    EXIT,
+    ClarificationReply,
+    is_lone_number,
+    normalise,
+    plain_reply,
+    read_act,
+)
+from envelope.conversation import AnswerStyle, ClarificationReason, ConversationAct, Pause, Turn
+from envelope.outcome import HopOutcome, Wrote
+from envelope.role import Role
+from envelope.understanding import Understanding
+from envelope.ways.specialists import ReviewScope
+from llm.errors import ModelError
+from llm.port import Model, find_model
+from llm.tasks.essence import TASK, ClarificationResult, ContextType, Inputs, Output, list_earlier
+
+SHORT_WORDS = 8
+"""Without a model, a turn of at most this many words is searched for with the question before."""
+_SHORT_CHARACTERS = 14
+"""The same for scripts that put no spaces between words."""
+_LANGUAGE = re.compile("[a-z]{2,3}")
+_LIST_ITEM = re.compile(r"^\s{0,3}\d{1,2}[.)]\s", re.MULTILINE)
+DecidedBy = Literal["rules", "combined_call", "own_call"]
+
+
+class Reads(BaseModel, frozen=True):
+    """The last turn and its conversation."""
+
+    text: str
+    text_eng: str = ""
+    language: str = ""
+    history: tuple[Turn, ...] = ()
+    history_summary: str = ""
+    open_pause: Pause | None = None
+    understanding: Understanding | None = None
+    review: ReviewScope | None = None
+
+
+class Writes(BaseModel, frozen=True):
+    """The question as it can be understood alone, and its relation to the conversation."""
+
+    canonical_question: str
+    context_type: ContextType
+    question_parts: tuple[str, ...] = ()
+    related_history: tuple[str, ...] = ()
+    clarification_result: ClarificationResult | None = None
+    chosen_place: tuple[str, ...] = ()
+    assumption: str = ""
+    conversation_act: ConversationAct | None = None
+    answer_style: AnswerStyle = ""
+    language: str = ""
+    remaining_questions: tuple[str, ...] = ()
+    needs_clarification: bool = False
+    clarification_reason: ClarificationReason | None = None
+    clarification_message: str = ""
+    decided_by: DecidedBy
+    model_error: str = ""
+
+
+class EssenceSettings(Protocol):
+    """The settings that this agent needs."""
+
+    @property
+    def combines_understanding(self) -> bool: ...
+
+
+class EssenceAgent(Agent[Reads, Writes]):
+    """Makes the last turn understandable alone, or reads it as a reply to an open question.
+
+    A pressed button, the number of an option and a stop word can only be that: they need no model.
+    Everything else is what the combined call understood, or else what a call of this agent does. A
+    request to word the last answer differently repeats the question of that answer unchanged.
+
+    Where no model decides, the turn goes on as it was typed. A short one, and one that follows an
+    open question, is searched for together with the question before; mere thanks, greetings and the
+    like are known by their words.
+    """
+
+    role = Role.ESSENCE
+    reads = Reads
+    writes = Writes
+
+    def __init__(self, *, model: Model | None) -> None:
+        self._model = model
+
+    @classmethod
+    def make(cls, parts: AgentParts[EssenceSettings]) -> Self:
+        combined = parts.settings.combines_understanding
+        return cls(model=None if combined else find_model(parts.model(TASK.name)))
+
+    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        if reads.review is not None:
+            # The channel wrote the text: it names the documents, and refers to no earlier turn.
+            whole = reads.text_eng.strip() or reads.text
+            return Wrote(
+                Writes(canonical_question=whole, context_type="new_topic", decided_by="rules")
+            )
+        pause = reads.open_pause
+        reply = None if pause is None else plain_reply(reads.text, pause)
+        if pause is not None and reply is not None:
+            return Wrote(_resume(pause, reply))
+        if reads.understanding is not None:
+            return Wrote(_read(reads, reads.understanding, "combined_call"))
+        if self._model is None:
+            return Wrote(_keep_as_typed(reads))
+        try:
+            found = (await self._model.ask(TASK, _make_inputs(reads))).output
+        except ModelError as error:
+            writes = _keep_as_typed(reads)
+            note = {"model_error": f"{type(error).__name__}: {error}"}
+            return Wrote(writes.model_copy(update=note))
+        return Wrote(_read(reads, _as_understanding(found), "own_call"))
+
+
+def _make_inputs(reads: Reads) -> Inputs:
+    return Inputs(
+        text=reads.text,
+        language=reads.language,
+        text_eng=reads.text_eng,
+        history=reads.history,
+        history_summary=reads.history_summary,
+        open_pause=_find_question(reads),
+    )
+
+
+def _as_understanding(found: Output) -> Understanding:
+    act = None if found.act in {None, "exit"} else ConversationAct(str(found.act))
+    return Understanding(
+        **found.model_dump(exclude={"act"}), act=act, wants_exit=found.act == "exit"
+    )
+
+
+def _find_question(reads: Reads) -> Pause | None:
+    """Return the pause that waits for an answer; one that only offers questions does not."""
+    pause = reads.open_pause
+    return None if pause is None or pause.is_offer else pause
+
+
+def _resume(pause: Pause, reply: ClarificationReply) -> Writes:
+    """Return the original question of the pause with what the reply chooses."""
+    if reply.kind == "exit":
+        return Writes(
+            canonical_question=pause.original_question,
+            context_type="clarification",
+            clarification_result="exit",
+            decided_by="rules",
+        )
+    chosen = pause.options[reply.option]
+    is_question = pause.reason is ClarificationReason.MULTIPLE_TOPICS
+    others = tuple(one for one in pause.options if one != chosen)
+    places = pause.places[reply.option : reply.option + 1]
+    return Writes(
+        canonical_question=chosen if is_question else f"{pause.original_question} ({chosen})",
+        context_type="clarification",
+        related_history=() if is_question else (pause.original_text,),
+        clarification_result="search_again",
+        chosen_place=places[0] if places and not is_question else (),
+        assumption=chosen if reply.kind == "skip" else "",
+        remaining_questions=others if is_question else pause.remaining,
+        decided_by="rules",
+    )
+
+
+def _read(reads: Reads, found: Understanding, decided_by: DecidedBy) -> Writes:
+    """Return what a model understood, as far as the conversation allows it."""
+    act = _check_act(reads, found)
+    if act is ConversationAct.REPHRASE:
+        return _rephrase(reads, found, decided_by)
+    question = _find_question(reads)
+    if found.wants_exit and question is not None:
+        return _resume(question, ClarificationReply("exit")).model_copy(
+            update={"decided_by": decided_by}
+        )
+    context_type = _check_context(reads, found.context_type)
+    is_reply = context_type == "clarification"
+    related = list_earlier(reads.history)[:1] if context_type == "follow_up" else ()
+    if is_reply and question is not None:
+        related = (question.original_text,)
+    return Writes(
+        canonical_question=found.canonical_question.strip() or reads.text,
+        context_type=context_type,
+        question_parts=found.questions if len(found.questions) > 1 and act is None else (),
+        related_history=related,
+        assumption=found.assumption if is_reply else "",
+        remaining_questions=_keep_offered(reads, act, context_type),
+        decided_by=decided_by,
+        **_list_changes(found, act, is_reply=is_reply),
+    )
+
+
+def _list_changes(
+    found: Understanding, act: ConversationAct | None, *, is_reply: bool
+) -> dict[str, object]:
+    """Return the attributes that only some turns change."""
+    changes: dict[str, object] = {}
+    if is_reply:
+        changes["clarification_result"] = "search_again"
+    if act is not None:
+        changes["conversation_act"] = act
+    if found.style:
+        changes["answer_style"] = found.style
+    if _LANGUAGE.fullmatch(found.answer_language):
+        changes["language"] = found.answer_language
+    return changes
+
+
+def _check_act(reads: Reads, found: Understanding) -> ConversationAct | None:
+    """Return the act that a model saw, if it can be one: "why?" after an answer is a question."""
+    if found.wants_exit:
+        return ConversationAct.ACKNOWLEDGEMENT
+    is_answered = _find_last_answer(reads.history) is not None
+    if found.act is ConversationAct.WHY and is_answered:
+        return None
+    if found.act is ConversationAct.CORRECTION and not reads.history:
+        return None
+    return found.act
+
+
+def _check_context(reads: Reads, found: ContextType) -> ContextType:
+    """Return the relation that a model saw, if there is something to relate to."""
+    if found == "clarification" and _find_question(reads) is None:
+        found = "follow_up"
+    if found == "follow_up" and not reads.history:
+        return "new_topic"
+    return found
+
+
+def _keep_offered(
+    reads: Reads, act: ConversationAct | None, context_type: ContextType
+) -> tuple[str, ...]:
+    """Return the questions that stay offered, if the turn stays with the last answer."""
+    pause = reads.open_pause
+    if pause is None:
+        return ()
+    if not pause.is_offer:
+        return pause.remaining if context_type == "clarification" else ()
+    return pause.options if act is not None or context_type == "follow_up" else ()
+
+
+def _rephrase(reads: Reads, found: Understanding, decided_by: DecidedBy) -> Writes:
+    """Return the last question again, to be answered in another form or another language.
+
+    Without an answer before, there is nothing to say differently.
+    """
+    earlier = list_earlier(reads.history)
+    is_answered = _find_last_answer(reads.history) is not None
+    declined = bool(reads.history) and reads.history[-1].outcome is not None and not is_answered
+    language = found.answer_language if _LANGUAGE.fullmatch(found.answer_language) else ""
+    changes: dict[str, object] = {"language": language} if language else {}
+    if not earlier or (declined and not language):
+        return Writes(
+            canonical_question=reads.text,
+            context_type="new_topic",
+            conversation_act=ConversationAct.NO_ANSWER_YET,
+            decided_by=decided_by,
+            **changes,
+        )
+    if is_answered:
+        changes["conversation_act"] = ConversationAct.REPHRASE
+    return Writes(
+        canonical_question=earlier[0],
+        context_type="follow_up",
+        answer_style=found.style,
+        remaining_questions=_keep_offered(reads, ConversationAct.REPHRASE, "follow_up"),
+        decided_by=decided_by,
+        **changes,
+    )
+
+
+def _find_last_answer(history: tuple[Turn, ...]) -> Turn | None:
+    """Return the last turn if it is an answer that this installation gave and stored."""
+    last = history[-1] if history else None
+    if last is None or last.speaker != "assistant" or last.outcome != "answered":
+        return None
+    return last
+
+
+def _keep_as_typed(reads: Reads) -> Writes:
+    """Return the turn as it was typed, in English where it was translated."""
+    act, language = _read_act(reads)
+    typed = reads.text_eng.strip() or reads.text
+    pause = _find_question(reads)
+    earlier = list_earlier(reads.history)
+    related: tuple[str, ...] = ()
+    if act is None and pause is not None:
+        related = (pause.original_text,)
+    elif act is None and _is_short(reads.text):
+        related = earlier[:1]
+    context_type: ContextType = "follow_up" if related else "new_topic"
+    changes: dict[str, object] = {"conversation_act": act} if act is not None else {}
+    if language and language != reads.language:
+        changes["language"] = language
+    return Writes(
+        canonical_question=typed,
+        context_type=context_type,
+        related_history=related,
+        remaining_questions=_keep_offered(reads, act, context_type),
+        decided_by="rules",
+        **changes,
+    )
+
+
+def _read_act(reads: Reads) -> tuple[ConversationAct | None, str]:
+    """Return the act of a turn that consists of fixed words alone, and their language."""
+    known = read_act(reads.text, reads.language)
+    if known is not None:
+        return known
+    if normalise(reads.text) in EXIT:
+        return ConversationAct.ACKNOWLEDGEMENT, ""
+    last = reads.history[-1] if reads.history else None
+    is_answer = last is not None and last.outcome in {None, "answered"}
+    lists = is_answer and last is not None and _LIST_ITEM.search(last.text) is not None
+    if is_lone_number(reads.text) and reads.open_pause is None and not lists:
+        return ConversationAct.STRAY_CHOICE, ""
+    return None, ""
+
+
+def _is_short(text: str) -> bool:
+    words = text.split()
+    return len(words) <= SHORT_WORDS and (len(words) > 1 or len(text) <= _SHORT_CHARACTERS)

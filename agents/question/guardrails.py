@@ -1,0 +1,382 @@
+"""Decides whether a question is within the scope of the desk."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Literal, Protocol, Self
+
+from pydantic import BaseModel, Field
+
+from agents.agent import Agent, AgentParts
+from agents.question.replies import plain_reply
+from envelope.conversation import ClarificationOption, ClarificationReason, Pause
+from envelope.outcome import HopOutcome, Wrote
+from envelope.role import Role
+from envelope.understanding import Understanding
+from envelope.ways.specialists import ReviewScope
+from envelope.ways.tool_loop import WayName
+from knowledge.errors import KnowledgeError
+from knowledge.port import Findings, Hit, Searcher, SearchRequest
+from knowledge.search.refusals import find_refusal_reason
+from llm.attacks.injection import BUDGET_SECONDS, inspect_within
+from llm.errors import ModelError
+from llm.port import Model, find_model
+from llm.tasks.scope import TASK, Inputs, Output, Strictness
+
+if TYPE_CHECKING:
+    from knowledge.library.library import NamedInText
+    from knowledge.search.early_embedding import EarlyEmbedding
+
+MOST_QUESTIONS = 3
+"""The number of questions of one message that are answered together."""
+ACCEPTED_COVERAGE: dict[Strictness, float] = {"low": 0.25, "medium": 0.5, "high": 0.7}
+"""Without a model, the least coverage within scope; the score is calibrated so that about 95 % of
+real questions have at least 0.5."""
+_OPEN = 0.5
+_NEAREST = 5
+_CERTAIN = 0.95
+_LIKELY = 0.9
+DecidedBy = Literal["rules", "combined_call", "own_call"]
+
+
+class Reads(BaseModel, frozen=True):
+    """The question as typed, and as it can be understood alone."""
+
+    canonical_question: str
+    question_parts: tuple[str, ...] = ()
+    text: str = ""
+    text_eng: str = ""
+    language: str = ""
+    related_history: tuple[str, ...] = ()
+    open_pause: Pause | None = None
+    understanding: Understanding | None = None
+    groups: tuple[str, ...] = ()
+    review: ReviewScope | None = None
+
+
+class Writes(BaseModel, frozen=True):
+    """The verdict: a question outside the scope is declined, an unclear one is asked about."""
+
+    within_scope: bool
+    guardrails_confidence: float = Field(ge=0, le=1)
+    guardrails_analysis: str
+    needs_clarification: bool = False
+    clarification_reason: ClarificationReason | None = None
+    clarification_message: str = ""
+    clarification_options: tuple[ClarificationOption, ...] = ()
+    document_languages: tuple[str, ...] = ()
+    decided_by: DecidedBy
+    model_error: str = ""
+
+
+class GuardrailsSettings(Protocol):
+    """The settings that this agent needs."""
+
+    @property
+    def domain_name(self) -> str: ...
+
+    @property
+    def domain_scope(self) -> str: ...
+
+    @property
+    def guardrails_strictness(self) -> Strictness: ...
+
+    @property
+    def combines_understanding(self) -> bool: ...
+
+    @property
+    def way(self) -> WayName: ...
+
+
+FindNamed = Callable[[str, Sequence[str]], Awaitable["NamedInText"]]
+"""Returns the versions and documents that a text names, for a person of these groups."""
+
+
+class GuardrailsAgent(Agent[Reads, Writes]):
+    """Accepts questions about the subject of the documents and declines all others.
+
+    The verdict is that of the combined call, or of a call of this agent, which sees what the
+    documents hold on the question. Signs of an attack are a hint to the model. It comes before
+    everything else: only within scope is the user asked which of several meanings is meant, or
+    which of more than `MOST_QUESTIONS` questions comes first, unless tools answer all of them.
+
+    What the user chose from the options of the desk is within scope, and so is a review whose
+    documents the request names: it reads these alone, and they need not be in the index.
+
+    Where no model decides, a question is declined only if the documents are plainly about something
+    else, by their calibrated coverage, or if they are in other languages and nobody translated it.
+    A vague question goes on to the search, which asks back. Where tools can answer, a question that
+    names a document is within scope, too.
+
+    With an `early_embedding` a vendor embeds the question for the search stage while the scope
+    model judges, and the documents are searched by words meanwhile.
+    """
+
+    role = Role.GUARDRAILS
+    reads = Reads
+    writes = Writes
+
+    def __init__(
+        self,
+        *,
+        model: Model | None,
+        searcher: Searcher,
+        domain_name: str,
+        domain_scope: str = "",
+        strictness: Strictness = "medium",
+        inspection_seconds: float = BUDGET_SECONDS,
+        early_embedding: "EarlyEmbedding | None" = None,
+        find_named: FindNamed | None = None,
+        reviews_documents: bool = False,
+    ) -> None:
+        self._find_named = find_named
+        self._reviews_documents = reviews_documents
+        self._model = model
+        self._searcher = searcher
+        self._early = early_embedding
+        self._domain_name = domain_name
+        self._domain_scope = domain_scope
+        self._strictness = strictness
+        self._inspection_seconds = inspection_seconds
+
+    @classmethod
+    def make(cls, parts: AgentParts[GuardrailsSettings]) -> Self:
+        settings = parts.settings
+        combined = settings.combines_understanding
+        return cls(
+            model=None if combined else find_model(parts.model(TASK.name)),
+            searcher=parts.searcher,
+            domain_name=settings.domain_name,
+            domain_scope=settings.domain_scope,
+            strictness=settings.guardrails_strictness,
+            early_embedding=parts.early_embedding,
+            find_named=None if settings.way is WayName.SEARCH else parts.find_named,
+            reviews_documents=settings.way in {WayName.SPECIALISTS, WayName.AUTO},
+        )
+
+    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        writes = self._find_known(reads)
+        if writes is None and self._early is not None and self._model is not None:
+            async with self._early.during(self._request(reads)):
+                writes = await self._judge(reads)
+        elif writes is None:
+            writes = await self._judge(reads)
+        asks_much = len(reads.question_parts) > MOST_QUESTIONS and self._find_named is None
+        if asks_much and writes.within_scope and not writes.needs_clarification:
+            writes = writes.model_copy(update=_ask_which(reads.question_parts))
+        return Wrote(writes)
+
+    def _find_known(self, reads: Reads) -> Writes | None:
+        """Return the verdict that needs no look at the documents, if there is one."""
+        if reads.review is not None:
+            return _accept_review(reads.review)
+        part = reads.understanding
+        if part is not None and part.verdict is not None:
+            found = Output(verdict=part.verdict, confidence=_LIKELY, analysis=part.analysis)
+            writes = self._apply_verdict(found, "combined_call", part.meanings)
+            return _name_signs(writes, part.signs)
+        pause = reads.open_pause
+        if pause is not None and plain_reply(reads.text, pause) is not None:
+            return _accept("the user chose what was offered", 1.0)
+        return None
+
+    async def _judge(self, reads: Reads) -> Writes:
+        inspection = await inspect_within(self._inspection_seconds, reads.text, reads.text_eng)
+        try:
+            findings = await self._searcher.search(self._request(reads))
+        except KnowledgeError as error:
+            return _unsearchable(error)
+        if findings.documents == 0:
+            reason = ClarificationReason.NO_DOCUMENTS
+            return _refuse(reason, findings, "there are no documents")
+        writes = await self._ask_model(reads, findings, inspection.kinds)
+        writes = _name_signs(writes, inspection.kinds)
+        if not inspection.is_complete:
+            note = f"not all of it was searched for attacks within {self._inspection_seconds:g} s"
+            analysis = f"{writes.guardrails_analysis}; {note}"
+            writes = writes.model_copy(update={"guardrails_analysis": analysis})
+        return writes
+
+    async def _ask_model(self, reads: Reads, findings: Findings, signs: tuple[str, ...]) -> Writes:
+        if self._model is None:
+            return await self._judge_by_coverage(reads, findings)
+        nearest = [_make_place(hit) for hit in findings.hits]
+        try:
+            found = (await self._model.ask(TASK, self._inputs(reads, nearest, signs))).output
+        except ModelError as error:
+            writes = await self._judge_by_coverage(reads, findings)
+            note = {"model_error": f"{type(error).__name__}: {error}"}
+            return writes.model_copy(update=note)
+        named = [nearest[number - 1] for number in found.meanings if 0 < number <= len(nearest)]
+        return self._apply_verdict(found, "own_call", tuple(dict.fromkeys(named)))
+
+    async def _judge_by_coverage(self, reads: Reads, findings: Findings) -> Writes:
+        """Return the verdict of what can be proved, where no model decides."""
+        least, covered = ACCEPTED_COVERAGE[self._strictness], findings.coverage
+        analysis = f"the documents cover it with {covered:.2f}, {least:.2f} is asked for"
+        if covered >= least:
+            return _accept(analysis, covered)
+        if findings.hits and not findings.are_calibrated:
+            return _accept(f"{analysis}, but by words alone", covered)
+        named = await self._describe_named(reads)
+        if named:
+            return _accept(named, _LIKELY)
+        reason = find_refusal_reason(
+            findings, language=reads.language, text=reads.text, text_eng=reads.text_eng
+        )
+        if reason is not None:
+            compared = "without a model, texts in different languages cannot be compared"
+            return _refuse(reason, findings, f"{analysis}; {compared}")
+        if is_covered(covered, findings.ambiguity, self._strictness):
+            return _accept(f"{analysis}; it is vague", 1 - covered)
+        return self._decline(analysis, 1 - covered)
+
+    async def _describe_named(self, reads: Reads) -> str:
+        """Return how many documents the question names, where tools read it; empty: none."""
+        if self._find_named is None:
+            return ""
+        named = await self._find_named(reads.canonical_question, reads.groups)
+        count = len(named.document_ids)
+        if count:
+            return f"it names {count} document{'s' if count > 1 else ''}"
+        return f"it names versions: {', '.join(named.versions)}" if named.versions[1:] else ""
+
+    def _inputs(
+        self, reads: Reads, nearest: Sequence[ClarificationOption], signs: tuple[str, ...]
+    ) -> Inputs:
+        return Inputs(
+            question=reads.canonical_question,
+            text=reads.text,
+            related=reads.related_history,
+            domain_name=self._domain_name,
+            domain_scope=self._domain_scope,
+            strictness=self._strictness,
+            nearest=tuple(f"{n}. {' > '.join(one.crumbs)}" for n, one in enumerate(nearest, 1)),
+            signs=signs,
+            reviews_documents=self._reviews_documents,
+        )
+
+    def _request(self, reads: Reads) -> SearchRequest:
+        return SearchRequest(
+            question=reads.canonical_question,
+            text=reads.text,
+            text_eng=reads.text_eng,
+            language=reads.language or None,
+            related=reads.related_history,
+            limit=_NEAREST,
+            groups=reads.groups,
+            by_words=self._early is not None and self._model is not None,
+        )
+
+    def _apply_verdict(
+        self,
+        found: Output,
+        decided_by: DecidedBy,
+        meanings: tuple[ClarificationOption, ...],
+    ) -> Writes:
+        if found.verdict == "outside":
+            writes = self._decline(found.analysis, found.confidence)
+        elif found.verdict == "unclear":
+            writes = self._ask_back(found, meanings)
+        else:
+            writes = _accept(found.analysis, found.confidence)
+        return writes.model_copy(update={"decided_by": decided_by})
+
+    def _decline(self, analysis: str, confidence: float = _CERTAIN) -> Writes:
+        return Writes(
+            within_scope=False,
+            guardrails_confidence=confidence,
+            guardrails_analysis=analysis,
+            needs_clarification=True,
+            clarification_reason=ClarificationReason.OUT_OF_SCOPE,
+            clarification_message=f"This desk answers questions about {self._about()}.",
+            decided_by="rules",
+        )
+
+    def _ask_back(self, found: Output, meanings: tuple[ClarificationOption, ...]) -> Writes:
+        """Return a question about what is meant: with places to choose from, it is ambiguous."""
+        is_choice = len(meanings) > 1
+        reason = (
+            ClarificationReason.AMBIGUOUS_QUERY if is_choice else ClarificationReason.SCOPE_UNCLEAR
+        )
+        unclear = f"It is not clear whether the question is about {self._about()}."
+        return Writes(
+            within_scope=is_choice,
+            guardrails_confidence=found.confidence,
+            guardrails_analysis=found.analysis,
+            needs_clarification=True,
+            clarification_reason=reason,
+            clarification_message=found.analysis or unclear,
+            clarification_options=meanings if is_choice else (),
+            decided_by="rules",
+        )
+
+    def _about(self) -> str:
+        scope = self._domain_scope.strip().rstrip(".")
+        return f"{self._domain_name} ({scope})" if scope else self._domain_name
+
+
+def is_covered(coverage: float, ambiguity: float, strictness: Strictness) -> bool:
+    """Return whether a question goes on to the search where no model decides."""
+    return coverage >= ACCEPTED_COVERAGE[strictness] or ambiguity > _OPEN
+
+
+def _ask_which(questions: tuple[str, ...]) -> dict[str, object]:
+    return {
+        "needs_clarification": True,
+        "clarification_reason": ClarificationReason.MULTIPLE_TOPICS,
+        "clarification_message": f"The message asks {len(questions)} questions at once.",
+        "clarification_options": tuple(ClarificationOption(label=one) for one in questions),
+    }
+
+
+def _accept(analysis: str, confidence: float) -> Writes:
+    return Writes(
+        within_scope=True,
+        guardrails_confidence=confidence,
+        guardrails_analysis=analysis,
+        decided_by="rules",
+    )
+
+
+def _accept_review(review: ReviewScope) -> Writes:
+    named = len(review.documents), len(review.against)
+    analysis = "the request names {} documents to review against {} documents".format(*named)
+    return _accept(analysis, 1.0)
+
+
+def _unsearchable(error: KnowledgeError) -> Writes:
+    return Writes(
+        within_scope=False,
+        guardrails_confidence=0.0,
+        guardrails_analysis=f"the documents could not be searched: {error}",
+        needs_clarification=True,
+        clarification_reason=ClarificationReason.INTERNAL_FAULT,
+        clarification_message="The documents cannot be searched at the moment.",
+        decided_by="rules",
+    )
+
+
+def _refuse(reason: ClarificationReason, findings: Findings, analysis: str) -> Writes:
+    """Return a refusal that makes no statement about the subject of the question."""
+    return Writes(
+        within_scope=False,
+        guardrails_confidence=_CERTAIN,
+        guardrails_analysis=analysis,
+        needs_clarification=True,
+        clarification_reason=reason,
+        document_languages=findings.languages,
+        decided_by="rules",
+    )
+
+
+def _name_signs(writes: Writes, signs: tuple[str, ...]) -> Writes:
+    """Return a verdict whose analysis names the signs of an attack, for who operates the desk."""
+    if not signs:
+        return writes
+    note = f"signs of an attempt to change how the desk works: {', '.join(signs)}"
+    analysis = "; ".join(filter(None, (writes.guardrails_analysis, note)))
+    return writes.model_copy(update={"guardrails_analysis": analysis})
+
+
+def _make_place(hit: Hit) -> ClarificationOption:
+    path = tuple(dict.fromkeys((*hit.crumbs, *hit.heading_path))) or (hit.title,)
+    return ClarificationOption(label=path[-1], crumbs=path)

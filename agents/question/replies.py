@@ -1,0 +1,106 @@
+"""Recognises short fixed words: a reply to an open question of the desk, thanks, a greeting.
+
+The words are in `replies.toml`. A reply is recognised where it can only be that: the words of a
+button, the number of an option. Thanks and the like are read only where no model decides.
+"""
+
+import re
+import tomllib
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from envelope.conversation import ConversationAct, Pause
+
+_LISTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+EXIT = frozenset[str](_LISTS["exit"])
+SKIP = frozenset[str](_LISTS["skip"])
+ORDINALS = tuple(frozenset[str](names) for names in _LISTS["ordinals"])
+_LAST = frozenset[str](_LISTS["last"])
+_AROUND_A_CHOICE = frozenset[str](_LISTS["around_a_choice"])
+_CHOICE_WORDS = 5
+_LONGEST_REPLY = 200
+ACTS: dict[ConversationAct, dict[str, frozenset[str]]] = {
+    act: {language: frozenset(words) for language, words in _LISTS[act.value].items()}
+    for act in (
+        ConversationAct.GREETING,
+        ConversationAct.THANKS,
+        ConversationAct.FAREWELL,
+        ConversationAct.ACKNOWLEDGEMENT,
+        ConversationAct.CAPABILITIES,
+    )
+}
+# Python counts combining marks (Arabic vowels, Devanagari vowel signs) as no part of a word.
+_MARKS = "\u0300-\u036f\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0903\u093a-\u094f\u0962\u0963"
+_WORD = re.compile(rf"(?:[^\W_]|[{_MARKS}])+")
+
+
+@dataclass(frozen=True, slots=True)
+class ClarificationReply:
+    """What a reply asks for; `option` is the position of the chosen option, from 0."""
+
+    kind: Literal["exit", "skip", "option"]
+    option: int = 0
+
+
+def normalise(text: str) -> str:
+    """Return a short text in lower case, without punctuation, one space between words."""
+    read = unicodedata.normalize("NFKC", text[:_LONGEST_REPLY]).casefold()
+    return " ".join(_WORD.findall(read))
+
+
+def plain_reply(text: str, pause: Pause) -> ClarificationReply | None:
+    """Return what `text` says without doubt (a button, a number, a stop word), else None."""
+    if len(text) > _LONGEST_REPLY:
+        return _find_option(text, pause.options)
+    spoken = normalise(text)
+    chosen = _find_option(text, pause.options)
+    if chosen is not None:
+        return chosen
+    if spoken in EXIT:
+        return ClarificationReply("exit")
+    if spoken in SKIP and pause.options and not pause.is_offer:
+        return ClarificationReply("skip")
+    position = _find_position(spoken, len(pause.options))
+    return None if position is None else ClarificationReply("option", position)
+
+
+def read_act(text: str, language: str) -> tuple[ConversationAct, str] | None:
+    """Return the act of a turn that is nothing but its fixed words, and the words' language."""
+    spoken = normalise(text)
+    for act, by_language in ACTS.items():
+        known = [one for one, words in by_language.items() if spoken in words]
+        if known and len(text) <= _LONGEST_REPLY:
+            return act, language if language in known else known[0]
+    return None
+
+
+def is_lone_number(text: str) -> bool:
+    """Return whether a turn is a single digit: without options there is nothing to choose."""
+    spoken = normalise(text)
+    return len(spoken) == 1 and spoken.isdecimal()
+
+
+def _find_option(text: str, options: tuple[str, ...]) -> ClarificationReply | None:
+    """Return the option whose words the text is, whole."""
+    typed = " ".join(text.casefold().split())
+    for position, option in enumerate(options):
+        same = typed == " ".join(option.casefold().split())
+        if same or (normalise(text) and normalise(text) == normalise(option)):
+            return ClarificationReply("option", position)
+    return None
+
+
+def _find_position(spoken: str, count: int) -> int | None:
+    """Return the position that a text names, if the list is as long: "2", "the second one"."""
+    said = spoken.split()
+    words = [word for word in said if word not in _AROUND_A_CHOICE] or said
+    if len(words) != 1 or len(said) > _CHOICE_WORDS:
+        return None
+    found = next((at for at, names in enumerate(ORDINALS) if words[0] in names), None)
+    if words[0].isdecimal():
+        found = int(words[0]) - 1
+    if words[0] in _LAST:
+        found = count - 1
+    return found if found is not None and 0 <= found < count else None

@@ -1,0 +1,373 @@
+"""Translates the text of the user into correct English; one call also finds out what it means."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Literal, Protocol, Self
+
+from pydantic import BaseModel, Field
+
+from agents.agent import Agent, AgentParts
+from agents.question.replies import normalise, plain_reply
+from citations.places import choose_alternatives
+from envelope.conversation import (
+    ClarificationOption,
+    ClarificationReason,
+    ConversationAct,
+    Pause,
+    Turn,
+)
+from envelope.outcome import HopOutcome, Wrote
+from envelope.role import Role
+from envelope.understanding import Understanding
+from envelope.ways.specialists import ReviewScope
+from envelope.ways.tool_loop import WayName
+from knowledge.errors import KnowledgeError
+from knowledge.language.protecting import PlaceholderLost, Protected, protect
+from knowledge.port import ANSWER_CHARACTERS, Hit, Searcher, SearchRequest
+from knowledge.search.query import ENGLISH
+from llm.attacks.injection import BUDGET_SECONDS, inspect_within
+from llm.errors import ModelError
+from llm.partial_answers.following import ask_and_follow
+from llm.partial_answers.question_reader import QuestionReader
+from llm.partial_answers.text_listener import TextListener
+from llm.port import Model, find_model
+from llm.tasks import understand
+from llm.tasks.essence import list_earlier
+from llm.tasks.scope import Strictness
+from llm.tasks.translate import TASK, Inputs, Output
+
+if TYPE_CHECKING:
+    from knowledge.search.early_embedding import EarlyEmbedding
+
+EarlyResult = Literal["", "kept", "discarded"]
+NEAREST = 8
+"""The number of places of the documents that the model is shown."""
+_LOOKED_AT = 24
+"""The number of hits from which these are chosen."""
+MOST_MEANINGS = 4
+_LIKELY = 0.9
+"""The confidence of a translation whose call gives none."""
+
+
+class Reads(BaseModel, frozen=True):
+    """The text, its language, and its conversation."""
+
+    text: str = ""
+    language: str = "en"
+    history: tuple[Turn, ...] = ()
+    history_summary: str = ""
+    open_pause: Pause | None = None
+    groups: tuple[str, ...] = ()
+    review: ReviewScope | None = None
+
+
+class Writes(BaseModel, frozen=True):
+    """The text in correct English; with confidence 0 it is the unchanged text."""
+
+    text_eng: str
+    translation_confidence: float = Field(ge=0, le=1)
+    corrections_made: bool = False
+    corrections: tuple[str, ...] = ()
+    translation_error: str = ""
+    needs_clarification: bool = False
+    clarification_reason: ClarificationReason | None = None
+    clarification_message: str = ""
+    understanding: Understanding | None = None
+    decided_by: Literal["rules", "combined_call", "own_call"]
+    model_error: str = ""
+    early_embedding: EarlyResult = ""
+
+
+class TranslationSettings(Protocol):
+    """The settings that this agent needs."""
+
+    @property
+    def product_names(self) -> tuple[str, ...]: ...
+
+    @property
+    def combines_understanding(self) -> bool: ...
+
+    @property
+    def domain_name(self) -> str: ...
+
+    @property
+    def domain_scope(self) -> str: ...
+
+    @property
+    def guardrails_strictness(self) -> Strictness: ...
+
+    @property
+    def way(self) -> WayName: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CombinedCall:
+    """The model of the task `understand`, and the facts about the desk that it receives."""
+
+    model: Model
+    searcher: Searcher
+    domain_name: str
+    domain_scope: str = ""
+    strictness: Strictness = "medium"
+    reviews_documents: bool = False
+    early_embedding: "EarlyEmbedding | None" = None
+    inspection_seconds: float = BUDGET_SECONDS
+
+
+class TranslationAgent(Agent[Reads, Writes]):
+    """Translates the text, or corrects English text.
+
+    Code, addresses, paths, identifiers and `product_names` are removed before the model call and
+    put back byte for byte. If the model loses one of them, the text stays unchanged with confidence
+    0, and `translation_error` states the reason.
+
+    One `combined` call, if configured, also returns essence and scope, and `understanding` carries
+    these results. A look into the index comes first: the model is shown the places that come
+    nearest to the turn, and the signs of an attack, if there are any. Otherwise the agent asks for
+    the translation alone. Where no model answers, the text goes on as it was typed.
+
+    With an early embedding, a vendor embeds the question as soon as the combined call has written
+    it, while it writes the rest. `early_embedding` is "discarded" if the call ends with another
+    question.
+    """
+
+    role = Role.TRANSLATION
+    reads = Reads
+    writes = Writes
+
+    def __init__(
+        self,
+        *,
+        model: Model | None,
+        product_names: Sequence[str] = (),
+        combined: CombinedCall | None = None,
+    ) -> None:
+        self._model = model
+        self._product_names = tuple(product_names)
+        self._combined = combined
+
+    @classmethod
+    def make(cls, parts: AgentParts[TranslationSettings]) -> Self:
+        settings = parts.settings
+        if not settings.combines_understanding:
+            model = find_model(parts.model(TASK.name))
+            return cls(model=model, product_names=settings.product_names)
+        combined = CombinedCall(
+            parts.model(understand.TASK.name),
+            parts.searcher,
+            settings.domain_name,
+            settings.domain_scope,
+            settings.guardrails_strictness,
+            settings.way in {WayName.SPECIALISTS, WayName.AUTO},
+            parts.early_embedding,
+        )
+        return cls(model=None, product_names=settings.product_names, combined=combined)
+
+    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        is_reply = reads.open_pause is not None and plain_reply(reads.text, reads.open_pause)
+        if is_reply or reads.review is not None or not reads.text.strip():
+            return Wrote(_keep_typed(reads, confidence=1.0))
+        protected = protect(reads.text, self._product_names)
+        try:
+            if self._combined is not None:
+                return Wrote(await self._understand(self._combined, reads, protected))
+            if self._model is not None:
+                inputs = Inputs(text=protected.text, language=reads.language)
+                found = (await self._model.ask(TASK, inputs)).output
+                return Wrote(_restore(reads, protected, found))
+        except ModelError as error:
+            return Wrote(_keep_typed(reads, f"{type(error).__name__}: {error}"))
+        return Wrote(_keep_typed(reads))
+
+    async def _understand(
+        self, combined: CombinedCall, reads: Reads, protected: Protected
+    ) -> Writes:
+        places = await _find_places(combined, reads)
+        if places is None:
+            return _keep_typed(reads)
+        inspection = await inspect_within(combined.inspection_seconds, reads.text)
+        inputs = understand.Inputs(
+            text=protected.text,
+            language=reads.language,
+            history=reads.history,
+            history_summary=reads.history_summary,
+            open_pause=_find_question(reads),
+            domain_name=combined.domain_name,
+            domain_scope=combined.domain_scope,
+            strictness=combined.strictness,
+            nearest=tuple(f"{n}. {' > '.join(one.crumbs)}" for n, one in enumerate(places, 1)),
+            signs=inspection.kinds,
+            reviews_documents=combined.reviews_documents,
+        )
+        found, early = await _ask(combined, reads, protected, inputs)
+        writes = _take(reads, protected, found, places, inspection.kinds)
+        return writes.model_copy(update={"early_embedding": early}) if early else writes
+
+
+async def _ask(
+    combined: CombinedCall, reads: Reads, protected: Protected, inputs: understand.Inputs
+) -> tuple[understand.Output, EarlyResult]:
+    """Return the output, and what became of the question that was embedded meanwhile."""
+    ask = partial(combined.model.ask, understand.TASK, inputs)
+    embedding = combined.early_embedding
+    if embedding is None:
+        return (await ask()).output, ""
+
+    async def embed(question: str) -> None:
+        await embedding.embed(_predict_search(reads, protected, question))
+
+    reader = QuestionReader(embed)
+    output = (await ask_and_follow(TextListener(understand.TASK.name), ask, reader.read)).output
+    if reader.question is None:
+        return output, ""
+    return output, "kept" if reader.question == output.canonical_question else "discarded"
+
+
+async def _find_places(combined: CombinedCall, reads: Reads) -> list[ClarificationOption] | None:
+    """Return the places of the documents that come nearest to the turn, best first.
+
+    None: there are no documents, so that nothing can be answered.
+
+    The search stage looks the same question up if it stays as it is. Where a vendor embeds, words
+    alone are compared: an embedding takes as long as the call that waits for it.
+    """
+    earlier = list_earlier(reads.history)
+    request = SearchRequest(
+        question=reads.text,
+        text=reads.text,
+        text_eng=reads.text if reads.language == ENGLISH else "",
+        language=reads.language or None,
+        related=earlier[:1],
+        turns=len(earlier),
+        limit=_LOOKED_AT,
+        groups=reads.groups,
+        by_words=combined.early_embedding is not None,
+    )
+    try:
+        findings = await combined.searcher.search(request)
+    except KnowledgeError:
+        # The search stage meets the same fault, and says so.
+        return []
+    if findings.documents == 0:
+        return None
+    pages = [_make_place(hit.crumbs, hit) for hit in findings.hits]
+    sections = [_make_place((*hit.crumbs, *hit.heading_path), hit) for hit in findings.hits]
+    return list(dict.fromkeys((*pages, *sections)))[:NEAREST]
+
+
+def _make_place(path: Sequence[str], hit: Hit) -> ClarificationOption:
+    crumbs = tuple(dict.fromkeys(path)) or (hit.title,)
+    return ClarificationOption(label=crumbs[-1], crumbs=crumbs)
+
+
+def _find_question(reads: Reads) -> Pause | None:
+    """Return the pause that waits for an answer; one that only offers questions does not."""
+    pause = reads.open_pause
+    return None if pause is None or pause.is_offer else pause
+
+
+def _keep_typed(reads: Reads, model_error: str = "", *, confidence: float | None = None) -> Writes:
+    """Return the text as it was typed; nobody needs to translate English."""
+    is_english = reads.language == ENGLISH
+    return Writes(
+        text_eng=reads.text,
+        translation_confidence=float(is_english) if confidence is None else confidence,
+        decided_by="rules",
+        **({"model_error": model_error} if model_error else {}),
+    )
+
+
+def _predict_search(reads: Reads, protected: Protected, question: str) -> SearchRequest:
+    """Return the search of a question that leans on the newest turn, if there is one."""
+    answers = [turn.text for turn in reads.history if turn.speaker == "assistant"]
+    return SearchRequest(
+        question=(protected.restore_some(question).strip() or reads.text).strip(),
+        related=list_earlier(reads.history)[:1],
+        previous_answer=answers[-1][:ANSWER_CHARACTERS] if answers else "",
+    )
+
+
+def _restore(reads: Reads, protected: Protected, found: Output) -> Writes:
+    """Return the output of a call for the translation alone."""
+    text_eng, error = reads.text, ""
+    try:
+        text_eng = protected.restore(found.text_eng)
+    except PlaceholderLost as lost:
+        error = str(lost)
+    if not found.text_eng.strip():
+        error = "the model gave no text"
+    if error:
+        return Writes(
+            text_eng=reads.text,
+            translation_confidence=0.0,
+            translation_error=error,
+            decided_by="own_call",
+        )
+    corrections = tuple(map(protected.restore_some, found.corrections))
+    return Writes(
+        text_eng=text_eng,
+        translation_confidence=found.confidence,
+        corrections_made=bool(corrections),
+        corrections=corrections,
+        decided_by="own_call",
+    )
+
+
+def _take(
+    reads: Reads,
+    protected: Protected,
+    found: understand.Output,
+    places: Sequence[ClarificationOption],
+    signs: tuple[str, ...],
+) -> Writes:
+    """Return the results of a combined call."""
+    more = found.details or understand.RareDetails()
+    is_english = reads.language == ENGLISH
+    question, error = _restore_question(reads, protected, found.canonical_question)
+    # A turn that leans on others is in English what was typed, if that is English.
+    leans = found.context_type != "new_topic"
+    text_eng = reads.text if error or (leans and is_english) else question
+    corrections = tuple(map(protected.restore_some, more.corrections))
+    is_changed = is_english and not leans and normalise(text_eng) != normalise(reads.text)
+    writes = Writes(
+        text_eng=text_eng,
+        translation_confidence=0.0 if error else _LIKELY,
+        corrections_made=bool(corrections) or is_changed,
+        corrections=corrections,
+        understanding=Understanding(
+            canonical_question=question,
+            context_type=found.context_type,
+            verdict=found.verdict,
+            analysis=protected.restore_some(more.reason),
+            meanings=_choose_meanings(more.meanings, places),
+            questions=tuple(map(protected.restore_some, more.questions)),
+            wants_exit=more.act == "exit",
+            assumption=protected.restore_some(more.assumption),
+            act=None if more.act in {None, "exit"} else ConversationAct(str(more.act)),
+            style=more.style,
+            answer_language=more.answer_language,
+            signs=signs,
+        ),
+        decided_by="combined_call",
+    )
+    return writes.model_copy(update={"translation_error": error}) if error else writes
+
+
+def _restore_question(reads: Reads, protected: Protected, given: str) -> tuple[str, str]:
+    """Return the canonical question, and why it is not what the model wrote; empty: it is."""
+    if not given.strip():
+        return reads.text, ""
+    try:
+        return protected.restore(given).strip(), ""
+    except PlaceholderLost as lost:
+        kept = reads.text if reads.language == ENGLISH else protected.restore_some(given).strip()
+        return kept, str(lost)
+
+
+def _choose_meanings(
+    numbers: Sequence[int], places: Sequence[ClarificationOption]
+) -> tuple[ClarificationOption, ...]:
+    """Return the places of these numbers, counted from 1, worded by their difference."""
+    named = [places[number - 1] for number in numbers if 0 < number <= len(places)]
+    return choose_alternatives(named, MOST_MEANINGS)

@@ -1,0 +1,314 @@
+"""Reads the blocks of a Markdown text by their lines, and removes blocks from it.
+
+A block is a paragraph, a list item, a row of a table, a heading or code. Every function keeps the
+other lines of the text as they are.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
+
+from citations.links import LEFT_OUT
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+_ORDERED = re.compile(r"(?P<before>[ \t>]*)(?P<number>\d{1,9})(?P<sign>[.)])(?P<space>[ \t]*)")
+_CELL_BORDER = re.compile(r"(?<!\\)\|")
+_LEADS = (":", "\uff1a")
+
+
+class BlockKind(StrEnum):
+    """The kind of a block; a HEADER is the first row of a table."""
+
+    PARAGRAPH = "paragraph"
+    ITEM = "item"
+    HEADER = "header"
+    ROW = "row"
+    HEADING = "heading"
+    CODE = "code"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block of a text. `start` and `end` are the lines of its own text, `end` exclusive.
+
+    What hangs under an item ends before line `last`, and has the item's index as `parent`. The
+    items of one list share their `group`, and so do the rows of one table.
+    """
+
+    kind: BlockKind
+    text: str
+    start: int
+    end: int
+    last: int
+    parent: int | None = None
+    group: int = 0
+    depth: int = 0
+    cells: tuple[str, ...] = ()
+    level: int = 0
+    is_fenced: bool = False
+
+
+@lru_cache(maxsize=64)
+def read_blocks(text: str) -> tuple[Block, ...]:
+    """Return the blocks of a Markdown text, in order."""
+    reader = _Reader(text.split("\n"))
+    tokens = _markdown().parse(text)
+    for index, token in enumerate(tokens):
+        reader.read(token, tokens[index + 1] if index + 1 < len(tokens) else None)
+    return tuple(reader.blocks)
+
+
+def remove_blocks(text: str, indexes: Collection[int]) -> str:
+    """Return `text` without these blocks, indices of `read_blocks`.
+
+    An item takes along what hangs under it. A heading, a lead ("These are the steps:") or an item
+    that had nothing of its own but what was removed goes too, and lists are numbered again.
+    """
+    if not indexes:
+        return text
+    blocks = read_blocks(text)
+    gone = _spread(blocks, indexes)
+    while emptied := _find_emptied(blocks, gone):
+        gone = _spread(blocks, {*gone, *emptied})
+    lines = _number_again(text.split("\n"), blocks, gone)
+    lost = {n for at in gone for n in range(blocks[at].start, blocks[at].last)}
+    return "\n".join(_without_lines(lines, lost)).strip("\n")
+
+
+def remove_cells(text: str, cells: Iterable[tuple[Block, int]]) -> str:
+    """Return `text` with an ellipsis in place of these cells, each of a row of it."""
+    lines = text.split("\n")
+    for row, cell in cells:
+        parts = _CELL_BORDER.split(lines[row.start])
+        at = cell + (not parts[0].strip(" \t>"))
+        if at < len(parts):
+            parts[at] = f" {LEFT_OUT} "
+            lines[row.start] = "|".join(parts)
+    return "\n".join(lines)
+
+
+def remove_empty_headings(text: str) -> str:
+    """Return `text` without headings that nothing stands under."""
+    return remove_blocks(text, _find_bare_headings(read_blocks(text), ()))
+
+
+def leads_over(block: Block, text: str = "") -> bool:
+    """Return whether a block ends with a colon, so that it introduces what follows."""
+    bare = (text or block.text).rstrip().rstrip("*_").rstrip()
+    return block.kind in (BlockKind.PARAGRAPH, BlockKind.ITEM) and bare.endswith(_LEADS)
+
+
+@cache
+def _markdown() -> "MarkdownIt":
+    """Return the parser of blocks, loaded on the first use."""
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    # What looks like the definition of a link is a line like others: links are checked elsewhere.
+    return parser.disable(["inline", "text_join", "reference"])
+
+
+class _Reader:
+    """Collects blocks from the tokens of the parser."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines
+        self.blocks: list[Block] = []
+        self._items: list[int] = []
+        self._lists: list[int] = []
+        self._groups = 0
+        self._table = 0
+        self._in_head = False
+
+    def read(self, token: "Token", following: "Token | None") -> None:
+        match token.type:
+            case "bullet_list_open" | "ordered_list_open":
+                self._groups += 1
+                self._lists.append(self._groups)
+            case "bullet_list_close" | "ordered_list_close":
+                self._lists.pop()
+            case "list_item_open":
+                first, last = _map(token)
+                while last > first + 1 and not self._lines[last - 1].strip():
+                    last -= 1
+                self._add(BlockKind.ITEM, "", first, first, last, group=self._lists[-1])
+                self._items.append(len(self.blocks) - 1)
+            case "list_item_close":
+                self._items.pop()
+            case "table_open":
+                self._groups += 1
+                self._table = self._groups
+            case "thead_open" | "tbody_open":
+                self._in_head = token.type == "thead_open"
+            case _:
+                self._read_text(token, following)
+
+    def _read_text(self, token: "Token", following: "Token | None") -> None:
+        match token.type:
+            case "paragraph_open":
+                self._read_paragraph(*_map(token), "" if following is None else following.content)
+            case "heading_open":
+                text = "" if following is None else following.content
+                self._add(BlockKind.HEADING, text, *_map(token), level=int(token.tag[1:]))
+            case "fence" | "code_block":
+                is_fenced = token.type == "fence"
+                self._add(BlockKind.CODE, token.content, *_map(token), is_fenced=is_fenced)
+            case "tr_open":
+                kind = BlockKind.HEADER if self._in_head else BlockKind.ROW
+                first, end = _map(token)
+                self._add(kind, "", first, end + self._in_head, group=self._table)
+            case "inline" if self.blocks and self.blocks[-1].group == self._table != 0:
+                row = self.blocks[-1]
+                if row.kind in (BlockKind.HEADER, BlockKind.ROW) and token.map is not None:
+                    cells = (*row.cells, token.content)
+                    self.blocks[-1] = replace(row, cells=cells, text=" | ".join(cells))
+
+    def _read_paragraph(self, first: int, end: int, text: str) -> None:
+        item = self._items[-1] if self._items else None
+        if item is not None and len(self.blocks) == item + 1 and first == self.blocks[item].start:
+            self.blocks[item] = replace(self.blocks[item], text=text, end=end)
+        else:
+            self._add(BlockKind.PARAGRAPH, text, first, end)
+
+    def _add(
+        self,
+        kind: BlockKind,
+        text: str,
+        first: int,
+        end: int,
+        last: int | None = None,
+        *,
+        group: int | None = None,
+        level: int = 0,
+        is_fenced: bool = False,
+    ) -> None:
+        if group is None:
+            self._groups += 1
+        self.blocks.append(
+            Block(
+                kind=kind,
+                text=text,
+                start=first,
+                end=end,
+                last=end if last is None else last,
+                parent=self._items[-1] if self._items else None,
+                group=self._groups if group is None else group,
+                depth=len(self._items),
+                level=level,
+                is_fenced=is_fenced,
+            )
+        )
+
+
+def _map(token: "Token") -> tuple[int, int]:
+    first, end = token.map if token.map is not None else (0, 0)
+    return first, end
+
+
+def _spread(blocks: Sequence[Block], indexes: Collection[int]) -> set[int]:
+    """Return the indexes, and those of all blocks that hang under these items."""
+    gone = set(indexes)
+    for index, block in enumerate(blocks):
+        if block.parent in gone:
+            gone.add(index)
+    return gone
+
+
+def _without_lines(lines: Sequence[str], gone: Collection[int]) -> list[str]:
+    """Return the other lines; of the blank lines around a gap, those before it stay."""
+    kept: list[str] = []
+    after_gap = False
+    for number, line in enumerate(lines):
+        if number in gone:
+            after_gap = True
+            continue
+        is_doubled = after_gap and not line.strip() and (not kept or not kept[-1].strip())
+        if not is_doubled:
+            kept.append(line)
+            after_gap = after_gap and not line.strip()
+    return kept
+
+
+def _find_emptied(blocks: Sequence[Block], gone: Collection[int]) -> set[int]:
+    """Return the blocks that stand for nothing once `gone` are removed."""
+    found = _find_bare_headings(blocks, gone)
+    for index, block in enumerate(blocks):
+        if index in gone:
+            continue
+        under = [other for other, one in enumerate(blocks) if one.parent == index]
+        is_label = block.kind is BlockKind.ITEM and (leads_over(block) or _is_label(block))
+        if under and is_label and set(under) <= set(gone):
+            found.add(index)
+        if leads_over(block) and not under and _leads_to_gone(blocks, index, gone):
+            found.add(index)
+        if block.kind is BlockKind.HEADER and _is_emptied_table(blocks, block, gone):
+            found.add(index)
+    return found
+
+
+def _is_label(block: Block) -> bool:
+    """Return whether an item is only a bold label, which names what stands under it."""
+    bare = block.text.strip()
+    return bare.startswith("**") and bare.endswith("**") and bare.count("**") == 2
+
+
+def _leads_to_gone(blocks: Sequence[Block], index: int, gone: Collection[int]) -> bool:
+    following = index + 1
+    if following not in gone or following >= len(blocks):
+        return False
+    led = blocks[following]
+    return all(at in gone for at, one in enumerate(blocks) if one.group == led.group)
+
+
+def _is_emptied_table(blocks: Sequence[Block], header: Block, gone: Collection[int]) -> bool:
+    rows = [n for n, b in enumerate(blocks) if b.group == header.group and b.kind is BlockKind.ROW]
+    return bool(rows) and set(rows) <= set(gone)
+
+
+def _find_bare_headings(blocks: Sequence[Block], gone: Collection[int]) -> set[int]:
+    """Return the headings below which only headings of a lower rank, or nothing, would stand."""
+    found: set[int] = set()
+    holds_at = 7  # the rank of the highest heading that nothing separates from the text after it
+    for index in range(len(blocks) - 1, -1, -1):
+        block = blocks[index]
+        if index in gone:
+            continue
+        if block.kind is not BlockKind.HEADING:
+            holds_at = 0
+        elif holds_at == 0 or (holds_at > block.level and holds_at < 7):
+            holds_at = block.level
+        else:
+            found.add(index)
+    return found
+
+
+def _number_again(
+    lines: Sequence[str], blocks: Sequence[Block], gone: Collection[int]
+) -> list[str]:
+    """Return the lines with new numbers for the items of lists that lose some."""
+    numbered = list(lines)
+    shortened = {blocks[index].group for index in gone if blocks[index].kind is BlockKind.ITEM}
+    numbers: dict[int, int] = {}
+    for index, block in enumerate(blocks):
+        found = _ORDERED.match(lines[block.start]) if block.group in shortened else None
+        if found is None or block.kind is not BlockKind.ITEM:
+            continue
+        number = numbers.setdefault(block.group, int(found["number"]))
+        if index not in gone:
+            numbered[block.start] = _write(found, number) + lines[block.start][found.end() :]
+            numbers[block.group] = number + 1
+    return numbered
+
+
+def _write(found: re.Match[str], number: int) -> str:
+    """Return the sign of an item under another number, in the same width."""
+    width = len(found["number"]) + len(found["space"])
+    written = f"{number}{found['sign']}"
+    space = " " * max(1, width + 1 - len(written))
+    return f"{found['before']}{written}{space}"

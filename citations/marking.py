@@ -1,0 +1,213 @@
+r"""Reads and writes the marks of an answer: `[n]` in its prose, never in code.
+
+Models cite in several styles, which `write_plainly` turns into one:
+
+| written                                       | becomes      |
+|-----------------------------------------------|--------------|
+| `[1]`, `[1, 2]`, `[1-3]`, `[^1]`, `[Source 1]` | `[1]`, `[1][2]`, `[1][2][3]`, `[1]`, `[1]` |
+| `【1】`, `【1†page.md】`, `(Source 1)`          | `[1]`        |
+| `[14]` in words that a source has so          | `\[14\]`     |
+
+A bracket after a backslash is text. That is how brackets of the documents reach a prompt, and how
+they leave in an answer: `[14] days` of a contract is no citation.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+from citations.blocks import BlockKind, read_blocks
+from citations.claims import citations, with_citations
+from citations.reading import restore, spans_aside
+
+Shown = Callable[[int], int | None]
+"""Returns the number under which a mark is written, or None to remove it."""
+
+_LABEL = "sources?|src|refs?|references?|documents?|docs?|quellen?|dokumente?|fuentes?|fontes?|"
+_LABEL += "fonti|fonte|источники?|джерел[оа]|zdroje?|出典|来源|المصدر|स्रोत"
+_MORE = r"(?:[ \t]{0,2}(?:,|;|&|and|und|-|\u2013)[ \t]{0,2}\d{1,4}){0,20}"
+_NAMED = re.compile(
+    rf"[(\[\u3010\uff08](?:{_LABEL})[ \t.:#]{{0,3}}(\d{{1,4}}{_MORE})[)\]\u3011\uff09]",
+    re.IGNORECASE,
+)
+_BRACKETS = re.compile(r"(?<!\\)\[\^?(\d{1,6}(?:[ \t]?[,;\u2013-][ \t]?\d{1,6}){0,20})\](?!\()")
+_ESCAPED = re.compile(r"\\([\[\]])")
+_BARE = re.compile(r"[ \t>]*(?:\[\d{1,6}\])+[ \t]*[.]?[ \t]*")
+_SIDE = re.compile(r"[^\W_]+")
+_PAUSE = re.compile(r"[ \t]*(?:[.,;:!?)\u3002\uff0c]|\Z|\n)")
+_OPENING = "[\u3010\uff3b"
+_WIDTH = 40
+_SENTINELS = str.maketrans("\ue000\ue001", "[]")
+_DEEPEST = 8
+
+
+class LiteralBrackets:
+    """The numbers in brackets that stand in texts of documents, with the words around them."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        every = {_context(text, found) for text in texts for found in _BRACKETS.finditer(text)}
+        self._found = every | {(before, number, "") for before, number, _ in every}
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def has(self, text: str, found: re.Match[str]) -> bool:
+        """Return whether a document has these brackets between the same words."""
+        before, number, after = _context(text, found)
+        return bool(before or after) and (before, number, after) in self._found
+
+
+NO_BRACKETS = LiteralBrackets(())
+
+
+def escape_brackets(text: str) -> str:
+    r"""Return text of a document whose brackets no reader can take for marks: `\[14\]`.
+
+    Code stays as it is.
+    """
+    if "[" not in text and "\\cite" not in text:
+        return text
+
+    def escape(prose: str) -> str:
+        bare = prose.replace("\\cite{", "\\\\cite{")
+        return _BRACKETS.sub(lambda found: f"\\{found[0][:-1]}\\]", bare)
+
+    return _in_prose(text, escape)
+
+
+def write_plainly(text: str, literal: LiteralBrackets = NO_BRACKETS) -> str:
+    """Return an answer with its marks in the one style `[n]`; a line of marks under a table is
+    separated from it."""
+
+    def write(prose: str) -> str:
+        shielded = _shield(prose, literal)
+        named = _NAMED.sub(lambda found: f"[{found[1]}]", shielded)
+        return with_citations(named, lambda number: number).translate(_SENTINELS)
+
+    written = _in_prose(text, lambda prose: _keeping_indent(prose, write))
+    return _separate_from_tables(written)
+
+
+def read_marks(text: str) -> tuple[int, ...]:
+    """Return the numbers that an answer, or a part of one, cites, without repetition."""
+    if not any(sign in text for sign in _OPENING):
+        return ()
+    found: dict[int, None] = {}
+
+    def read(prose: str) -> str:
+        found.update(dict.fromkeys(citations(_shield(prose))))
+        return prose
+
+    _in_prose(text, read)
+    return tuple(found)
+
+
+def map_marks(text: str, shown: Shown) -> str:
+    """Return an answer with each mark under its shown number; a line left without any is removed.
+
+    Everything else, such as brackets in code, stays as it is.
+    """
+
+    def write(prose: str) -> str:
+        shielded = _shield(prose)
+        for _ in range(_DEEPEST):  # what is removed may leave another mark, as in "[[7]7]"
+            last, shielded = shielded, with_citations(shielded, shown)
+            if shielded == last or not _is_nested(shielded):
+                break
+        return shielded.translate(_SENTINELS)
+
+    def write_line(prose: str) -> str:
+        return _keeping_indent(prose, write)
+
+    return _in_prose(text, write_line, drops_emptied=True)
+
+
+def remove_marks(text: str) -> str:
+    """Return an answer without marks."""
+    return map_marks(text, lambda number: None)
+
+
+def keep_known_marks(text: str, known: Collection[int]) -> str:
+    """Return an answer without marks of other numbers than `known`."""
+    for _ in range(_DEEPEST):
+        text = map_marks(text, lambda number: number if number in known else None)
+        if set(read_marks(text)) <= set(known):
+            return text
+    return text.replace("[", "").replace("]", "")  # nested on purpose
+
+
+def is_only_marks(text: str) -> bool:
+    """Return whether a paragraph is nothing but marks."""
+    return bool(text.strip()) and _BARE.fullmatch(text.strip()) is not None
+
+
+def shown_text(text: str) -> str:
+    """Return prose as a reader sees it: brackets without their backslashes."""
+    return _ESCAPED.sub(r"\1", text)
+
+
+def _is_nested(text: str) -> bool:
+    return "[[" in text or "]]" in text
+
+
+def _shield(prose: str, literal: LiteralBrackets = NO_BRACKETS) -> str:
+    r"""Return prose in which `\[` and `\]`, and brackets of documents, are other characters."""
+    if literal:
+        prose = _BRACKETS.sub(
+            lambda found: f"\\{found[0][:-1]}\\]" if literal.has(prose, found) else found[0], prose
+        )
+    return prose.replace("\\[", "\\\ue000").replace("\\]", "\\\ue001")
+
+
+def _context(text: str, found: re.Match[str]) -> tuple[str, str, str]:
+    before = _SIDE.findall(text[max(0, found.start() - _WIDTH) : found.start()])
+    ends = _PAUSE.match(text, found.end())
+    after = [] if ends else _SIDE.findall(text[found.end() : found.end() + _WIDTH])
+    return (
+        before[-1].casefold() if before else "",
+        found[1],
+        after[0].casefold() if after else "",
+    )
+
+
+def _in_prose(text: str, treat: Callable[[str], str], *, drops_emptied: bool = False) -> str:
+    """Return `text` with `treat` applied to each line outside of code."""
+    return "\n".join(_treat_lines(text, treat, drops_emptied))
+
+
+def _treat_lines(text: str, treat: Callable[[str], str], drops_emptied: bool) -> Iterator[str]:
+    code = code_lines(text)
+    for number, line in enumerate(text.split("\n")):
+        if number in code or not line.strip():
+            yield line
+            continue
+        aside: list[str] = []
+        prose = spans_aside(line, aside, lambda span: span) if "`" in line else line
+        treated = treat(prose)
+        if treated.strip(" \t>") or not (drops_emptied and _BARE.fullmatch(prose)):
+            yield restore(treated, aside) if aside else treated
+
+
+def code_lines(text: str) -> frozenset[int]:
+    """Return the lines of code; indented marks alone are none."""
+    found: set[int] = set()
+    for block in read_blocks(text):
+        is_code = block.is_fenced or not _BARE.fullmatch(block.text.strip())
+        if block.kind is BlockKind.CODE and is_code:
+            found.update(range(block.start, block.end))
+    return frozenset(found)
+
+
+def _keeping_indent(line: str, treat: Callable[[str], str]) -> str:
+    bare = line.lstrip(" \t")
+    treated = treat(bare)
+    return line[: len(line) - len(bare)] + (treated.lstrip(" ") if bare[:1] != " " else treated)
+
+
+def _separate_from_tables(text: str) -> str:
+    """Return `text` with a blank line between a table and the marks on the line below it."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if lines and lines[-1].lstrip().startswith("|") and _BARE.fullmatch(line):
+            lines.append("")
+        lines.append(line)
+    return "\n".join(lines)

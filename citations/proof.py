@@ -1,0 +1,149 @@
+"""Proves that a text stands in a source: word for word, or by identifiers that only it has.
+
+Case, punctuation, Markdown and white space do not count; of code, white space alone does not. What
+cannot be proved here may still be true: a judge decides it.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from citations.marking import LiteralBrackets, remove_marks
+
+_WORD = re.compile(r"[^\W_]+")
+_CODE_SPAN = re.compile(r"(?<!`)(`{1,3})(?!`)([^`\n]+)\1(?!`)")
+_NUMBER = re.compile(r"\d{2,}")
+_LEAST_VERBATIM = 12
+_RUN = 6
+_RUN_SHARE = 0.6
+_LONG_SPAN = 6
+_LEAST_SPAN = 3
+_Find = Callable[[str], Iterable[int]]
+
+
+@dataclass(frozen=True)
+class CitedSource:
+    """A source under the number that the answer gives it.
+
+    `names` are texts by which a list of sources may name it: its title, headings and path.
+    """
+
+    number: int
+    text: str
+    names: tuple[str, ...] = ()
+
+    @cached_property
+    def words(self) -> str:
+        """Its words in lower case, between spaces."""
+        return f" {_fold(self.text)} "
+
+    @cached_property
+    def letters(self) -> str:
+        """Its text without white space."""
+        return "".join(self.text.split())
+
+    @cached_property
+    def lines(self) -> tuple[str, ...]:
+        """The words of each of its lines."""
+        return tuple(f" {_fold(line)} " for line in self.text.split("\n"))
+
+
+class SourceTexts:
+    """The sources that were given to a writer."""
+
+    def __init__(self, sources: Iterable[CitedSource]) -> None:
+        self.sources: Sequence[CitedSource] = tuple(sources)
+        self.literal = LiteralBrackets(one.text for one in self.sources)
+        self._found: dict[tuple[str, str], tuple[int, ...]] = {}
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        """The numbers of the sources."""
+        return frozenset(source.number for source in self.sources)
+
+    def find_prose(self, text: str, preferred: Collection[int] = ()) -> int | None:
+        """Return the number of a source that has this paragraph, or None."""
+        return _choose(self._remember("prose", text, self._find_prose), preferred)
+
+    def find_code(self, code: str, preferred: Collection[int] = ()) -> int | None:
+        """Return the number of a source that has every line of this code, or None."""
+        return _choose(self._remember("code", code, self._find_code), preferred)
+
+    def find_row(self, cells: Sequence[str], preferred: Collection[int] = ()) -> int | None:
+        """Return the number of a source that has all cells in one line, or None."""
+        folded = [_fold(cell) for cell in cells]
+        parts = [f" {cell} " for cell in folded if cell]
+        row = "\n".join(parts)
+        return _choose(self._remember("row", row, lambda _: self._find_row(parts)), preferred)
+
+    def _remember(self, kind: str, text: str, find: _Find) -> tuple[int, ...]:
+        # A draft asks for the same blocks again with every sentence that a model adds.
+        if (kind, text) not in self._found:
+            self._found[kind, text] = tuple(find(text))
+        return self._found[kind, text]
+
+    def _find_prose(self, text: str) -> Iterable[int]:
+        bare = remove_marks(text)
+        folded = _fold(bare)
+        if len(folded) >= _LEAST_VERBATIM:
+            whole = [one.number for one in self.sources if f" {folded} " in one.words]
+            if whole or (whole := list(self._find_runs(folded.split()))):
+                return whole
+        unique = self._find_by_identifiers(bare)
+        return unique if len(unique) == 1 else ()
+
+    def _find_runs(self, words: Sequence[str]) -> Iterable[int]:
+        """Yield the sources that have most of these words in long runs."""
+        starts = range(len(words) - _RUN + 1)
+        runs = [f" {' '.join(words[at : at + _RUN])} " for at in starts]
+        for source in self.sources:
+            covered: set[int] = set()
+            for at, run in enumerate(runs):
+                if run in source.words:
+                    covered.update(range(at, at + _RUN))
+            if len(covered) >= _RUN_SHARE * len(words) and covered:
+                yield source.number
+
+    def _find_by_identifiers(self, text: str) -> list[int]:
+        spans = {"".join(found[2].split()) for found in _CODE_SPAN.finditer(text)}
+        spans = {span for span in spans if len(span) >= _LEAST_SPAN}
+        numbers = set(_NUMBER.findall(_CODE_SPAN.sub(" ", text)))
+        if len(spans) + len(numbers) < 2 and not any(len(span) >= _LONG_SPAN for span in spans):
+            return []
+        return [
+            one.number
+            for one in self.sources
+            if all(span in one.letters for span in spans)
+            and numbers <= set(_NUMBER.findall(one.text))
+        ]
+
+    def _find_code(self, code: str) -> Iterable[int]:
+        lines = ["".join(line.split()) for line in code.split("\n")]
+        lines = [line for line in lines if line]
+        return [
+            one.number
+            for one in self.sources
+            if lines and all(line in one.letters for line in lines)
+        ]
+
+    def _find_row(self, parts: Sequence[str]) -> Iterable[int]:
+        return [
+            one.number
+            for one in self.sources
+            if len(parts) > 1 and any(all(part in line for part in parts) for line in one.lines)
+        ]
+
+
+def has_code(texts: Iterable[str], code: str) -> bool:
+    """Return whether one of `texts` contains this code, white space aside."""
+    bare = "".join(code.split())
+    return any(bare in "".join(text.split()) for text in texts)
+
+
+def _choose(found: Sequence[int], preferred: Collection[int]) -> int | None:
+    return next((one for one in found if one in preferred), found[0] if found else None)
+
+
+def _fold(text: str) -> str:
+    return " ".join(_WORD.findall(text.casefold()))

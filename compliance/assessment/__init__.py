@@ -1,1 +1,0 @@
-"""Gaps, risks and the kind of a document."""

@@ -1,0 +1,193 @@
+"""Finds amounts, percentages, periods and counts in texts, and compares them by value.
+
+What is compared is evidence: whether a longer period breaks a rule is decided by whoever reads it.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+from knowledge.index.terms import terms
+
+_FILE = Path(__file__).with_name("measure_words.toml")
+_TOKEN = re.compile(
+    r"\d{1,3}(?:[.,'’\u00a0\u202f ]\d{3}){1,5}(?:[.,]\d{1,4})?(?!\d)|\d{1,15}(?:[.,]\d{1,6})?"
+    r"|[%‰€$£¥°§]|[^\W\d_]{1,40}"
+)
+_BEFORE = 4
+"""Words before a number that are quoted with it, such as "at least"."""
+_MOST = 40
+_MOST_LINES = 12
+COUNT = "count of"
+"""The beginning of the families of things that are counted, such as subcontractors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A number with its unit; `value` is in one unit of its family, such as minutes.
+
+    `text` is how it stands in the text, with some words before it.
+    """
+
+    family: str
+    value: Decimal
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: str
+    start: int
+    end: int
+
+
+def list_measures(text: str, language: str = "en") -> tuple[Measure, ...]:
+    """Return the numbers of a text with what they count, in order; numbers alone are left out."""
+    tokens = [_Token(one[0], one.start(), one.end()) for one in _TOKEN.finditer(text)]
+    found: list[Measure] = []
+    at = 0
+    while at < len(tokens) and len(found) < _MOST:
+        value, after = _read_number(tokens, at)
+        if value is None:
+            at += 1
+            continue
+        value, after = _multiply(tokens, value, after)
+        unit = _find_unit(text, tokens, at, after, language)
+        if unit is not None:
+            family, factor, end = unit
+            first = tokens[max(0, at - _BEFORE)].start
+            shown = " ".join(text[first : max(end, tokens[after - 1].end)].split())
+            begin = tokens[at].start
+            found.append(Measure(family, value * factor, shown, begin, max(end, begin + 1)))
+        at = after
+    return tuple(found)
+
+
+def compare_measures(
+    rule: str, document: str, *, rule_language: str = "en", document_language: str = "en"
+) -> tuple[str, ...]:
+    """Return a line for each number of a rule and each one of a document in the same unit.
+
+    A line quotes both, and says whether that of the document is less, equal or more.
+    """
+    lines: dict[str, None] = {}
+    own = list_measures(document, document_language)
+    for wanted, given in product(list_measures(rule, rule_language), own):
+        if wanted.family == given.family:
+            sign = "<" if given.value < wanted.value else ">" if given.value > wanted.value else "="
+            lines[f'document "{given.text}" {sign} rule "{wanted.text}"'] = None
+    return tuple(lines)[:_MOST_LINES]
+
+
+def list_numbers(text: str) -> frozenset[Decimal]:
+    """Return the values of all numbers of a text, in digits and in words."""
+    tokens = [_Token(one[0], one.start(), one.end()) for one in _TOKEN.finditer(text)]
+    values = set()
+    at = 0
+    while at < len(tokens):
+        value, after = _read_number(tokens, at)
+        if value is not None:
+            values |= {value, _multiply(tokens, value, after)[0]}
+        at = max(after, at + 1)
+    return frozenset(values)
+
+
+def _read_number(tokens: Sequence[_Token], at: int) -> tuple[Decimal | None, int]:
+    """Return the number that begins here, and the place after it."""
+    text = tokens[at].text
+    if text[0].isdigit():
+        return _parse_digits(text), at + 1
+    words = _load_numbers()
+    value = words.get(text.lower())
+    if value is None:
+        return None, at + 1
+    following = tokens[at + 1] if at + 1 < len(tokens) else None
+    ones = words.get(following.text.lower()) if following is not None else None
+    if value >= 20 and value % 10 == 0 and ones is not None and 0 < ones < 10:
+        return value + ones, at + 2
+    return value, at + 1
+
+
+def _parse_digits(text: str) -> Decimal | None:
+    plain = re.sub(r"['’\u00a0\u202f ]", "", text)
+    groups = re.split(r"[.,]", plain)
+    if len(groups) > 1:
+        signs = [one for one in plain if one in ".,"]
+        is_thousands = len(groups[-1]) == 3 and len(set(signs)) == 1
+        is_decimal = not is_thousands
+        whole = "".join(groups[:-1]) if is_decimal else "".join(groups)
+        plain = f"{whole}.{groups[-1]}" if is_decimal else whole
+    try:
+        return Decimal(plain)
+    except InvalidOperation:
+        return None
+
+
+def _multiply(tokens: Sequence[_Token], value: Decimal, after: int) -> tuple[Decimal, int]:
+    if after < len(tokens):
+        factor = _read_words("factors").get(tokens[after].text.lower())
+        if factor is not None:
+            return value * factor, after + 1
+    return value, after
+
+
+def _find_unit(
+    text: str, tokens: Sequence[_Token], at: int, after: int, language: str
+) -> tuple[str, Decimal, int] | None:
+    """Return family, factor and end of what a number counts: a unit after it, or before it."""
+    units = _load_units()
+    before = units.get(tokens[at - 1].text.lower()) if at > 0 else None
+    if before is not None and before[0].startswith("currency"):
+        return before[0], before[1], tokens[after - 1].end
+    following = tokens[after : after + 2]
+    for one in following:
+        if (known := units.get(one.text.lower())) is not None:
+            return known[0], known[1], one.end
+    if not following or text[tokens[after - 1].end : following[0].start].strip():
+        return None
+    # A function word, such as in "by 2030 the", counts nothing: it is no term beside another one.
+    _, *stems = terms(f"9 {following[0].text}", language)
+    is_word = len(following[0].text) > 2 and bool(stems)
+    return (f"{COUNT} {stems[0]}", Decimal(1), following[0].end) if is_word else None
+
+
+@cache
+def _load_numbers() -> Mapping[str, Decimal]:
+    """Return the words for numbers; German ones below a hundred are composed."""
+    found = dict(_read_words("numbers"))
+    ones, tens = _read_words("german_ones"), _read_words("german_tens")
+    for (one, low), (ten, high) in product(ones.items(), tens.items()):
+        found[f"{one}und{ten}"] = low + high
+    return found
+
+
+@cache
+def _read_words(table: str) -> Mapping[str, Decimal]:
+    return {
+        word: Decimal(value) for value, words in _load()[table].items() for word in words.split()
+    }
+
+
+@cache
+def _load_units() -> Mapping[str, tuple[str, Decimal]]:
+    return dict(_list_units())
+
+
+def _list_units() -> Iterator[tuple[str, tuple[str, Decimal]]]:
+    for name, words in _load()["units"].items():
+        family, _, factor = name.partition(" ")
+        for word in str(words).split():
+            yield word, (family, Decimal(factor or "1"))
+
+
+@cache
+def _load() -> Mapping[str, Mapping[str, str]]:
+    tables: dict[str, dict[str, str]] = tomllib.loads(_FILE.read_text("utf-8"))
+    return tables

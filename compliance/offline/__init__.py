@@ -1,1 +1,0 @@
-"""The specialists without a model: the rule of each task, over the core of this package."""

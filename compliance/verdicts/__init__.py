@@ -1,1 +1,0 @@
-"""Verdicts: whether a document fulfils a requirement, with the evidence."""

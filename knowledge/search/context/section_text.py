@@ -1,0 +1,201 @@
+"""Writes the given chunks of one section as one text, in which every cut is marked.
+
+| in the section                 | in the text                                             |
+|--------------------------------|---------------------------------------------------------|
+| chunks that are not given      | `[... 1,240 words left out]`                            |
+| rows of a table among them     | `[... 310 words left out; 4 of 31 rows]`                |
+| an example in several labelled | the variants that the question names, else the first;   |
+| variants                       | `[... the same for TOML, CLI left out: 310 words]`      |
+| the label of a link to the web | the label, and after it the address in brackets         |
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from knowledge.sections import count_overlap, count_table_header, join_texts
+
+MARK = "[... "
+"""How the line begins that marks a cut: it is written for a model, and is no text of a document."""
+_BETWEEN = "\n\n"
+_DELIMITER_ROW = re.compile(r"[\s|:+=-]+\Z")
+_VARIANT = re.compile(
+    r"^(?P<label>[^\s#>|`\-*+][^\n`]{0,60}):\n\n(?P<fence>`{3,4})(?P<info>[^\n`]{0,40})\n"
+    r"(?:(?!(?P=fence))[^\n]{0,2000}\n){0,400}(?P=fence)(?=\n\n|\Z)",
+    re.MULTILINE,
+)
+_FENCE = "```"
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class SectionText:
+    """A text; `spans` has the start and end of each given chunk in it, by its position."""
+
+    text: str
+    spans: Mapping[int, tuple[int, int]]
+    is_cut: bool
+
+
+@dataclass(slots=True)
+class _Text:
+    """A text that is being written, with the spans of its chunks."""
+
+    text: str = ""
+    spans: dict[int, tuple[int, int]] = field(default_factory=dict)
+    is_cut: bool = False
+
+    def append(self, text: str) -> int:
+        """Add a block; return where it begins."""
+        if self.text:
+            self.text += _BETWEEN
+        self.text += text
+        return len(self.text) - len(text)
+
+
+def write_section(
+    texts: Sequence[str],
+    given: Collection[int],
+    asked: Collection[str] = (),
+    links: Iterable[tuple[str, str]] = (),
+    *,
+    goes_on: bool,
+) -> SectionText:
+    """Return the text of the chunks at the positions `given`, of a section with these texts.
+
+    `asked` are the words of the question, in lower case, `links` the labels and addresses of the
+    links in the given chunks. `goes_on` says that the section has further chunks that nobody read.
+    """
+    written = _Text()
+    for is_given, first, last in _list_runs(len(texts), given):
+        if is_given:
+            joined = join_texts(texts[first : last + 1])
+            start = written.append(joined.text)
+            for position, (begin, end) in enumerate(joined.spans, start=first):
+                written.spans[position] = start + begin, start + end
+        else:
+            written.append(_mark_gap(texts, given, first, last, goes_on=goes_on))
+            written.is_cut = True
+    if goes_on and len(texts) - 1 in given:
+        written.append(f"{MARK}more left out]")
+        written.is_cut = True
+    _leave_out_variants(written, asked)
+    for label, address in dict(links).items():
+        _add_address(written, label, address)
+    return SectionText(written.text, written.spans, written.is_cut)
+
+
+def _list_runs(count: int, given: Collection[int]) -> Iterator[tuple[bool, int, int]]:
+    """Yield runs of positions that are given, and of those between them."""
+    first = 0
+    for position in range(1, count + 1):
+        if position == count or (position in given) != (first in given):
+            yield first in given, first, position - 1
+            first = position
+
+
+def _mark_gap(
+    texts: Sequence[str], given: Collection[int], first: int, last: int, *, goes_on: bool
+) -> str:
+    gap = join_texts(texts[first : last + 1]).text
+    before = count_overlap(texts[first - 1], texts[first]) if first else 0
+    after = count_overlap(texts[last], texts[last + 1]) if last + 1 < len(texts) else 0
+    words = len(gap[before : len(gap) - after if after else None].split())
+    more = "more than " if goes_on and last + 1 == len(texts) else ""
+    rows = _count_rows(texts, given, first, last)
+    return f"{MARK}{more}{words:,} words left out{rows}]"
+
+
+def _count_rows(texts: Sequence[str], given: Collection[int], first: int, last: int) -> str:
+    """Return how many rows of the table that a gap cuts are given; nothing without a table."""
+    for one, other in ((first - 1, first), (last, last + 1)):
+        if one >= 0 and other < len(texts) and count_table_header(texts[one], texts[other]):
+            start, end = one, other
+            while start and count_table_header(texts[start - 1], texts[start]):
+                start -= 1
+            while end + 1 < len(texts) and count_table_header(texts[end], texts[end + 1]):
+                end += 1
+            rows = {at: _rows_of(texts, at, is_first=at == start) for at in range(start, end + 1)}
+            own = sum(count for at, count in rows.items() if at in given)
+            return f"; {own} of {sum(rows.values())} rows"
+    return ""
+
+
+def _rows_of(texts: Sequence[str], at: int, *, is_first: bool) -> int:
+    """Return the rows of the part of a table in a chunk, without the header."""
+    blocks = texts[at].split(_BETWEEN)
+    lines = (blocks[-1] if is_first else blocks[0]).split("\n")
+    return len(lines) - (2 if len(lines) > 1 and _DELIMITER_ROW.match(lines[1]) else 1)
+
+
+def _leave_out_variants(written: _Text, asked: Collection[str]) -> None:
+    """Leave out the variants of an example that the question does not name."""
+    for group in reversed(list(_list_variants(written.text))):
+        named = [one for one in group if _names(one, asked)] or group[:1]
+        others = [one for one in group if one not in named]
+        if not others:
+            continue
+        words = sum(len(one[0].split()) for one in others)
+        labels = ", ".join(one["label"] for one in others)
+        mark = f"{MARK}the same for {labels} left out: {words:,} words]"
+        for one in reversed(others):
+            is_last = one is others[-1]
+            _replace(written, one.start(), one.end(), mark if is_last else "")
+        written.is_cut = True
+
+
+def _list_variants(text: str) -> Iterator[list[re.Match[str]]]:
+    """Yield labelled code blocks that follow each other directly, two or more at a time."""
+    group: list[re.Match[str]] = []
+    for found in _VARIANT.finditer(text):
+        if group and found.start() != group[-1].end() + len(_BETWEEN):
+            if len(group) > 1:
+                yield group
+            group = []
+        group.append(found)
+    if len(group) > 1:
+        yield group
+
+
+def _names(variant: re.Match[str], asked: Collection[str]) -> bool:
+    own = {word.casefold() for word in _WORD.findall(f"{variant['label']} {variant['info']}")}
+    return not own.isdisjoint(asked)
+
+
+def _add_address(written: _Text, label: str, address: str) -> None:
+    """Put the address behind the first mention of a label outside of code."""
+    code = list(_list_code(written.text))
+    for found in re.finditer(rf"(?<!\w){re.escape(label)}(?!\w)", written.text):
+        if not any(start < found.end() and found.start() < end for start, end in code):
+            _replace(written, found.end(), found.end(), f" ({address})")
+            return
+
+
+def _list_code(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of each block of code."""
+    start, fence, at = -1, "", 0
+    for line in text.split("\n"):
+        if start < 0 and line.startswith(_FENCE):
+            start, fence = at, line[: len(line) - len(line.lstrip("`"))]
+        elif start >= 0 and line.startswith(fence):
+            yield start, at + len(line)
+            start = -1
+        at += len(line) + 1
+    if start >= 0:
+        yield start, len(text)
+
+
+def _replace(written: _Text, start: int, end: int, by: str) -> None:
+    """Replace a part of the text, and the blank line after it where nothing replaces it."""
+    if not by and written.text.startswith(_BETWEEN, end):
+        end += len(_BETWEEN)
+    shift = len(by) - (end - start)
+
+    def move(place: int) -> int:
+        if place <= start:
+            return place
+        return place + shift if place >= end else start
+
+    written.text = written.text[:start] + by + written.text[end:]
+    moved = {at: (move(first), move(last)) for at, (first, last) in written.spans.items()}
+    written.spans = {at: span for at, span in moved.items() if span[0] < span[1]}

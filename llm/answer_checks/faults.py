@@ -1,0 +1,242 @@
+"""Finds the faults of an answer that rules can see: proved ones, and notes for the judge.
+
+| fault                                                        | proved |
+|--------------------------------------------------------------|--------|
+| a number that no source has, that nobody said, not computed  | yes    |
+| code from which a foreign address was removed                | yes    |
+| a number that other sources have than those that are cited   | no     |
+| a line of code, or an identifier in code, that no source has | no     |
+| a paragraph, an item or a row that cites nothing             | no     |
+
+Names, negations and meaning are the judge's alone.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from citations.addresses import addresses_of
+from citations.blocks import Block, BlockKind, leads_over, read_blocks
+from citations.citing import claims_something, cover, cover_nearby, uncovered
+from citations.links import LEFT_OUT, Allowed, plain_line
+from citations.marking import remove_marks, shown_text
+from citations.proof import CitedSource, SourceTexts
+from citations.sources import collect_allowed, references_of
+from envelope.sources import SourceReference, SourceUsed
+from llm.answer_checks.facts import KnownNumbers
+
+MOST_FAULTS = 24
+_SHOWN = 4
+_LEAST = 12
+_SPAN = re.compile(r"(?<!`)(`{1,3})(?!`)([^`\n]+)\1(?!`)")
+_QUANTITY = re.compile(r"[<>=~\u2248+-]{0,3}\s?\d[\d.,:]*\s?[^\W\d]{0,12}%?")
+_TARGET = re.compile(r"\]\([^()\s]*\)")
+_ORDERED = re.compile(r"[ \t>]*\d{1,9}[.)]")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault of one block, or of one cell of it; `quote` is its text without marks."""
+
+    block: int
+    quote: str
+    reason: str
+    is_proved: bool = False
+    is_uncited: bool = False
+    cell: int | None = None
+
+
+@dataclass(frozen=True)
+class CheckedAnswer:
+    """An answer with the texts that it is checked against.
+
+    `said` is what the person said: the question, the conversation, an assumption, the date.
+    """
+
+    text: str
+    context: str
+    references: tuple[SourceReference, ...]
+    used: tuple[SourceUsed, ...]
+    language: str
+    said: tuple[str, ...] = ()
+    assumption: str = ""
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """Its blocks."""
+        return read_blocks(self.text)
+
+    @cached_property
+    def covering(self) -> tuple[tuple[int, ...], ...]:
+        """The numbers of the sources that each block cites."""
+        return cover(self.blocks)
+
+    @cached_property
+    def given(self) -> SourceTexts:
+        """All sources that the writer had, under the numbers of the prompt."""
+        return SourceTexts(
+            CitedSource(one.number, text_of(one, self.context)) for one in self.references
+        )
+
+    @cached_property
+    def cited(self) -> dict[int, str]:
+        """The texts of the sources under the numbers of the answer."""
+        numbered = references_by_number(self.used, self.references).items()
+        return {number: text_of(one, self.context) for number, one in numbered}
+
+    @cached_property
+    def allowed(self) -> Allowed:
+        """The links and addresses that it may contain."""
+        return collect_allowed(references_of(self.used, self.references), self.context, self.said)
+
+    def is_quoted(self, text: str) -> bool:
+        """Return whether a source has a text word for word."""
+        return self.given.find_prose(text) is not None
+
+
+def find_faults(answer: CheckedAnswer) -> tuple[Fault, ...]:
+    """Return the faults of an answer, proved ones first, at most `MOST_FAULTS`."""
+    checks = _Checks(answer)
+    found = [fault for index in range(len(answer.blocks)) for fault in checks.find(index)]
+    found += checks.find_uncited({fault.block for fault in found})
+    found.sort(key=lambda fault: not fault.is_proved)
+    return tuple(found[:MOST_FAULTS])
+
+
+def locate(blocks: Sequence[Block], quote: str) -> tuple[int, int | None] | None:
+    """Return the index of the block, and of the cell of a row, that a judge quotes; or None."""
+    wanted = _fold(quote)
+    if not wanted:
+        return None
+    for index, block in enumerate(blocks):
+        folded = _fold(block.text)
+        if block.kind is BlockKind.ROW and wanted in folded and wanted != folded:
+            cells = (n for n, cell in enumerate(block.cells) if wanted in _fold(cell))
+            return index, next(cells, None)
+        if wanted in folded:
+            return index, None
+    # A quotation may go on beyond the block that it begins in.
+    whole = ((index, _fold(block.text)) for index, block in enumerate(blocks))
+    return next(((at, None) for at, text in whole if len(text) > _LEAST and text in wanted), None)
+
+
+def references_by_number(
+    used: Iterable[SourceUsed], references: Iterable[SourceReference]
+) -> dict[int, SourceReference]:
+    """Return the references by their numbers in an answer."""
+    by_chunk = {reference.chunk_id: reference for reference in references}
+    return {one.number: by_chunk[one.chunk_id] for one in used if one.chunk_id in by_chunk}
+
+
+def text_of(reference: SourceReference, context: str) -> str:
+    """Return the text of a source, preceded by its title, crumbs and headings."""
+    start, end = reference.span
+    place = " > ".join((reference.title, *reference.crumbs, *reference.heading_path))
+    return f"{place}\n{context[start:end]}"
+
+
+class _Checks:
+    """The checks of one answer; it computes once the data that they share."""
+
+    def __init__(self, answer: CheckedAnswer) -> None:
+        self._answer = answer
+        texts = [source.text for source in answer.given.sources]
+        self._numbers = KnownNumbers(texts, answer.said, tuple(_count_lists(answer)))
+        self._letters = "\n".join("".join(text.split()) for text in (*texts, *answer.said))
+        self._typed = frozenset().union(*map(addresses_of, answer.said))
+        self._assumed = plain_line(remove_marks(answer.assumption))
+
+    def find(self, index: int) -> Iterator[Fault]:
+        """Yield the faults of a block, apart from missing citations."""
+        block = self._answer.blocks[index]
+        if block.kind is BlockKind.CODE:
+            yield from self._find_in_code(block.text, index)
+        elif block.cells:
+            for cell, text in enumerate(block.cells):
+                yield from self._find_in(text, index, cell)
+        elif not self._is_notice(block):
+            yield from self._find_in(block.text, index, None)
+
+    def find_uncited(self, others: Iterable[int]) -> list[Fault]:
+        """Return a note for each block that cites nothing near, and has no other fault."""
+        blocks, others = self._answer.blocks, set(others)
+        return [
+            Fault(index, _quote(blocks[index].text), "it cites nothing", is_uncited=True)
+            for index in uncovered(blocks, cover_nearby(blocks))
+            if index not in others
+            and not leads_over(blocks[index])
+            and not self._is_notice(blocks[index])
+            and not _is_heading_of_items(blocks, index)
+        ]
+
+    def _find_in_code(self, code: str, index: int) -> Iterator[Fault]:
+        absent = [line.strip() for line in code.split("\n") if not self._has(line)]
+        if absent:
+            # A command without the foreign address that stood in it helps nobody.
+            is_proved = any(LEFT_OUT in line for line in absent)
+            reason = f"no source has the code: {'; '.join(absent[:_SHOWN])}"
+            yield Fault(index, code.strip("\n"), reason, is_proved=is_proved)
+
+    def _find_in(self, text: str, index: int, cell: int | None) -> Iterator[Fault]:
+        bare = shown_text(_TARGET.sub("]", remove_marks(text)))
+        cited = [self._answer.cited.get(number, "") for number in self._answer.covering[index]]
+        figures = _SPAN.sub(_keep_quantity, bare)
+        unknown = self._numbers.find_unknown(figures, cited)
+        absent = [span for span in self._spans(bare) if not self._has(span)]
+        quote = _quote(text)
+        if unknown:
+            shown = ", ".join(unknown[:_SHOWN])
+            yield Fault(index, quote, f"no source has: {shown}", is_proved=True, cell=cell)
+        elif cited and (other := self._numbers.find_elsewhere(figures, cited)):
+            shown = ", ".join(other[:_SHOWN])
+            yield Fault(index, quote, f"the sources that it cites do not have: {shown}", cell=cell)
+        elif absent:
+            shown = ", ".join(absent[:_SHOWN])
+            yield Fault(index, quote, f"no source has the code: {shown}", cell=cell)
+
+    def _spans(self, text: str) -> Iterator[str]:
+        found = (span[2].strip() for span in _SPAN.finditer(text))
+        return (span for span in found if not _QUANTITY.fullmatch(span))
+
+    def _has(self, code: str) -> bool:
+        return "".join(code.split()) in self._letters
+
+    def _is_notice(self, block: Block) -> bool:
+        """Return whether a block states the assumption of the desk."""
+        return bool(self._assumed) and self._assumed in block.text
+
+
+def _keep_quantity(span: re.Match[str]) -> str:
+    return f" {span[2]} " if _QUANTITY.fullmatch(span[2].strip()) else " "
+
+
+def _quote(text: str) -> str:
+    return " ".join(remove_marks(text).split())
+
+
+def _is_heading_of_items(blocks: Sequence[Block], index: int) -> bool:
+    """Return whether an item only names what hangs under it."""
+    under = any(block.parent == index and claims_something(block) for block in blocks)
+    bare = blocks[index].text.strip()
+    return under and bare.startswith("**") and bare.endswith("**")
+
+
+def _count_lists(answer: CheckedAnswer) -> Iterator[int]:
+    """Yield the lengths of the lists and tables, and the numbers of items in ordered lists."""
+    lengths: dict[int, int] = {}
+    lines = answer.text.split("\n")
+    ordered: set[int] = set()
+    for block in answer.blocks:
+        if block.kind in (BlockKind.ITEM, BlockKind.ROW):
+            lengths[block.group] = lengths.get(block.group, 0) + 1
+            if _ORDERED.match(lines[block.start]) and block.kind is BlockKind.ITEM:
+                ordered.add(block.group)
+    for group, length in lengths.items():
+        yield length
+        if group in ordered:
+            yield from range(1, length)
+
+
+def _fold(text: str) -> str:
+    return "".join(sign for sign in remove_marks(text).casefold() if sign.isalnum())

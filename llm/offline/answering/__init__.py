@@ -1,1 +1,0 @@
-"""Answers that are more than one quotation: calculations, comparisons, several questions."""

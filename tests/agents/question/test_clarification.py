@@ -1,0 +1,259 @@
+import pytest
+
+from agents.question.clarification import ClarificationAgent, Reads, Writes
+from config.texts import load_texts
+from envelope.conversation import ClarificationOption, ClarificationReason, SuggestedAction
+from envelope.outcome import Wrote
+from envelope.sources import SearchResult
+from llm.errors import ModelUnavailable
+from llm.port import Model
+from llm.scripted import ScriptedModel
+from llm.tasks.clarify import Inputs, Output
+from tests.citations.shapes import IDS, SHAPES, Shape, leads_elsewhere
+
+TEXTS = load_texts()
+DOMAIN = "Bluebird SMS"
+HOSTILE_ADDRESSES = ("javascript:alert(1)", "//evil.test/a", "https://docs.example@evil.test/")
+Reason = ClarificationReason
+
+
+def result(number: int, *crumbs: str, title: str = "") -> SearchResult:
+    return SearchResult(
+        chunk_id=f"c{number}",
+        document_id=f"d{number}",
+        title=title or f"Page {number}",
+        crumbs=crumbs,
+        url=f"https://example.org/{number}",
+        score=1.0 / number,
+        levels=("keywords",),
+    )
+
+
+def page(number: int, *crumbs: str) -> SuggestedAction:
+    return SuggestedAction(
+        label=f"Page {number}",
+        value=f"Page {number}",
+        kind="source",
+        url=f"https://example.org/{number}",
+        crumbs=crumbs,
+        chunk_id=f"c{number}",
+    )
+
+
+RESULTS = (result(1, "Accounts", "Limits"), result(2, "Rates", "Limits"), result(3, "API"))
+
+
+async def word_question(reads: Reads, model: Model | None = None) -> Writes:
+    agent = ClarificationAgent(model=model, texts=TEXTS, domain_name=DOMAIN)
+    outcome = await agent.work(reads)
+    assert isinstance(outcome, Wrote)
+    return outcome.writes
+
+
+@pytest.mark.parametrize("language", TEXTS.languages)
+@pytest.mark.parametrize("reason", list(Reason))
+async def test_every_reason_is_worded_in_every_language(reason: Reason, language: str) -> None:
+    found = await word_question(
+        Reads(clarification_reason=reason, language=language, canonical_question="limits?")
+    )
+
+    assert found.response
+    assert "{" not in found.response
+    assert found.clarification_fallback == ""
+    assert (language == "en") == (
+        found.response
+        == (
+            await word_question(
+                Reads(clarification_reason=reason, language="en", canonical_question="limits?")
+            )
+        ).response
+    )
+
+
+async def test_options_are_the_places_that_the_search_found() -> None:
+    found = await word_question(
+        Reads(clarification_reason=Reason.AMBIGUOUS_QUERY, search_results=RESULTS, language="de")
+    )
+
+    assert found.clarification_type == "ambiguity"
+    assert [(action.kind, action.value) for action in found.suggested_actions] == [
+        ("option", "Limits (Accounts)"),
+        ("option", "Limits (Rates)"),
+        ("option", "API"),
+        ("skip", "Trotzdem antworten"),
+        ("exit", "Abbrechen"),
+    ]
+    assert found.suggested_actions[1].crumbs == ("Rates", "Limits")
+    assert "2. Limits (Rates)" in found.response
+
+
+async def test_options_that_the_search_named_win() -> None:
+    found = await word_question(
+        Reads(
+            clarification_reason=Reason.AMBIGUOUS_QUERY,
+            clarification_options=tuple(
+                ClarificationOption(label=label) for label in ("Sending", "Receiving", "Sending")
+            ),
+            search_results=RESULTS,
+        )
+    )
+
+    options = [action.value for action in found.suggested_actions if action.kind == "option"]
+    assert options == ["Sending", "Receiving"]
+
+
+async def test_one_place_alone_is_no_choice() -> None:
+    found = await word_question(
+        Reads(clarification_reason=Reason.MISSING_DETAILS, search_results=RESULTS[:1])
+    )
+
+    assert [action.kind for action in found.suggested_actions] == ["skip", "exit"]
+
+
+async def test_a_refusal_for_scope_names_the_domain_and_offers_nothing() -> None:
+    found = await word_question(
+        Reads(clarification_reason=Reason.OUT_OF_SCOPE, search_results=RESULTS, language="fr")
+    )
+
+    assert DOMAIN in found.response
+    assert found.suggested_actions == ()
+    assert found.clarification_type == "scope"
+
+
+async def test_a_refusal_for_missing_context_names_the_question_and_the_nearest_pages() -> None:
+    twice = (*RESULTS[:2], RESULTS[0].model_copy(update={"chunk_id": "c9"}))
+
+    found = await word_question(
+        Reads(
+            clarification_reason=Reason.INSUFFICIENT_CONTEXT,
+            canonical_question="How loud is the pager?",
+            search_results=twice,
+        )
+    )
+
+    assert "How loud is the pager?" in found.response
+    assert found.suggested_actions == (
+        page(1, "Accounts", "Limits"),
+        page(2, "Rates", "Limits"),
+    )
+
+
+async def test_a_fault_of_the_desk_is_reported_with_its_id_and_no_model_words_it() -> None:
+    model = ScriptedModel([])
+
+    found = await word_question(
+        Reads(
+            clarification_reason=Reason.INTERNAL_FAULT,
+            message_reference="m-77",
+            search_results=RESULTS,
+            language="de",
+        ),
+        model,
+    )
+
+    assert (
+        "Der Fehler liegt bei uns" in found.response or "der Fehler liegt bei uns" in found.response
+    )
+    assert "m-77" in found.response
+    assert [action.kind for action in found.suggested_actions] == ["source"] * 3
+
+
+async def test_a_question_in_another_language_than_the_documents_gets_the_language_to_ask_in() -> (
+    None
+):
+    found = await word_question(
+        Reads(
+            clarification_reason=Reason.NO_TRANSLATION,
+            document_languages=("en", "de"),
+            language="fr",
+        )
+    )
+
+    assert TEXTS.text("language_de", "fr") in found.response
+    assert TEXTS.text("language_en", "fr") in found.response
+    assert found.suggested_actions == ()
+
+
+async def test_a_model_words_it_and_the_options_stay_ours() -> None:
+    model = ScriptedModel([Output(text="Meinen Sie Konten oder Tarife?")])
+
+    found = await word_question(
+        Reads(clarification_reason=Reason.AMBIGUOUS_QUERY, search_results=RESULTS, language="de"),
+        model,
+    )
+
+    asked = model.calls[0].inputs
+    assert isinstance(asked, Inputs)
+    assert asked.options == ("Limits (Accounts)", "Limits (Rates)", "API")
+    assert found.response.startswith("Meinen Sie Konten oder Tarife?\n")
+    assert "3. API" in found.response
+    assert found.clarification_fallback == ""
+
+
+async def test_when_the_model_fails_the_fixed_text_is_said_and_the_reason_is_kept() -> None:
+    model = ScriptedModel([ModelUnavailable("the vendor is away")])
+
+    found = await word_question(
+        Reads(clarification_reason=Reason.MISSING_DETAILS, language="uk"), model
+    )
+
+    assert found.response == TEXTS.text("ask_details", "uk")
+    assert found.clarification_fallback == "ModelUnavailable: the vendor is away"
+
+
+async def test_a_language_without_texts_is_answered_in_english_and_says_so() -> None:
+    found = await word_question(Reads(clarification_reason=Reason.MISSING_DETAILS, language="ko"))
+
+    assert found.response == TEXTS.text("ask_details", "en")
+    assert "'ko'" in found.clarification_fallback
+
+
+async def test_text_of_documents_and_users_is_never_a_name_to_fill_in() -> None:
+    found = await word_question(
+        Reads(
+            clarification_reason=Reason.INSUFFICIENT_CONTEXT,
+            canonical_question="what is {domain_name} and {0}",
+        )
+    )
+
+    assert "what is {domain_name} and {0}" in found.response
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=IDS)
+@pytest.mark.parametrize("reason", [Reason.AMBIGUOUS_QUERY, Reason.INSUFFICIENT_CONTEXT])
+async def test_no_wording_option_or_page_leads_elsewhere(reason: Reason, shape: Shape) -> None:
+    hostile = tuple(
+        one.model_copy(update={"title": shape.text, "crumbs": (shape.text, str(n)), "url": url})
+        for n, (one, url) in enumerate(zip(RESULTS, HOSTILE_ADDRESSES, strict=True))
+    )
+    what = Reads(clarification_reason=reason, search_results=hostile, canonical_question=shape.text)
+
+    found = await word_question(what, ScriptedModel([Output(text=f"{shape.text} Which one?")]))
+
+    assert not leads_elsewhere(found.model_dump_json(exclude={"clarification_fallback"}))
+    assert found.suggested_actions
+
+
+async def test_a_refusal_repeats_a_question_without_its_links() -> None:
+    found = await word_question(
+        Reads(
+            clarification_reason=Reason.INSUFFICIENT_CONTEXT,
+            canonical_question="Is [this](https://evil.test) or https://evil.test \u202eso?",
+        )
+    )
+
+    assert "“Is this or … so?”" in found.response
+
+
+async def test_the_wording_of_a_model_stays_whatever_words_it_uses() -> None:
+    wording = (
+        "I am sorry to hear that. What exactly does not work: for example routing, numbers, rate "
+        "plans, billing, the API, webhooks or reporting?"
+    )
+
+    found = await word_question(
+        Reads(clarification_reason=Reason.SCOPE_UNCLEAR, canonical_question="it doesn't work"),
+        ScriptedModel([Output(text=wording)]),
+    )
+
+    assert (found.response, found.clarification_fallback) == (wording, "")

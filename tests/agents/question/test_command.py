@@ -1,0 +1,98 @@
+import pytest
+
+from agents.question.command import COMMANDS, CommandAgent, Reads, Writes
+from config.texts import load_texts
+from envelope.conversation import Preferences
+from envelope.outcome import Wrote
+
+TEXTS = load_texts()
+
+
+async def obey(command: str, *arguments: str, **more: object) -> Writes:
+    reads = Reads.model_validate({"command": command, "arguments": arguments, **more})
+    outcome = await CommandAgent(texts=TEXTS).work(reads)
+    assert isinstance(outcome, Wrote)
+    return outcome.writes
+
+
+@pytest.mark.parametrize(
+    ("command", "forget"), [("clear_history", "history"), ("clear_all", "all")]
+)
+async def test_clearing_forgets_what_it_says(command: str, forget: str) -> None:
+    assert (await obey(command)).forget == forget
+
+
+@pytest.mark.parametrize(
+    "spelling", ["de", "DE", "German", "Deutsch", "alemán", "немецкий", "德语", "de-AT", "de_CH"]
+)
+async def test_a_language_is_understood_in_many_spellings(spelling: str) -> None:
+    found = await obey("set_language", spelling)
+
+    assert found.remember_preferences == Preferences(language="de", explicit=True)
+    assert found.response == TEXTS.text("language_set", "de", language_name="Deutsch")
+
+
+async def test_a_language_without_fixed_texts_can_be_chosen() -> None:
+    found = await obey("set_language", "ko")
+
+    assert found.remember_preferences == Preferences(language="ko", explicit=True)
+
+
+@pytest.mark.parametrize("arguments", [(), ("Klingon",), ("x" * 500,), ("{language}",)])
+async def test_an_unknown_language_changes_nothing_and_shows_a_way_on(
+    arguments: tuple[str, ...],
+) -> None:
+    found = await obey("set_language", *arguments, preferences={"language": "fr"})
+
+    assert found.remember_preferences is None
+    assert "allemand" in found.response
+    assert len(found.response) < 500
+
+
+async def test_statistics_are_worded_in_the_language_of_the_user() -> None:
+    found = await obey(
+        "get_stats",
+        preferences={"language": "de"},
+        statistics={"questions": 3.0, "outcome_answered": 2.0, "processing_seconds": 1.25},
+    )
+
+    assert found.response.splitlines() == [
+        TEXTS.text("statistics_title", "de"),
+        "- Fragen: 3",
+        "- beantwortet: 2",
+        "- Sekunden Arbeit: 1.25",
+    ]
+
+
+async def test_no_statistics_are_said_to_be_none() -> None:
+    assert (await obey("get_stats")).response == TEXTS.text("statistics_none", "en")
+
+
+@pytest.mark.parametrize("command", ["", "reboot", "x" * 10_000, "{command}"])
+async def test_an_unknown_command_lists_the_known_ones(command: str) -> None:
+    found = await obey(command)
+
+    assert all(known in found.response for known in COMMANDS)
+    assert found.forget == ""
+    assert len(found.response) < 300
+
+
+@pytest.mark.parametrize("language", TEXTS.languages)
+async def test_help_explains_every_command_in_every_language(language: str) -> None:
+    found = await obey("/help", language=language)
+
+    assert [line.split(":")[0] for line in found.response.splitlines()[1:]] == [
+        f"- /{command}" for command in COMMANDS
+    ]
+
+
+@pytest.mark.parametrize("named", ["[x](//evil.test)", "https://evil.test", "<https://evil.test>"])
+async def test_what_is_repeated_of_a_command_leads_nowhere(named: str) -> None:
+    for reads in (
+        Reads(command="set_language", arguments=(named,)),
+        Reads(command=named),
+    ):
+        outcome = await CommandAgent(texts=TEXTS).work(reads)
+
+        assert isinstance(outcome, Wrote)
+        assert "evil.test" not in outcome.writes.response

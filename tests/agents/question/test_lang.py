@@ -1,0 +1,133 @@
+import pytest
+
+from agents.question.lang import LangAgent, Reads, Writes
+from envelope.conversation import Preferences, Turn
+from envelope.outcome import Wrote
+from envelope.ways.specialists import ReviewScope
+from knowledge.language.detector import ScriptAndNgramDetector
+
+DETECTOR = ScriptAndNgramDetector()
+GERMAN = (
+    Turn(speaker="user", text="Wie lege ich einen neuen Benutzer an?"),
+    Turn(speaker="assistant", text="Unter Benutzer, dort auf Anlegen. [1]"),
+)
+
+
+async def detect(reads: Reads, default_language: str = "en") -> Writes:
+    outcome = await LangAgent(detector=DETECTOR, default_language=default_language).work(reads)
+    assert isinstance(outcome, Wrote)
+    return outcome.writes
+
+
+async def test_an_explicit_choice_wins_over_what_the_text_is_in() -> None:
+    chosen = Preferences(language="fr", explicit=True)
+
+    found = await detect(Reads(text="How do I add a new user?", preferences=chosen))
+
+    assert found == Writes(language="fr", confidence=1.0)
+
+
+async def test_the_language_of_a_requested_review_wins_over_that_of_its_titles() -> None:
+    titles = "Review a document against rules: Contract with Brandt – Data Protection Act"
+    review = ReviewScope(documents=("a",), language="cs")
+
+    found = await detect(Reads(text=titles, review=review))
+
+    assert found == Writes(language="cs", confidence=1.0)
+
+
+async def test_a_stored_language_that_nobody_chose_gives_way_to_a_clear_text() -> None:
+    stored = Preferences(language="fr")
+
+    found = await detect(Reads(text="How do I add a new user?", preferences=stored))
+
+    assert found.language == "en"
+
+
+@pytest.mark.parametrize("text", ["Status", "API", "in 2 Minuten", "Webhook", "ok"])
+async def test_a_short_turn_leans_on_the_conversation(text: str) -> None:
+    assert (await detect(Reads(text=text, history=GERMAN))).language == "de"
+
+
+async def test_a_short_turn_leans_on_the_stored_preference() -> None:
+    found = await detect(Reads(text="Status", preferences=Preferences(language="pt")))
+
+    assert found.language == "pt"
+
+
+async def test_a_user_who_changes_the_language_is_followed() -> None:
+    found = await detect(Reads(text="How do I delete a rate plan?", history=GERMAN))
+
+    assert found.language == "en"
+    assert found.confidence > 0.5
+
+
+async def test_the_languages_noted_with_the_turns_count_and_not_their_texts() -> None:
+    noted = (Turn(speaker="user", text="Status?", language="uk"),)
+
+    assert (await detect(Reads(text="Про запас", history=noted))).language == "uk"
+
+
+@pytest.mark.parametrize("text", ["", "🙂", "/var/log/messages", "https://example.org/x", "\ud83d"])
+async def test_a_text_without_words_is_in_the_language_of_the_conversation(text: str) -> None:
+    assert (await detect(Reads(text=text, history=GERMAN))).language == "de"
+    assert (await detect(Reads(text=text, preferences=Preferences(language="es")))).language == "es"
+
+
+@pytest.mark.parametrize("text", ["", "🙂", "/var/log/messages", "https://example.org/x"])
+async def test_a_text_without_words_and_context_is_in_the_default_language(text: str) -> None:
+    found = await detect(Reads(text=text), default_language="uk")
+
+    assert found.language == "uk"
+    assert found.confidence < 0.2
+
+
+async def detect_at_desk(text: str, documents: dict[str, float], **others: object) -> str:
+    async def read(_groups: tuple[str, ...]) -> dict[str, float]:
+        return documents
+
+    agent = LangAgent(detector=DETECTOR, read_languages=read)
+    outcome = await agent.work(Reads.model_validate({"text": text, **others}))
+    assert isinstance(outcome, Wrote)
+    return outcome.writes.language
+
+
+@pytest.mark.parametrize(
+    "text", ["SEPA", "validation", "pytest async client example", "path param vs query param"]
+)
+async def test_a_short_query_is_in_the_language_of_the_documents(text: str) -> None:
+    assert await detect_at_desk(text, {"en": 40.0, "fr": 1.0}) == "en"
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Wie lösche ich es?", "de"),
+        ("contraseña olvidada", "es"),
+        ("mot de passe oublié", "fr"),
+        ("¿Cómo empiezo?", "es"),
+        ("як почати", "uk"),
+    ],
+)
+async def test_a_short_question_in_another_language_keeps_it(text: str, language: str) -> None:
+    assert await detect_at_desk(text, {"en": 40.0}) == language
+
+
+async def test_documents_in_german_make_a_bare_name_german() -> None:
+    assert await detect_at_desk("SEPA", {"de": 3.0}) == "de"
+
+
+async def test_a_long_question_does_not_ask_for_the_languages_of_the_documents() -> None:
+    async def read(_groups: tuple[str, ...]) -> dict[str, float]:
+        raise AssertionError("a long question needs no documents")
+
+    agent = LangAgent(detector=DETECTOR, read_languages=read)
+
+    outcome = await agent.work(Reads(text="Wie lege ich einen neuen Benutzer an?"))
+
+    assert isinstance(outcome, Wrote)
+    assert outcome.writes.language == "de"
+
+
+async def test_the_conversation_decides_before_the_documents() -> None:
+    assert await detect_at_desk("SEPA", {"en": 40.0}, history=GERMAN) == "de"

@@ -1,0 +1,125 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.question.translation import Reads, TranslationAgent, Writes
+from envelope.outcome import Wrote
+from knowledge.language.protecting import PlaceholderLost, protect
+from llm.errors import ModelUnavailable
+from llm.port import Model
+from llm.scripted import ScriptedModel
+from llm.tasks.translate import Inputs, Output
+
+TECHNICAL = (
+    "Warum gibt `send --now` in /etc/sms/gate.conf bei create_user() über "
+    "https://example.org/v1/users?id=7 mit RatePlanId, $API_KEY und {message_id} den Fehler E4021?"
+)
+
+
+async def translate(
+    model: Model | None, text: str, language: str, names: tuple[str, ...] = ()
+) -> Writes:
+    outcome = await TranslationAgent(model=model, product_names=names).work(
+        Reads(text=text, language=language)
+    )
+    assert isinstance(outcome, Wrote)
+    return outcome.writes
+
+
+async def test_without_a_model_a_foreign_text_stays_as_it_came_and_says_so() -> None:
+    found = await translate(None, TECHNICAL, "de")
+
+    assert found == Writes(text_eng=TECHNICAL, translation_confidence=0.0, decided_by="rules")
+
+
+async def test_without_a_model_an_english_text_is_certain() -> None:
+    found = await translate(None, "How do I add a user?", "en")
+
+    assert found == Writes(
+        text_eng="How do I add a user?", translation_confidence=1.0, decided_by="rules"
+    )
+
+
+async def test_what_a_model_must_not_touch_never_reaches_it_and_comes_back_unchanged() -> None:
+    protected = protect(TECHNICAL, ["Übersicht"])
+    places = " ".join(f"⟦{n}⟧" for n in range(len(protected.parts), 0, -1))
+    model = ScriptedModel([Output(text_eng=f"Why {places}?", confidence=0.9)])
+
+    found = await translate(model, TECHNICAL, "de")
+
+    sent = model.calls[0].inputs
+    assert isinstance(sent, Inputs)
+    for part in (
+        "`send --now`",
+        "/etc/sms/gate.conf",
+        "create_user()",
+        "https://example.org/v1/users?id=7",
+        "RatePlanId",
+        "$API_KEY",
+        "{message_id}",
+        "E4021",
+    ):
+        assert part not in sent.text
+        assert part in found.text_eng
+    assert found.translation_confidence == 0.9
+
+
+async def test_product_names_are_protected_as_they_were_typed() -> None:
+    model = ScriptedModel([Output(text_eng="What does ⟦1⟧ cost?", confidence=1)])
+
+    found = await translate(model, "Was kostet blaue Post?", "de", ("Blaue Post",))
+
+    assert found.text_eng == "What does blaue Post cost?"
+
+
+@pytest.mark.parametrize("altered", ["[1]", "⟦ 1 ⟧", "【1】", "[[1]]"])
+async def test_a_place_whose_brackets_were_altered_is_repaired(altered: str) -> None:
+    model = ScriptedModel([Output(text_eng=f"What does {altered} do?", confidence=1)])
+
+    found = await translate(model, "Was macht `reset`?", "de")
+
+    assert found.text_eng == "What does `reset` do?"
+
+
+@pytest.mark.parametrize("text_eng", ["What does reset do?", "What do ⟦1⟧ and ⟦2⟧ do?", ""])
+async def test_a_lost_or_invented_place_leaves_the_text_as_it_came(text_eng: str) -> None:
+    model = ScriptedModel([Output(text_eng=text_eng, confidence=1)])
+
+    found = await translate(model, "Was macht `reset`?", "de")
+
+    assert found.text_eng == "Was macht `reset`?"
+    assert found.translation_confidence == 0
+    assert found.translation_error
+    assert (found.corrections_made, found.corrections) == (False, ())
+
+
+async def test_corrections_name_protected_parts_by_their_text() -> None:
+    model = ScriptedModel(
+        [Output(text_eng="What does ⟦1⟧ do?", confidence=1, corrections=("waht -> what, ⟦1⟧",))]
+    )
+
+    found = await translate(model, "waht does `reset` do?", "en")
+
+    assert found.corrections_made is True
+    assert found.corrections == ("waht -> what, `reset`",)
+
+
+@given(st.text(alphabet="ab A_.()`⟦⟧1[]{}<>/:é問", max_size=60))
+def test_protecting_and_restoring_gives_every_text_back(text: str) -> None:
+    protected = protect(text, ["a b"])
+
+    assert protected.restore(protected.text) == text
+
+
+def test_a_missing_part_is_named() -> None:
+    with pytest.raises(PlaceholderLost, match="'/etc/hosts' is missing"):
+        protect("read /etc/hosts now").restore("read now")
+
+
+async def test_a_text_goes_on_as_typed_when_no_model_answers() -> None:
+    found = await translate(
+        ScriptedModel([ModelUnavailable("the vendor is away")]), "Wie zahle ich?", "de"
+    )
+
+    assert (found.text_eng, found.translation_confidence) == ("Wie zahle ich?", 0.0)
+    assert found.model_error == "ModelUnavailable: the vendor is away"

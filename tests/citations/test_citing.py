@@ -1,0 +1,233 @@
+"""What a model wrote well leaves as it was written; rules add marks and remove invented ones."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from citations.blocks import BlockKind, read_blocks
+from citations.citing import cite, cover, leave_out
+from citations.marking import read_marks, remove_marks
+from citations.proof import CitedSource, SourceTexts
+
+SENTENCES = (
+    "Open the routing page and choose a new rule for it.",
+    "A rule may have up to eight conditions that must all match.",
+    "Exports are kept for thirty days and are then deleted for good.",
+    "Only owners may delete a project from the list of projects.",
+)
+CODE = (
+    'curl -X POST https://api.acme.test/v1/rules \\\n  -d \'{"ids": [1, 2], "all": [3]}\'',
+    "rules:\n  - name: first\n    hosts: [1]\n    ports:\n      - 80:80",
+    'print(prices[2])  # "[4]"\n\nrun(`ls`)',
+)
+ROWS = (("`to`", "yes", "recipient of the message"), ("`from`", "no", "a registered sender"))
+TABLE = "| Field | Required | Meaning |\n|---|---|---|\n" + "\n".join(
+    f"| {' | '.join(row)} |" for row in ROWS
+)
+SOURCES = SourceTexts(
+    CitedSource(number, f"Page {number} > Part\n\n{text}", (f"Page {number}", "Part"))
+    for number, text in enumerate((*SENTENCES, *(f"```\n{code}\n```" for code in CODE), TABLE), 1)
+)
+STYLES = ("[{0}]", "[{0}, {1}]", "[{0}][{1}]", "【{0}】", "(Source {0})", "[^{0}]", "[{0}-{1}]")
+
+
+@st.composite
+def marks(draw: st.DrawFn) -> str:
+    first = draw(st.integers(1, 7))
+    return draw(st.sampled_from(STYLES)).format(first, first + 1)
+
+
+@st.composite
+def fences(draw: st.DrawFn) -> str:
+    sign = draw(st.sampled_from(("```", "~~~", "````")))
+    language = draw(st.sampled_from(("", "bash", "yaml")))
+    return f"{sign}{language}\n{draw(st.sampled_from(CODE))}\n{sign}"
+
+
+def indent(text: str, width: int) -> str:
+    return "\n".join(" " * width + line if line else line for line in text.split("\n"))
+
+
+@st.composite
+def items(draw: st.DrawFn, depth: int = 0) -> str:
+    is_numbered = draw(st.booleans())
+    written = []
+    for number in range(1, draw(st.integers(1, 3)) + 1):
+        sign = f"{number}. " if is_numbered else "- "
+        parts = [f"{sign}{draw(st.sampled_from(SENTENCES))} {draw(marks())}"]
+        if draw(st.booleans()):
+            parts += ["", indent(draw(fences()), len(sign))]
+        if depth < 2 and draw(st.booleans()):
+            parts += ["", indent(draw(items(depth + 1)), len(sign))]
+        written.append("\n".join(parts))
+    return "\n\n".join(written)
+
+
+@st.composite
+def parts(draw: st.DrawFn) -> str:
+    """Return a heading, or something that stands in a source and is cited nearby."""
+    kind = draw(st.sampled_from(("text", "list", "code", "led code", "table", "quote")))
+    mark = draw(marks())
+    sentence = draw(st.sampled_from(SENTENCES))
+    return {
+        "text": f"## A heading\n\n{sentence} {mark}",
+        "list": draw(items()),
+        "code": f"{draw(fences())}\n{mark}",
+        "led code": f"Do it like this: {mark}\n\n{draw(fences())}",
+        "table": f"{TABLE}\n\n{mark}",
+        "quote": f"> {sentence} {mark}",
+    }[kind]
+
+
+def bare(text: str) -> list[tuple[BlockKind, str, int]]:
+    """Return the blocks of a text apart from marks."""
+    return [
+        (block.kind, block.text if block.kind is BlockKind.CODE else plain, block.depth)
+        for block in read_blocks(text)
+        if (plain := without_styles(block.text).strip()) or block.kind is BlockKind.CODE
+    ]
+
+
+def without_styles(text: str) -> str:
+    written = re.sub(r"[\[【(](?:Source )?\^?\d+(?:[,-] ?\d+)?[\]】)]", "", text)
+    return " ".join(remove_marks(written).split())
+
+
+@given(st.lists(parts(), min_size=1, max_size=5).map("\n\n".join))
+@settings(max_examples=120, deadline=None)
+def test_what_stands_in_a_source_and_is_cited_nearby_leaves_unchanged(answer: str) -> None:
+    cited = cite(answer, SOURCES)
+
+    assert bare(cited.text) == bare(answer)
+    assert read_marks(cited.text) == tuple(range(1, len(cited.order) + 1))
+    assert set(cited.order) <= SOURCES.numbers
+    blocks = read_blocks(cited.text)
+    assert all(found for block, found in zip(blocks, cover(blocks), strict=True) if block.cells)
+    assert not any(
+        block.parent is not None and re.fullmatch(r"(\[\d+\])+", block.text) for block in blocks
+    )
+
+
+@given(st.lists(parts(), min_size=1, max_size=5).map("\n\n".join))
+@settings(max_examples=50, deadline=None)
+def test_an_answer_that_was_cited_once_stays_as_it_is(answer: str) -> None:
+    once = cite(answer, SOURCES)
+    shown = {given: number for number, given in enumerate(once.order, start=1)}
+    again = SourceTexts(
+        CitedSource(shown[one.number], one.text) for one in SOURCES.sources if one.number in shown
+    )
+
+    assert cite(once.text, again).text == once.text
+
+
+PARTS = ["[1]", "[2]", "[9]", "[", "]", "1", "9", "【9】", " ", ".", "\n", "`", "```\n", "- ", "a",
+         "(x)", "|", ":", "\\", "(Source 9)", "    ", "1. ", "#"]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=30).map("".join))
+@settings(max_examples=250, deadline=None)
+def test_no_unknown_citation_survives_in_any_text(text: str) -> None:
+    two = SourceTexts([CitedSource(1, "one"), CitedSource(2, "two")])
+
+    cited = cite(text, two)
+
+    assert set(cited.order) <= {1, 2}
+    assert set(read_marks(cited.text)) <= set(range(1, len(cited.order) + 1))
+
+
+def sources(*texts: str) -> SourceTexts:
+    return SourceTexts(CitedSource(number, text) for number, text in enumerate(texts, start=1))
+
+
+def test_sources_are_numbered_as_the_reader_meets_them() -> None:
+    cited = cite("B is so. [5] A is so. [2][5]", sources(*"abcde"))
+
+    assert cited.text == "B is so. [1] A is so. [2][1]"
+    assert cited.order == (5, 2)
+
+
+def test_an_invented_citation_goes_and_its_number_is_reported() -> None:
+    cited = cite("Rules have names. [2] The moon is cheese. [7]", sources("a", "b"))
+
+    assert cited.text == "Rules have names. [1] The moon is cheese."
+    assert cited.unknown == (7,)
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        "Sources: [1], [2]",
+        "**References:** [1][2]",
+        "Quellen: Page 1, Page 2",
+        "## Sources\n\n- [1] Page 1\n- Page 2 > Part [2]",
+        "**Sources**\n\n1. Page 1\n2. Page 2",
+        "Sources:\n[1] Page 1\n[2] Page 2",
+        "[^1]: Page 1\n[^2]: Page 2",
+    ],
+)
+def test_a_list_of_sources_of_the_models_own_goes(listed: str) -> None:
+    answer = f"{SENTENCES[0]} [1]\n\n{SENTENCES[1]} [2]"
+
+    assert cite(f"{answer}\n\n{listed}", SOURCES).text == answer
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "Default: 8 conditions [1]",
+        "Note: it is free. [2]",
+        "## Rules\n\nPage 1 has more. [1]",
+        "In summary, few. [1][2]",
+    ],
+)
+def test_a_last_line_that_says_something_stays(last: str) -> None:
+    assert cite(f"{SENTENCES[0]} [1]\n\n{last}", SOURCES).text.endswith(last)
+
+
+def test_numbers_of_a_list_of_sources_stay_where_they_alone_cover_something() -> None:
+    answer = "The first one rules.\n\nThe second one too."
+
+    assert cite(f"{answer}\n\nSources: [2][1]", SOURCES).text == f"{answer}\n\n[1][2]"
+
+
+def test_what_a_source_has_word_for_word_gets_its_mark() -> None:
+    answer = f"{SENTENCES[2]}\n\nLike this:\n\n```bash\n{CODE[0]}\n```\n\n{TABLE}"
+
+    cited = cite(answer, SOURCES)
+
+    assert cited.order == (3, 5, 8)
+    assert cited.text == (
+        f"{SENTENCES[2]} [1]\n\nLike this: [2]\n\n```bash\n{CODE[0]}\n```\n\n{TABLE}\n\n[3]"
+    )
+
+
+def test_marks_below_indented_code_stand_in_the_items_line() -> None:
+    answer = f"1. Call it:\n\n   ```\n{indent(CODE[0], 3)}\n   ```\n   [5]\n\n2. Done. [1]"
+
+    cited = cite(answer, SOURCES)
+
+    assert cited.text == (
+        f"1. Call it: [1]\n\n   ```\n{indent(CODE[0], 3)}\n   ```\n\n2. Done. [2]"
+    )
+
+
+def test_marks_directly_under_a_table_are_no_row_of_it() -> None:
+    assert cite(f"{TABLE}\n[8]", SOURCES).text == f"{TABLE}\n\n[1]"
+
+
+def test_what_stays_keeps_the_source_of_a_mark_that_went() -> None:
+    table = "| a | b |\n|---|---|\n| 1 | 2 |"
+    answer = f"True. [4]\n\nFalse. [1]\n\n{table}\n\n- **Label** [2]\n  - One.\n  - Two. [3]"
+
+    left = leave_out(answer, {1, 6})
+
+    assert left.text == f"True. [1]\n\n{table}\n\n[2]\n\n- **Label** [3]\n  - One."
+    assert left.order == (4, 1, 2)
+
+
+def test_a_closing_mark_covers_what_nothing_else_covers() -> None:
+    blocks = read_blocks("One.\n\n- Two.\n- Three. [2]\n\nFour. [1]\n\nFive.\n\nSix. [3]")
+
+    assert cover(blocks) == ((3,), (2,), (2,), (1,), (3,), (3,))

@@ -1,0 +1,228 @@
+"""A model that judges the contracts of the example and of the long law, as a person reads them."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from compliance.team.review_scope import TitledDocument, find_scope
+from llm.conversations.turns import ModelMessage, ToolConversation
+from llm.tasks import scope
+from llm.tasks.specialists import (
+    citation_auditor,
+    classifier,
+    compliance,
+    extractor,
+    gap_synthesizer,
+    report_generator,
+    requirement_extractor,
+    risk_verifier,
+    synthesis,
+)
+from tests.support.app_harness import PartlyScriptedModel
+
+BREAKS = {
+    "within 48 hours": "breach of register data within 14 days",
+    "shall not engage a subcontractor": "may engage a subcontractor",
+    "shall not sell": "may sell",
+    "nesmí údaje registru prodávat": "smí údaje registru prodávat",
+}
+"""Words of a law, and the words of a contract that break them."""
+FULFILS = {
+    "shall encrypt": "shall encrypt all",
+    "within 48 hours": "within 24 hours",
+    "shall not engage": "shall not engage any",
+    "within 30 days": "within 14 days after termination",
+    "record of all disclosures": "record of all disclosures of register data for 5 years",
+}
+"""Words of a law, and the words of a contract that fulfil them."""
+REPEATED = 1_000
+"""More calls than any test makes."""
+Answer = Callable[[Any], BaseModel]
+
+
+class ReviewingModel(PartlyScriptedModel):
+    """Answers the tasks of specialists; `script` replaces the answers of some of them."""
+
+    def __init__(self, **script: Any) -> None:
+        usual = {name: [answer] * REPEATED for name, answer in ANSWERS.items()}
+        super().__init__(**{**usual, **script})
+
+
+def write(answer: Answer) -> Answer:
+    """Return an answer of a task, also as the message of a conversation."""
+
+    def reply(given: Any) -> BaseModel:
+        if isinstance(given, ToolConversation):
+            return ModelMessage(text=answer(given.prompt).model_dump_json())
+        return answer(given)
+
+    return reply
+
+
+def choose_documents(inputs: extractor.Inputs) -> extractor.Output:
+    known = [
+        TitledDocument(one.id, one.title, one.source, one.language) for one in inputs.candidates
+    ]
+    scope = find_scope(inputs.question, known, inputs.language)
+    return extractor.Output(
+        documents=tuple(one.id for one in scope.documents),
+        against=tuple(one.id for one in scope.against),
+        chunk_ids=tuple(one.id for one in inputs.passages),
+        notes=scope.notes,
+    )
+
+
+def classify(inputs: classifier.Inputs) -> classifier.Output:
+    return classifier.Output(
+        documents=tuple(
+            classifier.ClassifiedDocument(
+                document_id=one.id,
+                document_type="contract" if "ontract" in one.heading else "law",
+                domain="data protection",
+                complexity="low",
+                language=one.language,
+                sensitivity="internal",
+            )
+            for one in inputs.documents
+        )
+    )
+
+
+def list_requirements(inputs: requirement_extractor.Inputs) -> requirement_extractor.Output:
+    """List one requirement for each unit with a heading; definitions are told by theirs."""
+    listed, without = [], []
+    for one in inputs.units:
+        name = one.heading.rpartition(" > ")[2]
+        if not name or name == inputs.target_law:
+            without.append(
+                requirement_extractor.UnitWithout(source_section=one.id, reason="an introduction")
+            )
+            continue
+        kind = "ban" if "shall not" in one.text else "permission" if " may " in one.text else "duty"
+        listed.append(
+            requirement_extractor.ListedRequirement.model_validate(
+                {
+                    "source_section": one.id,
+                    "requirement": one.text,
+                    "quotation": one.text,
+                    "kind": "definition" if "Definitions" in name else kind,
+                    "addressee": "The processor",
+                    "broken_by": next(iter(find_breaking(one.text)), ""),
+                }
+            )
+        )
+    return requirement_extractor.Output(checklist=tuple(listed), without=tuple(without))
+
+
+def find_breaking(quotation: str) -> Iterator[str]:
+    yield from (broken for ruled, broken in BREAKS.items() if ruled in quotation)
+
+
+def compare(inputs: compliance.Inputs) -> compliance.Output:
+    if inputs.direction == "clauses":
+        return compliance.Output(readings=tuple(read_clauses(inputs)))
+    return compliance.Output(verdicts=tuple(map(make_judge(inputs), inputs.requirements)))
+
+
+def read_clauses(inputs: compliance.Inputs) -> Iterator[compliance.ClauseReading]:
+    for passage in inputs.passages:
+        for rule in inputs.requirements:
+            if any(one in passage.text for one in find_breaking(rule.quotation)):
+                yield compliance.ClauseReading(
+                    passage=passage.id, requirement_id=rule.id, effect="breaks", reason="against it"
+                )
+
+
+def make_judge(inputs: compliance.Inputs) -> Callable[[Any], compliance.RequirementVerdict]:
+    def judge(rule: Any) -> compliance.RequirementVerdict:
+        status: str = "GAP"
+        evidence: tuple[tuple[str, str], ...] = ()
+        for passage in inputs.passages:
+            broken = next((one for one in find_breaking(rule.quotation) if one in passage.text), "")
+            if broken:
+                status, evidence = "VIOLATION", ((passage.id, passage.text),)
+                break
+            kept = rule.quotation.strip().rstrip(".")[:60] in passage.text or any(
+                ruled in rule.quotation and done in passage.text for ruled, done in FULFILS.items()
+            )
+            if kept:
+                status, evidence = "COMPLIANT", ((passage.id, passage.text),)
+        return compliance.RequirementVerdict.model_validate(
+            {
+                "requirement_id": rule.id,
+                "reason": f"{rule.heading.rpartition(' > ')[2]}: as the clause says",
+                "evidence": [{"passage": name, "quotation": words} for name, words in evidence],
+                "status": status,
+                "confidence": 0.9,
+            }
+        )
+
+    return judge
+
+
+def rank(inputs: risk_verifier.Inputs) -> risk_verifier.Output:
+    return risk_verifier.Output(
+        risks=tuple(
+            risk_verifier.RankedRisk(
+                requirement_id=one.requirement_id,
+                category="Legal",
+                severity=4 if one.status == "VIOLATION" else 3,
+                likelihood=3,
+                reason="a fine",
+                mitigation="change the clause",
+            )
+            for one in inputs.verdicts
+        )
+    )
+
+
+def audit(inputs: citation_auditor.Inputs) -> citation_auditor.Output:
+    return citation_auditor.Output(
+        statements=tuple(
+            citation_auditor.CheckedStatement(id=one.id, says="yes") for one in inputs.statements
+        )
+    )
+
+
+def report(inputs: report_generator.Inputs) -> report_generator.Output:
+    return report_generator.Output(
+        summary=(f"{inputs.document} was read.",),
+        recommendations=tuple(
+            report_generator.Recommendation(
+                requirement_id=one.requirement_id, advice='Write "as the law says" there.'
+            )
+            for one in inputs.verdicts
+        ),
+    )
+
+
+def synthesize(inputs: synthesis.Inputs) -> synthesis.Output:
+    """List the findings, or quote the passages."""
+    if not inputs.findings:
+        quoted = "\n\n".join(f"{one.text} \\cite{{{one.id}}}" for one in inputs.sources[:3])
+        return synthesis.Output(answer=quoted)
+    lines = []
+    for one in inputs.findings:
+        cited = "".join(f"\\cite{{{name}}}" for name in one.sources)
+        lines.append(f"- {one.text} {cited}")
+    return synthesis.Output(answer="\n".join(lines))
+
+
+def accept(inputs: scope.Inputs) -> scope.Output:
+    """Take every question as the business of the desk."""
+    return scope.Output(verdict="within", confidence=0.9, analysis="a review")
+
+
+ANSWERS: Mapping[str, Answer] = {
+    "scope": accept,
+    "extractor": write(choose_documents),
+    "classifier": write(classify),
+    "requirement_extractor": write(list_requirements),
+    "compliance": write(compare),
+    "risk_verifier": write(rank),
+    "citation_auditor": write(audit),
+    "gap_synthesizer": write(lambda inputs: gap_synthesizer.Output(gaps=())),
+    "report_generator": write(report),
+    "synthesis": write(synthesize),
+}

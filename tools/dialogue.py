@@ -1,0 +1,328 @@
+"""One dialogue of a model with tools; every way that lets a model call tools holds it.
+
+A dialogue is a value that is made from the payload at each hop: the messages so far, and the
+results of their calls. `take_step` asks the model for the next message. The calls of a message run
+side by side, each in a branch of its own; afterwards the next hop makes the dialogue again, with
+their results.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from pydantic import JsonValue
+
+from llm.context_window import find_context_window
+from llm.conversations.port import ConversationModel
+from llm.conversations.turns import (
+    ModelMessage,
+    ToolChoice,
+    ToolConversation,
+    ToolMessage,
+    ToolUse,
+    UserMessage,
+)
+from tools.budget import ToolBudget
+from tools.calls import CitedPassage, ToolCall, ToolCaller, ToolErrorType, ToolResult
+from tools.executor import ToolExecutor
+from tools.shortening import LONGEST_TEXT, shorten
+from tools.waves import arrange_waves
+
+MOST_STEPS = 10
+MOST_CALLS = 8
+"""The calls of one message that run; a model that writes more has to choose."""
+MOST_CORRECTIONS = 3
+"""The calls that a model may get wrong before it must answer; counted by kind, not by name."""
+_CORRECTED = (ToolErrorType.HALLUCINATION, ToolErrorType.VALIDATION)
+_SEARCHES = frozenset(
+    {"expand_context", "search", "graph_search", "hierarchical_search", "similarity_search",
+     "bm25_search", "hybrid_search"}
+)  # fmt: skip
+_CHARACTERS_PER_TOKEN = 4
+_RESULTS_SHARE = 0.5
+"""The share of a model's window that the results of all calls may take together."""
+
+
+class DialogueEnd(StrEnum):
+    """Why no further call is made."""
+
+    ANSWERED = "answered"
+    BUDGET = "budget"
+    CORRECTIONS = "corrections"
+    STEPS = "steps"
+    EMPTY_SEARCHES = "empty_searches"
+    REPEATS = "repeats"
+
+
+@dataclass(frozen=True, slots=True)
+class DialogueLimits:
+    """What a dialogue may do.
+
+    `most_empty` are the messages in a row whose searches found nothing, after which nothing more is
+    searched; 0: any number. `must_look`: nothing is written before one result was seen.
+    `writes_last`: at a limit the model is asked for its text; otherwise somebody else writes.
+    """
+
+    most_steps: int = MOST_STEPS
+    most_calls: int = MOST_CALLS
+    most_empty: int = 0
+    must_look: bool = False
+    writes_last: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DialogueStep:
+    """The next message; with calls in it `end` is None. `model` wrote it; empty: none was asked."""
+
+    message: ModelMessage
+    end: DialogueEnd | None
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """The messages of a model so far, with the results of their calls.
+
+    `opening` has the system prompt, the task and the tools. The ids of calls begin with `prefix`,
+    and are unique in the dialogue; a call that was made before is not made again. `remarks` follow
+    all results: what is asked next.
+    """
+
+    opening: ToolConversation
+    messages: tuple[ModelMessage, ...] = ()
+    results: Mapping[str, ToolResult] = field(default_factory=dict)
+    prefix: str = "s"
+    limits: DialogueLimits = DialogueLimits()
+    remarks: tuple[UserMessage, ...] = ()
+
+    async def take_step(self, model: ConversationModel) -> DialogueStep:
+        """Return the next message; raises an error of `llm.errors`.
+
+        Its calls are fresh and numbered. Nothing else about them is checked: a call of an unknown
+        tool has a result, too, by which the model is corrected.
+        """
+        end = self.find_end()
+        if end is None:
+            step = await model.converse(self._converse(model.name))
+            if not step.message.calls and self._must_look():
+                looking = {"tool_choice": ToolChoice.REQUIRED}
+                again = self._converse(model.name).model_copy(update=looking)
+                step = await model.converse(again)
+            fresh = self.number(step.message.calls)
+            if fresh:
+                return DialogueStep(
+                    step.message.model_copy(update={"calls": fresh}), None, step.model
+                )
+            if not step.message.calls:
+                return DialogueStep(step.message, DialogueEnd.ANSWERED, step.model)
+            end = DialogueEnd.REPEATS
+        if not self.limits.writes_last or not self.messages:
+            return DialogueStep(ModelMessage(text=self.last_text), end)
+        closing = self._converse(model.name).model_copy(update={"tool_choice": ToolChoice.NONE})
+        last = await model.converse(closing)
+        text = last.message.text or self.last_text
+        return DialogueStep(ModelMessage(text=text), end, last.model)
+
+    @property
+    def last_text(self) -> str:
+        """The last text that the model wrote beside its calls; empty: none."""
+        return next((one.text for one in reversed(self.messages) if one.text), "")
+
+    @property
+    def ordered_results(self) -> tuple[ToolResult, ...]:
+        """All results, in the order of their calls."""
+        ids = (use.call_id for message in self.messages for use in message.calls)
+        return tuple(self.results[one] for one in ids if one in self.results)
+
+    @property
+    def pending(self) -> tuple[ToolUse, ...]:
+        """The calls of the last message that have no result yet."""
+        last = self.messages[-1].calls if self.messages else ()
+        return tuple(use for use in last if use.call_id not in self.results)
+
+    def find_end(self) -> DialogueEnd | None:
+        """Return why the model must write now; None: it may call further tools."""
+        end = find_end(tuple(self.results.values()))
+        if end is not None:
+            return end
+        if len(self.messages) >= self.limits.most_steps:
+            return DialogueEnd.STEPS
+        return DialogueEnd.EMPTY_SEARCHES if self._searches_in_vain() else None
+
+    def number(self, calls: Sequence[ToolUse]) -> tuple[ToolUse, ...]:
+        """Return the calls that were not made before, with ids of this message."""
+        known = {_make_key(use) for message in self.messages for use in message.calls}
+        ids: dict[str, str] = {}
+        fresh: list[ToolUse] = []
+        for use in calls:
+            if _make_key(use) in known or len(fresh) == self.limits.most_calls:
+                continue
+            known.add(_make_key(use))
+            own = f"{self.prefix}{len(self.messages) + 1}-{len(fresh) + 1}"
+            ids.setdefault(use.call_id, own)
+            fresh.append(use.model_copy(update={"call_id": own}))
+        return tuple(
+            use.model_copy(
+                update={"depends_on": tuple(ids.get(one, one) for one in use.depends_on)}
+            )
+            for use in fresh
+        )
+
+    def converse(self, longest_results: int = 0) -> ToolConversation:
+        """Return the conversation so far: each message, and the results of its calls.
+
+        The results share `longest_results` characters; where that is 0 each has `LONGEST_TEXT`.
+        """
+        texts = _share_room(self.ordered_results, longest_results)
+        conversation = self.opening
+        for message in self.messages:
+            # Vendors refuse a call without a result: one whose branch was lost is left out.
+            kept = tuple(use for use in message.calls if use.call_id in texts)
+            if kept or message.text:
+                shown = message.model_copy(update={"calls": kept})
+                found = (texts[use.call_id] for use in kept)
+                conversation = conversation.extend(shown, *map(make_tool_message, found))
+        return conversation.extend(*self.remarks)
+
+    def _converse(self, model: str) -> ToolConversation:
+        return self.converse(measure_room(model))
+
+    def _must_look(self) -> bool:
+        return self.limits.must_look and not self.results and bool(self.opening.tools)
+
+    def _searches_in_vain(self) -> bool:
+        """Return whether the searches of the last messages, all that succeeded, found nothing."""
+        most = self.limits.most_empty
+        searched = [own for one in self.messages if (own := list(self._list_found(one)))]
+        return len(searched) >= most > 0 and not any(any(own) for own in searched[-most:])
+
+    def _list_found(self, message: ModelMessage) -> Iterator[bool]:
+        """Yield for each search of a message whether it found anything that it was not given."""
+        for use in message.calls:
+            result = self.results.get(use.call_id)
+            if result is not None and result.success and result.tool in _SEARCHES:
+                given = json.dumps(use.arguments)
+                yield any(one.chunk_id not in given for one in result.citations)
+
+
+def measure_room(model: str) -> int:
+    """Return the characters that all results together may take; 0 where the window is unknown."""
+    window = find_context_window(model)
+    return 0 if window is None else int(window * _CHARACTERS_PER_TOKEN * _RESULTS_SHARE)
+
+
+def find_end(results: Sequence[ToolResult]) -> DialogueEnd | None:
+    """Return why a model must write now, from the results of its calls; None: it may go on."""
+    kinds = Counter(result.error_type for result in results)
+    if kinds[ToolErrorType.BUDGET]:
+        return DialogueEnd.BUDGET
+    is_wrong = any(kinds[kind] > MOST_CORRECTIONS for kind in _CORRECTED)
+    return DialogueEnd.CORRECTIONS if is_wrong else None
+
+
+def read_results(found: Mapping[str, JsonValue]) -> dict[str, ToolResult]:
+    """Return the results of a payload by the ids of their calls."""
+    return {name: ToolResult.model_validate(value) for name, value in found.items()}
+
+
+def describe_calls(calls: Sequence[ToolUse], agent: str = "") -> tuple[dict[str, JsonValue], ...]:
+    """Return calls as a payload has them, with the `agent` that has rights of its own."""
+    own: dict[str, JsonValue] = {"agent": agent} if agent else {}
+    return tuple(
+        {
+            "call_id": use.call_id,
+            "tool": use.name,
+            "arguments": use.arguments,
+            "depends_on": list(use.depends_on),
+            **own,
+        }
+        for use in calls
+    )
+
+
+def make_tool_message(result: ToolResult) -> ToolMessage:
+    """Return a result as a model reads it: its text, and every citation that the text lost."""
+    sources = tuple(citation.chunk_id for citation in result.citations)
+    lost = [source for source in sources if f"[{source}]" not in result.text]
+    further = f"\nfurther sources: {', '.join(f'[{source}]' for source in lost)}" if lost else ""
+    return ToolMessage(
+        call_id=result.call_id,
+        name=result.tool,
+        text=f"{result.text}{further}",
+        is_error=not result.success,
+        sources=sources,
+    )
+
+
+def list_passages(results: Sequence[ToolResult]) -> list[CitedPassage]:
+    """Return the passages that results cite, each once, in order."""
+    cited = (citation for result in results for citation in result.citations)
+    found: dict[str, CitedPassage] = {}
+    for citation in cited:
+        found.setdefault(citation.chunk_id, citation)
+    return list(found.values())
+
+
+async def execute_calls(
+    executor: ToolExecutor,
+    calls: Sequence[ToolCall],
+    caller: ToolCaller,
+    budget: ToolBudget | None = None,
+) -> list[ToolResult]:
+    """Return the results of calls, wave by wave; calls that can never run are refused."""
+    arranged = arrange_waves(calls)
+    results = list(arranged.refused)
+    for wave in arranged.waves:
+        results += await executor.execute_wave(wave, caller, budget)
+    return results
+
+
+async def run_dialogue(
+    model: ConversationModel,
+    executor: ToolExecutor,
+    dialogue: Dialogue,
+    caller: ToolCaller,
+    budget: ToolBudget | None = None,
+) -> tuple[Dialogue, DialogueStep]:
+    """Hold a whole dialogue in one process; return it with its last step.
+
+    Raises what the model raises: results of tools never do.
+    """
+    while True:
+        step = await dialogue.take_step(model)
+        if step.end is not None:
+            return dialogue, step
+        calls = [
+            ToolCall(
+                call_id=use.call_id,
+                tool=use.name,
+                arguments=use.arguments,
+                depends_on=use.depends_on,
+            )
+            for use in step.message.calls
+        ]
+        found = await execute_calls(executor, calls, caller, budget)
+        dialogue = replace(
+            dialogue,
+            messages=(*dialogue.messages, step.message),
+            results={**dialogue.results, **{one.call_id: one for one in found}},
+        )
+
+
+def _share_room(results: Sequence[ToolResult], room: int) -> dict[str, ToolResult]:
+    """Return the results by call, each with its share of the room: short ones leave theirs."""
+    longest = LONGEST_TEXT
+    left, shortest_first = room, sorted(results, key=lambda one: len(one.text))
+    shown: dict[str, ToolResult] = {}
+    for place, one in enumerate(shortest_first):
+        own = max(longest, left // (len(shortest_first) - place))
+        text = shorten(one.text, own)
+        left -= len(text)
+        shown[one.call_id] = one.model_copy(update={"text": text})
+    return shown
+
+
+def _make_key(use: ToolUse) -> tuple[str, str]:
+    return use.name, json.dumps(use.arguments, sort_keys=True)
