@@ -6,7 +6,6 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
     from knowledge.port import Searcher
     from knowledge.search.early_embedding import EarlyEmbedding
     from swarm.learning.history import FindAdvice
-    from swarm.planning.plan import DocumentReference
     from tools.budget import ToolBudget
     from tools.catalog import ToolCatalog
     from tools.effects.receipts import ToolReceipts
@@ -127,15 +125,6 @@ class AgentFactory:
     def find_named(self) -> "Callable[[str, Sequence[str]], Awaitable[NamedInText]]":
         """Returns the versions and the documents that a text names."""
         return self._find_knowledge().library.find_named
-
-    @property
-    def list_references(
-        self,
-    ) -> "Callable[[Sequence[str]], Awaitable[Sequence[DocumentReference]]]":
-        """Returns the documents that a person may read, without their texts."""
-        from deploy.assembly.tooling.document_references import list_references
-
-        return partial(list_references, self._find_knowledge().library)
 
     @property
     def find_advice(self) -> "FindAdvice | None":
