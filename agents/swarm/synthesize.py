@@ -27,7 +27,7 @@ from llm.tasks.respond import PromptSource
 from llm.tasks.synthesize_findings import TASK, Inputs, Output, WorkerFinding
 from swarm.ledger.tasks import TaskLedger, TaskState
 from swarm.planning.plan import SwarmPlan
-from swarm.strategies.strategy_registry import StrategyRegistry, make_strategies
+from swarm.strategies.strategy_registry import USUAL, StrategyRegistry, make_strategies
 from swarm.synthesis.material import (
     USUAL_ROOM,
     NumberedSource,
@@ -178,7 +178,8 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         return Wrote(writes.model_copy(update=ended))
 
     def _make_inputs(self, reads: Reads, plan: SwarmPlan, material: SwarmMaterial) -> Inputs:
-        strategy = self._strategies.find(plan.strategy)
+        is_known = plan.strategy in self._strategies.names
+        strategy = self._strategies.find(plan.strategy if is_known else USUAL)
         return Inputs(
             question=reads.canonical_question,
             language=reads.language,
