@@ -18,7 +18,7 @@ from knowledge.errors import EmbeddingFailed, RerankingFailed
 from knowledge.search.question_vectors import VectorStore
 from llm.call_scope import current_scope
 from llm.errors import ModelError
-from llm.offline.model import CONVERSATION_RULES, RULES
+from llm.offline.model import RULES
 from llm.port import Model, ScoreModel, VectorModel
 from llm.prompts import Prompts
 from llm.quotas import InProcessLimiter, Limiter, ModelQuota, SharedLimits
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("models")
 
-_RULED = frozenset({*RULES, *CONVERSATION_RULES})
+_RULED = frozenset(RULES)
 """The tasks that the offline rules can do."""
 EMBEDDING = "embedding"
 """The place of vectors, and of the scores of a reranker, among the paid calls of a question."""

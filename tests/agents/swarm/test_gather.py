@@ -1,5 +1,6 @@
 """What a swarm asks a person before its workers begin, and what it must not ask."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -7,11 +8,11 @@ import pytest
 from agents.swarm.gather import GatherAgent, Reads, Writes
 from agents.swarm.work import Reads as WorkReads
 from agents.swarm.work import WorkAgent
-from config.texts import load_texts
 from envelope.outcome import GaveUp, Wrote
+from knowledge.index.listing import ListedDocument
 from llm.conversations.turns import ModelMessage, ToolUse
 from tests.support.app_harness import PartlyScriptedModel
-from tests.swarm.builders import make_swarm_plan, make_worker
+from tests.swarm.builders import make_worker
 from tools.catalog import ToolCatalog
 
 QUESTION = "Which plan of the SMS platform suits us best?"
@@ -27,14 +28,9 @@ FORBIDDEN: list[dict[str, Any]] = [
 
 
 async def ask(field: dict[str, Any], question: str = QUESTION) -> Writes:
-    plan = make_swarm_plan(make_worker("a"), question=question)
     needed: dict[str, Any] = {"planner": [{"name": "market", **field}]}
-    reads = Reads(
-        canonical_question=question,
-        swarm_plan=plan.model_dump(mode="json"),
-        required_info=needed,
-    )
-    outcome = await GatherAgent(texts=load_texts()).work(reads)
+    reads = Reads(canonical_question=question, required_info=needed)
+    outcome = await GatherAgent().work(reads)
     assert isinstance(outcome, Wrote)
     return outcome.writes
 
@@ -65,7 +61,11 @@ async def test_a_worker_that_asks_for_a_secret_is_given_up() -> None:
     model = PartlyScriptedModel(work_on_task=[ModelMessage(calls=(use,))])
     task = {"worker": make_worker("a").model_dump(mode="json")}
 
-    outcome = await WorkAgent(model=model, tools=ToolCatalog(())).work(WorkReads(worker_task=task))
+    async def list_documents(_groups: Sequence[str]) -> Sequence[ListedDocument]:
+        return ()
+
+    agent = WorkAgent(model=model, tools=ToolCatalog(()), list_documents=list_documents)
+    outcome = await agent.work(WorkReads(worker_task=task))
 
     assert isinstance(outcome, GaveUp)
     assert "it asks for a secret" in outcome.reason
