@@ -54,7 +54,7 @@ async def test_a_vendor_that_fails_is_in_the_journal_and_is_not_asked_again(
 ) -> None:
     server.will_send(*[VENDOR.failure(500)] * 40)
 
-    async with open_app(**settings_for(server, model_last_resort="")) as app:
+    async with open_app(**settings_for(server)) as app:
         talk = app.driver()
         reply = await talk.say(QUESTION)
         journal = await talk.journal(reply)
