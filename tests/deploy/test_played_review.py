@@ -47,7 +47,7 @@ def replay(task: Any) -> Any:
         is_talk = isinstance(given, ToolConversation)
         inputs = given.prompt if is_talk else given
         outputs = [task.Output.model_validate(one) for one in OUTPUTS[task.TASK.name]]
-        output = choose(outputs, inputs) if task is compliance else outputs[0]
+        output: Any = choose(outputs, inputs) if task is compliance else outputs[0]
         if task is requirement_extractor:
             output = rename(output, inputs)
         return ModelMessage(text=output.model_dump_json()) if is_talk else output
