@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from knowledge.search.early_embedding import EarlyEmbedding
     from llm.port import Model
     from swarm.learning.history import FindAdvice
-    from swarm.planning.plan import DocumentReference
     from tools.budget import ToolBudget
     from tools.catalog import ToolCatalog
     from tools.effects.receipts import ToolReceipts
@@ -109,14 +108,6 @@ class AgentParts(Protocol[S]):
     @property
     def find_named(self) -> "Callable[[str, Sequence[str]], Awaitable[NamedInText]]":
         """Returns the versions and documents that a text names, for a person of these groups;
-        raises `LookupError` without an index."""
-        ...
-
-    @property
-    def list_references(
-        self,
-    ) -> "Callable[[Sequence[str]], Awaitable[Sequence[DocumentReference]]]":
-        """Returns the documents that a person of these groups may read, without their texts;
         raises `LookupError` without an index."""
         ...
 

@@ -21,7 +21,7 @@ from citations.blocks import remove_cells
 from citations.citing import claims_something
 from citations.feedback import Complaint, write_complaints
 from citations.links import keep_links
-from citations.removal import SourcedText, renumber, without_blocks
+from citations.removal import SourcedText, without_blocks
 from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -339,8 +339,7 @@ def _without_rejected(
         if one.block is not None and one.cell is not None and one.block not in whole
     ]
     cited = SourcedText(remove_cells(answer.text, cells), answer.used)
-    place = answer.references, answer.context, answer.said
-    kept = without_blocks(cited, whole, *place) if whole or cells else renumber(cited, *place)
+    kept = without_blocks(cited, whole, answer.references, answer.context, answer.said)
     claims = [index for index, block in enumerate(answer.blocks) if claims_something(block)]
     left = sum(index not in whole for index in claims)
     return kept, left / len(claims) if kept.used else 0.0

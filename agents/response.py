@@ -30,7 +30,6 @@ from envelope.sources import (
     SourceReference,
     SourceUsed,
 )
-from envelope.ways.tool_loop import DifferingStatements
 from llm.answer_checks.draft_check import LanguageOf, check_draft
 from llm.answer_checks.faults import CheckedAnswer
 from llm.attacks.orders import is_order_to_assistant
@@ -72,7 +71,6 @@ class Reads(BaseModel, frozen=True):
     answer_style: AnswerStyle = ""
     within_scope: bool = False
     shows_drafts: bool = False
-    contradictions: tuple[DifferingStatements, ...] = ()
     search_quality: Literal["excellent", "good", "poor"] = "good"
     best_answer: dict[str, JsonValue] | None = None
 
@@ -208,7 +206,6 @@ class ResponseAgent(Agent[Reads, Writes]):
             earlier=self._recall_earlier(reads),
             avoid=parse_unsupported(reads.quality_analysis),
             attempt=reads.attempt,
-            contradictions=tuple(map(_describe_contradiction, reads.contradictions)),
         )
 
     async def _write(self, reads: Reads, inputs: Inputs) -> _WrittenAnswer:
@@ -330,6 +327,7 @@ class ResponseAgent(Agent[Reads, Writes]):
         notice = " ".join(
             self._look_up_text(key, reads.language) for key in (f"passages_{reason}", frame)
         )
+        notice = self._add_assumption(notice, reads)
         text = "\n\n".join((notice, *map(_write_passage, shown)))
         return Writes(
             response=text,
@@ -440,11 +438,6 @@ def _write_passage(passage: ShownPassage) -> str:
     heading = f"**{passage.place}** [{passage.number}]"
     warning = f"*{passage.warning}*" if passage.warning else ""
     return "\n\n".join(part for part in (heading, warning, passage.text) if part)
-
-
-def _describe_contradiction(found: DifferingStatements) -> str:
-    (one, other), (first, second) = found.sources, found.statements
-    return f"[{one}] {first} / [{other}] {second}"
 
 
 def _with_version(place: str, version: str | None) -> str:

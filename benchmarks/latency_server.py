@@ -145,9 +145,6 @@ class LatencyServer:
         return {
             "canonical_question": self.meanings.get(text, text),
             "context_type": "follow_up" if leans else "new_topic",
-            "related_turns": [1] if leans else [],
-            "clarification_result": None,
-            "assumption": "",
         }
 
     def _understand(self, user: str) -> Fields:

@@ -3,8 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from citations.blocks import remove_blocks
-from citations.citing import number_again
+from citations.citing import leave_out
 from citations.links import keep_links
 from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.sources import SourceReference, SourceUsed
@@ -31,19 +30,7 @@ def without_blocks(
     out, and so are links to their pages. `context` holds the texts of `references`; `said` is what
     the person said.
     """
-    return renumber(
-        SourcedText(remove_blocks(cited.text, indexes), cited.used), references, context, said
-    )
-
-
-def renumber(
-    cited: SourcedText,
-    references: Sequence[SourceReference],
-    context: str,
-    said: Collection[str] = (),
-) -> SourcedText:
-    """Return the text with the sources that it cites now, numbered from 1 again."""
-    kept = number_again(cited.text)
+    kept = leave_out(cited.text, indexes)
     by_number = {source.number: source for source in cited.used}
     used = tuple(
         by_number[number].model_copy(update={"number": shown})

@@ -25,7 +25,7 @@ from config.ways.swarm_settings import SwarmSettings
 from config.ways.way_settings import WaySettings
 from llm.prices import find_context_window
 from llm.vendors.catalogue import vendors_by_name
-from llm.vendors.model_names import parse_models
+from llm.vendors.model_names import ModelName, parse_models
 from manager.flows.search_flow import SEARCH_FLOW
 
 T = TypeVar("T")
@@ -156,17 +156,22 @@ class Settings(
         # A repeated search may double it; the rest is for the instructions and the answer.
         return min(_SMALL_CONTEXT, smallest // 3) if smallest < _LARGE_WINDOW else USUAL_CONTEXT
 
-    def _list_windows(self) -> Iterator[int]:
-        """Yield the known context windows of the models that write or judge an answer."""
-        access = self.vendor_access()
-        vendors = vendors_by_name(access)
-        models = {
+    def list_answering_models(self) -> list[ModelName]:
+        """Return the models of vendors and servers that write or judge answers."""
+        vendors = vendors_by_name(self.vendor_access())
+        named = (
             name
             for task in ("respond", "judge")
             for name in parse_models(self.model_of(task), vendors)
             if not name.is_local
-        }
-        for name in models:
+        )
+        return list(dict.fromkeys(named))
+
+    def _list_windows(self) -> Iterator[int]:
+        """Yield the known context windows of the models that write or judge an answer."""
+        access = self.vendor_access()
+        vendors = vendors_by_name(access)
+        for name in self.list_answering_models():
             limit = self.model_limits.get(str(name))
             window = None if limit is None else limit.context_window
             if window is None and access[name.provider].base_url is None:

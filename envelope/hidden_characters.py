@@ -6,12 +6,15 @@
 - Supplementary variation selectors (U+E0100 to U+E01EF) can hide arbitrary bytes after one letter.
 - Deprecated format controls (U+206A to U+206F), invisible operators (U+2061 to U+2064) and
   interlinear annotations (U+FFF9 to U+FFFB) have no place in plain text.
+- Zero-width spaces (U+200B, U+2060, U+FEFF, U+180E) split words and addresses unseen, so that no
+  check recognises them. Joiners (U+200C, U+200D) remain: they are spelling in some scripts.
 """
 
 import re
 
 HIDDEN_RANGES = (
-    "\u202a-\u202e\u2061-\u2064\u206a-\u206f\ufff9-\ufffb\U000e0000-\U000e007f\U000e0100-\U000e01ef"
+    "\u180e\u200b\u202a-\u202e\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f\U000e0100-\U000e01ef"
 )
 """Ranges for a character class of a regular expression."""
 

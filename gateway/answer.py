@@ -56,6 +56,13 @@ _INTERNAL = frozenset(
     }
 )  # fmt: skip
 """The attributes of a reply that only its operator reads."""
+_WORDS_OF_MODELS = frozenset(
+    {
+        "plan_rounds", "triage", "assessment", "sequence_notes", "further_round", "errors",
+        "routing", "tasks", "cancelled_tasks", "faults", "tool_calls", "way_fallback",
+    }
+)  # fmt: skip
+"""Those with words that models or servers of others wrote: they are shown without links."""
 
 
 class Source(BaseModel, frozen=True, extra="ignore"):
@@ -104,7 +111,9 @@ class Passage(BaseModel, frozen=True, extra="ignore"):
 class Passages(BaseModel, frozen=True, extra="ignore"):
     """What the search found, where no model wrote an answer; `text` of the answer holds it all."""
 
-    notice: str = Field(description="why there is no answer of a model, for the person who asked")
+    notice: str = Field(
+        description="Markdown: why there is no answer of a model, for the person who asked"
+    )
     shown: tuple[Passage, ...] = Field((), description="the closest first")
     marked: tuple[str, ...] = Field((), description="the words of the question in the passages")
 
@@ -314,6 +323,7 @@ def safe_reply(
     }
     if isinstance(passages := reply.get("passages"), dict):
         safe["passages"] = _passages(passages, allowed)
+    safe |= {name: _unlink(reply[name]) for name in _WORDS_OF_MODELS if name in reply}
     if isinstance(pause := reply.get("pause"), dict):
         safe["pause"] = {**pause, "questions": [*map(_question, _objects(pause.get("questions")))]}
     if isinstance(question := reply.get("question"), str):
@@ -347,7 +357,7 @@ def _action(action: Named, opens: Opens) -> dict[str, JsonValue]:
     shown: dict[str, JsonValue] = {
         **action,
         "label": plain_line(label),
-        "value": clean_text(value),
+        "value": plain_line(value),
         "url": _web(action.get("url")),
         "path": clean_text(path) if path else None,
         "crumbs": [plain_line(str(part)) for part in _list_values(action, "crumbs")],
@@ -367,14 +377,26 @@ def _list_reports(reply: Named, opens: Opens) -> list[dict[str, JsonValue]]:
 
 def _question(question: Named) -> dict[str, JsonValue]:
     """Return a question of a pause in plain words."""
-    suggestions: list[JsonValue] = [
-        plain_line(str(one)) for one in _list_values(question, "suggestions")
-    ]
-    return {
+    shown: dict[str, JsonValue] = {
         **question,
         "text": plain_line(str(question.get("text") or "")),
-        "suggestions": suggestions,
+        "suggestions": [plain_line(str(one)) for one in _list_values(question, "suggestions")],
     }
+    if isinstance(field := question.get("field"), dict):
+        choices = [plain_line(str(one)) for one in _list_values(field, "choices")]
+        shown["field"] = {**field, "choices": [*choices]}
+    return shown
+
+
+def _unlink(value: JsonValue) -> JsonValue:
+    """Return a value whose texts have no link and no address, wherever they are in it."""
+    if isinstance(value, str):
+        return keep_links(value, Allowed(any_host=True)).text
+    if isinstance(value, list):
+        return [_unlink(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _unlink(one) for name, one in value.items()}
+    return value
 
 
 def _passages(passages: Named, allowed: Allowed) -> dict[str, JsonValue]:
@@ -389,7 +411,7 @@ def _passages(passages: Named, allowed: Allowed) -> dict[str, JsonValue]:
         for one in _objects(passages.get("shown"))
     ]
     return {
-        "notice": plain_line(str(passages.get("notice") or "")),
+        "notice": keep_links(str(passages.get("notice") or ""), allowed).text,
         "shown": shown,
         "marked": [clean_text(str(word)) for word in _list_values(passages, "marked")],
     }

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from knowledge.document import Chunk, Document
 from knowledge.documents.page import Block, BlockKind, Page
 
-VERSION = "2"
+VERSION = "3"
 WORDS = 75
 OVERLAP = 20
 LARGEST_CODE = 400
@@ -66,6 +66,7 @@ class ChunkText:
     text: str
     heading_path: tuple[str, ...] = ()
     anchor: str | None = None
+    links: tuple[tuple[str, str], ...] = ()
 
 
 def split_page(page: Page, document_id: str) -> tuple[Chunk, ...]:
@@ -82,6 +83,7 @@ def name_chunks(passages: Iterable[ChunkText], document_id: str) -> tuple[Chunk,
             text=passage.text,
             heading_path=passage.heading_path,
             anchor=passage.anchor,
+            links=passage.links,
         )
         for ordinal, passage in enumerate(passages)
     )
@@ -89,12 +91,22 @@ def name_chunks(passages: Iterable[ChunkText], document_id: str) -> tuple[Chunk,
 
 def passages(page: Page) -> Iterator[ChunkText]:
     """Return the passages of a page in order: those that somebody cut already, or our own."""
+    links = _collect_clear_links(page)
     if page.prepared is not None and page.prepared.chunks:
         yield from (ChunkText(text) for text in page.prepared.chunks)
         return
     for section in _sections(page):
         for text in _texts(section):
-            yield ChunkText(text, section.heading_path, section.anchor)
+            own = tuple((label, address) for label, address in links if label in text)
+            yield ChunkText(text, section.heading_path, section.anchor, own)
+
+
+def _collect_clear_links(page: Page) -> list[tuple[str, str]]:
+    """Return the links of a page whose label leads to one address alone."""
+    addresses: dict[str, set[str]] = {}
+    for label, address in page.links:
+        addresses.setdefault(label, set()).add(address)
+    return [(label, min(found)) for label, found in addresses.items() if len(found) == 1]
 
 
 def text_to_embed(document: Document, chunk: Chunk) -> str:

@@ -11,6 +11,9 @@ class Chunk(BaseModel, frozen=True, extra="forbid"):
     text: str
     heading_path: tuple[str, ...] = Field(default=(), description="outermost heading first")
     anchor: str | None = None
+    links: tuple[tuple[str, str], ...] = Field(
+        default=(), description="label and address of its links to the web; the text has the labels"
+    )
 
 
 class Document(BaseModel, frozen=True, extra="forbid"):

@@ -12,9 +12,9 @@ from citations.links import plain_line
 from envelope.conversation import ClarificationReason, Pause
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
+from envelope.ways.swarm import NOTES
 from manager.port import ReplyTexts
 from manager.way_report import list_effects, read_parts
-from swarm.synthesis.report_wording import NOTES
 
 Reply = dict[str, JsonValue]
 _MOST_PARTS, _LONGEST_PART = 8, 120

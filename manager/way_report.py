@@ -181,8 +181,7 @@ def list_effects(payload: Mapping[str, JsonValue]) -> list[str]:
 
 
 def _has_result(output: Mapping[str, JsonValue]) -> bool:
-    has_found = bool(output.get("passages") or output.get("verdicts"))
-    return bool(output.get("effects")) or (has_found and not output.get("is_off_subject"))
+    return bool(output.get("effects") or output.get("passages"))
 
 
 def _describe_call(execution: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

@@ -12,6 +12,7 @@ from pkgutil import walk_packages
 from types import MappingProxyType
 from typing import Any
 
+from tools.named_tool import NamedTool, ToolSetEntry
 from tools.tool import Tool, ToolParts
 
 _LONGEST_COMPARED = 100
@@ -20,7 +21,8 @@ _LONGEST_COMPARED = 100
 class ToolCatalog:
     """Tools by their names and aliases; raises `ValueError` when two tools have the same name.
 
-    `combinations` are names of tools that are often called together, by purpose.
+    `combinations` are names of tools that are often called together, by purpose. A name among the
+    presets of a tool is a tool of its own for those who call it.
     """
 
     def __init__(
@@ -31,21 +33,36 @@ class ToolCatalog:
         self.combinations = combinations
         self._tools: dict[str, Tool[Any, Any]] = {}
         self._canonical: dict[str, str] = {}
+        self._presets: dict[str, Tool[Any, Any]] = {}
         for tool in tools:
             self._tools[tool.name] = tool
-            for name in (tool.name, *tool.aliases):
-                if name in self._canonical:
-                    raise ValueError(f"expected one tool named {name!r}, found two")
-                self._canonical[name] = tool.name
+            self._add_names(tool)
+            for name, fixed in tool.presets.items():
+                entry = ToolSetEntry(
+                    tool=tool.name, description=tool.description, fixed=dict(fixed)
+                )
+                self._presets[name] = NamedTool(name, entry, tool)
+                self._add_names(self._presets[name])
+
+    def _add_names(self, tool: Tool[Any, Any]) -> None:
+        for name in (tool.name, *tool.aliases):
+            if name in self._canonical:
+                raise ValueError(f"expected one tool named {name!r}, found two")
+            self._canonical[name] = tool.name
 
     def find(self, name: str) -> Tool[Any, Any] | None:
         """Return the tool of a name or alias; None when there is none."""
-        canonical = self._canonical.get(name)
-        return None if canonical is None else self._tools[canonical]
+        canonical = self._canonical.get(name, "")
+        return self._tools.get(canonical) or self._presets.get(canonical)
 
     def names(self, allowed: Collection[str] | None = None) -> list[str]:
-        """Return the names, without aliases, of all tools or of those that are allowed."""
-        return [name for name in self._tools if allowed is None or name in allowed]
+        """Return the names, without aliases, of all tools or of those that are allowed.
+
+        A name that fixes arguments of a tool is listed only where it is allowed by itself.
+        """
+        if allowed is None:
+            return list(self._tools)
+        return [name for name in (*self._tools, *self._presets) if name in allowed]
 
     def find_nearest(self, name: str, allowed: Collection[str] | None = None) -> str | None:
         """Return the existing tool whose name or alias is most like `name`, or None."""
@@ -59,7 +76,8 @@ class ToolCatalog:
 
     def select(self, allowed: Collection[str] | None = None) -> list[Tool[Any, Any]]:
         """Return the tools in the order of their names; all, or those that are allowed."""
-        return [self._tools[name] for name in sorted(self.names(allowed))]
+        known = {**self._tools, **self._presets}
+        return [known[name] for name in sorted(self.names(allowed))]
 
     def extend(self, tools: Iterable[Tool[Any, Any]]) -> "ToolCatalog":
         """Return a catalogue of these and further tools."""

@@ -37,7 +37,7 @@ from tools.effects.receipts import (
     make_receipt_key,
 )
 from tools.errors import InvalidInput, OutcomeUnknown, ToolFailed, ToolRejected
-from tools.shortening import LONGEST_TEXT, count_estimated_tokens, shorten
+from tools.shortening import LONGEST_STORED, count_estimated_tokens, shorten
 from tools.tool import TIMEOUT_SECONDS, Tool
 from tools.usage_metrics import ToolUsageMetrics
 
@@ -82,7 +82,7 @@ class ToolExecutor:
         receipts: ToolReceipts | None = None,
         repeats: int = RETRY_COUNT,
         most_seconds: float = TIMEOUT_SECONDS,
-        longest_text: int = LONGEST_TEXT,
+        longest_text: int = LONGEST_STORED,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.metrics = ToolUsageMetrics()
@@ -309,7 +309,7 @@ def list_critical_failures(results: Iterable[ToolResult]) -> list[str]:
 def _is_allowed(tool: AnyTool, caller: ToolCaller) -> bool:
     if caller.allowed is None:
         return tool.effect is not EffectClass.DANGEROUS
-    return tool.name in caller.allowed
+    return not caller.allowed.isdisjoint({tool.name, tool.base})
 
 
 def _is_approved(tool: AnyTool, call: ToolCall, caller: ToolCaller) -> bool:

@@ -5,7 +5,9 @@ import re
 from knowledge.search.context.token_count import count_tokens
 
 LONGEST_TEXT = 1_500
-"""Characters of a result that a model reads."""
+"""Characters of a result that a model reads whose window is unknown."""
+LONGEST_STORED = 12_000
+"""Characters of a result that are kept for models with a large window."""
 _FIRST_SHARE, _LAST_SHARE = 0.6, 0.35
 _CITATION = re.compile(r"\[[^\[\]\s]{1,300}\]")
 """The id of a chunk in brackets, as built-in tools write it before each passage."""

@@ -5,9 +5,10 @@ is an instance of a subclass that reads its facts from a configuration.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Generic, Protocol, Self, TypeVar
 
 from pydantic import BaseModel, JsonValue
@@ -52,6 +53,8 @@ class Tool(ABC, Generic[I, O]):
 
     name: str
     aliases: tuple[str, ...] = ()
+    presets: Mapping[str, Mapping[str, JsonValue]] = MappingProxyType({})
+    """Further names of the tool, each with the arguments that it fixes."""
     description: str
     effect: EffectClass = EffectClass.READ
     timeout_seconds: float = TIMEOUT_SECONDS

@@ -1,22 +1,19 @@
-"""Takes the facts that workers need from the words of the user, and asks for the others at once."""
+"""Asks at once for the facts that a plan needs and that only the user knows."""
 
 from collections.abc import Mapping, Sequence
-from typing import Self
 
+import structlog
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts, AgentTexts
+from agents.agent import Agent
 from envelope.conversation import InputField, PauseQuestion, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from swarm.information.extraction import gather
+from llm.answer_checks.wording import find_asking_fault
 from swarm.information.fields import FieldType, RequiredInfoField, TypedQuestion
-from swarm.planning.plan import SwarmPlan
-from swarm.way.identifying import find_bare_subject, identify_required
-from swarm.workers.worker_type import WorkerRegistry, make_registry
+from swarm.information.gathering import gather
 
-_WORDED = {"aspect": "ask_aspect", "programming_language": "ask_programming_language"}
-"""The fixed texts that ask for fields; others are asked in the words of their worker."""
+log = structlog.get_logger("agents")
 _INPUT_TYPES: Mapping[FieldType, str] = {
     FieldType.NUMBER: "number",
     FieldType.DATE: "date",
@@ -26,12 +23,10 @@ _INPUT_TYPES: Mapping[FieldType, str] = {
 
 
 class Reads(BaseModel, frozen=True):
-    """The plan, the words of the user, and the values that they gave in a pause."""
+    """The needed facts, the words of the user, and the values that they gave in a pause."""
 
     canonical_question: str
-    language: str = "en"
     history: tuple[Turn, ...] = ()
-    swarm_plan: dict[str, JsonValue] = {}
     required_info: dict[str, JsonValue] = {}
     collected_info: dict[str, JsonValue] = {}
     user_inputs: dict[str, JsonValue] = {}
@@ -52,24 +47,13 @@ class GatherAgent(Agent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    def __init__(self, *, texts: AgentTexts, registry: WorkerRegistry | None = None) -> None:
-        self._texts = texts
-        self._registry = make_registry() if registry is None else registry
-
-    @classmethod
-    def make(cls, parts: AgentParts[object]) -> Self:
-        return cls(texts=parts.texts)
-
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
-        plan = SwarmPlan.model_validate(reads.swarm_plan)
-        fields = identify_required(plan, self._registry, _read_fields(reads.required_info))
-        turns = [turn.text for turn in reads.history if turn.speaker == "user"]
+        fields = _read_fields(reads.required_info)
+        said = [turn.text for turn in reads.history if turn.speaker == "user"]
         known = {**reads.collected_info, **reads.user_inputs}
-        subject = find_bare_subject(plan.question)
-        if subject:
-            known.setdefault("domain", subject)
-        collected = gather(fields, (*turns, reads.canonical_question), known)
-        asked = tuple(self._ask(one, reads.language) for one in collected.questions)
+        collected = gather(fields, known, (*said, reads.canonical_question))
+        given = "\n".join((*said, reads.canonical_question))
+        asked = tuple(_ask(one) for one in collected.questions if _may_ask(one, given))
         return Wrote(
             Writes(
                 required_info=_dump_fields(fields),
@@ -78,23 +62,29 @@ class GatherAgent(Agent[Reads, Writes]):
             )
         )
 
-    def _ask(self, question: TypedQuestion, language: str) -> PauseQuestion:
-        field = question.field
-        key = _WORDED.get(field.name)
-        text = question.text if key is None else self._texts.text(key, language)
-        choices = ("yes", "no") if field.type is FieldType.YES_NO else field.choices
-        return PauseQuestion(
-            id=question.id,
-            text=text,
-            suggestions=question.suggestions,
-            field=InputField.model_validate(
-                {
-                    "name": field.name,
-                    "type": _INPUT_TYPES.get(field.type, "text"),
-                    "choices": choices,
-                }
-            ),
-        )
+
+def _may_ask(question: TypedQuestion, given: str) -> bool:
+    """Return whether a person may be asked this; its worker begins without the fact if not."""
+    field = question.field
+    name = field.name.replace("_", " ")
+    words = "\n".join((name, question.text, *field.choices, *question.suggestions))
+    fault = find_asking_fault(words, given)
+    if fault:
+        log.warning("question_withheld", workers=len(question.workers))
+    return not fault
+
+
+def _ask(question: TypedQuestion) -> PauseQuestion:
+    field = question.field
+    choices = ("yes", "no") if field.type is FieldType.YES_NO else field.choices
+    return PauseQuestion(
+        id=question.id,
+        text=question.text,
+        suggestions=question.suggestions or choices[:5],
+        field=InputField.model_validate(
+            {"name": field.name, "type": _INPUT_TYPES.get(field.type, "text"), "choices": choices}
+        ),
+    )
 
 
 def _read_fields(found: Mapping[str, JsonValue]) -> dict[str, Sequence[RequiredInfoField]]:

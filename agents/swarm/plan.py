@@ -1,20 +1,18 @@
 """Plans how a question is divided among workers, or that one search is enough."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
+import structlog
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts, AgentTexts
 from agents.desk_domain import DeskDomain, ResponseSettings
-from envelope.conversation import PauseQuestion
+from envelope.conversation import PauseQuestion, Turn
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
 from envelope.ways.swarm import PlanStep
 from llm.errors import ModelError
-from llm.offline.criteria.read_criteria import read_set_question
-from llm.offline.model import OfflineModel
-from llm.offline.planning.compared_topics import is_comparison_request
 from llm.port import Model
 from llm.tasks.plan_swarm import TASK, Inputs, MissingFact, Output
 from swarm.errors import PlanRejected, SwarmError
@@ -22,26 +20,34 @@ from swarm.information.fields import FieldType, RequiredInfoField
 from swarm.learning.advisor import SwarmAdvice
 from swarm.learning.history import FindAdvice
 from swarm.learning.outcomes import classify_question
-from swarm.planning.complexity import measure_complexity
-from swarm.planning.plan import DocumentReference, SwarmPlan
+from swarm.making import describe_done, extend_plan, plan_listed, read_plan
+from swarm.planning.plan import SwarmPlan
 from swarm.planning.plan_cost import measure_cost
 from swarm.planning.tool_allocation import OfferedTool, list_risky
-from swarm.strategies.strategy import StrategyContext, SwarmStrategy
-from swarm.strategies.strategy_registry import AUTO, StrategyRegistry, make_strategies
-from swarm.way.proposal import extend_plan, offer_tools, propose_decision, read_plan
-from swarm.way.replanning import describe_done, plan_missing
+from swarm.strategies.strategy_registry import (
+    AUTO,
+    USUAL,
+    StrategyRegistry,
+    make_strategies,
+)
 from swarm.workers.worker_task import read_outputs
 from swarm.workers.worker_type import WorkerRegistry, list_types, make_registry
 from tools.catalog import ToolCatalog
+from tools.document_overview import describe_documents
 
+if TYPE_CHECKING:
+    from knowledge.index.listing import ListedDocument
+
+log = structlog.get_logger("agents")
 PLAN_APPROVAL = "swarm_plan"
 """The id of the question whether a risky plan may begin."""
 PLANNER = "plan"
 """Under which name `required_info` has the facts that the planner asks for."""
-ListDocuments = Callable[[Sequence[str]], Awaitable[Sequence[DocumentReference]]]
+ListDocuments = Callable[[Sequence[str]], "Awaitable[Sequence[ListedDocument]]"]
 """Returns the documents that a person of these groups may read."""
 REPLANNED = "planned again for the missing parts"
 _MOST_FACTS = 5
+_MOST_TURNS, _LONGEST_TURN = 6, 500
 _MOST_PASSAGES = 10
 """More are not better for a plan: workers share them."""
 
@@ -64,8 +70,7 @@ class Reads(BaseModel, frozen=True):
 
     canonical_question: str
     language: str = "en"
-    text_eng: str = ""
-    translation_confidence: float = 0.0
+    history: tuple[Turn, ...] = ()
     groups: tuple[str, ...] = ()
     chosen_strategy: str = ""
     collected_info: dict[str, JsonValue] = {}
@@ -86,10 +91,11 @@ class Writes(BaseModel, frozen=True):
 
 
 class PlanAgent(Agent[Reads, Writes]):
-    """Asks a model, or the rules, for a plan, and accepts only one that can run.
+    """Asks a model for a plan, and accepts only one that can run.
 
-    A plan that is rejected is planned once more with its problems, then by the rules. A further
-    plan adds workers for the missing parts; without any it gives up.
+    A plan that is rejected is planned once more with its problems. A further plan adds workers for
+    the missing parts; without any it gives up. Without a model, each thing that the question lists
+    gets a worker.
     """
 
     role = Role.PLAN
@@ -110,18 +116,19 @@ class PlanAgent(Agent[Reads, Writes]):
         strategy: str = AUTO,
         most_workers: int = 32,
         most_passages: int = _MOST_PASSAGES,
+        uses_model: bool = True,
     ) -> None:
         self._model = model
-        self._offline = OfflineModel()
         self._texts = texts
         self._list_documents = list_documents
         self._strategies = make_strategies() if strategies is None else strategies
         self._registry = make_registry() if registry is None else registry
         self._domain = DeskDomain() if domain is None else domain
         self._find_advice = find_advice
-        self._configured = strategy
+        self._configured = self._check_strategy(strategy)
         self._most_workers = most_workers
         self._most_passages = most_passages
+        self._uses_model = uses_model
         known = tools.select()
         self._prices = {one.name: one.most_cost_micros for one in known}
         self._offered = {
@@ -136,53 +143,72 @@ class PlanAgent(Agent[Reads, Writes]):
             model=parts.model(TASK.name),
             tools=parts.tools,
             texts=parts.texts,
-            list_documents=parts.list_references,
+            list_documents=parts.library.list_documents,
             domain=DeskDomain.of(settings),
             find_advice=parts.find_advice,
             strategy=settings.swarm_strategy,
             most_workers=settings.swarm_workers,
             most_passages=min(settings.search_results_limit, _MOST_PASSAGES),
+            uses_model=parts.uses_model,
         )
 
+    def _check_strategy(self, configured: str) -> str:
+        """Return the strategy of the settings, or the usual one where nobody knows it."""
+        if configured == AUTO or configured in self._strategies.names:
+            return configured
+        log.warning("swarm_strategy_unknown", configured=configured, used=USUAL)
+        return USUAL
+
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
-        question = reads.canonical_question
-        is_of_documents = read_set_question(question) or is_comparison_request(question)
-        documents = await self._list_documents(reads.groups) if is_of_documents else ()
-        context = StrategyContext(
-            documents=tuple(documents),
-            tools=tuple(self._offered.values()),
-            most_workers=self._most_workers,
-            most_passages=self._most_passages,
-            language=_find_language(reads),
-        )
         before = SwarmPlan.model_validate(reads.swarm_plan) if reads.swarm_plan else None
-        advice = await self._advise(reads)
-        if documents:
-            # Documents are divided among any number of workers; other parts would be left out.
-            context = context.model_copy(update={"suggested_workers": advice.workers})
-        inputs = self._make_inputs(reads, before, documents, advice)
         try:
+            if reads.chosen_strategy:
+                self._strategies.find(reads.chosen_strategy)
+            if not self._uses_model:
+                return self._plan_listed(reads, before)
+            advice = await self._advise(reads)
+            inputs = await self._make_inputs(reads, before, advice)
             given = await self._model.ask(TASK, inputs)
             if before is not None:
-                return await self._replan(reads, inputs, context, before, given.output)
+                return await self._replan(reads, before, given.output, given.model)
             is_simple = given.output.action == "simple_response" and not reads.chosen_strategy
             if is_simple:
                 routing = _describe_routing(given.output, given.model)
                 return Wrote(Writes(routing=routing, plan_step=PlanStep.SEARCH))
-            plan, output = await self._plan(reads, inputs, context, given.output, advice)
+            plan, output = await self._plan(reads, inputs, given.output)
         except (ModelError, SwarmError) as error:
             return GaveUp(f"{type(error).__name__}: {error}")
         writes = self._make_writes(reads, plan, output, given.model)
         writes.routing.update(self._explain(reads, output, advice))
         return Wrote(writes)
 
+    def _plan_listed(self, reads: Reads, before: SwarmPlan | None) -> HopOutcome[Writes]:
+        if before is not None:
+            return GaveUp("expected a model that plans for the missing parts, found none in use")
+        plan = self._list(reads)
+        decision = Output(
+            reasoning="no model is in use: each listed thing is searched for",
+            action="orchestrate",
+            complexity=plan.complexity,
+        )
+        writes = self._make_writes(reads, plan, decision, "")
+        if self._find_advice is not None:
+            writes.routing["question_kind"] = classify_question(reads.canonical_question).value
+        return Wrote(writes)
+
+    def _list(self, reads: Reads) -> SwarmPlan:
+        return plan_listed(
+            reads.canonical_question,
+            most_passages=self._most_passages,
+            most_workers=self._most_workers,
+        )
+
     async def _advise(self, reads: Reads) -> SwarmAdvice:
         """Return what earlier swarms say about questions of this kind."""
         if self._find_advice is None:
             return SwarmAdvice()
-        usual = self._choose(reads, "", SwarmAdvice())
         kind = classify_question(reads.canonical_question)
-        return await self._find_advice(kind, usual.name)
+        return await self._find_advice(kind, "" if self._configured == AUTO else self._configured)
 
     def _explain(self, reads: Reads, output: Output, advice: SwarmAdvice) -> dict[str, JsonValue]:
         """Return why this strategy; the kind of the question only where outcomes are kept."""
@@ -193,7 +219,7 @@ class PlanAgent(Agent[Reads, Writes]):
         elif output.strategy in self._strategies.names:
             reason = "the planner chose it"
         else:
-            reason = "it suits the form of the question best"
+            reason = "the planner named none"
         explained: dict[str, JsonValue] = {"strategy_reason": reason}
         if self._find_advice is not None:
             explained["question_kind"] = classify_question(reads.canonical_question).value
@@ -201,107 +227,71 @@ class PlanAgent(Agent[Reads, Writes]):
             explained["learned"] = list(advice.reasons)
         return explained
 
-    def _make_inputs(
-        self,
-        reads: Reads,
-        before: SwarmPlan | None,
-        documents: Sequence[DocumentReference],
-        advice: SwarmAdvice,
+    async def _make_inputs(
+        self, reads: Reads, before: SwarmPlan | None, advice: SwarmAdvice
     ) -> Inputs:
         chosen = reads.chosen_strategy or (self._configured if self._configured != AUTO else "")
         problems = (reads.missing, reads.quality_analysis) if before is not None else ()
         outputs = read_outputs(reads.worker_outputs)
+        said = [turn.text for turn in reads.history if turn.speaker == "user"]
         return Inputs(
             question=reads.canonical_question,
+            earlier_turns=tuple(one[:_LONGEST_TURN] for one in said[-_MOST_TURNS:]),
             domain_name=self._domain.name,
             domain_scope=self._domain.scope,
+            documents=describe_documents(await self._list_documents(reads.groups)),
             strategies={
                 name: self._strategies.find(name).description for name in self._strategies.names
             },
             roles={one.name: one.description for one in list_types()},
-            tools=offer_tools(self._offered),
+            tools={name: tool.description for name, tool in self._offered.items()},
             most_workers=self._most_workers,
             strategy=chosen,
             facts=reads.collected_info,
             done=() if before is None else tuple(describe_done(before, outputs)),
             problems=tuple(one for one in problems if one),
             advice=advice.reasons,
-            proposal=propose_decision(reads.canonical_question, documents=documents),
         )
 
-    async def _plan(
-        self,
-        reads: Reads,
-        inputs: Inputs,
-        context: StrategyContext,
-        output: Output,
-        advice: SwarmAdvice,
-    ) -> tuple[SwarmPlan, Output]:
-        """Return an accepted plan and its decision; raises `PlanRejected` if the rules fail too."""
-        question = reads.canonical_question
-        strategy = self._choose(reads, output.strategy, advice)
+    async def _plan(self, reads: Reads, inputs: Inputs, output: Output) -> tuple[SwarmPlan, Output]:
+        """Return an accepted plan and its decision; after two that are none, what is listed."""
         try:
-            return read_plan(question, output, strategy, context, self._registry), output
+            return self._read(reads, output), output
         except PlanRejected as error:
             again = inputs.model_copy(update={"problems": error.problems[:10]})
         output = (await self._model.ask(TASK, again)).output
-        strategy = self._choose(reads, output.strategy, advice)
         try:
-            return read_plan(question, output, strategy, context, self._registry), output
+            return self._read(reads, output), output
         except PlanRejected as error:
-            note = f"planned by the rules, because: {'; '.join(error.problems)[:500]}"
-        output = (await self._offline.ask(TASK, inputs)).output
-        plan = read_plan(question, output, strategy, context, self._registry)
+            note = f"planned by what the question lists, because: {'; '.join(error.problems)[:500]}"
+        plan = self._list(reads)
         return plan.model_copy(update={"notes": (*plan.notes, note)}), output
 
-    def _choose(self, reads: Reads, planned: str, advice: SwarmAdvice) -> SwarmStrategy:
-        """Return the strategy of the caller, else of the settings, else of the planner."""
-        planner = planned if planned in self._strategies.names else ""
-        is_open = self._configured == AUTO
-        complexity = measure_complexity(reads.canonical_question)
-        return self._strategies.choose(
+    def _read(self, reads: Reads, output: Output, before: SwarmPlan | None = None) -> SwarmPlan:
+        strategy = self._strategies.choose(
+            caller=reads.chosen_strategy, planner=output.strategy, configured=self._configured
+        )
+        first = 0 if before is None else len(before.workers)
+        return read_plan(
             reads.canonical_question,
-            complexity,
-            caller=reads.chosen_strategy,
-            planner=planner if is_open else "",
-            configured=self._configured,
-            learned=advice.bonus,
+            output,
+            strategy,
+            self._registry,
+            tuple(self._offered.values()),
+            most_workers=max(1, self._most_workers - first),
+            first=first,
         )
 
     async def _replan(
-        self,
-        reads: Reads,
-        inputs: Inputs,
-        context: StrategyContext,
-        before: SwarmPlan,
-        output: Output,
+        self, reads: Reads, before: SwarmPlan, output: Output, model: str
     ) -> HopOutcome[Writes]:
         """Return the plan with further workers for the missing parts."""
-        strategy = self._strategies.find(before.strategy)
-        further: SwarmPlan | None = None
-        if output.workers:
-            free = max(1, self._most_workers - len(before.workers))
-            narrow = context.model_copy(update={"most_workers": free})
-            further = read_plan(
-                before.question,
-                output,
-                strategy,
-                narrow,
-                self._registry,
-                first=len(before.workers),
-            )
-        else:
-            outputs = read_outputs(reads.worker_outputs)
-            further = plan_missing(
-                before, outputs, replans=_count_replans(before), lacks=reads.missing
-            )
-        if further is None:
-            return GaveUp(
-                "expected a plan for the missing parts, found none that is not made before"
-            )
+        if not output.workers:
+            return GaveUp("expected a plan for the missing parts, found no worker")
+        further = self._read(reads, output, before)
         plan = extend_plan(before, further)
         plan = plan.model_copy(update={"notes": (*plan.notes, REPLANNED)})
-        return Wrote(self._make_writes(reads, plan, output, self._model.name, further=further))
+        return Wrote(self._make_writes(reads, plan, output, model, further=further))
 
     def _make_writes(
         self,
@@ -343,12 +333,6 @@ class PlanAgent(Agent[Reads, Writes]):
         return PauseQuestion(id=PLAN_APPROVAL, text=text[:2_000])
 
 
-def _find_language(reads: Reads) -> str:
-    """Return the language of the question: English if it was translated, else that of the user."""
-    is_translated = bool(reads.text_eng.strip()) and reads.translation_confidence > 0
-    return "en" if is_translated else reads.language
-
-
 def _describe_routing(output: Output, model: str) -> dict[str, JsonValue]:
     return {
         "action": output.action,
@@ -374,7 +358,3 @@ def _list_needed(needed: Sequence[MissingFact]) -> dict[str, JsonValue]:
         )
         fields.append(field.model_dump(mode="json", exclude_defaults=True))
     return {PLANNER: fields} if fields else {}
-
-
-def _count_replans(plan: SwarmPlan) -> int:
-    return sum(note == REPLANNED for note in plan.notes)

@@ -1,52 +1,62 @@
-"""Writes one answer from what all workers found; each claim has its source."""
+"""Writes one answer from what all workers wrote; each claim has its source."""
 
 import asyncio
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Self
+from typing import Literal, Self
 
+import structlog
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts, AgentTexts
 from agents.desk_domain import DeskDomain, ResponseSettings
-from citations.citing import Cited, cite
+from citations.citing import cite
 from citations.feedback import parse_unsupported
-from citations.links import keep_links
+from citations.links import keep_links, plain_line
 from citations.proof import CitedSource, SourceTexts
 from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import FoundPart, SearchResult, SourceReference, SourceUsed
-from llm.errors import ModelError
+from envelope.ways.swarm import NO_DISSENT, NO_PERSONA, TABLE_CELLS
+from llm.errors import NO_MODEL, ModelError
 from llm.port import Model
 from llm.tasks.respond import PromptSource
-from llm.tasks.synthesize_findings import TASK, Inputs, WorkerFinding
+from llm.tasks.synthesize_findings import TASK, Inputs, Output, WorkerFinding
 from swarm.ledger.tasks import TaskLedger, TaskState
 from swarm.planning.plan import SwarmPlan
-from swarm.strategies.strategy_registry import StrategyRegistry, make_strategies
-from swarm.synthesis.cited_report import CitedReport, NumberedSource, cite_report
-from swarm.synthesis.report import SwarmReport
-from swarm.synthesis.report_wording import (
-    BY_WORDS,
-    NO_PERSONA,
-    UNCHECKED,
-    ReportNote,
-    ReportWording,
+from swarm.strategies.strategy_registry import USUAL, StrategyRegistry, make_strategies
+from swarm.synthesis.material import (
+    USUAL_ROOM,
+    NumberedSource,
+    SwarmMaterial,
+    gather_material,
 )
+from swarm.synthesis.shown_passages import choose_shown, find_closest
+from swarm.synthesis.table import ItemTable, make_table
 from swarm.workers.output import WorkerOutput, fail_worker
 from swarm.workers.worker_task import read_outputs
+from tools.dialogue import measure_room
+from tools.passage_search.passages import FoundPassage
 
-OFFLINE = "offline"
+log = structlog.get_logger("agents")
+COUNCIL = "council"
 _BETWEEN = "\n\n"
 _LEVEL = "swarm"
 _LONGEST_PERSONA = 200
-_LONGEST_VALUE = 300
+_LONGEST_FACT = 300
+_LONGEST_QUOTED = 400
+_MOST_SHOWN = 3
+_UNREADABLE = "unreadable"
+"""The reason for a model whose text cites nothing."""
 _NAMED = frozenset(["ar", "cs", "de", "en", "es", "fr", "hi", "it", "ja", "pt", "ru", "uk", "zh"])
+_NUMBER = re.compile(r"\[(\d{1,4})\]")
 
 
 class Reads(BaseModel, frozen=True):
-    """The plan, what workers found, and the complaints about an earlier answer."""
+    """The plan, what workers wrote, and the complaints about an earlier answer."""
 
     canonical_question: str
     language: str = "en"
@@ -56,6 +66,7 @@ class Reads(BaseModel, frozen=True):
     worker_outputs: dict[str, JsonValue] = {}
     collected_info: dict[str, JsonValue] = {}
     quality_analysis: str = ""
+    response: str = ""
 
 
 class Writes(BaseModel, frozen=True):
@@ -69,40 +80,40 @@ class Writes(BaseModel, frozen=True):
     removed_links: tuple[str, ...] = ()
     missing: str = ""
     answer_model: str = ""
+    answered_by: Literal["", "model", "search"] = ""
+    fallback_reason: str = ""
     synthesis_fallback: str = ""
     report_notes: tuple[dict[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class _Material:
-    """The report of the rules with its sources, as they are shown to a model."""
+class _Sources:
+    """The sources of an answer, as they are shown and as they are cited."""
 
-    report: SwarmReport
-    cited: CitedReport
+    numbered: tuple[NumberedSource, ...]
     references: tuple[SourceReference, ...]
     context: str
 
-    @property
-    def prompt_sources(self) -> tuple[PromptSource, ...]:
-        """The sources as a model reads them."""
-        return tuple(
-            PromptSource(
-                number=one.number,
-                chunk_id=one.citation.chunk_id,
-                place=" > ".join((*one.citation.crumbs, *one.citation.heading_path))
-                or one.citation.title,
-                language=one.citation.language,
-                version=one.citation.version or "",
-                text=one.text,
-            )
-            for one in self.cited.sources
-        )
+    @classmethod
+    def of(cls, numbered: Sequence[NumberedSource]) -> "_Sources":
+        context = _BETWEEN.join(one.text for one in numbered)
+        return cls(tuple(numbered), tuple(_refer(numbered)), context)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A text that cites the given numbers, a table below it, and what stands below that."""
+
+    text: str
+    table: ItemTable | None = None
+    below: str = ""
 
 
 class SynthesizeAgent(Agent[Reads, Writes]):
-    """Asks a model to write from the findings; where it fails, the report of the rules is sent.
+    """Asks a model to write from what the workers wrote, with their passages as its sources.
 
-    A claim without a source is removed.
+    Without a model, and where it fails, the closest passages are shown: for each item one, or that
+    nothing was found. A claim without a source is removed.
     """
 
     role = Role.SYNTHESIZE
@@ -116,11 +127,13 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         texts: AgentTexts,
         strategies: StrategyRegistry | None = None,
         domain: DeskDomain | None = None,
+        uses_model: bool = True,
     ) -> None:
         self._model = model
         self._texts = texts
         self._strategies = make_strategies() if strategies is None else strategies
         self._domain = DeskDomain() if domain is None else domain
+        self._uses_model = uses_model
 
     @classmethod
     def make(cls, parts: AgentParts[ResponseSettings]) -> Self:
@@ -128,90 +141,182 @@ class SynthesizeAgent(Agent[Reads, Writes]):
             model=parts.model(TASK.name),
             texts=parts.texts,
             domain=DeskDomain.of(parts.settings),
+            uses_model=parts.uses_model,
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         if not reads.swarm_plan:
             return Wrote(Writes(missing=reads.canonical_question))
-        # In a thread: many findings are compared with each other.
-        material = await asyncio.to_thread(self._compose, reads)
-        if not material.cited.sources:
-            return Wrote(Writes(missing="; ".join(material.report.missing)))
-        inputs = self._make_inputs(reads, material)
-        text, model, fallback, dissents = material.cited.text, OFFLINE, "", True
+        plan = SwarmPlan.model_validate(reads.swarm_plan)
+        outputs = _read_ends(reads, plan)
+        if not self._uses_model:
+            return Wrote(await asyncio.to_thread(self._show, reads, plan, outputs, NO_MODEL))
+        room = measure_room(self._model.name) or USUAL_ROOM
+        material = gather_material(plan, outputs, room)
+        if not material.sources:
+            return Wrote(Writes(missing=reads.canonical_question))
+        inputs = self._make_inputs(reads, plan, material)
         try:
             given = await self._model.ask(TASK, inputs)
-            text, model = given.output.answer, given.model
-            dissents = given.output.dissents
         except ModelError as error:
+            shown = await asyncio.to_thread(self._show, reads, plan, outputs, error.reason)
             fallback = f"{type(error).__name__}: {error}"
-        writes = await asyncio.to_thread(_make_writes, material, inputs, text)
-        if not writes.response and model != OFFLINE:
-            fallback = fallback or f"{model}: no claim has a source"
-            model = OFFLINE
-            writes = await asyncio.to_thread(_make_writes, material, inputs, material.cited.text)
-        shown = _list_notes(material.report, reads.persona, model, dissents=dissents)
-        notes = tuple(one.model_dump() for one in shown)
-        ended = {"answer_model": model, "synthesis_fallback": fallback, "report_notes": notes}
+            log.warning("answered_by_search", reason=error.reason, error=fallback)
+            return Wrote(shown.model_copy(update={"synthesis_fallback": fallback}))
+        written = self._read(reads, inputs, given.output)
+        writes = await asyncio.to_thread(self._make_writes, reads, written, material.sources)
+        if not writes.response:
+            shown = await asyncio.to_thread(self._show, reads, plan, outputs, _UNREADABLE)
+            fallback = f"{given.model}: no claim has a source"
+            return Wrote(shown.model_copy(update={"synthesis_fallback": fallback}))
+        ended = {
+            "answer_model": given.model,
+            "answered_by": "model",
+            "missing": "; ".join(given.output.missing),
+            "report_notes": tuple(_list_notes(plan, written, given.output)),
+        }
         return Wrote(writes.model_copy(update=ended))
 
-    def _compose(self, reads: Reads) -> _Material:
-        plan = _prefer_given(SwarmPlan.model_validate(reads.swarm_plan), reads.collected_info)
-        outputs = _read_ends(reads, plan)
-        strategy = self._strategies.find(plan.strategy)
-        # The voice is a model's alone: a quotation has none.
-        wording = ReportWording(partial(self._texts.text, language=reads.language))
-        report = strategy.synthesize_results(plan, outputs, wording)
-        avoid = parse_unsupported(reads.quality_analysis)
-        cited = cite_report(report, outputs, avoid=avoid)
-        references = tuple(_refer(cited.sources))
-        return _Material(
-            report, cited, references, _BETWEEN.join(one.text for one in cited.sources)
-        )
-
-    def _make_inputs(self, reads: Reads, material: _Material) -> Inputs:
-        plan = SwarmPlan.model_validate(reads.swarm_plan)
-        numbers = {one.citation.chunk_id: one.number for one in material.cited.sources}
-        names = {one.id: one.specialization or one.id for one in plan.workers}
-        strategy = self._strategies.find(plan.strategy)
+    def _make_inputs(self, reads: Reads, plan: SwarmPlan, material: SwarmMaterial) -> Inputs:
+        is_known = plan.strategy in self._strategies.names
+        strategy = self._strategies.find(plan.strategy if is_known else USUAL)
         return Inputs(
             question=reads.canonical_question,
             language=reads.language,
             language_name=self._name(reads.language),
             domain_name=self._domain.name,
+            domain_scope=self._domain.scope,
             persona=reads.persona[:_LONGEST_PERSONA],
-            strategy=plan.strategy,
-            form=strategy.description,
-            sources=material.prompt_sources,
+            form=strategy.form,
+            items=plan.items if plan.criteria else (),
+            criteria=plan.criteria if plan.items else (),
+            sources=tuple(map(_make_prompt_source, material.sources)),
             findings=tuple(
                 WorkerFinding(
-                    text=claim.text,
-                    source=numbers[claim.source.chunk_id],
-                    workers=tuple(names.get(one, one) for one in claim.worker_ids),
-                    subject=claim.subject,
+                    worker=one.worker,
+                    objective=one.objective,
+                    text=one.text,
+                    sources=one.sources,
+                    problem=one.problem,
                 )
-                for claim in material.report.claims
+                for one in material.findings
             ),
-            contradictions=tuple(_describe_contradictions(material.report, numbers)),
-            missing=material.report.missing,
+            facts=tuple(
+                f"{name}: {value}"[:_LONGEST_FACT]
+                for name, value in reads.collected_info.items()
+                if value is not None
+            ),
+            left_out=material.left_out,
             analysis=reads.quality_analysis,
             avoid=parse_unsupported(reads.quality_analysis),
-            report=material.cited.text,
+            before=reads.response if reads.quality_analysis else "",
+        )
+
+    def _read(self, reads: Reads, inputs: Inputs, output: Output) -> _Written:
+        """Return the parts of what a model wrote, with the sources that it names."""
+        known = {one.number for one in inputs.sources}
+        cells = {
+            (one.item, one.criterion): one.finding
+            for one in output.cells
+            if known.intersection(map(int, _NUMBER.findall(one.finding)))
+        }
+        table = make_table(inputs.items, inputs.criteria, cells) if inputs.items else None
+        lines = [
+            f"- {' '.join(one.about.split())} [{one.one}][{one.other}]"
+            for one in output.contradictions
+            if {one.one, one.other} <= known and one.one != one.other
+        ]
+        lead = self._texts.text("report_contradictions", reads.language)
+        below = "\n".join((lead, "", *lines)) if lines else ""
+        return _Written(output.answer, table, below)
+
+    def _show(
+        self, reads: Reads, plan: SwarmPlan, outputs: Mapping[str, WorkerOutput], reason: str
+    ) -> Writes:
+        """Return the closest passages as they stand: of each item one, else those of all workers.
+
+        `reason` says why no model wrote, see `llm.errors.REASONS`.
+        """
+        closest = find_closest(plan, outputs)
+        passages = [one for one in closest.values() if one is not None]
+        if not passages:
+            passages = list(choose_shown(plan, outputs, _MOST_SHOWN))
+        unique = {one.citation.chunk_id: one for one in passages if one.text.strip()}
+        sources = [
+            NumberedSource(number=number, citation=one.citation, text=one.text)
+            for number, one in enumerate(unique.values(), start=1)
+        ]
+        if not sources:
+            return Writes(missing=reads.canonical_question)
+        table = self._make_closest(reads, closest, sources) if closest else None
+        blocks = "\n\n".join(
+            f"**{plain_line(_name_place(one))}** [{one.number}]\n\n{one.text}" for one in sources
+        )
+        writes = self._make_writes(reads, _Written("" if table else blocks, table), sources)
+        say = partial(self._texts.text, language=reads.language)
+        notice = f"{say(f'passages_{reason}')} {say('passages_found')}"
+        notes = [_make_note(TABLE_CELLS, table)] if table is not None else []
+        notes += [{"key": NO_PERSONA, "value": ""}] if reads.persona else []
+        ended = {
+            "response": f"{notice}\n\n{writes.response}" if writes.response else "",
+            "answered_by": "search",
+            "fallback_reason": reason,
+            "report_notes": tuple(notes),
+        }
+        return writes.model_copy(update=ended)
+
+    def _make_closest(
+        self,
+        reads: Reads,
+        closest: Mapping[str, FoundPassage | None],
+        sources: Sequence[NumberedSource],
+    ) -> ItemTable:
+        numbers = {one.citation.chunk_id: one.number for one in sources}
+        column = self._texts.text("report_closest", reads.language)
+        cells = {
+            (item, column): f"{_quote(one.text)} [{numbers[one.citation.chunk_id]}]"
+            for item, one in closest.items()
+            if one is not None
+        }
+        return make_table(tuple(closest), (column,), cells)
+
+    def _make_writes(
+        self, reads: Reads, written: _Written, numbered: Sequence[NumberedSource]
+    ) -> Writes:
+        """Return the answer with the sources that it cites, numbered in their order in it."""
+        sources = _Sources.of(numbered)
+        references, context = sources.references, sources.context
+        table = ""
+        if written.table is not None:
+            head = self._texts.text("report_item", reads.language)
+            table = written.table.render(head, self._texts.text("report_nothing", reads.language))
+        text = _BETWEEN.join(part for part in (written.text, table, written.below) if part)
+        safe = keep_links(text, collect_allowed(references, context))
+        cited = SourceTexts(
+            CitedSource(one.number, one.text, (_name_place(one),)) for one in numbered
+        )
+        kept = cite(safe.text, cited)
+        used = _select_used(kept.order, references)
+        final = keep_links(kept.text, collect_allowed(references_of(used, references), context))
+        return Writes(
+            response=final.text if used else "",
+            sources_used=with_addresses(used, references, context, final.text),
+            search_results=tuple(_describe_result(one, sources) for one in numbered),
+            search_context=context,
+            source_references=references,
+            removed_links=(*safe.removed, *final.removed),
         )
 
     def _name(self, language: str) -> str:
         return self._texts.text(f"language_{language}", "en") if language in _NAMED else language
 
 
-def _prefer_given(plan: SwarmPlan, given: Mapping[str, JsonValue]) -> SwarmPlan:
-    """Return a plan whose quotations prefer what the user has given, such as an aspect."""
-    known = plan.question.casefold()
-    values = (str(one)[:_LONGEST_VALUE] for one in given.values() if one is not None)
-    fresh = tuple(one for one in values if one.casefold() not in known)
-    if not fresh:
-        return plan
-    workers = (one.model_copy(update={"sides": (*one.sides, *fresh)}) for one in plan.workers)
-    return plan.model_copy(update={"workers": tuple(workers)})
+def _quote(text: str) -> str:
+    """Return the beginning of a passage on one line, cut at the end of a word."""
+    line = " ".join(_NUMBER.sub("", text).split())
+    if len(line) <= _LONGEST_QUOTED:
+        return line
+    return f"{line[:_LONGEST_QUOTED].rpartition(' ')[0] or line[:_LONGEST_QUOTED]} …"
 
 
 def _read_ends(reads: Reads, plan: SwarmPlan) -> dict[str, WorkerOutput]:
@@ -226,72 +331,59 @@ def _read_ends(reads: Reads, plan: SwarmPlan) -> dict[str, WorkerOutput]:
     return outputs
 
 
-def _list_notes(
-    report: SwarmReport, persona: str, model: str, *, dissents: bool
-) -> Iterator[ReportNote]:
-    """Yield the notes for this author: a model has a voice, and may see more dissent than rules."""
-    is_offline = model == OFFLINE
-    for note in report.notes:
-        if is_offline or note.key in {BY_WORDS, UNCHECKED} or not dissents:
-            yield note
-    if persona and is_offline:
-        yield ReportNote(key=NO_PERSONA)
+def _list_notes(plan: SwarmPlan, written: _Written, output: Output) -> Iterator[dict[str, str]]:
+    if written.table is not None:
+        yield _make_note(TABLE_CELLS, written.table)
+    if plan.strategy == COUNCIL and not output.dissents:
+        yield {"key": NO_DISSENT, "value": ""}
 
 
-def _make_writes(material: _Material, inputs: Inputs, text: str) -> Writes:
-    references, context = material.references, material.context
-    safe = keep_links(text, collect_allowed(references, context))
-    kept = cite(safe.text, SourceTexts(_make_cited(inputs.sources)))
-    used = _select_used(kept, references)
-    allowed = collect_allowed(references_of(used, references), context)
-    final = keep_links(kept.text, allowed)
-    return Writes(
-        response=final.text if kept.order else "",
-        sources_used=with_addresses(used, references, context, final.text),
-        search_results=tuple(_describe_result(one, material) for one in material.cited.sources),
-        search_context=context,
-        source_references=references,
-        removed_links=(*safe.removed, *final.removed),
+def _make_note(key: str, table: ItemTable) -> dict[str, str]:
+    return {"key": key, "value": f"{table.found}/{table.total}"}
+
+
+def _name_place(source: NumberedSource) -> str:
+    place = (*source.citation.crumbs, source.citation.title, *source.citation.heading_path)
+    return " > ".join(dict.fromkeys(place))
+
+
+def _make_prompt_source(source: NumberedSource) -> PromptSource:
+    return PromptSource(
+        number=source.number,
+        chunk_id=source.citation.chunk_id,
+        place=_name_place(source),
+        language=source.citation.language,
+        version=source.citation.version or "",
+        text=source.text,
     )
 
 
-def _make_cited(sources: Sequence[PromptSource]) -> Iterator[CitedSource]:
-    return (CitedSource(one.number, one.text, (one.place,)) for one in sources)
-
-
-def _refer(sources: Sequence[NumberedSource]) -> list[SourceReference]:
-    references, start = [], 0
+def _refer(sources: Sequence[NumberedSource]) -> Iterator[SourceReference]:
+    start = 0
     for one in sources:
         span = (start, start + len(one.text))
         start = span[1] + len(_BETWEEN)
         fields = one.citation.model_dump(exclude={"document_id", "score"})
         found = (FoundPart(rank=one.number - 1, start=0, end=len(one.text)),)
-        references.append(SourceReference(number=one.number, span=span, found=found, **fields))
-    return references
+        yield SourceReference(number=one.number, span=span, found=found, **fields)
 
 
-def _describe_result(source: NumberedSource, material: _Material) -> SearchResult:
-    reference = material.references[source.number - 1]
+def _describe_result(source: NumberedSource, sources: _Sources) -> SearchResult:
+    reference = sources.references[source.number - 1]
     fields = source.citation.model_dump()
     return SearchResult.model_validate(
         {**fields, "levels": (_LEVEL,), "span": reference.span, "found": reference.found}
     )
 
 
-def _select_used(kept: Cited, references: Sequence[SourceReference]) -> tuple[SourceUsed, ...]:
+def _select_used(
+    order: Sequence[int], references: Sequence[SourceReference]
+) -> tuple[SourceUsed, ...]:
     by_number = {one.number: one for one in references}
     return tuple(
         SourceUsed.model_validate(
             by_number[given].model_dump(exclude={"span", "is_cut", "number", "found"})
             | {"number": shown}
         )
-        for shown, given in enumerate(kept.order, start=1)
+        for shown, given in enumerate(order, start=1)
     )
-
-
-def _describe_contradictions(report: SwarmReport, numbers: Mapping[str, int]) -> Sequence[str]:
-    return [
-        f"[{numbers[one.one.source.chunk_id]}] {one.one.text} / "
-        f"[{numbers[one.other.source.chunk_id]}] {one.other.text}: {one.reason}"
-        for one in report.contradictions
-    ]

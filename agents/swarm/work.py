@@ -1,15 +1,17 @@
 """Works on one task of the plan, one step at a time; its calls run in branches."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
+from agents.desk_domain import DeskDomain, ResponseSettings
 from envelope.conversation import InputField, PauseQuestion
 from envelope.outcome import GaveUp, HopOutcome, RetryAfter, Wrote
 from envelope.role import Role
+from llm.answer_checks.wording import find_asking_fault
 from llm.conversations.port import ConversationModel
 from llm.conversations.turns import (
     ModelMessage,
@@ -22,6 +24,7 @@ from llm.port import Model
 from llm.tasks.work_on_task import TASK, Inputs
 from swarm.planning.plan_cost import MOST_STEPS
 from swarm.workers.output import WorkerOutput, WorkerStatus, write_output
+from swarm.workers.plain_work import plan_worker_searches
 from swarm.workers.worker_task import WorkerProgress, WorkerTask, dump_outputs, fit_output
 from swarm.workers.worker_type import WorkerRegistry, make_registry, open_worker
 from tools.calls import ToolErrorType, ToolResult
@@ -29,14 +32,20 @@ from tools.catalog import ToolCatalog
 from tools.dialogue import (
     MOST_CALLS,
     Dialogue,
+    DialogueEnd,
     DialogueLimits,
     describe_calls,
     read_results,
 )
+from tools.document_overview import describe_documents
 from tools.schemas import describe_tools
 
+if TYPE_CHECKING:
+    from knowledge.index.listing import ListedDocument
+
 ASK_USER = "ask_user"
-OFFLINE = "offline"
+ListDocuments = Callable[[Sequence[str]], "Awaitable[Sequence[ListedDocument]]"]
+"""Returns the documents that a person of these groups may read."""
 LONGEST_WAIT_SECONDS = 15.0
 """So long a worker waits for a model that asks for a pause, or that is left alone."""
 _NO_ANSWER = "The user did not answer."
@@ -75,7 +84,7 @@ class Writes(BaseModel, frozen=True):
 
 
 class WorkAgent(Agent[Reads, Writes]):
-    """Asks a model, or the rules, for the next calls until there are none.
+    """Asks a model for the next calls until there are none; without one it makes plain searches.
 
     A worker that waited for the user goes on with its messages: neither a message nor a call that
     has a result is made again. Calls of tools that the brief does not give never run.
@@ -86,21 +95,39 @@ class WorkAgent(Agent[Reads, Writes]):
     writes = Writes
 
     def __init__(
-        self, *, model: Model, tools: ToolCatalog, registry: WorkerRegistry | None = None
+        self,
+        *,
+        model: Model,
+        tools: ToolCatalog,
+        list_documents: ListDocuments,
+        registry: WorkerRegistry | None = None,
+        domain: DeskDomain | None = None,
+        uses_model: bool = True,
     ) -> None:
         self._model = model
         self._tools = describe_tools(tools.select())
+        self._list_documents = list_documents
         self._registry = make_registry() if registry is None else registry
+        self._domain = DeskDomain() if domain is None else domain
+        self._uses_model = uses_model
 
     @classmethod
-    def make(cls, parts: AgentParts[object]) -> Self:
-        return cls(model=parts.model(TASK.name), tools=parts.tools)
+    def make(cls, parts: AgentParts[ResponseSettings]) -> Self:
+        return cls(
+            model=parts.model(TASK.name),
+            tools=parts.tools,
+            list_documents=parts.library.list_documents,
+            domain=DeskDomain.of(parts.settings),
+            uses_model=parts.uses_model,
+        )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        task = WorkerTask.model_validate(reads.worker_task)
+        dialogue = await self._open(task, reads)
+        if not self._uses_model:
+            return Wrote(_search(task, dialogue))
         if not isinstance(self._model, ConversationModel):
             return GaveUp(f"expected a model that calls tools, found {self._model.name!r}")
-        task = WorkerTask.model_validate(reads.worker_task)
-        dialogue = self._open(task, reads)
         if reads.needs_input:
             return Wrote(_stop(task, dialogue, reads.needs_input, is_new=False))
         has_waited = task.progress is not None and bool(task.progress.messages)
@@ -111,12 +138,14 @@ class WorkAgent(Agent[Reads, Writes]):
         except ModelError as error:
             return _wait_or_give_up(error)
         if step.end is None:
+            # Not the objective: a model wrote it.
+            given = " ".join(map(str, (*task.known.values(), *reads.user_inputs.values())))
+            if fault := _find_asking_fault(step.message, given):
+                return GaveUp(f"it asks the user what nobody may be asked: {fault}")
             return Wrote(_go_on(task, dialogue, step.message))
-        # The rules count passages in their text; a text is what a model says about them.
-        text = "" if step.model == OFFLINE else step.message.text
-        return Wrote(Writes(worker_outputs=_write(task, dialogue, text)))
+        return Wrote(Writes(worker_outputs=_write(task, dialogue, step.message.text, step.end)))
 
-    def _open(self, task: WorkerTask, reads: Reads) -> Dialogue:
+    async def _open(self, task: WorkerTask, reads: Reads) -> Dialogue:
         worker = task.worker
         kind = self._registry.find(worker.role)
         opened = open_worker(worker, kind, self._tools)
@@ -127,6 +156,11 @@ class WorkAgent(Agent[Reads, Writes]):
                 "tools": (*opened.tools, _ASK_TOOL),
                 "prompt": Inputs(
                     objective=task.objective,
+                    question=task.question,
+                    domain_name=self._domain.name,
+                    domain_scope=self._domain.scope,
+                    documents=await self._describe_documents(reads),
+                    criteria=task.criteria if worker.subject else (),
                     instructions=kind.instructions,
                     specialization=worker.specialization,
                     output=worker.output,
@@ -149,6 +183,11 @@ class WorkAgent(Agent[Reads, Writes]):
         limits = DialogueLimits(MOST_STEPS, MOST_CALLS, must_look=True)
         return Dialogue(opening, messages, results, limits=limits)
 
+    async def _describe_documents(self, reads: Reads) -> tuple[str, ...]:
+        if not self._uses_model:
+            return ()
+        return describe_documents(await self._list_documents(reads.groups))
+
 
 def _wait_or_give_up(error: ModelError) -> RetryAfter | GaveUp:
     """Return the end of a failed call: a model that is left alone for a short time is waited for.
@@ -160,6 +199,26 @@ def _wait_or_give_up(error: ModelError) -> RetryAfter | GaveUp:
     if seconds is None or seconds > LONGEST_WAIT_SECONDS:
         return GaveUp(reason)
     return RetryAfter(seconds, reason)
+
+
+def _search(task: WorkerTask, dialogue: Dialogue) -> Writes:
+    """Return the next plain searches, or what they found."""
+    calls = plan_worker_searches(task.worker, dialogue, task.objective)
+    found = _write(task, dialogue, "")
+    if not calls:
+        return Writes(worker_outputs=found)
+    message = ModelMessage(calls=calls)
+    return Writes(
+        tool_calls=describe_calls(calls),
+        plan_messages=(message.model_dump(mode="json"),),
+        worker_outputs=found,
+    )
+
+
+def _find_asking_fault(message: ModelMessage, given: str) -> str:
+    """Return why a question to the user in a message must not be asked; empty: it may be."""
+    asked = (str(one.arguments) for one in message.calls if one.name == ASK_USER)
+    return next((fault for one in asked if (fault := find_asking_fault(one, given))), "")
 
 
 def _go_on(task: WorkerTask, dialogue: Dialogue, message: ModelMessage) -> Writes:
@@ -176,9 +235,13 @@ def _go_on(task: WorkerTask, dialogue: Dialogue, message: ModelMessage) -> Write
     )
 
 
-def _write(task: WorkerTask, dialogue: Dialogue, text: str) -> dict[str, JsonValue]:
+def _write(
+    task: WorkerTask, dialogue: Dialogue, text: str, end: DialogueEnd | None = None
+) -> dict[str, JsonValue]:
     results = list(dialogue.results.values())
-    return dump_outputs([fit_output(write_output(task.worker, results, text), task.most_bytes)])
+    reason = "" if end is None else end.value
+    written = write_output(task.worker, results, text, reason)
+    return dump_outputs([fit_output(written, task.most_bytes)])
 
 
 def _stop(

@@ -13,10 +13,11 @@ from envelope.role import Role
 from envelope.sources import SourceReference, SourceUsed
 from envelope.ways.tool_loop import AnswerAssessment, KeptAnswer
 from llm.errors import ModelError
-from llm.offline.model import OfflineModel
 from llm.port import Model, ModelAnswer
 from llm.tasks.assess import TASK, AssessedSource, Inputs, Output
 
+FLOOR = 5.0
+"""An answer whose completeness or accuracy is below it is not enough, whatever its mean."""
 _MOST_MISSING = 5
 _MISSING_CHARACTERS = 200
 
@@ -46,7 +47,7 @@ class Reads(BaseModel, frozen=True):
 
 
 class Writes(BaseModel, frozen=True):
-    """The assessment, and the better one of both answers, with its sources."""
+    """The assessment, if anybody assessed, and the better one of both answers, with its sources."""
 
     assessment: AnswerAssessment | None = None
     assessment_fallback: str = ""
@@ -66,7 +67,8 @@ class Writes(BaseModel, frozen=True):
 class AssessAgent(Agent[Reads, Writes]):
     """Writes the best assessed answer as the response, whichever round wrote it.
 
-    A round without an answer gets the one that was kept. If a model fails, the rules assess.
+    A round without an answer gets the one that was kept. What the search found is not assessed, and
+    where the model fails, the answer goes on without an assessment.
     """
 
     role = Role.ASSESS
@@ -75,7 +77,6 @@ class AssessAgent(Agent[Reads, Writes]):
 
     def __init__(self, *, model: Model, quality_threshold: float = 7.0) -> None:
         self._model = model
-        self._offline = OfflineModel()
         self._threshold = quality_threshold
 
     @classmethod
@@ -87,14 +88,19 @@ class AssessAgent(Agent[Reads, Writes]):
             return Wrote(self._restore(reads))
         if reads.answered_by == "search":
             return Wrote(self._pass_on(reads))
-        given, fallback = await self._assess(reads)
+        try:
+            given = await self._assess(reads)
+        except ModelError as error:
+            best = reads.kept_answer or _keep(reads, 0.0)
+            return Wrote(_write_back(best, None, f"{type(error).__name__}: {error}"))
         assessment = self._judge(given.output, given.model, len(reads.plan_messages))
+        rank = _rank(assessment)
         kept = reads.kept_answer
-        if kept is None or assessment.quality > kept.quality:
-            kept = _keep(reads, assessment.quality)
-        return Wrote(_write_back(kept, assessment, fallback))
+        if kept is None or rank > kept.quality:
+            kept = _keep(reads, rank)
+        return Wrote(_write_back(kept, assessment, ""))
 
-    async def _assess(self, reads: Reads) -> tuple[ModelAnswer[Output], str]:
+    async def _assess(self, reads: Reads) -> ModelAnswer[Output]:
         inputs = Inputs(
             question=reads.canonical_question,
             answer=without_citations(reads.response),
@@ -107,24 +113,22 @@ class AssessAgent(Agent[Reads, Writes]):
             ),
             unanswered=reads.missing,
         )
-        try:
-            return await self._model.ask(TASK, inputs), ""
-        except ModelError as error:
-            found = await self._offline.ask(TASK, inputs)
-            return found, f"{type(error).__name__}: {error}"
+        return await self._model.ask(TASK, inputs)
 
     def _judge(self, output: Output, model: str, rounds: int) -> AnswerAssessment:
         parts = (output.completeness, output.accuracy, output.clarity, output.specificity)
         quality = round(sum(parts) / len(parts), 2)
-        missing = (" ".join(one.split())[:_MISSING_CHARACTERS] for one in output.missing)
+        listed = (" ".join(one.split())[:_MISSING_CHARACTERS] for one in output.missing)
+        missing = tuple(one for one in listed if one)[:_MOST_MISSING]
+        is_sound = min(output.completeness, output.accuracy) >= FLOOR
         return AnswerAssessment(
             completeness=output.completeness,
             accuracy=output.accuracy,
             clarity=output.clarity,
             specificity=output.specificity,
             quality=quality,
-            is_enough=quality >= self._threshold,
-            missing=tuple(one for one in missing if one)[:_MOST_MISSING],
+            is_enough=quality >= self._threshold and is_sound and not missing,
+            missing=missing,
             round=max(1, rounds),
             assessed_by=model,
         )
@@ -154,6 +158,12 @@ class AssessAgent(Agent[Reads, Writes]):
             clarification_message=reads.missing
             or "The documents do not say enough to answer this.",
         )
+
+
+def _rank(assessment: AnswerAssessment) -> float:
+    """Return by what answers of several rounds are compared: one below a floor is never better."""
+    lowest = min(assessment.completeness, assessment.accuracy)
+    return assessment.quality if lowest >= FLOOR else min(assessment.quality, lowest)
 
 
 def _name_place(source: SourceReference) -> str:

@@ -1,68 +1,45 @@
 """Plans the calls of a round of the tool loop; it runs none of them."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
-from envelope.ways.tool_loop import (
-    AnswerAssessment,
-    Intent,
-    LoopEnd,
-    PlanRound,
-    Strategy,
-)
-from knowledge.library.library import NamedInText
+from envelope.ways.tool_loop import AnswerAssessment, Intent, LoopEnd, PlanRound, Strategy
 from llm.conversations.port import ConversationModel
 from llm.conversations.turns import ModelMessage, ToolConversation, ToolUse, UserMessage
 from llm.errors import ModelError
-from llm.offline.planning.planner import has_next
-from llm.offline.planning.question_parts import find_cues
-from llm.offline.planning.tool_choice import rank_naming
-from llm.offline.rounds.needed_tools import list_needed_tools
-from llm.offline.rounds.plan_state import (
-    BASES,
-    COMBINATIONS,
-    DOCUMENTS,
-    GAPS,
-    MOST_PASSAGES,
-    MOST_ROUNDS,
-    NAMED_ON,
-    OUTSIDE,
-    VERSIONS,
-)
 from llm.port import Model
 from llm.tasks.reason import TASK, Inputs
-from tools.calls import ToolResult
 from tools.catalog import ToolCatalog
-from tools.dialogue import (
-    MOST_STEPS,
-    Dialogue,
-    DialogueLimits,
-    describe_calls,
-    list_passages,
-    read_results,
-)
+from tools.dialogue import MOST_STEPS, Dialogue, DialogueLimits, describe_calls, read_results
+from tools.document_overview import describe_documents
+from tools.plain_search import plan_searches
 from tools.schemas import describe_tools
+
+if TYPE_CHECKING:
+    from knowledge.index.listing import ListedDocument
 
 OUT_OF_SCOPE = "out_of_scope_handler"
 """The tool that a model calls for a question that is not about the documents."""
-_NAMED_INTENTS = (Intent.COMPARISON, Intent.PENALTY, Intent.SUMMARY, Intent.GENERAL)
+_INTENTS = {
+    "summary": Intent.SUMMARY,
+    "summarize": Intent.SUMMARY,
+    "comparison": Intent.COMPARISON,
+    "compare": Intent.COMPARISON,
+    "penalty": Intent.PENALTY,
+    "general": Intent.GENERAL,
+}
+"""The intent of a call, by a word of its tool's name."""
 ListVersions = Callable[[Sequence[str]], Awaitable[Sequence[str]]]
 """Returns the versions that documents state, for a person of these groups."""
-ReadTexts = Callable[[Sequence[str], Sequence[str]], Awaitable[Sequence[str]]]
-"""Returns the texts of documents by their ids, for a person of these groups."""
-FindNamed = Callable[[str, Sequence[str]], Awaitable[NamedInText]]
-"""Returns the versions and documents that a text names, for a person of these groups."""
-OFFLINE = "offline"
-"""The model whose plans the rules continue."""
-_MOST_NAMED = 20
+ListDocuments = Callable[[Sequence[str]], "Awaitable[Sequence[ListedDocument]]"]
+"""Returns the documents that a person of these groups may read."""
 _MOST_REASONING = 2_000
 
 
@@ -74,9 +51,6 @@ class ReasonSettings(Protocol):
 
     @property
     def domain_scope(self) -> str: ...
-
-    @property
-    def max_iterations(self) -> int: ...
 
     @property
     def search_results_limit(self) -> int: ...
@@ -125,10 +99,9 @@ _MOST_PASSAGES = 10
 
 @dataclass(frozen=True, slots=True)
 class PlanLimits:
-    """What one plan may use: calls of a round, rounds, and passages of all rounds together."""
+    """What one plan may use: calls of a round, and passages where no model is in use."""
 
     most_calls: int = 8
-    most_rounds: int = 3
     most_passages: int = _MOST_PASSAGES
 
 
@@ -137,10 +110,11 @@ def _read_clock() -> datetime:
 
 
 class ReasonAgent(Agent[Reads, Writes]):
-    """Asks a model, or the rules, which tools to call next.
+    """Asks a model which tools to call next; without a model it plans plain searches.
 
-    A call that was made before is left out, whatever the model writes; ids are replaced, so that
-    they are unique over all rounds. Names and arguments are checked by the executor, not here.
+    A model sees the results of its calls before anything is written from them. Names and arguments
+    of calls are checked by the executor, not here. A model that fails after something was found
+    leaves it to be answered.
     """
 
     role = Role.REASON
@@ -153,22 +127,20 @@ class ReasonAgent(Agent[Reads, Writes]):
         model: Model,
         tools: ToolCatalog,
         list_versions: ListVersions,
-        find_named: FindNamed,
-        read_texts: ReadTexts | None = None,
+        list_documents: ListDocuments,
         limits: PlanLimits = PlanLimits(),
         prompt: Inputs = Inputs(question=""),  # noqa: B008 - frozen
+        uses_model: bool = True,
         now: Callable[[], datetime] = _read_clock,
     ) -> None:
         self._model = model
         self._tools = describe_tools(tools.select())
-        self._combinations = tools.combinations
         self._bases = tools.list_bases()
-        self._outside = tools.list_outside()
         self._list_versions = list_versions
-        self._find_named = find_named
-        self._read_texts = read_texts
+        self._list_documents = list_documents
         self._limits = limits
         self._prompt = prompt.model_copy(update={"combinations": dict(tools.combinations)})
+        self._uses_model = uses_model
         self._now = now
 
     @classmethod
@@ -178,11 +150,9 @@ class ReasonAgent(Agent[Reads, Writes]):
             model=parts.model(TASK.name),
             tools=parts.tools,
             list_versions=parts.list_versions,
-            find_named=parts.find_named,
-            read_texts=parts.library.read_texts,
+            list_documents=parts.library.list_documents,
             limits=PlanLimits(
                 settings.max_tool_calls if settings.multi_tool_enabled else 1,
-                settings.max_iterations,
                 min(settings.search_results_limit, _MOST_PASSAGES),
             ),
             prompt=Inputs(
@@ -190,59 +160,49 @@ class ReasonAgent(Agent[Reads, Writes]):
                 domain_name=settings.domain_name,
                 domain_scope=settings.domain_scope,
             ),
+            uses_model=parts.uses_model,
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        dialogue = await self._open(reads)
+        if not self._uses_model:
+            return Wrote(self._plan_searches(reads, dialogue))
         if not isinstance(self._model, ConversationModel):
             return GaveUp(f"expected a model that calls tools, found {self._model.name!r}")
-        dialogue = await self._open(reads)
         try:
             step = await dialogue.take_step(self._model)
         except ModelError as error:
-            return GaveUp(f"{type(error).__name__}: {error}")
+            reason = f"{type(error).__name__}: {error}"
+            if not dialogue.results:
+                return GaveUp(reason)
+            return Wrote(self._make_writes(ModelMessage(text=f"no further calls: {reason}"), reads))
         message = step.message
         if step.end is not None and not step.model:
             message = ModelMessage(text=f"no further calls: {step.end.value}")
-        if step.model != OFFLINE:
-            # A model sees what its calls found before anything is written from it.
-            return Wrote(_make_writes(message, reads, goes_on=True))
-        extended = dialogue.converse().extend(message)
-        goes_on, needed = has_next(extended), list_needed_tools(extended)
-        return Wrote(_make_writes(message, reads, goes_on=goes_on, needed=needed))
+        return Wrote(self._make_writes(message, reads))
+
+    def _plan_searches(self, reads: Reads, dialogue: Dialogue) -> Writes:
+        """Return the next searches; what they found is shown without being assessed."""
+        calls: tuple[ToolUse, ...] = ()
+        if reads.continues_planning or not reads.response:
+            calls = plan_searches(
+                reads.canonical_question, dialogue, most_passages=self._limits.most_passages
+            )
+        return self._make_writes(ModelMessage(calls=calls), reads)
 
     async def _open(self, reads: Reads) -> Dialogue:
         """Return the dialogue so far, and what its last answer lacked."""
-        versions = tuple(await self._list_versions(reads.groups))
-        named = await self._find_named(reads.canonical_question, reads.groups)
-        results = read_results(reads.multi_tool_results)
         lacks = _describe_gaps(reads)
         opening = ToolConversation(
             task=TASK.name,
             messages=(UserMessage(text=reads.canonical_question),),
-            tools=tuple(self._tools),
-            facts={
-                MOST_PASSAGES: self._limits.most_passages,
-                MOST_ROUNDS: self._limits.most_rounds,
-                VERSIONS: list(versions),
-                DOCUMENTS: list(named.document_ids[:_MOST_NAMED]),
-                COMBINATIONS: {name: [*one] for name, one in self._combinations.items()},
-                BASES: {**self._bases},
-                **await self._describe_outside(reads, results),
-                **({GAPS: [*gaps]} if (gaps := _list_gaps(reads)) is not None else {}),
-            },
-            prompt=self._prompt.model_copy(
-                update={
-                    "question": reads.canonical_question,
-                    "today": self._now().date().isoformat(),
-                    "versions": versions,
-                    "most_calls": self._limits.most_calls,
-                }
-            ),
+            tools=self._tools,
+            prompt=await self._make_prompt(reads) if self._uses_model else None,
         )
         return Dialogue(
             opening,
             tuple(ModelMessage.model_validate(one) for one in reads.plan_messages),
-            results,
+            read_results(reads.multi_tool_results),
             prefix="r",
             limits=DialogueLimits(
                 MOST_STEPS, self._limits.most_calls, must_look=True, writes_last=False
@@ -250,16 +210,50 @@ class ReasonAgent(Agent[Reads, Writes]):
             remarks=(UserMessage(text=lacks),) if lacks else (),
         )
 
-    async def _describe_outside(
-        self, reads: Reads, results: Mapping[str, ToolResult]
-    ) -> dict[str, JsonValue]:
-        """Return the tools of others, and the positions of the found pages that name them."""
-        if not self._outside or self._read_texts is None:
-            return {}
-        ids = dict.fromkeys(one.document_id for one in list_passages(list(results.values())))
-        texts = await self._read_texts(list(ids), reads.groups) if ids else ()
-        ranks = await asyncio.to_thread(rank_naming, self._outside, texts)
-        return {OUTSIDE: [*self._outside], NAMED_ON: {**ranks}}
+    async def _make_prompt(self, reads: Reads) -> Inputs:
+        return self._prompt.model_copy(
+            update={
+                "question": reads.canonical_question,
+                "today": self._now().date().isoformat(),
+                "versions": tuple(await self._list_versions(reads.groups)),
+                "documents": describe_documents(await self._list_documents(reads.groups)),
+                "most_calls": self._limits.most_calls,
+            }
+        )
+
+    def _make_writes(self, message: ModelMessage, reads: Reads) -> Writes:
+        calls = message.calls
+        before = [ModelMessage.model_validate(one) for one in reads.plan_messages]
+        planned = PlanRound(
+            round=len(before) + 1,
+            intent=self._find_intent(calls),
+            is_multi_tool=len({use.name for use in calls}) > 1,
+            strategy=_find_strategy(calls, before),
+            reasoning=message.text[:_MOST_REASONING],
+            tools=tuple(use.name for use in calls),
+        )
+        return Writes(
+            intent=planned.intent,
+            reasoning=planned.reasoning,
+            strategy=planned.strategy,
+            tool_calls=describe_calls(calls),
+            continues_planning=bool(calls),
+            plan_messages=(message.model_dump(mode="json"),) if calls else (),
+            plan_rounds=(planned,),
+            loop_end=None if calls else _find_loop_end(reads),
+        )
+
+    def _find_intent(self, calls: Sequence[ToolUse]) -> Intent:
+        """Return the intent of the calls, by the name of their tools and of the tool behind it."""
+        names = [use.name for use in calls]
+        if names and set(names) == {OUT_OF_SCOPE}:
+            return Intent.OUT_OF_SCOPE
+        for name in names:
+            words = (*name.split("_"), *self._bases.get(name, "").split("_"))
+            found = next((_INTENTS[one] for one in words if one in _INTENTS), None)
+            if found is not None:
+                return found
+        return Intent.SEARCH
 
 
 def _list_gaps(reads: Reads) -> tuple[str, ...] | None:
@@ -284,35 +278,6 @@ def _describe_gaps(reads: Reads) -> str:
     return "\n".join(parts)
 
 
-def _make_writes(
-    message: ModelMessage,
-    reads: Reads,
-    *,
-    goes_on: bool = False,
-    needed: Sequence[str] = (),
-) -> Writes:
-    calls = message.calls
-    before = [ModelMessage.model_validate(one) for one in reads.plan_messages]
-    planned = PlanRound(
-        round=len(before) + 1,
-        intent=_find_intent(calls),
-        strategy=_find_strategy(calls, before),
-        reasoning=message.text[:_MOST_REASONING],
-        tools=tuple(use.name for use in calls),
-        needed=tuple(needed),
-    )
-    return Writes(
-        intent=planned.intent,
-        reasoning=planned.reasoning,
-        strategy=planned.strategy,
-        tool_calls=describe_calls(calls),
-        continues_planning=goes_on and bool(calls),
-        plan_messages=(message.model_dump(mode="json"),) if calls else (),
-        plan_rounds=(planned,),
-        loop_end=None if calls else _find_loop_end(reads),
-    )
-
-
 def _find_loop_end(reads: Reads) -> LoopEnd | None:
     """Return how far the answer is where no call is planned; None where none was tried."""
     if _list_gaps(reads) is None:
@@ -321,17 +286,6 @@ def _find_loop_end(reads: Reads) -> LoopEnd | None:
         return LoopEnd.UNANSWERED
     lacks = reads.assessment is not None and not reads.assessment.is_enough
     return LoopEnd.JUDGED if reads.quality_analysis and not lacks else LoopEnd.ANSWERED
-
-
-def _find_intent(calls: Sequence[ToolUse]) -> Intent:
-    names = {use.name for use in calls}
-    if names == {OUT_OF_SCOPE}:
-        return Intent.OUT_OF_SCOPE
-    if len(names) > 1:
-        return Intent.MULTI_TOOL
-    words = {word for name in names for word in name.split("_")}
-    cues = words.union(*(find_cues(name.replace("_", " ")) for name in names))
-    return next((one for one in _NAMED_INTENTS if one.value in cues), Intent.SEARCH)
 
 
 def _find_strategy(calls: Sequence[ToolUse], before: Sequence[ModelMessage]) -> Strategy | None:

@@ -1,6 +1,5 @@
-"""Combines the results of all calls into numbered sources, and names where they contradict."""
+"""Combines the results of all calls into numbered sources."""
 
-import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -12,17 +11,14 @@ from agents.agent import Agent, AgentParts
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import TOOL_SOURCE, FoundPart, SearchResult, SourceReference
-from envelope.ways.tool_loop import DifferingStatements
 from knowledge.search.context.token_count import count_tokens
 from llm.conversations.turns import ModelMessage
-from llm.offline.planning.differing_statements import find_differing_statements
 from tools.calls import CitedPassage, QuotedPassage, ToolResult
 
 _BETWEEN = "\n\n"
 _FURTHER_SHARE = 0.5
 """The share of the context that each further round may add."""
 _LEVEL = "tools"
-_MOST_CONTRADICTIONS = 5
 
 
 class ReflectSettings(Protocol):
@@ -47,7 +43,6 @@ class Writes(BaseModel, frozen=True):
     search_results: tuple[SearchResult, ...]
     search_context: str
     source_references: tuple[SourceReference, ...]
-    contradictions: tuple[DifferingStatements, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +86,11 @@ class ReflectAgent(Agent[Reads, Writes]):
             score = one.passage.citation.score
             result = {"score": score, "levels": (_LEVEL,), "span": span, "found": found}
             results.append(SearchResult.model_validate({**fields, **result, **_own_id(one)}))
-        pairs = await asyncio.to_thread(find_differing_statements, texts)
         return Wrote(
             Writes(
                 search_results=tuple(results),
                 search_context=_BETWEEN.join(texts),
                 source_references=tuple(references),
-                contradictions=tuple(
-                    DifferingStatements(sources=(one + 1, other + 1), statements=statements)
-                    for (one, other), statements in pairs[:_MOST_CONTRADICTIONS]
-                ),
             )
         )
 

@@ -1,5 +1,6 @@
 """Chooses the way of a question where the settings leave it open."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
@@ -22,6 +23,8 @@ from envelope.ways.tool_loop import QueryType, Triage, WayName
 from llm.errors import ModelError
 from llm.port import Model
 from llm.tasks.triage import TASK, Inputs, Output
+from tools.document_overview import describe_documents
+from tools.listed_parts import find_items, split_questions
 
 if TYPE_CHECKING:
     from knowledge.library.library import Library
@@ -102,7 +105,7 @@ class Writes(BaseModel, frozen=True):
 
 
 class TriageAgent(Agent[Reads, Writes]):
-    """Asks a model, or the rules, how much a question needs; a review by request needs all.
+    """Asks a model how much a question needs; a review by request needs all.
 
     A planned sequence is cleaned of unknown names and completed by what its specialists need.
     Where a review lacks its documents, those that the person may read are offered.
@@ -119,8 +122,10 @@ class TriageAgent(Agent[Reads, Writes]):
         domain: DeskDomain | None = None,
         table: WayTable = WayTable(),
         library: "Library | None" = None,
+        uses_model: bool = True,
     ) -> None:
         self._model = model
+        self._uses_model = uses_model
         self._library = library
         self._domain = DeskDomain() if domain is None else domain
         self._table = table
@@ -137,16 +142,20 @@ class TriageAgent(Agent[Reads, Writes]):
                 parts.settings.swarm_above_complexity,
             ),
             library=parts.library,
+            uses_model=parts.uses_model,
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         if reads.review is not None:
             return Wrote(_plan_review(reads.review))
+        if not self._uses_model:
+            return Wrote(Writes(triage=_choose_by_form(reads.canonical_question)))
         inputs = Inputs(
             question=reads.canonical_question,
             related=reads.related_history,
             domain_name=self._domain.name,
             domain_scope=self._domain.scope,
+            documents=await self._describe_documents(reads.groups),
         )
         try:
             given = await self._model.ask(TASK, inputs)
@@ -159,6 +168,11 @@ class TriageAgent(Agent[Reads, Writes]):
                 Writes(triage=triage, agent_sequence=sequence.names, sequence_notes=sequence.notes)
             )
         return Wrote(await self._ask(triage, reads))
+
+    async def _describe_documents(self, groups: Sequence[str]) -> tuple[str, ...]:
+        if self._library is None:
+            return ()
+        return describe_documents(await self._library.list_documents(groups))
 
     async def _ask(self, triage: Triage, reads: Reads) -> Writes:
         asked = Writes(
@@ -186,6 +200,21 @@ class TriageAgent(Agent[Reads, Writes]):
             reasoning=output.reasoning[:500],
             decided_by=model,
         )
+
+
+def _choose_by_form(question: str) -> Triage:
+    """Return the way without a model: only what the question lists is divided."""
+    several = len(split_questions(question)) > 1
+    is_listed = find_items(question) is not None
+    way = WayName.SWARM if is_listed else WayName.TOOLS if several else WayName.SEARCH
+    return Triage(
+        way=way,
+        complexity=0,
+        query_type=QueryType.UNKNOWN,
+        vagueness=0.0,
+        reasoning="no model is in use: a question is divided only where it lists its parts",
+        decided_by="rules",
+    )
 
 
 def _plan(output: Output) -> tuple[str, ...]:

@@ -6,7 +6,6 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +32,6 @@ from memory.conversation import RedisMemory
 from memory.errors import MemoryStoreError
 from worker.agent_handler import AgentHandler, Assistant
 from worker.drafts import RunDrafts
-from worker.inline_manager import InlineManager
 from worker.isolation import IsolatedHandler, Quarantine
 from worker.port import Handler, SilentMeter, WorkerMeter
 from worker.process import WorkerSpec
@@ -47,7 +45,6 @@ if TYPE_CHECKING:
     from knowledge.port import Searcher
     from knowledge.search.early_embedding import EarlyEmbedding
     from swarm.learning.history import FindAdvice
-    from swarm.planning.plan import DocumentReference
     from tools.budget import ToolBudget
     from tools.catalog import ToolCatalog
     from tools.effects.receipts import ToolReceipts
@@ -130,15 +127,6 @@ class AgentFactory:
         return self._find_knowledge().library.find_named
 
     @property
-    def list_references(
-        self,
-    ) -> "Callable[[Sequence[str]], Awaitable[Sequence[DocumentReference]]]":
-        """Returns the documents that a person may read, without their texts."""
-        from deploy.assembly.tooling.document_references import list_references
-
-        return partial(list_references, self._find_knowledge().library)
-
-    @property
     def find_advice(self) -> "FindAdvice | None":
         """Returns what earlier swarms advise; None where `SWARM_LEARNING` is off."""
         log = self.tool_access.outcomes
@@ -196,7 +184,6 @@ class HandlerPipeline:
             limit_seconds=self.limit_seconds,
             recorded=self.calls,
             on_written=self.calls.count_fallbacks,
-            manager=None if self.manager is None else InlineManager(self.manager, self.meter),
             read_index=make_version_reader(role, self.factories),
         )
         return self.isolate(handler)

@@ -6,8 +6,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+import structlog
 
 from broker.keys import record_of
+from config.models.model_settings import ModelLimit
 from config.settings import Settings
 from deploy.assembly.assistant_prompts import load_overriding_prompts
 from deploy.assembly.limits.budgets import make_call_budget
@@ -16,7 +18,7 @@ from knowledge.errors import EmbeddingFailed, RerankingFailed
 from knowledge.search.question_vectors import VectorStore
 from llm.call_scope import current_scope
 from llm.errors import ModelError
-from llm.offline.model import CONVERSATION_RULES, RULES
+from llm.offline.model import RULES
 from llm.port import Model, ScoreModel, VectorModel
 from llm.prompts import Prompts
 from llm.quotas import InProcessLimiter, Limiter, ModelQuota, SharedLimits
@@ -29,7 +31,9 @@ from memory.rate_limits import RedisLimiter
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-_RULED = frozenset({*RULES, *CONVERSATION_RULES})
+log = structlog.get_logger("models")
+
+_RULED = frozenset(RULES)
 """The tasks that the offline rules can do."""
 EMBEDDING = "embedding"
 """The place of vectors, and of the scores of a reranker, among the paid calls of a question."""
@@ -86,6 +90,38 @@ async def check_keys(settings: Settings, tasks: Sequence[str]) -> None:
     async with asyncio.TaskGroup() as checks:
         for name in sorted(providers_of(map(settings.model_of, tasks), vendors)):
             checks.create_task(check_key(vendors[name], access[name]))
+
+
+async def note_windows(settings: Settings) -> Settings:
+    """Return the settings with the context windows that servers of one's own really have.
+
+    Only the models that write and judge answers are looked up, and only where `MODEL_LIMITS` states
+    no window. A window that is too small for the context that is set is logged.
+    """
+    from llm.vendors.context_window import find_window
+
+    access = settings.vendor_access()
+    vendors = vendors_by_name(access)
+    limits = dict(settings.model_limits)
+    for name in settings.list_answering_models():
+        vendor = vendors[name.provider]
+        is_own = vendor.is_local or vendor.is_configured or access[name.provider].base_url
+        limit = limits.get(str(name), ModelLimit())
+        if not is_own or limit.context_window is not None:
+            continue
+        window = await find_window(name.model, vendor, access[name.provider])
+        if window is None:
+            continue
+        limits[str(name)] = limit.model_copy(update={"context_window": window.tokens})
+        if window.tokens < 2 * settings.context_tokens:
+            log.warning(
+                "model_reads_little",
+                model=str(name),
+                window=window.tokens,
+                origin=window.origin,
+                hint="start its server with a larger context; see: refdesk models",
+            )
+    return settings.model_copy(update={"model_limits": limits})
 
 
 def make_stored_models(

@@ -26,7 +26,6 @@ class Intent(StrEnum):
     COMPARISON = "comparison"
     PENALTY = "penalty"
     GENERAL = "general"
-    MULTI_TOOL = "multi_tool"
     OUT_OF_SCOPE = "out_of_scope"
 
 
@@ -46,17 +45,15 @@ class LoopEnd(StrEnum):
     JUDGED = "judged"
 
 
-class PlanRound(BaseModel, frozen=True, extra="forbid"):
+class PlanRound(BaseModel, frozen=True, extra="ignore"):
     """The plan of one round with its reasons; the calls are recorded with their results."""
 
     round: int = Field(ge=1)
     intent: Intent
+    is_multi_tool: bool = Field(default=False, description="whether it calls different tools")
     strategy: Strategy | None = None
     reasoning: str = ""
     tools: tuple[str, ...] = Field(default=(), description="the names of the tools that it calls")
-    needed: tuple[str, ...] = Field(
-        default=(), description="tools that the rules would need, but have no values to call with"
-    )
 
 
 class QueryType(StrEnum):
@@ -100,17 +97,12 @@ class AnswerAssessment(BaseModel, frozen=True, extra="forbid"):
     clarity: float = Field(ge=1, le=10)
     specificity: float = Field(ge=1, le=10)
     quality: float = Field(ge=1, le=10)
-    is_enough: bool = Field(description="whether the quality reaches the threshold")
+    is_enough: bool = Field(
+        description="whether it reaches the threshold and the floors, and lacks nothing"
+    )
     missing: tuple[str, ...] = Field(default=(), description="what the answer lacks")
     round: int = Field(ge=1, description="the round of the loop that it is about")
     assessed_by: str = Field(description="the model that assessed")
-
-
-class DifferingStatements(BaseModel, frozen=True, extra="forbid"):
-    """Two sources that say different things about the same."""
-
-    sources: tuple[int, int] = Field(description="their numbers")
-    statements: tuple[str, str]
 
 
 class KeptAnswer(BaseModel, frozen=True, extra="forbid"):

@@ -48,6 +48,7 @@ class Page:
     `name` names the page whatever its language; `language` is what the page or its folder claims
     (a tag such as `de` or `pt-BR`), None when neither does. `warnings` name problems that
     did not keep it from being read. `groups` are those that may read it, none: everybody.
+    `links` are its links to the web, by label and address.
     """
 
     source: str
@@ -64,6 +65,7 @@ class Page:
     warnings: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     version: str = ""
+    links: tuple[tuple[str, str], ...] = ()
 
     @property
     def content(self) -> str:

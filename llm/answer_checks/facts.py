@@ -18,7 +18,6 @@ _TOKEN = re.compile(
     r"(?<!\d)(?P<before>[A-Za-z_]{0,24}-?)"
     r"(?P<number>\d+(?:[.,:'\u2019\u00a0\u202f]\d+|[ ]\d{3}(?!\d))*)"
 )
-_SEPARATORS = ".,:'\u2019\u00a0\u202f "
 _THOUSANDS = re.compile(r"\d{1,3}(?:[.,'\u2019\u00a0\u202f ]\d{3})+")
 _TIME = re.compile(r"(\d{1,2})[:.](\d{2})")
 _ISO_DATE = re.compile(r"\d{4}-(\d{2})-(\d{2})")
@@ -94,10 +93,10 @@ def values_of(text: str) -> frozenset[float]:
 
 @lru_cache(maxsize=256)
 def parts_of(text: str) -> frozenset[float]:
-    """Return the parts of the numbers of a text: 3, 6 and 19 of `3.6.19`."""
+    """Return the parts of the versions and dates of a text: 3, 6 and 19 of `3.6.19`."""
     tokens = (found["number"] for found in _TOKEN.finditer(_ascii_digits(text)))
-    parts = (part for token in tokens for part in re.split(f"[{_SEPARATORS}]", token))
-    return frozenset(float(part) for part in parts if part)
+    parts = (part for token in tokens if ":" not in token for part in token.split("."))
+    return frozenset(float(part) for part in parts if part.isdecimal())
 
 
 @dataclass(frozen=True)
@@ -125,11 +124,21 @@ class KnownNumbers:
 
         `cited` are the texts of the sources that it cites: only their numbers are converted.
         """
+        return self._find(text, self.values, cited)
+
+    def find_elsewhere(self, text: str, cited: Sequence[str]) -> tuple[str, ...]:
+        """Return the numbers of `text` that other sources have than those that it cites."""
+        counted = frozenset(map(float, self.counts))
+        texts = (*cited, *self.asked)
+        known = counted.union(*map(values_of, texts), *map(parts_of, texts))
+        return self._find(text, known, cited)
+
+    def _find(self, text: str, known: Collection[float], cited: Iterable[str]) -> tuple[str, ...]:
         found = numbers_of(text)
-        unknown = [number for number in found if not number.is_among(self.values)]
+        unknown = [number for number in found if not number.is_among(known)]
         if not unknown:
             return ()
-        beside = {value for number in found for value in number.values & self.values}
+        beside = {value for number in found for value in number.values if value in known}
         sources = frozenset().union(*map(values_of, cited or self.given))
         computed = set(_compute(beside | self._asked, sources | self._asked | beside))
         computed.update(_convert(sources | beside | self._asked))

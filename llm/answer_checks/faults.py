@@ -4,6 +4,7 @@
 |--------------------------------------------------------------|--------|
 | a number that no source has, that nobody said, not computed  | yes    |
 | code from which a foreign address was removed                | yes    |
+| a number that other sources have than those that are cited   | no     |
 | a line of code, or an identifier in code, that no source has | no     |
 | a paragraph, an item or a row that cites nothing             | no     |
 
@@ -180,12 +181,16 @@ class _Checks:
     def _find_in(self, text: str, index: int, cell: int | None) -> Iterator[Fault]:
         bare = shown_text(_TARGET.sub("]", remove_marks(text)))
         cited = [self._answer.cited.get(number, "") for number in self._answer.covering[index]]
-        unknown = self._numbers.find_unknown(_SPAN.sub(_keep_quantity, bare), cited)
+        figures = _SPAN.sub(_keep_quantity, bare)
+        unknown = self._numbers.find_unknown(figures, cited)
         absent = [span for span in self._spans(bare) if not self._has(span)]
         quote = _quote(text)
         if unknown:
             shown = ", ".join(unknown[:_SHOWN])
             yield Fault(index, quote, f"no source has: {shown}", is_proved=True, cell=cell)
+        elif cited and (other := self._numbers.find_elsewhere(figures, cited)):
+            shown = ", ".join(other[:_SHOWN])
+            yield Fault(index, quote, f"the sources that it cites do not have: {shown}", cell=cell)
         elif absent:
             shown = ", ".join(absent[:_SHOWN])
             yield Fault(index, quote, f"no source has the code: {shown}", cell=cell)

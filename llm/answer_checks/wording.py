@@ -1,4 +1,4 @@
-"""Checks a model's wording of a clarification or a refusal, which no judge compares with sources.
+"""Checks every text of a model that asks a person, or declines: no judge compares it with sources.
 
 What it says is the model's. A rule withholds what could lead a person astray: a link, an address or
 a telephone number that nobody gave, and the request for a secret.
@@ -20,7 +20,14 @@ def find_fault(text: str, inputs: Inputs) -> str:
     if not text:
         return "it is empty"
     about = (inputs.question, inputs.message, *inputs.options, inputs.domain_name)
-    known_text = "\n".join((*about, inputs.fixed_text))
+    return find_asking_fault(text, "\n".join((*about, inputs.fixed_text)))
+
+
+def find_asking_fault(text: str, known_text: str) -> str:
+    """Return why a person must not be asked this, or an empty text.
+
+    `known_text` is what the person wrote, and what is fixed: words of it may be repeated.
+    """
     hosts = frozenset(word.strip(".,;:!?()\"'“”«»") for word in known_text.split())
     bare = frozenset(word for word in hosts if "/" not in word and "@" not in word)
     if removed := keep_links(text, Allowed(held=bare)).removed:

@@ -8,24 +8,15 @@ from time import perf_counter
 
 from llm.call_log import record
 from llm.conversations.port import ModelStep
-from llm.conversations.turns import StopReason, ToolConversation
-from llm.errors import ModelError, NoModel, UnknownTask
+from llm.conversations.turns import ToolConversation
+from llm.errors import ModelError, NoModel
 from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage
-from llm.stored_calls.fingerprint import digest, fingerprint
+from llm.stored_calls.fingerprint import fingerprint
 
 RULES: Mapping[str, str] = {
-    "triage": "llm.offline.planning.triage_rules",
-    "assess": "llm.offline.planning.assess_rules",
-    "plan_swarm": "llm.offline.planning.proposals",
     "hyde_expansion": "llm.offline.wordings",
-    "synthesize_findings": "llm.offline.planning.proposals",
 }
 """The module of each task, whose `answer(inputs)` is its rule; imported at the first call."""
-CONVERSATION_RULES: Mapping[str, str] = {
-    "reason": "llm.offline.planning.planner",
-    "work_on_task": "llm.offline.planning.planner",
-}
-"""The module of each task with tools, whose `write_next(conversation)` is its rule."""
 
 
 class OfflineModel:
@@ -51,25 +42,7 @@ class OfflineModel:
         return ModelAnswer(output, self.name, call.usage, call.cost_usd, call.milliseconds)
 
     async def converse(self, conversation: ToolConversation, *, skip: int = 0) -> ModelStep:
-        started = perf_counter()
-        module = CONVERSATION_RULES.get(conversation.task)
-        if module is None:
-            raise UnknownTask(
-                f"expected a conversation with an offline rule ({', '.join(CONVERSATION_RULES)}), "
-                f"found {conversation.task!r}: set a model for it"
-            )
-        message = await asyncio.to_thread(import_module(module).write_next, conversation)
-        call = ModelCall(
-            task=conversation.task,
-            model=self.name,
-            usage=Usage(),
-            cost_usd=Decimal(0),
-            milliseconds=(perf_counter() - started) * 1000,
-            prompt_hash=digest(conversation.model_dump_json()),
-        )
-        record(call)
-        stop = StopReason.TOOL_USE if message.calls else StopReason.END_TURN
-        return ModelStep(message, stop, self.name, call.usage, call.cost_usd, call.milliseconds)
+        raise NoModel(f"expected a model for the task {conversation.task!r}, found none: set one")
 
     def _answer(self, task: Task[I, O], inputs: I) -> O:
         module = self._rules.get(task.name)

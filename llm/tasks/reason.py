@@ -15,6 +15,9 @@ class Inputs(BaseModel, frozen=True):
     domain_scope: str = Field(default="", description="the subject of the documents")
     today: str = Field(default="", description="the date in UTC, as 2026-01-31")
     versions: tuple[str, ...] = Field(default=(), description="that documents state")
+    documents: tuple[str, ...] = Field(
+        default=(), description="ids, titles, kinds and versions; the last line counts the others"
+    )
     combinations: dict[str, tuple[str, ...]] = Field(
         default_factory=dict, description="tools that are often called together, by purpose"
     )

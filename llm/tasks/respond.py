@@ -50,9 +50,6 @@ class Inputs(BaseModel, frozen=True):
     analysis: str = Field(default="", description="what was wrong with the answer before")
     avoid: tuple[str, ...] = Field(default=(), description="claims that no source supports")
     attempt: int = 0
-    contradictions: tuple[str, ...] = Field(
-        default=(), description="statements of two sources that differ in a number"
-    )
 
 
 class Output(BaseModel, frozen=True):

@@ -10,6 +10,9 @@ class Inputs(BaseModel, frozen=True):
     """The question, and the earlier turns that it refers to."""
 
     question: str
+    documents: tuple[str, ...] = Field(
+        default=(), description="ids, titles, kinds and versions; the last line counts the others"
+    )
     related: tuple[str, ...] = Field(default=(), description="earlier user turns, newest first")
     domain_name: str = Field(default="", description="the desk's name, as settings have it")
     domain_scope: str = Field(default="", description="the subject of the documents")

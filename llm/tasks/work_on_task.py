@@ -10,6 +10,13 @@ class Inputs(BaseModel, frozen=True):
     """The brief of one worker."""
 
     objective: str
+    question: str = Field(default="", description="of the user, of which the brief is a part")
+    domain_name: str = Field(default="", description="the desk's name, as settings have it")
+    domain_scope: str = Field(default="", description="the subject of the documents")
+    documents: tuple[str, ...] = Field(
+        default=(), description="ids, titles, kinds and versions; the last line counts the others"
+    )
+    criteria: tuple[str, ...] = Field(default=(), description="what is asked about its item")
     instructions: str = Field(default="", description="of the type of worker")
     specialization: str = ""
     output: str = Field(default="", description="the form of the result")

@@ -42,9 +42,12 @@ def list_worker_calls(payload: Writes) -> Sequence[BranchItem]:
 def _make_item(worker: Mapping[str, JsonValue], payload: Writes, workers: int) -> BranchItem:
     name = str(worker.get("id"))
     outputs = _read_object(payload, "worker_outputs")
+    plan = _read_object(payload, "swarm_plan")
     before = [str(one) for one in _list(worker.get("depends_on"))]
     task: dict[str, JsonValue] = {
         "worker": dict(worker),
+        "question": payload.get("canonical_question") or "",
+        "criteria": plan.get("criteria") or [],
         "known": _read_object(payload, "collected_info"),
         "found": [_describe_found(outputs, one) for one in before],
         "workers": workers,

@@ -40,12 +40,13 @@ def note_outcome(ended: Ended, envelope: Envelope, reply: Mapping[str, JsonValue
     return replace(ended, learned=to_json(fields).decode())
 
 
-def _rate(payload: Mapping[str, JsonValue], reply: Mapping[str, JsonValue]) -> float:
-    """Return the score of the judge, 1 to 10."""
+def _rate(payload: Mapping[str, JsonValue], reply: Mapping[str, JsonValue]) -> float | None:
+    """Return the score of the judge, 1 to 10; None for an answer that nobody judged."""
     score = reply.get("quality_score")
-    is_answer = reply.get("outcome") == Outcome.ANSWERED.value and not payload.get("way_fallback")
-    if not is_answer or not isinstance(score, int | float):
+    if reply.get("outcome") != Outcome.ANSWERED.value or payload.get("way_fallback"):
         return _WORST
+    if not isinstance(score, int | float):
+        return None
     return round(_WORST + _SPAN * min(1.0, max(0.0, float(score))), 2)
 
 

@@ -8,7 +8,6 @@ from datetime import date
 from math import isfinite
 
 from envelope.conversation import InputField, Pause, PauseReply
-from swarm.information.requests import is_new_request
 
 LONGEST_VALUE = 2_000
 """The most characters of one value."""
@@ -121,7 +120,7 @@ def _read_lines(pause: Pause, lines: Sequence[str], *, is_own: bool) -> ReadRepl
     text = "\n".join(lines)
     if len(missing) != 1 or text.endswith(("?", "？", "؟")):
         return OtherTopic()
-    if missing[0].type == "text" and (not is_own or is_new_request(text)):
+    if missing[0].type == "text" and not is_own:
         return OtherTopic()
     values = _read_values(pause, {missing[0].name: text})
     return _complete(pause, values) if values else OtherTopic()

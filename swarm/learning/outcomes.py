@@ -8,10 +8,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, Field
 
-from llm.offline.criteria.read_criteria import read_set_question
-from llm.offline.planning.listed_things import find_compared_list
-from llm.offline.planning.question_parts import read_question
-from swarm.planning.complexity import asks_for_each, is_comparison, is_opinion
+from tools.listed_parts import find_items, split_questions
 
 _JUDGE, _THUMB, _COST, _TIME = 0.6, 0.2, 0.1, 0.1
 _DEAR_USD = 0.2
@@ -22,10 +19,7 @@ _NEUTRAL = 0.5
 class QuestionKind(StrEnum):
     """The kinds of questions by which strategies are compared."""
 
-    SET = "set"
-    COMPARISON = "comparison"
     GROUP = "group"
-    OPINION = "opinion"
     SEVERAL = "several"
     SINGLE = "single"
 
@@ -55,15 +49,7 @@ class SwarmOutcome(BaseModel, frozen=True, extra="forbid"):
 
 
 def classify_question(question: str) -> QuestionKind:
-    """Return the kind of a question by its form."""
-    if read_set_question(question) is not None:
-        return QuestionKind.SET
-    if is_opinion(question):
-        return QuestionKind.OPINION
-    if find_compared_list(question) or asks_for_each(question):
+    """Return the kind of a question by what it lists."""
+    if find_items(question) is not None:
         return QuestionKind.GROUP
-    if is_comparison(question):
-        return QuestionKind.COMPARISON
-    return (
-        QuestionKind.SEVERAL if len(read_question(question).separate) > 1 else QuestionKind.SINGLE
-    )
+    return QuestionKind.SEVERAL if split_questions(question) else QuestionKind.SINGLE

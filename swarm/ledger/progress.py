@@ -54,13 +54,9 @@ def note_round(
     """Return the decision after a round.
 
     `score` is the judge's, None: nobody judged; `is_open`: workers of the plan have not run yet.
-    Progress is a passage that no earlier round had, a verdict, or a better score.
+    Progress is a passage that no earlier round had, or a better score.
     """
-    shown = {one.citation.chunk_id for output in outputs.values() for one in output.passages} | {
-        f"{one.document_id} {one.criterion}"
-        for output in outputs.values()
-        for one in output.verdicts
-    }
+    shown = {one.citation.chunk_id for output in outputs.values() for one in output.passages}
     is_better = score is not None and score > progress.best_score
     has_advanced = bool(shown - set(progress.seen)) or is_better
     moved = progress.model_copy(

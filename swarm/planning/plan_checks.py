@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
-from llm.offline.support import terms, weight_of
+from knowledge.index.terms import terms
 from swarm.errors import PlanRejected
 from swarm.planning.plan import MOST_WORKERS, SwarmPlan, WorkerPlan
 
@@ -33,7 +33,7 @@ def accept_plan(
 def merge_overlapping(plan: SwarmPlan) -> SwarmPlan:
     """Return the plan without workers whose brief another worker has already.
 
-    The one that is kept has the tools, dependencies and documents of both, and the higher priority.
+    The one that is kept has the tools and dependencies of both, and the higher priority.
     """
     if len(plan.workers) > _MOST_COMPARED:
         return plan
@@ -127,19 +127,10 @@ def _find_same(
 
 def _are_alike(one: WorkerPlan, other: WorkerPlan) -> bool:
     """Return whether two workers differ at most in the words of their briefs."""
-    return (
-        one.role,
-        one.subject,
-        one.specialization,
-        one.documents,
-        one.criteria,
-        one.lists_items,
-    ) == (
+    return (one.role, one.subject, one.specialization, one.lists_items) == (
         other.role,
         other.subject,
         other.specialization,
-        other.documents,
-        other.criteria,
         other.lists_items,
     )
 
@@ -152,7 +143,7 @@ def _share_words(one: str, left: set[str], other: str, right: set[str]) -> float
 
 
 def _read_words(text: str) -> set[str]:
-    return {term for term in terms(text) if weight_of(term) >= 1}
+    return set(terms(text, "en"))
 
 
 def _join(kept: WorkerPlan, other: WorkerPlan) -> WorkerPlan:

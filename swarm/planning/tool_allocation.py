@@ -4,16 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import BaseModel
 
-from llm.offline.planning.question_parts import find_cues
-from llm.offline.support import terms
+from knowledge.index.terms import terms
 from swarm.planning.plan import SwarmPlan, WorkerPlan
 from tools.calls import EffectClass
-
-_CUE_TOOLS = {
-    "comparison": ("compare_documents",),
-    "summary": ("summarize",),
-    "definition": ("definition_aligner", "lookup"),
-}
 
 
 class OfferedTool(BaseModel, frozen=True, extra="forbid"):
@@ -36,13 +29,11 @@ def allocate_tools(
 ) -> Allocation:
     """Return the tools of a worker: those that its plan names, else the `usual` ones of its type.
 
-    Words of the brief add tools, such as a comparison. A worker from which everything was withheld
-    has the usual tools.
-    A tool that changes something is given only to a worker whose brief names it, and still needs
-    the approval of a person if it is dangerous. Names that nobody offers are withheld.
+    A worker from which everything was withheld has the usual tools. A tool that changes something
+    is given only to a worker whose brief names it, and still needs the approval of a person if it
+    is dangerous. Names that nobody offers are withheld.
     """
-    named = worker.tools or tuple(usual)
-    wanted = dict.fromkeys((*named, *_find_by_cues(worker.objective)))
+    wanted = dict.fromkeys(worker.tools or tuple(usual))
     withheld: dict[str, str] = {}
     given = []
     for name in wanted:
@@ -97,11 +88,7 @@ def list_risky(
     return {worker_id: names for worker_id, names in risky.items() if names}
 
 
-def _find_by_cues(objective: str) -> list[str]:
-    return [tool for cue in find_cues(objective) for tool in _CUE_TOOLS.get(cue, ())]
-
-
 def _is_named(tool: OfferedTool, worker: WorkerPlan) -> bool:
     """Return whether the brief has the words of the tool's name."""
-    words = set(terms(tool.name.replace("_", " ")))
-    return words <= set(terms(f"{worker.objective} {worker.output}"))
+    words = set(terms(tool.name.replace("_", " "), "en"))
+    return words <= set(terms(f"{worker.objective} {worker.output}", "en"))

@@ -6,9 +6,9 @@ about each member. The second wave is planned when the first has returned; a pla
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from llm.offline.planning.listed_items import find_asked_words
 from swarm.planning.plan import MOST_WORKERS, SwarmPlan, WorkerPlan, name_worker
 from swarm.workers.output import WorkerOutput
+from tools.listed_parts import find_asked_words
 
 _CANDIDATES = 20
 """Passages of an item's worker from which the best about the item are chosen."""
@@ -40,7 +40,7 @@ def expand_plan(
     return plan.model_copy(
         update={
             "workers": (*workers, *added),
-            "compared": tuple(dict.fromkeys((*plan.compared, *(one.subject for one in added)))),
+            "items": tuple(dict.fromkeys((*plan.items, *(one.subject for one in added)))),
             "notes": (*plan.notes, *notes),
         }
     )

@@ -1,1 +1,1 @@
-"""Merges what workers found into one report: claims with worker and source, and gaps."""
+"""What is written from the results of all workers."""

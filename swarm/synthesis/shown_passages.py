@@ -1,11 +1,25 @@
-"""Chooses the passages that are shown in total: each worker's best first, then its second, ..."""
+"""Chooses the passages that are shown without a model: of each item the closest one."""
 
 from collections.abc import Mapping, Sequence
 
 from knowledge.sections import document_of
 from swarm.planning.plan import SwarmPlan
-from swarm.workers.output import WorkerOutput
+from swarm.workers.output import WorkerOutput, names_subject
 from tools.passage_search.passages import FoundPassage
+
+
+def find_closest(
+    plan: SwarmPlan, outputs: Mapping[str, WorkerOutput]
+) -> dict[str, FoundPassage | None]:
+    """Return the closest passage of each item that names it; None: nothing was found."""
+    closest: dict[str, FoundPassage | None] = {}
+    for worker in plan.workers:
+        output = outputs.get(worker.id)
+        if worker.subject and closest.get(worker.subject) is None:
+            found = output.passages if output is not None else ()
+            named = (one for one in found if names_subject(worker.subject, one))
+            closest[worker.subject] = next(named, None)
+    return closest
 
 
 def choose_shown(

@@ -10,12 +10,11 @@ from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from envelope.sources import TOOL_SOURCE
 from knowledge.index.graph.called_names import split_words
+from knowledge.index.terms import terms
 from llm.attacks.orders import is_order_to_assistant
-from llm.offline.planning.listed_items import find_listed_items
-from llm.offline.support import terms, weight_of
-from swarm.information.fields import RequiredInfoField
 from swarm.planning.plan import WorkerPlan
 from tools.calls import CHANGES, CitedPassage, QuotedPassage, ToolErrorType, ToolResult
+from tools.listed_parts import find_listed_items
 from tools.passage_search.passages import LINKED, FoundPassage
 
 MOST_PASSAGES = 30
@@ -38,23 +37,12 @@ class WorkerStatus(StrEnum):
     NEEDS_INPUT = "needs_input"
 
 
-class DocumentVerdict(BaseModel, frozen=True, extra="forbid"):
-    """Whether a document meets a criterion; `passage` is the sentence, if one states it."""
+class WorkerOutput(BaseModel, frozen=True, extra="ignore"):
+    """What a worker wrote and found: its text, and passages with their sources, best first.
 
-    document_id: str
-    title: str
-    criterion: str
-    is_met: bool
-    kind: str = ""
-    passage: FoundPassage | None = None
-
-
-class WorkerOutput(BaseModel, frozen=True, extra="forbid"):
-    """What a worker found: passages with their sources, best first, and verdicts on documents.
-
-    `items` are those of a worker that lists. `needed` are the facts that the user must say.
-    `is_off_subject`: no passage names the subject that the worker was to look up. `effects` are the
-    tools by which it changed something outside.
+    `items` are those of a worker that lists.
+    `stop_reason` says why it called no further tool, see `tools.dialogue.DialogueEnd`; `effects`
+    are the tools by which it changed something outside.
     """
 
     worker_id: str
@@ -62,29 +50,35 @@ class WorkerOutput(BaseModel, frozen=True, extra="forbid"):
     text: str = ""
     passages: tuple[FoundPassage, ...] = ()
     items: tuple[str, ...] = ()
-    verdicts: tuple[DocumentVerdict, ...] = ()
-    needed: tuple[RequiredInfoField, ...] = ()
     calls: int = Field(default=0, ge=0)
     failed_calls: int = Field(default=0, ge=0)
     left_out: int = Field(default=0, ge=0, description="passages with orders to an assistant")
     error: str = ""
-    is_off_subject: bool = False
+    stop_reason: str = ""
     effects: tuple[str, ...] = ()
 
     @property
     def is_usable(self) -> bool:
         """Whether it has what its part asks for: something found, or something done."""
-        has_found = bool(self.passages or self.verdicts) and not self.is_off_subject
-        return self.status is WorkerStatus.DONE and (has_found or bool(self.effects))
+        return self.status is WorkerStatus.DONE and bool(self.passages or self.effects)
 
 
-def write_output(worker: WorkerPlan, results: Sequence[ToolResult], text: str = "") -> WorkerOutput:
-    """Return the output of a worker from the results of its calls; `text` is what it wrote."""
+def write_output(
+    worker: WorkerPlan, results: Sequence[ToolResult], text: str = "", stop_reason: str = ""
+) -> WorkerOutput:
+    """Return the output of a worker from the results of its calls; `text` is what it wrote.
+
+    The passages that the text names come first.
+    """
     found = [_shorten(one) for one in _read_passages(worker.id, results)]
     safe = [one for one in found if not is_order_to_assistant(one.text)]
-    ranked = rank_by_subject(safe, worker.subject) if worker.subject else safe
-    passages = tuple(ranked[: min(worker.passages, MOST_PASSAGES)])
-    verdicts = tuple(_read_verdicts(results))
+    ranked = safe
+    if worker.subject and not text:
+        # Nobody has read them: an item that none of them names was not found.
+        is_named = any(names_subject(worker.subject, one) for one in safe)
+        ranked = rank_by_subject(safe, worker.subject) if is_named else []
+    ranked = sorted(ranked, key=lambda one: f"[{one.citation.chunk_id}]" not in text)
+    passages = tuple(ranked[: MOST_PASSAGES if text else min(worker.passages, MOST_PASSAGES)])
     failed = sum(not one.success for one in results)
     is_failed = bool(results) and failed == len(results)
     return WorkerOutput(
@@ -93,13 +87,11 @@ def write_output(worker: WorkerPlan, results: Sequence[ToolResult], text: str = 
         text=text[:LONGEST_TEXT],
         passages=passages,
         items=_list_items(passages) if worker.lists_items else (),
-        verdicts=verdicts,
         calls=len(results),
         failed_calls=failed,
         left_out=len(found) - len(safe),
         error=next((one.error or "" for one in results if not one.success), "")[:500],
-        # A model that wrote a text has read the passages: it knows other names of a subject.
-        is_off_subject=not text and not _name_subject(worker, passages),
+        stop_reason=stop_reason,
         effects=tuple(one.tool for one in results if one.success and one.metadata.get(CHANGES)),
     )
 
@@ -107,11 +99,6 @@ def write_output(worker: WorkerPlan, results: Sequence[ToolResult], text: str = 
 def fail_worker(worker: WorkerPlan, error: str) -> WorkerOutput:
     """Return the output of a worker that ended without a result."""
     return WorkerOutput(worker_id=worker.id, status=WorkerStatus.FAILED, error=error[:500])
-
-
-def ask_for(worker: WorkerPlan, needed: Iterable[RequiredInfoField]) -> WorkerOutput:
-    """Return the output of a worker that waits for facts of the user."""
-    return WorkerOutput(worker_id=worker.id, status=WorkerStatus.NEEDS_INPUT, needed=tuple(needed))
 
 
 def bound_output(output: WorkerOutput) -> WorkerOutput:
@@ -141,27 +128,14 @@ def rank_by_subject(passages: Sequence[FoundPassage], subject: str) -> list[Foun
     return sorted(passages, key=lambda one: -rate(one))
 
 
-def may_name_subject(worker: WorkerPlan, passage: FoundPassage) -> bool:
-    """Return whether a passage has half of the words of the subject of a worker.
-
-    Words say nothing about a passage in another language, and nothing where no subject was asked.
-    """
-    wanted = {term: weight_of(term) for term in terms(worker.subject)}
+def names_subject(subject: str, passage: FoundPassage) -> bool:
+    """Return whether a passage, with its place, has half of the words of a subject."""
     citation = passage.citation
-    is_foreign = bool(worker.language and citation.language != worker.language)
-    if not sum(wanted.values()) or (citation.language and is_foreign):
-        return True
+    language = citation.language or "en"
+    wanted = set(terms(subject, language))
     place = " ".join((citation.title, *citation.crumbs, *citation.heading_path))
-    own = set(terms(f"{place} {passage.text}"))
-    found = sum(weight for term, weight in wanted.items() if term in own)
-    return found >= _NAMED_SHARE * sum(wanted.values())
-
-
-def _name_subject(worker: WorkerPlan, passages: Sequence[FoundPassage]) -> bool:
-    """Return whether one of the passages may name the subject, or its name may differ in them."""
-    if not (worker.language and passages):
-        return True
-    return any(may_name_subject(worker, passage) for passage in passages)
+    own = set(terms(f"{place} {passage.text}", language))
+    return len(wanted & own) >= _NAMED_SHARE * len(wanted)
 
 
 def _read_passages(worker_id: str, results: Sequence[ToolResult]) -> Iterator[FoundPassage]:
@@ -171,7 +145,7 @@ def _read_passages(worker_id: str, results: Sequence[ToolResult]) -> Iterator[Fo
     """
     seen: set[str] = set()
     for result in results:
-        if result.error_type is not ToolErrorType.SUCCESS or result.tool == "check_criteria":
+        if result.error_type is not ToolErrorType.SUCCESS:
             continue
         passages = _read_found(result.data) or _read_quoted(result.quoted)
         for passage in passages or _read_cited(result.citations) or _read_own(worker_id, result):
@@ -210,18 +184,6 @@ def _read_own(worker_id: str, result: ToolResult) -> list[FoundPassage]:
 
 def _read_cited(citations: Iterable[CitedPassage]) -> list[FoundPassage]:
     return [FoundPassage(citation=one, text="") for one in citations]
-
-
-def _read_verdicts(results: Sequence[ToolResult]) -> Iterator[DocumentVerdict]:
-    for result in results:
-        data = result.data
-        if result.tool != "check_criteria" or not isinstance(data, dict):
-            continue
-        listed = data.get("results")
-        for one in listed if isinstance(listed, list) else ():
-            if isinstance(one, dict):
-                shown = {"document_id": data.get("document_id"), "title": data.get("title"), **one}
-                yield DocumentVerdict.model_validate(shown)
 
 
 def _list_items(passages: Sequence[FoundPassage]) -> tuple[str, ...]:

@@ -1,54 +1,31 @@
-"""Runs one worker, or all workers of a plan, in one process: for evaluations and for tests.
+"""Runs one worker without a model in one process, for evaluations; the flow makes it hops."""
 
-The flow makes each step a separate hop; it uses `open_worker` and `write_output` directly.
-"""
+from dataclasses import replace
 
-from collections.abc import Sequence
-
-from llm.conversations.port import ConversationModel
-from llm.conversations.turns import ToolDescription
-from llm.errors import ModelError
+from llm.conversations.turns import ModelMessage
 from swarm.planning.plan import WorkerPlan
-from swarm.planning.plan_cost import MOST_STEPS
-from swarm.workers.output import WorkerOutput, fail_worker, write_output
+from swarm.workers.output import WorkerOutput, write_output
+from swarm.workers.plain_work import plan_worker_searches
 from swarm.workers.worker_type import WorkerRegistry, open_worker
-from tools.budget import ToolBudget
-from tools.calls import ToolCaller
-from tools.dialogue import Dialogue, DialogueLimits, run_dialogue
+from tools.calls import ToolCall, ToolCaller
+from tools.dialogue import Dialogue, execute_calls
 from tools.executor import ToolExecutor
 
 
-class WorkerRunner:
-    """Runs workers with a model, tools, and the rights of one person."""
-
-    def __init__(
-        self,
-        model: ConversationModel,
-        executor: ToolExecutor,
-        tools: Sequence[ToolDescription],
-        registry: WorkerRegistry,
-    ) -> None:
-        self._model = model
-        self._executor = executor
-        self._tools = tuple(tools)
-        self._registry = registry
-
-    async def run(
-        self,
-        worker: WorkerPlan,
-        *,
-        groups: tuple[str, ...] = (),
-        language: str = "en",
-        budget: ToolBudget | None = None,
-    ) -> WorkerOutput:
-        """Return what a worker found; a model that fails is the failure of its worker."""
-        caller = ToolCaller(
-            agent=worker.id, allowed=frozenset(worker.tools), groups=groups, language=language
+async def run_worker(
+    worker: WorkerPlan, executor: ToolExecutor, registry: WorkerRegistry
+) -> WorkerOutput:
+    """Return what a worker finds by plain searches."""
+    caller = ToolCaller(agent=worker.id, allowed=frozenset(worker.tools))
+    dialogue = Dialogue(open_worker(worker, registry.find(worker.role), ()))
+    while calls := plan_worker_searches(worker, dialogue):
+        made = [
+            ToolCall(call_id=one.call_id, tool=one.name, arguments=one.arguments) for one in calls
+        ]
+        found = await execute_calls(executor, made, caller)
+        dialogue = replace(
+            dialogue,
+            messages=(*dialogue.messages, ModelMessage(calls=calls)),
+            results={**dialogue.results, **{one.call_id: one for one in found}},
         )
-        opening = open_worker(worker, self._registry.find(worker.role), self._tools)
-        dialogue = Dialogue(opening, limits=DialogueLimits(MOST_STEPS))
-        try:
-            ended, step = await run_dialogue(self._model, self._executor, dialogue, caller, budget)
-        except ModelError as error:
-            return fail_worker(worker, str(error))
-        return write_output(worker, ended.ordered_results, step.message.text)
+    return write_output(worker, dialogue.ordered_results)

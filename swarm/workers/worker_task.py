@@ -23,10 +23,12 @@ class WorkerProgress(BaseModel, frozen=True, extra="forbid"):
     results: dict[str, JsonValue] = {}
 
 
-class WorkerTask(BaseModel, frozen=True, extra="forbid"):
+class WorkerTask(BaseModel, frozen=True, extra="ignore"):
     """A worker with its brief, facts that the user gave, and what workers before it found."""
 
     worker: WorkerPlan
+    question: str = Field(default="", description="of the user")
+    criteria: tuple[str, ...] = Field(default=(), description="of the table, asked of each item")
     known: dict[str, JsonValue] = {}
     found: tuple[str, ...] = ()
     workers: int = Field(default=1, ge=1, description="of the plan")
@@ -46,7 +48,7 @@ class WorkerTask(BaseModel, frozen=True, extra="forbid"):
 
 
 def fit_output(output: WorkerOutput, most_bytes: int = MOST_BYTES) -> WorkerOutput:
-    """Return an output within its bounds: the first passages, and every verdict."""
+    """Return an output within its bounds: its text, and the first passages."""
     bounded = bound_output(output)
     kept: list[FoundPassage] = []
     room = most_bytes

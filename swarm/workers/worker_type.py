@@ -10,32 +10,20 @@ from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
-from pydantic import JsonValue
-
 from llm.conversations.turns import ToolConversation, ToolDescription, UserMessage
-from llm.offline.rounds.plan_state import CRITERIA, DOCUMENTS, MOST_PASSAGES, MOST_ROUNDS
-from llm.offline.words import normalise
 from llm.tasks.work_on_task import TASK
 from swarm.errors import UnknownName
-from swarm.information.fields import RequiredInfoField
 from swarm.planning.plan import WorkerPlan
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerType:
-    """What all workers of a type have in common.
-
-    `tools` are the usual ones, `required` the facts that a brief must settle first. `cues` are
-    words of a question that this type serves. `rounds` bounds the rounds of tool calls.
-    """
+    """What all workers of a type have in common; `tools` are the usual ones."""
 
     name: str
     description: str
     tools: tuple[str, ...]
     instructions: str
-    required: tuple[RequiredInfoField, ...] = ()
-    cues: tuple[str, ...] = ()
-    rounds: int = 3
 
 
 class WorkerRegistry:
@@ -57,23 +45,6 @@ class WorkerRegistry:
             known = ", ".join(sorted(self._types))
             raise UnknownName(f"expected one of {known} as a type of worker, found {name[:80]!r}")
         return self._types[name]
-
-    def infer(self, text: str, *, default: str = "research") -> WorkerType:
-        """Return the type whose cues a question has most of, or the default one."""
-        plain = f" {normalise(text)} "
-
-        def count_cues(one: WorkerType) -> int:
-            return sum(f" {normalise(cue)} " in plain for cue in one.cues)
-
-        best = max(list_sorted(self._types.values()), key=count_cues)
-        return best if count_cues(best) else self.find(default)
-
-    def list_required(
-        self, workers: Iterable[WorkerPlan]
-    ) -> dict[str, tuple[RequiredInfoField, ...]]:
-        """Return the facts that each worker needs first, by its id; raises `UnknownName`."""
-        needed = {worker.id: self.find(worker.role).required for worker in workers}
-        return {worker_id: fields for worker_id, fields in needed.items() if fields}
 
     @property
     def usual_tools(self) -> dict[str, tuple[str, ...]]:
@@ -103,32 +74,16 @@ def list_sorted(types: Iterable[WorkerType]) -> tuple[WorkerType, ...]:
 
 
 def open_worker(
-    worker: WorkerPlan,
-    worker_type: WorkerType,
-    tools: Sequence[ToolDescription],
-    known: dict[str, JsonValue] | None = None,
+    worker: WorkerPlan, worker_type: WorkerType, tools: Sequence[ToolDescription]
 ) -> ToolConversation:
-    """Return the conversation in which a worker calls its tools; `known` are collected facts.
+    """Return the conversation in which a worker calls its tools.
 
     Only the tools of the brief are described.
     """
-    rounds = 1 if worker.subject else worker_type.rounds
-    facts: dict[str, JsonValue] = {
-        MOST_PASSAGES: worker.passages,
-        MOST_ROUNDS: rounds,
-        DOCUMENTS: list(worker.documents),
-        CRITERIA: list(worker.criteria),
-        **(known or {}),
-    }
     system = "\n".join(part for part in (worker_type.instructions, worker.output) if part)
-    own = [tool for tool in tools if tool.name in worker.tools]
-    return ToolConversation(
-        task=TASK.name,
-        system=system,
-        messages=(UserMessage(text=worker.objective),),
-        tools=tuple(own),
-        facts=facts,
-    )
+    own = tuple(tool for tool in tools if tool.name in worker.tools)
+    brief = UserMessage(text=worker.objective)
+    return ToolConversation(task=TASK.name, system=system, messages=(brief,), tools=own)
 
 
 def _find_types() -> Iterator[WorkerType]:

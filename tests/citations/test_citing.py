@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from citations.blocks import BlockKind, read_blocks
-from citations.citing import cite, cover
+from citations.citing import cite, cover, leave_out
 from citations.marking import read_marks, remove_marks
 from citations.proof import CitedSource, SourceTexts
 
@@ -215,6 +215,16 @@ def test_marks_below_indented_code_stand_in_the_items_line() -> None:
 
 def test_marks_directly_under_a_table_are_no_row_of_it() -> None:
     assert cite(f"{TABLE}\n[8]", SOURCES).text == f"{TABLE}\n\n[1]"
+
+
+def test_what_stays_keeps_the_source_of_a_mark_that_went() -> None:
+    table = "| a | b |\n|---|---|\n| 1 | 2 |"
+    answer = f"True. [4]\n\nFalse. [1]\n\n{table}\n\n- **Label** [2]\n  - One.\n  - Two. [3]"
+
+    left = leave_out(answer, {1, 6})
+
+    assert left.text == f"True. [1]\n\n{table}\n\n[2]\n\n- **Label** [3]\n  - One."
+    assert left.order == (4, 1, 2)
 
 
 def test_a_closing_mark_covers_what_nothing_else_covers() -> None:

@@ -274,7 +274,11 @@ def test_an_index_of_another_embedding_model_serves_and_is_named(
 ) -> None:
     model = "text-embedding-3-small@openai"
     away = f"http://127.0.0.1:{find_closed_port()}/v1"
-    vendor: dict[str, Any] = {"embedding_model": model, "openai_api_key": "none", "openai_base_url": away}
+    vendor: dict[str, Any] = {
+        "embedding_model": model,
+        "openai_api_key": "none",
+        "openai_base_url": away,
+    }
     ended = refdesk(own_library, "ask", CLEAR, redis_url=redis_url, **vendor)
 
     assert ended.returncode == 0, ended.stderr

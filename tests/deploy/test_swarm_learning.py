@@ -6,19 +6,19 @@ import pytest
 
 from envelope.question import Question
 from gateway.desk import Message
-from llm.tasks import synthesize_findings
+from llm.tasks import plan_swarm
 from memory.conversation import RedisMemory
 from memory.learning.learned_outcomes import RedisOutcomeLog
 from memory.port import Ended
 from swarm.learning.history import read_history, write_outcome
 from swarm.learning.outcomes import QuestionKind, SwarmOutcome
 from tests.deploy.conftest import OpenApp
+from tests.deploy.test_swarm_way import BY_SEARCH, cite
 from tests.memory.test_conversation import apply_writes
 from tests.support.app_harness import AppHarness, PartlyScriptedModel
 
 pytestmark = pytest.mark.slow
 LARGE = "Compare what the webhooks, the REST API and SMPP say about retries"
-OPINION = "Should we use webhooks or poll the REST API for delivery reports?"
 
 
 async def read_log(harness: AppHarness) -> Any:
@@ -45,7 +45,7 @@ async def teach(harness: AppHarness, kind: QuestionKind, good: str, bad: str) ->
 
 
 async def test_a_swarm_leaves_one_outcome_and_a_rating_reaches_it(open_app: OpenApp) -> None:
-    async with open_app(way="swarm") as harness:
+    async with open_app(make_model(), way="swarm") as harness:
         driver = harness.driver()
         reply = await driver.say(LARGE)
         question = harness.desk.question(Message("-", driver.conversation_id, reply["message_id"]))
@@ -60,30 +60,49 @@ async def test_a_swarm_leaves_one_outcome_and_a_rating_reaches_it(open_app: Open
 
 
 async def test_a_question_that_one_search_answers_leaves_no_outcome(open_app: OpenApp) -> None:
-    async with open_app(way="swarm") as harness:
+    simple = plan_swarm.Output(action="simple_response", complexity=0.1)
+
+    async with open_app(PartlyScriptedModel(plan_swarm=[simple]), way="swarm") as harness:
         await harness.driver().say("How often is a failed webhook event sent again?")
         history = await read_log(harness)
 
     assert history.outcomes == 0
 
 
-async def test_what_did_better_is_chosen_and_the_reply_says_why(open_app: OpenApp) -> None:
-    async with open_app(way="swarm") as harness:
+def plan_parts(inputs: Any) -> plan_swarm.Output:
+    """Plan one worker, by the strategy that earlier outcomes advise."""
+    advised = next((one.split()[0] for one in inputs.advice), "parallel")
+    worker = plan_swarm.PlannedWorker(role="research", objective="What do webhooks do?")
+    return plan_swarm.Output(
+        action="orchestrate", complexity=0.6, strategy=advised, workers=(worker,)
+    )
+
+
+def make_model() -> PartlyScriptedModel:
+    return PartlyScriptedModel(
+        plan_swarm=[plan_parts] * 2,
+        work_on_task=BY_SEARCH,
+        synthesize_findings=[cite("webhook", "They are sent.")] * 2,
+    )
+
+
+async def test_a_planner_is_told_what_did_better_and_the_reply_says_so(open_app: OpenApp) -> None:
+    async with open_app(make_model(), way="swarm") as harness:
         before = await harness.driver().say(LARGE)
         kind = QuestionKind(before["routing"]["question_kind"])
         await teach(harness, kind, "intelligent", before["routing"]["strategy"])
         after = await harness.driver().say(LARGE)
 
     assert before["routing"]["strategy"] == "parallel"
-    assert before["routing"]["strategy_reason"] == "it suits the form of the question best"
+    assert before["routing"]["strategy_reason"] == "the planner chose it"
     assert "learned" not in before["routing"]
     assert after["routing"]["strategy"] == "intelligent"
     assert any("intelligent did better" in one for one in after["routing"]["learned"])
 
 
 async def test_nothing_is_kept_or_used_where_learning_is_off(open_app: OpenApp) -> None:
-    async with open_app(way="swarm", swarm_learning=False) as harness:
-        await teach(harness, QuestionKind.COMPARISON, "intelligent", "parallel")
+    async with open_app(make_model(), way="swarm", swarm_learning=False) as harness:
+        await teach(harness, QuestionKind.SEVERAL, "intelligent", "parallel")
         await teach(harness, QuestionKind.GROUP, "intelligent", "parallel")
         reply = await harness.driver().say(LARGE)
         history = await read_log(harness)
@@ -91,38 +110,3 @@ async def test_nothing_is_kept_or_used_where_learning_is_off(open_app: OpenApp) 
     assert reply["routing"]["strategy"] == "parallel"
     assert "question_kind" not in reply["routing"]
     assert history.outcomes == 80
-
-
-async def test_a_council_reports_agreement_and_dissent_of_three_perspectives(
-    open_app: OpenApp,
-) -> None:
-    async with open_app(way="swarm") as harness:
-        driver = harness.driver()
-        reply = await driver.say(OPINION)
-        plans = await driver.read_writes(reply, "plan")
-
-    workers: Any = plans[0]["swarm_plan"]
-    perspectives = {one["objective"] for one in workers["workers"]}
-    assert reply["outcome"] == "answered"
-    assert reply["routing"]["strategy"] == "council"
-    assert len(perspectives) >= 3
-    assert all(not one.get("depends_on") for one in workers["workers"])
-    assert {task["state"] for task in reply["tasks"]} == {"completed"}
-    assert reply["sources"]
-    assert "(agreement: advocate, critic" in reply["text"]
-
-
-async def test_a_model_writes_the_balanced_report_from_the_findings_of_each_perspective(
-    open_app: OpenApp,
-) -> None:
-    def weigh(inputs: Any) -> synthesize_findings.Output:
-        number = inputs.sources[0].number
-        return synthesize_findings.Output(answer=f"{inputs.sources[0].text} [{number}]")
-
-    model = PartlyScriptedModel(synthesize_findings=[weigh])
-    async with open_app(model, way="swarm") as harness:
-        await harness.driver().say(OPINION)
-
-    [inputs] = model.find_asked("synthesize_findings")
-    assert inputs.strategy == "council"
-    assert len({worker for one in inputs.findings for worker in one.workers}) >= 3

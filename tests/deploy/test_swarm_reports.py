@@ -8,11 +8,11 @@ import pytest
 
 from config.settings import Settings
 from knowledge.embedding import Embedder
-from llm.tasks import synthesize_findings
+from llm.tasks import plan_swarm
 from memory.learning.learned_outcomes import RedisOutcomeLog
 from swarm.learning.history import read_history
 from tests.deploy.conftest import OpenApp
-from tests.deploy.test_swarm_way import SIMPLE, cite
+from tests.deploy.test_swarm_way import SIMPLE, cite, decide, work_by_search
 from tests.support.app_harness import PartlyScriptedModel, settings_of
 from tests.support.folder_copy import copy_folder
 from tests.support.http_desk import HttpDesk, open_http_desk
@@ -21,14 +21,14 @@ pytestmark = pytest.mark.slow
 MESSAGES = "/v1/conversations/c1/messages"
 
 
-async def test_a_council_of_the_rules_says_what_no_source_says(open_app: OpenApp) -> None:
+async def test_without_a_model_a_persona_has_no_effect_and_the_answer_says_so(
+    open_app: OpenApp,
+) -> None:
     async with open_app(way="swarm") as harness:
         driver = harness.driver()
-        message = replace(driver.message(SIMPLE), strategy="council", persona="a patient tutor")
-        reply: Any = await harness.desk.ask(message)
-        plain: Any = await harness.desk.ask(replace(driver.message(SIMPLE), strategy="council"))
+        reply: Any = await harness.desk.ask(replace(driver.message(SIMPLE), persona="a tutor"))
+        plain: Any = await harness.desk.ask(driver.message(SIMPLE))
 
-    assert "No dissent was found" in reply["text"]
     assert "The requested persona has no effect without a model" in reply["text"]
     assert "persona" not in plain["text"]
 
@@ -36,11 +36,17 @@ async def test_a_council_of_the_rules_says_what_no_source_says(open_app: OpenApp
 async def test_a_model_has_the_voice_and_says_whether_anything_disagrees(
     open_app: OpenApp,
 ) -> None:
-    def agree(inputs: Any) -> synthesize_findings.Output:
-        found: synthesize_findings.Output = cite("up to 8 times")(inputs)
-        return found.model_copy(update={"dissents": False})
-
-    model = PartlyScriptedModel(synthesize_findings=[cite("up to 8 times"), agree])
+    sides = [
+        plan_swarm.PlannedWorker(
+            role="analysis", specialization=name, objective=f"{name}: retries?"
+        )
+        for name in ("advocate", "critic", "practitioner")
+    ]
+    model = PartlyScriptedModel(
+        plan_swarm=[decide(*sides)] * 2,
+        work_on_task=[work_by_search] * 16,
+        synthesize_findings=[cite("up to 8 times", dissents=True), cite("up to 8 times")],
+    )
 
     async with open_app(model, way="swarm") as harness:
         driver = harness.driver()

@@ -2,16 +2,16 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
 from llm.conversations.turns import ModelMessage, ToolUse
 from llm.errors import ModelUnavailable
-from llm.tasks import judge, plan_swarm, synthesize_findings, triage
+from llm.tasks import plan_swarm, synthesize_findings, triage
 from tests.deploy.conftest import OpenApp
 from tests.deploy.test_tool_approval import list_requests, write_tools
-from tests.support.app_harness import Fields, PartlyScriptedModel
+from tests.support.app_harness import Fields, PartlyScriptedModel, judge_all
 from tests.support.ticket_server import run_ticket_server
 
 pytestmark = pytest.mark.slow
@@ -44,35 +44,15 @@ def work_by_search(conversation: Any) -> ModelMessage:
     return ModelMessage(text="Found.") if further else search(brief.text)
 
 
-def cite(phrase: str, text: str = ANSWER) -> Any:
+BY_SEARCH = [work_by_search] * 8
+
+
+def cite(phrase: str, text: str = ANSWER, **fields: Any) -> Any:
     """Answer with the source that has `phrase`."""
 
     def answer(inputs: Any) -> synthesize_findings.Output:
         number = next(one.number for one in inputs.sources if phrase in one.text)
-        return synthesize_findings.Output(answer=f"{text} [{number}]")
-
-    return answer
-
-
-def judge_all(decision: Literal["approve", "research", "regenerate"]) -> Any:
-    """Judge every claim as the decision needs it."""
-
-    def answer(inputs: Any) -> judge.Output:
-        is_supported = decision != "regenerate"
-        share = float(is_supported)
-        verdicts = [
-            judge.Verdict(passage=one.number, quote=one.text, supported=is_supported)
-            for one in inputs.passages
-        ]
-        return judge.Output(
-            claims_read=1,
-            verdicts=tuple(verdicts),
-            accuracy=share,
-            completeness=1.0 if decision == "approve" else 0.1,
-            language_matches=True,
-            analysis="not good enough",
-            decision=decision,
-        )
+        return synthesize_findings.Output(answer=f"{text} [{number}]", **fields)
 
     return answer
 
@@ -81,29 +61,98 @@ def list_states(reply: Fields) -> list[str]:
     return [task["state"] for task in reply["tasks"]]
 
 
-async def test_the_rules_divide_a_comparison_and_cite_every_part(open_app: OpenApp) -> None:
+async def test_without_a_model_each_listed_item_has_its_closest_passage(open_app: OpenApp) -> None:
     async with open_app(way="swarm") as harness:
         driver = harness.driver()
         reply = await driver.say(LARGE)
         roles = await driver.roles(reply)
 
     assert (reply["outcome"], reply["way"]) == ("answered", "swarm")
-    assert reply["routing"]["strategy"] == "parallel"
+    assert reply["routing"]["strategy"] == "listed"
+    assert [task["title"] for task in reply["tasks"]] == ["webhooks", "REST API", "SMPP"]
     assert set(list_states(reply)) == {"completed"}
-    assert len(reply["tasks"]) >= 2
     assert reply["sources"]
-    assert "| Item | Found |" in reply["text"]
-    assert roles[4:7] == ["plan", "gather", "ledger"]
+    assert "| Item | Closest passage |" in reply["text"]
+    assert roles[roles.index("plan") :][:3] == ["plan", "gather", "ledger"]
     assert roles[-2:] == ["synthesize", "quality"]
 
 
-async def test_a_simple_question_is_left_to_one_search(open_app: OpenApp) -> None:
-    async with open_app(way="swarm") as harness:
+async def test_a_question_that_a_planner_finds_simple_is_left_to_one_search(
+    open_app: OpenApp,
+) -> None:
+    model = PartlyScriptedModel(plan_swarm=[decide(action="simple_response")])
+
+    async with open_app(model, way="swarm") as harness:
         reply = await harness.driver().say(SIMPLE)
 
     assert (reply["outcome"], reply["way"]) == ("answered", "search")
     assert reply["routing"]["action"] == "simple_response"
     assert "way_fallback" not in reply
+
+
+async def test_what_workers_wrote_reaches_the_writer_and_a_table_counts_its_cells(
+    open_app: OpenApp,
+) -> None:
+    def work(conversation: Any) -> ModelMessage:
+        [brief, *further] = conversation.messages
+        if not further:
+            return search("webhook retries" if "webhook" in brief.text else "REST API errors")
+        [result, *_] = [one for one in further if one.kind == "tool"]
+        return ModelMessage(text=f"Sent again up to 8 times [{result.sources[0]}].")
+
+    def write(inputs: Any) -> synthesize_findings.Output:
+        number = next(one.number for one in inputs.sources if "up to 8 times" in one.text)
+        cell = synthesize_findings.TableCell(
+            item="webhooks", criterion="retries", finding=f"up to 8 times [{number}]"
+        )
+        return synthesize_findings.Output(
+            answer=f"{ANSWER} [{number}]",
+            cells=(cell,),
+            missing=("retries of the REST API",),
+        )
+
+    plan = decide(
+        RETRIES.model_copy(update={"item": "webhooks"}),
+        ERRORS.model_copy(update={"item": "REST API"}),
+        items=("webhooks", "REST API"),
+        criteria=("retries",),
+    )
+    model = PartlyScriptedModel(
+        plan_swarm=[plan], work_on_task=[work] * 4, synthesize_findings=[write]
+    )
+
+    async with open_app(model, way="swarm") as harness:
+        reply = await harness.driver().say(SIMPLE)
+
+    [asked] = model.find_asked("synthesize_findings")
+    brief = model.find_asked("work_on_task")[0].prompt
+    assert [one.text for one in asked.findings] == ["Sent again up to 8 times [1]."] * 2 or all(
+        "up to 8 times [" in one.text for one in asked.findings
+    )
+    assert (brief.criteria, brief.question) == (("retries",), SIMPLE)
+    assert brief.documents
+    assert "| webhooks | up to 8 times [1] |" in reply["text"]
+    assert "| REST API | not found in the passages |" in reply["text"]
+    assert "Found: 1/2." in reply["text"]
+
+
+async def test_a_contradiction_is_the_finding_of_the_model_with_both_sources(
+    open_app: OpenApp,
+) -> None:
+    found = synthesize_findings.FoundContradiction(about="8 times, or 3 times", one=1, other=2)
+    invented = found.model_copy(update={"other": 99})
+    model = PartlyScriptedModel(
+        plan_swarm=[decide(RETRIES, ERRORS)],
+        work_on_task=BY_SEARCH,
+        synthesize_findings=[cite("up to 8 times", contradictions=(found, invented))],
+        judge=[judge_all("approve")],
+    )
+
+    async with open_app(model, way="swarm") as harness:
+        reply = await harness.driver().say(SIMPLE)
+
+    assert reply["text"].count("8 times, or 3 times") == 1
+    assert "The sources contradict each other:" in reply["text"]
 
 
 async def test_workers_of_a_model_run_their_own_tools_and_one_answer_is_written(
@@ -133,7 +182,11 @@ async def test_a_plan_that_cannot_run_is_planned_again_with_its_problems(
         RETRIES.model_copy(update={"depends_on": (1,)}),
         ERRORS.model_copy(update={"depends_on": (0,)}),
     ]
-    model = PartlyScriptedModel(plan_swarm=[decide(*cycle), decide(RETRIES, ERRORS)])
+    model = PartlyScriptedModel(
+        plan_swarm=[decide(*cycle), decide(RETRIES, ERRORS)],
+        work_on_task=BY_SEARCH,
+        synthesize_findings=[cite("up to 8 times")],
+    )
 
     async with open_app(model, way="swarm") as harness:
         reply = await harness.driver().say(SIMPLE)
@@ -184,6 +237,7 @@ async def test_auto_divides_only_what_triage_finds_very_complex(open_app: OpenAp
     model = PartlyScriptedModel(
         triage=[judged],
         plan_swarm=[decide(RETRIES, ERRORS)],
+        work_on_task=BY_SEARCH,
         synthesize_findings=[cite("up to 8 times")],
     )
 
@@ -194,10 +248,22 @@ async def test_auto_divides_only_what_triage_finds_very_complex(open_app: OpenAp
     assert reply["outcome"] == "answered"
 
 
-async def test_the_caller_chooses_the_strategy_and_a_council_names_its_members(
+async def test_the_caller_chooses_the_strategy_and_a_council_has_members_of_different_sides(
     open_app: OpenApp,
 ) -> None:
-    async with open_app(way="swarm") as harness:
+    sides = [
+        plan_swarm.PlannedWorker(
+            role="analysis", specialization=name, objective=f"{name}: retries?"
+        )
+        for name in ("advocate", "critic", "practitioner")
+    ]
+    model = PartlyScriptedModel(
+        plan_swarm=[decide(*sides[:2]), decide(*sides)],
+        work_on_task=BY_SEARCH,
+        synthesize_findings=[cite("up to 8 times")],
+    )
+
+    async with open_app(model, way="swarm") as harness:
         driver = harness.driver()
         message = replace(driver.message(SIMPLE), strategy="council", persona="a patient tutor")
         reply: Any = await harness.desk.ask(message)
@@ -205,6 +271,8 @@ async def test_the_caller_chooses_the_strategy_and_a_council_names_its_members(
     assert (reply["outcome"], reply["way"]) == ("answered", "swarm")
     assert reply["routing"]["strategy"] == "council"
     assert [task["title"] for task in reply["tasks"]] == ["advocate", "critic", "practitioner"]
+    assert "at least 3 members" in model.find_asked("plan_swarm")[1].problems[0]
+    assert "No dissent was found" in reply["text"]
 
 
 async def test_a_strategy_that_does_not_exist_leaves_the_question_to_one_search(
@@ -220,6 +288,7 @@ async def test_a_strategy_that_does_not_exist_leaves_the_question_to_one_search(
 async def test_a_judge_that_rejects_gets_another_text_then_another_plan(open_app: OpenApp) -> None:
     model = PartlyScriptedModel(
         plan_swarm=[decide(RETRIES), decide(ERRORS)],
+        work_on_task=BY_SEARCH,
         synthesize_findings=[cite("up to 8 times")] * 3,
         judge=[judge_all("regenerate"), judge_all("research"), judge_all("approve")],
     )
@@ -235,36 +304,56 @@ async def test_a_judge_that_rejects_gets_another_text_then_another_plan(open_app
     assert reply["text"] == f"{ANSWER} [1]"
 
 
+def ask_for_aspect(*workers: plan_swarm.PlannedWorker) -> plan_swarm.Output:
+    needed = plan_swarm.MissingFact(
+        name="aspect", question="Which aspect?", type="choice", choices=("history", "cost")
+    )
+    return decide(*workers, needed=(needed,))
+
+
+def make_asking_model() -> PartlyScriptedModel:
+    return PartlyScriptedModel(
+        plan_swarm=[ask_for_aspect(RETRIES)] * 2,
+        work_on_task=BY_SEARCH,
+        synthesize_findings=[cite("up to 8 times")] * 2,
+    )
+
+
 async def test_facts_that_only_the_user_knows_are_asked_once_and_the_work_goes_on(
     open_app: OpenApp,
 ) -> None:
-    async with open_app(way="swarm") as harness:
+    model = make_asking_model()
+
+    async with open_app(model, way="swarm") as harness:
         driver = harness.driver()
         asked = await driver.say("Research delivery reports")
         answered = await driver.say("history")
         [collected] = await driver.read_writes(answered, "gather")
         roles = await driver.roles(answered)
 
+    [question] = asked["pause"]["questions"]
+    [written] = model.find_asked("synthesize_findings")
     assert (asked["outcome"], asked["pause"]["kind"]) == ("clarification", "information")
-    assert [one["field"]["name"] for one in asked["pause"]["questions"]] == ["aspect"]
-    assert collected["collected_info"] == {"domain": "delivery reports", "aspect": "history"}
+    assert (question["field"]["name"], question["field"]["choices"]) == (
+        "aspect", ["history", "cost"],
+    )  # fmt: skip
+    assert collected["collected_info"] == {"aspect": "history"}
+    assert written.facts == ("aspect: history",)
     assert (answered["outcome"], answered["way"]) == ("answered", "swarm")
     assert roles[0] == "gather", "nothing before the pause is done again"
 
 
 async def test_a_new_question_instead_of_the_facts_is_answered_as_one(open_app: OpenApp) -> None:
-    async with open_app(way="swarm") as harness:
+    async with open_app(make_asking_model(), way="swarm") as harness:
         driver = harness.driver()
         await driver.say("Research delivery reports")
         answered = await driver.say(SIMPLE)
-        late: Any = await driver.say("history")
 
-    assert "up to 8 times" in answered["text"]
-    assert late["outcome"] != "answered" or late["way"] != "swarm"
+    assert (answered["outcome"], answered["pause"]["kind"]) == ("clarification", "information")
 
 
 async def test_facts_that_the_user_does_not_give_end_politely(open_app: OpenApp) -> None:
-    async with open_app(way="swarm") as harness:
+    async with open_app(make_asking_model(), way="swarm") as harness:
         driver = harness.driver()
         asked = await driver.say("Research delivery reports")
         stopped = await driver.say(asked["suggested_actions"][-1]["value"])

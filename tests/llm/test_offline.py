@@ -1,13 +1,13 @@
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
-from envelope.ways.specialists import SpecialistName
 from llm.call_log import record_calls
 from llm.errors import NoModel
-from llm.offline.model import RULES, OfflineModel
+from llm.offline.model import OfflineModel
 from llm.port import Task, Usage
-from llm.tasks import scope
+from llm.tasks import clarify, essence, scope, translate
 from tests.llm.sample_task import COLOUR, SKY, Colour, Question
 
 HERE = {"colour": "tests.llm.test_offline"}
@@ -55,16 +55,7 @@ async def test_a_rule_that_gives_back_something_else_is_a_failure() -> None:
         await model.ask(task, SKY)
 
 
-async def test_the_scope_task_is_answered_by_its_own_rule() -> None:
-    inputs = scope.Inputs(question="How do I set a rate plan?", domain_name="desk", coverage=0.99)
-
-    answered = await OfflineModel().ask(scope.TASK, inputs)
-
-    assert answered.output.verdict == "within"
-
-
-def test_every_task_of_the_assistant_has_a_rule() -> None:
-    assert set(RULES) == {
-        "translate", "essence", "scope", "judge", "clarify", "triage", "assess",
-        "plan_swarm", "synthesize_findings", "hyde_expansion", *SpecialistName,
-    }  # fmt: skip
+@pytest.mark.parametrize("task", [translate.TASK, essence.TASK, scope.TASK, clarify.TASK])
+async def test_what_a_turn_means_is_no_task_of_rules(task: Task[Any, Any]) -> None:
+    with pytest.raises(NoModel):
+        await OfflineModel().ask(task, SKY)

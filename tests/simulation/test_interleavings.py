@@ -3,31 +3,36 @@ import pytest
 from tests.simulation.exploration import interleave
 from tests.simulation.scenarios import BRANCHES, PAUSES
 
+COUNTS = [160, pytest.param(1000, marks=pytest.mark.long)]
+
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_drawn_scenarios_keep_every_promise() -> None:
-    tally = interleave("drawn", 400, per_scenario=40)
+@pytest.mark.parametrize("count", COUNTS)
+def test_drawn_scenarios_keep_every_promise(count: int) -> None:
+    tally = interleave("drawn", count, per_scenario=40)
 
-    assert tally.interleavings == 400
+    assert tally.interleavings == count
     assert tally.seen["late, refused"] > 0
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_drawn_scenarios_with_branches_keep_every_promise() -> None:
-    tally = interleave(f"{BRANCHES}ranches", 300, per_scenario=10)
+@pytest.mark.parametrize("count", COUNTS)
+def test_drawn_scenarios_with_branches_keep_every_promise(count: int) -> None:
+    tally = interleave(f"{BRANCHES}ranches", count, per_scenario=10)
 
-    assert tally.interleavings == 300
+    assert tally.interleavings == count
     assert tally.seen["late, refused"] > 0
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_drawn_scenarios_with_pauses_keep_every_promise() -> None:
-    tally = interleave(f"{PAUSES}auses", 400, per_scenario=10)
+@pytest.mark.parametrize("count", COUNTS)
+def test_drawn_scenarios_with_pauses_keep_every_promise(count: int) -> None:
+    tally = interleave(f"{PAUSES}auses", count, per_scenario=10)
 
-    assert tally.interleavings == 400
+    assert tally.interleavings == count
     assert tally.seen["claim granted"] > 0
     assert tally.seen["claim refused"] > 0
 

@@ -85,11 +85,12 @@ class BrokerMachine(RuleBasedStateMachine):
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_long_runs_of_every_operation_in_any_order_keep_every_promise() -> None:
+@pytest.mark.parametrize("runs", [20, pytest.param(200, marks=pytest.mark.long)])
+def test_long_runs_of_every_operation_in_any_order_keep_every_promise(runs: int) -> None:
     run_state_machine_as_test(
         BrokerMachine,
         settings=settings(
-            max_examples=50,
+            max_examples=runs,
             stateful_step_count=50,
             derandomize=True,
             deadline=None,

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 import pytest
@@ -31,6 +31,7 @@ from llm.conversations.turns import ToolConversation
 from llm.offline.model import OfflineModel
 from llm.port import I, Model, ModelAnswer, O, Task
 from llm.scripted import Scripted, ScriptedModel
+from llm.tasks import judge
 from memory.key_names import conversation_keys
 
 ROOT = Path(__file__).parent.parent.parent
@@ -130,6 +131,26 @@ class PartlyScriptedModel:
         return [call.inputs for call in self.script.calls if call.task == task]
 
 
+def judge_all(decision: Literal["approve", "research", "regenerate"]) -> Any:
+    """Return the script of a judge that finds the whole answer supported, or none of it."""
+
+    def answer(inputs: Any) -> judge.Output:
+        is_supported = decision != "regenerate"
+        verdict = judge.Verdict(passage=0, quote=inputs.answer, supported=is_supported)
+        share = 1.0 if decision == "approve" else 0.1
+        return judge.Output(
+            claims_read=1,
+            verdicts=() if is_supported else (verdict,),
+            completeness=share,
+            accuracy=share,
+            language_matches=True,
+            analysis="" if decision == "approve" else "not good enough",
+            decision=decision,
+        )
+
+    return answer
+
+
 @dataclass
 class ConversationDriver:
     """One conversation with the desk."""
@@ -202,6 +223,8 @@ async def run_app(
 ) -> AsyncIterator[AppHarness]:
     """Open the desk while inside; without a model, with those that the settings name."""
     models = None if model is None else lambda _task: model
+    if model is not None:
+        settings = settings.model_copy(update={"gen_model": "scripted"})
     async with connect_runtime(settings, endpoint=endpoint) as post:
         client = endpoint.client()
         try:
@@ -214,6 +237,11 @@ async def run_app(
 def options(reply: Fields) -> list[str]:
     """The options of a question back."""
     return [action["value"] for action in reply["suggested_actions"] if action["kind"] == "option"]
+
+
+def say_plainly(reply: Fields) -> str:
+    """The text of a reply without the marks of the question's words."""
+    return str(reply["text"]).replace("**", "")
 
 
 def keys(driver: ConversationDriver) -> dict[str, str]:

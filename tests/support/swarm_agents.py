@@ -14,11 +14,10 @@ from agents.swarm.synthesize import SynthesizeAgent
 from envelope.outcome import Wrote
 from envelope.role import Role
 from envelope.ways.swarm import PlanStep
-from llm.offline.model import OfflineModel
+from llm.scripted import ScriptedModel
 from manager.flow import Flow, Scatter
 from manager.flows.stages import WORKED
 from manager.flows.swarm_flow import SWARM_FLOW
-from swarm.planning.complexity import measure_complexity
 from swarm.planning.plan import SwarmPlan, WorkerPlan
 from swarm.workers.output import WorkerOutput
 from swarm.workers.worker_task import WorkerTask, dump_outputs
@@ -62,7 +61,6 @@ class CountingPlanner(Agent[PlannerReads, PlannerWrites]):
         plan = SwarmPlan(
             question="How is it?",
             strategy="intelligent",
-            complexity=measure_complexity("How is it?"),
             workers=tuple(
                 WorkerPlan(id=f"w{number}", role="research", objective=f"Value of part{number}?")
                 for number in range(count)
@@ -121,10 +119,10 @@ def make_swarm(
     texts = FixedTexts()
     return [
         CountingPlanner(workers),
-        GatherAgent(texts=texts),
+        GatherAgent(),
         LedgerAgent(most_workers=256, retries=retries, enough=enough),
         worker,
-        SynthesizeAgent(model=OfflineModel(), texts=texts),
+        SynthesizeAgent(model=ScriptedModel([]), texts=texts, uses_model=False),
     ]
 
 

@@ -1,11 +1,6 @@
 """Values for tests of the swarm."""
 
-from functools import partial
-
-from config.texts import load_texts
-from swarm.planning.complexity import measure_complexity
 from swarm.planning.plan import SwarmPlan, WorkerPlan
-from swarm.synthesis.report_wording import ReportWording
 from swarm.workers.output import WorkerOutput, WorkerStatus
 from tools.calls import CitedPassage
 from tools.passage_search.passages import FoundPassage
@@ -22,7 +17,6 @@ def make_swarm_plan(
     plan = SwarmPlan(
         question=question,
         strategy="intelligent",
-        complexity=measure_complexity(question),
         workers=workers,
     )
     return plan.model_copy(update=changes)
@@ -38,8 +32,3 @@ def make_passage(name: str, text: str, *, title: str = "", score: float = 1.0) -
 def make_output(name: str, *passages: FoundPassage, **changes: object) -> WorkerOutput:
     output = WorkerOutput(worker_id=name, status=WorkerStatus.DONE, passages=passages)
     return output.model_copy(update=changes)
-
-
-def make_wording(persona: str = "", language: str = "en") -> ReportWording:
-    """The fixed texts of a language."""
-    return ReportWording(partial(load_texts().text, language=language), persona)

@@ -54,7 +54,7 @@ def test_a_strategy_that_does_better_is_learned_and_its_bonus_is_bounded() -> No
 
     assert list(advice.bonus) == ["parallel"]
     assert 0 < advice.bonus["parallel"] <= MOST_BONUS
-    assert advise(memory, QuestionKind.SET, configured="intelligent").bonus == {}
+    assert advise(memory, QuestionKind.SINGLE, configured="intelligent").bonus == {}
     assert advise(memory, QuestionKind.GROUP, is_on=False).bonus == {}
 
 
@@ -102,10 +102,8 @@ def test_thumbs_cost_and_time_count_besides_the_judge() -> None:
 
 def test_questions_are_of_one_kind_each() -> None:
     kinds = {
-        "Which contracts have an audit right?": QuestionKind.SET,
         "What are the fees of Alfa, Beta and Gamma?": QuestionKind.GROUP,
-        "What should we do about the fee?": QuestionKind.OPINION,
-        "What is the difference between Alfa and Beta?": QuestionKind.COMPARISON,
+        "What does a licence cost? Who reads the logs?": QuestionKind.SEVERAL,
         "What is the fee?": QuestionKind.SINGLE,
     }
 

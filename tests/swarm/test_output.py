@@ -6,12 +6,11 @@ from pydantic import JsonValue
 from swarm.workers.output import (
     LONGEST_PASSAGE,
     WorkerStatus,
-    ask_for,
     bound_output,
     fail_worker,
+    names_subject,
     write_output,
 )
-from swarm.workers.worker_type import make_registry
 from tests.swarm.builders import make_output, make_passage, make_worker
 from tools.calls import ToolErrorType, ToolResult
 from tools.passage_search.passages import FoundPassage
@@ -43,27 +42,13 @@ def test_passages_about_the_subject_come_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("subject", "language", "text", "is_off"),
-    [
-        ("Zeppelins", "en", "", True),
-        ("Zeppelins", "en", "The model knows better.", False),
-        ("Zeppelins", "", "", False),
-        ("Zeppelins", "de", "", False),
-        ("Alfa fees", "en", "", False),
-        ("the Alfa", "en", "", False),
-    ],
+    ("subject", "is_named"),
+    [("Zeppelins", False), ("Alfa fees", True), ("the Alfa", True), ("Beta Gamma Delta", False)],
 )
-def test_a_subject_that_no_passage_names_is_not_found(
-    subject: str, language: str, text: str, *, is_off: bool
-) -> None:
-    passage = make_passage("b", "The fee of Alfa is 4 euros.")
-    english = passage.citation.model_copy(update={"language": "en"})
-    result = make_result(passage.model_copy(update={"citation": english}))
+def test_a_passage_names_a_subject_by_half_of_its_words(subject: str, is_named: bool) -> None:
+    passage = make_passage("p", "The Alfa has a fee of 12 euros.", title="Fees")
 
-    worker = make_worker("w", subject=subject, language=language)
-    output = write_output(worker, [result], text)
-
-    assert (output.is_off_subject, output.is_usable) == (is_off, not is_off)
+    assert names_subject(subject, passage) is is_named
 
 
 def test_the_items_of_a_list_are_read_from_the_first_passages() -> None:
@@ -104,9 +89,3 @@ def test_a_worker_whose_every_call_failed_has_failed() -> None:
     assert (output.status, output.failed_calls) == (WorkerStatus.FAILED, 1)
     assert "30 s" in output.error
     assert fail_worker(make_worker("w"), "killed").status is WorkerStatus.FAILED
-
-
-def test_a_worker_can_wait_for_facts_of_the_user() -> None:
-    needed = make_registry().find("code").required
-
-    assert ask_for(make_worker("w"), needed).needed == needed

@@ -126,7 +126,7 @@ def test_the_tools_of_a_plan_are_allocated_with_a_note_for_each_that_is_withheld
     allocated = allocate_plan(plan, {"research": ("search",)}, offered)
 
     assert [one.tools for one in allocated.workers] == [
-        ("search",), ("search", "compare_documents"),
+        ("search",), ("search",),
     ]  # fmt: skip
     assert allocated.notes == (
         "shell is withheld from a: dangerous, and the brief does not need it",

@@ -1,76 +1,66 @@
-"""A strategy of somebody else is one file: it is found, planned by, and chosen like the others."""
+"""A strategy of somebody else is one file: it is found by its module, and its plans are checked."""
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 import swarm.strategies
-from llm.tasks.plan_swarm import Output
-from swarm.planning.complexity import measure_complexity
-from swarm.strategies.strategy import StrategyContext
-from swarm.strategies.strategy_registry import list_strategies, make_strategies
-from swarm.way.proposal import read_plan
-from swarm.workers.worker_type import make_registry
-
-NAME = "debate"
-MODULE = '''
-"""The strategy `debate`: one worker for, one against."""
-
-from swarm.planning.plan import WorkerPlan, name_worker
+from swarm.errors import UnknownName
+from swarm.planning.plan import WorkerPlan
 from swarm.strategies.strategy import SwarmStrategy
-from swarm.synthesis.report import write_report
+from swarm.strategies.strategy_registry import USUAL, list_strategies, make_strategies
 
+MODULE = """
+from swarm.strategies.strategy import SwarmStrategy
 
-class DebateStrategy(SwarmStrategy):
-    """One side searches for reasons, the other one against them."""
-
-    name = "debate"
-    description = "reasons for and against"
-
-    def suits(self, question, complexity):
-        return 0.9 if "pros and cons" in question else 0.0
-
-    def generate_workers(self, question, complexity, context):
-        return [
-            WorkerPlan(
-                id=name_worker(number, "analysis"),
-                role="analysis",
-                specialization=side,
-                objective=f"{side}: {question}",
-            )
-            for number, side in enumerate(("for", "against"))
-        ]
-
-    def synthesize_results(self, plan, outputs, wording):
-        return write_report(plan, outputs, wording)
-'''
+class StrangeStrategy(SwarmStrategy):
+    name = "strange"
+    description = "divides by the phases of the moon"
+    form = "a poem"
+"""
 
 
 @pytest.fixture
-def strange_strategy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    (tmp_path / f"{NAME}.py").write_text(MODULE)
+def strange(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A module beside those of the project."""
+    (tmp_path / "strange.py").write_text(MODULE)
     monkeypatch.setattr(swarm.strategies, "__path__", [*swarm.strategies.__path__, str(tmp_path)])
     list_strategies.cache_clear()
-    yield NAME
+    yield
     list_strategies.cache_clear()
-    sys.modules.pop(f"swarm.strategies.{NAME}", None)
 
 
-def test_one_file_is_enough(strange_strategy: str) -> None:
-    question = "What are the pros and cons of webhooks?"
-    strategies = make_strategies()
-
-    by_caller = strategies.choose(question, measure_complexity(question), caller=strange_strategy)
-    by_suit = strategies.choose(question, measure_complexity(question), configured="auto")
-    decision = Output(action="orchestrate", complexity=0.5)
-    plan = read_plan(question, decision, by_caller, StrategyContext(), make_registry())
-
-    assert by_caller is by_suit
-    assert strange_strategy in strategies.names
-    assert [one.specialization for one in plan.workers] == ["for", "against"]
+@pytest.mark.usefixtures("strange")
+def test_a_new_module_is_a_new_strategy() -> None:
+    assert make_strategies().names == ("council", "intelligent", "parallel", "strange")
+    assert make_strategies().choose(planner="strange").name == "strange"
 
 
-def test_it_is_gone_with_its_file() -> None:
-    assert NAME not in make_strategies().names
+def test_two_strategies_of_one_name_are_refused() -> None:
+    registry = make_strategies()
+
+    with pytest.raises(ValueError, match="expected one strategy named 'council'"):
+        registry.register(registry.find("council"))
+
+
+def test_the_caller_comes_before_the_settings_and_they_before_the_planner() -> None:
+    registry = make_strategies()
+
+    assert registry.choose(caller="council", configured="parallel").name == "council"
+    assert registry.choose(configured="parallel", planner="council").name == "parallel"
+    assert registry.choose(planner="council").name == "council"
+    assert registry.choose(planner="unknown").name == registry.choose().name == USUAL
+    with pytest.raises(UnknownName, match="expected one of council, intelligent, parallel"):
+        registry.choose(caller="unknown")
+
+
+def test_a_strategy_may_refuse_workers() -> None:
+    class Alone(SwarmStrategy):
+        name, description, form = "alone", "one worker", "one text"
+
+        def find_problems(self, workers: Sequence[WorkerPlan]) -> Iterable[str]:
+            return () if len(workers) == 1 else ("expected one worker",)
+
+    assert list(Alone().find_problems([])) == ["expected one worker"]
+    assert list(SwarmStrategy.find_problems(Alone(), [])) == []

@@ -33,6 +33,7 @@ FILLINGS = (
 KNOWN = {
     "document_id": "alfa@2025", "chunk_id": "alfa@2025#1", "old": "2024", "new": "2025",
     "chunk_ids": ["alfa@2025#1"], "start": ["alfa@2025#1"], "title_prefix": "Article",
+    "page": 1,
 }  # fmt: skip
 """Names of something that exists: a tool that finds nothing does nothing with the rest."""
 READER = ToolCaller(agent="reason", groups=("board",))

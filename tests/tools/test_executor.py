@@ -22,7 +22,7 @@ from tools.effects.approvals import make_approval_id
 from tools.effects.receipts import LocalReceipts
 from tools.errors import OutcomeUnknown, ToolFailed, ToolRejected
 from tools.executor import MOST_HISTORY, ToolExecutor, list_critical_failures
-from tools.shortening import LONGEST_TEXT
+from tools.shortening import LONGEST_STORED
 from tools.tool import Tool
 
 CALLER = ToolCaller(agent="reason")
@@ -99,7 +99,7 @@ async def test_a_result_of_a_megabyte_is_shortened_and_its_citations_stay_whole(
     result = await execute(Faulty("large", Reported(text=text)))
 
     assert result.success
-    assert len(result.text) <= LONGEST_TEXT
+    assert len(result.text) <= LONGEST_STORED
     assert result.data is None
     assert len(result.model_dump_json()) < 5_000
     parts = [part for part in result.text.split("[") if part.startswith("document")]

@@ -14,9 +14,6 @@ class Measured:
     gold: frozenset[str]
     pages: tuple[str, ...]
     answerable: bool | None = None
-    confidence: float = 0.0
-    gold_tools: frozenset[str] = frozenset()
-    named_tools: frozenset[str] = frozenset()
 
 
 def measure_parts(
@@ -45,33 +42,6 @@ def compute_retrieval(measured: Sequence[Measured], *, k: int) -> Figures:
         f"recall@{k}": _mean([count_recall(one.gold, one.pages[:k]) for one in asked]),
         f"all@{k}": _mean([float(one.gold <= set(one.pages[:k])) for one in asked]),
     }
-
-
-def compute_tools(measured: Sequence[Measured], known: Collection[str]) -> Figures:
-    """Return precision and recall of the tools that were named, and how many do not exist."""
-    asked = [one for one in measured if one.gold_tools]
-    named = [one for one in asked if one.named_tools]
-    return {
-        "tool recall": _mean([count_recall(one.gold_tools, one.named_tools) for one in asked]),
-        "tool precision": _mean([count_recall(one.named_tools, one.gold_tools) for one in named]),
-        "tools that do not exist": sum(len(one.named_tools - set(known)) for one in asked),
-    }
-
-
-def compute_changes(gold: frozenset[str], found: frozenset[str]) -> float:
-    """Return the F1 of a set of changes."""
-    both = len(gold & found)
-    return 2 * both / (len(gold) + len(found)) if gold or found else 1.0
-
-
-def compute_auc(measured: Sequence[Measured]) -> float | None:
-    """Return how well the confidence separates answerable tasks from others; None: no others."""
-    good = [one.confidence for one in measured if one.answerable is True]
-    bad = [one.confidence for one in measured if one.answerable is False]
-    if not good or not bad:
-        return None
-    wins = sum((one > other) + 0.5 * (one == other) for one in good for other in bad)
-    return round(wins / (len(good) * len(bad)), 4)
 
 
 def count_recall(gold: Collection[str], found: Collection[str]) -> float:

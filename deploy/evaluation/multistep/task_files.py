@@ -1,29 +1,28 @@
-"""Reads questions of several steps from five kinds of folders.
+"""Reads questions of several steps from four kinds of folders.
 
 - `questions.jsonl` with `gold_passages`, and `passages.jsonl`: questions of several passages;
 - `tasks.jsonl` with `gold_docs` and `gold_tools`, `docs.jsonl` and `tools.jsonl`: tasks of a desk;
 - `questions.jsonl` with `old_version`, and `units.jsonl`: two versions of a standard;
-- `questions.jsonl` with `gold_cards`, and `cards.jsonl`: questions about every member of a group;
-- `questions.jsonl` with `gold_docs` and `kind`, and `contracts.jsonl`: questions for the documents
-  of a portfolio that meet criteria.
+- `questions.jsonl` with `gold_cards`, and `cards.jsonl`: questions about every member of a group.
 """
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from deploy.evaluation.questions import UnknownFormatError, rows
 
-Kind = Literal["multihop", "desk", "versions", "fanout", "portfolio"]
+Kind = Literal["multihop", "desk", "versions", "fanout"]
 _FILES: Mapping[Kind, tuple[str, ...]] = {
-    "desk": ("tasks.jsonl", "docs.jsonl", "tools.jsonl"),
+    "desk": ("tasks.jsonl", "docs.jsonl"),
     "versions": ("questions.jsonl", "units.jsonl"),
     "multihop": ("questions.jsonl", "passages.jsonl"),
     "fanout": ("questions.jsonl", "cards.jsonl"),
-    "portfolio": ("questions.jsonl", "contracts.jsonl"),
 }
+_LISTS_CHANGES = frozenset({"added", "removed"})
+"""Questions for all that changed between versions: a comparison answers them, no search."""
 _NO_TEXT = "Withdrawn."
 """The text of a unit that has none: units without a text cannot be read."""
 
@@ -32,8 +31,7 @@ _NO_TEXT = "Withdrawn."
 class MultistepTask:
     """One question with its correct pages; `part` is the set or the kind that it belongs to.
 
-    `answerable` is None where nobody knows; `tools` are the correct tools of a task; `portfolio` is
-    the collection of documents that it is about.
+    `answerable` is None where nobody knows.
     """
 
     name: str
@@ -41,8 +39,6 @@ class MultistepTask:
     part: str
     gold: frozenset[str]
     answerable: bool | None = None
-    tools: frozenset[str] = frozenset()
-    portfolio: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +48,7 @@ class MultistepData:
     kind: Kind
     tasks: tuple[MultistepTask, ...]
     corpus: tuple[Mapping[str, Any], ...]
-    tools: Mapping[str, str]
     versions: tuple[str, ...] = ()
-    tool_inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def write_corpus(self, folder: Path) -> Path:
         """Write the corpus as a file that ingestion reads, and return its path."""
@@ -90,7 +84,7 @@ def _read_multihop(folder: Path) -> MultistepData:
         {"passage_id": _need(row, "pid"), "title": row.get("title", ""), "text": _need(row, "text")}
         for row in rows(folder / "passages.jsonl")
     )
-    return MultistepData("multihop", tasks, corpus, {})
+    return MultistepData("multihop", tasks, corpus)
 
 
 def _read_desk(folder: Path) -> MultistepData:
@@ -100,7 +94,6 @@ def _read_desk(folder: Path) -> MultistepData:
             text=_need(row, "scenario"),
             part="tasks",
             gold=frozenset(map(str, row.get("gold_docs") or ())),
-            tools=frozenset(map(str, row.get("gold_tools") or ())),
         )
         for row in rows(folder / "tasks.jsonl")
     )
@@ -108,10 +101,7 @@ def _read_desk(folder: Path) -> MultistepData:
         {"page_id": _need(row, "doc_id"), "title": row.get("title", ""), "markdown": row["text"]}
         for row in rows(folder / "docs.jsonl")
     )
-    found = list(rows(folder / "tools.jsonl"))
-    tools = {_need(row, "tool"): str(row.get("doc") or "") for row in found}
-    inputs = {_need(row, "tool"): tuple(map(str, row.get("args") or ())) for row in found}
-    return MultistepData("desk", tasks, corpus, tools, tool_inputs=inputs)
+    return MultistepData("desk", tasks, corpus)
 
 
 def _read_versions(folder: Path) -> MultistepData:
@@ -127,18 +117,19 @@ def _read_versions(folder: Path) -> MultistepData:
         for row in rows(folder / "units.jsonl")
     )
     versions = tuple(sorted({str(row["version"]) for row in corpus}))
-    return MultistepData("versions", tasks, corpus, {}, versions)
+    return MultistepData("versions", tasks, corpus, versions)
 
 
 def _read_version_tasks(folder: Path) -> Iterator[MultistepTask]:
     for row in rows(folder / "questions.jsonl"):
         kind = _need(row, "kind")
-        gold = row.get("gold_old") if kind == "removed" else row.get("gold_new")
+        if kind in _LISTS_CHANGES:
+            continue
         yield MultistepTask(
             name=_need(row, "qid"),
             text=_need(row, "question"),
             part=str(row.get("change") or kind),
-            gold=frozenset(map(str, gold or ())),
+            gold=frozenset(map(str, row.get("gold_new") or ())),
         )
 
 
@@ -156,30 +147,7 @@ def _read_fanout(folder: Path) -> MultistepData:
         {"passage_id": _need(row, "card_id"), "title": row.get("page", ""), "text": row["text"]}
         for row in rows(folder / "cards.jsonl")
     )
-    return MultistepData("fanout", tasks, corpus, {})
-
-
-def _read_portfolio(folder: Path) -> MultistepData:
-    tasks = tuple(
-        MultistepTask(
-            name=_need(row, "qid"),
-            text=_need(row, "question"),
-            part=_need(row, "kind"),
-            gold=frozenset(map(str, row.get("gold_docs") or ())),
-            portfolio=_need(row, "portfolio"),
-        )
-        for row in rows(folder / "questions.jsonl")
-    )
-    corpus = tuple(
-        {
-            "passage_id": _need(row, "doc_id"),
-            "title": row.get("title", ""),
-            "crumbs": [_need(row, "portfolio")],
-            "text": row["text"],
-        }
-        for row in rows(folder / "contracts.jsonl")
-    )
-    return MultistepData("portfolio", tasks, corpus, {})
+    return MultistepData("fanout", tasks, corpus)
 
 
 _READERS = {
@@ -187,7 +155,6 @@ _READERS = {
     "desk": _read_desk,
     "versions": _read_versions,
     "fanout": _read_fanout,
-    "portfolio": _read_portfolio,
 }
 
 

@@ -1,6 +1,6 @@
 """What the ways of the suite have in common, and one search."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -11,30 +11,17 @@ from knowledge.port import Searcher, SearchRequest
 from knowledge.search.searcher import LevelSearcher
 from knowledge.search.weights import weigh_levels_alone
 
-_ROUNDS = 3
 _FURTHER_HITS = 5
 """A page gives up to this number of hits: a search for pages asks for more hits than pages."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundPages:
-    """The result of a way: documents in the order in which they were shown, at most k.
-
-    `texts` are those of the shown passages; `confidence` says how likely they answer, 0 to 1;
-    `changes` are the documents of a comparison, by the kind of the change; `needed_tools` are tools
-    of others that a plan names; `selected` those of a
-    collection that meet the criteria, None: no collection was asked about.
-    """
+    """The documents that a way shows, in their order, at most k, and what it took."""
 
     document_ids: tuple[str, ...]
-    texts: tuple[str, ...]
-    confidence: float
     calls: int = 0
     rounds: int = 0
-    unknown_tools: int = 0
-    changes: Mapping[str, tuple[str, ...]] | None = None
-    needed_tools: tuple[str, ...] = ()
-    selected: tuple[str, ...] | None = None
 
 
 class Way(Protocol):
@@ -54,10 +41,8 @@ class SearchWay:
     async def find(self, text: str, k: int) -> FoundPages:
         request = SearchRequest(question=text, text=text, language="en", limit=k * _FURTHER_HITS)
         found = await self._searcher.search(request)
-        best = {hit.document_id: hit for hit in reversed(found.hits)}
         ids = list(dict.fromkeys(hit.document_id for hit in found.hits))[:k]
-        texts = tuple(f"{best[one].title}\n{best[one].text}" for one in ids)
-        return FoundPages(tuple(ids), texts, found.answerability, calls=1, rounds=1)
+        return FoundPages(tuple(ids), calls=1, rounds=1)
 
 
 @dataclass(frozen=True, slots=True)

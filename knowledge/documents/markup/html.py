@@ -24,6 +24,8 @@ _MAIN = ("main", "[role=main]", "article")
 _TAG = re.compile(r"<(/?)([a-z][a-z0-9-]{0,40})", re.IGNORECASE)
 _DEEPEST = 2000
 _LEAST_WORDS = 5
+_MOST_LINKS = 5000
+_WEB_ADDRESS = re.compile(r"https?://[^\s<>\"']{1,800}")
 # These end by themselves, or not at all, or are closed in any order.
 _SELF_ENDING = (
     "area base br col embed hr img input link meta param source track wbr p li dt dd td th"
@@ -51,8 +53,17 @@ def read(data: bytes, source: str) -> Page:
         keywords=_keywords(tree),
         language=_attribute(tree, "html", "lang") or None,
         url=_attribute(tree, "link[rel=canonical]", "href") or None,
+        links=tuple(_list_web_links(tree)),
         warnings=(*warnings, *note_on_hidden(hidden_words)),
     )
+
+
+def _list_web_links(tree: LexborHTMLParser) -> Iterator[tuple[str, str]]:
+    for node in tree.css("a[href]")[:_MOST_LINKS]:
+        label = " ".join(node.text().split())
+        address = (node.attributes.get("href") or "").strip()
+        if label and label != address and _WEB_ADDRESS.fullmatch(address):
+            yield label, address
 
 
 def _find_title(tree: LexborHTMLParser, blocks: Sequence[Block]) -> str:

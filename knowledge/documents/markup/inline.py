@@ -10,6 +10,9 @@ _IMAGE = re.compile(r"!\[([^\[\]]{0,500})\](?:\([^()\n]{0,2000}\)|\[[^\[\]]{0,20
 _LINK = re.compile(
     r"\[([^\[\]]{1,500})\](?:\((?:[^()\n]|\([^()\n]{0,200}\)){0,2000}\)|\[[^\[\]]{0,200}\])"
 )
+_WEB_LINK = re.compile(
+    r"(?<!!)\[([^\[\]]{1,200})\]\(<?(https?://[^\s<>()]{1,500}(?:\([^\s<>()]{0,100}\))?[^\s<>()]{0,200})"
+)
 _AUTOLINK = re.compile(r"<((?:https?|mailto):[^<>\s]{1,2000})>")
 _TAG = re.compile(r"</?[A-Za-z][\w.:-]{0,60}(?:\s[^<>]{0,2000})?/?>|<!--[^<>]{0,2000}-->")
 _STRONG = re.compile(r"(\*\*|__)(?=\S)([^*_\n]{1,2000})(?<=\S)\1")
@@ -47,6 +50,13 @@ def plain(text: str) -> str:
     marked = _TAG.sub(" ", _AUTOLINK.sub(r"\1", _IMAGE.sub(r"\1", marked)))
     marked = _SPACE.sub(" ", _without_marks(_LINK.sub(r"\1", marked))).strip()
     return _MARKED_CODE.sub(lambda found: spans[int(found[1])], marked)
+
+
+def find_web_links(text: str) -> list[tuple[str, str]]:
+    """Return the label of each link to the web, without markup, and its address."""
+    marked, _ = _mark_code(text.replace(_CODE_MARK, ""))
+    found = ((one_line(link[1]), link[2]) for link in _WEB_LINK.finditer(marked))
+    return [(label, address) for label, address in found if label and label != address]
 
 
 def _mark_code(text: str) -> tuple[str, list[str]]:

@@ -52,7 +52,8 @@ def read_text(text: str, source: str, warnings: tuple[str, ...] = ()) -> Page:
         raise WrongFormatError(f"who may read it is unclear: {front.unclear_groups}")
     body = remove_site_marks(body)
     markup = RawMarkup(body)
-    blocks = tuple(_Blocks(Anchors(), markup).of(body))
+    reader = _Blocks(Anchors(), markup)
+    blocks = tuple(reader.of(body))
     return Page(
         source=source,
         title=front.title or first_heading(blocks),
@@ -63,6 +64,7 @@ def read_text(text: str, source: str, warnings: tuple[str, ...] = ()) -> Page:
         url=front.url,
         groups=front.groups,
         version=front.version,
+        links=tuple(reader.links),
         warnings=(*warnings, *front.warnings, *note_on_hidden(markup.hidden_words)),
     )
 
@@ -79,7 +81,7 @@ def _parser() -> MarkdownIt:
 
 
 class _Blocks:
-    """Walks the block tokens of a text."""
+    """Walks the block tokens of a text, and collects the links to the web among them."""
 
     def __init__(self, anchors: Anchors, markup: RawMarkup, depth: int = 0) -> None:
         self._anchors = anchors
@@ -88,6 +90,7 @@ class _Blocks:
         self._markers: list[str] = []
         self._opened_note = False
         self._note_title = ""
+        self.links: list[tuple[str, str]] = []
 
     def of(self, markdown: str) -> Iterator[Block]:
         tokens = _parser().parse(markdown)
@@ -130,6 +133,7 @@ class _Blocks:
         self._markup.begin_block()
         content = self._markup.visible_inline(token.content)
         self._markup.end_line()
+        self.links += inline.find_web_links(content)
         if before.type == "heading_open":
             if content.strip() or not token.content:
                 yield self._heading(content, int(before.tag[1:]))
@@ -175,8 +179,9 @@ class _Blocks:
             yield from self._inside(f"{argument}\n\n{body}")
 
     def _inside(self, markdown: str) -> Iterator[Block]:
-        cleaned = remove_site_marks(markdown)
-        yield from _Blocks(self._anchors, self._markup, self._depth + 1).of(cleaned)
+        inner = _Blocks(self._anchors, self._markup, self._depth + 1)
+        inner.links = self.links
+        yield from inner.of(remove_site_marks(markdown))
 
     def _table(self, token: Token, lines: Sequence[str]) -> Iterator[Block]:
         first, last = token.map if token.map is not None else (0, 0)
@@ -193,6 +198,7 @@ class _Blocks:
     def _row(self, line: str) -> str:
         self._markup.enter()
         row = self._markup.visible_inline(line.strip().lstrip(">").strip())
+        self.links += inline.find_web_links(row)
         self._markup.leave()
         return row
 

@@ -40,6 +40,8 @@ LINKS = "links"
 
 In an index of an earlier version, a chunk has the field itself, with its own names.
 """
+ADDRESSES = "addresses"
+"""The field of a chunk with the labels and addresses of its links to the web."""
 CALLED = "called"
 """The field of a document with the names by which texts call it."""
 CONNECTED = "connected"

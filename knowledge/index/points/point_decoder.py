@@ -9,6 +9,7 @@ from knowledge.document import Chunk
 from knowledge.index.calibration import Calibration, Calibrations
 from knowledge.index.listing import ListedDocument
 from knowledge.index.points.layout import (
+    ADDRESSES,
     GROUPS,
     KEEPS_NAME,
     KEYWORDS,
@@ -138,6 +139,7 @@ def read_passage(point: Point) -> Passage:
             text=payload["text"],
             heading_path=tuple(payload["heading_path"]),
             anchor=payload.get("anchor"),
+            links=tuple((label, address) for label, address in payload.get(ADDRESSES, ())),
         ),
         document_id=payload["document"],
         page=payload["page"],

@@ -14,6 +14,7 @@ from knowledge.index.graph.called_names import list_called_names
 from knowledge.index.graph.own_edges import OwnEdges, find_own_edges
 from knowledge.index.points.chunk_names import encode_names, list_defined, list_names
 from knowledge.index.points.layout import (
+    ADDRESSES,
     CALLED,
     CENTRE,
     GROUPS,
@@ -191,6 +192,7 @@ def _chunk_payload(document: Document, chunk: Chunk, version: str) -> dict[str, 
         "heading_path": list(chunk.heading_path),
         "defined": list_defined(document, chunk),
         "anchor": chunk.anchor,
+        ADDRESSES: [list(link) for link in chunk.links],
         **_place(document),
     }
 

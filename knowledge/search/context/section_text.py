@@ -6,14 +6,17 @@
 | rows of a table among them     | `[... 310 words left out; 4 of 31 rows]`                |
 | an example in several labelled | the variants that the question names, else the first;   |
 | variants                       | `[... the same for TOML, CLI left out: 310 words]`      |
+| the label of a link to the web | the label, and after it the address in brackets         |
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from knowledge.sections import count_overlap, count_table_header, join_texts
 
+MARK = "[... "
+"""How the line begins that marks a cut: it is written for a model, and is no text of a document."""
 _BETWEEN = "\n\n"
 _DELIMITER_ROW = re.compile(r"[\s|:+=-]+\Z")
 _VARIANT = re.compile(
@@ -21,6 +24,7 @@ _VARIANT = re.compile(
     r"(?:(?!(?P=fence))[^\n]{0,2000}\n){0,400}(?P=fence)(?=\n\n|\Z)",
     re.MULTILINE,
 )
+_FENCE = "```"
 _WORD = re.compile(r"\w+")
 
 
@@ -50,12 +54,17 @@ class _Text:
 
 
 def write_section(
-    texts: Sequence[str], given: Collection[int], asked: Collection[str] = (), *, goes_on: bool
+    texts: Sequence[str],
+    given: Collection[int],
+    asked: Collection[str] = (),
+    links: Iterable[tuple[str, str]] = (),
+    *,
+    goes_on: bool,
 ) -> SectionText:
     """Return the text of the chunks at the positions `given`, of a section with these texts.
 
-    `asked` are the words of the question, in lower case. `goes_on` says that the section has
-    further chunks that nobody read.
+    `asked` are the words of the question, in lower case, `links` the labels and addresses of the
+    links in the given chunks. `goes_on` says that the section has further chunks that nobody read.
     """
     written = _Text()
     for is_given, first, last in _list_runs(len(texts), given):
@@ -68,9 +77,11 @@ def write_section(
             written.append(_mark_gap(texts, given, first, last, goes_on=goes_on))
             written.is_cut = True
     if goes_on and len(texts) - 1 in given:
-        written.append("[... more left out]")
+        written.append(f"{MARK}more left out]")
         written.is_cut = True
     _leave_out_variants(written, asked)
+    for label, address in dict(links).items():
+        _add_address(written, label, address)
     return SectionText(written.text, written.spans, written.is_cut)
 
 
@@ -92,7 +103,7 @@ def _mark_gap(
     words = len(gap[before : len(gap) - after if after else None].split())
     more = "more than " if goes_on and last + 1 == len(texts) else ""
     rows = _count_rows(texts, given, first, last)
-    return f"[... {more}{words:,} words left out{rows}]"
+    return f"{MARK}{more}{words:,} words left out{rows}]"
 
 
 def _count_rows(texts: Sequence[str], given: Collection[int], first: int, last: int) -> str:
@@ -126,7 +137,7 @@ def _leave_out_variants(written: _Text, asked: Collection[str]) -> None:
             continue
         words = sum(len(one[0].split()) for one in others)
         labels = ", ".join(one["label"] for one in others)
-        mark = f"[... the same for {labels} left out: {words:,} words]"
+        mark = f"{MARK}the same for {labels} left out: {words:,} words]"
         for one in reversed(others):
             is_last = one is others[-1]
             _replace(written, one.start(), one.end(), mark if is_last else "")
@@ -151,6 +162,29 @@ def _names(variant: re.Match[str], asked: Collection[str]) -> bool:
     return not own.isdisjoint(asked)
 
 
+def _add_address(written: _Text, label: str, address: str) -> None:
+    """Put the address behind the first mention of a label outside of code."""
+    code = list(_list_code(written.text))
+    for found in re.finditer(rf"(?<!\w){re.escape(label)}(?!\w)", written.text):
+        if not any(start < found.end() and found.start() < end for start, end in code):
+            _replace(written, found.end(), found.end(), f" ({address})")
+            return
+
+
+def _list_code(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of each block of code."""
+    start, fence, at = -1, "", 0
+    for line in text.split("\n"):
+        if start < 0 and line.startswith(_FENCE):
+            start, fence = at, line[: len(line) - len(line.lstrip("`"))]
+        elif start >= 0 and line.startswith(fence):
+            yield start, at + len(line)
+            start = -1
+        at += len(line) + 1
+    if start >= 0:
+        yield start, len(text)
+
+
 def _replace(written: _Text, start: int, end: int, by: str) -> None:
     """Replace a part of the text, and the blank line after it where nothing replaces it."""
     if not by and written.text.startswith(_BETWEEN, end):
@@ -158,7 +192,9 @@ def _replace(written: _Text, start: int, end: int, by: str) -> None:
     shift = len(by) - (end - start)
 
     def move(place: int) -> int:
-        return place if place <= start else start if place < end else place + shift
+        if place <= start:
+            return place
+        return place + shift if place >= end else start
 
     written.text = written.text[:start] + by + written.text[end:]
     moved = {at: (move(first), move(last)) for at, (first, last) in written.spans.items()}

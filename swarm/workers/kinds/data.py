@@ -4,9 +4,7 @@ from swarm.workers.worker_type import WorkerType
 
 DATA = WorkerType(
     name="data",
-    description="reads whole documents and says which conditions each of them states",
-    tools=("check_criteria", "get_document_info", "calculator"),
-    instructions="Check every document for every condition, and quote the sentence that states it.",
-    cues=("how many", "count", "which contracts", "which documents", "list all", "total"),
-    rounds=1,
+    description="reads whole documents and says what each of them states",
+    tools=("get_document_list", "get_document_info", "read_document", "search", "calculator"),
+    instructions="Read every document for every fact, and quote the sentence that states it.",
 )

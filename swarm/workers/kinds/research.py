@@ -5,6 +5,6 @@ from swarm.workers.worker_type import WorkerType
 RESEARCH = WorkerType(
     name="research",
     description="finds the passages that answer one question",
-    tools=("graph_search", "search", "lookup"),
+    tools=("search", "expand_context", "read_section", "lookup"),
     instructions="Find the passages that answer the question. Answer only from passages.",
 )

@@ -41,7 +41,9 @@ def pause(*options: str, **parts: Any) -> Pause:
     return Pause.model_validate(given | parts)
 
 
-def understood(question: str, context_type: str = "new_topic", **parts: Any) -> Understanding:
+def make_understanding(
+    question: str, context_type: str = "new_topic", **parts: Any
+) -> Understanding:
     given = {"canonical_question": question, "context_type": context_type, "verdict": "within"}
     return Understanding.model_validate(given | parts)
 
@@ -92,7 +94,7 @@ async def test_one_of_several_questions_is_asked_alone_and_the_others_stay_offer
 
 async def test_what_one_call_understood_is_used_without_another_call() -> None:
     model = ScriptedModel([])
-    found = understood("How do I test a routing rule?", "follow_up")
+    found = make_understanding("How do I test a routing rule?", "follow_up")
 
     writes = await essence("And how do I test it?", *TALK, understanding=found, model=model)
 
@@ -103,7 +105,7 @@ async def test_what_one_call_understood_is_used_without_another_call() -> None:
 
 async def test_a_question_that_a_model_resolved_is_the_related_one_of_the_next_turn() -> None:
     before = user("And the Developer?", meant="What can the Developer role do?")
-    found = understood("What can the Owner role do?", "follow_up")
+    found = make_understanding("What can the Owner role do?", "follow_up")
 
     writes = await essence("And the Owner?", before, desk("It can do all."), understanding=found)
 
@@ -113,21 +115,23 @@ async def test_a_question_that_a_model_resolved_is_the_related_one_of_the_next_t
 async def test_several_questions_are_kept_as_parts_and_nothing_is_asked() -> None:
     whole = "How do I add a user, and a webhook?"
 
-    writes = await essence(whole, understanding=understood(whole, questions=BOTH))
+    writes = await essence(whole, understanding=make_understanding(whole, questions=BOTH))
 
     assert (writes.canonical_question, writes.question_parts) == (whole, BOTH)
 
 
 @pytest.mark.parametrize("context_type", ["follow_up", "clarification"])
 async def test_a_first_turn_leans_on_nothing_whatever_a_model_says(context_type: str) -> None:
-    writes = await essence(QUESTION, understanding=understood(QUESTION, context_type))
+    writes = await essence(QUESTION, understanding=make_understanding(QUESTION, context_type))
 
     assert (writes.context_type, writes.related_history) == ("new_topic", ())
     assert "clarification_result" not in writes.model_fields_set
 
 
 async def test_a_reply_in_the_users_words_goes_on_with_the_original_question() -> None:
-    found = understood("How do I set the monthly limit of a trial customer?", "clarification")
+    found = make_understanding(
+        "How do I set the monthly limit of a trial customer?", "clarification"
+    )
 
     writes = await essence("for trial customers", open_pause=pause(*OPTIONS), understanding=found)
 
@@ -136,8 +140,8 @@ async def test_a_reply_in_the_users_words_goes_on_with_the_original_question() -
 
 
 async def test_a_model_may_read_that_the_user_gives_up_or_wants_an_assumption() -> None:
-    left = understood("never", "clarification", wants_exit=True)
-    assumed = understood("How?", "clarification", assumption="You mean the monthly limit.")
+    left = make_understanding("never", "clarification", wants_exit=True)
+    assumed = make_understanding("How?", "clarification", assumption="You mean the monthly limit.")
 
     gave_up = await essence("hat sich erledigt", open_pause=pause(*OPTIONS), understanding=left)
     went_on = await essence("you choose", open_pause=pause(*OPTIONS), understanding=assumed)
@@ -147,7 +151,7 @@ async def test_a_model_may_read_that_the_user_gives_up_or_wants_an_assumption() 
 
 
 async def test_a_rephrased_answer_repeats_the_last_question_unchanged() -> None:
-    found = understood("Write a poem.", "follow_up", act="rephrase", style="shorter")
+    found = make_understanding("Write a poem.", "follow_up", act="rephrase", style="shorter")
 
     writes = await essence("shorter", *TALK, understanding=found)
 
@@ -161,7 +165,7 @@ async def test_a_rephrased_answer_repeats_the_last_question_unchanged() -> None:
 async def test_without_an_answer_there_is_nothing_to_say_differently(
     history: tuple[Turn, ...],
 ) -> None:
-    found = understood("shorter", "follow_up", act="rephrase", style="shorter")
+    found = make_understanding("shorter", "follow_up", act="rephrase", style="shorter")
 
     writes = await essence("shorter", *history, understanding=found)
 
@@ -169,7 +173,7 @@ async def test_without_an_answer_there_is_nothing_to_say_differently(
 
 
 async def test_a_refused_question_is_asked_again_in_another_language() -> None:
-    found = understood("in German", "follow_up", act="rephrase", answer_language="de")
+    found = make_understanding("in German", "follow_up", act="rephrase", answer_language="de")
     refused = (user(QUESTION), desk("Sorry.", "refused", "insufficient_context"))
 
     writes = await essence("in German", *refused, understanding=found)
@@ -181,7 +185,7 @@ async def test_a_refused_question_is_asked_again_in_another_language() -> None:
 async def test_why_after_a_refusal_is_answered_by_its_reason_and_after_an_answer_by_documents() -> (
     None
 ):
-    found = understood("Why?", "follow_up", act="why")
+    found = make_understanding("Why?", "follow_up", act="why")
     refused = (user(QUESTION), desk("Sorry.", "refused", "out_of_scope"))
 
     explained = await essence("why?", *refused, understanding=found)
@@ -192,12 +196,12 @@ async def test_why_after_a_refusal_is_answered_by_its_reason_and_after_an_answer
 
 async def test_turns_about_the_answer_leave_the_other_questions_open() -> None:
     offer = pause(*BOTH, is_offer=True, reason=ClarificationReason.MULTIPLE_TOPICS)
-    follow_up = understood("How do I remove a rule?", "follow_up")
+    follow_up = make_understanding("How do I remove a rule?", "follow_up")
 
     thanks = await essence("thanks", *TALK, open_pause=offer)
     goes_on = await essence("And remove it?", *TALK, open_pause=offer, understanding=follow_up)
     other = await essence(
-        "x", *TALK, open_pause=offer, understanding=understood("What is a route?")
+        "x", *TALK, open_pause=offer, understanding=make_understanding("What is a route?")
     )
 
     assert thanks.remaining_questions == goes_on.remaining_questions == BOTH

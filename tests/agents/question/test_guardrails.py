@@ -94,7 +94,7 @@ async def guard(
     return outcome.writes
 
 
-def understood(verdict: Verdict, **parts: Any) -> Understanding:
+def make_understanding(verdict: Verdict, **parts: Any) -> Understanding:
     given = {"canonical_question": "q", "context_type": "new_topic", "verdict": verdict}
     return Understanding.model_validate(given | parts)
 
@@ -108,7 +108,10 @@ async def test_a_verdict_of_the_combined_call_is_not_overruled_by_coverage(
     searcher, model = Covering(coverage), ScriptedModel([])
 
     writes = await guard(
-        "How do I test it?", searcher=searcher, model=model, understanding=understood(verdict)
+        "How do I test it?",
+        searcher=searcher,
+        model=model,
+        understanding=make_understanding(verdict),
     )
 
     assert (writes.within_scope, writes.decided_by) == (verdict == "within", "combined_call")
@@ -117,7 +120,7 @@ async def test_a_verdict_of_the_combined_call_is_not_overruled_by_coverage(
 
 async def test_what_is_out_of_scope_is_declined_before_anything_is_asked() -> None:
     parts = tuple(f"Who won cup {number}?" for number in range(5))
-    found = understood("outside", analysis="general knowledge", questions=parts)
+    found = make_understanding("outside", analysis="general knowledge", questions=parts)
 
     writes = await guard("Who won?", understanding=found, question_parts=parts)
 
@@ -132,7 +135,7 @@ async def test_only_more_than_three_questions_at_once_are_asked_back(
 ) -> None:
     parts = tuple(f"How do I do {number}?" for number in range(count))
 
-    writes = await guard("q", understanding=understood("within"), question_parts=parts)
+    writes = await guard("q", understanding=make_understanding("within"), question_parts=parts)
 
     assert writes.within_scope
     assert writes.needs_clarification is asks
@@ -140,7 +143,7 @@ async def test_only_more_than_three_questions_at_once_are_asked_back(
 
 
 async def test_an_unclear_question_is_asked_back_with_the_places_it_could_mean() -> None:
-    found = understood("unclear", analysis="It names nothing.", meanings=MEANINGS)
+    found = make_understanding("unclear", analysis="It names nothing.", meanings=MEANINGS)
 
     writes = await guard("How do I set it up?", understanding=found)
 
@@ -150,7 +153,7 @@ async def test_an_unclear_question_is_asked_back_with_the_places_it_could_mean()
 
 
 async def test_an_unclear_question_without_places_is_asked_about_openly() -> None:
-    found = understood("unclear", analysis="It does not say what does not work.")
+    found = make_understanding("unclear", analysis="It does not say what does not work.")
 
     writes = await guard("it doesn't work", understanding=found)
 
@@ -198,7 +201,7 @@ async def test_a_model_decides_about_the_signs_of_an_attack(verdict: Verdict, wi
 
 
 async def test_the_signs_that_the_combined_call_was_shown_are_named_for_the_operator() -> None:
-    found = understood("outside", analysis="an order", signs=("prompt extraction",))
+    found = make_understanding("outside", analysis="an order", signs=("prompt extraction",))
 
     writes = await guard(ATTACK, understanding=found)
 

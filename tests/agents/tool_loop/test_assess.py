@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from agents.tool_loop.assess import AssessAgent, Reads, Writes
 from envelope.conversation import ClarificationReason
 from envelope.outcome import Wrote
@@ -89,9 +91,47 @@ async def test_without_any_answer_the_true_reason_is_given() -> None:
     assert broken.clarification_reason is ClarificationReason.INTERNAL_FAULT
 
 
-async def test_rules_assess_where_the_model_fails_and_the_reason_is_recorded() -> None:
+async def test_where_the_model_fails_the_answer_goes_on_without_an_assessment() -> None:
     writes = await assess(ScriptedModel([ModelUnavailable("away")]))
 
     assert writes.assessment_fallback == "ModelUnavailable: away"
+    assert (writes.assessment, writes.response) == (None, "150 euros a year. [1]")
+
+
+async def test_what_the_search_found_is_not_assessed() -> None:
+    writes = await assess(ScriptedModel([]), answered_by="search")
+
+    assert (writes.assessment, writes.answered_by) == (None, "search")
+
+
+@pytest.mark.parametrize(
+    ("scores", "missing", "is_enough"),
+    [
+        ((10, 4.9, 10, 10), (), False),
+        ((4.9, 10, 10, 10), (), False),
+        ((5, 9, 8, 6), ("the fine", "the date", "the form"), False),
+        ((5, 9, 8, 6), (), True),
+    ],
+)
+async def test_a_mean_hides_neither_a_wrong_answer_nor_a_missing_part(
+    scores: tuple[float, ...], missing: tuple[str, ...], is_enough: bool
+) -> None:
+    names = ("completeness", "accuracy", "clarity", "specificity")
+    output = Output.model_validate({**dict(zip(names, scores, strict=True)), "missing": missing})
+
+    writes = await assess(ScriptedModel([output]))
+
     assert writes.assessment is not None
-    assert writes.assessment.assessed_by == "offline"
+    assert writes.assessment.quality >= 7.0
+    assert writes.assessment.is_enough is is_enough
+
+
+async def test_a_wrong_answer_of_a_high_mean_is_not_kept_before_a_sound_one() -> None:
+    wrong = Output(completeness=10, accuracy=2, clarity=10, specificity=10)
+    first = await assess(ScriptedModel([wrong]))
+
+    second = await assess(
+        ScriptedModel([score(6.5)]), response="120 euros. [1]", kept_answer=first.kept_answer
+    )
+
+    assert second.response == "120 euros. [1]"

@@ -8,11 +8,9 @@ import pytest
 from agents.tool_loop.reason import PlanLimits, Reads, ReasonAgent, Writes
 from envelope.outcome import GaveUp, Wrote
 from envelope.ways.tool_loop import AnswerAssessment, Intent, LoopEnd, PlanRound, Strategy
-from knowledge.library.library import NamedInText
+from knowledge.index.listing import ListedDocument
 from llm.conversations.turns import ModelMessage, ToolChoice, ToolConversation, ToolUse
 from llm.errors import ModelUnavailable
-from llm.offline.model import OfflineModel
-from llm.offline.rounds.plan_state import COMBINATIONS
 from llm.scripted import ScriptedModel
 from tools.calls import ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog
@@ -35,18 +33,26 @@ async def list_versions(_groups: Sequence[str]) -> Sequence[str]:
     return ["2024", "2025"]
 
 
-async def find_named(_text: str, _groups: Sequence[str]) -> NamedInText:
-    return NamedInText()
+async def list_documents(_groups: Sequence[str]) -> Sequence[ListedDocument]:
+    return [
+        ListedDocument(
+            id="act", title="The Act", source="act.md", root="", language="en", chunks=3,
+            kind="law or regulation", stated_version="2025",
+        )
+    ]  # fmt: skip
 
 
-def make_agent(catalog: ToolCatalog, model: Any, limits: PlanLimits | None = None) -> ReasonAgent:
+def make_agent(
+    catalog: ToolCatalog, model: Any, limits: PlanLimits | None = None, *, uses_model: bool = True
+) -> ReasonAgent:
     made = PlanLimits() if limits is None else limits
     return ReasonAgent(
         model=model,
         tools=catalog,
         list_versions=list_versions,
-        find_named=find_named,
+        list_documents=list_documents,
         limits=made,
+        uses_model=uses_model,
     )
 
 
@@ -91,7 +97,8 @@ async def test_the_calls_of_a_model_get_ids_of_their_round(catalog: ToolCatalog)
     )
 
     assert [call["call_id"] for call in writes.tool_calls] == ["r2-1", "r2-2"]
-    assert writes.intent is Intent.MULTI_TOOL
+    assert writes.intent is Intent.SEARCH
+    assert writes.plan_rounds[0].is_multi_tool
     assert writes.strategy is Strategy.MULTI_TOOL_ORCHESTRATION
     assert writes.continues_planning
 
@@ -241,50 +248,47 @@ async def test_a_model_that_cannot_plan_gives_the_question_back(
     assert isinstance(outcome, GaveUp)
 
 
-async def test_the_rules_go_on_before_an_answer_where_a_question_needs_several_looks(
+async def test_a_model_that_fails_after_something_was_found_leaves_it_to_be_answered(
     catalog: ToolCatalog,
 ) -> None:
-    agent = make_agent(catalog, OfflineModel(), PlanLimits(most_rounds=2))
-    first = await plan(agent, question="Where was the founder of Acme born?")
+    earlier = ModelMessage(calls=(use("search", "r1-1", query="fee"),))
 
-    second = await plan(agent, question="Where was the founder of Acme born?", **extend({}, first))
+    writes = await plan(
+        make_agent(catalog, ScriptedModel([ModelUnavailable("away")])),
+        plan_messages=(earlier.model_dump(mode="json"),),
+        multi_tool_results=carry(make_result("r1-1")),
+        continues_planning=True,
+    )
 
-    assert first.continues_planning
-    assert not second.continues_planning
-    assert {call["tool"] for call in first.tool_calls} == {"graph_search"}
+    assert (writes.tool_calls, writes.loop_end) == ((), None)
+    assert writes.reasoning == "no further calls: ModelUnavailable: away"
 
 
-async def test_the_rules_let_any_other_question_be_answered_after_one_round(
+async def test_without_a_model_each_question_that_is_listed_is_searched_for_once(
     catalog: ToolCatalog,
 ) -> None:
-    writes = await plan(make_agent(catalog, OfflineModel()), question="What is the fee?")
+    agent = make_agent(catalog, object(), uses_model=False)
+    question = "What does a licence cost? Who licenses the carriers?"
 
-    assert not writes.continues_planning
-    assert [call["tool"] for call in writes.tool_calls] == ["graph_search"]
+    first = await plan(agent, question)
+    second = await plan(agent, question, **extend({}, first))
+
+    queries = [one["arguments"]["query"] for one in first.tool_calls]  # type: ignore[call-overload, index] # JSON
+    assert queries == ["What does a licence cost?", "Who licenses the carriers?"]
+    assert second.tool_calls == ()
 
 
-async def test_each_round_after_an_answer_asks_in_other_words_or_by_another_tool(
-    catalog: ToolCatalog,
-) -> None:
-    agent = make_agent(catalog, OfflineModel())
-    question = "What is the fee for a renewal?"
-    carried: dict[str, Any] = {}
-    planned: list[Writes] = []
-    for _ in range(3):
-        writes = await plan(agent, question=question, **carried)
-        planned.append(writes)
-        carried = extend(carried, writes, missing="renewal")
+async def test_a_planner_knows_the_documents_and_their_versions(catalog: ToolCatalog) -> None:
+    model = ScriptedModel([ModelMessage(calls=(use("search", query="fee"),))])
 
-    calls = [(one["tool"], one["arguments"]["query"]) for w in planned for one in w.tool_calls]  # type: ignore[call-overload, index] # JSON
-    assert len(calls) == len(set(calls)) == 3
-    assert calls[1] == ("graph_search", "renewal fee")
-    assert calls[2][0] != "graph_search"
-    assert [writes.strategy for writes in planned] == [
-        None,
-        Strategy.REFINE_QUERY,
-        Strategy.SWITCH_TOOL,
-    ]
-    assert "the answer lacks: renewal" in planned[1].reasoning
+    await plan(make_agent(catalog, model))
+
+    asked = model.calls[0].inputs
+    assert isinstance(asked, ToolConversation)
+    assert asked.prompt is not None
+    prompt = asked.prompt.model_dump()
+    assert prompt["documents"] == ("act: The Act (law or regulation, version 2025, en)",)
+    assert prompt["versions"] == ("2024", "2025")
 
 
 async def test_a_round_leaves_its_intent_strategy_and_reasoning(catalog: ToolCatalog) -> None:
@@ -296,7 +300,8 @@ async def test_a_round_leaves_its_intent_strategy_and_reasoning(catalog: ToolCat
     assert writes.plan_rounds == (
         PlanRound(
             round=1,
-            intent=Intent.MULTI_TOOL,
+            intent=Intent.SEARCH,
+            is_multi_tool=True,
             reasoning="both are asked for",
             tools=("lookup", "search"),
         ),
@@ -324,7 +329,7 @@ async def test_each_of_the_six_categories_is_named_by_the_tool_that_is_called(
     assert writes.intent is intent
 
 
-async def test_a_model_and_the_rules_know_the_combinations_of_the_tools(
+async def test_a_model_knows_the_combinations_of_the_tools(
     catalog: ToolCatalog,
 ) -> None:
     combined = combine_tools(catalog, {"both": ("lookup", "search")}, "a test")
@@ -334,6 +339,5 @@ async def test_a_model_and_the_rules_know_the_combinations_of_the_tools(
 
     asked = model.calls[0].inputs
     assert isinstance(asked, ToolConversation)
-    assert asked.facts[COMBINATIONS] == {"both": ["lookup", "search"]}
     assert asked.prompt is not None
     assert asked.prompt.model_dump()["combinations"] == {"both": ("lookup", "search")}

@@ -90,16 +90,3 @@ async def test_a_failed_call_and_an_empty_result_are_no_sources() -> None:
     writes = await combine([failed, make_result("b", text="nothing was found")])
 
     assert writes.source_references == ()
-
-
-async def test_sources_that_differ_in_a_number_are_named() -> None:
-    writes = await combine(
-        [
-            make_result("old", "A carrier pays a yearly fee of 100 euros."),
-            make_result("new", "A carrier pays a yearly fee of 150 euros. It is due in May."),
-        ]
-    )
-
-    [found] = writes.contradictions
-    assert found.sources == (1, 2)
-    assert found.statements[1] == "A carrier pays a yearly fee of 150 euros."

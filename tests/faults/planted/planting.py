@@ -21,11 +21,11 @@ from envelope.outcome import Wrote
 from llm.call_log import record
 from llm.conversations.port import ModelStep
 from llm.conversations.turns import ToolConversation
-from llm.offline.model import OfflineModel
 from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage
 from manager.manager import Manager
 from swarm.integrity.evidence import EVIDENCE, HANDED_OVER, EvidenceForm
 from swarm.integrity.fault_checks import FaultKind
+from tests.support.quoting_model import QuotingModel
 from worker.agent_handler import AgentHandler
 
 REQUESTED = "small-model@example"
@@ -36,7 +36,7 @@ Payload = dict[str, Any]
 
 
 class NamedModel:
-    """Answers by the offline rules under the name of a model, as a vendor's server does.
+    """Searches and quotes under the name of a model, as a vendor's server does.
 
     `wrong_task` is the task for which another model answers.
     """
@@ -44,7 +44,7 @@ class NamedModel:
     name = REQUESTED
 
     def __init__(self) -> None:
-        self._rules = OfflineModel()
+        self._rules = QuotingModel()
         self.wrong_task = ""
         self.wrong_calls = 0
 

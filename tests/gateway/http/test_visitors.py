@@ -1,6 +1,7 @@
 """What one visitor can use up, and what an attacker with the public key of a website cannot."""
 
 import asyncio
+from itertools import product
 
 import pytest
 
@@ -33,10 +34,16 @@ from tests.support.http_server import (
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
+ADDRESSES = (ONE_ADDRESS, ONE_NETWORK, MAPPED, ONE_SITE)
+EACH_ONCE = list(zip(WAYS, ADDRESSES, strict=True))
+OTHERS = [pair for pair in product(WAYS, ADDRESSES) if pair not in EACH_ONCE]
+
 
 @pytest.mark.slow
-@pytest.mark.parametrize("addresses", [ONE_ADDRESS, ONE_NETWORK, MAPPED, ONE_SITE])
-@pytest.mark.parametrize("attack", WAYS)
+@pytest.mark.parametrize(
+    ("attack", "addresses"),
+    [*EACH_ONCE, *(pytest.param(*pair, marks=pytest.mark.long) for pair in OTHERS)],
+)
 async def test_an_attacker_with_the_public_key_switches_nobody_off(
     harness: WorkerHarness, attack: object, addresses: list[str]
 ) -> None:

@@ -101,3 +101,16 @@ def test_spans_show_where_each_given_chunk_stands() -> None:
         2: PROSE[2],
     }
     assert after_example.text[slice(*after_example.spans[1])] == EXAMPLE[1]
+
+
+def test_the_address_of_a_link_follows_its_label_outside_of_code() -> None:
+    texts = ("```bash\nsee Qdrant docs\n```\n\nRead the Qdrant docs first.", "Then reload.")
+    links = [("Qdrant docs", "https://qdrant.example/docs"), ("missing", "https://no.example")]
+
+    written = write_section(texts, {0, 1}, (), links, goes_on=False)
+
+    assert written.text == (
+        "```bash\nsee Qdrant docs\n```\n\n"
+        "Read the Qdrant docs (https://qdrant.example/docs) first.\n\nThen reload."
+    )
+    assert written.text[slice(*written.spans[1])] == "Then reload."

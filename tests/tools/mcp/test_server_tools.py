@@ -23,7 +23,7 @@ from tools.mcp.connection import LISTING_SECONDS
 from tools.mcp.server_tools import open_servers
 from tools.outside.configuration import McpServerEntry
 from tools.schemas import describe_tool
-from tools.shortening import LONGEST_TEXT
+from tools.shortening import LONGEST_STORED
 
 FORECAST: dict[str, JsonValue] = {"city": "Mantua"}
 WORKER = """
@@ -208,7 +208,7 @@ async def test_a_result_of_a_megabyte_is_shortened(shared_weather: OutsideHarnes
     result = await shared_weather.call("recite")
 
     assert result.success
-    assert len(result.text) <= LONGEST_TEXT
+    assert len(result.text) <= LONGEST_STORED
     assert result.data is None
 
 

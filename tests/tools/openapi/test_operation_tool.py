@@ -19,7 +19,7 @@ from tools.executor import ToolExecutor
 from tools.openapi.operation_tool import MOST_BODY_BYTES, OperationTool, open_apis
 from tools.outside.configuration import ApiEntry
 from tools.schemas import describe_tool
-from tools.shortening import LONGEST_TEXT
+from tools.shortening import LONGEST_STORED
 
 HEADERS = {"Authorization": "Bearer secret", "X-Tenant": "acme"}
 JSON = {"content-type": "application/json"}
@@ -229,7 +229,7 @@ async def test_a_large_body_is_read_in_part(
     result = await call(tools, "getTicket", READ)
 
     assert result.success
-    assert len(result.text) <= LONGEST_TEXT
+    assert len(result.text) <= LONGEST_STORED
     assert result.text.endswith("[the rest of the body left out]")
 
 

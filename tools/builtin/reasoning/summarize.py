@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pydantic import BaseModel, Field
 
 from citations.claims import UnitKind, split_units
+from knowledge.index.terms import terms
 from knowledge.library.library import WholeDocument
 from llm.attacks.injection import attack_in
-from llm.offline.support import terms
 from tools.calls import CitedPassage, QuotedPassage, ToolCaller
 from tools.library_tool import LibraryTool
 from tools.passage_search.passages import (
@@ -72,13 +72,14 @@ def choose_sentences(document: WholeDocument, about: str, wanted: int) -> list[F
     The words of the title and of `about` count twice. A sentence that repeats the words of a
     chosen one gains nothing by them.
     """
+    language = document.listed.language
     sentences = list(_list_sentences(document))
-    own = [(number, text, frozenset(terms(text))) for number, text in sentences]
+    own = [(number, text, frozenset(terms(text, language))) for number, text in sentences]
     frequency: dict[str, float] = {}
     for _, _, words in own:
         for word in words:
             frequency[word] = frequency.get(word, 0.0) + 1.0
-    preferred = {*terms(document.listed.title), *terms(about)}
+    preferred = {*terms(document.listed.title, language), *terms(about, language)}
     value = {
         word: (count**0.5 if count > 1 else 0.5) * (2.0 if word in preferred else 1.0)
         for word, count in frequency.items()

@@ -5,15 +5,12 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from citations.proof import CitedSource, SourceTexts
 from knowledge.sections import document_of
-from llm.offline.support import foreign_facts, support
+from llm.answer_checks.facts import KnownNumbers
 from tools.calls import CitedPassage, ToolCaller
 from tools.library_tool import LibraryTool
 from tools.passage_search.passages import cite_chunk
-
-SUPPORTED = 0.6
-"""The share of a claim's words that a passage must have to support it."""
-_RELATED = 0.3
 
 
 class Inputs(BaseModel, frozen=True, extra="forbid"):
@@ -24,10 +21,13 @@ class Inputs(BaseModel, frozen=True, extra="forbid"):
 
 
 class Output(BaseModel, frozen=True):
-    """Whether the passage exists and supports the claim, by words, numbers and names."""
+    """What can be proved of a claim; whether the passage means the same, its reader judges.
 
-    verdict: Literal["supports", "partly", "unrelated", "missing"]
-    support: float = 0.0
+    `verbatim`: it stands there word for word; `other_words`: it does not, and `not_in_passage` has
+    its numbers that the passage does not have; `missing`: there is no such passage.
+    """
+
+    verdict: Literal["verbatim", "other_words", "missing"]
     not_in_passage: tuple[str, ...] = ()
     citation: CitedPassage | None = None
 
@@ -38,7 +38,8 @@ class VerifyCitation(LibraryTool[Inputs, Output]):
     name = "verify_citation"
     aliases = ("check_citation", "verify_claim")
     description = (
-        "Check whether a passage exists and says what a claim says: words, numbers and names."
+        "Check whether a passage exists, whether a claim stands in it word for word, and which "
+        "numbers of the claim it does not have."
     )
     inputs = Inputs
     output = Output
@@ -56,13 +57,10 @@ class VerifyCitation(LibraryTool[Inputs, Output]):
 
 
 def _compare(claim: str, passage: str, citation: CitedPassage) -> Output:
-    share = support(claim, passage)
-    foreign = foreign_facts(claim, passage)
-    verdict: Literal["supports", "partly", "unrelated"] = "unrelated"
-    if share >= SUPPORTED and not foreign:
-        verdict = "supports"
-    elif share >= _RELATED:
-        verdict = "partly"
+    source = SourceTexts([CitedSource(1, passage)])
+    is_verbatim = source.find_prose(claim) is not None
     return Output(
-        verdict=verdict, support=round(share, 3), not_in_passage=foreign, citation=citation
+        verdict="verbatim" if is_verbatim else "other_words",
+        not_in_passage=KnownNumbers((passage,)).find_unknown(claim),
+        citation=citation,
     )

@@ -6,12 +6,8 @@ from knowledge.sections import document_of
 from tools.calls import ToolCaller
 from tools.errors import InvalidInput
 from tools.library_tool import LibraryTool
-from tools.passage_search.passage_tool import ShowsPassages
-from tools.passage_search.passages import (
-    FoundPassage,
-    PassageList,
-    cite_chunk,
-)
+from tools.passage_search.passages import FoundPassage, PassageList, cite_chunk
+from tools.passage_search.shows_passages import ShowsPassages
 
 
 class Inputs(BaseModel, frozen=True, extra="forbid"):
@@ -24,11 +20,11 @@ class Inputs(BaseModel, frozen=True, extra="forbid"):
 
 
 class ExpandContext(ShowsPassages, LibraryTool[Inputs, PassageList]):
-    """Reads the text before and after passages."""
+    """Reads passages together with the text before and after them."""
 
     name = "expand_context"
     aliases = ("expand_ctx",)
-    description = "Read the passages directly before and after passages that were found."
+    description = "Read passages that were found, with those directly before and after them."
     inputs = Inputs
 
     async def run(self, inputs: Inputs, caller: ToolCaller) -> PassageList:
@@ -43,11 +39,13 @@ class ExpandContext(ShowsPassages, LibraryTool[Inputs, PassageList]):
                 raise InvalidInput(f"expected the id of a passage, found {chunk_id[:100]!r}")
             position = ids.index(chunk_id)
             for number in range(position - inputs.around, position + inputs.around + 1):
-                if 0 <= number < len(ids) and ids[number] not in inputs.chunk_ids:
+                if 0 <= number < len(ids):
+                    is_asked = ids[number] in inputs.chunk_ids
                     passages[ids[number]] = FoundPassage(
                         citation=cite_chunk(document, number),
                         text=document.chunks[number].chunk.text,
-                        relation=f"next to {chunk_id}",
+                        relation="" if is_asked else f"next to {chunk_id}",
                     )
-        note = "" if passages else "there is nothing before or after"
+        is_alone = len(passages) == len(dict.fromkeys(inputs.chunk_ids))
+        note = "there is nothing before or after" if is_alone else ""
         return PassageList(passages=tuple(passages.values()), note=note)

@@ -5,12 +5,8 @@ from pydantic import BaseModel, Field
 from knowledge.index.graph.called_names import split_words
 from tools.calls import ToolCaller
 from tools.library_tool import LibraryTool
-from tools.passage_search.passage_tool import ShowsPassages
-from tools.passage_search.passages import (
-    FoundPassage,
-    PassageList,
-    cite_chunk,
-)
+from tools.passage_search.passages import FoundPassage, PassageList, cite_chunk
+from tools.passage_search.shows_passages import ShowsPassages
 
 
 class Inputs(BaseModel, frozen=True, extra="forbid"):

@@ -1,1 +1,0 @@
-"""Criteria that questions set for documents, and whether the text of a document meets them."""

@@ -1,1 +1,0 @@
-"""Rules about turns of a conversation: what they do, and what they are about."""

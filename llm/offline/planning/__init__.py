@@ -1,1 +1,0 @@
-"""Plans calls of tools by rules, and judges what they found."""

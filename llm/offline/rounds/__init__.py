@@ -1,1 +1,0 @@
-"""Rules that choose the calls of each round of a plan."""

@@ -1,1 +1,0 @@
-"""Plans of the way `swarm`: from a decision to workers, needed facts, and missing parts."""

@@ -1,0 +1,71 @@
+"""What a swarm asks a person before its workers begin, and what it must not ask."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from agents.swarm.gather import GatherAgent, Reads, Writes
+from agents.swarm.work import Reads as WorkReads
+from agents.swarm.work import WorkAgent
+from envelope.outcome import GaveUp, Wrote
+from knowledge.index.listing import ListedDocument
+from llm.conversations.turns import ModelMessage, ToolUse
+from tests.support.app_harness import PartlyScriptedModel
+from tests.swarm.builders import make_worker
+from tools.catalog import ToolCatalog
+
+QUESTION = "Which plan of the SMS platform suits us best?"
+FORBIDDEN: list[dict[str, Any]] = [
+    {"question": "What is your password?"},
+    {"question": "Wie lautet dein Passwort?"},
+    {"question": "Please sign in at https://evil.example/login first"},
+    {"question": "Call 0900 555 1234 and tell us the number"},
+    {"question": "Which one?", "type": "choice", "choices": ["https://evil.example", "b"]},
+    {"question": "Which one?", "type": "choice", "choices": ["your PIN", "your credentials"]},
+    {"question": "And this one?", "name": "account_password"},
+]
+
+
+async def ask(field: dict[str, Any], question: str = QUESTION) -> Writes:
+    needed: dict[str, Any] = {"planner": [{"name": "market", **field}]}
+    reads = Reads(canonical_question=question, required_info=needed)
+    outcome = await GatherAgent().work(reads)
+    assert isinstance(outcome, Wrote)
+    return outcome.writes
+
+
+@pytest.mark.parametrize("field", FORBIDDEN, ids=str)
+async def test_nobody_is_asked_for_a_secret_or_led_to_another_place(field: dict[str, Any]) -> None:
+    assert (await ask(field)).needs_input == ()
+
+
+async def test_a_fact_of_the_case_is_asked_for() -> None:
+    field = {"question": "Which market?", "type": "choice", "choices": ["Spain", "Italy"]}
+
+    [asked] = (await ask(field)).needs_input
+
+    assert asked.text == "Which market?"
+    assert asked.field is not None
+    assert asked.field.choices == ("Spain", "Italy")
+
+
+async def test_words_of_the_person_may_be_repeated() -> None:
+    field = {"question": "Which password policy?"}
+
+    assert (await ask(field, "How do I set the password policy?")).needs_input != ()
+
+
+async def test_a_worker_that_asks_for_a_secret_is_given_up() -> None:
+    use = ToolUse(call_id="q", name="ask_user", arguments={"question": "What is your password?"})
+    model = PartlyScriptedModel(work_on_task=[ModelMessage(calls=(use,))])
+    task = {"worker": make_worker("a").model_dump(mode="json")}
+
+    async def list_documents(_groups: Sequence[str]) -> Sequence[ListedDocument]:
+        return ()
+
+    agent = WorkAgent(model=model, tools=ToolCatalog(()), list_documents=list_documents)
+    outcome = await agent.work(WorkReads(worker_task=task))
+
+    assert isinstance(outcome, GaveUp)
+    assert "it asks for a secret" in outcome.reason

@@ -1,0 +1,101 @@
+from dataclasses import replace
+from typing import Any
+
+from knowledge.port import ContextSection, Findings, Hit, SearchRequest
+from knowledge.search.joined import search_parts, search_place
+
+
+def make_section(page: str, score: float = 1.0) -> ContextSection:
+    hit = Hit(
+        chunk_id=page,
+        document_id=page,
+        page=page,
+        title=page,
+        text=f"text of {page}",
+        crumbs=("Guide", page),
+        heading_path=("Start",),
+        anchor=None,
+        url=None,
+        path=f"{page}.md",
+        language="en",
+        score=score,
+        levels=("keywords",),
+    )
+    return ContextSection(best=hit, text=hit.text, chunk_ids=(page,))
+
+
+def make_findings(*sections: ContextSection, **parts: Any) -> Findings:
+    given: dict[str, Any] = {
+        "hits": tuple(one.best for one in sections),
+        "quality": "good",
+        "answerability": 0.5,
+        "coverage": 0.5,
+        "ambiguity": 0.0,
+        "context": sections,
+    }
+    return Findings(**(given | parts))
+
+
+class Library:
+    """A searcher with findings for each question."""
+
+    def __init__(self, **found: Findings) -> None:
+        self._found = found
+        self.requests: list[SearchRequest] = []
+
+    async def search(self, request: SearchRequest) -> Findings:
+        self.requests.append(request)
+        return self._found[request.question]
+
+
+def list_pages(findings: Findings) -> list[str]:
+    return [one.best.page for one in findings.context]
+
+
+async def test_each_question_of_a_message_has_its_share_of_the_context() -> None:
+    library = Library(
+        one=make_findings(make_section("a"), make_section("b"), quality="poor"),
+        two=make_findings(make_section("c"), make_section("b"), answerability=0.9),
+    )
+
+    found = await search_parts(
+        library, SearchRequest(question="one and two", context_tokens=1000), ("one", "two")
+    )
+
+    assert list_pages(found) == ["a", "b", "c"]
+    assert [hit.page for hit in found.hits] == ["a", "c", "b"]
+    assert (found.quality, found.answerability) == ("good", 0.9)
+    assert [request.context_tokens for request in library.requests] == [500, 500]
+
+
+async def test_what_stands_at_a_chosen_place_comes_first() -> None:
+    library = Library(q=make_findings(make_section("a", 3.0), make_section("b", 1.0)))
+
+    found = await search_place(library, SearchRequest(question="q"), ("Guide", "b"))
+
+    assert list_pages(found) == ["b", "a"]
+    assert [one.best.score for one in found.context] == [3.0, 3.0]
+    assert found.hits[0].page == "b"
+
+
+async def test_a_chosen_place_that_the_question_does_not_find_is_searched_for() -> None:
+    library = Library(
+        **{
+            "q": make_findings(make_section("a"), quality="poor"),
+            "Guide b": make_findings(make_section("b"), make_section("c")),
+        }
+    )
+
+    found = await search_place(library, SearchRequest(question="q"), ("Guide", "b"))
+
+    assert list_pages(found) == ["b", "a"]
+    assert found.quality == "good"
+
+
+async def test_a_place_that_is_gone_changes_nothing() -> None:
+    findings = make_findings(make_section("a"))
+    library = Library(**{"q": findings, "Guide gone": replace(findings, context=())})
+
+    found = await search_place(library, SearchRequest(question="q"), ("Guide", "gone"))
+
+    assert found == findings

@@ -1,0 +1,119 @@
+"""A model that searches once for what it is asked, and quotes what it found: honest and plain.
+
+It plays the model of a whole desk where a test is about the engine, not about words.
+"""
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any
+
+from pydantic import BaseModel
+
+from llm.conversations.port import ModelStep
+from llm.conversations.turns import (
+    ModelMessage,
+    StopReason,
+    ToolConversation,
+    ToolMessage,
+    ToolUse,
+)
+from llm.errors import NoModel
+from llm.port import I, ModelAnswer, O, Task, Usage
+from llm.tasks import (
+    assess,
+    essence,
+    judge,
+    plan_swarm,
+    respond,
+    scope,
+    synthesize_findings,
+    translate,
+)
+from tools.listed_parts import find_items
+
+
+class QuotingModel:
+    """Answers the tasks of the ways; for every other task it says that there is no model."""
+
+    name = "quoting"
+
+    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
+        if task.name not in _ANSWERS:
+            raise NoModel(f"expected a model for {task.name!r}, found none")
+        output: Any = _ANSWERS[task.name](inputs)
+        return ModelAnswer(output, self.name, Usage(), Decimal(0), 0.0)
+
+    async def converse(self, conversation: ToolConversation, *, skip: int = 0) -> ModelStep:
+        found = [one for one in conversation.messages if isinstance(one, ToolMessage)]
+        sources = [source for one in found for source in one.sources]
+        message = ModelMessage(text=f"Found: [{sources[0]}]" if sources else "DONE")
+        if not found:
+            arguments = {"query": conversation.messages[0].text, "limit": 3}
+            call = ToolUse(call_id="a", name="search", arguments=arguments)
+            message = ModelMessage(calls=(call,))
+        stop = StopReason.TOOL_USE if message.calls else StopReason.END_TURN
+        return ModelStep(message, stop, self.name, Usage(), Decimal(0), 0.0)
+
+
+def _translate(inputs: translate.Inputs) -> translate.Output:
+    return translate.Output(text_eng=inputs.text, confidence=1)
+
+
+def _essence(inputs: essence.Inputs) -> essence.Output:
+    question = inputs.text_eng or inputs.text
+    return essence.Output(canonical_question=question, context_type="new_topic")
+
+
+def _scope(_inputs: scope.Inputs) -> scope.Output:
+    return scope.Output(verdict="within", confidence=1, analysis="it is about the documents")
+
+
+def _plan(inputs: plan_swarm.Inputs) -> plan_swarm.Output:
+    listed = find_items(inputs.question)
+    items = (inputs.question,) if listed is None else listed.items
+    workers = [
+        plan_swarm.PlannedWorker(role="research", objective=f"{inputs.question} ({item})")
+        for item in items
+    ]
+    return plan_swarm.Output(action="orchestrate", complexity=0.6, workers=tuple(workers))
+
+
+def _respond(inputs: respond.Inputs) -> respond.Output:
+    text = _quote_sources(inputs.sources[:3])
+    return respond.Output(status="answered", answer=text, confidence=0.9)
+
+
+def _synthesize(inputs: synthesize_findings.Inputs) -> synthesize_findings.Output:
+    return synthesize_findings.Output(answer=_quote_sources(inputs.sources[:6]))
+
+
+def _assess(_inputs: assess.Inputs) -> assess.Output:
+    return assess.Output(completeness=9, accuracy=9, clarity=9, specificity=9)
+
+
+def _judge(_inputs: judge.Inputs) -> judge.Output:
+    return judge.Output(
+        claims_read=1, completeness=1, accuracy=1, language_matches=True, decision="approve"
+    )
+
+
+def _quote_sources(sources: Any) -> str:
+    return "\n\n".join(f"{_quote(one.text)} [{one.number}]" for one in sources)
+
+
+def _quote(text: str) -> str:
+    """Return the first line of prose of a passage."""
+    lines = (line.strip() for line in text.splitlines())
+    return next((line for line in lines if line[:1].isalnum()), " ".join(text.split()))
+
+
+_ANSWERS: Mapping[str, Callable[[Any], BaseModel]] = {
+    "translate": _translate,
+    "essence": _essence,
+    "scope": _scope,
+    "plan_swarm": _plan,
+    "respond": _respond,
+    "synthesize_findings": _synthesize,
+    "assess": _assess,
+    "judge": _judge,
+}

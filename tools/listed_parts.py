@@ -1,0 +1,218 @@
+"""Finds what a text lists: the questions of a message, the items of a question or of a passage.
+
+A list is a matter of its form: marks, question marks, commas and the word before the last item.
+What a list means, no rule here says.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from knowledge.index.terms import surface_words, terms
+from knowledge.language.function_words import function_words
+from knowledge.stop_words import STOP_WORDS
+
+_LONGEST = 4_000
+_LEAST_ITEMS, _MOST_ITEMS = 3, 100
+_MOST_QUESTIONS = 8
+_LEAST_QUESTION_WORDS = 2
+_LONGEST_ITEM_WORDS, _LONGEST_WEAK_WORDS = 10, 6
+_MOST_LONG_ITEMS = 0.2
+_MOST_THINGS, _LONGEST_THING_WORDS = 12, 4
+_LISTED_LINE = re.compile(r"^[ \t]{0,8}(?:\d{1,3}[.)]|[-*•])[ \t]{1,4}(\S.{0,2000})$", re.MULTILINE)
+_ASKED = re.compile(r"[^?？؟\n]{1,2000}[?？؟]")
+_SENTENCE_END = re.compile(r"(?<=[?!])\s+|\n{2,}")
+_STRONG = re.compile(r"[;\n]")
+_WEAK = re.compile(r",\s|;|\n")
+_COMMA = re.compile(r"[,;]\s+")
+_AND = "and|or|und|oder|et|ou|y|o|e|и|та|і"
+_LAST = re.compile(rf"\A(?:{_AND})\s+")
+_BEFORE_LAST = re.compile(rf"(?:\A|\s)(?:{_AND})\s", re.IGNORECASE)
+_MARK = re.compile(r"\A\s*(?:\d{1,4}\s*[:.)]|[-*•])\s*")
+_NAME = r"[A-Z][\w.'&-]{0,40}(?: (?:(?:of|the|de|and the) )?[A-Z][\w.'&-]{0,40}){0,5}"
+_LISTED_NAMES = re.compile(rf"{_NAME}(?:, (?:the )?{_NAME}){{1,20}},? (?:and|or) (?:the )?{_NAME}")
+_BETWEEN_NAMES = re.compile(r"(?:, (?:and |or )?| (?:and|or) )(?:the )?")
+_LEAD_INS = (" are ", " is ", " were ", " include ", " includes ", " including ", ": ", " sind ")
+"""What ends the words before the first item of a list."""
+_AFTER_LIST = frozenset(
+    {"say", "says", "mention", "mentions", "sagen", "besagen", "disent", "dicen", "dicono"}
+)
+"""Verbs between a list and its topic: "what webhooks and zeppelins say about retries"."""
+_EDGE = " .?!:\"'()"
+
+
+@dataclass(frozen=True, slots=True)
+class ListedItems:
+    """The items that a question lists, and the other words of it: what is asked about each."""
+
+    items: tuple[str, ...]
+    asked: str
+
+
+def split_questions(text: str) -> tuple[str, ...]:
+    """Return the questions of a message, at least two; none where it does not list several.
+
+    They are listed lines, or sentences that each end in a question mark.
+    """
+    read = text[:_LONGEST]
+    lines = [found[1].strip() for found in _LISTED_LINE.finditer(read)]
+    found = lines if len(lines) > 1 else [one.strip() for one in _ASKED.findall(read)]
+    whole = [one for one in found if len(_list_subjects(one)) >= _LEAST_QUESTION_WORDS]
+    parts = tuple(dict.fromkeys(whole))[:_MOST_QUESTIONS]
+    return parts if len(parts) > 1 and len(whole) == len(found) else ()
+
+
+def find_items(question: str) -> ListedItems | None:
+    """Return the names or things that a question lists, at least three; None: it lists none."""
+    items = find_listed_names(question) or find_listed_things(question)
+    if not items:
+        return None
+    return ListedItems(items, find_asked_words(question, " ".join(items)))
+
+
+def find_listed_names(question: str) -> tuple[str, ...]:
+    """Return the names that a question lists, at least three; or none."""
+    found = _LISTED_NAMES.search(question[:_LONGEST])
+    if found is None:
+        return ()
+    first, *others = _BETWEEN_NAMES.split(found[0])
+    words = first.split()
+    if found.start() == 0 and len(words) > 1:
+        words = words[1:]  # a question begins with a capital, too: "Compare Python, ..."
+    return tuple(dict.fromkeys((" ".join(words).removeprefix("the "), *others)))
+
+
+def find_listed_things(question: str) -> tuple[str, ...]:
+    """Return the things that a question lists, at least three of at most four words; or none.
+
+    The last word of the list belongs to all things, where the others are single words: "retention,
+    deletion and export rules" lists rules of three kinds.
+    """
+    parts = _COMMA.split(question[:_LONGEST])
+    if len(parts) < _LEAST_ITEMS - 1:
+        return ()
+    things = _read_things(parts)
+    if not _LEAST_ITEMS <= len(things) <= _MOST_THINGS:
+        return ()
+    return tuple(dict.fromkeys(_share_head(things)))
+
+
+def find_listed_items(text: str) -> tuple[str, ...]:
+    """Return the items of the longest list in a passage, at least three; none: it lists nothing."""
+    best: Sequence[str] = ()
+    for sentence in _SENTENCE_END.split(text[:_LONGEST]):
+        items = _split_items(sentence)
+        if len(items) > len(best):
+            best = items
+    return tuple(dict.fromkeys(best))[:_MOST_ITEMS]
+
+
+def find_asked_words(question: str, known: str) -> str:
+    """Return the words of a question that carry a subject and that the `known` text lacks."""
+    have = set(terms(known, "en"))
+    words = dict.fromkeys(_list_subjects(question))
+    return " ".join(word for word in words if not set(terms(word, "en")) & have)
+
+
+def _list_subjects(text: str) -> list[str]:
+    return [word for word in surface_words(text) if _carries(word)]
+
+
+def _carries(word: str) -> bool:
+    """Return whether a word may carry a subject: no function word of any language."""
+    return word not in STOP_WORDS and not function_words([word])
+
+
+def _read_things(parts: Sequence[str]) -> list[str]:
+    """Return the things from the end of the first part to the word `and` and what follows it."""
+    first = _take_last(parts[0])
+    if first == parts[0].strip(_EDGE):
+        # A question that begins with its list has a verb before it: "Compare webhooks, ...".
+        first = first.partition(" ")[2] or first
+    things = [first]
+    for part in parts[1:]:
+        last = _BEFORE_LAST.search(part)
+        if last is None:
+            things.append(_take_whole(part))
+            continue
+        before = part[: last.start()]
+        things += [_take_whole(before)] if before.strip() else []
+        things.append(_take_first(part[last.end() :]))
+        return things if all(things) else []
+    return []
+
+
+def _take_last(text: str) -> str:
+    """Return the last words of a text, up to one that no thing is named by."""
+    words = text.strip(_EDGE).split()
+    taken: list[str] = []
+    while words and _names(words[-1]) and len(taken) < _LONGEST_THING_WORDS:
+        taken.insert(0, words.pop())
+    is_cut = bool(words) and _names(words[-1])
+    return "" if is_cut else " ".join(taken)
+
+
+def _take_first(text: str) -> str:
+    words = text.split()
+    while words and not _names(words[0]):
+        words.pop(0)
+    taken: list[str] = []
+    for word in words:
+        is_after_name = bool(taken) and taken[0][0].isupper() and not word[0].isupper()
+        if not _names(word) or is_after_name or len(taken) == _LONGEST_THING_WORDS:
+            break
+        taken.append(word.strip(_EDGE))
+        if word[-1] in ".?!:":
+            break
+    return " ".join(taken)
+
+
+def _take_whole(text: str) -> str:
+    words = text.strip(_EDGE).split()
+    while words and not _names(words[0]):
+        words.pop(0)
+    return " ".join(words) if len(words) <= _LONGEST_THING_WORDS else ""
+
+
+def _share_head(things: Sequence[str]) -> list[str]:
+    """Return the things, each with the head that only the last one names."""
+    *others, last = things
+    head = last.split()[1:][-1:]
+    if not head or not all(map(_may_lack_head, others)):
+        return list(things)
+    return [" ".join((one, *head)) for one in others] + [last]
+
+
+def _may_lack_head(thing: str) -> bool:
+    """Return whether a thing is a single word that is no name and no plural."""
+    return " " not in thing and not thing[:1].isupper() and not thing.endswith("s")
+
+
+def _names(word: str) -> bool:
+    """Return whether a word may be part of the name of a thing."""
+    plain = word.strip(_EDGE).casefold()
+    return plain not in _AFTER_LIST and _carries(plain)
+
+
+def _split_items(sentence: str) -> Sequence[str]:
+    items = _clean(_STRONG.split(sentence))
+    if len(items) < _LEAST_ITEMS:
+        items = _clean(_WEAK.split(sentence))
+        if any(len(item.split()) > _LONGEST_WEAK_WORDS for item in items):
+            return ()
+    long = sum(len(item.split()) > _LONGEST_ITEM_WORDS for item in items)
+    if len(items) < _LEAST_ITEMS or long > _MOST_LONG_ITEMS * len(items):
+        return ()
+    items[0] = _leave_lead_in_out(items[0])
+    return [item for item in items if len(item.split()) <= _LONGEST_ITEM_WORDS]
+
+
+def _leave_lead_in_out(item: str) -> str:
+    for lead_in in _LEAD_INS:
+        item = item.rpartition(lead_in)[2]
+    return item
+
+
+def _clean(parts: Sequence[str]) -> list[str]:
+    cleaned = (_LAST.sub("", _MARK.sub("", part.strip())).strip() for part in parts)
+    return [part for part in cleaned if part]
