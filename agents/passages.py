@@ -18,6 +18,7 @@ from citations.claims import sentences
 from citations.reading import restore, spans_aside
 from envelope.sources import SourceReference
 from knowledge.index.terms import terms
+from knowledge.search.context.section_text import MARK
 
 MOST_PASSAGES = 3
 MOST_HITS = 3
@@ -130,9 +131,10 @@ def compose_passages(
 
 
 def _find_asked(question: str, passage: Passage) -> frozenset[str]:
-    """Return the words of the question that a passage holds."""
+    """Return the words of the question that a passage, or its place, holds."""
     language = passage.source.language or "en"
-    return frozenset(terms(question, language)).intersection(terms(passage.text, language))
+    held = terms(f"{name_place(passage.source)}\n{passage.text}", language)
+    return frozenset(terms(question, language)).intersection(held)
 
 
 def _compose(
@@ -204,7 +206,7 @@ def _show(
     parts: list[tuple[bool, str]] = []
     shown_to: int | None = None
     for place, block in enumerate(blocks):
-        if not block.overlap(found.spans):
+        if not block.overlap(found.spans) or found.text.startswith(MARK, block.start):
             continue
         start, part = _show_block(found, block, asked, counted_rows)
         lead = _find_lead(found.text, blocks, place)
@@ -270,7 +272,7 @@ def _find_lead(text: str, blocks: Sequence[_Block], place: int) -> _Block | None
     if not place or blocks[place].kind is _Kind.PROSE:
         return None
     before = blocks[place - 1]
-    if before.kind is not _Kind.PROSE:
+    if before.kind is not _Kind.PROSE or text.startswith(MARK, before.start):
         return None
     lead = text[before.start : before.end].rstrip()
     is_label = len(lead.split()) <= _LABEL_WORDS and not lead.endswith((".", "!", "?", "\u3002"))

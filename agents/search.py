@@ -39,7 +39,7 @@ _REPEATED = "repeated_search"
 """The fallback that is counted when a repeated search fails."""
 _OPTIONS = 5
 _MERE_REPLY = 3
-_PLAINLY_ELSEWHERE = 0.1
+_PLAINLY_ELSEWHERE = 0.05
 """The calibrated coverage below which nothing that was found is about the question."""
 _SHORT_QUESTION = 5
 _ALIKE = 0.8

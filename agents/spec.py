@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 class PodGroup(StrEnum):
     """A group of roles that one Deployment or Compose service works for."""
 
+    MANAGER = "manager"
     LIGHT = "light"
     MODELS = "models"
     SEARCH = "search"

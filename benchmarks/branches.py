@@ -52,7 +52,6 @@ from manager.manager import Manager
 from manager.stage_event import StageEvent
 from memory.conversation import RedisMemory
 from worker.agent_handler import AgentHandler
-from worker.inline_manager import InlineManager
 from worker.port import SilentMeter
 from worker.process import WorkerProcess, WorkerSpec, collect_rarely
 
@@ -168,11 +167,10 @@ def _make_process(broker: RedisBroker, url: str, client: Any, shape: Shape) -> W
         limits=limits,
         quality_threshold=0.7,
     )
-    inline = InlineManager(manager, SilentMeter())
     agents: tuple[Agent[Any, Any], ...] = (IdleAgent(Role.LANG, {"language": "en"}), CallAgent())
     specs = [WorkerSpec(manager, 4 * PLACES)]
     for agent in agents:
-        handler = AgentHandler(agent, limit_seconds=30, manager=inline)
+        handler = AgentHandler(agent, limit_seconds=30)
         specs.append(WorkerSpec(handler, 2 * PLACES))
     renewal = LeaseRenewal(lambda: RedisBroker(connect(url)))
     return WorkerProcess(broker, specs, renewal=renewal, meter=SilentMeter())

@@ -12,7 +12,6 @@ from manager.machine import Limits
 from manager.manager import Manager
 from memory.port import Memory
 from worker.agent_handler import AgentHandler
-from worker.inline_manager import InlineManager
 from worker.port import Handler, SilentMeter
 from worker.process import WorkerProcess, WorkerSpec
 
@@ -40,10 +39,9 @@ def process(
 ) -> WorkerProcess:
     """Return a process of the manager and these agents; `own` makes the renewal's broker."""
     manager = Manager(FLOWS, memory, NoTexts(), limits=Limits(), quality_threshold=0.7)
-    beside = InlineManager(manager, SilentMeter())
     specs = [WorkerSpec(watched(manager), 4 * PLACES)]
     for agent in agents:
-        handler = AgentHandler(agent, limit_seconds=30, manager=beside)
+        handler = AgentHandler(agent, limit_seconds=30)
         specs.append(WorkerSpec(watched(handler), PLACES))
     return WorkerProcess(
         broker, specs, renewal=LeaseRenewal(own, lease_seconds=lease_seconds), meter=SilentMeter()

@@ -8,7 +8,7 @@
 | model_call             | an agent asked a model: `task`, `model`, tokens, cost, milliseconds   |
 | budget_exhausted       | a budget allowed no further call: `budget`, its `limit`, `used`       |
 | draft                  | an agent has written a part of the answer: `draft`, `text`, `sources` |
-| inline_decision_failed | the manager in an agent's process failed; its stream tries again      |
+| inline_decision_failed | of earlier versions: the manager in the process of an agent failed     |
 | retried                | a run failed and is scheduled again: `role`, `reason`                 |
 | dead_lettered          | an entry became a dead letter: `role`, `reason`, `error`              |
 | memory_failed          | Redis refused a write to the memory of the conversation               |

@@ -14,7 +14,7 @@ from pydantic_core import from_json
 from agents.agent import Agent
 from broker.journal_events import EncodedEvent, JournalEvent
 from broker.keys import stream_key
-from broker.values import Delivery, Fields, FrameSend, Retry, Settlement
+from broker.values import Delivery, Fields, Forward, FrameSend, Retry, Settlement
 from envelope.encoding import brief, to_json
 from envelope.envelope import Envelope, Hop, decode
 from envelope.errors import ContractError, DecodeError
@@ -22,14 +22,15 @@ from envelope.merging import merge_writes
 from envelope.outcome import GaveUp, RetryAfter, Wrote
 from envelope.payload import CATALOGUE, MERGE_RULES
 from envelope.question import Question
+from envelope.role import Role
 from memory.errors import MemoryUnavailableError, QuestionEndedError
 from worker.drafts import draft_for
 from worker.errors import HandlerTimeoutError, RunFailedError
 from worker.evidence.hop_evidence import find_evidence_names, record_evidence
-from worker.inline_manager import MANAGER, InlineManager, to_manager
 from worker.model_usage import add_model_usage, find_exhausted_budget
 from worker.timeouts import run_with_timeout
 
+MANAGER = Role.MANAGER.value
 RESERVE_SECONDS = 0.5
 """The part of a question's time that is left for returning the envelope."""
 LEAST_SECONDS = 0.01
@@ -81,8 +82,8 @@ class AgentHandler:
     """The handler of one role; `limit_seconds` bounds one run of its agent.
 
     `assistants` holds the agent of each assistant that this process serves; None: `agent` works
-    for every assistant. With a `manager` in the process, the settlement of a run contains the
-    manager's decision. `read_index` is for a role whose index version is evidence.
+    for every assistant. `read_index` is for a role whose index version is evidence. A run always
+    returns over the stream of the manager, which alone decides the next role.
     """
 
     def __init__(
@@ -93,14 +94,12 @@ class AgentHandler:
         assistants: Mapping[Assistant, AnyAgent] | None = None,
         recorded: CallRecorder = no_calls,
         on_written: OnWritten = ignore_writes,
-        manager: InlineManager | None = None,
         read_index: ReadIndexVersion | None = None,
     ) -> None:
         self.role = agent.role
         self._name = agent.role.value
         self._agent = agent
         self._assistants = assistants
-        self._manager = manager
         self._limit_seconds = limit_seconds
         self._recorded = recorded
         self._on_written = on_written
@@ -117,7 +116,7 @@ class AgentHandler:
 
         These are all steps of a run, in their order: the agent of the assistant, its work within
         the time limit and with its model calls recorded, the check of what it wrote, the envelope
-        for the manager, the journal, and the manager's decision.
+        for the manager's stream, and the journal.
         """
         started = time.perf_counter()
         agent = self._find_agent(delivery.question)
@@ -139,9 +138,7 @@ class AgentHandler:
         evidence = record_evidence(envelope, self._name, self._evidence, writes, made, index)
         written = {**writes, **_summarise_calls(envelope.payload, made), **evidence}
         handed = reply_to_manager(delivery, envelope, hop, written, seconds)
-        if self._manager is None:
-            return to_manager(handed, journal)
-        return await self._manager.decide(delivery, handed, journal, seconds)
+        return Forward(sends=(FrameSend(MANAGER, decoded=handed),), journal=journal)
 
     def _find_agent(self, question: Question) -> AnyAgent | None:
         """Return the agent of the question's assistant, or None when this process serves no such

@@ -24,7 +24,6 @@ from manager.machine import Limits
 from manager.manager import Manager
 from memory.conversation import RedisMemory
 from worker.agent_handler import AgentHandler
-from worker.inline_manager import InlineManager
 from worker.port import SilentMeter
 from worker.process import WorkerProcess, WorkerSpec
 
@@ -85,14 +84,13 @@ async def _run(chosen: argparse.Namespace) -> None:
         limits=Limits(research=0, process_count=10_000, parallel_tools=WIDTH),
         quality_threshold=0.7,
     )
-    inline = InlineManager(manager, SilentMeter())
     agents: tuple[Agent[Any, Any], ...] = (
         IdleAgent(Role.LANG, {"language": "en"}),
         TimedAgent(WorkerNotes(chosen.folder / "notes"), fails=chosen.fails),
     )
     specs = [WorkerSpec(manager, 4 * PLACES)]
     for agent in agents:
-        handler = AgentHandler(agent, limit_seconds=30, manager=inline)
+        handler = AgentHandler(agent, limit_seconds=30)
         specs.append(WorkerSpec(handler, 2 * PLACES))
     renewal = LeaseRenewal(open_broker, lease_seconds=LEASE_SECONDS)
     process = WorkerProcess(open_broker(), specs, renewal=renewal, meter=SilentMeter())

@@ -29,7 +29,6 @@ from manager.machine import Limits
 from manager.manager import Manager
 from memory.conversation import RedisMemory
 from worker.agent_handler import AgentHandler, make_poison_notice
-from worker.inline_manager import InlineManager
 from worker.isolation import IsolatedHandler, Quarantine
 from worker.port import Handler, SilentMeter
 from worker.process import WorkerProcess, WorkerSpec, collect_rarely
@@ -108,9 +107,8 @@ def process_of(fleet: WorkerFleet) -> WorkerProcess:
     """Return the workers of one process."""
     memory = RedisMemory(connect(fleet.url), shards=1, ttl_seconds=int(fleet.ttl_seconds))
     manager = Manager(FLOWS, memory, NoTexts(), limits=Limits(), quality_threshold=0.7)
-    here = InlineManager(manager, SilentMeter())
     specs = [
-        WorkerSpec(_agent(fleet, role, here), fleet.tight.get(role.value, fleet.places))
+        WorkerSpec(_agent(fleet, role), fleet.tight.get(role.value, fleet.places))
         for role in WRITES
     ]
     if fleet.quarantines:
@@ -127,9 +125,9 @@ def process_of(fleet: WorkerFleet) -> WorkerProcess:
     )
 
 
-def _agent(fleet: WorkerFleet, role: Role, manager: InlineManager | None = None) -> AgentHandler:
+def _agent(fleet: WorkerFleet, role: Role) -> AgentHandler:
     agent: Agent[Reads, BaseModel] = WaitingAgent(role, fleet.waits.get(role.value, 0.0))
-    return AgentHandler(agent, limit_seconds=30, manager=manager)
+    return AgentHandler(agent, limit_seconds=30)
 
 
 @asynccontextmanager

@@ -32,7 +32,6 @@ from memory.conversation import RedisMemory
 from memory.errors import MemoryStoreError
 from worker.agent_handler import AgentHandler, Assistant
 from worker.drafts import RunDrafts
-from worker.inline_manager import InlineManager
 from worker.isolation import IsolatedHandler, Quarantine
 from worker.port import Handler, SilentMeter, WorkerMeter
 from worker.process import WorkerSpec
@@ -185,7 +184,6 @@ class HandlerPipeline:
             limit_seconds=self.limit_seconds,
             recorded=self.calls,
             on_written=self.calls.count_fallbacks,
-            manager=None if self.manager is None else InlineManager(self.manager, self.meter),
             read_index=make_version_reader(role, self.factories),
         )
         return self.isolate(handler)

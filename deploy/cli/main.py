@@ -9,6 +9,7 @@ from types import ModuleType
 
 from deploy.chat_channels import CHAT_CHANNELS
 from deploy.cli.help_text import format_sentence
+from knowledge.isolation.process_memory import hide_memory
 
 VERBS: dict[str, str] = {
     "demo": "ingest example documents, answer three questions, show a trace",
@@ -66,6 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
     # Written files contain questions, documents or secrets: only their owner may read them.
     os.umask(0o077)
+    # The environment has keys, and readers of documents run as the same user.
+    hide_memory()
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser = _parser(words)
     chosen = parser.parse_args(words)

@@ -48,11 +48,9 @@ HEADER = (
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Roles that one Deployment runs: a manager, and the agents that declare this group.
+    """Roles that one Deployment runs: the manager, or the agents that declare this group.
 
-    The manager decides inside the settlements of these agents; the entries of its stream count for
-    the group that names the manager in `also_scaled_by`. `depth_each` is the number of entries per
-    replica before another one is started.
+    `depth_each` is the number of entries per replica before another one is started.
     """
 
     pods: PodGroup
@@ -75,7 +73,7 @@ class Group:
     @property
     def roles(self) -> tuple[Role, ...]:
         """The roles that the processes of this group run."""
-        return (Role.MANAGER, *self.agents)
+        return (Role.MANAGER,) if self.pods is PodGroup.MANAGER else self.agents
 
     @property
     def calls_tools(self) -> bool:
@@ -85,12 +83,12 @@ class Group:
     @property
     def scales_by(self) -> tuple[Role, ...]:
         """The roles whose streams scale this group."""
-        every = (Role.MANAGER, *self.agents, Role.INGESTION)
-        return tuple(role for role in every if role in {*self.agents, *self.also_scaled_by})
+        return (*self.roles, *self.also_scaled_by)
 
 
 GROUPS = (
-    Group(PodGroup.LIGHT, 64, ("128Mi", "512Mi"), "250m", 6, also_scaled_by=(Role.MANAGER,)),
+    Group(PodGroup.MANAGER, 256, ("128Mi", "512Mi"), "250m", 4),
+    Group(PodGroup.LIGHT, 64, ("128Mi", "512Mi"), "250m", 6),
     Group(PodGroup.MODELS, 32, ("192Mi", "512Mi"), "250m", 20),
     Group(PodGroup.SEARCH, 16, ("384Mi", "1Gi"), "500m", 10, also_scaled_by=(Role.INGESTION,)),
 )

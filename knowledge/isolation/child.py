@@ -25,12 +25,15 @@ from knowledge.isolation.messages import (
     encode_preparation,
 )
 from knowledge.isolation.preparation import prepare
+from knowledge.isolation.process_memory import forgo_privileges, hide_memory
 
 _SWEEP_BYTES = 1_000_000
 
 
 def main() -> None:
     """Answer the requests of standard input on standard output, until there are no more."""
+    hide_memory()
+    forgo_privileges()
     memory = int(sys.argv[1]) * 1024 * 1024
     requests, answers = _own_streams()
     # Looking for garbage again and again in a tree that grows takes most of the time of reading it.

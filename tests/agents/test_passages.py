@@ -212,3 +212,15 @@ def test_sources_of_which_no_part_was_found_are_shown_from_the_first() -> None:
     passages = compose("price", "The result of a tool: price 1.", "Another price is 2 euros.")
 
     assert [passage.source.number for passage in passages] == [1, 2]
+
+
+def test_a_mark_that_tells_a_model_of_a_cut_is_not_shown() -> None:
+    text = f"[... 40 words left out]\n\n{LIST}\n\n[... the same for CLI left out: 9 words]"
+    step = "1. Open **Routing**."
+
+    around = compose("How do I open Routing?", text, hits=((1, step),))
+    without_hit = compose("How do I open Routing?", text)
+
+    for [passage] in (around, without_hit):
+        assert "Before you start:" in passage.text
+        assert "left out" not in passage.text

@@ -31,7 +31,7 @@ def test_every_sentence_of_a_long_clause_is_in_one_passage() -> None:
 
 
 def test_an_item_of_a_list_is_found_by_the_sentence_that_introduces_it() -> None:
-    items = " ".join(f"({letter}) {letter * 250};" for letter in "abcdef")
+    items = " ".join(f"({letter}) {letter * 400};" for letter in "abcdef")
     passages = cut_passages([RuleUnit("d", "d#u1", f"The carrier insures: {items}")])
 
     found = PassageSearch(passages).find("Which insurance has a carrier?", "en", 9)

@@ -223,7 +223,7 @@ async def test_related_questions_in_one_message_are_both_answered_by_a_model(
 async def test_an_options_number_after_leaving_is_no_question(open_app: OpenApp) -> None:
     async with open_app() as harness:
         driver = harness.driver()
-        asked, left, number = await talk(driver, "How do I set it up?", "cancel", "2")
+        asked, left, number = await talk(driver, "How do I create one?", "cancel", "2")
         roles = await driver.roles(number)
 
     assert len(options(asked)) > 1
@@ -234,9 +234,9 @@ async def test_an_options_number_after_leaving_is_no_question(open_app: OpenApp)
 
 async def test_thanks_leave_an_open_choice_open(open_app: OpenApp) -> None:
     async with open_app() as harness:
-        asked, _, chosen = await talk(harness.driver(), "How do I set it up?", "thanks", "2")
+        asked, _, chosen = await talk(harness.driver(), "How do I create one?", "thanks", "2")
 
-    assert chosen["question"] == f"How do I set it up? ({options(asked)[1]})"
+    assert chosen["question"] == f"How do I create one? ({options(asked)[1]})"
 
 
 async def test_a_rephrased_answer_repeats_the_question_whatever_the_model_makes_of_it(

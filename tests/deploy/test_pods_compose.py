@@ -27,7 +27,7 @@ from tests.support.waiting import block_until
 from worker.shutdown import GRACE_SECONDS
 
 COMPOSE = ROOT / "deploy" / "compose.yaml"
-WORKERS = ("light", "models", "search")
+WORKERS = ("manager", "light", "models", "search")
 CHATS = tuple(spec.name for spec in CHAT_CHANNELS)
 Service = dict[str, Any]
 
@@ -58,7 +58,7 @@ def test_the_file_has_the_form_of_a_compose_file() -> None:
 def test_workers_together_work_for_every_role(services: dict[str, Service]) -> None:
     commands = [services[name]["command"] for name in WORKERS]
 
-    assert [command[:2] for command in commands] == [["worker", "--role"]] * 3
+    assert [command[:2] for command in commands] == [["worker", "--role"]] * len(WORKERS)
     assert {role for command in commands for role in command[2:]} == set(ROLES)
 
 

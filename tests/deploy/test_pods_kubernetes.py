@@ -223,6 +223,7 @@ def test_a_group_gets_the_secrets_that_it_needs_and_no_others() -> None:
     vendors, index = {"OPENAI_API_KEY"}, {"QDRANT_API_KEY"}
 
     assert {name: held - {"REDIS_URL"} for name, held in SECRETS.items()} == {
+        "refdesk-manager": set(),
         "refdesk-light": set(),
         "refdesk-models": vendors,
         "refdesk-search": vendors | index,
@@ -232,7 +233,8 @@ def test_a_group_gets_the_secrets_that_it_needs_and_no_others() -> None:
 
 
 def test_every_group_reaches_redis_over_tls_as_the_user_that_is_made_for_it() -> None:
-    users = {"light": WORKER, "models": WORKER, "search": WORKER, "gateway": GATEWAY}
+    users = dict.fromkeys(("manager", "light", "models", "search"), WORKER)
+    users["gateway"] = GATEWAY
     users |= {spec.name: CHAT for spec in CHAT_CHANNELS}
 
     for secret in of_kind("Secret"):
@@ -266,7 +268,8 @@ def test_pods_reach_what_they_need_and_nothing_else() -> None:
     [deny] = [one for one in of_kind("NetworkPolicy") if one["metadata"]["name"] == "refdesk-deny"]
 
     assert deny["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
-    assert {name: find_egress(name) for name in ("light", "models", "search", "gateway")} == {
+    assert {name: find_egress(name) for name in (*(one.name for one in GROUPS), "gateway")} == {
+        "manager": {53, 6379},
         "light": {53, 6379},
         "models": {53, 6379, 443},
         "search": {53, 6379, 443, 6333, 6334},

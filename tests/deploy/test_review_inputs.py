@@ -181,7 +181,7 @@ async def test_a_document_that_nobody_has_is_named_and_others_are_offered(
 ) -> None:
     pages = {"law.md": LAW, "one.md": CLAUSES, "two.md": CLAUSES.replace("Halvorsen", "Nygaard")}
 
-    reply = await ask(pages, question)
+    reply = await ask(pages, question, model=ReviewingModel())
 
     assert (reply["outcome"], reply["way"]) == ("clarification", "specialists")
     assert all(name in reply["text"] for name in named)
@@ -196,8 +196,8 @@ async def test_a_vague_question_about_compliance_is_asked_back_and_goes_on_with_
     pages = {"law.md": LAW, "one.md": CLAUSES, "two.md": CLAUSES.replace("Halvorsen", "Nygaard")}
     titles = ("Register Data Protection Act of Nordmark", "Contract of Nygaard")
 
-    asked = await ask(pages, "Is it compliant?")
-    reply = await ask({}, "Is it compliant?", titles[1])
+    asked = await ask(pages, "Is it compliant?", model=ReviewingModel())
+    reply = await ask({}, "Is it compliant?", titles[1], model=ReviewingModel())
 
     assert (asked["outcome"], asked["triage"]["vagueness"]) == ("clarification", 0.7)
     assert "Which document do you mean?" in asked["text"]

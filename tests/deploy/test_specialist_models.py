@@ -9,7 +9,7 @@ import pytest
 from broker.values import JournalEntry
 from llm.conversations.turns import ModelMessage, ToolUse
 from llm.errors import ModelUnavailable, UnreadableOutput
-from llm.tasks import triage
+from llm.tasks import judge, triage
 from llm.tasks.retrieval import hyde_expansion
 from llm.tasks.specialists import compliance, synthesis
 from tests.deploy.conftest import OpenReviews
@@ -387,7 +387,19 @@ async def test_models_that_are_away_leave_nothing_judged_and_nobody_judges_inste
     assert "8 requirements could not be decided" in reply["text"]
 
 
-async def test_citations_that_a_model_invents_are_removed_and_counted(
+def judge_again(quote: str) -> judge.Output:
+    """A judgement that doubts some words of the answer."""
+    return judge.Output(
+        claims_read=2,
+        verdicts=(judge.Verdict(passage=0, quote=quote, reason="nobody says it", supported=False),),
+        completeness=0.9,
+        accuracy=0.9,
+        language_matches=True,
+        decision="approve",
+    )
+
+
+async def test_an_invented_citation_is_counted_and_its_sentence_goes_to_the_judge(
     open_reviews: OpenReviews,
 ) -> None:
     def write(inputs: Any) -> synthesis.Output:
@@ -397,31 +409,31 @@ async def test_citations_that_a_model_invents_are_removed_and_counted(
             answer=f"{text}. \\cite{{{first.id}}}\n\nAll else is well. \\cite{{law#99}}"
         )
 
-    model = ReviewingModel(synthesis=[write])
+    model = ReviewingModel(synthesis=[write], judge=[judge_again("All else is well.")])
 
     async with open_reviews(model) as harness:
-        reply = await harness.driver().say(FAULTY)
+        driver = harness.driver()
+        reply = await driver.say(FAULTY)
+        [written, *_] = await driver.read_writes(reply, "synthesis")
 
-    assert reply["citation_check"]["invalid_citations"] == ["law#99"]
-    assert not reply["citation_check"]["valid"]
-    assert "\\cite" not in reply["text"]
+    judged = model.find_asked("judge")[0]
+    assert "All else is well." in {one.text.strip() for one in judged.passages}
+    assert written["citation_check"]["invalid_citations"] == ["law#99"]
+    assert not written["citation_check"]["valid"]
+    assert "\\cite" not in written["response"]
     assert "All else is well" not in reply["text"]
 
 
-async def test_an_answer_that_fails_the_check_is_replaced_by_the_findings(
+async def test_an_answer_that_cites_nothing_is_replaced_by_the_findings(
     open_reviews: OpenReviews,
 ) -> None:
-    def write(inputs: Any) -> synthesis.Output:
-        return synthesis.Output(answer=f"All is well. \\cite{{{inputs.sources[0].id}}}")
-
-    model = ReviewingModel(synthesis=[write])
+    model = ReviewingModel(synthesis=[synthesis.Output(answer="All is well. \\cite{law#99}")])
 
     async with open_reviews(model) as harness:
         reply = await harness.driver().say(FAULTY)
 
     assert reply["outcome"] == "answered"
     assert "3 are violated" in reply["text"]
-    assert [name for name, _ in list_errors(reply)] == ["synthesis"]
 
 
 def ask_again(name: str, focus: str = "look at the subcontractors") -> synthesis.Output:

@@ -87,7 +87,7 @@ async def _labels(progress: Progress) -> dict[str, bool]:
 
 
 def _round_of(goals: Goals, progress: Progress, plans: list[Plan]) -> Round:
-    """Rounds of kills and pauses first, every other one over the manager's stream; then outages."""
+    """Rounds of kills and pauses first, then outages."""
     number = len(progress.reports)
     if number < goals.rounds:
         share = progress.share(goals)
@@ -96,7 +96,6 @@ def _round_of(goals: Goals, progress: Progress, plans: list[Plan]) -> Round:
             kills=max(0, share["processes killed"] - (len(plans) if number == 0 else 0)),
             pauses=share["pauses past the lease"],
             workers=goals.workers,
-            hiring={"on_the_spot": number % 2 == 0},
         )
         return replace(size, plans=tuple(plans), cuts=20) if number == 0 else size
     cut = number % POWER_CUT_EVERY

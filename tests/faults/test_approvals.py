@@ -14,11 +14,8 @@ pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
 KINDS = {"ask": 80, "flaky": 10, "wait": 10}
 
 
-@pytest.mark.parametrize("on_the_spot", [True, pytest.param(False, marks=pytest.mark.long)])
-async def test_each_pause_goes_on_once_whoever_dies(
-    folder: Path, seed: int, on_the_spot: bool
-) -> None:
-    hiring = {"on_the_spot": on_the_spot, "pausing": True, "roles": BRANCHING_ROLES}
+async def test_each_pause_goes_on_once_whoever_dies(folder: Path, seed: int) -> None:
+    hiring = {"pausing": True, "roles": BRANCHING_ROLES}
     size = Round(questions=40, kills=10, pauses=1, kinds=KINDS, poison=False, hiring=hiring)
 
     async with open_deployment(folder) as harness:

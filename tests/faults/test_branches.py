@@ -13,11 +13,10 @@ pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(240)]
 KINDS = {"ask": 60, "again": 10, "unclear": 5, "outside": 5, "flaky": 8, "wait": 8, "forget": 2}
 
 
-@pytest.mark.parametrize("on_the_spot", [False, pytest.param(True, marks=pytest.mark.long)])
 async def test_no_branch_is_lost_or_counted_twice_and_no_join_stays_or_goes_on_twice(
-    folder: Path, seed: int, on_the_spot: bool
+    folder: Path, seed: int
 ) -> None:
-    hiring = {"on_the_spot": on_the_spot, "branching": True, "roles": BRANCHING_ROLES}
+    hiring = {"branching": True, "roles": BRANCHING_ROLES}
     size = Round(questions=40, kills=10, pauses=1, kinds=KINDS, poison=False, hiring=hiring)
 
     async with open_deployment(folder) as harness:

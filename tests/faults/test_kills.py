@@ -17,18 +17,11 @@ async def report_of(folder: Path, size: Round, seed: int) -> Report:
     return report
 
 
-@pytest.mark.parametrize(
-    ("on_the_spot", "kills"),
-    [
-        (True, 10),
-        pytest.param(True, 40, marks=pytest.mark.long),
-        pytest.param(False, 20, marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.parametrize("kills", [10, pytest.param(40, marks=pytest.mark.long)])
 async def test_eight_managers_under_kills_make_no_double_transition(
-    folder: Path, seed: int, on_the_spot: bool, kills: int
+    folder: Path, seed: int, kills: int
 ) -> None:
-    size = Round(questions=6 * kills, kills=kills, hiring={"on_the_spot": on_the_spot})
+    size = Round(questions=6 * kills, kills=kills)
 
     report = await report_of(folder, size, seed)
 

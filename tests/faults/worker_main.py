@@ -44,7 +44,6 @@ from tests.support.swarm_agents import ActingWorker, make_hurried_flow, make_swa
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WRITES, FixedTexts
 from worker.agent_handler import AgentHandler, Assistant, make_poison_notice
-from worker.inline_manager import InlineManager
 from worker.port import Handler, WorkerMeter
 from worker.process import WorkerProcess, WorkerSpec, collect_rarely
 from worker.shutdown import stop_on_signals
@@ -74,7 +73,6 @@ class WorkerSettings:
     limit_seconds: float = 60.0
     takes_seconds: float = 0.0
     grace_seconds: float = 0.5
-    on_the_spot: bool = True
     branching: bool = False
     pausing: bool = False
     swarm: SwarmScript | None = None
@@ -158,7 +156,6 @@ def _handlers(settings: WorkerSettings, ledger: Ledger, meter: WorkerMeter) -> l
     calls = RedisCallStore(client, shards=1, record_of=record_of(1))
     model = StoredModel(Bill(ledger), NotingCalls(calls, ledger), prompts=None)
     recorded = HopCalls(None)
-    beside = InlineManager(manager, meter) if settings.on_the_spot else None
     working: list[Agent[Any, Any]] = [
         FollowingAgent(role, model, takes_seconds=settings.takes_seconds)
         for role in WRITES
@@ -179,7 +176,6 @@ def _handlers(settings: WorkerSettings, ledger: Ledger, meter: WorkerMeter) -> l
             agent,
             limit_seconds=settings.limit_seconds,
             recorded=recorded,
-            manager=beside if Role.MANAGER.value in settings.roles else None,
             read_index=read_index if agent.role is Role.SEARCH else None,
         )
         for agent in (*working, tool)

@@ -239,6 +239,11 @@ def options(reply: Fields) -> list[str]:
     return [action["value"] for action in reply["suggested_actions"] if action["kind"] == "option"]
 
 
+def say_plainly(reply: Fields) -> str:
+    """The text of a reply without the marks of the question's words."""
+    return str(reply["text"]).replace("**", "")
+
+
 def keys(driver: ConversationDriver) -> dict[str, str]:
     """Where Redis keeps the pause and the history of a conversation."""
     found = conversation_keys(driver.desk.question(driver.message("-", "any")), 1)

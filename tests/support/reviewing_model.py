@@ -7,6 +7,7 @@ from pydantic import BaseModel
 
 from compliance.team.review_scope import TitledDocument, find_scope
 from llm.conversations.turns import ModelMessage, ToolConversation
+from llm.tasks import scope
 from llm.tasks.specialists import (
     citation_auditor,
     classifier,
@@ -208,7 +209,13 @@ def synthesize(inputs: synthesis.Inputs) -> synthesis.Output:
     return synthesis.Output(answer="\n".join(lines))
 
 
+def accept(inputs: scope.Inputs) -> scope.Output:
+    """Take every question as the business of the desk."""
+    return scope.Output(verdict="within", confidence=0.9, analysis="a review")
+
+
 ANSWERS: Mapping[str, Answer] = {
+    "scope": accept,
     "extractor": write(choose_documents),
     "classifier": write(classify),
     "requirement_extractor": write(list_requirements),

@@ -24,7 +24,6 @@ from manager.manager import Manager
 from memory.conversation import RedisMemory
 from tests.support.flow_path import plain_writes
 from worker.agent_handler import AgentHandler, make_poison_notice
-from worker.inline_manager import InlineManager
 from worker.port import SilentMeter, WorkerMeter
 from worker.process import WorkerProcess, WorkerSpec
 
@@ -173,7 +172,6 @@ class WorkerHarness:
         *,
         slots: int = 8,
         limit_seconds: float = 10.0,
-        on_the_spot: bool = True,
         manager: Manager | None = None,
         meter: WorkerMeter | None = None,
         grace_seconds: float = 2.0,
@@ -185,13 +183,10 @@ class WorkerHarness:
         agents += self.further_agents
         manager = manager or self.manager()
         meter = meter or SilentMeter()
-        beside = InlineManager(manager, meter) if on_the_spot else None
         specs = [WorkerSpec(manager, slots)]
         specs += [
             WorkerSpec(
-                AgentHandler(
-                    agent, limit_seconds=limit_seconds, recorded=HopCalls(None), manager=beside
-                ),
+                AgentHandler(agent, limit_seconds=limit_seconds, recorded=HopCalls(None)),
                 slots,
             )
             for agent in agents

@@ -3,8 +3,6 @@
 import asyncio
 from typing import Any
 
-import pytest
-
 from broker.keys import question_keys
 from broker.values import Delivery, Settlement
 from envelope.envelope import Envelope
@@ -30,14 +28,13 @@ async def read_journal(harness: WorkerHarness) -> list[Any]:
     return list(await harness.broker.replies.read_journal(harness.desk().question(MESSAGE)))
 
 
-@pytest.mark.parametrize("on_the_spot", [True, False])
 async def test_a_question_is_answered_from_the_results_of_its_branches(
-    harness: WorkerHarness, on_the_spot: bool
+    harness: WorkerHarness,
 ) -> None:
     tool = ToolAgent()
     prepare(harness, tool)
 
-    async with harness.open(on_the_spot=on_the_spot) as desk:
+    async with harness.open() as desk:
         reply = await desk.ask(MESSAGE)
 
     assert reply["outcome"] == "answered"

@@ -50,13 +50,12 @@ def test_a_flow_that_pauses_is_proved_sound(kind: Any) -> None:
     assert find_flow_problems(make_flow(kind)) == []
 
 
-@pytest.mark.parametrize("on_the_spot", [True, False])
 async def test_one_pause_asks_for_all_and_its_reply_repeats_no_call(
-    harness: WorkerHarness, on_the_spot: bool
+    harness: WorkerHarness,
 ) -> None:
     tool = prepare(harness, "information")
 
-    async with harness.open(on_the_spot=on_the_spot) as desk:
+    async with harness.open() as desk:
         asked: Any = await desk.ask(ASKED)
         ran_before = list(tool.ran)
         agents_before = {role: len(seen) for role, seen in harness.script.seen.items()}

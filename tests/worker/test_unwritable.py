@@ -13,7 +13,6 @@ from tests.support.worker_harness import WorkerHarness
 HALF = "half a pair: \ud83d"
 
 
-@pytest.mark.parametrize("on_the_spot", [True, False], ids=["on the spot", "by its stream"])
 @pytest.mark.parametrize(
     ("act", "kind"),
     [
@@ -25,12 +24,12 @@ HALF = "half a pair: \ud83d"
     ids=["writes", "raises", "waits", "gives up"],
 )
 async def test_half_a_surrogate_from_an_agent_harms_nobody(
-    harness: WorkerHarness, act: Any, kind: str, *, on_the_spot: bool
+    harness: WorkerHarness, act: Any, kind: str
 ) -> None:
     harness.script.next(Role.TRANSLATION, act)
     messages = Message("How?", "c1", "m1"), Message("How?", "c2", "m1")
 
-    async with harness.open(on_the_spot=on_the_spot) as desk:
+    async with harness.open() as desk:
         replies = await asyncio.gather(*(desk.ask(message) for message in messages))
 
     journals = [

@@ -16,11 +16,10 @@ from config.texts import FixedTexts, load_texts
 _LED = (UnitKind.ITEM, UnitKind.TABLE, UnitKind.CODE)
 _BARE_WORDS = 2
 _FIXED_KEYS = (
-    "assumption", "answer_frame", "quoted_frame", "limit_reached", "nearest_pages", "missing_part",
-    "missing_something", "attempts_reached", "fault_reached", "quotes_only", "not_translated",
-    "also_asked", "left_out", "not_judged",
+    "assumption", "limit_reached", "nearest_pages", "missing_part", "missing_something",
+    "attempts_reached", "fault_reached", "also_asked", "left_out", "not_judged",
 )  # fmt: skip
-_FIXED_VALUES = ("assumption", "quoted_language", "missing")
+_FIXED_VALUES = ("assumption", "missing")
 _VALUE = "\0"
 _LEAST_FIXED = 4
 

@@ -4,12 +4,12 @@
 file give them their crumbs. Drafts are left out.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-import orjson
-
+from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import NoDocumentError, WrongFormatError
 from knowledge.documents.markup import html
 from knowledge.documents.page import Page
@@ -23,8 +23,9 @@ Entry = Mapping[str, Any]
 def split_articles(data: bytes, source: str) -> Iterator[Page]:
     """Yield the published articles; raise `WrongFormatError` or `NoDocumentError`."""
     try:
-        export = orjson.loads(data)
-    except orjson.JSONDecodeError as error:
+        # Not with orjson: it crashes where a limit of memory ends, instead of an error.
+        export = json.loads(data)
+    except (ValueError, RecursionError) as error:
         raise WrongFormatError(f"expected JSON, found {error}") from error
     articles = _read_entries(export, "articles")
     if not any("body" in article and "title" in article for article in articles):
@@ -35,20 +36,25 @@ def split_articles(data: bytes, source: str) -> Iterator[Page]:
         if article.get("draft") or not article.get("body"):
             continue
         page = html.read(str(article["body"]).encode("utf-8", "replace"), source)
-        title = str(article.get("title") or page.title)
+        title = _write(article.get("title") or page.title)
         section = sections.get(article.get("section_id"), {})
         category = categories.get(section.get("category_id"), {})
-        names = (str(part["name"]) for part in (category, section) if part.get("name"))
+        names = (_write(part["name"]) for part in (category, section) if part.get("name"))
         labels = article.get("label_names")
         yield replace(
             page,
             title=title,
-            name=str(article.get("id") or title),
+            name=_write(article.get("id") or title),
             crumbs=(*names, title),
-            keywords=tuple(str(label) for label in labels) if isinstance(labels, list) else (),
-            language=str(article["locale"]) if article.get("locale") else None,
-            url=str(article["html_url"]) if article.get("html_url") else None,
+            keywords=tuple(_write(label) for label in labels) if isinstance(labels, list) else (),
+            language=_write(article["locale"]) if article.get("locale") else None,
+            url=_write(article["html_url"]) if article.get("html_url") else None,
         )
+
+
+def _write(value: object) -> str:
+    # JSON can name half a surrogate, which no text may have.
+    return clean_text(str(value))
 
 
 def _read_entries(export: object, name: str) -> list[Entry]:

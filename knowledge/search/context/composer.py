@@ -16,9 +16,9 @@ section is one text, in the order of its document, the best document first; cuts
 """
 
 import re
-from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from knowledge.document import Chunk
 from knowledge.index.port import Passage
@@ -55,9 +55,10 @@ _MOST_CHUNKS = 1 << 32
 """More than a document has chunks."""
 _SHINGLE = 4
 _LEAST_SHINGLES = 8
-_REPEATED_SHARE = 0.97
+_REPEATED_SHARE = 0.98
 """A chunk is a repetition if this share of its runs of words is given already."""
 _WORDS = re.compile(r"\w+")
+_HAS_DIGIT = re.compile(r"\d")
 _STEP = re.compile(r"[ \t]{0,12}([0-9]{1,3})[.)][ \t]")
 _ITEM = re.compile(r"[ \t]{0,24}(?:[-*+]|[0-9]{1,3}[.)])[ \t]{1,4}")
 _REFERENCE = re.compile(r"`?[\w.]{1,80}[-/][\w./-]{1,200}`?")
@@ -240,13 +241,14 @@ class _Composer:
         self._tokens = asked.tokens
         self._most_sections = asked.sections
         self._asked = {word for text in asked.texts for word in _list_words(text)}
-        self._later = later
+        self._later = frozenset(later)
         self._used = 0
         self._sections = sections
         self._section_of = {chunk: one for one in self._sections for chunk in one.chunks}
         self._sizes = {chunk: _count_chunk(one.chunk) for chunk, one in passages.items()}
         self._shared: dict[int, int] = {}
-        self._said: Counter[tuple[str, ...]] = Counter()
+        self._shingles: dict[int, set[tuple[str, ...]]] = {}
+        self._said: set[tuple[str, ...]] = set()
 
     def select(self, ranked: Sequence[RankedChunk]) -> None:
         """Choose the chunks around the ranked ones, best first, as long as there is room."""
@@ -262,14 +264,15 @@ class _Composer:
                 self._take(rank, one)
         for rank, one in (*further, *last):
             self._take(rank, one)
-        self._fill([one for _, one in present if one.chunk not in self._later])
+        usual = [one for _, one in present if one.chunk not in self._later]
+        self._fill(usual)
         # Less than was counted is used where variants of an example are left out.
         for section in self._sections:
             if section.given:
                 self._used -= section.tokens
                 section.tokens = self._count_written(section)
                 self._used += section.tokens
-        self._fill([one for _, one in present])
+        self._fill(usual)
 
     def write(self, hits: Sequence[Hit]) -> Iterator[ContextSection]:
         """Return the sections in the order of their documents, the best document first."""
@@ -279,7 +282,8 @@ class _Composer:
         best: dict[int, float] = {}
         for one in given:
             document = one.first // _MOST_CHUNKS
-            best[document] = max(best.get(document, one.score), one.score)
+            score = float("-inf") if self._later.intersection(one.given) else one.score
+            best[document] = max(best.get(document, score), score)
         for section in sorted(given, key=lambda one: (-best[one.first // _MOST_CHUNKS], one.first)):
             written = self._write(section)
             ids = {at: self._passages[section.first + at].chunk.chunk_id for at in written.spans}
@@ -434,12 +438,15 @@ class _Composer:
         if len(own) < _LEAST_SHINGLES:
             return False
         missing = [one for one in own if one not in self._said]
-        with_number = any(word.isdigit() for one in missing for word in one)
+        with_number = any(map(_HAS_DIGIT.search, chain.from_iterable(missing)))
         return not with_number and len(missing) <= (1 - _REPEATED_SHARE) * len(own)
 
     def _list_shingles(self, chunk: int) -> set[tuple[str, ...]]:
-        words = _list_words(self._text(chunk))
-        return {tuple(words[at : at + _SHINGLE]) for at in range(len(words) - _SHINGLE + 1)}
+        if chunk not in self._shingles:
+            words = _list_words(self._text(chunk))
+            shifted = (words[at:] for at in range(_SHINGLE))
+            self._shingles[chunk] = set(zip(*shifted, strict=False))
+        return self._shingles[chunk]
 
     def _text(self, chunk: int) -> str:
         return self._passages[chunk].chunk.text

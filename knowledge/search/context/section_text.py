@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 
 from knowledge.sections import count_overlap, count_table_header, join_texts
 
+MARK = "[... "
+"""How the line begins that marks a cut: it is written for a model, and is no text of a document."""
 _BETWEEN = "\n\n"
 _DELIMITER_ROW = re.compile(r"[\s|:+=-]+\Z")
 _VARIANT = re.compile(
@@ -75,7 +77,7 @@ def write_section(
             written.append(_mark_gap(texts, given, first, last, goes_on=goes_on))
             written.is_cut = True
     if goes_on and len(texts) - 1 in given:
-        written.append("[... more left out]")
+        written.append(f"{MARK}more left out]")
         written.is_cut = True
     _leave_out_variants(written, asked)
     for label, address in dict(links).items():
@@ -101,7 +103,7 @@ def _mark_gap(
     words = len(gap[before : len(gap) - after if after else None].split())
     more = "more than " if goes_on and last + 1 == len(texts) else ""
     rows = _count_rows(texts, given, first, last)
-    return f"[... {more}{words:,} words left out{rows}]"
+    return f"{MARK}{more}{words:,} words left out{rows}]"
 
 
 def _count_rows(texts: Sequence[str], given: Collection[int], first: int, last: int) -> str:
@@ -135,7 +137,7 @@ def _leave_out_variants(written: _Text, asked: Collection[str]) -> None:
             continue
         words = sum(len(one[0].split()) for one in others)
         labels = ", ".join(one["label"] for one in others)
-        mark = f"[... the same for {labels} left out: {words:,} words]"
+        mark = f"{MARK}the same for {labels} left out: {words:,} words]"
         for one in reversed(others):
             is_last = one is others[-1]
             _replace(written, one.start(), one.end(), mark if is_last else "")

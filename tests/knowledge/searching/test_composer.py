@@ -136,6 +136,63 @@ async def test_excluded_chunks_are_not_given_again(fake_documents: Index) -> Non
     assert "steps#2" in given
 
 
+async def test_a_context_is_filled_with_the_other_sections_of_the_best_page(
+    fake_documents: Index,
+) -> None:
+    guide = document(
+        "guide",
+        (("Add a rule",), "Adding a rule takes one step."),
+        (("Harbour",), " ".join(f"Ship {n} arrives." for n in range(30))),
+        (("Weather",), "Rain is rare."),
+    )
+
+    roomy = await compose(fake_documents, "How do I add a rule?", guide, *OTHERS)
+    tight = await compose(fake_documents, "How do I add a rule?", guide, *OTHERS, tokens=100)
+
+    own = [one.chunk_ids for one in roomy.context if one.best.document_id == "guide"]
+    assert own == [("guide#0",), ("guide#1",), ("guide#2",)]
+    assert "guide#1" not in {one for section in tight.context for one in section.chunk_ids}
+
+
+async def test_what_is_said_word_for_word_on_two_pages_is_given_once(
+    fake_documents: Index,
+) -> None:
+    notice = "Adding a rule needs the role of an owner, who can be found in the list of members."
+    other = notice.replace("a rule", "2 rules")
+    pages = [
+        document("one", (("Rules",), notice)),
+        document("two", (("Rules",), notice)),
+        document("three", (("Rules",), other)),
+    ]
+
+    found = await compose(fake_documents, "Who may add a rule?", *pages, *OTHERS)
+
+    given = texts(found.context)
+    assert given.count(notice) == 1
+    assert given.count(other) == 1
+
+
+async def test_an_old_release_note_comes_after_the_page_that_says_how_it_is_now(
+    fake_documents: Index,
+) -> None:
+    notes = document("notes", (("1.2",), "Add a rule: a rule is added."), kind="changelog")
+    guide = document("guide", (("Rules",), "To add a rule, open Routing and press the button."))
+
+    usual = await compose(fake_documents, "How do I add a rule?", notes, guide, *OTHERS)
+    asked = await compose(fake_documents, "Since when can I add a rule?", notes, guide, *OTHERS)
+
+    assert usual.context[-1].best.document_id == "notes"
+    assert asked.context[0].best.document_id == "notes"
+
+
+async def test_no_more_sections_are_given_than_results_are_wanted(fake_documents: Index) -> None:
+    found = await compose(fake_documents, "How do I add a rule?", STEPS, *OTHERS, limit=1)
+
+    assert len(found.hits) == 1
+    assert len(found.context) == 1
+    assert found.total > 1
+
+
 async def test_without_a_size_there_is_no_context(fake_documents: Index) -> None:
     found = await compose(fake_documents, "How do I add a rule?", STEPS, tokens=0)
 
