@@ -141,9 +141,7 @@ class AgentHandler:
         return Forward(sends=(FrameSend(MANAGER, decoded=handed),), journal=journal)
 
     def _find_agent(self, question: Question) -> AnyAgent | None:
-        """Return the agent of the question's assistant, or None when this process serves no such
-        one.
-        """
+        """Return the agent of the question's assistant; None if this process does not serve it."""
         if self._assistants is None:
             return self._agent
         return self._assistants.get((question.tenant, question.assistant))

@@ -20,11 +20,15 @@ class ModelSettings(SpecialistSettings):
         "offline",
         description="the model that answers, `model@provider`; a list is a fallback chain",
     )
-    guardrails_model: str = Field("", description="for scope; empty: as `GEN_MODEL`")
-    quality_model: str = Field("", description="for judging answers; empty: as `GEN_MODEL`")
-    translation_model: str = Field("", description="for translation; empty: as `GEN_MODEL`")
-    essence_model: str = Field("", description="for the essence; empty: as `GEN_MODEL`")
-    clarification_model: str = Field("", description="for asking back; empty: as `GEN_MODEL`")
+    guardrails_model: str = Field(
+        "", description="judges whether a question is within the scope; empty: as `GEN_MODEL`"
+    )
+    quality_model: str = Field("", description="judges answers; empty: as `GEN_MODEL`")
+    translation_model: str = Field("", description="translates questions; empty: as `GEN_MODEL`")
+    essence_model: str = Field(
+        "", description="resolves what a question refers to; empty: as `GEN_MODEL`"
+    )
+    clarification_model: str = Field("", description="words questions back; empty: as `GEN_MODEL`")
     description_model: str = Field(
         "offline", description="describes documents while ingesting; `offline`: by rules"
     )
@@ -32,7 +36,8 @@ class ModelSettings(SpecialistSettings):
         4, ge=1, le=64, description="documents that `DESCRIPTION_MODEL` describes at once"
     )
     embedding_model: str = Field(
-        "all-MiniLM-L6-v2", description="embeds documents and questions; the default ships with us"
+        "all-MiniLM-L6-v2",
+        description="embeds documents and questions; the default is part of Refdesk",
     )
     embedding_dimensions: int | None = Field(
         None,

@@ -26,10 +26,10 @@ def measure_cost(plan: SwarmPlan, prices: Mapping[str, int | None] | None = None
     workers = len(plan.workers)
     calls = workers * (MOST_STEPS - 1) * MOST_CALLS
     named = {tool for worker in plan.workers for tool in worker.tools}
-    dearest = max((known.get(tool) or 0 for tool in named), default=0)
+    highest = max((known.get(tool) or 0 for tool in named), default=0)
     return PlanCost(
         workers=workers,
         model_calls=workers * MOST_STEPS + 1,
         tool_calls=calls,
-        tool_micros=calls * dearest or None,
+        tool_micros=calls * highest or None,
     )
