@@ -31,6 +31,7 @@ BEGINNINGS = {
 @pytest.fixture
 async def server() -> AsyncIterator[ModelServer]:
     async with running_server() as server:
+        server.lists_models = True
         yield server
 
 

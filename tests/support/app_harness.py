@@ -224,7 +224,9 @@ async def run_app(
     """Open the desk while inside; without a model, with those that the settings name."""
     models = None if model is None else lambda _task: model
     if model is not None:
-        settings = settings.model_copy(update={"gen_model": "scripted"})
+        # A script that names the parts of a turn's meaning is asked for each of them alone.
+        combines = isinstance(model, PartlyScriptedModel) and "understand" in model.tasks
+        settings = settings.model_copy(update={"gen_model": "scripted", "combine_calls": combines})
     async with connect_runtime(settings, endpoint=endpoint) as post:
         client = endpoint.client()
         try:
