@@ -79,7 +79,7 @@ async def test_every_reply_of_a_conversation_is_what_the_person_needs(
 
 def test_a_terminal_shows_the_options_and_takes_their_number(library: Path, tmp_path: Path) -> None:
     data = copy_folder(library, tmp_path / "data")
-    turns = ("How do I set it up?", "1", "danke")
+    turns = ("Which limits are there?", "1", "danke")
     given = "\n".join((*turns, "/quit", "")).encode()
 
     chat = refdesk(data, "chat", given=given, **SMS_DOMAIN)
