@@ -131,9 +131,10 @@ def compose_passages(
 
 
 def _find_asked(question: str, passage: Passage) -> frozenset[str]:
-    """Return the words of the question that a passage holds."""
+    """Return the words of the question that a passage, or its place, holds."""
     language = passage.source.language or "en"
-    return frozenset(terms(question, language)).intersection(terms(passage.text, language))
+    held = terms(f"{name_place(passage.source)}\n{passage.text}", language)
+    return frozenset(terms(question, language)).intersection(held)
 
 
 def _compose(

@@ -327,6 +327,7 @@ class ResponseAgent(Agent[Reads, Writes]):
         notice = " ".join(
             self._look_up_text(key, reads.language) for key in (f"passages_{reason}", frame)
         )
+        notice = self._add_assumption(notice, reads)
         text = "\n\n".join((notice, *map(_write_passage, shown)))
         return Writes(
             response=text,

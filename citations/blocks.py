@@ -5,7 +5,7 @@ other lines of the text as they are.
 """
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache, lru_cache
@@ -98,10 +98,17 @@ def remove_empty_headings(text: str) -> str:
     return remove_blocks(text, _find_bare_headings(read_blocks(text), ()))
 
 
-def leads_over(block: Block, text: str = "") -> bool:
-    """Return whether a block ends with a colon, so that it introduces what follows."""
-    bare = (text or block.text).rstrip().rstrip("*_").rstrip()
+def leads_over(block: Block) -> bool:
+    """Return whether a block ends with a colon, marks aside, so that it introduces what follows."""
+    bare = _without_marks_at_end(block.text).rstrip("*_").rstrip()
     return block.kind in (BlockKind.PARAGRAPH, BlockKind.ITEM) and bare.endswith(_LEADS)
+
+
+def _without_marks_at_end(text: str) -> str:
+    bare = text.rstrip()
+    while bare.endswith("]") and bare[bare.rfind("[") + 1 : -1].isdecimal():
+        bare = bare[: bare.rfind("[")].rstrip()
+    return bare
 
 
 @cache
@@ -238,37 +245,41 @@ def _without_lines(lines: Sequence[str], gone: Collection[int]) -> list[str]:
 def _find_emptied(blocks: Sequence[Block], gone: Collection[int]) -> set[int]:
     """Return the blocks that stand for nothing once `gone` are removed."""
     found = _find_bare_headings(blocks, gone)
+    under: dict[int | None, list[int]] = {}
+    members: dict[int, list[int]] = {}
     for index, block in enumerate(blocks):
-        if index in gone:
-            continue
-        under = [other for other, one in enumerate(blocks) if one.parent == index]
-        is_label = block.kind is BlockKind.ITEM and (leads_over(block) or _is_label(block))
-        if under and is_label and set(under) <= set(gone):
-            found.add(index)
-        if leads_over(block) and not under and _leads_to_gone(blocks, index, gone):
-            found.add(index)
-        if block.kind is BlockKind.HEADER and _is_emptied_table(blocks, block, gone):
+        under.setdefault(block.parent, []).append(index)
+        if block.kind is not BlockKind.HEADER:
+            members.setdefault(block.group, []).append(index)
+    for index in range(len(blocks)):
+        led = _list_led(blocks, index, under.get(index, []), members)
+        if index not in gone and led and all(one in gone for one in led):
             found.add(index)
     return found
+
+
+def _list_led(
+    blocks: Sequence[Block],
+    index: int,
+    under: Sequence[int],
+    members: Mapping[int, Sequence[int]],
+) -> Sequence[int]:
+    """Return the blocks that a label, a lead or the first row of a table stands for alone."""
+    block = blocks[index]
+    if block.kind is BlockKind.HEADER:
+        return members.get(block.group, ())
+    if under:
+        is_label = block.kind is BlockKind.ITEM and (leads_over(block) or _is_label(block))
+        return under if is_label else ()
+    if not leads_over(block) or index + 1 == len(blocks):
+        return ()
+    return members.get(blocks[index + 1].group, ())
 
 
 def _is_label(block: Block) -> bool:
     """Return whether an item is only a bold label, which names what stands under it."""
     bare = block.text.strip()
     return bare.startswith("**") and bare.endswith("**") and bare.count("**") == 2
-
-
-def _leads_to_gone(blocks: Sequence[Block], index: int, gone: Collection[int]) -> bool:
-    following = index + 1
-    if following not in gone or following >= len(blocks):
-        return False
-    led = blocks[following]
-    return all(at in gone for at, one in enumerate(blocks) if one.group == led.group)
-
-
-def _is_emptied_table(blocks: Sequence[Block], header: Block, gone: Collection[int]) -> bool:
-    rows = [n for n, b in enumerate(blocks) if b.group == header.group and b.kind is BlockKind.ROW]
-    return bool(rows) and set(rows) <= set(gone)
 
 
 def _find_bare_headings(blocks: Sequence[Block], gone: Collection[int]) -> set[int]:

@@ -105,27 +105,31 @@ def _own(block: Block) -> tuple[int, ...]:
 def cover_nearby(blocks: Sequence[Block]) -> list[tuple[int, ...]]:
     """Return the numbers that cover each block from where it stands, not from the end."""
     found = [_own(block) for block in blocks]
+    firsts = _find_firsts(blocks)
     ends = {block.group: found[index] for index, block in enumerate(blocks) if found[index]}
     for index, block in enumerate(blocks):
         if found[index]:
             continue
         above = found[block.parent] if block.parent is not None else ()
-        found[index] = above or _from_lead(blocks, found, index)
+        found[index] = above or _from_lead(blocks, found, index, firsts[block.group])
         if not found[index] and block.kind in (BlockKind.ITEM, BlockKind.ROW):
             found[index] = ends.get(block.group, ())
     _cover_from_below(blocks, found)
     return found
 
 
+def _find_firsts(blocks: Sequence[Block]) -> dict[int, int]:
+    """Return the index of the first block of each group."""
+    return {block.group: index for index, block in reversed(list(enumerate(blocks)))}
+
+
 def _from_lead(
-    blocks: Sequence[Block], found: Sequence[tuple[int, ...]], index: int
+    blocks: Sequence[Block], found: Sequence[tuple[int, ...]], index: int, first: int
 ) -> tuple[int, ...]:
-    """Return the marks of the line above a list, a table or code, or of the row before."""
-    if not index or blocks[index].kind not in _UNDER_A_LEAD:
+    """Return the marks of the line above a list, a table or code, whose first block is `first`."""
+    if not first or blocks[index].kind not in _UNDER_A_LEAD:
         return ()
-    first = next(at for at, block in enumerate(blocks) if block.group == blocks[index].group)
-    before = blocks[first - 1] if first else None
-    is_lead = before is not None and before.kind in (BlockKind.PARAGRAPH, BlockKind.ITEM)
+    is_lead = blocks[first - 1].kind in (BlockKind.PARAGRAPH, BlockKind.ITEM)
     return found[first - 1] if is_lead else ()
 
 
@@ -163,15 +167,16 @@ def _add_marks(text: str, find: Callable[[Block], Sequence[int]], *, restores: b
     """
     blocks = read_blocks(text)
     near = cover_nearby(blocks)
-    lines = text.split("\n")
+    lines, firsts = text.split("\n"), _find_firsts(blocks)
+    ends = {block.group: block.end for block in blocks}
     above: dict[int, list[int]] = {}
     below: dict[int, list[int]] = {}
     for index, block in enumerate(blocks):
         if not claims_something(block) or (near[index] and not restores):
             continue
         numbers = [number for number in find(block) if number not in near[index]]
-        line = _line_for(blocks, index) if numbers else None
-        places, at = (above, line) if line is not None else (below, _end_of_group(blocks, index))
+        line = _line_for(blocks, index, firsts[block.group]) if numbers else None
+        places, at = (above, line) if line is not None else (below, ends[block.group])
         for number in numbers:
             if number not in places.setdefault(at, []):
                 places[at].append(number)
@@ -193,22 +198,20 @@ def _find(block: Block, sources: SourceTexts, preferred: Collection[int]) -> int
             return None if is_lead else sources.find_prose(block.text, preferred)
 
 
-def _line_for(blocks: Sequence[Block], index: int) -> int | None:
-    """Return the line that gets the mark of a block; None for a line of its own below it."""
+def _line_for(blocks: Sequence[Block], index: int, first: int) -> int | None:
+    """Return the line that gets the mark of a block; None for a line of its own below it.
+
+    `first` is the first block of its table.
+    """
     block = blocks[index]
     if block.kind not in (BlockKind.CODE, BlockKind.ROW):
         return block.end - 1
     if block.parent is not None and blocks[block.parent].text.strip():
         return blocks[block.parent].end - 1
-    first = next(at for at, one in enumerate(blocks) if one.group == block.group)
     before = blocks[first - 1] if first else None
     if before is None or before.kind is not BlockKind.PARAGRAPH or before.depth:
         return None
-    return before.end - 1 if leads_over(before, remove_marks(before.text)) else None
-
-
-def _end_of_group(blocks: Sequence[Block], index: int) -> int:
-    return max(one.end for one in blocks if one.group == blocks[index].group)
+    return before.end - 1 if leads_over(before) else None
 
 
 def _with_marks(line: str, numbers: Sequence[int]) -> str:

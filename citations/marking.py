@@ -31,7 +31,7 @@ _NAMED = re.compile(
 )
 _BRACKETS = re.compile(r"(?<!\\)\[\^?(\d{1,6}(?:[ \t]?[,;\u2013-][ \t]?\d{1,6}){0,20})\](?!\()")
 _ESCAPED = re.compile(r"\\([\[\]])")
-_BARE = re.compile(r"[ \t>]*(?:\[\d{1,6}\])+[ \t]*[.]?[ \t]*")
+_BARE = re.compile(r"[ \t>]*+(?:\[\d{1,6}\])++[ \t]*+[.]?+[ \t]*+")
 _SIDE = re.compile(r"[^\W_]+")
 _PAUSE = re.compile(r"[ \t]*(?:[.,;:!?)\u3002\uff0c]|\Z|\n)")
 _OPENING = "[\u3010\uff3b"
@@ -44,8 +44,10 @@ class LiteralBrackets:
     """The numbers in brackets that stand in texts of documents, with the words around them."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        every = {_context(text, found) for text in texts for found in _BRACKETS.finditer(text)}
-        self._found = every | {(before, number, "") for before, number, _ in every}
+        every = {one for text in texts for one in _read_contexts(text)}
+        # At the end of a sentence the word before is enough, but not a number: [2][4] are marks.
+        at_end = {(word, number, "") for word, number, _ in every if not word.isdecimal()}
+        self._found = every | at_end
 
     def __bool__(self) -> bool:
         return bool(self._found)
@@ -156,6 +158,19 @@ def _shield(prose: str, literal: LiteralBrackets = NO_BRACKETS) -> str:
             lambda found: f"\\{found[0][:-1]}\\]" if literal.has(prose, found) else found[0], prose
         )
     return prose.replace("\\[", "\\\ue000").replace("\\]", "\\\ue001")
+
+
+def _read_contexts(text: str) -> list[tuple[str, str, str]]:
+    """Return the brackets in the prose of a document with the words around them."""
+    found: list[tuple[str, str, str]] = []
+
+    def read(prose: str) -> str:
+        found.extend(_context(prose, one) for one in _BRACKETS.finditer(prose))
+        return prose
+
+    if "[" in text:
+        _in_prose(text, read)
+    return found
 
 
 def _context(text: str, found: re.Match[str]) -> tuple[str, str, str]:

@@ -17,6 +17,7 @@ _NUMBER = re.compile(r"\d{2,}")
 _LEAST_VERBATIM = 12
 _RUN = 6
 _RUN_SHARE = 0.6
+_MOST_WORDS = 120
 _LONG_SPAN = 6
 _LEAST_SPAN = 3
 _Find = Callable[[str], Iterable[int]]
@@ -88,7 +89,7 @@ class SourceTexts:
         folded = _fold(bare)
         if len(folded) >= _LEAST_VERBATIM:
             whole = [one.number for one in self.sources if f" {folded} " in one.words]
-            if whole or (whole := list(self._find_runs(folded.split()))):
+            if whole or (whole := list(self._find_runs(folded.split()[:_MOST_WORDS]))):
                 return whole
         unique = self._find_by_identifiers(bare)
         return unique if len(unique) == 1 else ()

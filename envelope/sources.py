@@ -108,7 +108,9 @@ class ShownPassage(BaseModel, frozen=True, extra="forbid"):
 class FoundPassages(BaseModel, frozen=True, extra="forbid"):
     """What the search found, shown where no model wrote an answer."""
 
-    notice: str = Field(description="why no model wrote an answer, and what the passages are")
+    notice: str = Field(
+        description="Markdown: what is assumed, why no model wrote an answer, what the passages are"
+    )
     shown: tuple[ShownPassage, ...] = Field(description="the closest first")
     marked: tuple[str, ...] = Field(
         default=(), description="the words of the question that the passages hold, as they do"

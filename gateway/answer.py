@@ -111,7 +111,9 @@ class Passage(BaseModel, frozen=True, extra="ignore"):
 class Passages(BaseModel, frozen=True, extra="ignore"):
     """What the search found, where no model wrote an answer; `text` of the answer holds it all."""
 
-    notice: str = Field(description="why there is no answer of a model, for the person who asked")
+    notice: str = Field(
+        description="Markdown: why there is no answer of a model, for the person who asked"
+    )
     shown: tuple[Passage, ...] = Field((), description="the closest first")
     marked: tuple[str, ...] = Field((), description="the words of the question in the passages")
 
@@ -409,7 +411,7 @@ def _passages(passages: Named, allowed: Allowed) -> dict[str, JsonValue]:
         for one in _objects(passages.get("shown"))
     ]
     return {
-        "notice": plain_line(str(passages.get("notice") or "")),
+        "notice": keep_links(str(passages.get("notice") or ""), allowed).text,
         "shown": shown,
         "marked": [clean_text(str(word)) for word in _list_values(passages, "marked")],
     }

@@ -34,6 +34,10 @@ _LISTED_NAMES = re.compile(rf"{_NAME}(?:, (?:the )?{_NAME}){{1,20}},? (?:and|or)
 _BETWEEN_NAMES = re.compile(r"(?:, (?:and |or )?| (?:and|or) )(?:the )?")
 _LEAD_INS = (" are ", " is ", " were ", " include ", " includes ", " including ", ": ", " sind ")
 """What ends the words before the first item of a list."""
+_AFTER_LIST = frozenset(
+    {"say", "says", "mention", "mentions", "sagen", "besagen", "disent", "dicen", "dicono"}
+)
+"""Verbs between a list and its topic: "what webhooks and zeppelins say about retries"."""
 _EDGE = " .?!:\"'()"
 
 
@@ -186,7 +190,8 @@ def _may_lack_head(thing: str) -> bool:
 
 def _names(word: str) -> bool:
     """Return whether a word may be part of the name of a thing."""
-    return _carries(word.strip(_EDGE).casefold())
+    plain = word.strip(_EDGE).casefold()
+    return plain not in _AFTER_LIST and _carries(plain)
 
 
 def _split_items(sentence: str) -> Sequence[str]:

@@ -185,11 +185,7 @@ class PlanAgent(Agent[Reads, Writes]):
     def _plan_listed(self, reads: Reads, before: SwarmPlan | None) -> HopOutcome[Writes]:
         if before is not None:
             return GaveUp("expected a model that plans for the missing parts, found none in use")
-        plan = plan_listed(
-            reads.canonical_question,
-            most_passages=self._most_passages,
-            most_workers=self._most_workers,
-        )
+        plan = self._list(reads)
         decision = Output(
             reasoning="no model is in use: each listed thing is searched for",
             action="orchestrate",
@@ -199,6 +195,13 @@ class PlanAgent(Agent[Reads, Writes]):
         if self._find_advice is not None:
             writes.routing["question_kind"] = classify_question(reads.canonical_question).value
         return Wrote(writes)
+
+    def _list(self, reads: Reads) -> SwarmPlan:
+        return plan_listed(
+            reads.canonical_question,
+            most_passages=self._most_passages,
+            most_workers=self._most_workers,
+        )
 
     async def _advise(self, reads: Reads) -> SwarmAdvice:
         """Return what earlier swarms say about questions of this kind."""
@@ -251,13 +254,18 @@ class PlanAgent(Agent[Reads, Writes]):
         )
 
     async def _plan(self, reads: Reads, inputs: Inputs, output: Output) -> tuple[SwarmPlan, Output]:
-        """Return an accepted plan and its decision; raises `PlanRejected` for two that are none."""
+        """Return an accepted plan and its decision; after two that are none, what is listed."""
         try:
             return self._read(reads, output), output
         except PlanRejected as error:
             again = inputs.model_copy(update={"problems": error.problems[:10]})
         output = (await self._model.ask(TASK, again)).output
-        return self._read(reads, output), output
+        try:
+            return self._read(reads, output), output
+        except PlanRejected as error:
+            note = f"planned by what the question lists, because: {'; '.join(error.problems)[:500]}"
+        plan = self._list(reads)
+        return plan.model_copy(update={"notes": (*plan.notes, note)}), output
 
     def _read(self, reads: Reads, output: Output, before: SwarmPlan | None = None) -> SwarmPlan:
         strategy = self._strategies.choose(

@@ -1,7 +1,5 @@
 """Settings of the models: the model of each task, and limits."""
 
-from typing import Literal
-
 from pydantic import BaseModel, Field
 
 from config.ways.specialist_settings import SpecialistSettings
@@ -85,11 +83,6 @@ class ModelSettings(SpecialistSettings):
         gt=0,
         description="after which the next vendor's model of a chain is asked as well; the first "
         "answer counts",
-    )
-    model_last_resort: Literal["offline", ""] = Field(
-        "offline",
-        description="answers where every model of a setting has failed: the offline rules; empty: "
-        "the question ends with an apology and the reason",
     )
 
     @property

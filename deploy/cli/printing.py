@@ -221,7 +221,7 @@ def _foot(reply: Fields) -> str:
     model = reply.get("model")
     parts = [str(reply.get("outcome")), f"language {reply.get('language')}"]
     if model:
-        parts.append("offline rules" if model == "offline" else str(model))
+        parts.append(str(model))
     if reply.get("answered_by") == "search":
         parts.append("found by the search, no model")
     if reply.get("termination_reason"):

@@ -55,6 +55,7 @@ class PlannedRound(BaseModel, frozen=True, extra="ignore"):
 
     round: int = Field(examples=[1])
     intent: str = Field(examples=["penalty"])
+    is_multi_tool: bool = Field(False, description="whether it calls different tools")
     strategy: str | None = Field(
         None,
         description="how it differs from the round before: `REFINE_QUERY`, `SWITCH_TOOL` or "
@@ -62,7 +63,6 @@ class PlannedRound(BaseModel, frozen=True, extra="ignore"):
     )
     reasoning: str = ""
     tools: tuple[str, ...] = Field((), description="that were called")
-    needed: tuple[str, ...] = Field((), description="that the rules have no values to call with")
 
 
 class ChecklistSummary(BaseModel, frozen=True, extra="ignore"):

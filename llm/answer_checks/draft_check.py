@@ -21,7 +21,7 @@ CERTAIN_CHARACTERS = 40
 _OPEN_CITATION = re.compile(
     r"(?<!\s)\s*+[\[(\u3010\uff3b][^\[\]()\u3010\u3011\uff3b\uff3d\n]{0,40}+\Z"
 )
-_LAST_MARK = re.compile(r"(?:\[\d{1,6}\])+[.,;:!?)*_\u3002]*(?=\s|\Z)")
+_LAST_MARK = re.compile(r"(?<!\])(?:\[\d{1,6}\])++[.,;:!?)*_\u3002]*+(?=\s|\Z)")
 
 LanguageOf = Callable[[str], str | None]
 """Returns the language of a text, ISO 639-1, or None when it cannot be determined."""

@@ -72,7 +72,11 @@ def write_output(
     """
     found = [_shorten(one) for one in _read_passages(worker.id, results)]
     safe = [one for one in found if not is_order_to_assistant(one.text)]
-    ranked = rank_by_subject(safe, worker.subject) if worker.subject and not text else safe
+    ranked = safe
+    if worker.subject and not text:
+        # Nobody has read them: an item that none of them names was not found.
+        is_named = any(names_subject(worker.subject, one) for one in safe)
+        ranked = rank_by_subject(safe, worker.subject) if is_named else []
     ranked = sorted(ranked, key=lambda one: f"[{one.citation.chunk_id}]" not in text)
     passages = tuple(ranked[: MOST_PASSAGES if text else min(worker.passages, MOST_PASSAGES)])
     failed = sum(not one.success for one in results)

@@ -22,11 +22,11 @@ from deploy.assembly.knowledge import open_knowledge
 from deploy.assembly.runtime import KNOWING, connect_runtime
 from envelope.envelope import Envelope
 from llm.call_scope import current_scope
-from llm.offline.model import OfflineModel
 from llm.port import I, ModelAnswer, O, Task
 from llm.stored_calls.stored_model import StoredModel
 from memory.model_calls import RedisCallStore
 from tests.support.app_harness import settings_of
+from tests.support.quoting_model import QuotingModel
 from worker.port import Handler, SilentMeter
 from worker.process import WorkerProcess
 
@@ -51,14 +51,14 @@ class Stops:
 
 
 class CountedModel:
-    """Answers by the offline rules, and counts who asked what: each ask would be billed."""
+    """Searches and quotes, and counts who asked what: each ask would be billed."""
 
     name = "counted"
 
     def __init__(self, client: Any, stops: Stops) -> None:
         self._client = client
         self._stops = stops
-        self._offline = OfflineModel()
+        self._offline = QuotingModel()
 
     async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
         scope = current_scope()

@@ -9,6 +9,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from broker.keys import record_of
 from broker.maintenance.lease_renewer import LeaseRenewal
 from broker.redis_broker import RedisBroker
@@ -17,6 +19,8 @@ from deploy.assembly.agent_factory import make_worker_specs
 from deploy.assembly.knowledge import open_knowledge
 from deploy.assembly.runtime import ROLES, connect_runtime
 from llm.call_scope import current_scope
+from llm.conversations.port import ModelStep
+from llm.conversations.turns import ToolConversation
 from llm.port import I, ModelAnswer, O, Task
 from llm.stored_calls.fingerprint import digest
 from llm.stored_calls.stored_model import StoredModel
@@ -43,17 +47,29 @@ class CountingModel:
         self._judging = ReviewingModel()
 
     async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
-        if task.name in COUNTED and self._finished >= self._most:
+        await self._wait_to_be_killed(task.name)
+        answer = await self._judging.ask(task, inputs, skip=skip)
+        await self._count(task.name, inputs)
+        return answer
+
+    async def converse(self, conversation: ToolConversation, *, skip: int = 0) -> ModelStep:
+        await self._wait_to_be_killed(conversation.task)
+        step = await self._judging.converse(conversation, skip=skip)
+        await self._count(conversation.task, conversation)
+        return step
+
+    async def _wait_to_be_killed(self, task: str) -> None:
+        if task in COUNTED and self._finished >= self._most:
             await self._client.incr(STOPPED)
             await asyncio.Event().wait()
-        answer = await self._judging.ask(task, inputs, skip=skip)
-        if task.name in COUNTED:
+
+    async def _count(self, task: str, asked: BaseModel) -> None:
+        if task in COUNTED:
             scope = current_scope()
             assert scope is not None
             self._finished += 1
-            name = f"{task.name}/{scope.place}/{digest(inputs.model_dump_json())}"
+            name = f"{task}/{scope.place}/{digest(asked.model_dump_json())}"
             await self._client.hincrby(FINISHED, name, 1)
-        return answer
 
 
 async def work(url: str, data: str, most: int) -> None:

@@ -10,7 +10,7 @@ from tests.support.app_harness import AppHarness, ConversationDriver, keys
 pytestmark = pytest.mark.slow
 
 CLEAR = "How do I configure SMS routing rules?"
-VAGUE = "How do I set it up?"
+VAGUE = "How do I create one?"
 
 
 async def find_written_about(harness: AppHarness, driver: ConversationDriver) -> dict[str, str]:

@@ -13,7 +13,7 @@ from deploy.assembly.knowledge import open_knowledge
 from deploy.assembly.runtime import ROLES, connect_runtime, desks, run_workers
 from gateway.desk import Message
 from knowledge.ingestion_report import PlainReport
-from tests.support.app_harness import settings_of
+from tests.support.app_harness import say_plainly, settings_of
 
 pytestmark = pytest.mark.slow
 
@@ -92,7 +92,7 @@ async def test_each_example_domain_is_answered_in_and_declined_out_of_by_setting
         }
 
     for (assistant, asked), reply in replies.items():
-        text = str(reply["text"])
+        text = say_plainly(reply)
         if assistant == asked:
             assert reply["outcome"] == "answered", (assistant, text)
             assert DOMAINS[asked].answer in text

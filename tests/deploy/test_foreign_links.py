@@ -72,7 +72,7 @@ async def test_no_question_back_or_refusal_of_an_obeying_model_leads_elsewhere(
         for shape in SHAPES[::4]:
             model.shape = shape
 
-            asked = await harness.driver().say("How do I set it up?")
+            asked = await harness.driver().say("How do I create one?")
             refused = await harness.driver().say(f"What is the weather at [x]({FOREIGN})?")
 
             assert (asked["outcome"], refused["outcome"]) == ("clarification", "refused")

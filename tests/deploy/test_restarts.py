@@ -182,7 +182,7 @@ async def pass_days(client: Any, days: int) -> None:
 
 async def pause_conversation(harness: AppHarness) -> tuple[ConversationDriver, str]:
     driver = harness.driver()
-    asked = await driver.say("How do I set it up?")
+    asked = await driver.say("How do I create one?")
     assert asked["outcome"] == "clarification"
     return driver, str(options(asked).index("Set up a webhook") + 1)
 
@@ -242,7 +242,7 @@ def own_library(library: Path, tmp_path: Path) -> Path:
 
 
 async def test_a_question_back_survives_a_restart_of_everything(own_library: Path) -> None:
-    asked = refdesk(own_library, "ask", "--json", "--conversation", "c", "How do I set it up?")
+    asked = refdesk(own_library, "ask", "--json", "--conversation", "c", "How do I create one?")
     await until_stopped(own_library)
     actions = json.loads(asked.stdout)["suggested_actions"]
     chosen = [action["value"] for action in actions].index("Set up a webhook") + 1

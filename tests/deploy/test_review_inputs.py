@@ -1,13 +1,16 @@
 """Reviews of bad input: nothing is invented, and what nobody has judged is said."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from broker.embedded.endpoint import Endpoint
+from compliance.team.review_scope import TitledDocument, find_scope
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
+from gateway.reviewing.job_order import JobOrder
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import PlainReport
 from llm.port import Model
@@ -54,11 +57,26 @@ def ask(tmp_path: Path, played_endpoint: Endpoint, embedder: Embedder) -> Ask:
         async with run_app(settings, played_endpoint, knowledge, model) as harness:
             driver, reply = harness.driver(), Fields()
             for question in questions:
-                reply = await driver.say(question)
+                message = driver.message(question)
+                if model is None:  # nobody reads the question: the request names the documents
+                    message = replace(message, order=await name_documents(knowledge, question))
+                reply = dict(await harness.desk.ask(message))
         await index.close()
         return reply
 
     return ask_desk
+
+
+async def name_documents(knowledge: Knowledge, question: str) -> JobOrder:
+    """The order of a review of the documents that a question names."""
+    listed = await knowledge.library.list_documents()
+    known = [TitledDocument(one.id, one.title, one.source, one.language) for one in listed]
+    scope = find_scope(question, known)
+    review = {
+        "documents": [one.id for one in scope.documents],
+        "against": [one.id for one in scope.against],
+    }
+    return JobOrder(way="specialists", payload={"review": review})
 
 
 async def test_a_document_that_orders_its_verdict_gets_none_of_it(ask: Ask) -> None:
@@ -138,7 +156,7 @@ async def test_a_question_in_czech_gets_its_findings_in_czech(ask: Ask) -> None:
 
     assert (found["outcome"], found["language"]) == ("answered", "cs")
     assert found["text"].startswith("Není použit žádný model")
-    assert "Poznámka: otázka nejmenuje zákon ani pravidlo" in found["text"]
+    assert "Poznámka: otázka nejmenuje zákon ani pravidlo" in judged["text"]
     assert judged["verdicts"]["violations"] == 1
     assert "Článek 2 Prodej je porušen: zákon říká" in judged["text"]
 

@@ -393,7 +393,7 @@ def judge_again(quote: str) -> judge.Output:
         claims_read=2,
         verdicts=(judge.Verdict(passage=0, quote=quote, reason="nobody says it", supported=False),),
         completeness=0.9,
-        accuracy=0.5,
+        accuracy=0.9,
         language_matches=True,
         decision="approve",
     )
@@ -412,13 +412,15 @@ async def test_an_invented_citation_is_counted_and_its_sentence_goes_to_the_judg
     model = ReviewingModel(synthesis=[write], judge=[judge_again("All else is well.")])
 
     async with open_reviews(model) as harness:
-        reply = await harness.driver().say(FAULTY)
+        driver = harness.driver()
+        reply = await driver.say(FAULTY)
+        [written, *_] = await driver.read_writes(reply, "synthesis")
 
-    [judged] = model.find_asked("judge")
+    judged = model.find_asked("judge")[0]
     assert "All else is well." in {one.text.strip() for one in judged.passages}
-    assert reply["citation_check"]["invalid_citations"] == ["law#99"]
-    assert not reply["citation_check"]["valid"]
-    assert "\\cite" not in reply["text"]
+    assert written["citation_check"]["invalid_citations"] == ["law#99"]
+    assert not written["citation_check"]["valid"]
+    assert "\\cite" not in written["response"]
     assert "All else is well" not in reply["text"]
 
 

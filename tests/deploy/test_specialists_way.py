@@ -47,7 +47,10 @@ async def test_without_a_model_every_unit_of_the_law_is_shown_and_nothing_is_jud
 ) -> None:
     async with open_reviews() as harness:
         driver = harness.driver()
-        reply = await driver.say(f"Write a report: {FAULTY}")
+        folder = "data_protection_review"
+        review = {"documents": [f"{folder}/faulty_contract"], "against": [f"{folder}/law"]}
+        order = JobOrder(way="specialists", payload={"review": review})
+        reply = dict(await harness.desk.ask(replace(driver.message(FAULTY), order=order)))
         journal = await driver.journal(reply)
 
     assert reply["outcome"] == "answered"
@@ -82,7 +85,7 @@ async def test_a_clean_contract_has_no_findings(open_reviews: OpenReviews) -> No
 async def test_the_reply_to_a_pause_goes_the_way_of_the_question_that_was_paused(
     open_reviews: OpenReviews,
 ) -> None:
-    async with open_reviews(way="search") as harness:
+    async with open_reviews(ReviewingModel(), way="search") as harness:
         driver = harness.driver()
         asked = replace(driver.message("Is it compliant?"), order=JobOrder(way="specialists"))
         paused = await harness.desk.ask(asked)
@@ -95,16 +98,3 @@ async def test_the_reply_to_a_pause_goes_the_way_of_the_question_that_was_paused
     assert "verdicts" in reply
     assert [flow for flow in routed if flow] == [NEWEST["specialists"]], "the journal says so"
     assert "way" not in later, "another question goes the way of the assistant"
-
-
-async def test_two_contracts_are_compared_topic_by_topic_by_a_swarm(
-    open_reviews: OpenReviews,
-) -> None:
-    asked = "How do the Lindqvist contract and the Brandt contract differ in fees and training?"
-    async with open_reviews(way="swarm") as harness:
-        reply = await harness.driver().say(asked)
-
-    assert (reply["outcome"], reply["way"]) == ("answered", "swarm")
-    assert "| fees | The keeper pays 900 crowns a month. [1] | The keeper pays 700" in reply["text"]
-    assert "in data protection every year. [3] | not found |" in reply["text"]
-    assert [one["anchor"] for one in reply["sources"]] == ["10-fees", "8-fees", "8-training"]

@@ -28,7 +28,7 @@ from gateway.desk import Desk, Message
 from gateway.text import parse_command
 from llm.conversations.port import ModelStep
 from llm.conversations.turns import ToolConversation
-from llm.offline.model import OfflineModel
+from llm.missing_model import MissingModel
 from llm.port import I, Model, ModelAnswer, O, Task
 from llm.scripted import Scripted, ScriptedModel
 from llm.tasks import judge
@@ -109,14 +109,14 @@ def _run_main(words: Sequence[str]) -> int:
 
 
 class PartlyScriptedModel:
-    """Asks the script for the tasks that are in it, and the offline rules for the others."""
+    """Asks the script for the tasks that are in it, and has no model for the others."""
 
     name = "scripted"
 
     def __init__(self, **script: Iterable[Scripted]) -> None:
         self.script = ScriptedModel({task: list(steps) for task, steps in script.items()})
         self.tasks = set(script)
-        self._offline = OfflineModel()
+        self._offline = MissingModel()
 
     async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
         model: Model = self.script if task.name in self.tasks else self._offline
@@ -239,6 +239,11 @@ async def run_app(
 def options(reply: Fields) -> list[str]:
     """The options of a question back."""
     return [action["value"] for action in reply["suggested_actions"] if action["kind"] == "option"]
+
+
+def say_plainly(reply: Fields) -> str:
+    """The text of a reply without the marks of the question's words."""
+    return str(reply["text"]).replace("**", "")
 
 
 def keys(driver: ConversationDriver) -> dict[str, str]:

@@ -19,7 +19,16 @@ from llm.conversations.turns import (
 )
 from llm.errors import NoModel
 from llm.port import I, ModelAnswer, O, Task, Usage
-from llm.tasks import assess, judge, plan_swarm, respond, synthesize_findings
+from llm.tasks import (
+    assess,
+    essence,
+    judge,
+    plan_swarm,
+    respond,
+    scope,
+    synthesize_findings,
+    translate,
+)
 from tools.listed_parts import find_items
 
 
@@ -44,6 +53,19 @@ class QuotingModel:
             message = ModelMessage(calls=(call,))
         stop = StopReason.TOOL_USE if message.calls else StopReason.END_TURN
         return ModelStep(message, stop, self.name, Usage(), Decimal(0), 0.0)
+
+
+def _translate(inputs: translate.Inputs) -> translate.Output:
+    return translate.Output(text_eng=inputs.text, confidence=1)
+
+
+def _essence(inputs: essence.Inputs) -> essence.Output:
+    question = inputs.text_eng or inputs.text
+    return essence.Output(canonical_question=question, context_type="new_topic")
+
+
+def _scope(_inputs: scope.Inputs) -> scope.Output:
+    return scope.Output(verdict="within", confidence=1, analysis="it is about the documents")
 
 
 def _plan(inputs: plan_swarm.Inputs) -> plan_swarm.Output:
@@ -86,6 +108,9 @@ def _quote(text: str) -> str:
 
 
 _ANSWERS: Mapping[str, Callable[[Any], BaseModel]] = {
+    "translate": _translate,
+    "essence": _essence,
+    "scope": _scope,
     "plan_swarm": _plan,
     "respond": _respond,
     "synthesize_findings": _synthesize,

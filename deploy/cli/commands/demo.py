@@ -19,7 +19,7 @@ from gateway.desk import Desk, Message
 EXAMPLES = Path(__file__).parents[3] / "examples" / "sms_platform"
 QUESTIONS = (
     ("a clear one", "How do I configure SMS routing rules?"),
-    ("a vague one", "How do I set it up?"),
+    ("a vague one", "How do I create one?"),
     ("one that is out of scope", "What will the weather be like tomorrow?"),
 )
 NEXT = """\

@@ -165,7 +165,7 @@ ol.turns { list-style: none; margin-block: 0; padding: 0; display: flex; flex-di
   unicode-bidi: isolate; }
 .prose .cite:hover { background: var(--accent); color: var(--on-accent); }
 
-.passages > p:first-child { color: var(--muted); }
+.passages > .prose:first-child { color: var(--muted); }
 .passages h3 { margin-block: 0 .4em; font-size: 1em; }
 .passages .note { color: var(--problem); font-size: .875em; }
 .passages mark { background: light-dark(#fdeeb0, #5c4a10); color: inherit; border-radius: 3px; }

@@ -137,13 +137,12 @@ export class TurnView {
     const [first, ...others] = shown.map((passage) => this.#passage(passage, words));
     const summary = make("summary", {}, `${this.words.more} (${others.length})`);
     const more = others.length ? make("details", {}, summary, ...others) : null;
-    const dir = language ? null : "auto";
     const last = shown.at(-1).text;
     const below = text.slice(text.lastIndexOf(last) + last.length).trim();
     return make(
       "div",
       { class: "prose passages" },
-      make("p", { lang: language, dir }, notice),
+      this.#prose(notice, { language }),
       first,
       more,
       below ? this.#prose(below, { language }) : null,

@@ -20,7 +20,9 @@ LEAKS = (
     b"Traceback", b"site-packages", b'File "', b"/gateway/", b".py", b"rd:{", b"pydantic",
 )  # fmt: skip
 IDLE_SECONDS = 0.3
+"""A server that is silent for so long waits for the rest of a broken request."""
 READ_SECONDS = 20.0
+"""So long a whole request waits for the first byte of its answer, on a slow machine too."""
 CANARY = "marimba"
 """A word in every body, query and header that is sent: no error repeats it."""
 PATHS = (
@@ -74,15 +76,16 @@ class Verdict:
     wrong: list[str] = field(default_factory=list)
 
 
-def requests(count: int, *, seed: int, token: str) -> Iterator[bytes]:
-    """Yield that many requests, the same for the same seed."""
+def requests(count: int, *, seed: int, token: str) -> Iterator[tuple[bytes, bool]]:
+    """Yield that many requests, the same for the same seed, and whether each is a whole one."""
     chance = random.Random(seed)
     for number in range(count):
         made = _right(chance, token)
-        if number % 4:
+        is_whole = number % 4 == 0
+        if not is_whole:
             for _ in range(chance.choice((1, 1, 2, 4))):
                 made = chance.choice(MUTATIONS)(made, chance)
-        yield made
+        yield made, is_whole
 
 
 def _right(chance: random.Random, token: str) -> bytes:
@@ -155,8 +158,8 @@ async def send_all(
     waiting = requests(count, seed=seed, token=token)
 
     async def send() -> None:
-        for data in waiting:
-            answer = await _exchange(port, data)
+        for data, is_whole in waiting:
+            answer = await _exchange(port, data, is_whole=is_whole)
             _judge(verdict, data, answer, (*secrets, token))
 
     async with asyncio.TaskGroup() as tasks:
@@ -165,14 +168,14 @@ async def send_all(
     return verdict
 
 
-async def _exchange(port: int, data: bytes) -> bytes:
+async def _exchange(port: int, data: bytes, *, is_whole: bool) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    answer = b""
+    answer, patience_seconds = b"", READ_SECONDS if is_whole else IDLE_SECONDS
     try:
         writer.write(data)
         async with asyncio.timeout(READ_SECONDS):
-            while piece := await _piece(reader):
-                answer += piece
+            while piece := await _piece(reader, patience_seconds):
+                answer, patience_seconds = answer + piece, IDLE_SECONDS
     except (ConnectionError, TimeoutError):
         pass
     finally:
@@ -180,10 +183,10 @@ async def _exchange(port: int, data: bytes) -> bytes:
     return answer
 
 
-async def _piece(reader: asyncio.StreamReader) -> bytes:
+async def _piece(reader: asyncio.StreamReader, patience_seconds: float) -> bytes:
     """Return what comes next; nothing once the server is silent: it waits for more."""
     try:
-        async with asyncio.timeout(IDLE_SECONDS):
+        async with asyncio.timeout(patience_seconds):
             return await reader.read(65_536)
     except TimeoutError:
         return b""

@@ -43,7 +43,7 @@ async def test_the_first_passage_is_shown_and_the_others_are_unfolded(
     await shown.asks("How do I add a routing rule?")
     await shown.has_answers(1)
 
-    assert await shown.part(".passages > p").inner_text() == "No model."
+    assert await shown.part(".passages > .prose").first.inner_text() == "No model."
     assert await shown.part("mark").all_inner_texts() == ["Routing rules"]
     assert await shown.part(".passages strong").all_inner_texts() == ["Save"]
     assert await shown.part(".passages .cite").count() == 2

@@ -209,7 +209,9 @@ def test_an_answer_shows_its_sources_and_can_be_traced(served: Run) -> None:
     source = result.out.split("\nSources\n")[1].splitlines()
     assert re.fullmatch(r"  \[1\] \S.*", source[0])
     assert re.fullmatch(r"      routing/\S+\.md#\S+", source[1])
-    foot = re.search(r"\(answered, language en, offline rules; message (\w+)\)", result.out)
+    foot = re.search(
+        r"\(answered, language en, found by the search, no model; message (\w+)\)", result.out
+    )
     assert foot is not None
     assert max(map(len, result.out.splitlines())) <= 80
 
