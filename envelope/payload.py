@@ -225,7 +225,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("language", str, "of the user's text, or in which the user wants the answer, ISO 639-1", (Role.LANG, Role.ESSENCE),
               (Role.TRANSLATION, Role.ESSENCE, Role.GUARDRAILS, Role.SEARCH, Role.CLARIFICATION, Role.AUGMENTATION,
                Role.RESPONSE, Role.QUALITY, Role.COMMAND, Role.TRIAGE, Role.REASON, Role.TOOL, Role.REFLECT,
-               Role.ASSESS, Role.PLAN, Role.GATHER, Role.WORK, Role.SYNTHESIZE, *SPECIALISTS, Role.MANAGER)),
+               Role.ASSESS, Role.PLAN, Role.WORK, Role.SYNTHESIZE, *SPECIALISTS, Role.MANAGER)),
     Attribute("confidence", Share, "of `language`, 0-1", (Role.LANG,), MANAGER),
     Attribute("text_eng", str, "the text in clean English", (Role.TRANSLATION,),
               (Role.ESSENCE, Role.GUARDRAILS, Role.SEARCH, Role.MANAGER)),
