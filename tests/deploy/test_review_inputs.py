@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from broker.embedded.endpoint import Endpoint
 from compliance.team.review_scope import TitledDocument, find_scope
@@ -72,7 +73,7 @@ async def name_documents(knowledge: Knowledge, question: str) -> JobOrder:
     listed = await knowledge.library.list_documents()
     known = [TitledDocument(one.id, one.title, one.source, one.language) for one in listed]
     scope = find_scope(question, known)
-    review = {
+    review: dict[str, JsonValue] = {
         "documents": [one.id for one in scope.documents],
         "against": [one.id for one in scope.against],
     }

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from pydantic import JsonValue
 
 from compliance.reporting.report import ReviewReport
 from envelope.ways.specialists import SpecialistName
@@ -48,9 +49,12 @@ async def test_without_a_model_every_unit_of_the_law_is_shown_and_nothing_is_jud
     async with open_reviews() as harness:
         driver = harness.driver()
         folder = "data_protection_review"
-        review = {"documents": [f"{folder}/faulty_contract"], "against": [f"{folder}/law"]}
+        review: dict[str, JsonValue] = {
+            "documents": [f"{folder}/faulty_contract"],
+            "against": [f"{folder}/law"],
+        }
         order = JobOrder(way="specialists", payload={"review": review})
-        reply = dict(await harness.desk.ask(replace(driver.message(FAULTY), order=order)))
+        reply: Fields = dict(await harness.desk.ask(replace(driver.message(FAULTY), order=order)))
         journal = await driver.journal(reply)
 
     assert reply["outcome"] == "answered"
