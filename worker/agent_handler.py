@@ -43,7 +43,9 @@ SYSTEM_ATTRIBUTES = frozenset(attribute.name for attribute in CATALOGUE if attri
 AnyAgent = Agent[Any, Any]
 Assistant = tuple[str, str]
 """Tenant and assistant."""
-UNSERVED: object = GaveUp("this process does not serve the assistant of the question: name it in ASSISTANTS")
+UNSERVED: object = GaveUp(
+    "this process does not serve the assistant of the question: name it in ASSISTANTS"
+)
 """The outcome for an assistant whose documents this process does not have."""
 
 Calls = Callable[[], tuple[JournalEvent, ...]]

@@ -63,7 +63,7 @@ class ModelSettings(SpecialistSettings):
     reranker_seconds: float = Field(
         2.0,
         gt=0,
-        description="after which a search goes on without the reranker, in its own order",
+        description="how long a search waits for the reranker before it keeps its own order",
     )
     model_limits: dict[str, ModelLimit] = Field(
         {},
@@ -86,7 +86,7 @@ class ModelSettings(SpecialistSettings):
     model_patience_seconds: float = Field(
         5.0,
         gt=0,
-        description="after which the next vendor's model of a chain is asked as well; the first "
+        description="how long a chain waits before it also asks the next vendor's model; the first "
         "answer counts",
     )
 
