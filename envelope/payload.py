@@ -306,7 +306,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("generation_confidence", Share, "0-1", (Role.RESPONSE,), (Role.QUALITY,)),
     Attribute("generation_error", str, "the reason if the generation failed", (Role.RESPONSE,), (Role.ASSESS, Role.MANAGER)),
     Attribute("answer_model", str, "the model that wrote the response", (Role.RESPONSE, Role.ASSESS, Role.SYNTHESIZE, Role.SYNTHESIS), (Role.ASSESS, Role.MANAGER)),
-    Attribute("answered_by", Literal["", "model", "search"], "what the response is: an answer that a model wrote, or passages that the search found", (Role.RESPONSE, Role.ASSESS, Role.SYNTHESIZE), (Role.QUALITY, Role.ASSESS, Role.MANAGER)),
+    Attribute("answered_by", Literal["", "model", "search"], "what the response is: an answer that a model wrote, or passages that the search found", (Role.RESPONSE, Role.ASSESS, Role.SYNTHESIS, Role.SYNTHESIZE), (Role.QUALITY, Role.ASSESS, Role.MANAGER)),
     Attribute("fallback_reason", str, "why no model wrote the answer, if passages are shown instead: a slug of `llm.errors.REASONS`", (Role.RESPONSE, Role.SYNTHESIZE), MANAGER),
     Attribute("passages", FoundPassages | None, "the passages that are shown if no model wrote the answer", (Role.RESPONSE,), MANAGER),
     Attribute("quality_score", Share | None, "0-1; null where nobody judged the answer", (Role.QUALITY,), MANAGER),

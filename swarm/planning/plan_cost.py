@@ -36,12 +36,12 @@ def measure_cost(
     workers = len(plan.workers)
     calls = workers * (MOST_STEPS - 1) * MOST_CALLS
     named = {tool for worker in plan.workers for tool in worker.tools}
-    dearest = max((known.get(tool) or 0 for tool in named), default=0)
+    highest = max((known.get(tool) or 0 for tool in named), default=0)
     model_calls = workers * MOST_STEPS + 1
     return PlanCost(
         workers=workers,
         model_calls=model_calls,
         model_usd=None if call_usd is None else model_calls * call_usd,
         tool_calls=calls,
-        tool_micros=calls * dearest or None,
+        tool_micros=calls * highest or None,
     )

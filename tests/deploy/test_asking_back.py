@@ -16,7 +16,7 @@ from tests.support.app_harness import (
 
 pytestmark = pytest.mark.slow
 
-VAGUE = "How do I create one?"
+VAGUE = "How do I set it up?"
 
 
 def make_model(**script: list[Scripted]) -> PartlyScriptedModel:
@@ -150,6 +150,6 @@ async def test_who_words_a_question_back_sees_which_stage_asked(open_app: OpenAp
     model = make_model(clarify=[clarify.Output(text="Which setup do you mean?")])
 
     async with open_app(model) as harness:
-        await harness.driver().say("How do I create one?")
+        await harness.driver().say("How do I set it up?")
 
     assert [asked.stage for asked in model.find_asked("clarify")] == ["guardrails"]

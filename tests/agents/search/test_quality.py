@@ -1,6 +1,6 @@
 import pytest
 
-from agents.quality import JudgeWhen, QualityAgent, Reads, Writes
+from agents.search.quality import JudgeWhen, QualityAgent, Reads, Writes
 from citations.feedback import parse_unsupported
 from envelope.conversation import ClarificationReason
 from envelope.outcome import Wrote
