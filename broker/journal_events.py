@@ -29,8 +29,8 @@ JOURNAL_SCHEMA_VERSION = 2
 SCHEMA_VERSION_FIELD = "schema_version"
 JOURNAL_KINDS = frozenset(
     {
-        "accepted", "routed", "agent_run", "model_call", "retried", "dead_lettered", "memory_failed",
-        "draft", "finished", "budget_exhausted",
+        "accepted", "routed", "agent_run", "model_call", "retried", "dead_lettered",
+        "memory_failed", "draft", "finished", "budget_exhausted",
     }
 )  # fmt: skip
 

@@ -201,7 +201,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("multi_tool_results", dict[str, JsonValue], "the results of tool calls, by id of the call", (Role.TOOL,), (Role.REASON, Role.REFLECT, Role.WORK, *CALLING), merge=MergeRule.MERGE),
     Attribute("tool_executions", tuple[dict[str, JsonValue], ...], "a record of each call: tool, arguments, outcome, milliseconds", (Role.TOOL,), MANAGER,
               merge=MergeRule.APPEND),
-    Attribute("assessment", AnswerAssessment | None, "of the latest answer of the loop; none where nobody could assess it", (Role.ASSESS,), (Role.REASON, Role.MANAGER)),
+    Attribute("assessment", AnswerAssessment | None, "of the latest answer of the loop; none where nobody could assess it", (Role.ASSESS,), (Role.REASON, Role.QUALITY, Role.MANAGER)),
     Attribute("assessment_fallback", str, "the reason if no model assessed the answer", (Role.ASSESS,), NOBODY),
     Attribute("kept_answer", KeptAnswer | None, "the best assessed answer of the loop so far", (Role.ASSESS,), (Role.ASSESS,)),
     Attribute("chosen_strategy", str, "the strategy of the swarm that the request names; empty: none", NOBODY, (Role.PLAN,)),

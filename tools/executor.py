@@ -1,4 +1,4 @@
-"""Runs calls of tools: exists and is allowed, is valid, is approved, has a budget, run, measure.
+"""Runs tool calls: checks name, permission, arguments, approval and budget, then runs and measures.
 
 A call always has a result. A tool that does not exist, an input of the wrong form, a tool that
 raises, hangs or returns something else are results with an error type; only a cancellation ends the

@@ -86,6 +86,9 @@ class ReportedTask(BaseModel, frozen=True, extra="ignore"):
     )
     attempts: int = 0
     error: str | None = None
+    model_usage: AgentUsage | None = Field(
+        None, description="what the model calls of its worker took; omitted if it made none"
+    )
 
 
 class ReportSummary(BaseModel, frozen=True, extra="ignore"):

@@ -65,12 +65,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="",
         help="who works, separated by commas, with those that they need (default: all)",
     )
-    parser.add_argument("--focus", metavar="TEXT", help="what to look at, in words")
+    parser.add_argument("--focus", metavar="TEXT", help="what the review should look at, in words")
     parser.add_argument(
         "--language",
         metavar="CODE",
         type=read_language,
-        help="of the answer and the report, such as de (default: that of the titles and the focus)",
+        help="language of answer and report, such as de (default: that of the titles and focus)",
     )
     parser.add_argument(
         "--conversation",

@@ -234,7 +234,7 @@ def test_the_whole_reply_is_json_on_standard_output_alone(
     result = served("ask", "--json", "--conversation", "c-json", "--message", "m-json")
 
     reply = result.json
-    assert (result.status, reply["outcome"], reply["model"]) == (0, "answered", "offline")
+    assert (result.status, reply["outcome"], reply["answered_by"]) == (0, "answered", "search")
     assert (reply["conversation_id"], reply["message_id"]) == ("cli/c-json", "m-json")
     assert {"number", "title", "heading_path", "anchor", "path", "url"} <= set(reply["sources"][0])
     assert all(json.loads(line)["event"] for line in result.err.splitlines())

@@ -4,7 +4,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from agents.desk_domain import DeskDomain
-from agents.response import Reads, ResponseAgent, Writes
+from agents.search.response import Reads, ResponseAgent, Writes
 from citations.feedback import Complaint, write_complaints
 from config.texts import load_texts
 from envelope.conversation import ClarificationReason, Turn

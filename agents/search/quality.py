@@ -26,6 +26,7 @@ from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import ClaimCheck, SourceReference, SourceUsed, ValidationResult
+from envelope.ways.tool_loop import AnswerAssessment
 from llm.answer_checks.draft_check import own_words
 from llm.answer_checks.faults import (
     CheckedAnswer,
@@ -74,6 +75,7 @@ class Reads(BaseModel, frozen=True):
     attempt: int = 0
     assumption: str = ""
     missing: str = ""
+    assessment: AnswerAssessment | None = None
     answered_by: Literal["", "model", "search"] = ""
     generation_confidence: float = 1.0
 
@@ -373,8 +375,9 @@ def _decide(judgement: _Judgement, reads: Reads) -> Decision:
         return "regenerate"
     if output.accuracy < LEAST_ACCURACY:
         return "regenerate"
-    lacks = reads.missing or output.completeness < LEAST_COMPLETENESS
-    # Said to be missing only after a search for it alone.
+    # Said to be missing only after a search for it alone; the rounds of a tool loop were that.
+    is_unsearched = bool(reads.missing) and reads.assessment is None
+    lacks = is_unsearched or output.completeness < LEAST_COMPLETENESS
     return "research" if lacks else "approve"
 
 
@@ -402,7 +405,16 @@ def _make_result(judgement: _Judgement, answer: CheckedAnswer, share: float) -> 
         completeness=None if output is None else output.completeness * share,
         grounded=share > 0,
         judge=judgement.judge,
+        approved=_is_approved(judgement),
     )
+
+
+def _is_approved(judgement: _Judgement) -> bool:
+    output = judgement.output
+    if output is None or output.decision != "approve" or judgement.rejected:
+        return False
+    is_enough = output.accuracy >= LEAST_ACCURACY and output.completeness >= LEAST_COMPLETENESS
+    return is_enough and judgement.language_matches
 
 
 def _describe(judgement: _Judgement, reads: Reads) -> str:

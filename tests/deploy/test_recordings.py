@@ -1,0 +1,119 @@
+"""Questions of which every stage was played by hand: replayed, and what the person sees of them.
+
+`python -m tests.recordings` tells how they are made.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from knowledge.embedding import Embedder
+from tests.recordings.plain_way import (
+    STAGES,
+    Call,
+    Conversation,
+    Turn,
+    find_stale,
+    hash_prompt,
+    load_conversations,
+)
+from tests.recordings.replaying import Played, open_documents, play
+
+pytestmark = pytest.mark.slow
+
+CONVERSATIONS = {one.id: one for one in load_conversations()}
+TURNS = [
+    (one.id, number)
+    for one in CONVERSATIONS.values()
+    for number in range(1, len(one.turns) + 1)
+]
+EVERYWHERE = ("plain-opt-out", "code-rate-limit", "german-routing")
+"""Conversations of one turn that are replayed in the form of each vendor, streamed and not."""
+
+Replayed = dict[tuple[str, int], Played]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("recordings")
+
+
+@pytest.fixture(scope="module")
+def replayed(data: Path, embedder: Embedder) -> Replayed:
+    """Every recording, replayed in OpenAI's form."""
+    return asyncio.run(replay(data, embedder, list(CONVERSATIONS)))
+
+
+async def replay(data: Path, embedder: Embedder, ids: list[str], **changes: object) -> Replayed:
+    wanted = [CONVERSATIONS[one] for one in ids]
+    async with open_documents(data, embedder) as knowledge:
+        turns = [one async for one in play(wanted, data, knowledge, **changes)]
+    return {(one.conversation.id, one.number): one for one in turns}
+
+
+def find_faults(played: Played) -> Iterator[str]:
+    """Yield what the person should see and does not, or sees and should not."""
+    expected, reply = played.turn.expected, played.reply
+    assert expected is not None, "a recording says what is expected of each turn"
+    text = str(reply["text"])
+    if reply["outcome"] != expected.outcome:
+        yield f"outcome: {reply['outcome']}"
+    yield from (f"not shown: {words}" for words in expected.shown if words not in text)
+    yield from (f"shown: {words}" for words in expected.hidden if words in text)
+    cited = [str(one) for one in reply.get("citations", ())]
+    yield from (
+        f"not cited: {place}" for place in expected.cited if not any(place in one for one in cited)
+    )
+    options = [one for one in reply["suggested_actions"] if one["kind"] == "option"]
+    if expected.options is not None and len(options) != expected.options:
+        yield f"options: {len(options)}"
+
+
+@pytest.mark.parametrize(("name", "number"), TURNS, ids=[f"{one}-{n}" for one, n in TURNS])
+def test_a_person_sees_what_a_played_model_wrote_for_the_question(
+    replayed: Replayed, name: str, number: int
+) -> None:
+    played = replayed[name, number]
+
+    assert [one.stage for one in played.missing] == []
+    assert played.unused == ()
+    assert list(find_faults(played)) == []
+
+
+@pytest.mark.parametrize("vendor", ["openai", "google", "anthropic"])
+@pytest.mark.parametrize("shows_drafts", [False, True], ids=["whole", "streamed"])
+def test_each_vendors_form_shows_the_same_answer(
+    data: Path, embedder: Embedder, replayed: Replayed, vendor: str, shows_drafts: bool
+) -> None:
+    found = asyncio.run(
+        replay(data, embedder, list(EVERYWHERE), vendor=vendor, shows_drafts=shows_drafts)
+    )
+
+    assert len(found) == len(EVERYWHERE)
+    for key, played in found.items():
+        assert played.reply["text"] == replayed[key].reply["text"]
+        streamed = {one.stage for one in played.prompts if one.is_streamed}
+        assert ("respond" in streamed) is shows_drafts
+
+
+def test_every_stage_of_the_plain_way_has_a_recording_of_its_prompt() -> None:
+    recorded = {
+        call.stage for one in CONVERSATIONS.values() for turn in one.turns for call in turn.calls
+    }
+
+    # Recordings that are older than their prompt are listed: python -m tests.recordings stale
+    assert recorded == set(STAGES)
+
+
+def test_a_recording_that_is_older_than_its_prompt_is_listed_with_the_stage() -> None:
+    calls = (
+        Call(stage="respond", prompt="older", output=""),
+        Call(stage="judge", prompt=hash_prompt("judge"), output=""),
+    )
+    turns = (Turn(says="How?", calls=calls),)
+
+    listed = list(find_stale([Conversation(id="example", about="a test", turns=turns)]))
+
+    assert listed == ["example: respond"]

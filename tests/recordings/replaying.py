@@ -1,0 +1,85 @@
+"""Plays recordings through a whole desk in this process, over the wire of a vendor."""
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+
+from fakeredis import FakeServer
+
+from broker.embedded.endpoint import Endpoint
+from deploy.assembly.ingestion_run import run_ingestion
+from deploy.assembly.knowledge import Knowledge, make_embedder, make_searcher, open_index
+from knowledge.embedding import Embedder
+from knowledge.ingestion_report import PlainReport
+from tests.recordings.plain_way import DOCUMENTS, DOMAIN, Conversation, Turn
+from tests.support.app_harness import AppHarness, Fields, run_app, settings_of
+from tests.support.model_server import running_server
+from tests.support.recorded_model import Prompt, RecordedModel
+
+
+@dataclass(frozen=True)
+class Played:
+    """What became of a turn: the reply, what was asked of the model, and what did not fit."""
+
+    conversation: Conversation
+    number: int
+    reply: Fields
+    prompts: tuple[Prompt, ...]
+    missing: tuple[Prompt, ...]
+    unused: tuple[str, ...]
+
+    @property
+    def turn(self) -> Turn:
+        return self.conversation.turns[self.number - 1]
+
+
+@asynccontextmanager
+async def open_documents(data: Path, embedder: Embedder | None = None) -> AsyncIterator[Knowledge]:
+    """Read the documents of the recordings into a folder, and open them."""
+    settings = settings_of(data, **DOMAIN)
+    embedder = make_embedder(settings) if embedder is None else embedder
+    await run_ingestion(settings, DOCUMENTS, PlainReport(lambda _line: None))
+    index = await open_index(settings, embedder)
+    yield Knowledge(index, embedder, make_searcher(settings, index, embedder))
+    await index.close()
+
+
+async def play(
+    conversations: Iterable[Conversation],
+    data: Path,
+    knowledge: Knowledge,
+    *,
+    vendor: str = "openai",
+    shows_drafts: bool = False,
+) -> AsyncIterator[Played]:
+    """Yield each turn as it was played; a conversation ends where an output is missing.
+
+    Conversations with the same settings are played one after another in the same desk.
+    """
+    ordered = sorted(conversations, key=lambda one: one.separate_calls)
+    for _, alike in groupby(ordered, key=lambda one: one.separate_calls):
+        group = list(alike)
+        async with running_server(RecordedModel(vendor)) as server:
+            assert isinstance(server, RecordedModel)
+            changes = {**server.settings, **group[0].settings}
+            endpoint = Endpoint(url="", durable=False, played=FakeServer())
+            async with run_app(settings_of(data, **changes), endpoint, knowledge) as harness:
+                for conversation in group:
+                    async for turn in _play(conversation, harness, server, shows_drafts):
+                        yield turn
+
+
+async def _play(
+    conversation: Conversation, harness: AppHarness, server: RecordedModel, shows_drafts: bool
+) -> AsyncIterator[Played]:
+    driver = harness.driver()
+    for number, turn in enumerate(conversation.turns, start=1):
+        server.play(turn.calls)
+        message = replace(driver.message(turn.says), shows_drafts=shows_drafts)
+        reply = dict(await harness.desk.ask(message))
+        made = tuple(server.prompts), tuple(server.missing), tuple(server.unused)
+        yield Played(conversation, number, reply, *made)
+        if server.missing:
+            return
