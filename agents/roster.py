@@ -4,6 +4,7 @@ from agents.spec import AgentRole, AgentSpec, AgentTier, PodGroup, ProgressStep
 from envelope.role import Role
 
 _QUESTION = "agents.question"
+_SEARCH = "agents.search"
 _LOOP = "agents.tool_loop"
 _TEAM = "agents.specialists"
 _SWARM = "agents.swarm"
@@ -34,12 +35,12 @@ AGENTS: tuple[AgentSpec, ...] = (
     AgentSpec(Role.LEDGER,        ProgressStep.SEARCH,     PodGroup.LIGHT,  instances=1, package=_SWARM),
     AgentSpec(Role.WORK,          ProgressStep.SEARCH,     PodGroup.SEARCH, model_task="work_on_task", needs_index=True, package=_SWARM),
     AgentSpec(Role.SYNTHESIZE,    ProgressStep.WRITE,      PodGroup.MODELS, model_task="synthesize_findings", package=_SWARM),
-    AgentSpec(Role.SEARCH,        ProgressStep.SEARCH,     PodGroup.SEARCH, slots=8, needs_index=True),
+    AgentSpec(Role.SEARCH,        ProgressStep.SEARCH,     PodGroup.SEARCH, slots=8, needs_index=True, package=_SEARCH),
     AgentSpec(Role.CLARIFICATION, ProgressStep.WRITE,      PodGroup.MODELS, model_task="clarify", package=_QUESTION),
-    AgentSpec(Role.AUGMENTATION,  ProgressStep.SEARCH,     PodGroup.LIGHT,  instances=1),
-    AgentSpec(Role.RESPONSE,      ProgressStep.WRITE,      PodGroup.MODELS, model_task="respond"),
+    AgentSpec(Role.AUGMENTATION,  ProgressStep.SEARCH,     PodGroup.LIGHT,  instances=1, package=_SEARCH),
+    AgentSpec(Role.RESPONSE,      ProgressStep.WRITE,      PodGroup.MODELS, model_task="respond", package=_SEARCH),
     AgentSpec(Role.ASSESS,        ProgressStep.CHECK,      PodGroup.MODELS, model_task="assess", package=_LOOP),
-    AgentSpec(Role.QUALITY,       ProgressStep.CHECK,      PodGroup.MODELS, model_task="judge"),
+    AgentSpec(Role.QUALITY,       ProgressStep.CHECK,      PodGroup.MODELS, model_task="judge", package=_SEARCH),
 )
 # fmt: on
 SPECS: dict[str, AgentSpec] = {spec.role.value: spec for spec in AGENTS}

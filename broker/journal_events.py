@@ -8,7 +8,6 @@
 | model_call             | an agent asked a model: `task`, `model`, tokens, cost, milliseconds   |
 | budget_exhausted       | a budget allowed no further call: `budget`, its `limit`, `used`       |
 | draft                  | an agent has written a part of the answer: `draft`, `text`, `sources` |
-| inline_decision_failed | of earlier versions: the manager in the process of an agent failed     |
 | retried                | a run failed and is scheduled again: `role`, `reason`                 |
 | dead_lettered          | an entry became a dead letter: `role`, `reason`, `error`              |
 | memory_failed          | Redis refused a write to the memory of the conversation               |
@@ -30,16 +29,14 @@ JOURNAL_SCHEMA_VERSION = 2
 SCHEMA_VERSION_FIELD = "schema_version"
 JOURNAL_KINDS = frozenset(
     {
-        "accepted", "routed", "agent_run", "model_call", "inline_decision_failed", "retried",
-        "dead_lettered", "memory_failed", "draft", "finished",
-        "budget_exhausted",
+        "accepted", "routed", "agent_run", "model_call", "retried", "dead_lettered",
+        "memory_failed", "draft", "finished", "budget_exhausted",
     }
 )  # fmt: skip
 
 _KINDS_OF_VERSION_1 = {
     "wrote": "agent_run",
     "buried": "dead_lettered",
-    "decided_elsewhere": "inline_decision_failed",
 }
 _ROUTED_KEYS_OF_VERSION_1 = {"after": "stage", "did": "event", "read": "result", "to": "target"}
 _ROUTED_EVENTS_OF_VERSION_1 = {

@@ -31,10 +31,10 @@ class VisitorSettings(BaseModel):
         0.25, gt=0, le=1, description="maximum share of a public key's limits for one visitor"
     )
     chat_questions_per_minute: int = Field(
-        10, ge=0, description="chats: of one person in all their chats; 0: no limit"
+        10, ge=0, description="questions of one person in all of their chats; 0: no limit"
     )
     chat_questions_per_day: int = Field(
-        200, ge=0, description="chats: of one person in all their chats; 0: no limit"
+        200, ge=0, description="questions of one person in all of their chats; 0: no limit"
     )
     empty_conversation_minutes: float = Field(
         15.0, gt=0, description="lifetime of a visitor's conversation without a question"

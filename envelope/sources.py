@@ -138,6 +138,11 @@ class ValidationResult(BaseModel, frozen=True, extra="forbid"):
     )
     grounded: bool
     judge: str = Field(description="the model that judged, or why none could")
+    approved: bool = Field(
+        default=False,
+        description="whether the judge approved all of it, though a search may follow for what "
+        "the answer says is missing",
+    )
 
 
 class AnswerDraft(BaseModel, frozen=True):

@@ -29,7 +29,7 @@ class PersonTokenError(GatewayError):
 
 @dataclass(frozen=True, slots=True)
 class StatedPerson:
-    """What a token states: groups, as far as its key may, its end in Unix seconds, the person's id.
+    """What a token states: groups (those that its key has too), end in Unix seconds, person's id.
 
     The id is empty if the token names nobody.
     """

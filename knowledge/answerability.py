@@ -49,8 +49,9 @@ Assess = Callable[[Mapping[str, float]], Assessment]
 CALIBRATED = DEFAULT, "en"
 """The embedding model, by the name of its embedder, and the language that the weights fit."""
 UNCALIBRATED_NOTE = (
-    "it is not calibrated: how alike texts are for it decides nothing about what the documents "
-    "cover or answer; words alone decide, less well; ingest the documents to calibrate it"
+    "the embedding model is not calibrated for these documents, so only shared words decide "
+    "whether they cover a question, and some questions are judged wrongly; `refdesk ingest` "
+    "calibrates it where a language has at least 20 chunks"
 )
 
 

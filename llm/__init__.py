@@ -1,1 +1,1 @@
-"""Who is asked: OpenAI, Google, offline rules; embeddings of the vendors."""
+"""Who is asked: OpenAI, Google, servers of one's own; embeddings of the vendors."""

@@ -1,7 +1,7 @@
 """The model port: ask with typed inputs, get a typed output with its usage and cost.
 
 A *task* has a prompt file, a type of inputs and a type of outputs. Vendors render the task's prompt
-from the inputs; the offline model answers by the task's deterministic rule.
+from the inputs. Where none is configured, `llm.missing_model` raises `NoModel`.
 """
 
 from collections.abc import Sequence

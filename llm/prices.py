@@ -32,6 +32,15 @@ def cost_usd(provider: str, model: str, usage: Usage, *, base_url: str | None) -
     return _price(provider, model, usage, base_url)
 
 
+def estimate_call_usd(name: str, usage: Usage) -> Decimal | None:
+    """Return the list price of a call of a model or chain; None where its first model has none.
+
+    `name` is as in `llm.port.Model`. A server of one's own has no list price.
+    """
+    model, _, vendor = name.partition(",")[0].rpartition("@")
+    return cost_usd(vendor, model, usage, base_url=None) if model else None
+
+
 def find_context_window(provider: str, model: str) -> int | None:
     """Return the context window of a model in tokens; None where nobody knows it."""
     if not provider:

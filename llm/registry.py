@@ -10,7 +10,7 @@ from llm.call_budget import CallBudget
 from llm.errors import MissingKey, UnknownProvider
 from llm.fallback.chain import PATIENCE_SECONDS, ChainLink, FallbackChain
 from llm.fallback.circuit_breaker import CircuitBreaker
-from llm.offline.model import OfflineModel
+from llm.missing_model import MissingModel
 from llm.port import Model, ScoreModel, VectorModel
 from llm.prices import PriceSource
 from llm.prompts import Prompts
@@ -79,14 +79,12 @@ class Registry:
         self._limiter = limiter
         self._budget = budget
         self._clock = clock
-        self._local: dict[str, Model | None] = {"offline": OfflineModel(), "scripted": scripted}
+        self._local: dict[str, Model | None] = {"offline": MissingModel(), "scripted": scripted}
         self._links: dict[ModelName, ChainLink] = {}
         self._embedders: dict[tuple[ModelName, int | None], VendorEmbedder] = {}
         self._rerankers: dict[ModelName, VendorReranker] = {}
 
-    def model(
-        self, setting: str, stores: AnswerStores | None = None, *, last_resort: str = ""
-    ) -> Model:
+    def model(self, setting: str, stores: AnswerStores | None = None) -> Model:
         """Return the pipeline of a setting, built from the vendor's client outwards.
 
             StoredModel      the answer that was paid before, for this hop or another question
@@ -97,12 +95,9 @@ class Registry:
             Transport        quota, time limit, and the repetition of a failed request
             ChatClient       the client of the vendor: one request
 
-        `last_resort` is a local model that answers when every model of the setting has failed.
         Raises `UnknownProvider` and `MissingKey`: at start, before anything is asked.
         """
         names = parse_models(setting, self._vendors)
-        if last_resort and not any(name.is_local for name in names):
-            names += parse_models(last_resort, self._vendors)
         chain = FallbackChain(
             [self._find_link(name) for name in names], patience_seconds=self._patience_seconds
         )

@@ -139,7 +139,9 @@ class Manager:
                 stage, envelope.hop, envelope.payload, quality_threshold=self._quality_threshold
             )
         began = envelope.flow
-        envelope = record_progress(envelope, stage, did, self._flows)
+        envelope = record_progress(
+            envelope, stage, did, self._flows, quality_threshold=self._quality_threshold
+        )
         flow = find_flow(self._flows, envelope.flow)
         facts = _facts(envelope, remaining_seconds, did, stage)
         counters = read_counters(envelope.payload)

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 Reply = dict[str, JsonValue]
 SEARCH = "search"
+_IS_APPROVED = "is_approved"
+"""A best answer with it needs no note above it: the judge approved it."""
 LANGUAGE_CONFIDENCE = 0.8
 """The least confidence with which a detected language is stored."""
 
@@ -90,10 +92,11 @@ def _last_answer(envelope: Envelope, texts: ReplyTexts, termination_reason: str)
     return _apology(envelope, texts, termination_reason)
 
 
-def best_answer(payload: "Mapping[str, JsonValue]") -> Reply | None:
-    """Return the answer with the higher score: the latest one or the best one so far.
+def best_answer(payload: "Mapping[str, JsonValue]", threshold: float = 0.0) -> Reply | None:
+    """Return the better answer, the latest one or the best one so far: an approved one, else the
+    one with the higher score.
 
-    An answer that was judged ungrounded is ignored.
+    An answer that was judged ungrounded is ignored. One below `threshold` is not approved.
     """
     before = payload.get("best_answer")
     before = before if isinstance(before, dict) else None
@@ -101,10 +104,15 @@ def best_answer(payload: "Mapping[str, JsonValue]") -> Reply | None:
     ungrounded = isinstance(result, dict) and result.get("grounded") is False
     if not isinstance(score, int | float) or ungrounded or not payload.get("response"):
         return before
-    known = before.get("quality_score") if before is not None else None
-    if isinstance(known, int | float) and known >= score:
+    is_approved = isinstance(result, dict) and result.get("approved") is True and score >= threshold
+    if before is not None and _rank(before) >= (is_approved, score):
         return before
-    return _answer(payload)
+    return _answer(payload) | ({_IS_APPROVED: True} if is_approved else {})
+
+
+def _rank(best: Reply) -> tuple[bool, float]:
+    score = best.get("quality_score")
+    return _IS_APPROVED in best, float(score) if isinstance(score, int | float) else -1.0
 
 
 def remember(envelope: Envelope, reply: Reply) -> Ended:
@@ -224,7 +232,9 @@ def _describe_author(payload: "Mapping[str, JsonValue]") -> Reply:
 
 
 def _best(best: Reply, envelope: Envelope, termination_reason: str, texts: ReplyTexts) -> Reply:
-    """Return the best answer below the reason for which the work on it ended."""
+    """Return the best answer, below the reason for which the work ended before its approval."""
+    if _IS_APPROVED in best:
+        return {**best, "outcome": Outcome.ANSWERED.value}
     key = name_best_answer_text(termination_reason)
     note = texts.text(key, language_of(envelope.payload))
     text = f"{note}\n\n{best.get('text') or ''}"
@@ -272,7 +282,7 @@ def _with_system(reply: Reply, envelope: Envelope, termination_reason: str) -> R
         "language": language_of(envelope.payload),
         "sources": [],
         "suggested_actions": [],
-        **reply,
+        **{name: value for name, value in reply.items() if name != _IS_APPROVED},
         "question": envelope.payload.get("canonical_question"),
         "termination_reason": termination_reason,
         "conversation_id": envelope.conversation_id,

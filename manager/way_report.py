@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from envelope.outcome import Outcome
-from envelope.ways.swarm import CANCELLED, COMPLETED, PENDING, cancel_open, list_tasks
+from envelope.ways.swarm import BY_WORKER, CANCELLED, COMPLETED, PENDING, cancel_open, list_tasks
 from envelope.ways.tool_loop import WayName
 
 _MOST_CALLS = 100
@@ -108,6 +108,9 @@ def _describe_swarm(payload: Mapping[str, JsonValue], *, waits: bool) -> dict[st
     if isinstance(payload.get("routing"), dict):
         report["routing"] = payload["routing"]
     tasks = list_tasks(payload) if waits else cancel_open(list_tasks(payload))
+    usage = payload.get("model_usage")
+    taken = usage.get(BY_WORKER) if isinstance(usage, dict) else None
+    used = taken if isinstance(taken, dict) else {}
     if tasks:
         states = [str(one.get("state", PENDING)) for one in tasks]
         shown: list[JsonValue] = [
@@ -116,6 +119,7 @@ def _describe_swarm(payload: Mapping[str, JsonValue], *, waits: bool) -> dict[st
                 for name in _TASK_FIELDS
                 if name in one or name == "state"
             }
+            | ({"model_usage": used[key]} if (key := str(one.get("task_id"))) in used else {})
             for one in tasks[:_MOST_TASKS]
         ]
         report["tasks"] = shown

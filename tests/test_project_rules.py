@@ -55,16 +55,6 @@ def test_no_module_has_a_vague_name() -> None:
     assert vague == []
 
 
-def test_every_file_fits_one_sitting() -> None:
-    long = {
-        str(path.relative_to(ROOT)): lines
-        for path in list_tracked("*.py")
-        if (lines := len(path.read_text().splitlines())) > 400
-    }
-
-    assert long == {}
-
-
 @pytest.mark.parametrize("pattern", ["*.py", "*.md", "*.toml", "Makefile", "*.txt", "*.lua"])
 def test_the_project_names_no_path_of_a_machine(pattern: str) -> None:
     # Put together here, so that this file does not name them itself.

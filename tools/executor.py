@@ -1,4 +1,4 @@
-"""Runs calls of tools: exists and is allowed, is valid, is approved, has a budget, run, measure.
+"""Runs tool calls: checks name, permission, arguments, approval and budget, then runs and measures.
 
 A call always has a result. A tool that does not exist, an input of the wrong form, a tool that
 raises, hangs or returns something else are results with an error type; only a cancellation ends the
@@ -8,7 +8,7 @@ it happens once (`effects.receipts`).
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any
@@ -39,15 +39,12 @@ from tools.effects.receipts import (
 from tools.errors import InvalidInput, OutcomeUnknown, ToolFailed, ToolRejected
 from tools.shortening import LONGEST_STORED, count_estimated_tokens, shorten
 from tools.tool import TIMEOUT_SECONDS, Tool
-from tools.usage_metrics import ToolUsageMetrics
 
 RETRY_COUNT = 2
 MOST_PARALLEL = 3
 MOST_DATA_BYTES = 32_000
 MOST_ARGUMENT_BYTES = 64_000
 MOST_QUOTED = 60
-MOST_HISTORY = 1_000
-"""Executions that an executor keeps; the journal has all of them."""
 _SUMMARY_CHARACTERS = 200
 _ERROR_CHARACTERS = 500
 _MOST_PROBLEMS = 5
@@ -85,8 +82,6 @@ class ToolExecutor:
         longest_text: int = LONGEST_STORED,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self.metrics = ToolUsageMetrics()
-        self.execution_history: list[ToolExecution] = []
         self._catalog = catalog
         self._receipts = receipts
         self._repeats = repeats
@@ -280,9 +275,6 @@ class ToolExecutor:
             output_tokens=count_estimated_tokens(result.text),
             result_summary=result.text[:_SUMMARY_CHARACTERS],
         )
-        self.metrics.add(execution)
-        self.execution_history.append(execution)
-        del self.execution_history[:-MOST_HISTORY]
         if result.error_type in _FAULTS:
             log.warning(
                 "tool_failed",
@@ -295,15 +287,6 @@ class ToolExecutor:
                 attempts=attempts,
             )
         return execution
-
-
-def list_critical_failures(results: Iterable[ToolResult]) -> list[str]:
-    """Return a sentence for each critical tool that failed: the answer may lack something."""
-    return [
-        f"The tool {result.tool!r} failed ({result.error}): results may be incomplete or unreliable"
-        for result in results
-        if not result.success and result.tool in CRITICAL
-    ]
 
 
 def _is_allowed(tool: AnyTool, caller: ToolCaller) -> bool:

@@ -43,7 +43,9 @@ SYSTEM_ATTRIBUTES = frozenset(attribute.name for attribute in CATALOGUE if attri
 AnyAgent = Agent[Any, Any]
 Assistant = tuple[str, str]
 """Tenant and assistant."""
-UNSERVED: object = GaveUp("this process serves no such assistant: name it in ASSISTANTS")
+UNSERVED: object = GaveUp(
+    "this process does not serve the assistant of the question: name it in ASSISTANTS"
+)
 """The outcome for an assistant whose documents this process does not have."""
 
 Calls = Callable[[], tuple[JournalEvent, ...]]
@@ -141,9 +143,7 @@ class AgentHandler:
         return Forward(sends=(FrameSend(MANAGER, decoded=handed),), journal=journal)
 
     def _find_agent(self, question: Question) -> AnyAgent | None:
-        """Return the agent of the question's assistant, or None when this process serves no such
-        one.
-        """
+        """Return the agent of the question's assistant; None if this process does not serve it."""
         if self._assistants is None:
             return self._agent
         return self._assistants.get((question.tenant, question.assistant))

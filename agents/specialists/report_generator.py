@@ -194,7 +194,7 @@ class ReportGeneratorAgent(Agent[Reads, Writes]):
                 *found.notes, *extraction.notes, *review.notes, *reads.sequence_notes,
                 *(one.text for one in reads.errors),
             ),
-            is_judged=not self._toolbox.is_offline,
+            is_judged=not self._toolbox.is_offline or bool(verdicts.decided_by),
             made_on=self._today(),
             judges=tuple(sorted({*checklist.decided_by, *verdicts.decided_by} - {""})),
         )  # fmt: skip

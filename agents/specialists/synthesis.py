@@ -2,7 +2,7 @@ r"""Writes the answer from the findings; its `\cite{id}` become numbered sources
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Literal, Protocol, Self
 
 from pydantic import BaseModel, JsonValue
 
@@ -94,6 +94,7 @@ class Writes(BaseModel, frozen=True):
     search_context: str = ""
     search_results: tuple[SearchResult, ...] = ()
     answer_model: str = ""
+    answered_by: Literal["", "model", "search"] = ""
     missing: str = ""
     citation_check: CitationCheck = CitationCheck()
     errors: tuple[SpecialistError, ...] = ()
@@ -174,7 +175,9 @@ class SynthesisAgent(Agent[Reads, Writes]):
             may_ask_again=may_ask_again(reads),
         )
         if self._toolbox.is_offline:
-            return Wrote(_write(_list_findings(inputs), OFFLINE, material, reads))
+            writes = _write(_list_findings(inputs), OFFLINE, material, reads)
+            by = "search" if self._is_unjudged(reads) else ""
+            return Wrote(writes.model_copy(update={"answered_by": by}))
         given = await self._write(inputs)
         if (further := plan_further(given.output.further, reads)) is not None:
             return Wrote(Writes(further_round=further, errors=given.errors))
@@ -185,6 +188,11 @@ class SynthesisAgent(Agent[Reads, Writes]):
             # A model that cites nothing is no reason to lose what the specialists found.
             writes = _write(_list_findings(inputs), given.decided_by, material, reads)
         return Wrote(writes.model_copy(update={"errors": given.errors}))
+
+    def _is_unjudged(self, reads: Reads) -> bool:
+        """Whether no model has read the documents: the answer has passages, and no verdict."""
+        judges = () if reads.verdicts is None else reads.verdicts.decided_by
+        return self._toolbox.is_offline and not judges
 
     async def _write(self, inputs: Inputs) -> GivenOutput[Output]:
         """Return the answer of the model; the findings one by one if it gives none.
@@ -248,7 +256,7 @@ class SynthesisAgent(Agent[Reads, Writes]):
                     "document": name_documents([one.title for one in found.documents]),
                     "language": reads.language,
                 }
-                if self._toolbox.is_offline:
+                if self._is_unjudged(reads):
                     findings = describe_closest(extraction, review, **named)
                 else:
                     order = await self._list_risky(reads.risks)

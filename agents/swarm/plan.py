@@ -1,6 +1,7 @@
 """Plans how a question is divided among workers, or that one search is enough."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Protocol, Self
 
 import structlog
@@ -13,8 +14,10 @@ from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
 from envelope.ways.swarm import PlanStep
 from llm.errors import ModelError
-from llm.port import Model
+from llm.port import Model, Usage
+from llm.prices import estimate_call_usd
 from llm.tasks.plan_swarm import TASK, Inputs, MissingFact, Output
+from llm.tasks.work_on_task import TASK as WORK_TASK
 from swarm.errors import PlanRejected, SwarmError
 from swarm.information.fields import FieldType, RequiredInfoField
 from swarm.learning.advisor import SwarmAdvice
@@ -22,7 +25,7 @@ from swarm.learning.history import FindAdvice
 from swarm.learning.outcomes import classify_question
 from swarm.making import describe_done, extend_plan, plan_listed, read_plan
 from swarm.planning.plan import SwarmPlan
-from swarm.planning.plan_cost import measure_cost
+from swarm.planning.plan_cost import PlanCost, measure_cost
 from swarm.planning.tool_allocation import OfferedTool, list_risky
 from swarm.strategies.strategy_registry import (
     AUTO,
@@ -63,6 +66,9 @@ class PlanSettings(ResponseSettings, Protocol):
 
     @property
     def search_results_limit(self) -> int: ...
+
+    @property
+    def context_tokens(self) -> int: ...
 
 
 class Reads(BaseModel, frozen=True):
@@ -117,6 +123,7 @@ class PlanAgent(Agent[Reads, Writes]):
         most_workers: int = 32,
         most_passages: int = _MOST_PASSAGES,
         uses_model: bool = True,
+        call_usd: Decimal | None = None,
     ) -> None:
         self._model = model
         self._texts = texts
@@ -129,6 +136,7 @@ class PlanAgent(Agent[Reads, Writes]):
         self._most_workers = most_workers
         self._most_passages = most_passages
         self._uses_model = uses_model
+        self._call_usd = call_usd
         known = tools.select()
         self._prices = {one.name: one.most_cost_micros for one in known}
         self._offered = {
@@ -150,6 +158,11 @@ class PlanAgent(Agent[Reads, Writes]):
             most_workers=settings.swarm_workers,
             most_passages=min(settings.search_results_limit, _MOST_PASSAGES),
             uses_model=parts.uses_model,
+            # A worker may fill the context before each call, and write as much as it may.
+            call_usd=estimate_call_usd(
+                parts.model(WORK_TASK.name).name,
+                Usage(settings.context_tokens, WORK_TASK.max_output_tokens),
+            ),
         )
 
     def _check_strategy(self, configured: str) -> str:
@@ -318,19 +331,29 @@ class PlanAgent(Agent[Reads, Writes]):
     def _ask_approval(
         self, plan: SwarmPlan, risky: Mapping[str, Sequence[str]], language: str
     ) -> PauseQuestion:
-        cost = measure_cost(plan, self._prices)
+        cost = measure_cost(plan, self._prices, call_usd=self._call_usd)
         names = sorted({name for own in risky.values() for name in own})
-        price = f" (≤ {cost.tool_micros / 1_000_000:g} USD)" if cost.tool_micros else ""
         text = self._texts.text(
             "approve_plan",
             language,
             workers=str(cost.workers),
             model_calls=str(cost.model_calls),
             tool_calls=str(cost.tool_calls),
-            price=price,
+            price=f" ({self._describe_price(cost, language)})",
             tools=", ".join(names)[:500],
         )
         return PauseQuestion(id=PLAN_APPROVAL, text=text[:2_000])
+
+    def _describe_price(self, cost: PlanCost, language: str) -> str:
+        if cost.model_usd is None:
+            parts = [self._texts.text("plan_model_price_unknown", language)]
+        else:
+            usd = f"{cost.model_usd:.2g}"
+            parts = [self._texts.text("plan_model_price", language, usd=usd)]
+        if cost.tool_micros:
+            usd = f"{cost.tool_micros / 1_000_000:g}"
+            parts.append(self._texts.text("plan_tool_price", language, usd=usd))
+        return "; ".join(parts)
 
 
 def _describe_routing(output: Output, model: str) -> dict[str, JsonValue]:

@@ -255,7 +255,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         writes = self._make_writes(reads, _Written("" if table else blocks, table), sources)
         say = partial(self._texts.text, language=reads.language)
         notice = f"{say(f'passages_{reason}')} {say('passages_found')}"
-        notes = [_make_note(TABLE_CELLS, table)] if table is not None else []
+        notes = list(_note_cells(table))
         notes += [{"key": NO_PERSONA, "value": ""}] if reads.persona else []
         ended = {
             "response": f"{notice}\n\n{writes.response}" if writes.response else "",
@@ -332,14 +332,15 @@ def _read_ends(reads: Reads, plan: SwarmPlan) -> dict[str, WorkerOutput]:
 
 
 def _list_notes(plan: SwarmPlan, written: _Written, output: Output) -> Iterator[dict[str, str]]:
-    if written.table is not None:
-        yield _make_note(TABLE_CELLS, written.table)
+    yield from _note_cells(written.table)
     if plan.strategy == COUNCIL and not output.dissents:
         yield {"key": NO_DISSENT, "value": ""}
 
 
-def _make_note(key: str, table: ItemTable) -> dict[str, str]:
-    return {"key": key, "value": f"{table.found}/{table.total}"}
+def _note_cells(table: ItemTable | None) -> Iterator[dict[str, str]]:
+    """Yield how many of how many cells have a finding, where one has none."""
+    if table is not None and table.found < table.total:
+        yield {"key": TABLE_CELLS, "value": f"{table.found}/{table.total}"}
 
 
 def _name_place(source: NumberedSource) -> str:

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from agents.agent import Agent, AgentParts
 from agents.desk_domain import DeskDomain, ResponseSettings
 from compliance.team.offered_documents import offer_documents
+from compliance.team.review_scope import TitledDocument, list_named
 from envelope.conversation import ClarificationOption, ClarificationReason
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
@@ -36,6 +37,15 @@ USUAL_SEQUENCES: dict[QueryType, tuple[SpecialistName, ...]] = {
     QueryType.REPORTING: FULL_REVIEW,
 }
 """The sequence of a kind of question where none was planned."""
+_REPORTED_KINDS = frozenset({QueryType.RISK, QueryType.REPORTING})
+_REPORTED = frozenset({_S.RISK_VERIFIER, _S.GAP_SYNTHESIZER})
+"""Kinds of questions, and specialists, whose findings are too many for an answer: they end with
+the report."""
+REVIEW_BY_REQUEST = (
+    "no model is in use: a document and a rule that a question names are put side by side by the "
+    "way `specialists`, by `refdesk review` and by `POST /v1/reviews`"
+)
+"""The reasoning about a question that may be meant as a review: only a model can tell."""
 _VAGUE = 0.6
 """Above this vagueness the user is asked, if the judgement says that nobody could begin."""
 
@@ -149,7 +159,7 @@ class TriageAgent(Agent[Reads, Writes]):
         if reads.review is not None:
             return Wrote(_plan_review(reads.review))
         if not self._uses_model:
-            return Wrote(Writes(triage=_choose_by_form(reads.canonical_question)))
+            return Wrote(await self._choose_without_model(reads))
         inputs = Inputs(
             question=reads.canonical_question,
             related=reads.related_history,
@@ -168,6 +178,26 @@ class TriageAgent(Agent[Reads, Writes]):
                 Writes(triage=triage, agent_sequence=sequence.names, sequence_notes=sequence.notes)
             )
         return Wrote(await self._ask(triage, reads))
+
+    async def _choose_without_model(self, reads: Reads) -> Writes:
+        """Return the way by the form of the question.
+
+        Where it names a document and a rule, a review of them is planned as well: the flow of
+        reviews begins it, and the others say how it is asked for.
+        """
+        triage = _choose_by_form(reads.canonical_question)
+        if self._library is None:
+            return Writes(triage=triage)
+        listed = [
+            *await self._library.list_attached(reads.groups),
+            *await self._library.list_documents(reads.groups),
+        ]
+        known = [TitledDocument(one.id, one.title, one.source, one.language) for one in listed]
+        named = list_named(reads.canonical_question, known)
+        if len({one.is_rule for one in named}) < 2:  # not both a document and a rule
+            return Writes(triage=triage)
+        planned = {"agent_sequence": FULL_REVIEW, "reasoning": REVIEW_BY_REQUEST}
+        return Writes(triage=triage.model_copy(update=planned), agent_sequence=FULL_REVIEW)
 
     async def _describe_documents(self, groups: Sequence[str]) -> tuple[str, ...]:
         if self._library is None:
@@ -218,8 +248,12 @@ def _choose_by_form(question: str) -> Triage:
 
 
 def _plan(output: Output) -> tuple[str, ...]:
-    """Return the sequence that was planned, or the usual one of the kind of question."""
-    return output.agent_sequence or USUAL_SEQUENCES.get(output.query_type, ())
+    """Return the sequence that was planned, or the usual one of the kind of question; what finds
+    risks or gaps ends with the report.
+    """
+    names = output.agent_sequence or USUAL_SEQUENCES.get(output.query_type, ())
+    is_reported = output.query_type in _REPORTED_KINDS or not _REPORTED.isdisjoint(names)
+    return (*names, _S.REPORT_GENERATOR) if is_reported else names
 
 
 def _plan_review(review: ReviewScope) -> Writes:

@@ -39,7 +39,7 @@ async def check_server(client: "Redis", shards: int) -> bool:
 
 
 async def _set_shards(client: "Redis", shards: int) -> bytes | None:
-    """Note the number of shards at the first start; return what stands."""
+    """Store the number of shards at the first start; return the stored number."""
     try:
         await client.set(SHARDS, shards, nx=True)
     except NoPermissionError as error:

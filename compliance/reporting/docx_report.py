@@ -33,12 +33,15 @@ _ROOT = (
     f'Type="{_R}/officeDocument" Target="word/document.xml"/></Relationships>'
 )
 _STYLES = (
-    ("Title", 32, 1, 200),
-    ("Heading1", 26, 1, 120),
-    ("Text", 20, 0, 80),
-    ("Cell", 16, 0, 40),
+    ("Title", 32, 1, 0, 200),
+    ("Heading1", 26, 1, 240, 120),
+    ("Normal", 20, 0, 0, 80),
+    ("Cell", 16, 0, 0, 40),
 )
-"""Names, sizes in half points, bold, space after in twentieths of a point."""
+"""Names, sizes in half points, bold, space before and after in twentieths of a point.
+
+Word processors have own formats for some names, such as "Text": "Normal" is the plain one in all.
+"""
 
 
 def render_docx(report: PrintedReport, *, base: Base = "") -> bytes:
@@ -73,13 +76,13 @@ class _Writer:
         yield self._paragraph(ReportText(report.title), "Title")
         if report.notice:
             notice = ReportText(report.notice, marks=((0, len(report.notice)),))
-            yield self._paragraph(notice, "Text")
+            yield self._paragraph(notice, "Normal")
         for part in report.parts:
             yield self._paragraph(ReportText(part.heading), "Heading1")
             for one in part.paragraphs:
-                yield self._paragraph(one, "Text")
+                yield self._paragraph(one, "Normal")
             for one in part.items:
-                yield self._paragraph(one, "Text", indent=850 if one.is_detail else 425)
+                yield self._paragraph(one, "Normal", indent=850 if one.is_detail else 425)
             if part.table is not None:
                 yield self._table(part.table)
 
@@ -122,8 +125,8 @@ class _Writer:
             cells.append(
                 f'<w:tc><w:tcPr><w:tcW w:w="{width}" w:type="dxa"/></w:tcPr>{lines}</w:tc>'
             )
-        repeated = "<w:trPr><w:tblHeader/></w:trPr>" if is_header else ""
-        return f"<w:tr>{repeated}{''.join(cells)}</w:tr>"
+        repeated = "<w:tblHeader/>" if is_header else ""
+        return f"<w:tr><w:trPr><w:cantSplit/>{repeated}</w:trPr>{''.join(cells)}</w:tr>"
 
     def _paragraph(self, text: ReportText, style: str, *, indent: int = 0) -> str:
         left = f'<w:ind w:left="{indent}"/>' if indent else ""
@@ -157,12 +160,13 @@ def _make_styles(language: str) -> str:
     return f'{_HEAD}<w:styles xmlns:w="{_W}">{styles}</w:styles>'
 
 
-def _make_style(name: str, size: int, bold: int, after: int, language: str) -> str:
-    default = ' w:default="1"' if name == "Text" else ""
+def _make_style(name: str, size: int, bold: int, before: int, after: int, language: str) -> str:
+    default = ' w:default="1"' if name == "Normal" else ""
     shown = name.replace("Heading1", "heading 1")
     return (
         f'<w:style w:type="paragraph" w:styleId="{name}"{default}><w:name w:val="{shown}"/>'
-        f'<w:pPr><w:spacing w:after="{after}"/></w:pPr><w:rPr><w:rFonts w:ascii="Calibri" '
+        f'<w:pPr>{"<w:keepNext/>" * bold}<w:spacing w:before="{before}" w:after="{after}"/></w:pPr>'
+        '<w:rPr><w:rFonts w:ascii="Calibri" '
         f'w:hAnsi="Calibri" w:cs="Calibri"/>{"<w:b/>" * bold}<w:sz w:val="{size}"/>'
         f'<w:lang w:val="{language}"/></w:rPr></w:style>'
     )

@@ -19,7 +19,7 @@ _LONGEST_CELL = 700
 _NOTHING = ReportText("–")
 _MATRIX_SHARES = (0.06, 0.37, 0.14, 0.43)
 _CLOSEST_SHARES = (0.06, 0.4, 0.54)
-_RISK_SHARES = (0.06, 0.16, 0.09, 0.09, 0.08, 0.52)
+_RISK_SHARES = (0.06, 0.16, 0.11, 0.12, 0.08, 0.47)
 
 
 def lay_out(report: ReviewReport) -> PrintedReport:

@@ -1,7 +1,5 @@
 """Settings of the models: the model of each task, and limits."""
 
-from typing import Literal
-
 from pydantic import BaseModel, Field
 
 from config.ways.specialist_settings import SpecialistSettings
@@ -22,11 +20,15 @@ class ModelSettings(SpecialistSettings):
         "offline",
         description="the model that answers, `model@provider`; a list is a fallback chain",
     )
-    guardrails_model: str = Field("", description="for scope; empty: as `GEN_MODEL`")
-    quality_model: str = Field("", description="for judging answers; empty: as `GEN_MODEL`")
-    translation_model: str = Field("", description="for translation; empty: as `GEN_MODEL`")
-    essence_model: str = Field("", description="for the essence; empty: as `GEN_MODEL`")
-    clarification_model: str = Field("", description="for asking back; empty: as `GEN_MODEL`")
+    guardrails_model: str = Field(
+        "", description="judges whether a question is within the scope; empty: as `GEN_MODEL`"
+    )
+    quality_model: str = Field("", description="judges answers; empty: as `GEN_MODEL`")
+    translation_model: str = Field("", description="translates questions; empty: as `GEN_MODEL`")
+    essence_model: str = Field(
+        "", description="resolves what a question refers to; empty: as `GEN_MODEL`"
+    )
+    clarification_model: str = Field("", description="words questions back; empty: as `GEN_MODEL`")
     description_model: str = Field(
         "offline", description="describes documents while ingesting; `offline`: by rules"
     )
@@ -34,7 +36,8 @@ class ModelSettings(SpecialistSettings):
         4, ge=1, le=64, description="documents that `DESCRIPTION_MODEL` describes at once"
     )
     embedding_model: str = Field(
-        "all-MiniLM-L6-v2", description="embeds documents and questions; the default ships with us"
+        "all-MiniLM-L6-v2",
+        description="embeds documents and questions; the default is part of Refdesk",
     )
     embedding_dimensions: int | None = Field(
         None,
@@ -60,7 +63,7 @@ class ModelSettings(SpecialistSettings):
     reranker_seconds: float = Field(
         2.0,
         gt=0,
-        description="after which a search goes on without the reranker, in its own order",
+        description="how long a search waits for the reranker before it keeps its own order",
     )
     model_limits: dict[str, ModelLimit] = Field(
         {},
@@ -83,13 +86,8 @@ class ModelSettings(SpecialistSettings):
     model_patience_seconds: float = Field(
         5.0,
         gt=0,
-        description="after which the next vendor's model of a chain is asked as well; the first "
+        description="how long a chain waits before it also asks the next vendor's model; the first "
         "answer counts",
-    )
-    model_last_resort: Literal["offline", ""] = Field(
-        "offline",
-        description="answers where every model of a setting has failed: the offline rules; empty: "
-        "the question ends with an apology and the reason",
     )
 
     @property

@@ -22,7 +22,7 @@ from deploy.assembly.tooling.tool_access import NO_ACCESS, ToolAccess, open_tool
 from envelope.role import Role
 from knowledge.language.port import Detector
 from knowledge.search.findings_cache import CachedSearcher, FindingsCache
-from llm.offline.model import OfflineModel
+from llm.missing_model import MissingModel
 from llm.port import Model
 from manager.flows import FLOWS
 from manager.integrity.fault_report import OnFault, ignore_fault
@@ -371,11 +371,11 @@ def _models(
     settings: Settings, client: "Redis", stack: AsyncExitStack, prompts: "PromptFolders | None"
 ) -> Callable[[str], Model]:
     """Return a function from a task to its model; `offline` alone loads no library of a vendor."""
-    offline: Model = OfflineModel()
+    offline: Model = MissingModel()
     made: list[Callable[[str], Model]] = []
 
     def model(task: str) -> Model:
-        if settings.model_of(task) == OfflineModel.name:
+        if settings.model_of(task) == MissingModel.name:
             return offline
         if not made:
             from deploy.assembly.models import make_registry, make_stored_models

@@ -19,11 +19,13 @@ from llm.call_scope import BudgetRefusal, call_scope, current_scope
 from llm.port import ModelCall
 from swarm.integrity.fault_checks import is_same_model
 from tools.calls import ToolErrorType
-from tools.usage_metrics import OTHER
 from worker.agent_handler import Calls
 
 if TYPE_CHECKING:
     from worker.monitoring.metrics import PrometheusMeter
+
+_OTHER_TOOL = "other"
+"""Stands in metrics for the names that models invent: they could be any number."""
 
 NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 _LONGEST_NAME = 200
@@ -83,7 +85,7 @@ class HopCalls:
         for one in _list_objects(writes.get("tool_executions")):
             kind = str(one.get("error_type"))
             is_invented = kind == ToolErrorType.HALLUCINATION.value
-            tool = OTHER if is_invented else str(one.get("tool_name"))
+            tool = _OTHER_TOOL if is_invented else str(one.get("tool_name"))
             self._meter.count_tool_call(role, tool, kind)
         for one in _list_objects(writes.get("errors")):
             self._meter.count_specialist_error(role, str(one.get("severity")))

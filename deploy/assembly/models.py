@@ -18,7 +18,6 @@ from knowledge.errors import EmbeddingFailed, RerankingFailed
 from knowledge.search.question_vectors import VectorStore
 from llm.call_scope import current_scope
 from llm.errors import ModelError
-from llm.offline.model import RULES
 from llm.port import Model, ScoreModel, VectorModel
 from llm.prompts import Prompts
 from llm.quotas import InProcessLimiter, Limiter, ModelQuota, SharedLimits
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("models")
 
-_RULED = frozenset(RULES)
-"""The tasks that the offline rules can do."""
 EMBEDDING = "embedding"
 """The place of vectors, and of the scores of a reranker, among the paid calls of a question."""
 
@@ -144,8 +141,7 @@ def make_stored_models(
     )
 
     def model(task: str) -> Model:
-        last_resort = settings.model_last_resort if task in _RULED else ""
-        return registry.model(settings.model_of(task), stores, last_resort=last_resort)
+        return registry.model(settings.model_of(task), stores)
 
     return model
 

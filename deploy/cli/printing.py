@@ -60,6 +60,13 @@ def reply_lines(reply: Fields) -> list[str]:
 
 def list_operator_notes(reply: Fields, settings: Settings) -> list[str]:
     """Return what the person at the terminal reads besides a reply, and no visitor of a website."""
+    triage = reply.get("triage")
+    is_planned = isinstance(triage, dict) and bool(triage.get("agent_sequence"))
+    if is_planned and reply.get("answered_by") == "search" and reply.get("way") != "specialists":
+        return [
+            "refdesk: no model is in use, so the documents that the question names were searched, "
+            "not reviewed: see `refdesk review --help`"
+        ]
     if reply.get("clarification_reason") != "no_documents":
         return []
     place = settings.qdrant_url or settings.refdesk_data.resolve()
@@ -221,7 +228,7 @@ def _foot(reply: Fields) -> str:
     model = reply.get("model")
     parts = [str(reply.get("outcome")), f"language {reply.get('language')}"]
     if model:
-        parts.append("offline rules" if model == "offline" else str(model))
+        parts.append(str(model))
     if reply.get("answered_by") == "search":
         parts.append("found by the search, no model")
     if reply.get("termination_reason"):

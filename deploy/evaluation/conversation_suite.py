@@ -3,7 +3,7 @@
 The folder holds `passages*.jsonl` (all of them are ingested, so that wrong ones are always there)
 and `tasks.jsonl`: `query`, `history` (`speaker`, `text`) and `answerability`, which is
 ANSWERABLE or PARTIAL (answer), UNDERSPECIFIED (ask) or UNANSWERABLE (refuse). Other labels are left
-out. Every question goes through the real flow with the offline model.
+out. Every question goes through the real flow without a model.
 """
 
 from collections import Counter

@@ -20,7 +20,7 @@ from envelope.memory_write import MemoryWrite
 from envelope.question import Question
 from envelope.role import Role
 from knowledge.language.detector import ScriptAndNgramDetector
-from llm.offline.model import OfflineModel
+from llm.missing_model import MissingModel
 from llm.port import Model
 from manager.flows import FLOWS
 from manager.machine import Limits
@@ -35,7 +35,7 @@ class EvaluationDesk:
     """One desk over one collection; questions are independent of each other."""
 
     def __init__(self, settings: Settings, knowledge: Knowledge) -> None:
-        offline = OfflineModel()
+        offline = MissingModel()
 
         def model(_task: str) -> Model:
             return offline

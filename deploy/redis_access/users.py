@@ -1,10 +1,9 @@
 """Generates the access control list of Redis, users.acl: `python -m deploy.redis_access.users`.
 
 Each part of the product gets a user that may run the commands that the product sends and no others,
-on the keys that the part needs. The list needs Redis 7, which tells reading from writing a key. No
-user may empty, reconfigure, stop or copy a server: CONFIG,
-FLUSHALL, FLUSHDB, KEYS, SCAN, DEBUG, MODULE, SCRIPT, SHUTDOWN, REPLICAOF, MIGRATE, MONITOR, ACL and
-the rest.
+on the keys that the part needs. The list needs Redis 7, which separates reading a key from writing
+it. No user may empty, reconfigure, stop or copy a server: CONFIG, FLUSHALL, FLUSHDB, KEYS, SCAN,
+DEBUG, MODULE, SCRIPT, SHUTDOWN, REPLICAOF, MIGRATE, MONITOR, ACL and the rest.
 """
 
 import sys

@@ -111,7 +111,8 @@ def complete_sequence(names: Iterable[str]) -> CompletedSequence:
 def plan_further_round(name: SpecialistName, done: Sequence[str]) -> tuple[SpecialistName, ...]:
     """Return who works in a further round of a specialist; `done` have worked before.
 
-    What it needs and nobody has made is made first; those that use its output work again.
+    Specialists whose output it needs and that have not run yet come first. Those that use its
+    output run again.
     """
     needed = [one for one in complete_sequence([name]).names if one == name or one not in done]
     again = set(needed)

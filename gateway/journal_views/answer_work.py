@@ -55,6 +55,7 @@ class PlannedRound(BaseModel, frozen=True, extra="ignore"):
 
     round: int = Field(examples=[1])
     intent: str = Field(examples=["penalty"])
+    is_multi_tool: bool = Field(False, description="whether it calls different tools")
     strategy: str | None = Field(
         None,
         description="how it differs from the round before: `REFINE_QUERY`, `SWITCH_TOOL` or "
@@ -62,7 +63,6 @@ class PlannedRound(BaseModel, frozen=True, extra="ignore"):
     )
     reasoning: str = ""
     tools: tuple[str, ...] = Field((), description="that were called")
-    needed: tuple[str, ...] = Field((), description="that the rules have no values to call with")
 
 
 class ChecklistSummary(BaseModel, frozen=True, extra="ignore"):
@@ -86,6 +86,9 @@ class ReportedTask(BaseModel, frozen=True, extra="ignore"):
     )
     attempts: int = 0
     error: str | None = None
+    model_usage: AgentUsage | None = Field(
+        None, description="what the model calls of its worker took; omitted if it made none"
+    )
 
 
 class ReportSummary(BaseModel, frozen=True, extra="ignore"):

@@ -10,11 +10,9 @@ from citations.claims import sentences
 from citations.links import Allowed, keep_links, plain_line
 from citations.marking import remove_marks
 from llm.answer_checks.facts import KnownNumbers
-from llm.offline.phrases import SECRET_WORDS
-from llm.offline.support import terms
+from llm.answer_checks.secret_words import find_secret_words
 
 LONGEST_CHARACTERS = 200
-_SECRETS = frozenset(term for word in SECRET_WORDS for term in terms(word))
 
 
 def check_missing(missing: str, given: Sequence[str]) -> str:
@@ -29,6 +27,6 @@ def check_missing(missing: str, given: Sequence[str]) -> str:
         line
     ):
         return ""
-    if _SECRETS.intersection(terms(line)).difference(terms("\n".join(given))):
+    if find_secret_words(line, "\n".join(given)):
         return ""
     return line

@@ -7,12 +7,10 @@ a telephone number that nobody gave, and the request for a secret.
 import re
 
 from citations.links import Allowed, keep_links
-from llm.offline.phrases import SECRET_WORDS
-from llm.offline.support import terms
+from llm.answer_checks.secret_words import find_secret_words
 from llm.tasks.clarify import Inputs
 
 _TELEPHONE = re.compile(r"\d(?:[ ()./-]{0,3}\d){6}")
-_SECRETS = frozenset(term for word in SECRET_WORDS for term in terms(word))
 
 
 def find_fault(text: str, inputs: Inputs) -> str:
@@ -34,6 +32,6 @@ def find_asking_fault(text: str, known_text: str) -> str:
         return f"it contains {removed[0]!r}"
     if any(found not in known_text for found in _TELEPHONE.findall(text)):
         return "it contains a telephone number"
-    if secrets := _SECRETS.intersection(terms(text)).difference(terms(known_text)):
+    if secrets := find_secret_words(text, known_text):
         return f"it asks for a secret: {min(secrets)}"
     return ""

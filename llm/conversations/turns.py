@@ -83,10 +83,9 @@ class ToolConversation(BaseModel, frozen=True, extra="forbid"):
     """A conversation up to the point where the model writes next.
 
     `task` names the kind of call in the journal. The results of all calls of a message follow that
-    message. `facts` are what offline rules know about the task; no vendor receives them. With
-    `prompt`, the prompt of the task is rendered from it for a vendor, in place of `system` and of
-    the first message. `sharing` are the groups of the person whose equal conversation in another
-    question may take over the next message; None: none may.
+    message. With `prompt`, the prompt of the task is rendered from it for a vendor, in place of
+    `system` and of the first message. `sharing` are the groups of the person whose equal
+    conversation in another question may take over the next message; None: none may.
     """
 
     task: str
@@ -96,7 +95,6 @@ class ToolConversation(BaseModel, frozen=True, extra="forbid"):
     tool_choice: ToolChoice = ToolChoice.AUTO
     temperature: float = 0.0
     max_output_tokens: int = 2048
-    facts: dict[str, JsonValue] = Field(default_factory=dict)
     prompt: SerializeAsAny[BaseModel] | None = None
     sharing: tuple[str, ...] | None = None
 

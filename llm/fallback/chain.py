@@ -1,4 +1,4 @@
-"""A fallback chain: asks the next model when one fails, is too slow, or is left alone."""
+"""Asks the models of a chain in turn: the next one when one fails, is slow or is paused."""
 
 import asyncio
 from collections import deque

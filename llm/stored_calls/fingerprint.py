@@ -41,7 +41,7 @@ def fingerprint_conversation(conversation: ToolConversation, *, asked: str) -> s
 
     Conversations whose first message differs in spaces and final marks alone are the same.
     """
-    content = conversation.model_dump_json(exclude={"facts"})
+    content = conversation.model_dump_json()
     first = conversation.messages[0].text
     plain = " ".join(first.split()).rstrip(_FINAL_MARKS)
     return digest(asked, content.replace(to_json(first).decode(), to_json(plain).decode()))

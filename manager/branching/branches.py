@@ -18,10 +18,12 @@ from envelope.merging import merge_writes
 from envelope.payload import CATALOGUE, MERGE_RULES
 from envelope.role import Role
 from envelope.ways.specialists import ErrorSeverity
+from envelope.ways.swarm import BY_WORKER
 from manager.branching.result_size import bound_result
 from manager.branching.usage_sum import add_usages
 from manager.contract import write_payload
 from manager.flow import BranchItem, Counter, Flow, Return, Scatter, Stage, Writes
+from manager.flows.stages import WORKED
 from manager.integrity.fault_report import note_cut, note_join
 from manager.machine import read_counters
 from manager.stage_event import StageEvent
@@ -171,7 +173,7 @@ def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, Stag
             payload = merge_writes(payload, writes, MERGE_RULES)
         hops += int(_number(result.get("hops")))
         seconds = max(seconds, _number(result.get("seconds")))
-        payload = _add_usage(payload, result.get("model_usage"))
+        payload = _add_usage(payload, result.get("model_usage"), str(branch["key"]))
         if "exhausted_budget" in result:
             payload["exhausted_budget"] = result["exhausted_budget"]
         if "evidence_log" in result:
@@ -338,11 +340,15 @@ def _parse_item(found: JsonValue) -> BranchItem:
     )
 
 
-def _add_usage(payload: dict[str, JsonValue], usage: JsonValue) -> dict[str, JsonValue]:
+def _add_usage(payload: dict[str, JsonValue], usage: JsonValue, key: str) -> dict[str, JsonValue]:
+    """Return the payload with what a branch took; that of a worker is noted for it, too."""
     if not isinstance(usage, dict):
         return payload
     before = payload.get("model_usage")
-    return {**payload, "model_usage": add_usages(before if isinstance(before, dict) else {}, usage)}
+    total = add_usages(before if isinstance(before, dict) else {}, usage)
+    if payload.get("stage") == WORKED.name:
+        total = add_usages(total, {BY_WORKER: {key: usage}})
+    return {**payload, "model_usage": total}
 
 
 def _number(value: JsonValue) -> float:

@@ -18,7 +18,12 @@ log = structlog.get_logger("manager")
 
 
 def record_progress(
-    envelope: Envelope, stage: Stage, did: StageEvent, flows: Mapping[str, Flow]
+    envelope: Envelope,
+    stage: Stage,
+    did: StageEvent,
+    flows: Mapping[str, Flow],
+    *,
+    quality_threshold: float = 0.0,
 ) -> Envelope:
     """Record the best answer after a judgement, and the round of an answered clarification.
 
@@ -30,7 +35,7 @@ def record_progress(
     if stage.role is Role.QUALITY and did is not StageEvent.FAILED:
         if envelope.hop is None or "quality_score" not in envelope.hop.wrote:
             return envelope
-        best = replies.best_answer(payload)
+        best = replies.best_answer(payload, quality_threshold)
         return envelope.replace(payload=write_payload(payload, {"best_answer": best}))
     if stage is not ESSENCE or payload.get("context_type") != "clarification":
         return envelope

@@ -10,7 +10,7 @@ from pydantic import BaseModel, PlainSerializer
 
 from agents.agent import Agent
 from agents.roster import AGENTS as SPECS
-from agents.search import SearchAgent
+from agents.search.search import SearchAgent
 from agents.spec import AgentRole, AgentSpec, AgentTier
 from config.settings import Settings
 from envelope.payload import ATTRIBUTES

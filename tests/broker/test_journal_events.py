@@ -31,10 +31,6 @@ OF_VERSION_1 = [
         ("dead_lettered", {"role": "lang", "reason": "poison", "error": "x"}),
     ),
     (
-        ("decided_elsewhere", {"role": "manager", "reason": "x"}),
-        ("inline_decision_failed", {"role": "manager", "reason": "x"}),
-    ),
-    (
         (
             "routed",
             {

@@ -4,7 +4,7 @@ from typing import Any
 
 from compliance.team.expanded_searches import expand_search
 from llm.conversations.turns import ToolUse
-from llm.offline.model import OfflineModel
+from llm.missing_model import MissingModel
 from llm.scripted import ScriptedModel
 from llm.tasks.retrieval.hyde_expansion import Output
 
@@ -49,6 +49,6 @@ async def test_what_is_no_plain_search_is_not_expanded() -> None:
 async def test_rules_invent_no_passages_and_empty_wordings_change_nothing() -> None:
     call = use("search", query="a")
 
-    assert await expand_search([call], OfflineModel(), "?", "en") == [call]
+    assert await expand_search([call], MissingModel(), "?", "en") == [call]
     assert await expand_search([call], None, "?", "en") == [call]
     assert await expand_search([call], ScriptedModel([Output()]), "?", "en") == [call]

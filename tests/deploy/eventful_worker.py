@@ -18,7 +18,7 @@ from deploy.assembly.runtime import connect_runtime, run_workers
 from deploy.logging_setup import configure_logging, secrets_of
 from llm.call_log import record
 from llm.call_scope import current_scope
-from llm.offline.model import OfflineModel
+from llm.missing_model import MissingModel
 from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage
 from tests.support.app_harness import settings_of
 
@@ -30,13 +30,13 @@ COST = Decimal("0.01")
 
 
 class EventfulModel:
-    """Answers by the offline rules what it answers at all, for a cent each."""
+    """Takes a cent for each task, and gives no answer."""
 
     name = "gpt@test"
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self._offline = OfflineModel()
+        self._offline = MissingModel()
 
     async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
         scope = current_scope()

@@ -29,6 +29,7 @@ FOUR = make_understanding(SEVERAL, context_type="new_topic", questions=[WEBHOOK,
 @pytest.fixture
 async def server() -> AsyncIterator[ModelServer]:
     async with running_server() as server:
+        server.lists_models = True
         yield server
 
 

@@ -31,6 +31,8 @@ def asks_the_server(server: ModelServer, *, judge: str = "gpt-4o-mini@openai") -
         "openai_api_key": "secret-key",
         "openai_base_url": VENDOR.base_url(server.url),
         "model_cache_seconds": 0,
+        # The window is known, so that nobody asks the server for it.
+        "model_limits": {"gpt-4o-mini@openai": {"context_window": 128_000}},
         **dict.fromkeys(offline, "offline"),
     }
 
@@ -81,7 +83,7 @@ async def test_a_paragraph_a_yes_and_an_introduction_need_one_mark_and_one_call(
 async def test_a_false_block_is_taken_out_after_a_second_attempt_and_what_is_missing_is_said(
     open_app: OpenApp, server: ModelServer
 ) -> None:
-    draft = make_draft(f"{FIRST} [1]\n\nThen pay 40 euros. [1]", missing="the price of a rule")
+    draft = make_draft(f"{FIRST} [1]\n\nThen pay 4711 euros. [1]", missing="the price of a rule")
     server.will_send(draft, make_judgement(), draft, make_judgement())
 
     async with open_app(**asks_the_server(server)) as harness:
@@ -92,7 +94,7 @@ async def test_a_false_block_is_taken_out_after_a_second_attempt_and_what_is_mis
         f"{FIRST} [1]\n\nSomething was left out here, because the sources do not say it.\n\n"
         "In the passages I found there is nothing about: the price of a rule"
     )
-    assert "Then pay 40 euros." in json.dumps(server.received[2].body)
+    assert "Then pay 4711 euros." in json.dumps(server.received[2].body)
     assert len(server.received) == 4
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from llm.tasks import clarify, essence, scope
+from llm.scripted import Scripted
+from llm.tasks import clarify, essence, respond, scope
 from tests.deploy.conftest import OpenApp
 from tests.support.app_harness import (
     AppHarness,
@@ -15,7 +16,16 @@ from tests.support.app_harness import (
 
 pytestmark = pytest.mark.slow
 
-VAGUE = "How do I create one?"
+VAGUE = "How do I set it up?"
+
+
+def make_model(**script: list[Scripted]) -> PartlyScriptedModel:
+    """A model that finds the first question unclear, and everything after it within scope."""
+    unclear = scope.Output(
+        verdict="unclear", confidence=0.9, analysis="It names nothing.", meanings=(1, 2, 3, 4, 5)
+    )
+    within = scope.Output(verdict="within", confidence=0.9, analysis="")
+    return PartlyScriptedModel(scope=[unclear, within, within], **script)
 
 
 async def ask_back(harness: AppHarness) -> tuple[ConversationDriver, Fields]:
@@ -25,12 +35,12 @@ async def ask_back(harness: AppHarness) -> tuple[ConversationDriver, Fields]:
     return driver, reply
 
 
-async def test_a_vague_question_is_asked_back_with_places_the_search_found(
+async def test_a_vague_question_is_asked_back_with_places_it_could_mean(
     open_app: OpenApp,
 ) -> None:
-    async with open_app() as harness:
+    async with open_app(make_model()) as harness:
         driver, reply = await ask_back(harness)
-        [found] = await driver.read_writes(reply, "search")
+        [found] = await driver.read_writes(reply, "guardrails")
 
     found_places = {option["label"]: option["crumbs"] for option in found["clarification_options"]}
     offered = [action for action in reply["suggested_actions"] if action["kind"] == "option"]
@@ -44,7 +54,7 @@ async def test_a_vague_question_is_asked_back_with_places_the_search_found(
 
 @pytest.mark.parametrize("way", ["text", "number"])
 async def test_the_reply_to_a_question_back_leads_to_an_answer(open_app: OpenApp, way: str) -> None:
-    async with open_app() as harness:
+    async with open_app(make_model()) as harness:
         driver, asked = await ask_back(harness)
         chosen = options(asked).index("Set up a webhook")
         said = {
@@ -61,7 +71,7 @@ async def test_the_reply_to_a_question_back_leads_to_an_answer(open_app: OpenApp
 
 
 async def test_a_follow_up_leans_on_what_a_chosen_option_meant(open_app: OpenApp) -> None:
-    async with open_app() as harness:
+    async with open_app(make_model()) as harness:
         driver, asked = await ask_back(harness)
         await driver.say(str(options(asked).index("Set up a webhook") + 1))
         reply = await driver.say("And which role does that need?")
@@ -74,7 +84,9 @@ async def test_a_follow_up_leans_on_what_a_chosen_option_meant(open_app: OpenApp
 async def test_who_skips_a_question_back_gets_an_answer_that_says_what_it_assumes(
     open_app: OpenApp,
 ) -> None:
-    async with open_app() as harness:
+    draft = respond.Output(status="answered", answer="Register first. [1]", confidence=0.9)
+
+    async with open_app(make_model(respond=[draft])) as harness:
         driver, asked = await ask_back(harness)
         [skip] = [a["value"] for a in asked["suggested_actions"] if a["kind"] == "skip"]
         reply = await driver.say(skip)
@@ -87,7 +99,7 @@ async def test_who_skips_a_question_back_gets_an_answer_that_says_what_it_assume
 async def test_who_leaves_a_question_back_gets_the_fixed_text_and_no_search(
     open_app: OpenApp,
 ) -> None:
-    async with open_app() as harness:
+    async with open_app(make_model()) as harness:
         driver, asked = await ask_back(harness)
         [leave] = [a["value"] for a in asked["suggested_actions"] if a["kind"] == "exit"]
         reply = await driver.say(leave)
@@ -100,7 +112,7 @@ async def test_who_leaves_a_question_back_gets_the_fixed_text_and_no_search(
 
 
 async def test_another_question_closes_the_question_back(open_app: OpenApp) -> None:
-    async with open_app() as harness:
+    async with open_app(make_model()) as harness:
         driver, _ = await ask_back(harness)
         reply = await driver.say("What does error 4029 mean?")
         pause = await harness.client.exists(keys(driver)["pause"])
@@ -135,9 +147,9 @@ async def test_after_three_rounds_of_asking_back_the_question_is_ended(
 
 
 async def test_who_words_a_question_back_sees_which_stage_asked(open_app: OpenApp) -> None:
-    model = PartlyScriptedModel(clarify=[clarify.Output(text="Which setup do you mean?")])
+    model = make_model(clarify=[clarify.Output(text="Which setup do you mean?")])
 
     async with open_app(model) as harness:
-        await harness.driver().say("How do I create one?")
+        await harness.driver().say("How do I set it up?")
 
-    assert [asked.stage for asked in model.find_asked("clarify")] == ["search"]
+    assert [asked.stage for asked in model.find_asked("clarify")] == ["guardrails"]

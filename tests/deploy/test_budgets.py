@@ -265,7 +265,7 @@ async def test_a_question_whose_budget_is_used_up_is_answered_and_says_so(
         reply = await talk.say("How do I create a routing rule?")
         journal = await talk.journal(reply)
 
-    assert (reply["outcome"], reply["model"]) == ("answered", "offline")
+    assert (reply["outcome"], reply["fallback_reason"]) == ("answered", "budget_spent")
     assert reply["termination_reason"] == "budget_model_calls"
     assert len(server.received) == 1
     noted = [entry.fields for entry in journal if entry.kind == "budget_exhausted"]

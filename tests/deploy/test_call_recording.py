@@ -99,6 +99,7 @@ def test_an_unknown_cost_stays_unknown() -> None:
         ({"search_stats": {"fallbacks": ["calibration"]}}, ["calibration_missing"]),
         ({"clarification_fallback": "the model failed"}, ["fixed_text"]),
         ({"search_stats": {"fallbacks": []}, "response": "x"}, []),
+        ({"fallback_reason": "bad_key"}, ["bad_key"]),
     ],
 )
 def test_fallbacks_are_read_from_what_a_hop_wrote(writes: Fields, fallbacks: list[str]) -> None:

@@ -5,9 +5,9 @@ import pytest
 from agents.question.essence import EssenceAgent
 from agents.question.essence import Reads as EssenceReads
 from agents.question.translation import NEAREST, CombinedCall, Reads, TranslationAgent
-from agents.search import Reads as SearchReads
-from agents.search import SearchAgent
-from agents.search import Writes as SearchWrites
+from agents.search.search import Reads as SearchReads
+from agents.search.search import SearchAgent
+from agents.search.search import Writes as SearchWrites
 from deploy.assembly.knowledge import Knowledge
 from envelope.conversation import ClarificationOption, ClarificationReason, Pause
 from envelope.outcome import Wrote

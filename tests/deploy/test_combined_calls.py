@@ -31,6 +31,7 @@ BEGINNINGS = {
 @pytest.fixture
 async def server() -> AsyncIterator[ModelServer]:
     async with running_server() as server:
+        server.lists_models = True
         yield server
 
 
@@ -236,7 +237,7 @@ async def test_a_call_that_cannot_be_read_is_repaired_once_and_then_the_question
     nonsense = VENDOR.answer("no JSON at all")
     server.will_send(nonsense, nonsense, WRITTEN, JUDGED)
 
-    async with open_app(**settings_for(server, model_last_resort="")) as harness:
+    async with open_app(**settings_for(server)) as harness:
         driver = harness.driver()
         reply = await driver.say(ENGLISH)
         [translation] = await driver.read_writes(reply, "translation")

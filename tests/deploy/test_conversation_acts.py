@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.deploy.conftest import OpenApp
+from tests.deploy.test_asking_back import make_model
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.app_harness import ConversationDriver, options
 from tests.support.model_server import ModelServer, Response, running_server
@@ -20,6 +21,7 @@ FIRST = "Open Routing > Rules and choose New rule."
 @pytest.fixture
 async def server() -> AsyncIterator[ModelServer]:
     async with running_server() as server:
+        server.lists_models = True
         yield server
 
 
@@ -221,9 +223,9 @@ async def test_related_questions_in_one_message_are_both_answered_by_a_model(
 
 
 async def test_an_options_number_after_leaving_is_no_question(open_app: OpenApp) -> None:
-    async with open_app() as harness:
+    async with open_app(make_model()) as harness:
         driver = harness.driver()
-        asked, left, number = await talk(driver, "How do I create one?", "cancel", "2")
+        asked, left, number = await talk(driver, "How do I set it up?", "cancel", "2")
         roles = await driver.roles(number)
 
     assert len(options(asked)) > 1
@@ -233,10 +235,10 @@ async def test_an_options_number_after_leaving_is_no_question(open_app: OpenApp)
 
 
 async def test_thanks_leave_an_open_choice_open(open_app: OpenApp) -> None:
-    async with open_app() as harness:
-        asked, _, chosen = await talk(harness.driver(), "How do I create one?", "thanks", "2")
+    async with open_app(make_model()) as harness:
+        asked, _, chosen = await talk(harness.driver(), "How do I set it up?", "thanks", "2")
 
-    assert chosen["question"] == f"How do I create one? ({options(asked)[1]})"
+    assert chosen["question"] == f"How do I set it up? ({options(asked)[1]})"
 
 
 async def test_a_rephrased_answer_repeats_the_question_whatever_the_model_makes_of_it(

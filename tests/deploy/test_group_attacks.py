@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 VENDOR = OpenAI()
 HIDDEN_WORDS = (WORD, AMOUNT, "Lyon", "Bonus of managers", "docs/bonus", "docs/falcon", "/bonus")
 """What only hidden pages have: words, titles, ids and addresses."""
-VAGUE = "When is it paid?"
+VAGUE = "Who pays what?"
 UNANSWERED = "Which colour does the bonus have?"
 QUESTION = "How many days of leave does an employee have?"
 TRUE = "Every employee has thirty days of leave in a year. [1]"
@@ -152,17 +152,17 @@ async def test_a_model_that_asks_for_a_hidden_page_searches_only_what_the_person
         assert find_cited(reply) <= {"docs/leave", "docs/travel", "docs/rooms"}
 
 
-async def test_neither_options_nor_nearest_pages_name_a_hidden_page(
+async def test_neither_options_nor_passages_nor_nearest_pages_name_a_hidden_page(
     restricted: Path, embedder: Embedder
 ) -> None:
     async with open_app(restricted, embedder) as app:
-        for question, outcome in ((VAGUE, "clarification"), (UNANSWERED, "refused")):
-            allowed = await ask(app.driver(), question, "board")
-            driver = app.driver()
+        for question, outcome in ((VAGUE, "clarification"), (UNANSWERED, "answered")):
+            board, driver = app.driver(), app.driver()
+            allowed = await ask(board, question, "board")
             reply = await ask(driver, question)
 
-            labels = [action["label"] for action in allowed["suggested_actions"]]
-            assert (allowed["outcome"], labels[0]) == (outcome, "Bonus of managers")
+            assert allowed["outcome"] == outcome
+            assert "Bonus of managers" in await collect_shown(board, allowed)
             assert find_hidden(await collect_shown(driver, reply)) == []
 
 

@@ -1,11 +1,13 @@
 """What a person reads in a terminal of 80 columns."""
 
+import io
 import re
+from contextlib import redirect_stdout
 
 import pytest
 from pydantic import JsonValue
 
-from deploy.cli.printing import print_line, reply_lines, say_json, wrap
+from deploy.cli.printing import print_line, print_reply, reply_lines, say_json, wrap
 from tests.citations.shapes import IDS, SHAPES, SOURCE, Shape, leads_elsewhere
 
 
@@ -128,3 +130,26 @@ def test_an_open_request_says_until_when_it_can_be_answered() -> None:
 
     assert re.fullmatch(r"\(open until 2027-01-1\d \d\d:\d\d .+\)", lines[-2])
     assert all(len(line) <= 80 for line in lines)
+
+
+class Terminal(io.StringIO):
+    """A standard output that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("output", "shown"), [(Terminal(), "\x1b[1mrule\x1b[0m"), (io.StringIO(), "**rule**")]
+)
+def test_words_of_the_question_are_bold_in_a_terminal_and_no_other_escape_sequence_reaches_it(
+    output: io.StringIO, shown: str
+) -> None:
+    text = "A **rule** \x1b[31mred\n\n```\n**kwargs**\n```"
+
+    with redirect_stdout(output):
+        print_reply(reply(text=text, answered_by="search"))
+
+    assert f"A {shown} [31mred" in output.getvalue()
+    assert "**kwargs**" in output.getvalue()
+    assert output.getvalue().count("\x1b") == shown.count("\x1b")

@@ -21,6 +21,7 @@ from knowledge.documents.location import Location, locate
 from knowledge.isolation import preparation
 from knowledge.isolation.preparation import Preparation, prepare
 from tests.support.app_harness import settings_of
+from tests.support.waiting import wait_until
 
 QUESTION = Question(tenant="acme", assistant="docs", conversation_id="c1", message_id="-")
 
@@ -30,6 +31,7 @@ class Readings:
 
     def __init__(self, turns: ReadingTurns, group: asyncio.TaskGroup) -> None:
         self.begun: list[str] = []
+        self._asked: set[str] = set()
         self._turns = turns
         self._group = group
         self._gates: dict[str, asyncio.Event] = {}
@@ -40,13 +42,16 @@ class Readings:
         for name in names:
             self._gates[name] = asyncio.Event()
             self._tasks[name] = self._group.create_task(self._read(name, tenant))
-            await asyncio.sleep(0)
-        await asyncio.sleep(0)
+        await wait_until(lambda: self._asked.issuperset(names))
 
     async def end(self, name: str) -> None:
         self._gates[name].set()
         await self._tasks[name]
-        await asyncio.sleep(0)
+
+    async def expect(self, *names: str) -> None:
+        """Wait until these files have begun, in this order, and no other has."""
+        await wait_until(lambda: self.begun[-1:] == [*names[-1:]])
+        assert self.begun == [*names]
 
     async def cancel(self, *names: str) -> None:
         for name in names:
@@ -57,6 +62,7 @@ class Readings:
         await self.cancel(*self._tasks)
 
     async def _read(self, name: str, tenant: str) -> None:
+        self._asked.add(name)
         async with self._turns.take(tenant, name[0]):
             self.begun.append(name)
             await self._gates[name].wait()
@@ -75,24 +81,23 @@ async def reading(turns: ReadingTurns) -> AsyncIterator[Readings]:
 async def test_many_files_of_one_key_keep_nobody_else_waiting() -> None:
     async with reading(ReadingTurns(at_once=2)) as readings:
         await readings.give("a1", "a2", "a3", "b1")
-        assert readings.begun == ["a1", "b1"]
+        await readings.expect("a1", "b1")
 
         await readings.give("c1")
         await readings.end("b1")
-        assert readings.begun[2:] == ["c1"]
+        await readings.expect("a1", "b1", "c1")
         await readings.end("a1")
-        assert readings.begun[3:] == ["a2"]
+        await readings.expect("a1", "b1", "c1", "a2")
 
 
 async def test_tenants_have_turns_before_their_keys_have() -> None:
     async with reading(ReadingTurns(at_once=1)) as readings:
         await readings.give("a1", "b1", "c1", "d1")
         await readings.give("x1", "x2", tenant="other")
-        for name in ("a1", "x1", "b1", "x2"):
-            assert readings.begun[-1] == name
+        order = ("a1", "x1", "b1", "x2", "c1")
+        for number, name in enumerate(order, 1):
+            await readings.expect(*order[:number])
             await readings.end(name)
-
-        assert readings.begun[-1] == "c1"
 
 
 async def test_one_key_may_not_fill_the_room_in_which_files_wait() -> None:
@@ -106,7 +111,7 @@ async def test_one_key_may_not_fill_the_room_in_which_files_wait() -> None:
         await readings.give("b1")
         await readings.give("x1", tenant="other")
         await readings.end("a1")
-        assert readings.begun[-1] in {"b1", "x1"}
+        await readings.expect("a1", "x1")
 
 
 async def test_who_gives_up_leaves_the_turn_to_others() -> None:
@@ -114,34 +119,36 @@ async def test_who_gives_up_leaves_the_turn_to_others() -> None:
         await readings.give("a1", "b1", "c1")
         await readings.cancel("b1", "a1")
 
-        assert readings.begun == ["a1", "c1"]
+        await readings.expect("a1", "c1")
 
 
 class HeldReader:
     """Reads in this process; a file named `slow.md` when the test says so."""
 
-    def __init__(self, gate: threading.Event) -> None:
+    def __init__(self, begun: threading.Event, gate: threading.Event) -> None:
+        self._begun = begun
         self._gate = gate
 
     def prepare(
         self, item: Item, path: PurePosixPath, location: Location, *, most_characters: int | None
     ) -> Preparation:
         if item.source == "slow.md":
+            self._begun.set()
             assert self._gate.wait(30)
         return preparation.prepare(item, path, location, most_characters)
 
 
 async def test_a_document_is_read_while_slow_ones_of_another_key_are(tmp_path: Path) -> None:
-    gate = threading.Event()
+    begun, gate = threading.Event(), threading.Event()
     client = fakeredis.FakeAsyncRedis()
     attachments = StoredAttachments(
-        settings_of(tmp_path), client, make_reader=lambda: HeldReader(gate)
+        settings_of(tmp_path), client, make_reader=lambda: HeldReader(begun, gate)
     )
     text = b"# Contract\n\nThe provider keeps records of all transfers.\n"
     async with asyncio.TaskGroup() as group:
         for _ in range(3):
             group.create_task(attachments.attach(QUESTION, "slow.md", text, (), "key-a"))
-        await asyncio.sleep(0)
+        await wait_until(begun.is_set)
         other = QUESTION.model_copy(update={"conversation_id": "c2"})
 
         entry = await attachments.attach(other, "quick.md", text, (), "key-b")

@@ -1,13 +1,17 @@
 """Reviews of bad input: nothing is invented, and what nobody has judged is said."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from broker.embedded.endpoint import Endpoint
+from compliance.team.review_scope import TitledDocument, find_scope
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
+from gateway.reviewing.job_order import JobOrder
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import PlainReport
 from llm.port import Model
@@ -54,11 +58,26 @@ def ask(tmp_path: Path, played_endpoint: Endpoint, embedder: Embedder) -> Ask:
         async with run_app(settings, played_endpoint, knowledge, model) as harness:
             driver, reply = harness.driver(), Fields()
             for question in questions:
-                reply = await driver.say(question)
+                message = driver.message(question)
+                if model is None:  # nobody reads the question: the request names the documents
+                    message = replace(message, order=await name_documents(knowledge, question))
+                reply = dict(await harness.desk.ask(message))
         await index.close()
         return reply
 
     return ask_desk
+
+
+async def name_documents(knowledge: Knowledge, question: str) -> JobOrder:
+    """The order of a review of the documents that a question names."""
+    listed = await knowledge.library.list_documents()
+    known = [TitledDocument(one.id, one.title, one.source, one.language) for one in listed]
+    scope = find_scope(question, known)
+    review: dict[str, JsonValue] = {
+        "documents": [one.id for one in scope.documents],
+        "against": [one.id for one in scope.against],
+    }
+    return JobOrder(way="specialists", payload={"review": review})
 
 
 async def test_a_document_that_orders_its_verdict_gets_none_of_it(ask: Ask) -> None:
@@ -127,6 +146,8 @@ async def test_without_a_model_nothing_is_judged_in_any_language(
     assert (counts["compliant"], counts["violations"], counts["gaps"]) == (0, 0, 0)
     assert len(counts["undecided"]) == counts["requirements"] > 0
     assert "No model is in use" in reply["text"]
+    assert reply["answered_by"] == "search"
+    assert "termination_reason" not in reply
 
 
 async def test_a_question_in_czech_gets_its_findings_in_czech(ask: Ask) -> None:
@@ -138,9 +159,43 @@ async def test_a_question_in_czech_gets_its_findings_in_czech(ask: Ask) -> None:
 
     assert (found["outcome"], found["language"]) == ("answered", "cs")
     assert found["text"].startswith("Není použit žádný model")
-    assert "Poznámka: otázka nejmenuje zákon ani pravidlo" in found["text"]
+    assert "Poznámka: otázka nejmenuje zákon ani pravidlo" in judged["text"]
     assert judged["verdicts"]["violations"] == 1
     assert "Článek 2 Prodej je porušen: zákon říká" in judged["text"]
+
+
+CZECH_ASKED = "Zkontroluj soulad provozní dokumentace s vyhláškou 359/2016 Sb."
+CZECH_PAGES = {
+    "vyhlaska_359_2016.md": (
+        "# Vyhláška 359/2016 Sb.\n\n## § 1 Plán\n\nProvozovatel musí každý rok přezkoumat vnitřní "
+        "havarijní plán.\n\n## § 2 Prodej údajů\n\nProvozovatel nesmí údaje registru prodávat "
+        "třetím osobám.\n\n## § 3 Evidence\n\nProvozovatel musí vést evidenci všech cvičení.\n"
+    ),
+    "vyhlaska_12_1999.md": (
+        "# Vyhláška 12/1999 Sb.\n\n## § 1 Barva\n\nZábradlí musí být natřeno červeně.\n"
+    ),
+    "provozni_dokumentace.md": (
+        "# Provozní dokumentace\n\n## 1 Havarijní plán\n\nProvozovatel musí každý rok přezkoumat "
+        "vnitřní havarijní plán.\n\n## 2 Údaje\n\nProvozovatel smí údaje registru prodávat třetím "
+        "osobám.\n"
+    ),
+    "kuchyne.md": "# Provoz kuchyně\n\n## 1 Jídelna\n\nJídelna se zavírá ve dvě hodiny.\n",
+}
+
+
+async def test_a_czech_check_of_operating_documents_against_a_decree_is_a_czech_review(
+    ask: Ask,
+) -> None:
+    reply = await ask(CZECH_PAGES, CZECH_ASKED, model=ReviewingModel())
+
+    assert (reply["outcome"], reply["way"], reply["language"]) == ("answered", "specialists", "cs")
+    assert reply["agent_sequence"] == ["extractor", "requirement_extractor", "compliance"]
+    assert [one["title"] for one in reply["documents"]] == ["Provozní dokumentace"]
+    assert [one["title"] for one in reply["against"]] == ["Vyhláška 359/2016 Sb."]
+    counts = reply["verdicts"]
+    assert (counts["compliant"], counts["violations"], counts["gaps"]) == (1, 1, 1)
+    assert "§ 2 Prodej údajů je porušen: zákon říká" in reply["text"]
+    assert reply["citation_check"]["valid"]
 
 
 async def test_a_document_that_is_not_there_is_asked_for(ask: Ask) -> None:

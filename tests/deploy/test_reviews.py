@@ -90,11 +90,10 @@ async def open_app(
     @asynccontextmanager
     async def open_server(model: Model | None = None) -> AsyncIterator[ReviewApp]:
         models = None if model is None else lambda _task: model
+        own = settings if model is None else settings.model_copy(update={"gen_model": model.name})
         async with AsyncExitStack() as stack:
             knowledge = Knowledge(index, embedder, make_searcher(settings, index, embedder))
-            connected = await stack.enter_async_context(
-                connect_runtime(settings, endpoint=endpoint)
-            )
+            connected = await stack.enter_async_context(connect_runtime(own, endpoint=endpoint))
             runtime = replace(connected, knowledge=knowledge)
             await stack.enter_async_context(run_workers(runtime, ROLES, knowledge, models=models))
             stopping = asyncio.Event()

@@ -3,8 +3,11 @@
 from dataclasses import replace
 
 import pytest
+from pydantic import JsonValue
 
 from compliance.reporting.report import ReviewReport
+from config.settings import Settings
+from deploy.cli.printing import list_operator_notes
 from envelope.ways.specialists import SpecialistName
 from gateway.reviewing.job_order import JobOrder
 from manager.flows import NEWEST
@@ -47,7 +50,13 @@ async def test_without_a_model_every_unit_of_the_law_is_shown_and_nothing_is_jud
 ) -> None:
     async with open_reviews() as harness:
         driver = harness.driver()
-        reply = await driver.say(f"Write a report: {FAULTY}")
+        folder = "data_protection_review"
+        review: dict[str, JsonValue] = {
+            "documents": [f"{folder}/faulty_contract"],
+            "against": [f"{folder}/law"],
+        }
+        order = JobOrder(way="specialists", payload={"review": review})
+        reply: Fields = dict(await harness.desk.ask(replace(driver.message(FAULTY), order=order)))
         journal = await driver.journal(reply)
 
     assert reply["outcome"] == "answered"
@@ -70,6 +79,48 @@ async def test_without_a_model_every_unit_of_the_law_is_shown_and_nothing_is_jud
     assert asked.isdisjoint(SpecialistName)
 
 
+async def test_without_a_model_a_question_that_names_a_contract_and_a_law_is_a_review(
+    open_reviews: OpenReviews,
+) -> None:
+    async with open_reviews() as harness:
+        reply = await harness.driver().say(FAULTY)
+        other = await harness.driver().say("How long is a record of disclosures kept?")
+
+    assert (reply["outcome"], reply["way"]) == ("answered", "specialists")
+    assert reply["text"].startswith("No model is in use")
+    assert len(reply["verdicts"]["undecided"]) == reply["verdicts"]["requirements"] == 10
+    assert (reply["answered_by"], reply["quality_score"]) == ("search", None)
+    assert "verdicts" not in other, "it names no documents"
+
+
+async def test_without_a_model_other_ways_say_how_a_review_is_asked_for(
+    open_reviews: OpenReviews,
+) -> None:
+    async with open_reviews(way="auto") as harness:
+        reply = await harness.driver().say(FAULTY)
+        [note] = list_operator_notes(reply, Settings())
+
+    assert (reply["way"], reply["answered_by"]) == ("search", "search")
+    assert "/v1/reviews" in reply["triage"]["reasoning"]
+    assert "refdesk review" in note
+
+
+async def test_a_step_that_had_nothing_to_do_is_not_reported_as_skipped_work(
+    open_reviews: OpenReviews,
+) -> None:
+    model = ReviewingModel()
+    model.script.name = "reviewer@example"  # the record of a hop names models with a vendor alone
+
+    async with open_reviews(model) as harness:
+        driver = harness.driver()
+        reply = await driver.say(f"Write a report: {CLEAN}")
+        asked = {one.fields["task"] for one in await driver.journal(reply) if "task" in one.fields}
+
+    assert set(reply["agent_sequence"]) == set(SpecialistName) - {SpecialistName.SYNTHESIS}
+    assert asked.isdisjoint({"risk_verifier", "citation_auditor"}), "there was nothing to do"
+    assert "faults" not in reply
+
+
 async def test_a_clean_contract_has_no_findings(open_reviews: OpenReviews) -> None:
     async with open_reviews(ReviewingModel()) as harness:
         reply = await harness.driver().say(CLEAN)
@@ -82,7 +133,7 @@ async def test_a_clean_contract_has_no_findings(open_reviews: OpenReviews) -> No
 async def test_the_reply_to_a_pause_goes_the_way_of_the_question_that_was_paused(
     open_reviews: OpenReviews,
 ) -> None:
-    async with open_reviews(way="search") as harness:
+    async with open_reviews(ReviewingModel(), way="search") as harness:
         driver = harness.driver()
         asked = replace(driver.message("Is it compliant?"), order=JobOrder(way="specialists"))
         paused = await harness.desk.ask(asked)
@@ -95,16 +146,3 @@ async def test_the_reply_to_a_pause_goes_the_way_of_the_question_that_was_paused
     assert "verdicts" in reply
     assert [flow for flow in routed if flow] == [NEWEST["specialists"]], "the journal says so"
     assert "way" not in later, "another question goes the way of the assistant"
-
-
-async def test_two_contracts_are_compared_topic_by_topic_by_a_swarm(
-    open_reviews: OpenReviews,
-) -> None:
-    asked = "How do the Lindqvist contract and the Brandt contract differ in fees and training?"
-    async with open_reviews(way="swarm") as harness:
-        reply = await harness.driver().say(asked)
-
-    assert (reply["outcome"], reply["way"]) == ("answered", "swarm")
-    assert "| fees | The keeper pays 900 crowns a month. [1] | The keeper pays 700" in reply["text"]
-    assert "in data protection every year. [3] | not found |" in reply["text"]
-    assert [one["anchor"] for one in reply["sources"]] == ["10-fees", "8-fees", "8-training"]

@@ -129,7 +129,7 @@ async def test_a_sentence_that_the_judge_rejects_is_taken_back(
 async def test_what_the_checks_without_a_model_fault_is_never_shown(
     open_app: OpenApp, server: ModelServer
 ) -> None:
-    invented = "Then pay 40 euros. [1]"
+    invented = "Then pay 4711 euros. [1]"
     link = "Read [all of it](https://evil.example/rules). [1]"
     uncited = "Giraffes sleep two hours a day."
     server.will_send(
@@ -144,7 +144,7 @@ async def test_what_the_checks_without_a_model_fault_is_never_shown(
         await asked.follow()
 
     assert asked.drafts
-    for words in ("40 euros", "evil.example", "Giraffes"):
+    for words in ("4711 euros", "evil.example", "Giraffes"):
         assert not any(words in draft for draft in asked.drafts)
 
 

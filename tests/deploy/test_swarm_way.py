@@ -397,6 +397,7 @@ async def test_a_risky_plan_begins_after_its_approval_and_each_dangerous_call_af
     plan, call, answered = said
     assert (plan["outcome"], plan["pause"]["kind"]) == ("clarification", "approval")
     assert "2 workers that may use deleteTicket: at most 13 calls of models" in plan["text"]
+    assert "(models: price unknown)" in plan["text"]
     assert (call["outcome"], call["pause"]["kind"]) == ("clarification", "approval")
     assert 'Shall I run “deleteTicket”? With: `{"id": "7"}`' in call["text"]
     assert requests == ["DELETE /v2/tickets/7 HTTP/1.1"]

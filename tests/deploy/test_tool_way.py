@@ -124,6 +124,26 @@ async def test_a_round_without_new_calls_ends_the_loop_with_the_best_answer(
     model.script.assert_complete()
 
 
+@pytest.mark.parametrize("assessed", [score(9.0), ModelUnavailable("away")])
+async def test_an_approved_answer_goes_out_with_what_it_lacks_and_without_a_doubt(
+    open_app: OpenApp, assessed: Any
+) -> None:
+    def answer(inputs: Any) -> respond.Output:
+        return FOUND(inputs).model_copy(update={"missing": "the price of an event"})
+
+    model = PartlyScriptedModel(
+        reason=[plan(SEARCH), DONE, DONE], respond=[answer], assess=[assessed], judge=GOOD * 2
+    )
+
+    async with open_app(model, way="tools") as harness:
+        reply = await harness.driver().say(RETRIES)
+
+    assert reply["outcome"] == "answered"
+    assert reply["text"] == (
+        f"{ANSWER} [1]\n\nIn the passages I found there is nothing about: the price of an event"
+    )
+
+
 async def test_without_any_answer_a_round_without_new_calls_ends_in_the_refusal(
     open_app: OpenApp,
 ) -> None:

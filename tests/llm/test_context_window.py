@@ -18,6 +18,7 @@ class DescribingServer(ModelServer):
 
     def __init__(self, answers: Answers) -> None:
         super().__init__("")
+        self.lists_models = False
         self._answers = answers
 
     def choose_response(self, received: Received) -> Response:

@@ -1,7 +1,6 @@
 import pytest
 
 from llm.answer_checks.facts import KnownNumbers
-from llm.offline.support import support
 
 EVIDENCE = """Routing > Rules
 A rule may have up to 8 conditions. The third condition is optional. Prices are kept for 24 months.
@@ -80,9 +79,3 @@ def test_what_the_person_said_and_the_length_of_a_list_are_known() -> None:
     known = KnownNumbers([EVIDENCE], ["Is port 9443 free?"], counts=(17,))
 
     assert known.find_unknown("Port 9443 is free. There are 17 ways.") == ()
-
-
-def test_a_long_passage_is_read_to_its_end() -> None:
-    passage = "Filler words stand here. " * 400 + "Invoices are sent on Monday."
-
-    assert support("Invoices are sent on Monday.", passage) == 1.0

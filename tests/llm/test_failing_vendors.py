@@ -14,7 +14,7 @@ from envelope.question import Question as Message
 from llm.call_log import record_calls
 from llm.call_scope import call_scope
 from llm.errors import ChainExhausted, MissingKey, ModelUnavailable, RateLimited
-from llm.port import Model, ModelAnswer
+from llm.port import ModelAnswer
 from llm.registry import Registry
 from llm.scripted import ScriptedModel
 from llm.vendors.catalogue import VendorAccess
@@ -342,19 +342,9 @@ async def test_a_chain_that_is_limited_everywhere_says_when_to_come_back(vendors
     assert caught.value.retry_after_seconds == 20
 
 
-def test_a_last_resort_is_added_to_vendors_alone(vendors: Vendors) -> None:
-    def name(setting: str) -> str:
-        model: Model = vendors.registry.model(setting, last_resort="offline")
-        return model.name
-
-    assert name("small@first") == "small@first,offline"
-    assert name("small@first,offline") == "small@first,offline"
-    assert name("offline") == "offline"
-
-
 async def test_another_attempt_stays_with_the_vendors(vendors: Vendors) -> None:
     vendors.first.will_send(*[ANSWER] * 2)
-    model = vendors.registry.model("small@first", last_resort="scripted")
+    model = vendors.registry.model("small@first,scripted")
 
     models = [(await model.ask(COLOUR, SKY, skip=skip)).model for skip in (0, 1)]
 

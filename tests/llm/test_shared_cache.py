@@ -265,7 +265,7 @@ async def test_equal_parts_of_two_questions_are_paid_once_and_the_second_says_so
 
     first = await step(model, message_id="m1")
     with record_calls() as calls:
-        again = await step(model, message_id="m2", messages=similar, facts={"most_passages": 3})
+        again = await step(model, message_id="m2", messages=similar)
 
     assert first == again == WRITES.text
     assert len(inner.calls) == 1

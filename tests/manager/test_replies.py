@@ -58,6 +58,21 @@ def test_the_better_scored_answer_is_kept() -> None:
     assert (replies.best_answer(better) or {})["text"] == "new"
 
 
+def test_an_approved_best_answer_goes_out_as_it_is_and_is_not_replaced_by_a_doubtful_one() -> None:
+    validation: Payload = {"grounded": True, "approved": True}
+    approved = make_judged_payload(0.8) | {"validation_result": validation}
+    end, decision = End(Ending.BEST, Outcome.ANSWERED), Decision("row", (), {}, None)
+
+    best = replies.best_answer(approved, 0.7)
+    later = replies.best_answer(make_judged_payload(0.9, best_answer=best), 0.7)
+    reply = replies.end_reply(envelope(best_answer=later), decision, end, Words())
+    below = replies.best_answer(approved, 0.85)
+    noted = replies.end_reply(envelope(best_answer=below), decision, end, Words())
+
+    assert (reply["text"], "is_approved" in reply) == ("new", False)
+    assert noted["text"] == "fault_reached/en\n\nnew"
+
+
 def test_an_ungrounded_answer_never_becomes_the_best() -> None:
     assert replies.best_answer(make_judged_payload(0.99, grounded=False)) is None
     assert replies.best_answer(make_judged_payload(0.99, grounded=False, best_answer=BEST)) == BEST

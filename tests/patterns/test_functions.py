@@ -17,8 +17,8 @@ from gateway.slack.mrkdwn import parse_text as slack_said
 from gateway.telegram.rendering import messages as telegram_messages
 from knowledge.language.cleaning import code_spans, natural
 from llm.answer_checks.facts import KnownNumbers
+from llm.answer_checks.secret_words import find_secret_words
 from llm.attacks.injection import attack_in
-from llm.offline.support import support
 
 pytestmark = pytest.mark.slow
 
@@ -36,7 +36,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "blocks": lambda text: remove_blocks(text, range(0, len(read_blocks(text)), 2)),
     "numbers": lambda text: KnownNumbers(["1"]).find_unknown(text),
     "proof": lambda text: SourceTexts([CitedSource(1, text)]).find_prose(text),
-    "support": lambda text: support(text, text),
+    "find_secret_words": lambda text: find_secret_words(text, text),
     "attack_in": attack_in,
     "natural": natural,
     "code_spans": lambda text: list(code_spans(text)),

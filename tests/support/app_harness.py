@@ -28,7 +28,7 @@ from gateway.desk import Desk, Message
 from gateway.text import parse_command
 from llm.conversations.port import ModelStep
 from llm.conversations.turns import ToolConversation
-from llm.offline.model import OfflineModel
+from llm.missing_model import MissingModel
 from llm.port import I, Model, ModelAnswer, O, Task
 from llm.scripted import Scripted, ScriptedModel
 from llm.tasks import judge
@@ -109,14 +109,14 @@ def _run_main(words: Sequence[str]) -> int:
 
 
 class PartlyScriptedModel:
-    """Asks the script for the tasks that are in it, and the offline rules for the others."""
+    """Asks the script for the tasks that are in it, and has no model for the others."""
 
     name = "scripted"
 
     def __init__(self, **script: Iterable[Scripted]) -> None:
         self.script = ScriptedModel({task: list(steps) for task, steps in script.items()})
         self.tasks = set(script)
-        self._offline = OfflineModel()
+        self._offline = MissingModel()
 
     async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
         model: Model = self.script if task.name in self.tasks else self._offline
@@ -224,7 +224,9 @@ async def run_app(
     """Open the desk while inside; without a model, with those that the settings name."""
     models = None if model is None else lambda _task: model
     if model is not None:
-        settings = settings.model_copy(update={"gen_model": "scripted"})
+        # A script that names the parts of a turn's meaning is asked for each of them alone.
+        combines = isinstance(model, PartlyScriptedModel) and "understand" in model.tasks
+        settings = settings.model_copy(update={"gen_model": "scripted", "combine_calls": combines})
     async with connect_runtime(settings, endpoint=endpoint) as post:
         client = endpoint.client()
         try:

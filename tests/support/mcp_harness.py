@@ -41,7 +41,7 @@ class OutsideHarness:
 
 
 def is_alive(pid: int) -> bool:
-    with suppress(ProcessLookupError):
+    with suppress(ProcessLookupError, FileNotFoundError):
         os.kill(pid, 0)
         return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
     return False

@@ -44,8 +44,9 @@ class ModelServer:
         self.received: list[Received] = []
         self.responses: deque[Response] = deque()
         self.was_asked = asyncio.Event()
-        self.lists_models = False
-        """Whether a GET, as of a check of the key, is answered apart from the script."""
+        self.lists_models = True
+        """Whether what is asked about models (a GET, as of a check of the key, or a POST for the
+        context window) is answered apart from the script."""
         self._connections: list[tuple[asyncio.StreamWriter, asyncio.Future[None]]] = []
 
     def will_send(self, *responses: Response) -> None:
@@ -79,8 +80,11 @@ class ModelServer:
         pairs = (line.split(":", 1) for line in lines)
         headers = {name.lower(): value.strip() for name, value in pairs}
         body = await reader.readexactly(int(headers.get("content-length", "0")))
-        if method == "GET" and self.lists_models:
+        if self.lists_models and method == "GET":
             await _send(writer, Response(body=b'{"object": "list", "data": []}'))
+            return True
+        if self.lists_models and path == "/api/show":
+            await _send(writer, Response(404, b"{}"))
             return True
         received = Received(method, path, headers, json.loads(body or b"{}"))
         self.received.append(received)

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from compliance.team.review_scope import TitledDocument, find_scope
 from llm.conversations.turns import ModelMessage, ToolConversation
-from llm.tasks import scope
+from llm.tasks import scope, triage, understand
 from llm.tasks.specialists import (
     citation_auditor,
     classifier,
@@ -214,7 +214,31 @@ def accept(inputs: scope.Inputs) -> scope.Output:
     return scope.Output(verdict="within", confidence=0.9, analysis="a review")
 
 
+def read_turn(inputs: understand.Inputs) -> understand.Output:
+    """Take every turn as a question that stands alone, and as the business of the desk."""
+    context = "new_topic" if inputs.open_pause is None else "clarification"
+    return understand.Output.model_validate({"context_type": context, "verdict": "within"})
+
+
+def plan(inputs: triage.Inputs) -> triage.Output:
+    """Plan a review, with a report or risks if the question has the word; "it" alone is vague."""
+    asked = inputs.question.lower()
+    kind = "reporting" if "report" in asked else "risk" if "risk" in asked else "compliance"
+    is_vague = asked.strip(" ?") == "is it compliant"
+    return triage.Output.model_validate(
+        {
+            "reasoning": "a document and a law",
+            "query_type": kind,
+            "complexity": 90,
+            "vagueness": 0.7 if is_vague else 0.1,
+            "needs_clarification": is_vague,
+        }
+    )
+
+
 ANSWERS: Mapping[str, Answer] = {
+    "understand": read_turn,
+    "triage": plan,
     "scope": accept,
     "extractor": write(choose_documents),
     "classifier": write(classify),

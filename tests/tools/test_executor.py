@@ -21,7 +21,7 @@ from tools.catalog import ToolCatalog
 from tools.effects.approvals import make_approval_id
 from tools.effects.receipts import LocalReceipts
 from tools.errors import OutcomeUnknown, ToolFailed, ToolRejected
-from tools.executor import MOST_HISTORY, ToolExecutor, list_critical_failures
+from tools.executor import ToolExecutor
 from tools.shortening import LONGEST_STORED
 from tools.tool import Tool
 
@@ -101,7 +101,7 @@ async def test_a_result_of_a_megabyte_is_shortened_and_its_citations_stay_whole(
     assert result.success
     assert len(result.text) <= LONGEST_STORED
     assert result.data is None
-    assert len(result.model_dump_json()) < 5_000
+    assert len(result.model_dump_json()) < LONGEST_STORED + 1_000
     parts = [part for part in result.text.split("[") if part.startswith("document")]
     assert parts
     assert all("#0]" in part for part in parts)
@@ -289,49 +289,6 @@ async def test_a_cancellation_is_not_turned_into_a_result() -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
             await execute(tool)
-
-
-async def test_calls_are_measured_by_kind() -> None:
-    executor = ToolExecutor(
-        ToolCatalog([Faulty("good", Reported(text="x" * 900)), Faulty("bad", None)])
-    )
-    calls = [
-        ToolCall(call_id="1", tool="good"),
-        ToolCall(call_id="2", tool="bad"),
-        ToolCall(call_id="3", tool="invented"),
-        ToolCall(call_id="4", tool="good", arguments={"count": "x"}),
-    ]
-
-    await executor.execute_wave(calls, CALLER)
-
-    metrics = executor.metrics
-    assert (metrics.total_calls, metrics.successful_calls, metrics.failed_calls) == (4, 1, 3)
-    assert (metrics.hallucinated_calls, metrics.validation_errors) == (1, 1)
-    assert metrics.hallucination_rate() == 0.25
-    assert set(metrics.tool_stats) == {"good", "bad", "other"}
-    [first, *_] = executor.execution_history
-    assert (first.tool_name, first.agent_name, first.attempts) == ("good", "reason", 1)
-    assert first.result_summary == "x" * 200
-    assert first.output_tokens == 225
-
-
-async def test_the_history_and_the_counts_of_invented_names_are_bounded() -> None:
-    executor = ToolExecutor(ToolCatalog([]))
-
-    for number in range(MOST_HISTORY + 5):
-        await executor.execute(ToolCall(call_id="1", tool=f"invented_{number}"), CALLER)
-
-    assert len(executor.execution_history) == MOST_HISTORY
-    assert set(executor.metrics.tool_stats) == {"other"}
-
-
-async def test_a_critical_tool_that_fails_is_reported() -> None:
-    result = await execute(Faulty("graph_search", ToolRejected("the index is away")))
-
-    assert list_critical_failures([result]) == [
-        "The tool 'graph_search' failed (the index is away): "
-        "results may be incomplete or unreliable"
-    ]
 
 
 def test_a_result_travels_as_json() -> None:

@@ -233,7 +233,7 @@ def _describe(error: BaseException) -> str:
     """Return the reason of a failure; groups of errors have one that says most.
 
     Of errors of the server or of a library only the type is named, and the code: their texts may
-    quote what was sent.
+    quote a request.
     """
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

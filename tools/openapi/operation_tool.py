@@ -35,7 +35,7 @@ _WAIT = {408, 425, 429}
 _NO_CONTENT = {204, 205}
 _SEPARATORS = re.compile(r"[/\\]")
 _MOST_DECODED = 4
-"""How often a value may be decoded on its way, by proxies and by the server."""
+"""How often proxies and the server may decode a value."""
 
 
 class OperationTool(OutsideTool):

@@ -53,7 +53,7 @@ async def run_chat_channel(
 ) -> AsyncIterator[ChatChannel]:
     """Run a chat channel that delivers replies; `secret` signs its buttons.
 
-    `make_user_groups` returns the user groups of the platform, if it has such.
+    `make_user_groups` returns the user groups of the platform; None if it has none.
     """
     settings = runtime.settings
     texts = load_texts(domain_name=settings.domain_name)

@@ -65,12 +65,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="",
         help="who works, separated by commas, with those that they need (default: all)",
     )
-    parser.add_argument("--focus", metavar="TEXT", help="what to look at, in words")
+    parser.add_argument("--focus", metavar="TEXT", help="what the review should look at, in words")
     parser.add_argument(
         "--language",
         metavar="CODE",
         type=read_language,
-        help="of the answer and the report, such as de (default: that of the titles and the focus)",
+        help="language of answer and report, such as de (default: that of the titles and focus)",
     )
     parser.add_argument(
         "--conversation",
@@ -157,6 +157,7 @@ async def _make_message(
     chosen: argparse.Namespace, local: "LocalReview", settings: Settings
 ) -> Message:
     """Return the message of the review, with the documents that its names lead to."""
+    from compliance.team.cost_estimate import estimate_cost
     from compliance.team.units import name_documents
 
     documents = await local.find(chosen.contract)
@@ -164,6 +165,14 @@ async def _make_message(
     if local.skipped:
         shown = ", ".join(local.skipped[:_SHOWN])
         sys.stderr.write(f"refdesk: {len(local.skipped)} files are no documents: {shown}\n")
+    if settings.uses_model:
+        cost = estimate_cost(
+            sum(one.chunks for one in against), sum(one.chunks for one in documents)
+        )
+        sys.stderr.write(
+            f"refdesk: this review takes about {cost.calls:,} calls of {settings.gen_model} and "
+            f"{cost.tokens:,} tokens\n"
+        )
     heading = load_texts().text("review_request", chosen.language or ENGLISH)
     titles = [name_documents([one.title for one in found]) for found in (documents, against)]
     focus = f"\n{chosen.focus}" if chosen.focus else ""

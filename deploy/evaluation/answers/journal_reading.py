@@ -15,7 +15,7 @@ OFFLINE = "offline"
 
 @dataclass(frozen=True, slots=True)
 class CallTotals:
-    """The model calls of one question, without those of the offline rules.
+    """The model calls of one question.
 
     `cost_usd` sums the known costs; `unknown_costs` counts the calls whose cost is unknown.
     """

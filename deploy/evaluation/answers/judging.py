@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from knowledge.index.terms import terms
+from llm.answer_checks.facts import KnownNumbers
 from llm.call_log import record_calls
 from llm.errors import ModelError
-from llm.offline.support import foreign_facts, support
 from llm.port import Model, ModelCall
 from llm.tasks.judge import TASK, Inputs, JudgedSource, Passage
 
@@ -84,15 +85,16 @@ async def judge_answer(model: Model, question: JudgedQuestion) -> JudgedAnswer:
     return JudgedAnswer(opinions, tuple(calls))
 
 
-def compare_words(claim: JudgedClaim, *, foreign: bool = False) -> ClaimOpinion:
+def compare_words(claim: JudgedClaim, language: str, *, foreign: bool = False) -> ClaimOpinion:
     """Return whether the sources of a claim hold its numbers and most of its words.
 
-    Words of different languages cannot be compared; then only numbers and identifiers are.
+    Words of different languages cannot be compared; then only numbers are.
     """
     text = "\n".join(claim.evidence.values())
-    if missing := foreign_facts(claim.text, text):
+    if missing := KnownNumbers([text]).find_unknown(claim.text):
         return ClaimOpinion(False, f"not in the cited text: {', '.join(missing[:4])}")
-    share = support(claim.text, text)
+    words = frozenset(terms(claim.text, language))
+    share = len(words.intersection(terms(text, language))) / max(1, len(words))
     if foreign or share >= ENOUGH_WORDS:
         return ClaimOpinion(True)
     return ClaimOpinion(False, f"{share:.2f} of its words stand in the cited text")

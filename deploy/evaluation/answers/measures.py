@@ -244,7 +244,8 @@ def _find_precise(asked: AskedCase, sentence: CoveredSentence) -> tuple[int, ...
 
 def _compare(asked: AskedCase, sentence: CoveredSentence, numbers: Sequence[int]) -> ClaimOpinion:
     claim = JudgedClaim(sentence.text, _evidence(asked, numbers))
-    return compare_words(claim, foreign=_is_foreign(asked))
+    language = str(asked.reply.get("language") or "en")
+    return compare_words(claim, language, foreign=_is_foreign(asked))
 
 
 async def _find_unsaid(asked: AskedCase, text: str, judge: Model | None) -> tuple[str, ...]:

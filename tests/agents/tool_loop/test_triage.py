@@ -1,8 +1,10 @@
 """Triage leaves simple questions to one search, and asks back only where nobody could begin."""
 
+import pytest
+
 from agents.tool_loop.triage import Reads, TriageAgent, Writes
 from envelope.outcome import GaveUp, Wrote
-from envelope.ways.tool_loop import WayName
+from envelope.ways.tool_loop import QueryType, WayName
 from llm.errors import ModelUnavailable
 from llm.port import Model
 from llm.scripted import ScriptedModel
@@ -51,3 +53,32 @@ async def test_without_a_model_only_what_a_question_lists_is_divided() -> None:
     assert await choose("Is the contract of Nygaard compliant with the law?") is WayName.SEARCH
     assert await choose("What does a key cost? How long is a log kept?") is WayName.TOOLS
     assert await choose("Compare the webhooks, the REST API and SMPP") is WayName.SWARM
+
+
+@pytest.mark.parametrize(
+    ("kind", "planned"),
+    [
+        (QueryType.RISK, ()),
+        (QueryType.REPORTING, ()),
+        (QueryType.COMPLIANCE, ("compliance", "gap_synthesizer")),
+        (QueryType.COMPLIANCE, ("compliance", "risk_verifier", "report_generator")),
+    ],
+)
+async def test_what_finds_risks_or_gaps_ends_with_the_report(
+    kind: QueryType, planned: tuple[str, ...]
+) -> None:
+    output = Output(complexity=90, vagueness=0, query_type=kind, agent_sequence=planned)
+
+    decided = await decide(ScriptedModel([output]))
+
+    assert decided.agent_sequence[-1] == "report_generator"
+    assert decided.agent_sequence.count("report_generator") == 1
+    assert set(planned) <= set(decided.agent_sequence)
+
+
+async def test_a_check_against_a_law_needs_no_report() -> None:
+    output = Output(complexity=90, vagueness=0, query_type=QueryType.COMPLIANCE)
+
+    decided = await decide(ScriptedModel([output]))
+
+    assert decided.agent_sequence == ("extractor", "requirement_extractor", "compliance")

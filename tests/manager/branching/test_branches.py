@@ -6,10 +6,11 @@ from pydantic import JsonValue
 from broker.values import BranchSend, Delivery, Finish, ReturnResult, ScatterBranches
 from envelope.envelope import Envelope, Hop
 from envelope.question import Question
-from manager.branching.branches import find_visible, select_branches
+from manager.branching.branches import find_visible, gather_results, select_branches
 from manager.flow import BranchItem, Join
 from manager.machine import Limits
 from manager.manager import Manager
+from manager.way_report import describe_way
 from memory.port import Overflow
 from tests.support.branching_flow import BRANCHING_FLOW, CALL, make_flow
 from tests.support.worker_harness import FixedTexts
@@ -219,3 +220,26 @@ async def test_a_scatter_without_branches_goes_on_as_if_all_had_failed() -> None
 
     assert isinstance(decided, Finish)
     assert decided.reply["termination_reason"] == "act_failed"
+
+
+def test_what_each_worker_took_is_summed_over_its_rounds() -> None:
+    def run_round(before: dict[str, JsonValue], cost: str) -> dict[str, JsonValue]:
+        running: dict[str, JsonValue] = {"branch": "w1", "key": "worker_0", "status": "running"}
+        waiting = make_envelope("worked", **before, branches=[running])
+        usage: JsonValue = {
+            "calls": 2,
+            "cost_usd": cost,
+            "by_agent": {"work_on_task": {"calls": 2}},
+        }
+        result: JsonValue = {"status": "completed", "writes": {}, "model_usage": usage}
+        gathered, _ = gather_results(waiting.replace(gathered={"w1": result}), may_ask=True)
+        return {"model_usage": gathered.payload["model_usage"]}
+
+    used: Any = run_round(run_round({}, "0.01"), "0.02")["model_usage"]
+
+    assert (used["calls"], used["cost_usd"]) == (4, "0.03")
+    assert used["by_worker"]["worker_0"]["calls"] == 4
+    assert used["by_worker"]["worker_0"]["cost_usd"] == "0.03"
+    task: JsonValue = {"task_id": "worker_0", "title": "Retries", "state": "completed"}
+    described: Any = describe_way({"task_ledger": {"tasks": [task]}, "model_usage": used})
+    assert described["tasks"][0]["model_usage"] == used["by_worker"]["worker_0"]

@@ -209,7 +209,9 @@ def test_an_answer_shows_its_sources_and_can_be_traced(served: Run) -> None:
     source = result.out.split("\nSources\n")[1].splitlines()
     assert re.fullmatch(r"  \[1\] \S.*", source[0])
     assert re.fullmatch(r"      routing/\S+\.md#\S+", source[1])
-    foot = re.search(r"\(answered, language en, offline rules; message (\w+)\)", result.out)
+    foot = re.search(
+        r"\(answered, language en, found by the search, no model; message (\w+)\)", result.out
+    )
     assert foot is not None
     assert max(map(len, result.out.splitlines())) <= 80
 
@@ -232,7 +234,7 @@ def test_the_whole_reply_is_json_on_standard_output_alone(
     result = served("ask", "--json", "--conversation", "c-json", "--message", "m-json")
 
     reply = result.json
-    assert (result.status, reply["outcome"], reply["model"]) == (0, "answered", "offline")
+    assert (result.status, reply["outcome"], reply["answered_by"]) == (0, "answered", "search")
     assert (reply["conversation_id"], reply["message_id"]) == ("cli/c-json", "m-json")
     assert {"number", "title", "heading_path", "anchor", "path", "url"} <= set(reply["sources"][0])
     assert all(json.loads(line)["event"] for line in result.err.splitlines())

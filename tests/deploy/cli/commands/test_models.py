@@ -26,6 +26,7 @@ class OllamaServer(ModelServer):
 
     def __init__(self, context_length: int) -> None:
         super().__init__("")
+        self.lists_models = False
         self._context_length = context_length
 
     def choose_response(self, received: Received) -> Response:

@@ -26,6 +26,7 @@ from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import ClaimCheck, SourceReference, SourceUsed, ValidationResult
+from envelope.ways.tool_loop import AnswerAssessment
 from llm.answer_checks.draft_check import own_words
 from llm.answer_checks.faults import (
     CheckedAnswer,
@@ -74,6 +75,7 @@ class Reads(BaseModel, frozen=True):
     attempt: int = 0
     assumption: str = ""
     missing: str = ""
+    assessment: AnswerAssessment | None = None
     answered_by: Literal["", "model", "search"] = ""
     generation_confidence: float = 1.0
 
@@ -112,6 +114,7 @@ class _Judgement:
     judge: str
     language_matches: bool
     was_asked: bool = True
+    problem: str = ""
 
     @property
     def is_silent(self) -> bool:
@@ -176,9 +179,10 @@ class QualityAgent(Agent[Reads, Writes]):
         try:
             given = await self._model.ask(TASK, self._make_inputs(reads, answer, faults), skip=0)
         except ModelError as error:
-            return _Judgement(proved, None, f"none: {type(error).__name__}: {error}", matches)
+            problem = f"the judge failed: {type(error).__name__}: {error}"
+            return _Judgement(proved, None, "none: the judge failed", matches, problem=problem)
         if silence := _find_silence(given.output, answer, faults):
-            return _Judgement(proved, None, f"none: {given.model} {silence}", matches)
+            return _Judgement(proved, None, f"none: {silence}", matches, problem=silence)
         rejected = _collect_rejected(given.output, answer, faults, proved)
         matches = matches and given.output.language_matches
         return _Judgement(rejected, given.output, given.model, matches)
@@ -294,7 +298,7 @@ def _collect_sources(reads: Reads) -> tuple[JudgedSource, ...]:
 def _find_silence(output: Output, answer: CheckedAnswer, faults: Sequence[Fault]) -> str:
     """Return why an output is no judgement, or an empty text."""
     if not output.claims_read:
-        return "read no claim"
+        return "the judge read no claim"
     heard = {verdict.passage for verdict in output.verdicts}
     places = {locate(answer.blocks, verdict.quote) for verdict in output.verdicts}
     blocks = {place[0] for place in places if place is not None}
@@ -303,7 +307,7 @@ def _find_silence(output: Output, answer: CheckedAnswer, faults: Sequence[Fault]
         for number, fault in enumerate(faults, start=1)
         if number not in heard and fault.block not in blocks and not fault.is_proved
     ]
-    return f"gave no verdict on passage {missed[0]}" if missed else ""
+    return f"the judge gave no verdict on passage {missed[0]}" if missed else ""
 
 
 def _collect_rejected(
@@ -371,8 +375,9 @@ def _decide(judgement: _Judgement, reads: Reads) -> Decision:
         return "regenerate"
     if output.accuracy < LEAST_ACCURACY:
         return "regenerate"
-    lacks = reads.missing or output.completeness < LEAST_COMPLETENESS
-    # Said to be missing only after a search for it alone.
+    # Said to be missing only after a search for it alone; the rounds of a tool loop were that.
+    is_unsearched = bool(reads.missing) and reads.assessment is None
+    lacks = is_unsearched or output.completeness < LEAST_COMPLETENESS
     return "research" if lacks else "approve"
 
 
@@ -400,7 +405,16 @@ def _make_result(judgement: _Judgement, answer: CheckedAnswer, share: float) -> 
         completeness=None if output is None else output.completeness * share,
         grounded=share > 0,
         judge=judgement.judge,
+        approved=_is_approved(judgement),
     )
+
+
+def _is_approved(judgement: _Judgement) -> bool:
+    output = judgement.output
+    if output is None or output.decision != "approve" or judgement.rejected:
+        return False
+    is_enough = output.accuracy >= LEAST_ACCURACY and output.completeness >= LEAST_COMPLETENESS
+    return is_enough and judgement.language_matches
 
 
 def _describe(judgement: _Judgement, reads: Reads) -> str:
@@ -410,7 +424,7 @@ def _describe(judgement: _Judgement, reads: Reads) -> str:
     if not judgement.language_matches:
         parts.append(f"the answer is not in the language {reads.language!r}")
     if output is None:
-        parts.append(f"judged by {judgement.judge}")
+        parts.append(judgement.problem)
     missing: Iterable[str] = () if output is None else output.missing
     if reads.missing and not reads.attempt:
         missing = dict.fromkeys((*missing, reads.missing))

@@ -1,4 +1,4 @@
-from agents.passages import Passage, compose_passages
+from agents.search.passages import Passage, compose_passages
 from envelope.sources import FoundPart, SourceReference
 
 LIST = "Before you start:\n\n1. Open **Routing**.\n2. Choose New.\n   - Give it a name.\n3. Save."

@@ -1,10 +1,11 @@
 import pytest
 
-from agents.quality import JudgeWhen, QualityAgent, Reads, Writes
+from agents.search.quality import JudgeWhen, QualityAgent, Reads, Writes
 from citations.feedback import parse_unsupported
 from envelope.conversation import ClarificationReason
 from envelope.outcome import Wrote
 from envelope.sources import SourceReference, SourceUsed
+from envelope.ways.tool_loop import AnswerAssessment
 from llm.errors import UnreadableOutput
 from llm.port import Model
 from llm.scripted import ScriptedModel
@@ -280,8 +281,28 @@ async def test_what_the_writer_misses_is_searched_for_before_it_is_said() -> Non
 
     assert first.quality_decision == "research"
     assert f'- missing: "{missing}"' in first.quality_analysis
+    assert first.validation_result.approved
     assert second.quality_decision == "approve"
     assert second.response == f"{GOOD}\n\n<missing_part in en> {missing}"
+
+
+async def test_rounds_of_tools_were_the_search_for_what_the_writer_misses() -> None:
+    assessment = AnswerAssessment(
+        completeness=6,
+        accuracy=9,
+        clarity=8,
+        specificity=8,
+        quality=7.75,
+        is_enough=False,
+        round=3,
+        assessed_by="scripted",
+    )
+    what = reads(GOOD, missing="the price").model_copy(update={"assessment": assessment})
+
+    writes = await judge(ScriptedModel([APPROVAL]), what)
+
+    assert writes.quality_decision == "approve"
+    assert writes.response == f"{GOOD}\n\n<missing_part in en> the price"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from agents.search import Reads, SearchAgent, Writes
+from agents.search.search import Reads, SearchAgent, Writes
 from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import Wrote
 from envelope.sources import FoundPart, SearchResult

@@ -46,7 +46,7 @@ _CELL_END = re.compile(r"(?<!\\)\|")
 _BEGIN, _END = "\1", "\2"
 """Around a marked word while a text is marked; `make_safe` has removed all control characters."""
 _BOLD = str.maketrans({_BEGIN: "**", _END: "**"})
-_MARKED = re.compile(f"{_BEGIN}([^{_END}]*){_END}")
+_MARKED = re.compile(f"{_BEGIN}([^{_BEGIN}{_END}]*){_END}")
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u0655\u0670\u0900-\u0963"
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _WORD = re.compile(

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from agents.augmentation import AugmentationAgent, Reads, Writes
+from agents.search.augmentation import AugmentationAgent, Reads, Writes
 from envelope.outcome import GaveUp, Wrote
 from envelope.sources import SearchResult
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, JsonValue
 
 from agents.agent import Agent, AgentParts, AgentTexts, DraftPublisher
 from agents.desk_domain import DeskDomain, ResponseSettings
-from agents.passages import Passage, compose_passages, list_marked, name_place
+from agents.search.passages import Passage, compose_passages, list_marked, name_place
 from citations.citing import Cited, cite
 from citations.feedback import parse_unsupported
 from citations.links import keep_links, plain_line

@@ -1,0 +1,1 @@
+"""The way `search`: one search, one answer, one judgement, each repeated within limits."""

@@ -1,0 +1,22 @@
+"""Stands where no model is configured (`GEN_MODEL=offline`): every task raises `NoModel`."""
+
+from llm.conversations.port import ModelStep
+from llm.conversations.turns import ToolConversation
+from llm.errors import NoModel
+from llm.port import OFFLINE, I, ModelAnswer, O, Task
+
+
+class MissingModel:
+    """Answers nothing; what can be done without a model is done by who asks it."""
+
+    name = OFFLINE
+
+    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
+        raise _make_error(task.name)
+
+    async def converse(self, conversation: ToolConversation, *, skip: int = 0) -> ModelStep:
+        raise _make_error(conversation.task)
+
+
+def _make_error(task: str) -> NoModel:
+    return NoModel(f"expected a model for the task {task!r}, found none: set one")
