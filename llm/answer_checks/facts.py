@@ -38,8 +38,9 @@ _SPELLED_LINES = (
     "ноль один два три четыре пять шесть семь восемь девять десять",
     "нуль один два три чотири п'ять шість сім вісім дев'ять десять",
     "nula jeden dva tři čtyři pět šest sedm osm devět deset",
-    "zeroth first second third fourth fifth sixth seventh eighth ninth tenth",
 )
+_ORDINALS = "zeroth first second third fourth fifth sixth seventh eighth ninth tenth"
+"""They are stated, and nothing is computed from them: "per second" is no 2."""
 _SPELLED: dict[str, int] = {
     word: number for line in _SPELLED_LINES for number, word in enumerate(line.split())
 } | {
@@ -80,9 +81,19 @@ def numbers_of(text: str) -> tuple[Number, ...]:
     )
 
 
+_ORDERED = {word: float(number) for number, word in enumerate(_ORDINALS.split())}
+
+
 @lru_cache(maxsize=256)
 def values_of(text: str) -> frozenset[float]:
     """Return every value that a text states, in digits or in words."""
+    ordered = {_ORDERED[word] for word in _words(text) if word in _ORDERED}
+    return operands_of(text) | ordered
+
+
+@lru_cache(maxsize=256)
+def operands_of(text: str) -> frozenset[float]:
+    """Return the values of a text that something may be computed from."""
     ascii_text = _ascii_digits(text)
     digits = (_read_number(found).values for found in _TOKEN.finditer(ascii_text))
     values = set(chain.from_iterable(digits))
@@ -117,7 +128,7 @@ class KnownNumbers:
 
     @cached_property
     def _asked(self) -> frozenset[float]:
-        return frozenset().union(*map(values_of, self.asked))
+        return frozenset().union(*map(operands_of, self.asked))
 
     def find_unknown(self, text: str, cited: Iterable[str] = ()) -> tuple[str, ...]:
         """Return the numbers of `text` that are neither known nor computed.
@@ -139,7 +150,7 @@ class KnownNumbers:
         if not unknown:
             return ()
         beside = {value for number in found for value in number.values if value in known}
-        sources = frozenset().union(*map(values_of, cited or self.given))
+        sources = frozenset().union(*map(operands_of, cited or self.given))
         computed = set(_compute(beside | self._asked, sources | self._asked | beside))
         computed.update(_convert(sources | beside | self._asked))
         computed.add(

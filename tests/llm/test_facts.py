@@ -68,6 +68,13 @@ def test_a_number_that_is_computed_from_what_stands_beside_it_is_known(claim: st
     assert KnownNumbers([EVIDENCE], [asked]).find_unknown(claim) == ()
 
 
+def test_nothing_is_computed_from_the_unit_second() -> None:
+    asked = "How many requests per second may I make?"
+    known = KnownNumbers(["50 requests per second, and 10 with batches (5,000 messages)."], [asked])
+
+    assert known.find_unknown("25 requests per second, which are 5,000 messages.") == ("25",)
+
+
 def test_what_the_person_said_and_the_length_of_a_list_are_known() -> None:
     known = KnownNumbers([EVIDENCE], ["Is port 9443 free?"], counts=(17,))
 

@@ -12,19 +12,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.recordings.plain_way import Conversation, find_stale, load_conversations
-from tests.recordings.replaying import Played, open_documents, play
+from tests.recordings.replaying import Played, ingest_documents, open_documents, play
 
 
 def main(words: Sequence[str]) -> int:
     """Run a command; return 2 for one that does not exist."""
     match words:
         case ["stale"]:
-            print("\n".join(find_stale(load_conversations())) or "No recording is stale.")
+            lines = list(find_stale(load_conversations())) or ["No recording is stale."]
+            sys.stdout.write("\n".join(lines) + "\n")
         case ["play", folder, *ids]:
             wanted = [one for one in load_conversations() if not ids or one.id in ids]
             asyncio.run(_play_all(Path(folder), wanted))
         case _:
-            print(__doc__)
+            sys.stdout.write(__doc__ or "")
             return 2
     return 0
 
@@ -32,6 +33,7 @@ def main(words: Sequence[str]) -> int:
 async def _play_all(folder: Path, conversations: Sequence[Conversation]) -> None:
     data = folder / "data"
     data.mkdir(parents=True, exist_ok=True)
+    await ingest_documents(data)
     async with open_documents(data) as knowledge:
         for conversation in conversations:
             # Each has a desk of its own: a missing output is an outage, which a desk remembers.
@@ -51,7 +53,7 @@ def _write(folder: Path, played: Played) -> None:
         f"{reply['outcome']}: {calls}, unused: {', '.join(played.unused) or 'none'}",
         str(reply["text"]),
         *(f"({one['label']})" for one in reply.get("suggested_actions", ())),
-        *(f"[{one['number']}] {one['label']}" for one in reply.get("citations", ())),
+        *(f"[{number}] {place}" for number, place in enumerate(played.places, start=1)),
     ]
     (folder / f"{name}.shown").write_text("\n".join(lines) + "\n", "utf-8")
 

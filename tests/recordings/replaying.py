@@ -34,13 +34,26 @@ class Played:
     def turn(self) -> Turn:
         return self.conversation.turns[self.number - 1]
 
+    @property
+    def places(self) -> list[str]:
+        """The places that the reply cites, each as one line."""
+        return [
+            " > ".join((*one["crumbs"], *one["heading_path"], one["version"] or ""))
+            for one in self.reply["sources"]
+        ]
+
+
+async def ingest_documents(data: Path) -> None:
+    """Read the documents of the recordings into a folder."""
+    settings = settings_of(data, **DOMAIN)
+    await run_ingestion(settings, DOCUMENTS, PlainReport(lambda _line: None))
+
 
 @asynccontextmanager
 async def open_documents(data: Path, embedder: Embedder | None = None) -> AsyncIterator[Knowledge]:
-    """Read the documents of the recordings into a folder, and open them."""
+    """Open a folder with the documents of the recordings."""
     settings = settings_of(data, **DOMAIN)
     embedder = make_embedder(settings) if embedder is None else embedder
-    await run_ingestion(settings, DOCUMENTS, PlainReport(lambda _line: None))
     index = await open_index(settings, embedder)
     yield Knowledge(index, embedder, make_searcher(settings, index, embedder))
     await index.close()
