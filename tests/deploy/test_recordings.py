@@ -25,9 +25,7 @@ pytestmark = pytest.mark.slow
 
 CONVERSATIONS = {one.id: one for one in load_conversations()}
 TURNS = [
-    (one.id, number)
-    for one in CONVERSATIONS.values()
-    for number in range(1, len(one.turns) + 1)
+    (one.id, number) for one in CONVERSATIONS.values() for number in range(1, len(one.turns) + 1)
 ]
 EVERYWHERE = ("plain-opt-out", "code-rate-limit", "german-routing")
 """Conversations of one turn that are replayed in the form of each vendor, streamed and not."""

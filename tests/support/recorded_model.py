@@ -1,6 +1,5 @@
 """A server that plays recordings in the form of the vendor that it is asked as."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -135,7 +134,9 @@ def _find_texts(value: object) -> Iterator[str]:
             yield from _find_texts(part)
 
 
-_PLACES = re.compile(r'(?:^Source |")(\d+)(?::\n<data name="source">\n|\. )([^|"\n]*[^|"\n ])', re.MULTILINE)
+_PLACES = re.compile(
+    r'(?:^Source |")(\d+)(?::\n<data name="source">\n|\. )([^|"\n]*[^|"\n ])', re.MULTILINE
+)
 """A source with the line of its place, or one of the nearest pages."""
 
 _NAMED = re.compile("⟪([^⟫]*)⟫")
