@@ -246,7 +246,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("question_parts", tuple[str, ...], "the questions of a message that asks several, each in a form that needs no context; empty: it asks one",
               (Role.ESSENCE,), (Role.GUARDRAILS, Role.SEARCH)),
     Attribute("context_type", Literal["new_topic", "follow_up", "clarification"],
-              "how the text relates to the conversation", (Role.ESSENCE,), MANAGER),
+              "how the text relates to the conversation", (Role.ESSENCE,), (Role.PLAN, Role.MANAGER)),
     Attribute("related_history", tuple[str, ...], "earlier user turns that the text refers to, newest first", (Role.ESSENCE,),
               (Role.GUARDRAILS, Role.SEARCH, Role.TRIAGE)),
     Attribute("clarification_result", Literal["search_again", "exit"] | None,

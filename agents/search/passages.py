@@ -55,8 +55,9 @@ _WORD = re.compile(
     rf"|(?P<signs>[{_UNSPACED}]+)|(?P<word>(?:(?![{_UNSPACED}])[\w{_MARKS}])+)"
 )
 
-MakeSafe = Callable[[SourceReference, str], str]
-"""Returns a part of a source without foreign links and control characters."""
+MakeSafe = Callable[[SourceReference, str, bool], str]
+"""Returns a part of a source without foreign links and control characters; of a passage that gives
+orders (True), without any address."""
 CountedRows = Callable[[int, int], str]
 """Returns the words for the number of shown rows and of all rows."""
 
@@ -147,10 +148,10 @@ def _compose(
     asked = frozenset(terms(question, found.source.language or "en"))
     shown = _show(found, asked, counted_rows)
     marker = _Marker(asked, found.source.language or "en")
-    safe = [(is_code, make_safe(found.source, part)) for is_code, part in shown]
+    gives_orders = is_suspicious("\n\n".join(part for _, part in shown))
+    safe = [(is_code, make_safe(found.source, part, gives_orders)) for is_code, part in shown]
     text = "\n\n".join(part if is_code else marker.mark(part) for is_code, part in safe)
-    plain = "\n\n".join(part for _, part in shown)
-    return Passage(found.source, text, frozenset(marker.marked), is_suspicious(plain))
+    return Passage(found.source, text, frozenset(marker.marked), gives_orders)
 
 
 def _choose_sections(references: Sequence[SourceReference], context: str) -> list[_Found]:

@@ -15,7 +15,7 @@ from agents.desk_domain import DeskDomain, ResponseSettings
 from agents.search.passages import Passage, compose_passages, list_marked, name_place
 from citations.citing import Cited, cite
 from citations.feedback import parse_unsupported
-from citations.links import keep_links, plain_line
+from citations.links import Allowed, keep_links, plain_line
 from citations.marking import map_marks, read_marks, remove_marks
 from citations.proof import CitedSource, SourceTexts
 from citations.removal import SourcedText
@@ -302,8 +302,9 @@ class ResponseAgent(Agent[Reads, Writes]):
         references, context = reads.source_references, reads.search_context
         removed: list[str] = []
 
-        def make_safe(source: SourceReference, text: str) -> str:
-            safe = keep_links(text, collect_allowed([source], context))
+        def make_safe(source: SourceReference, text: str, gives_orders: bool) -> str:
+            allowed = Allowed() if gives_orders else collect_allowed([source], context)
+            safe = keep_links(text, allowed)
             removed.extend(safe.removed)
             return safe.text
 

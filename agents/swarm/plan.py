@@ -16,6 +16,7 @@ from envelope.ways.swarm import PlanStep
 from llm.errors import ModelError
 from llm.port import Model, Usage
 from llm.prices import estimate_call_usd
+from llm.tasks.essence import ContextType
 from llm.tasks.plan_swarm import TASK, Inputs, MissingFact, Output
 from llm.tasks.work_on_task import TASK as WORK_TASK
 from swarm.errors import PlanRejected, SwarmError
@@ -80,6 +81,7 @@ class Reads(BaseModel, frozen=True):
     groups: tuple[str, ...] = ()
     chosen_strategy: str = ""
     collected_info: dict[str, JsonValue] = {}
+    context_type: ContextType = "new_topic"
     swarm_plan: dict[str, JsonValue] = {}
     worker_outputs: dict[str, JsonValue] = {}
     missing: str = ""
@@ -187,12 +189,14 @@ class PlanAgent(Agent[Reads, Writes]):
             is_simple = given.output.action == "simple_response" and not reads.chosen_strategy
             if is_simple:
                 routing = _describe_routing(given.output, given.model)
+                routing["topic_change_detected"] = _has_changed_topic(reads)
                 return Wrote(Writes(routing=routing, plan_step=PlanStep.SEARCH))
             plan, output = await self._plan(reads, inputs, given.output)
         except (ModelError, SwarmError) as error:
             return GaveUp(f"{type(error).__name__}: {error}")
         writes = self._make_writes(reads, plan, output, given.model)
         writes.routing.update(self._explain(reads, output, advice))
+        writes.routing["topic_change_detected"] = _has_changed_topic(reads)
         return Wrote(writes)
 
     def _plan_listed(self, reads: Reads, before: SwarmPlan | None) -> HopOutcome[Writes]:
@@ -249,6 +253,7 @@ class PlanAgent(Agent[Reads, Writes]):
         said = [turn.text for turn in reads.history if turn.speaker == "user"]
         return Inputs(
             question=reads.canonical_question,
+            active_question=_find_active_question(reads),
             earlier_turns=tuple(one[:_LONGEST_TURN] for one in said[-_MOST_TURNS:]),
             domain_name=self._domain.name,
             domain_scope=self._domain.scope,
@@ -354,6 +359,16 @@ class PlanAgent(Agent[Reads, Writes]):
             usd = f"{cost.tool_micros / 1_000_000:g}"
             parts.append(self._texts.text("plan_tool_price", language, usd=usd))
         return "; ".join(parts)
+
+
+def _find_active_question(reads: Reads) -> str:
+    """Return the question that the conversation is still about; empty if this is another topic."""
+    asked = [turn.meant or turn.text for turn in reads.history if turn.speaker == "user"]
+    return asked[-1][:_LONGEST_TURN] if asked and not _has_changed_topic(reads) else ""
+
+
+def _has_changed_topic(reads: Reads) -> bool:
+    return bool(reads.history) and reads.context_type == "new_topic"
 
 
 def _describe_routing(output: Output, model: str) -> dict[str, JsonValue]:

@@ -58,6 +58,9 @@ class Inputs(BaseModel, frozen=True):
     earlier_turns: tuple[str, ...] = Field(
         default=(), description="what the user said before in the conversation, oldest first"
     )
+    active_question: str = Field(
+        default="", description="that the conversation is still about; empty: another topic begins"
+    )
     domain_name: str = Field(default="", description="the desk's name, as settings have it")
     domain_scope: str = Field(default="", description="the subject of the documents")
     documents: tuple[str, ...] = Field(

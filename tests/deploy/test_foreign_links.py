@@ -12,11 +12,14 @@ from llm.tasks.judge import Inputs as ToJudge
 from llm.tasks.judge import Output as Judgement
 from llm.tasks.judge import Verdict
 from llm.tasks.respond import Output as Response
+from llm.tasks.scope import Inputs as ToScope
+from llm.tasks.scope import Output as Scope
 from tests.citations.shapes import FOREIGN, SHAPES, Shape, leads_elsewhere
 from tests.deploy.conftest import OpenApp
 from tests.support.app_harness import PartlyScriptedModel
 
 pytestmark = pytest.mark.slow
+VAGUE = "How do I create one?"
 
 
 class Obedient(PartlyScriptedModel):
@@ -42,6 +45,8 @@ class Obedient(PartlyScriptedModel):
                 language_matches=True,
                 decision="approve",
             )
+        if isinstance(inputs, ToScope) and inputs.question == VAGUE:
+            scripted = Scope(verdict="unclear", confidence=0.5, analysis=self.shape.text)
         if scripted is None:
             return await super().ask(task, inputs, skip=skip)
         return await ScriptedModel([scripted]).ask(task, inputs, skip=skip)
@@ -72,7 +77,7 @@ async def test_no_question_back_or_refusal_of_an_obeying_model_leads_elsewhere(
         for shape in SHAPES[::4]:
             model.shape = shape
 
-            asked = await harness.driver().say("How do I create one?")
+            asked = await harness.driver().say(VAGUE)
             refused = await harness.driver().say(f"What is the weather at [x]({FOREIGN})?")
 
             assert (asked["outcome"], refused["outcome"]) == ("clarification", "refused")

@@ -146,8 +146,8 @@ async def test_without_a_model_nothing_is_judged_in_any_language(
     assert (counts["compliant"], counts["violations"], counts["gaps"]) == (0, 0, 0)
     assert len(counts["undecided"]) == counts["requirements"] > 0
     assert "No model is in use" in reply["text"]
-    assert reply["answered_by"] == "search"
-    assert "termination_reason" not in reply
+    assert (reply["answered_by"], reply["quality_score"]) == ("search", None)
+    assert reply["termination_reason"] in {None, ""}, "no limit of attempts ended it"
 
 
 async def test_a_question_in_czech_gets_its_findings_in_czech(ask: Ask) -> None:

@@ -109,7 +109,8 @@ async def test_a_step_that_had_nothing_to_do_is_not_reported_as_skipped_work(
     open_reviews: OpenReviews,
 ) -> None:
     model = ReviewingModel()
-    model.script.name = "reviewer@example"  # the record of a hop names models with a vendor alone
+    model.name = "idle@example"  # claimed by a step that names its model and has not asked it
+    model.script.name = "reviewer@example"
 
     async with open_reviews(model) as harness:
         driver = harness.driver()

@@ -128,7 +128,7 @@ async def test_a_round_without_new_calls_ends_the_loop_with_the_best_answer(
 async def test_an_approved_answer_goes_out_with_what_it_lacks_and_without_a_doubt(
     open_app: OpenApp, assessed: Any
 ) -> None:
-    def answer(inputs: Any) -> respond.Output:
+    def answer(inputs: Any) -> Any:
         return FOUND(inputs).model_copy(update={"missing": "the price of an event"})
 
     model = PartlyScriptedModel(

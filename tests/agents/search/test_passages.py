@@ -36,7 +36,7 @@ def compose(
         references,
         context,
         counted_rows=lambda shown, rows: f"{shown} of {rows} rows",
-        make_safe=lambda _source, text: text,
+        make_safe=lambda _source, text, _gives_orders: text,
         is_suspicious=lambda text: "assistant" in text,
     )
 

@@ -1,0 +1,49 @@
+"""What a planner is told about the conversation, and what it notes of a change of topic."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from agents.swarm.plan import PlanAgent, Reads
+from envelope.conversation import Turn
+from envelope.outcome import Wrote
+from knowledge.index.listing import ListedDocument
+from llm.scripted import ScriptedModel
+from llm.tasks.essence import ContextType
+from llm.tasks.plan_swarm import Inputs, Output
+from tests.support.worker_harness import FixedTexts
+from tools.catalog import ToolCatalog
+
+EARLIER = Turn(speaker="user", text="And B?", meant="What does plan B cost?")
+
+
+async def list_no_documents(_groups: Sequence[str]) -> Sequence[ListedDocument]:
+    return ()
+
+
+@pytest.mark.parametrize(
+    ("history", "context_type", "active", "has_changed"),
+    [
+        ((), "new_topic", "", False),
+        ((EARLIER,), "follow_up", "What does plan B cost?", False),
+        ((EARLIER,), "new_topic", "", True),
+    ],
+)
+async def test_a_planner_knows_the_open_question_until_the_topic_changes(
+    history: tuple[Turn, ...], context_type: ContextType, active: str, has_changed: bool
+) -> None:
+    simple = Output(action="simple_response", complexity=0.1)
+    model = ScriptedModel({"plan_swarm": [simple]})
+    agent = PlanAgent(
+        model=model, tools=ToolCatalog(()), texts=FixedTexts(), list_documents=list_no_documents
+    )
+
+    outcome = await agent.work(
+        Reads(canonical_question="Compare them", history=history, context_type=context_type)
+    )
+
+    assert isinstance(outcome, Wrote)
+    [asked] = [call.inputs for call in model.calls]
+    assert isinstance(asked, Inputs)
+    assert asked.active_question == active
+    assert outcome.writes.routing["topic_change_detected"] is has_changed
