@@ -40,7 +40,11 @@ class _Anthropic(AnthropicSteps):
         return self.calls(text)
 
 
-VENDORS = {"openai": _OpenAI(), "google": _Google(), "anthropic": _Anthropic()}
+VENDORS: dict[str, _OpenAI | _Google | _Anthropic] = {
+    "openai": _OpenAI(),
+    "google": _Google(),
+    "anthropic": _Anthropic(),
+}
 
 
 @dataclass(frozen=True)
