@@ -215,6 +215,9 @@ def _lines(error: ValueError) -> str:
         return str(error)
     lines = []
     for detail in details(include_url=False):
+        if detail["type"] == "default_factory_not_called":
+            # A default that is derived from others is not at fault: one of the others is.
+            continue
         name = "_".join(str(part) for part in detail["loc"]).upper()
         found = "" if not name else f", found {detail.get('input')!r}"
         message = detail["msg"].removeprefix("Value error, ")
