@@ -35,7 +35,7 @@ from llm.answer_checks.faults import CheckedAnswer
 from llm.attacks.orders import is_order_to_assistant
 from llm.errors import NO_MODEL, ModelError
 from llm.partial_answers.draft_reader import DraftReader
-from llm.partial_answers.following import ask_and_follow
+from llm.partial_answers.following import Silence, ask_and_follow
 from llm.partial_answers.text_listener import TextListener
 from llm.port import Model, ModelAnswer
 from llm.tasks.respond import TASK, Inputs, Output, PromptSource
@@ -52,6 +52,15 @@ _REASONS = {
 }
 _NAMED = frozenset(["ar", "cs", "de", "en", "es", "fr", "hi", "it", "ja", "pt", "ru", "uk", "zh"])
 """Languages whose names the fixed texts have (`language_de`, ...)."""
+
+
+MEANWHILE = "meanwhile"
+"""The reason of passages that are shown until the model begins to write."""
+LAST_WRITING = 1_000
+"""The number of passages that replace whatever a model began to write."""
+SILENCE_SECONDS = 2.5
+"""How long a model may be silent before the passages are shown: with what prepares an answer, which
+may take a quarter of a call's time, nobody sees nothing for more than about ten seconds."""
 
 
 class Reads(BaseModel, frozen=True):
@@ -152,7 +161,9 @@ class ResponseAgent(Agent[Reads, Writes]):
         now: Callable[[], datetime] = _read_clock,
         drafts: DraftPublisher | None = None,
         language_of: LanguageOf | None = None,
+        silence_seconds: float = SILENCE_SECONDS,
     ) -> None:
+        self._silence_seconds = silence_seconds
         self._model = model
         self._texts = texts
         self._domain = DeskDomain() if domain is None else domain
@@ -178,7 +189,10 @@ class ResponseAgent(Agent[Reads, Writes]):
             written = await self._write(reads, inputs)
         except ModelError as error:
             # In a thread, as below: every passage is looked through for orders to an assistant.
-            return Wrote(await asyncio.to_thread(self._fall_back, reads, error))
+            writes = await asyncio.to_thread(self._fall_back, reads, error)
+            if error.reason != NO_MODEL:
+                await self._publish_found(reads, writes, writing=LAST_WRITING)
+            return Wrote(writes)
         writes = self._make_writes(written, reads)
         if writes.response:
             answer = _OutgoingAnswer(writes.response, writes.sources_used, ())
@@ -218,11 +232,35 @@ class ResponseAgent(Agent[Reads, Writes]):
             given = await ask()
         else:
             given = await ask_and_follow(
-                listener, ask, DraftReader(partial(self._publish, reads, keep)).read
+                listener,
+                ask,
+                DraftReader(partial(self._publish, reads, keep)).read,
+                Silence(self._silence_seconds, partial(self._publish_passages, reads)),
             )
         # In a thread: a very long answer must not block the event loop.
         kept = await asyncio.to_thread(keep, given.output.answer)
         return _WrittenAnswer(given, kept, listener.attempts, listener.is_unstreamed)
+
+    async def _publish_passages(self, reads: Reads) -> None:
+        """Show the passages as a draft until the model begins to write, which replaces them."""
+        if reads.response or reads.best_answer is not None:
+            return
+        found = await asyncio.to_thread(self._show_passages, reads, MEANWHILE)
+        await self._publish_found(reads, found, writing=0)
+
+    async def _publish_found(self, reads: Reads, found: Writes, *, writing: int) -> None:
+        publisher = self._find_publisher(reads)
+        if publisher is None or found.passages is None:
+            return
+        await publisher.publish(
+            AnswerDraft(
+                text=found.response,
+                language=reads.language,
+                attempt=reads.attempt,
+                writing=writing,
+                sources=found.sources_used,
+            )
+        )
 
     def _find_publisher(self, reads: Reads) -> DraftPublisher | None:
         return self._drafts if reads.within_scope and reads.shows_drafts else None

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 import structlog
@@ -13,8 +14,19 @@ OnText = Callable[[PartialText], Awaitable[None]]
 log = structlog.get_logger("llm")
 
 
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """What is done, once, if no text has come after so many seconds."""
+
+    seconds: float
+    act: Callable[[], Awaitable[None]]
+
+
 async def ask_and_follow(
-    listener: TextListener, ask: Callable[[], Awaitable[T]], on_text: OnText
+    listener: TextListener,
+    ask: Callable[[], Awaitable[T]],
+    on_text: OnText,
+    silence: Silence | None = None,
 ) -> T:
     """Return what `ask` returns, and call `on_text` with the newest text meanwhile.
 
@@ -23,7 +35,7 @@ async def ask_and_follow(
     """
     outcome: T | Exception
     async with asyncio.TaskGroup() as group:
-        group.create_task(_follow(listener, on_text))
+        group.create_task(_follow(listener, on_text, silence))
         try:
             with listen(listener):
                 outcome = await ask()
@@ -36,8 +48,10 @@ async def ask_and_follow(
     return outcome
 
 
-async def _follow(listener: TextListener, on_text: OnText) -> None:
+async def _follow(listener: TextListener, on_text: OnText, silence: Silence | None) -> None:
     try:
+        if silence is not None and not await listener.has_begun_within(silence.seconds):
+            await silence.act()
         while (partial := await listener.wait_for_text()) is not None:
             await on_text(partial)
     except Exception:

@@ -65,6 +65,15 @@ class TextListener:
                 return PartialText(leader.number, leader.text)
         return None
 
+    async def has_begun_within(self, seconds: float) -> bool:
+        """Return whether text has come, or the listening has ended, after at most so long."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+        except TimeoutError:
+            return False
+        return True
+
     def close(self) -> None:
         """End the listening, also for a caller that waits for text."""
         self._closed = True

@@ -1,3 +1,4 @@
+import asyncio
 from datetime import UTC, datetime
 
 import pytest
@@ -22,7 +23,7 @@ from llm.errors import (
     UnknownModel,
 )
 from llm.missing_model import MissingModel
-from llm.port import Model
+from llm.port import I, Model, ModelAnswer, O, Task
 from llm.scripted import ScriptedModel
 from llm.tasks.respond import Inputs, Output
 from tests.citations.shapes import IDS, SHAPES, Shape, leads_elsewhere
@@ -116,6 +117,51 @@ async def test_drafts_are_published_for_a_question_within_scope_and_a_channel_th
 
     assert isinstance(outcome, Wrote)
     assert drafts.texts == published
+
+
+class HeldModel(ScriptedModel):
+    """Writes only when it may."""
+
+    def __init__(self, *script: Output | ModelError) -> None:
+        super().__init__(script)
+        self.may_write = asyncio.Event()
+
+    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
+        await self.may_write.wait()
+        return await super().ask(task, inputs, skip=skip)
+
+
+class FirstDraft(RecordedDrafts):
+    """Lets the model write when something is shown."""
+
+    def __init__(self, model: HeldModel) -> None:
+        super().__init__()
+        self._model = model
+
+    async def publish(self, draft: AnswerDraft) -> None:
+        await super().publish(draft)
+        self._model.may_write.set()
+
+
+@pytest.mark.parametrize(
+    ("written", "last"),
+    [
+        (make_output("A rule may have up to 8 conditions. [1]"), "A rule may have up to 8"),
+        (ModelTimeout("late"), "<passages_too_slow in en>"),
+    ],
+)
+async def test_passages_are_shown_until_a_silent_model_writes_or_gives_up(
+    written: Output | ModelError, last: str
+) -> None:
+    model = HeldModel(written)
+    drafts = FirstDraft(model)
+    agent = ResponseAgent(model=model, texts=Frame(), drafts=drafts, silence_seconds=0)
+
+    await agent.work(reads().model_copy(update={"within_scope": True, "shows_drafts": True}))
+
+    assert drafts.texts[0].startswith("<passages_meanwhile in en>")
+    assert "may have up to 8" in drafts.texts[0]
+    assert drafts.texts[1].startswith(last)
 
 
 async def test_sources_are_renumbered_and_lead_to_the_chunks_that_were_cited() -> None:
