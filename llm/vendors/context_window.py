@@ -12,6 +12,7 @@ A server of one's own decides its window when it starts, whatever the model coul
 | LM Studio | GET /api/v0/models | `data[].loaded_context_length`                              |
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,7 +23,8 @@ from httpx2 import AsyncClient, HTTPError
 from llm.real_request_guard import check_allowed
 from llm.vendors.catalogue import Vendor, VendorAccess
 
-LIMIT_SECONDS = 5.0
+LIMIT_SECONDS = 3.0
+"""For all requests to one server: workers wait for them when they start."""
 OLLAMA_DEFAULT = 4096
 """Tokens; of a machine with less than 24 GiB of video memory (docs.ollama.com/context-length)."""
 MOST_CHARACTERS = 4_000_000
@@ -70,12 +72,16 @@ async def _ask_server(
     check_allowed(base)
     headers = {"Authorization": f"Bearer {access.api_key}"} if access.api_key else {}
     root = base.rstrip("/").removesuffix("/v1")
-    async with AsyncClient(timeout=LIMIT_SECONDS, headers=headers) as client:
-        server = _Server(client, root, model)
-        for kind in (name,) if name in _PROBES else _PROBES:
-            found = await _PROBES[kind](server)
-            if found is not None:
-                return found
+    with suppress(TimeoutError):
+        async with (
+            asyncio.timeout(LIMIT_SECONDS),
+            AsyncClient(timeout=LIMIT_SECONDS, headers=headers) as client,
+        ):
+            server = _Server(client, root, model)
+            for kind in (name,) if name in _PROBES else _PROBES:
+                found = await _PROBES[kind](server)
+                if found is not None:
+                    return found
     return None
 
 

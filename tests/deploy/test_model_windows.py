@@ -18,7 +18,9 @@ class ShortSighted(ModelServer):
 
 
 async def test_a_small_window_makes_the_context_of_an_answer_small(tmp_path: Path) -> None:
-    async with running_server(ShortSighted("")) as server:
+    short_sighted = ShortSighted("")
+    short_sighted.lists_models = False
+    async with running_server(short_sighted) as server:
         settings = settings_of(
             tmp_path, gen_model="qwen3@llamacpp", llamacpp_base_url=f"{server.url}/v1"
         )
