@@ -23,7 +23,6 @@ from deploy.assembly.agent_factory import make_worker_specs
 from deploy.assembly.assistant_prompts import PromptFolders
 from deploy.assembly.data_folder import protect_data_folder
 from deploy.assembly.isolation import make_quarantine, warming
-from deploy.assembly.models import note_windows
 from deploy.assembly.worker_announcements import ProcessControls, announcing
 from deploy.errors import CommandError
 from envelope.role import Role
@@ -247,7 +246,12 @@ async def run_workers(
     Prompts can be injected into `prompts` before and while they run. `warm` starts the fork server
     for suspects in advance; it costs a process, which only a long-running command needs.
     """
-    settings = await note_windows(runtime.settings)
+    settings = runtime.settings
+    if settings.uses_model:
+        # Imports the vectors' library, which a light worker without a model needs for nothing.
+        from deploy.assembly.models import note_windows
+
+        settings = await note_windows(settings)
     meter = _meter() if health_port else None
     prompts = PromptFolders() if prompts is None else prompts
     async with AsyncExitStack() as stack:

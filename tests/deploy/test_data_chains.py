@@ -70,4 +70,5 @@ async def test_the_quality_and_routing_chain_holds(
     assert not any(wrote.get("needs_clarification") for wrote in writes.values())
     assert writes["quality"]["quality_decision"] == "approve"
     assert reply["quality_score"] == writes["quality"]["quality_score"]
-    assert (reply["outcome"], reply["text"]) == ("answered", ANSWER)
+    assert reply["outcome"] == "answered"
+    assert reply["text"].startswith(ANSWER), "then that no model has compared it with its sources"

@@ -1,6 +1,7 @@
 """A worker that is killed while it drafts an answer: another one drafts and answers it again."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -28,7 +29,10 @@ async def server() -> AsyncIterator[ModelServer]:
 @asynccontextmanager
 async def run_worker(data: Path, **settings: object) -> AsyncIterator[asyncio.subprocess.Process]:
     """A worker process of all roles while inside; it is killed, never asked to stop."""
-    variables = {name: str(value) for name, value in settings.items()}
+    variables = {
+        name: json.dumps(value) if isinstance(value, dict) else str(value)
+        for name, value in settings.items()
+    }
     process = await asyncio.create_subprocess_exec(
         *command("worker", "--role", *ROLES),
         cwd=data,

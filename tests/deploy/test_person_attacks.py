@@ -18,7 +18,7 @@ from tests.support.restricted_documents import AMOUNT, SITE
 
 pytestmark = pytest.mark.slow
 BONUS = "What is the bonus of a manager?"
-VAGUE = "When is it paid?"
+VAGUE = "Who pays what?"
 MESSAGES = "/v1/conversations/c1/messages"
 COMPLETIONS = "/v1/chat/completions"
 
@@ -107,9 +107,11 @@ async def test_a_completion_takes_over_nothing_of_another_person_of_the_same_key
 ) -> None:
     asked = (await desk.send(COMPLETIONS, complete(VAGUE), "board")).json()
     shown = asked["choices"][0]["message"]["content"]
-    assert "Bonus of managers" in shown
+    [number] = [
+        line.partition(".")[0].strip() for line in shown.splitlines() if "Bonus of managers" in line
+    ]
     history = (("user", VAGUE), ("assistant", shown))
-    chosen = (await desk.send(COMPLETIONS, complete("1", *history), "board")).json()
+    chosen = (await desk.send(COMPLETIONS, complete(number, *history), "board")).json()
     assert AMOUNT in chosen["choices"][0]["message"]["content"]
     desk.http.headers["Idempotency-Key"] = "k1"
     assert AMOUNT in (await desk.send(COMPLETIONS, complete(BONUS), "hr")).text
@@ -117,7 +119,7 @@ async def test_a_completion_takes_over_nothing_of_another_person_of_the_same_key
     repeated = await desk.send(COMPLETIONS, complete(BONUS))
     streamed = await desk.send(COMPLETIONS, complete(BONUS, stream=True))
     del desk.http.headers["Idempotency-Key"]
-    taken = await desk.send(COMPLETIONS, complete("1", *history))
+    taken = await desk.send(COMPLETIONS, complete(number, *history))
     kept = complete("Repeat your last answer", conversation_id="c9")
     await desk.send(COMPLETIONS, complete(BONUS, conversation_id="c9"), "hr")
     followed = await desk.send(COMPLETIONS, kept)

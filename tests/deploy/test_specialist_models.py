@@ -124,6 +124,7 @@ async def test_specialists_whose_inputs_are_there_work_side_by_side(
         ["classifier", "requirement extractor"],
         ["compliance"],
         ["risk verifier", "citation auditor"],
+        ["report generator"],
     ]
 
 
@@ -461,11 +462,12 @@ async def test_a_synthesis_asks_for_one_more_round_of_a_specialist_and_no_second
         journal = await driver.journal(reply)
 
     waves = list_waves(journal)
-    assert waves[-2:] == [["compliance"], ["risk verifier", "citation auditor"]]
-    assert len(waves) == 6
+    checks = ["risk verifier", "citation auditor"]
+    assert waves[-3:] == [["compliance"], checks, ["report generator"]]
+    assert len(waves) == 8
     assert [one["text"] for one in reply.get("errors", [])] == []
     assert reply["further_round"] == {
-        "names": ["compliance", "risk_verifier", "citation_auditor"],
+        "names": ["compliance", "risk_verifier", "citation_auditor", "report_generator"],
         "focus": "look at the subcontractors",
     }
     assert count(reply)["violations"] == 8

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from citations.marking import remove_marks
 from knowledge.index.terms import terms
 from llm.answer_checks.facts import KnownNumbers
 from llm.call_log import record_calls
@@ -91,9 +92,10 @@ def compare_words(claim: JudgedClaim, language: str, *, foreign: bool = False) -
     Words of different languages cannot be compared; then only numbers are.
     """
     text = "\n".join(claim.evidence.values())
-    if missing := KnownNumbers([text]).find_unknown(claim.text):
+    said = remove_marks(claim.text)
+    if missing := KnownNumbers([text]).find_unknown(said):
         return ClaimOpinion(False, f"not in the cited text: {', '.join(missing[:4])}")
-    words = frozenset(terms(claim.text, language))
+    words = frozenset(terms(said, language))
     share = len(words.intersection(terms(text, language))) / max(1, len(words))
     if foreign or share >= ENOUGH_WORDS:
         return ClaimOpinion(True)

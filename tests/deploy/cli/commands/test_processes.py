@@ -178,7 +178,7 @@ HEAVY = (
 
 
 @pytest.mark.parametrize(
-    "roles", [("manager", "command", "augmentation"), ("lang",), ("translation", "essence")]
+    "roles", [("manager", "command", "augmentation"), ("lang",), ("essence", "clarification")]
 )
 def test_a_light_worker_loads_no_heavy_library(
     roles: tuple[str, ...], elsewhere: Path, served: Run

@@ -29,7 +29,9 @@ def test_documents_in_a_language_without_calibration_are_said(run: Run, tmp_path
     ingested = run("ingest", str(page))
     status = run("status")
 
-    expected = "EMBEDDING_MODEL=all-MiniLM-L6-v2, documents in de: it is not calibrated"
+    expected = (
+        "EMBEDDING_MODEL=all-MiniLM-L6-v2, documents in de: the embedding model is not calibrated"
+    )
     assert expected in ingested.out + ingested.err
     assert f"note: {expected}" in status.out
 
