@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from fakeredis import FakeServer
 
+from agents.review.report.report import ReviewReport
+from agents.review.report.report_json import decode_report
 from broker.embedded.endpoint import Endpoint
 from broker.keys import record_of
 from broker.transport.connect import connect
-from compliance.reporting.report import ReviewReport
-from compliance.reporting.report_json import decode_report
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from deploy.assembly.runtime import connect_runtime, desk
 from knowledge.embedding import Embedder
