@@ -6,6 +6,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,8 @@ from knowledge.language.port import Detector
 from knowledge.search.findings_cache import CachedSearcher, FindingsCache
 from llm.missing_model import MissingModel
 from llm.port import Model
+from manager.fault_report import OnFault, ignore_fault
 from manager.flows import FLOWS
-from manager.integrity.fault_report import OnFault, ignore_fault
 from manager.machine import Limits
 from manager.manager import Manager, OnRouted, ignore_routing
 from memory.conversation import RedisMemory
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from knowledge.library.library import Library, NamedInText
     from knowledge.port import Searcher
     from knowledge.search.early_embedding import EarlyEmbedding
-    from swarm.learning.history import FindAdvice
+    from memory.learning.learned_outcomes import LoggedOutcome
     from tools.budget import ToolBudget
     from tools.catalog import ToolCatalog
     from tools.effects.receipts import ToolReceipts
@@ -127,14 +128,12 @@ class AgentFactory:
         return self._find_knowledge().library.find_named
 
     @property
-    def find_advice(self) -> "FindAdvice | None":
-        """Returns what earlier swarms advise; None where `SWARM_LEARNING` is off."""
+    def read_outcomes(self) -> "Callable[[], Awaitable[Sequence[LoggedOutcome]]] | None":
+        """Returns the outcomes of earlier swarms; None where `SWARM_LEARNING` is off."""
         log = self.tool_access.outcomes
         if log is None or not self.settings.swarm_learning:
             return None
-        from swarm.learning.history import make_advice
-
-        return make_advice(log, self.settings.tenant, self.settings.assistant)
+        return partial(log.load, self.settings.tenant, self.settings.assistant)
 
     @property
     def list_versions(self) -> Callable[[Sequence[str]], Awaitable[Sequence[str]]]:

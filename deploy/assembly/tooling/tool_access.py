@@ -18,7 +18,6 @@ from memory.learning.learned_outcomes import RedisOutcomeLog
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-    from swarm.learning.history import OutcomeLog
     from tools.budget import ToolBudget
     from tools.effects.receipts import ToolReceipts
     from tools.tool import Tool
@@ -36,7 +35,7 @@ class ToolAccess:
     budget: "ToolBudget | None" = None
     receipts: "ToolReceipts | None" = None
     work: HopWork | None = None
-    outcomes: "OutcomeLog | None" = None
+    outcomes: RedisOutcomeLog | None = None
 
 
 NO_ACCESS = ToolAccess()

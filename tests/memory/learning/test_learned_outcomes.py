@@ -2,14 +2,14 @@ import asyncio
 import random
 from typing import Any
 
+from agents.swarm.advisor import advise
+from agents.swarm.history import read_history, write_outcome
+from agents.swarm.outcomes import QuestionKind, SwarmOutcome
 from envelope.memory_write import Append
 from envelope.question import Question
 from memory.conversation import RedisMemory
 from memory.learning.learned_outcomes import MOST_OUTCOMES, RedisOutcomeLog
 from memory.port import Ended
-from swarm.learning.advisor import advise
-from swarm.learning.history import read_history, write_outcome
-from swarm.learning.outcomes import QuestionKind, SwarmOutcome
 from tests.memory.test_conversation import apply_writes
 
 
