@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from knowledge.port import Searcher
     from knowledge.search.early_embedding import EarlyEmbedding
     from llm.port import Model
-    from memory.learning.learned_outcomes import LoggedOutcome
+    from memory.learned_outcomes import LoggedOutcome
     from tools.budget import ToolBudget
     from tools.catalog import ToolCatalog
     from tools.effects.receipts import ToolReceipts

@@ -10,7 +10,7 @@ from agents.swarm.advisor import SwarmAdvice, SwarmMemory, advise, note_outcome
 from agents.swarm.outcomes import QuestionKind, SwarmOutcome
 
 if TYPE_CHECKING:
-    from memory.learning.learned_outcomes import LoggedOutcome
+    from memory.learned_outcomes import LoggedOutcome
 
 ReadOutcomes = Callable[[], Awaitable["Sequence[LoggedOutcome]"]]
 FindAdvice = Callable[[QuestionKind, str], Awaitable[SwarmAdvice]]

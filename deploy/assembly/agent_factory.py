@@ -15,11 +15,14 @@ from agents.roster import SPECS
 from broker.ports import DraftWriter
 from config.settings import Settings
 from config.texts import FixedTexts, load_texts
-from deploy.assembly.call_recording import HopCalls
 from deploy.assembly.indexes.index_versions import make_version_reader
 from deploy.assembly.languages import CorpusLanguages, language_of, make_detector
-from deploy.assembly.tooling.hop_attachments import HopAttachments
-from deploy.assembly.tooling.tool_access import NO_ACCESS, ToolAccess, open_tool_access
+from deploy.assembly.tooling.tool_access import (
+    NO_ACCESS,
+    ToolAccess,
+    open_attachments,
+    open_tool_access,
+)
 from envelope.role import Role
 from knowledge.language.port import Detector
 from knowledge.search.findings_cache import CachedSearcher, FindingsCache
@@ -32,7 +35,9 @@ from manager.manager import Manager, OnRouted, ignore_routing
 from memory.conversation import RedisMemory
 from memory.errors import MemoryStoreError
 from worker.agent_handler import AgentHandler, Assistant
+from worker.call_recording import HopCalls
 from worker.drafts import RunDrafts
+from worker.hop_stores import HopAttachments
 from worker.isolation import IsolatedHandler, Quarantine
 from worker.port import Handler, SilentMeter, WorkerMeter
 from worker.process import WorkerSpec
@@ -45,7 +50,7 @@ if TYPE_CHECKING:
     from knowledge.library.library import Library, NamedInText
     from knowledge.port import Searcher
     from knowledge.search.early_embedding import EarlyEmbedding
-    from memory.learning.learned_outcomes import LoggedOutcome
+    from memory.learned_outcomes import LoggedOutcome
     from tools.budget import ToolBudget
     from tools.catalog import ToolCatalog
     from tools.effects.receipts import ToolReceipts
@@ -219,7 +224,7 @@ async def make_worker_specs(
     check_prompts(settings)
     if knowledge is not None:
         knowledge.share_vectors(settings, client)
-        knowledge.attach(HopAttachments(client, settings))
+        knowledge.attach(HopAttachments(open_attachments(settings, client)))
 
     def find_models(own: Settings) -> Callable[[str], Model]:
         return _models(own, client, stack, prompts) if models is None else models

@@ -19,7 +19,7 @@ from broker.transport.connect import connect
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from deploy.assembly.runtime import connect_runtime, desk
 from knowledge.embedding import Embedder
-from memory.results.work_store import RedisWorkStore
+from memory.work_store import RedisWorkStore
 from tests.deploy import review_worker
 from tests.support.app_harness import ConversationDriver, Fields, run_app, settings_of
 from tests.support.long_law import ARTICLES, ingest_long_law

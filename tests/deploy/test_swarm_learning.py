@@ -10,7 +10,7 @@ from envelope.question import Question
 from gateway.desk import Message
 from llm.tasks import plan_swarm
 from memory.conversation import RedisMemory
-from memory.learning.learned_outcomes import RedisOutcomeLog
+from memory.learned_outcomes import RedisOutcomeLog
 from memory.port import Ended
 from tests.deploy.conftest import OpenApp
 from tests.deploy.test_swarm_way import BY_SEARCH, cite

@@ -24,7 +24,7 @@ from envelope.question import Question
 from gateway.reviewing.document_ports import DocumentRefusedError
 from gateway.reviewing.report_ports import ReportForm
 from gateway.source_urls import Opens
-from memory.results.work_store import RedisWorkStore
+from memory.work_store import RedisWorkStore
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis

@@ -12,7 +12,7 @@ from config.settings import Settings, load_settings
 from deploy.assembly.runtime import connect_runtime
 from deploy.cli.help_text import format_sentence
 from deploy.cli.printing import WIDTH, print_line, say_json
-from memory.learning.learned_outcomes import RedisOutcomeLog
+from memory.learned_outcomes import RedisOutcomeLog
 
 _CHOICE_WIDTH = 30
 

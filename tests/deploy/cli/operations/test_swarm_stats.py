@@ -9,7 +9,7 @@ from agents.swarm.history import OutcomeHistory, read_history, write_outcome
 from agents.swarm.outcomes import QuestionKind, SwarmOutcome
 from deploy.cli.main import main
 from deploy.cli.operations.swarm_stats import format_stats
-from memory.learning.learned_outcomes import LoggedOutcome
+from memory.learned_outcomes import LoggedOutcome
 
 
 def make_history(count: int = 60) -> OutcomeHistory:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from pydantic import JsonValue
 
 from broker.values import Fields, JournalEntry, Settlement
-from deploy.assembly.tooling.hop_receipts import receipt_scope
 from envelope.encoding import escape_surrogates
 from envelope.envelope import Envelope
 from knowledge.port import CALIBRATION, RERANKING
@@ -20,6 +19,7 @@ from llm.port import ModelCall
 from manager.fault_checks import is_same_model
 from tools.calls import ToolErrorType
 from worker.agent_handler import Calls
+from worker.hop_stores import receipt_scope
 
 if TYPE_CHECKING:
     from worker.monitoring.metrics import PrometheusMeter

@@ -8,7 +8,7 @@ from agents.swarm.outcomes import QuestionKind, SwarmOutcome
 from envelope.memory_write import Append
 from envelope.question import Question
 from memory.conversation import RedisMemory
-from memory.learning.learned_outcomes import MOST_OUTCOMES, RedisOutcomeLog
+from memory.learned_outcomes import MOST_OUTCOMES, RedisOutcomeLog
 from memory.port import Ended
 from tests.memory.test_conversation import apply_writes
 

@@ -6,8 +6,8 @@ import pytest
 from fakeredis import FakeAsyncRedis
 
 from envelope.question import Question
-from memory.attachments.attachment_store import MOST_ATTACHED_BYTES, MOST_ATTACHMENTS
-from memory.attachments.attachment_store import RedisAttachments as Store
+from memory.attachments import MOST_ATTACHED_BYTES, MOST_ATTACHMENTS
+from memory.attachments import RedisAttachments as Store
 from memory.key_names import conversation_keys
 
 QUESTION = Question(tenant="acme", assistant="docs", conversation_id="c1", message_id="m1")

@@ -11,10 +11,10 @@ from pathlib import Path, PurePosixPath
 import fakeredis
 import pytest
 
-from deploy.assembly.reviewing.reading_turns import ReadingTurns
 from deploy.assembly.reviewing.stored_attachments import StoredAttachments
 from envelope.question import Question
 from gateway.errors import BusyError
+from gateway.http.reading_turns import ReadingTurns
 from knowledge.documents.errors import TooLargeError
 from knowledge.documents.formats import Item
 from knowledge.documents.location import Location, locate

@@ -5,19 +5,24 @@ import pytest
 from fakeredis import FakeAsyncRedis
 
 from broker.keys import record_of
-from deploy.assembly.tooling.hop_attachments import HopAttachments
-from deploy.assembly.tooling.hop_receipts import HopReceipts, receipt_scope
+from deploy.assembly.tooling.tool_access import open_attachments
 from envelope.question import Question
-from memory.attachments.attachment_store import RedisAttachments
+from memory.attachments import RedisAttachments
+from memory.receipts import RedisReceipts
 from tests.support.app_harness import settings_of
 from tools.effects.receipts import ReceiptKey
+from worker.hop_stores import HopAttachments, HopReceipts, receipt_scope
 
 QUESTION = Question(tenant="acme", assistant="desk", conversation_id="c1", message_id="m1")
 KEY = ReceiptKey(call_id="1", tool="pay", digest="abc")
 
 
 def make_receipts(client: Any) -> HopReceipts:
-    return HopReceipts(client, shards=1, record_of=record_of(1))
+    return HopReceipts(
+        lambda question, branch, delivery: RedisReceipts(
+            client, question, branch=branch, delivery=delivery, shards=1, record_of=record_of(1)
+        )
+    )
 
 
 async def test_every_delivery_of_an_envelope_is_another_one() -> None:
@@ -59,7 +64,7 @@ async def test_a_hop_finds_the_documents_of_its_conversation_and_of_no_other() -
     client = FakeAsyncRedis(protocol=2)
     other = QUESTION.model_copy(update={"conversation_id": "c2"})
     await RedisAttachments(client, shards=1, ttl_of=lambda _: 60).put(QUESTION, "a", b"text")
-    attachments = HopAttachments(client, settings_of(Path()))
+    attachments = HopAttachments(open_attachments(settings_of(Path()), client))
 
     with receipt_scope(QUESTION, "w1"):
         own = await attachments.find(["a"])

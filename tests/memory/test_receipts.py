@@ -6,9 +6,9 @@ from fakeredis import FakeAsyncRedis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from envelope.question import Question
-from memory.effects.receipts import MOST_RECEIPTS, RECEIPT_SECONDS, RedisReceipts
 from memory.errors import MemoryUnavailableError, QuestionEndedError
 from memory.key_names import conversation_keys
+from memory.receipts import MOST_RECEIPTS, RECEIPT_SECONDS, RedisReceipts
 
 QUESTION = Question(tenant="acme", assistant="desk", conversation_id="c1", message_id="m1")
 RECEIPTS = conversation_keys(QUESTION, 1).receipts

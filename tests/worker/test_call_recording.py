@@ -6,10 +6,10 @@ from prometheus_client import generate_latest
 from pydantic import JsonValue
 
 from broker.values import Fields, Forward
-from deploy.assembly.call_recording import HopCalls, encode_model_call, fallbacks_of
 from envelope.envelope import Envelope
 from llm.call_log import record
 from llm.port import ModelCall, Usage
+from worker.call_recording import HopCalls, encode_model_call, fallbacks_of
 from worker.monitoring.metrics import PrometheusMeter
 
 ENVELOPE = Envelope(

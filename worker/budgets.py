@@ -4,19 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_CEILING, Decimal
-from typing import TYPE_CHECKING
 
 import structlog
 
-from config.settings import Settings
 from llm.call_budget import CallCost
 from llm.call_scope import BudgetRefusal, CallScope, current_scope
 from memory.budgets import Amounts, Exhausted, RedisBudgets
 from memory.errors import MemoryUnavailableError
 from tools.calls import ToolCall
-
-if TYPE_CHECKING:
-    from redis.asyncio import Redis
 
 MODEL_CALLS, TOOL_CALLS, TOKENS, USD, TENANT_USD = (
     "model_calls", "tool_calls", "tokens", "usd", "tenant_usd"
@@ -34,16 +29,19 @@ class BudgetLimits:
     question: Mapping[str, int]
     tenant_micro_usd: int | None = None
 
-
-def read_limits(settings: Settings) -> BudgetLimits:
-    """Return the limits that are set; 0 in the settings means that there is none."""
-    question = {
-        MODEL_CALLS: settings.budget_model_calls,
-        TOKENS: settings.budget_tokens,
-        _MICRO_USD: _count_micro(Decimal(str(settings.budget_usd))),
-    }
-    tenant = _count_micro(Decimal(str(settings.budget_tenant_usd)))
-    return BudgetLimits({name: one for name, one in question.items() if one}, tenant or None)
+    @classmethod
+    def of(
+        cls, *, model_calls: int, tokens: int, usd: float, tenant_usd: float
+    ) -> "BudgetLimits | None":
+        """Return the limits that are set, where 0 sets none; None: not one is set."""
+        question = {
+            MODEL_CALLS: model_calls,
+            TOKENS: tokens,
+            _MICRO_USD: _count_micro(Decimal(str(usd))),
+        }
+        limits = {name: one for name, one in question.items() if one}
+        tenant = _count_micro(Decimal(str(tenant_usd))) or None
+        return cls(limits, tenant) if limits or tenant else None
 
 
 class ModelCallBudget:
@@ -136,22 +134,6 @@ class ToolCallBudget:
         if refused is not None:
             scope.refusals.append(_describe(refused, USD))
         return refused is None
-
-
-def make_call_budget(settings: Settings, client: "Redis") -> ModelCallBudget | None:
-    """Return the budget of paid model calls; None where no limit is set: nothing is asked then."""
-    limits = read_limits(settings)
-    if not limits.question and limits.tenant_micro_usd is None:
-        return None
-    return ModelCallBudget(RedisBudgets(client, shards=settings.shards), limits)
-
-
-def make_tool_budget(settings: Settings, client: "Redis") -> ToolCallBudget | None:
-    """Return the budget of tool calls; None where no limit is set."""
-    if not settings.budget_tool_calls:
-        return None
-    budgets = RedisBudgets(client, shards=settings.shards)
-    return ToolCallBudget(budgets, settings.budget_tool_calls)
 
 
 def _list_amounts(cost: CallCost) -> dict[str, int]:
