@@ -118,7 +118,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("groups", tuple[str, ...], "of the person who asks; a system attribute of the envelope, never of the payload", NOBODY,
               (Role.LANG, Role.TRANSLATION, Role.GUARDRAILS, Role.SEARCH, Role.TRIAGE, Role.REASON, Role.TOOL, Role.PLAN, Role.WORK, *SPECIALISTS), is_system=True),
     Attribute("history", tuple[Turn, ...], "the conversation's last turns, oldest first; from the request if the client stores the conversation", MANAGER,
-              (Role.LANG, Role.TRANSLATION, Role.ESSENCE, Role.SEARCH, Role.CLARIFICATION, Role.RESPONSE, Role.QUALITY, Role.PLAN, Role.GATHER, *CALLING, Role.REPORT_GENERATOR, Role.MANAGER)),
+              (Role.LANG, Role.TRANSLATION, Role.ESSENCE, Role.GUARDRAILS, Role.SEARCH, Role.CLARIFICATION, Role.RESPONSE, Role.QUALITY, Role.PLAN, Role.GATHER, *CALLING, Role.REPORT_GENERATOR, Role.MANAGER)),
     Attribute("client_keeps_history", bool, "whether the client stores the conversation; Refdesk then stores only its clarification, for a day",
               NOBODY, MANAGER),
     Attribute("shows_drafts", bool, "whether the channel shows sentences before the answer is approved", NOBODY, (Role.RESPONSE,)),
