@@ -71,7 +71,7 @@ def describe_review(
         names = f"{names}; …" if len(places) > MOST_FINDINGS else names
         shown.insert(0, Finding(texts["undecided"].format(count=len(undecided), ids=names)))
     met = dict.fromkeys(
-        _name_place(known[one.requirement_id].place, law)
+        _name_fulfilled(one, known[one.requirement_id], law, document)
         for one in review.of_status(Status.COMPLIANT)
         if one.requirement_id in known
     )
@@ -174,6 +174,16 @@ def _describe(
         reason=reason,
     )
     return Finding(text, (requirement.place, read.place))
+
+
+def _name_fulfilled(verdict: Verdict, requirement: Requirement, law: str, document: str) -> str:
+    """Return the heading of a rule, and that of the clause that fulfils it."""
+    place = _name_place(requirement.place, law)
+    return (
+        f"{place} ({_name_place(verdict.evidence[0].place, document)})"
+        if verdict.evidence
+        else place
+    )
 
 
 def _name_place(place: TextPlace, title: str) -> str:
