@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, Self
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, JsonValue
 
 from agents.agent import Agent, AgentParts, AgentTexts
 from citations.blocks import remove_cells
@@ -76,6 +76,7 @@ class Reads(BaseModel, frozen=True):
     assumption: str = ""
     missing: str = ""
     assessment: AnswerAssessment | None = None
+    swarm_plan: dict[str, JsonValue] = {}
     answered_by: Literal["", "model", "search"] = ""
     generation_confidence: float = 1.0
 
@@ -237,7 +238,7 @@ class QualityAgent(Agent[Reads, Writes]):
             notices.append(self._describe_missing(reads))
         if judgement.is_silent:
             notices.append(self._look_up_text("not_judged", reads.language))
-        return "\n\n".join((text, *notices))
+        return "\n\n".join((text, *(one for one in notices if one not in text)))
 
     def _describe_missing(self, reads: Reads) -> str:
         context = "\n".join(text_of(one, reads.search_context) for one in reads.source_references)
@@ -375,8 +376,9 @@ def _decide(judgement: _Judgement, reads: Reads) -> Decision:
         return "regenerate"
     if output.accuracy < LEAST_ACCURACY:
         return "regenerate"
-    # Said to be missing only after a search for it alone; the rounds of a tool loop were that.
-    is_unsearched = bool(reads.missing) and reads.assessment is None
+    # Said to be missing only after a search for it alone: the rounds of a tool loop were that, and
+    # so were the workers of a swarm.
+    is_unsearched = bool(reads.missing) and reads.assessment is None and not reads.swarm_plan
     lacks = is_unsearched or output.completeness < LEAST_COMPLETENESS
     return "research" if lacks else "approve"
 
