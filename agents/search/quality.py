@@ -235,7 +235,7 @@ class QualityAgent(Agent[Reads, Writes]):
             notices.append(self._describe_missing(reads))
         if judgement.is_silent:
             notices.append(self._look_up_text("not_judged", reads.language))
-        return "\n\n".join((text, *notices))
+        return "\n\n".join((text, *(one for one in notices if one not in text)))
 
     def _describe_missing(self, reads: Reads) -> str:
         context = "\n".join(text_of(one, reads.search_context) for one in reads.source_references)
