@@ -180,7 +180,7 @@ CATALOGUE: tuple[Attribute, ...] = (
     Attribute("part_round", int, "how often the work was divided: parts without a result are tried once more", SPLITTING, SPLITTING),
     Attribute("stored_parts", dict[str, StoredPart], "the results of the parts, by their keys", SPLITTING, SPLITTING, merge=MergeRule.MERGE),
     Attribute("extracted", Extracted | None, "the documents of a review, and passages for the question", (Role.EXTRACTOR,),
-              (Role.CLASSIFIER, Role.REQUIREMENT_EXTRACTOR, Role.COMPLIANCE, Role.CITATION_AUDITOR, Role.GAP_SYNTHESIZER, Role.REPORT_GENERATOR, Role.SYNTHESIS, Role.MANAGER)),
+              (Role.CLASSIFIER, Role.REQUIREMENT_EXTRACTOR, Role.COMPLIANCE, Role.CITATION_AUDITOR, Role.GAP_SYNTHESIZER, Role.REPORT_GENERATOR, Role.SYNTHESIS, Role.QUALITY, Role.MANAGER)),
     Attribute("classification", tuple[dict[str, JsonValue], ...], "of each document: type, domain, complexity, language, sensitivity", (Role.CLASSIFIER,),
               (Role.REPORT_GENERATOR, Role.SYNTHESIS)),
     Attribute("checklist", StoredChecklist | None, "what the rules demand, and the account of their units", (Role.REQUIREMENT_EXTRACTOR,),

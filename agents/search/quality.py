@@ -26,6 +26,7 @@ from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import ClaimCheck, SourceReference, SourceUsed, ValidationResult
+from envelope.ways.specialists import Extracted
 from envelope.ways.tool_loop import AnswerAssessment
 from llm.answer_checks.draft_check import own_words
 from llm.answer_checks.faults import (
@@ -77,6 +78,7 @@ class Reads(BaseModel, frozen=True):
     missing: str = ""
     assessment: AnswerAssessment | None = None
     swarm_plan: dict[str, JsonValue] = {}
+    extracted: Extracted | None = None
     answered_by: Literal["", "model", "search"] = ""
     generation_confidence: float = 1.0
 
@@ -376,9 +378,10 @@ def _decide(judgement: _Judgement, reads: Reads) -> Decision:
         return "regenerate"
     if output.accuracy < LEAST_ACCURACY:
         return "regenerate"
-    # Said to be missing only after a search for it alone: the rounds of a tool loop were that, and
-    # so were the workers of a swarm.
-    is_unsearched = bool(reads.missing) and reads.assessment is None and not reads.swarm_plan
+    # Said to be missing only after a search for it alone: the rounds of a tool loop were that, the
+    # workers of a swarm, and those who read the documents of a review.
+    was_one_look = reads.assessment is None and not reads.swarm_plan and reads.extracted is None
+    is_unsearched = bool(reads.missing) and was_one_look
     lacks = is_unsearched or output.completeness < LEAST_COMPLETENESS
     return "research" if lacks else "approve"
 
