@@ -293,7 +293,7 @@ def _ask(message: str, reason: ClarificationReason = ClarificationReason.MISSING
     return Writes(
         needs_clarification=True,
         clarification_reason=reason,
-        clarification_message=message or "The documents do not say enough to answer this.",
+        clarification_message=message or "The passages that were found do not answer this.",
     )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, Self
 
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import BaseModel, Field
 
 from agents.agent import Agent, AgentParts, AgentTexts
 from citations.blocks import remove_cells
@@ -26,8 +26,6 @@ from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import ClaimCheck, SourceReference, SourceUsed, ValidationResult
-from envelope.ways.specialists import Extracted
-from envelope.ways.tool_loop import AnswerAssessment
 from llm.answer_checks.draft_check import own_words
 from llm.answer_checks.faults import (
     CheckedAnswer,
@@ -76,9 +74,6 @@ class Reads(BaseModel, frozen=True):
     attempt: int = 0
     assumption: str = ""
     missing: str = ""
-    assessment: AnswerAssessment | None = None
-    swarm_plan: dict[str, JsonValue] = {}
-    extracted: Extracted | None = None
     answered_by: Literal["", "model", "search"] = ""
     generation_confidence: float = 1.0
 
@@ -292,7 +287,7 @@ def _collect_sources(reads: Reads) -> tuple[JudgedSource, ...]:
     others = [one for one in reads.source_references if one.chunk_id not in cited]
     numbered |= dict(enumerate(others, start=max(numbered, default=0) + 1))
     return tuple(
-        JudgedSource(number=number, place=place, text=text)
+        JudgedSource(number=number, place=place, text=text, is_cut=reference.is_cut)
         for number, reference in sorted(numbered.items())
         for place, _, text in [text_of(reference, reads.search_context).partition("\n")]
     )
@@ -378,12 +373,8 @@ def _decide(judgement: _Judgement, reads: Reads) -> Decision:
         return "regenerate"
     if output.accuracy < LEAST_ACCURACY:
         return "regenerate"
-    # Said to be missing only after a search for it alone: the rounds of a tool loop were that, the
-    # workers of a swarm, and those who read the documents of a review.
-    was_one_look = reads.assessment is None and not reads.swarm_plan and reads.extracted is None
-    is_unsearched = bool(reads.missing) and was_one_look
-    lacks = is_unsearched or output.completeness < LEAST_COMPLETENESS
-    return "research" if lacks else "approve"
+    # What the writer did not find is no reason of its own: the judge, who knows of it, approved.
+    return "research" if output.completeness < LEAST_COMPLETENESS else "approve"
 
 
 def _make_result(judgement: _Judgement, answer: CheckedAnswer, share: float) -> ValidationResult:
@@ -431,8 +422,8 @@ def _describe(judgement: _Judgement, reads: Reads) -> str:
     if output is None:
         parts.append(judgement.problem)
     missing: Iterable[str] = () if output is None else output.missing
-    if reads.missing and not reads.attempt:
-        missing = dict.fromkeys((*missing, reads.missing))
+    if reads.missing and not reads.attempt and not missing:
+        missing = (reads.missing,)
     complaints = [Complaint(one.quote, one.reason) for one in judgement.rejected]
     return write_complaints("; ".join(filter(None, parts)), complaints, tuple(missing))
 
