@@ -1,4 +1,4 @@
-"""Eight pages side by side without a model: each thing of the question gets a passage of its own."""
+"""Eight pages side by side without a model: each thing has a passage of its own page."""
 
 import asyncio
 import json
