@@ -67,9 +67,10 @@ async def ask_all(
 ) -> AsyncIterator[Asked]:
     """Yield each turn as the model at this address answered it."""
     settings = settings_of(data, **DOMAIN, gen_model=MODEL, llamacpp_base_url=url)
-    endpoint = Endpoint(url="", durable=False, played=FakeServer())
-    async with run_app(settings, endpoint, knowledge) as harness:
-        for conversation in conversations:
+    for conversation in conversations:
+        # Each has a desk of its own: a desk does not ask a model again soon that was too slow.
+        endpoint = Endpoint(url="", durable=False, played=FakeServer())
+        async with run_app(settings, endpoint, knowledge) as harness:
             driver = harness.driver(expects_faults=True)
             told: list[str] = []
             for number, turn in enumerate(conversation.turns, start=1):
