@@ -13,6 +13,7 @@ from config.texts import load_texts
 from deploy.assembly.data_folder import KeyHistory
 from deploy.assembly.gateways.document_catalog import OwnedCatalog
 from deploy.assembly.gateways.document_reader import documents_of
+from deploy.assembly.recording import Records
 from deploy.assembly.reviewing.document_finder import NamedDocumentFinder
 from deploy.assembly.reviewing.report_rendering import StoredReports, make_report_reader
 from deploy.assembly.reviewing.stored_attachments import StoredAttachments
@@ -118,8 +119,10 @@ class StoredConversations:
         ttl_seconds: int,
         ttl_of: Callable[[Question], int] | None = None,
         empty_seconds: int = EMPTY_SECONDS,
+        records: Records | None = None,
     ) -> None:
         self._shards = shards
+        self._records = records
         self._memory = RedisMemory(
             client, shards=shards, window=KEPT_TURNS, ttl_seconds=ttl_seconds
         )
@@ -177,6 +180,10 @@ class StoredConversations:
         for memory in self._pushed:
             await memory.forget_words(question)
 
+    async def forget_records(self, question: Question) -> None:
+        if self._records is not None:
+            await self._records.forget(question)
+
     async def is_chat(self, question: Question) -> bool:
         return any([await memory.has_conversation(question) for memory in self._pushed])
 
@@ -184,6 +191,8 @@ class StoredConversations:
         noted = feedback.model_copy(update={"at": time.time()})
         await self._sessions.put_feedback(question, noted.model_dump_json())
         await self._outcomes.rate(question, 1 if feedback.rating == "up" else -1)
+        if self._records is not None:
+            await self._records.announce_rating(question)
 
     async def feedback(self, question: Question) -> dict[str, Feedback]:
         found = await self._sessions.feedback(question)
@@ -225,6 +234,7 @@ async def open_http_app(
             ttl_seconds=settings.memory_seconds_of(settings.tenant, settings.assistant),
             ttl_of=lambda question: settings.memory_seconds_of(question.tenant, question.assistant),
             empty_seconds=int(settings.empty_conversation_minutes * MINUTE_SECONDS),
+            records=Records(settings, runtime.broker),
         )
         channel = HttpChannel(
             replies=runtime.broker.replies,

@@ -11,6 +11,7 @@ from config.settings import Settings, load_settings
 from deploy.assembly.assistant_prompts import TASK_OF_ROLE
 from deploy.assembly.gateways.listening import budget_of, limits_of
 from deploy.assembly.models import check_keys
+from deploy.assembly.recording import recording
 from deploy.assembly.runtime import Runtime, connect_runtime, run_desk, run_maintenance
 from deploy.cli.printing import print_line
 from worker.process import collect_rarely
@@ -72,12 +73,14 @@ async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> No
 
 @asynccontextmanager
 async def answering(settings: Settings, *, alone: bool) -> AsyncIterator[Runtime]:
-    """Have questions answered: by this process, or, with `alone`, by workers on the same Redis."""
+    """Have questions answered and recorded: by this process, or, with `alone`, by workers on the
+    same Redis.
+    """
     if not alone:
-        async with run_desk(settings, empty=True) as runtime:
+        async with run_desk(settings, empty=True) as runtime, recording(runtime):
             yield runtime
         return
-    async with connect_runtime(settings) as runtime, run_maintenance(runtime):
+    async with connect_runtime(settings) as runtime, run_maintenance(runtime), recording(runtime):
         yield runtime
 
 
