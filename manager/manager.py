@@ -29,6 +29,7 @@ from manager import replies
 from manager.branching import branches
 from manager.classify import classify_result
 from manager.contract import write_payload
+from manager.fault_report import OnFault, ignore_fault, report_faults
 from manager.flow import Flow, FlowError, PauseFor, Return, Scatter, Stage, find_flow
 from manager.flows.stages import (
     CLARIFICATION,
@@ -43,7 +44,6 @@ from manager.flows.stages import (
     START,
 )
 from manager.hop_decision import HopDecision
-from manager.integrity.fault_report import OnFault, ignore_fault, report_faults
 from manager.learning.swarm_outcome import note_outcome
 from manager.machine import (
     Context,

@@ -26,7 +26,7 @@ from envelope.role import Role
 from memory.errors import MemoryUnavailableError, QuestionEndedError
 from worker.drafts import draft_for
 from worker.errors import HandlerTimeoutError, RunFailedError
-from worker.evidence.hop_evidence import find_evidence_names, record_evidence
+from worker.hop_evidence import find_evidence_names, record_evidence
 from worker.model_usage import add_model_usage, find_exhausted_budget
 from worker.timeouts import run_with_timeout
 

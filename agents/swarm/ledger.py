@@ -6,17 +6,17 @@ from typing import Protocol, Self
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
+from agents.swarm.planning.plan import SwarmPlan
+from agents.swarm.progress import MOST_STALLS, SwarmProgress, note_round
+from agents.swarm.rounds import BranchReport, begin_tasks, list_waiting, settle_round
+from agents.swarm.strategies.expansion import expand_plan
+from agents.swarm.tasks import TaskLedger
+from agents.swarm.workers.output import WorkerOutput
+from agents.swarm.workers.worker_task import read_outputs
 from envelope.conversation import PauseQuestion
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.ways.swarm import LedgerStep
-from swarm.ledger.progress import MOST_STALLS, SwarmProgress, note_round
-from swarm.ledger.rounds import BranchReport, begin_tasks, list_waiting, settle_round
-from swarm.ledger.tasks import TaskLedger
-from swarm.planning.plan import SwarmPlan
-from swarm.strategies.expansion import expand_plan
-from swarm.workers.output import WorkerOutput
-from swarm.workers.worker_task import read_outputs
 
 LEAST_SHARE = 0.5
 """With results of fewer tasks than this share, a stalled swarm plans again."""

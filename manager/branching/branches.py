@@ -22,9 +22,9 @@ from envelope.ways.swarm import BY_WORKER
 from manager.branching.result_size import bound_result
 from manager.branching.usage_sum import add_usages
 from manager.contract import write_payload
+from manager.fault_report import note_cut, note_join
 from manager.flow import BranchItem, Counter, Flow, Return, Scatter, Stage, Writes
 from manager.flows.stages import WORKED
-from manager.integrity.fault_report import note_cut, note_join
 from manager.machine import read_counters
 from manager.stage_event import StageEvent
 

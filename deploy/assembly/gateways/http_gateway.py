@@ -41,7 +41,7 @@ from memory.conversation import RedisMemory
 from memory.errors import MemoryUnavailableError
 from memory.http_state import EMPTY_SECONDS, RedisApiKeys, RedisRates, RedisSessionStore
 from memory.key_names import conversation_keys
-from memory.learning.learned_outcomes import RedisOutcomeLog
+from memory.learned_outcomes import RedisOutcomeLog
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis

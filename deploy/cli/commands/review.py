@@ -157,8 +157,8 @@ async def _make_message(
     chosen: argparse.Namespace, local: "LocalReview", settings: Settings
 ) -> Message:
     """Return the message of the review, with the documents that its names lead to."""
-    from compliance.team.cost_estimate import estimate_cost
-    from compliance.team.units import name_documents
+    from agents.review.cost_estimate import estimate_cost
+    from agents.review.requirements.units import name_documents
 
     documents = await local.find(chosen.contract)
     against = [one for name in chosen.against for one in await local.find(name, is_rule=True)]

@@ -1,15 +1,15 @@
 """The swarm without a model, in one process: what is listed, workers in waves, expansion."""
 
+from agents.swarm.making import plan_listed
+from agents.swarm.planning.plan import SwarmPlan
+from agents.swarm.planning.plan_checks import arrange_workers
+from agents.swarm.shown_passages import choose_shown
+from agents.swarm.strategies.expansion import expand_plan
+from agents.swarm.workers.output import WorkerOutput
+from agents.swarm.workers.run_worker import run_worker
+from agents.swarm.workers.worker_type import make_registry
 from deploy.evaluation.multistep.ways import EvaluationParts, FoundPages
 from knowledge.sections import document_of
-from swarm.making import plan_listed
-from swarm.planning.plan import SwarmPlan
-from swarm.planning.plan_checks import arrange_workers
-from swarm.strategies.expansion import expand_plan
-from swarm.synthesis.shown_passages import choose_shown
-from swarm.workers.output import WorkerOutput
-from swarm.workers.run_worker import run_worker
-from swarm.workers.worker_type import make_registry
 from tools.catalog import make_builtin
 from tools.executor import ToolExecutor
 
