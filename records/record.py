@@ -108,7 +108,7 @@ def make_record(question: Question, entries: Sequence[JournalEntry]) -> Record |
         question=_text(accepted.fields, "text"),
         canonical=_text(written, "canonical_question"),
         outcome=_text(reply, "outcome"),
-        reason=_text(reply, "termination_reason") or _text(reply, "fallback_reason"),
+        reason=_find_reason(reply),
         answered_by=_text(reply, "answered_by"),
         answer=_text(reply, "text"),
         sources=tuple(_keep_place(one) for one in _list_objects(reply.get("sources"))),
@@ -143,6 +143,11 @@ def _find_way(entries: Iterable[JournalEntry]) -> str:
     """Return the way of the message: the last one that the manager chose, else that it began on."""
     flows = [entry.fields["flow"] for entry in entries if entry.fields.get("flow")]
     return str(flows[-1]).partition("@")[0] if flows else ""
+
+
+def _find_reason(reply: Mapping[str, JsonValue]) -> str:
+    names = ("termination_reason", "clarification_reason", "fallback_reason")
+    return next((text for name in names if (text := _text(reply, name))), "")
 
 
 def _find_judge(written: Mapping[str, JsonValue]) -> str:

@@ -4,7 +4,7 @@ All calls block; the callers run them in threads.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from decimal import Decimal
@@ -186,6 +186,17 @@ class RecordStore:
         with self._begin() as connection:
             return [_read_row(row) for row in connection.execute(wanted).mappings()]
 
+    def find_conversation(self, question: Question, *, limit: int = PAGE) -> Sequence[Record]:
+        """Return the records of a question's conversation, oldest first."""
+        wanted = (
+            select(messages)
+            .where(_is_conversation(question))
+            .order_by(messages.c.accepted_at)
+            .limit(limit)
+        )
+        with self._begin() as connection:
+            return [_read_row(row) for row in connection.execute(wanted).mappings()]
+
     def count(self, selection: Selection, *by: str) -> dict[tuple[str, ...], int]:
         """Return the number of records for each combination of values of these columns."""
         columns = [messages.c[name] for name in by]
@@ -193,7 +204,7 @@ class RecordStore:
         with self._begin() as connection:
             return {tuple(row[:-1]): row[-1] for row in connection.execute(wanted)}
 
-    def read_figures(self, selection: Selection) -> Sequence[RowMapping]:
+    def read_figures(self, selection: Selection) -> Sequence[Mapping[str, Any]]:
         """Return what statistics need of each record, without its texts, oldest first."""
         names = (
             "ended_at", "assistant", "channel", "way", "outcome", "reason", "answered_by", "rating",
@@ -205,7 +216,8 @@ class RecordStore:
             .order_by(messages.c.ended_at)
         )
         with self._begin() as connection:
-            return list(connection.execute(wanted).mappings())
+            rows = connection.execute(wanted)
+            return [dict(zip(names, row, strict=True)) for row in rows]
 
     def close(self) -> None:
         """Close all connections."""

@@ -13,7 +13,7 @@ from config.texts import load_texts
 from deploy.assembly.data_folder import KeyHistory
 from deploy.assembly.gateways.document_catalog import OwnedCatalog
 from deploy.assembly.gateways.document_reader import documents_of
-from deploy.assembly.recording import Records
+from deploy.assembly.recording import Records, connect_records, keeps_records
 from deploy.assembly.reviewing.document_finder import NamedDocumentFinder
 from deploy.assembly.reviewing.report_rendering import StoredReports, make_report_reader
 from deploy.assembly.reviewing.stored_attachments import StoredAttachments
@@ -23,6 +23,7 @@ from envelope.conversation import Pause, Turn
 from envelope.question import Question
 from gateway.api_keys import Key
 from gateway.connections.bodies import BufferBudget
+from gateway.console.routes import Console, console_router
 from gateway.http.access import Guard
 from gateway.http.allowed_hosts import AllowedHosts
 from gateway.http.app import make_app
@@ -37,6 +38,7 @@ from gateway.port import Demand, Feedback, Shortage, VisitorSession
 from gateway.widget.routes import widget_router
 from knowledge.errors import KnowledgeError
 from memory.chat_state import RedisPushMemory
+from memory.console_state import RedisConsoleSessions
 from memory.conversation import RedisMemory
 from memory.errors import MemoryUnavailableError
 from memory.http_state import EMPTY_SECONDS, RedisApiKeys, RedisRates, RedisSessionStore
@@ -215,6 +217,7 @@ async def open_http_app(
     settings, texts, meter = runtime.settings, load_texts(), PrometheusHttpMeter()
     client, opened = runtime.endpoint.client(), documents_of(runtime)
     attachments = StoredAttachments(settings, client)
+    records = connect_records(settings) if keeps_records(settings) else None
     documents = opened if settings.source_links else None
     try:
         history = None if settings.require_keys else KeyHistory(settings.refdesk_data)
@@ -269,6 +272,17 @@ async def open_http_app(
             )
         catalog = OwnedCatalog(settings, runtime.broker, opened)
         others.append(Catalog(channel, catalog).router())
+        others.append(
+            console_router(
+                Console(
+                    RedisConsoleSessions(client),
+                    records,
+                    assistants=[(one.tenant, one.assistant) for one in settings.of_assistants()],
+                    records_days=settings.records_days,
+                    unavailable=stores,
+                )
+            )
+        )
         made = make_app(
             channel,
             stopping=stopping,
@@ -285,6 +299,8 @@ async def open_http_app(
         )
         yield made.app
     finally:
+        if records is not None:
+            await asyncio.to_thread(records.close)
         await attachments.close()
         if opened is not None:
             await opened.close()
