@@ -78,7 +78,7 @@ sbom: install  ## write the bill of materials of the image into dist/
 
 bench: install  ## measure the broker beside others, in one run; writes docs/measurements/benchmarks.md
 	$(INSTALL) --require-hashes --requirement requirements/bench.txt
-	$(BIN)/python -m benchmarks --full --write
+	$(BIN)/python -m benchmarks.speed --full --write
 
 patterns: install  ## measure every regular expression again, and record those that are linear
 	$(BIN)/python -m tests.patterns.record

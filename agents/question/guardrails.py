@@ -1,13 +1,14 @@
 """Decides whether a question is within the scope of the desk."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from pydantic import BaseModel, Field
 
 from agents.agent import Agent, AgentParts
 from agents.question.replies import plain_reply
-from envelope.conversation import ClarificationOption, ClarificationReason, Pause
+from envelope.conversation import ClarificationOption, ClarificationReason, Pause, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.understanding import Understanding
@@ -46,6 +47,7 @@ class Reads(BaseModel, frozen=True):
     text_eng: str = ""
     language: str = ""
     related_history: tuple[str, ...] = ()
+    history: tuple[Turn, ...] = ()
     open_pause: Pause | None = None
     understanding: Understanding | None = None
     groups: tuple[str, ...] = ()
@@ -260,11 +262,18 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             text=reads.text,
             text_eng=reads.text_eng,
             language=reads.language or None,
-            related=reads.related_history,
+            related=reads.related_history or self._find_last_question(reads),
             limit=_NEAREST,
             groups=reads.groups,
             by_words=self._early is not None and self._model is not None,
         )
+
+    def _find_last_question(self, reads: Reads) -> tuple[str, ...]:
+        """Return the last question where no model says whether this one refers to it."""
+        if self._model is not None:
+            return ()
+        asked = (turn.text for turn in reversed(reads.history) if turn.speaker == "user")
+        return tuple(islice(asked, 1))
 
     def _apply_verdict(
         self,
