@@ -105,6 +105,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
 
     Where no model decides, a question is declined only if the documents are plainly about something
     else, by their calibrated coverage, or if they are in other languages and nobody translated it.
+    An answer to what the desk asked is never declined for its few words: the desk asks again.
     A vague question goes on to the search, which asks back. Where tools can answer, a question that
     names a document is within scope, too.
 
@@ -229,6 +230,9 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             return _refuse(reason, findings, f"{analysis}; {compared}")
         if is_covered(covered, findings.ambiguity, self._strictness):
             return _accept(f"{analysis}; it is vague", 1 - covered)
+        if reads.open_pause is not None:
+            # Few words, such as "just tell me", which say nothing without what they answer.
+            return self._ask_back(Output(verdict="unclear", confidence=0.0, analysis=""), ())
         return self._decline(analysis, 1 - covered)
 
     async def _describe_named(self, reads: Reads) -> str:

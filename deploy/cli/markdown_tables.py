@@ -40,9 +40,10 @@ def _align_cells(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     named = [row for number, row in enumerate(rows) if number != 1]
     widths = [max(map(columns, cells)) for cells in zip_longest(*named, fillvalue="")]
     for number, row in enumerate(rows):
+        filled = [*row[: len(widths)], *[""] * (len(widths) - len(row))]
         cells = [
             "-" * wide if number == 1 else cell + " " * (wide - columns(cell))
-            for cell, wide in zip_longest(row[: len(widths)], widths, fillvalue="")
+            for cell, wide in zip(filled, widths, strict=True)
         ]
         yield f"| {' | '.join(cells)} |"
 

@@ -15,6 +15,7 @@ from operator import itemgetter
 from pydantic import JsonValue
 
 from citations.links import clean_text
+from citations.marking import show_brackets
 from config.settings import Settings
 from deploy.cli.markdown_tables import columns, lay_out_tables
 from envelope.sources import TOOL_SOURCE
@@ -76,10 +77,13 @@ def list_operator_notes(reply: Fields, settings: Settings) -> list[str]:
 
 
 def wrap(text: str, width: int = WIDTH) -> list[str]:
-    """Wrap prose at `width` columns; code fences keep their lines, tables are aligned or listed."""
+    """Wrap prose at `width` columns; code fences keep their lines, tables are aligned or listed.
+
+    Brackets of documents, which Markdown writes with backslashes, stand without them.
+    """
     lines: list[str] = []
     fenced = False
-    for line in _list_tables(text.splitlines(), width):
+    for line in _list_tables(show_brackets(text).splitlines(), width):
         if line.lstrip().startswith("```"):
             fenced = not fenced
         if fenced or columns(line) <= width or line.lstrip().startswith(("|", "```")):

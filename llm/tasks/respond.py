@@ -49,7 +49,6 @@ class Inputs(BaseModel, frozen=True):
     style: AnswerStyle = Field(default="", description="the form in which the user wants it")
     earlier: str = Field(default="", description="the answer before, without what was left out")
     analysis: str = Field(default="", description="what was wrong with the answer before")
-    avoid: tuple[str, ...] = Field(default=(), description="claims that no source supports")
     attempt: int = 0
 
 

@@ -56,6 +56,14 @@ def test_prose_is_folded_and_code_is_not() -> None:
     assert max(len(line) for line in lines if line != code) <= 80
 
 
+def test_brackets_of_a_document_stand_without_the_backslashes_of_markdown() -> None:
+    text = "Within \\[14\\] days, see `a\\[1\\]` [1].\n\n```\nb\\[2\\]\n```"
+
+    lines = reply_lines(reply(text=text))
+
+    assert lines[:5] == ["Within [14] days, see `a\\[1\\]` [1].", "", "```", "b\\[2\\]", "```"]
+
+
 def test_an_answer_that_ended_early_says_why() -> None:
     foot = reply_lines(reply(termination_reason="regenerate_limit", message_id="m"))[-1]
 

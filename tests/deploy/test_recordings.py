@@ -22,7 +22,8 @@ from tests.recordings.plain_way import (
 )
 from tests.recordings.replaying import Played, ingest_documents, open_documents, play
 
-pytestmark = pytest.mark.slow
+# The first test waits for all recordings: by themselves they take longer than one test may.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 CONVERSATIONS = {one.id: one for one in load_conversations()}
 TURNS = [

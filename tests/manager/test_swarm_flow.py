@@ -22,7 +22,7 @@ PLAN: dict[str, JsonValue] = {
 
 
 def act(
-    stage: Stage, event: StageEvent, counters: dict[str, int] | None = None, **facts: bool
+    stage: Stage, event: StageEvent, counters: dict[str, int] | None = None, **facts: bool | str
 ) -> Action:
     context = Context()
     for name, value in facts.items():

@@ -97,7 +97,10 @@ async def _ask(
     shown = ""
     for event in (event for entry in entries for event in follower.read(entry)):
         if event.name == "draft":
-            shown = shown[: event.data["offset"]] + event.data["text"]
+            offset, text = event.data["offset"], event.data["text"]
+            assert isinstance(offset, int)
+            assert isinstance(text, str)
+            shown = shown[:offset] + text
             drafts.append(shown)
     asked = Asked(name, says, answer, seconds, _describe_calls(entries), drafts)
     asked.faults.extend(_find_faults(asked, harness, [*told, *_read_prompts(entries)]))
