@@ -3,6 +3,7 @@
 `AgentHandler.handle` names every step of a run.
 """
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -28,7 +29,6 @@ from worker.drafts import draft_for
 from worker.errors import HandlerTimeoutError, RunFailedError
 from worker.hop_evidence import find_evidence_names, record_evidence
 from worker.model_usage import add_model_usage, find_exhausted_budget
-from worker.timeouts import run_with_timeout
 
 MANAGER = Role.MANAGER.value
 RESERVE_SECONDS = 0.5
@@ -161,7 +161,8 @@ class AgentHandler:
         recorded = self._recorded(envelope, self._name, attempt, limit)
         with recorded as calls, draft_for(delivery):
             try:
-                return await run_with_timeout(agent.work(reads), limit), calls
+                async with asyncio.timeout(limit):
+                    return await agent.work(reads), calls
             except (MemoryUnavailableError, QuestionEndedError):
                 # No failure of the agent: the worker waits for Redis, or drops an ended question.
                 raise
