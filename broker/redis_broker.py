@@ -27,9 +27,10 @@ from broker.maintenance.orphan_rescuer import MakeNotice, OrphanRescuer
 from broker.maintenance.queue_admin import QueueAdmin
 from broker.maintenance.scheduler import Scheduler
 from broker.maintenance.upkeep import Upkeep
-from broker.ports import Admin, Consumer, DraftWriter, Eraser, Producer, ReplyReader
+from broker.ports import Admin, Consumer, DraftWriter, EndedReader, Eraser, Producer, ReplyReader
 from broker.produce.producer import RedisProducer, SubmissionLimits
 from broker.replies.draft_writer import JournalDraftWriter
+from broker.replies.ended_messages import EndedMessages
 from broker.replies.reply_waiter import ReplyWaiter
 from broker.replies.result_list import ResultList
 from broker.settle.admission import NO_PACE, AdmissionPolicy
@@ -124,6 +125,7 @@ class RedisBroker:
         self.drafts: DraftWriter = JournalDraftWriter(context)
         self.admin: Admin = QueueAdmin(context)
         self.eraser: Eraser = self._forgetting
+        self.ended: EndedReader = EndedMessages(context)
         self.maintenance = Maintenance(Scheduler(context), rescuer, upkeep, Heartbeats(context))
 
     async def settle(self, settlements: Sequence[tuple[Delivery, Settlement]]) -> Sequence[bool]:

@@ -158,7 +158,7 @@ async def review(played: PlayedReview, folder: Path, embedder: Embedder) -> Revi
             way="specialists", payload={"review": {"documents": [*ids.values()], "against": [law]}}
         )
         asked = replace(harness.driver().message(played.question), order=order)
-        reply = dict(await harness.desk.ask(asked))
+        reply: dict[str, Any] = dict(await harness.desk.ask(asked))
         read = make_report_reader(settings, harness.client)
         reference = reply["review_report"]["reference"]
         report = decode_report(await read(harness.desk.question(asked), reference) or b"")

@@ -13,6 +13,7 @@ from agents.named_documents import make_sort_key
 from deploy.assembly.gateways.document_catalog import OwnedCatalog
 from deploy.assembly.gateways.document_reader import documents_of
 from deploy.assembly.gateways.http_gateway import StoredConversations
+from deploy.assembly.recording import Records
 from deploy.assembly.reviewing.document_finder import MOST_FOUND, NamedDocumentFinder
 from deploy.assembly.reviewing.report_rendering import (
     Report,
@@ -167,7 +168,12 @@ async def open_local_review(
             attachments,
             NamedDocumentFinder(attachments, OwnedCatalog(settings, runtime.broker, opened)),
             StoredReports(make_report_reader(settings, client)),
-            StoredConversations(client, shards=settings.shards, ttl_seconds=1),
+            StoredConversations(
+                client,
+                shards=settings.shards,
+                ttl_seconds=1,
+                records=Records(settings, runtime.broker),
+            ),
         )
     finally:
         await attachments.close()
