@@ -24,7 +24,7 @@ percent-encoded: no id can reach into another key.
 | rd:{n}:journal:<question> | stream | submit, settle, close | journal, reply | ttl               |
 | rd:{n}:frames:<question> | hash  | settle, due           | take, settle, due | closed, ttl     |
 | rd:{n}:order:<conversation> | list | submit, close        | submit, close  | when empty, ttl    |
-| rd:{n}:conversation:<conversation> | hash | submit        | close, due     | fields: started |
+| rd:{n}:conversation:<conversation> | hash | submit, settle | close, due, submit | fields: begun |
 | rd:{n}:asked:<conversation> | zset | submit               | forget         | ttl                |
 | rd:{n}:tombstone:<conversation> | string | finish         | finish         | last open deadline |
 | rd:{n}:named:<message id> | zset  | submit                | find           | capped, ttl        |
