@@ -1,8 +1,8 @@
 """A client whose script calls share round trips.
 
 Calls that are made while others are in flight are sent together in the next round trip. A single
-call is sent at once; under load hundreds share a round trip, and are sent and received in one step.
-Each call has a separate answer or error; when a round trip fails, each of its calls fails.
+call is sent at once. Without this, hundreds of calls at once would take a connection each. Each
+call has a separate answer or error; when a round trip fails, each of its calls fails.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class AutoPipeliningRedis(Redis):
             return await answer
         self._travelling += 1
         try:
-            [found] = await self.send_trip([call])
+            [found] = await self._send_trip([call])
         finally:
             self._release_lane()
         if isinstance(found, ResponseError):
@@ -67,7 +67,7 @@ class AutoPipeliningRedis(Redis):
         # A call that was cancelled while it waited is not sent.
         batch = [each for each in batch if not each[1].done()]
         try:
-            answers = await self.send_trip([call for call, _ in batch]) if batch else ()
+            answers = await self._send_trip([call for call, _ in batch]) if batch else ()
         except Exception as error:  # noqa: BLE001 - each call of this trip raises it
             answers = [error] * len(batch)
         except BaseException:
@@ -84,7 +84,7 @@ class AutoPipeliningRedis(Redis):
             else:
                 answer.set_result(found)
 
-    async def send_trip(self, calls: Sequence[Call]) -> list[Any]:
+    async def _send_trip(self, calls: Sequence[Call]) -> list[Any]:
         """Send calls now, in one round trip, and return their answers.
 
         An error of the server is the answer to its call.
