@@ -23,8 +23,8 @@ from knowledge.documents import formats
 from knowledge.documents.errors import NoDocumentError, NoTextError, ReadingError
 from knowledge.documents.folder import FolderListing, FoundFile
 from knowledge.documents.formats import Item
+from knowledge.documents.front_matter import find_stated_language, make_sample
 from knowledge.documents.location import Location
-from knowledge.documents.metadata.page_language import find_stated_language, make_sample
 from knowledge.documents.snippets import read_with_snippets
 from knowledge.documents.survey import Survey
 from knowledge.errors import ConnectorError

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from knowledge.documents.decoding import MAX_BYTES
 from knowledge.documents.folder import DEEPEST_FOLDER
-from knowledge.documents.metadata.folder_rules import RULES_FILE
+from knowledge.documents.folder_rules import RULES_FILE
 from knowledge.errors import ConnectorError
 
 MOST_FILES = 200_000

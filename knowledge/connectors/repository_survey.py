@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from knowledge.connectors.git_repository import RevisionCopy
-from knowledge.documents.access_rules import RuleBase
-from knowledge.documents.exports.restoring import make_address
+from knowledge.documents.exports import make_address
+from knowledge.documents.folder import RuleBase
 from knowledge.documents.survey import LanguageOf, ReadTitle, Survey, survey
 
 

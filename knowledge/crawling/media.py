@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
-from knowledge.documents.formats import SUFFIXES
-from knowledge.documents.skipping import is_media
+from knowledge.documents.formats import SUFFIXES, is_media
 
 HTML = ".html"
 _BY_TYPE: Mapping[str, str] = {

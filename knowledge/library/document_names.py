@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from knowledge.documents.metadata.stated_version import find_numbers
+from knowledge.documents.stated_version import find_numbers
 from knowledge.index.graph.called_names import MOST_WORDS, list_called_names, split_words
 from knowledge.index.listing import ListedDocument
 

@@ -12,9 +12,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from knowledge.documents.errors import ReadingError
-from knowledge.documents.interchange.openapi import list_operations
-from knowledge.documents.interchange.openapi_schema import References
-from knowledge.documents.interchange.structured import parse_structured
+from knowledge.documents.interchange.openapi import References, list_operations, parse_structured
 from tools.errors import InvalidSchema, InvalidToolSet
 from tools.outside.foreign_schemas import ForeignSchema
 from tools.outside.foreign_text import MOST_DESCRIPTION, clean

@@ -7,7 +7,7 @@ A search leaves earlier versions out, and the page of the newest one has only a 
 import re
 from collections.abc import Sequence
 
-from knowledge.documents.metadata.stated_version import find_numbers
+from knowledge.documents.stated_version import find_numbers
 from knowledge.library.library import Library
 from knowledge.library.passage_graph import ConnectedPassage, PassageGraph
 from knowledge.port import Searcher, SearchRequest

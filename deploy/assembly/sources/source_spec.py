@@ -18,7 +18,7 @@ class SourceSpec(BaseModel, frozen=True, extra="forbid"):
     """A source: `place` is an absolute path, a web address, or `git:` and an absolute path.
 
     `revision` and `folder` are those of a repository; `web_address` makes web addresses of paths,
-    see `knowledge.documents.exports.restoring.make_address`. None: the limits of the settings.
+    see `knowledge.documents.exports.make_address`. None: the limits of the settings.
     """
 
     place: str

@@ -7,7 +7,7 @@ import pytest
 from knowledge.connectors.git_repository import RepositoryError, copy_revision, find_places
 from knowledge.connectors.repository_survey import survey_copy
 from tests.knowledge.connectors.test_git_repository import Repository
-from tests.knowledge.documents.test_access_rules import write_rules
+from tests.knowledge.documents.test_folder import write_rules
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from knowledge.documents.metadata.stated_version import remove_version
+from knowledge.documents.stated_version import remove_version
 from knowledge.index.listing import ListedDocument
 from knowledge.library.comparison import SectionPair, compare_documents
 from knowledge.library.library import WholeDocument

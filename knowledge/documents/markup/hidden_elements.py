@@ -2,8 +2,7 @@
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
-from knowledge.documents.visibility.appearance import Appearance, appearance_inside
-from knowledge.documents.visibility.stylesheet import parse_rules
+from knowledge.documents.markup.appearance import Appearance, appearance_inside, parse_rules
 
 _TABS_AROUND = 3
 _MOST_PANELS = 200

@@ -11,8 +11,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping
 
-from knowledge.documents.visibility.appearance import Appearance, appearance_inside
-from knowledge.documents.visibility.stylesheet import Rule, parse_rules
+from knowledge.documents.markup.appearance import Appearance, Rule, appearance_inside, parse_rules
 
 _LONGEST_TAG = 8_000
 _INTERESTING = re.compile(r"[<`\\]")

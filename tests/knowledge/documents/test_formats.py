@@ -1,6 +1,6 @@
 from pathlib import PurePosixPath
 
-from knowledge.documents.skipping import MOST_NAMED, explain_skip, list_skipped
+from knowledge.documents.formats import MOST_NAMED, explain_skip, list_skipped
 from tests.knowledge.documents.conftest import Desk
 
 

@@ -7,7 +7,8 @@ import yaml
 
 from envelope.question import parse_groups
 from knowledge.documents.decoding import clean_text
-from knowledge.documents.metadata.stated_version import parse_stated_version
+from knowledge.documents.page import BlockKind, Page
+from knowledge.documents.stated_version import parse_stated_version
 
 MAX_CHARACTERS = 16_384
 _FENCED = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -131,3 +132,23 @@ def _texts(value: object) -> tuple[str, ...]:
     if not isinstance(value, list):
         return ()
     return tuple(text for item in value[:_MOST_KEYWORDS] if (text := _text(item)))
+
+
+_SAMPLE_CHARACTERS = 2000
+
+
+def find_stated_language(page: Page) -> str | None:
+    """Return the language code that a page states (`pt` for `pt-BR`), or None."""
+    stated = (page.language or "").replace("_", "-").partition("-")[0].strip().lower()
+    return stated if len(stated) in (2, 3) and stated.isascii() and stated.isalpha() else None
+
+
+def make_sample(page: Page) -> str:
+    """Return the title and the first characters of a page, without code."""
+    parts: list[str] = [page.title]
+    room = _SAMPLE_CHARACTERS
+    for block in page.blocks:
+        if block.kind is not BlockKind.CODE and room > 0:
+            parts.append(block.text[:room])
+            room -= len(block.text)
+    return "\n".join(parts)
