@@ -10,7 +10,7 @@ from pydantic import AliasChoices, BaseModel, Field
 
 from envelope.question import Question
 from gateway.answer import Answer
-from gateway.chat.formatting.marked_text import plain_title
+from gateway.chat.marked_text import plain_title
 from gateway.chat.ports import Button, ChannelTexts, PushMemory
 
 TOKEN_BYTES = 15

@@ -15,12 +15,11 @@ from broker.values import Fields
 from envelope.outcome import Outcome
 from gateway.answer import DEADLINE, Answer, answer_of
 from gateway.chat.buttons import Buttons
-from gateway.chat.cancellation import raise_if_cancelled
+from gateway.chat.coalescing import PostEraser
 from gateway.chat.errors import PermanentError, PostNotFoundError, PushError, RetryableError
-from gateway.chat.intake.post_erasure import PostEraser
+from gateway.chat.placeholder import TypingIndicator
+from gateway.chat.platform_calls import raise_if_cancelled, retry
 from gateway.chat.ports import Channel, ChannelTexts, ChatPolicy, PushMemory, Results, Shown, Tally
-from gateway.chat.retry import retry
-from gateway.chat.typing_indicator import TypingIndicator
 from gateway.source_urls import opens_in
 
 log = structlog.get_logger("gateway")

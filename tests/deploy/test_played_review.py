@@ -17,7 +17,7 @@ from agents.review.report.report import ReviewReport
 from broker.embedded.endpoint import Endpoint
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
-from gateway.reviewing.job_order import JobOrder
+from gateway.job_order import JobOrder
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import PlainReport
 from llm.conversations.turns import ModelMessage, ToolConversation

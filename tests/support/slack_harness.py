@@ -13,8 +13,8 @@ import httpx
 from slack_sdk.signature import SignatureVerifier
 
 from gateway.chat.connector import ChatChannel
+from gateway.chat.platform_calls import Pacer
 from gateway.chat.ports import ChatPolicy
-from gateway.chat.rate_limit import Pacer
 from gateway.http.uvicorn_server import listening, serving
 from gateway.slack.app import SlackEvents, identify, make_app
 from gateway.slack.audience import SlackAudience

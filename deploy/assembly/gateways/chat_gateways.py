@@ -11,8 +11,8 @@ from deploy.assembly.gateways.listening import serve_probes
 from deploy.assembly.runtime import Runtime, desk
 from gateway.chat.connector import ChatChannel
 from gateway.chat.metrics import push_metrics
+from gateway.chat.people import People, PersonLimits
 from gateway.chat.ports import Channel, ChannelTexts, ChatPolicy, PushBroker
-from gateway.limits.people import People, PersonLimits
 from memory.chat_state import RedisPushMemory
 from memory.errors import MemoryUnavailableError
 from memory.leader_lock import RedisDuty

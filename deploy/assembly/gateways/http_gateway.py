@@ -22,8 +22,7 @@ from envelope.conversation import Pause, Turn
 from envelope.question import Question
 from gateway.api_keys import Key
 from gateway.connections.bodies import BufferBudget
-from gateway.http.access import Guard
-from gateway.http.allowed_hosts import AllowedHosts
+from gateway.http.access import AllowedHosts, Guard
 from gateway.http.app import make_app
 from gateway.http.context import HttpChannel
 from gateway.http.links import SourceLinks
@@ -31,7 +30,7 @@ from gateway.http.metrics import PrometheusHttpMeter
 from gateway.http.routes.catalog import Catalog
 from gateway.http.routes.documents import reader_router
 from gateway.http.routes.reviews import ReviewParts
-from gateway.limits.visitors import VisitorLimits, Visitors
+from gateway.http.visitors import VisitorLimits, Visitors
 from gateway.port import Demand, Feedback, Shortage, VisitorSession
 from gateway.widget.routes import widget_router
 from knowledge.errors import KnowledgeError

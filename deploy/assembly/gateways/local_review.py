@@ -26,8 +26,7 @@ from deploy.assembly.runtime import Runtime
 from deploy.errors import CommandError
 from envelope.question import Question
 from gateway.conversation_erasure import erase
-from gateway.reviewing.document_ports import DocumentEntry, DocumentRefusedError
-from gateway.reviewing.report_ports import ReportForm
+from gateway.review_ports import DocumentEntry, DocumentRefusedError, ReportForm
 from knowledge.documents.decoding import MAX_BYTES
 from knowledge.documents.folder import FolderListing, walk
 from knowledge.sections import document_of
@@ -59,7 +58,7 @@ class LocalReview:
 
         Every file of a folder is a document, those in its folders too, in the order of their
         numbers. Raises `CommandError` for a file that is too large and for a folder that cannot be
-        read completely, and the errors of `gateway.reviewing.document_ports`.
+        read completely, and the errors of `gateway.review_ports`.
         """
         path = Path(name)
         if await asyncio.to_thread(path.is_file):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from agents.named_documents import make_sort_key
 from envelope.question import Question
 from gateway.port import CatalogEntry, CatalogSelection, DocumentCatalog
-from gateway.reviewing.document_ports import Attachments, DocumentEntry, DocumentUnknownError
+from gateway.review_ports import Attachments, DocumentEntry, DocumentUnknownError
 
 MOST_FOUND = 150
 """Documents of one folder: a scope of more is larger than a branch may return."""
@@ -17,7 +17,7 @@ _SHOWN = 5
 
 
 class NamedDocumentFinder:
-    """A `gateway.reviewing.document_ports.DocumentFinder`.
+    """A `gateway.review_ports.DocumentFinder`.
 
     A document that the caller may not read is as unknown as one that does not exist.
     """

@@ -21,8 +21,7 @@ from citations.markdown_report import render_markdown
 from citations.printed_report import PrintedReport, ReportPart, ReportTable, ReportText
 from config.settings import Settings
 from envelope.question import Question
-from gateway.reviewing.document_ports import DocumentRefusedError
-from gateway.reviewing.report_ports import ReportForm
+from gateway.review_ports import DocumentRefusedError, ReportForm
 from gateway.source_urls import Opens
 from memory.work_store import RedisWorkStore
 
@@ -42,7 +41,7 @@ _BASES = ("https://", "http://", "file://")
 
 
 class StoredReports:
-    """A `gateway.reviewing.report_ports.ReportRenderer`.
+    """A `gateway.review_ports.ReportRenderer`.
 
     Large reports are stored with the conversation, small ones are in the reply.
     """

@@ -11,7 +11,7 @@ from deploy.assembly.languages import language_of, make_detector
 from envelope.question import Question
 from gateway.http.reading_turns import ReadingTurns
 from gateway.port import ReadableDocument, ReadableSection
-from gateway.reviewing.document_ports import DocumentEntry, DocumentRefusedError
+from gateway.review_ports import DocumentEntry, DocumentRefusedError
 from knowledge.documents.errors import (
     NoTextError,
     ReadingError,
@@ -35,7 +35,7 @@ _KINDS: tuple[tuple[type[ReadingError], str], ...] = (
 
 
 class StoredAttachments:
-    """A `gateway.reviewing.document_ports.Attachments`.
+    """A `gateway.review_ports.Attachments`.
 
     A process that reads starts with the first file, another when two clients need one at the same
     time. Each file is read within the limits of ingestion; `ReadingTurns` says whose is next.

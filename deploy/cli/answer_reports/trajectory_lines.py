@@ -5,12 +5,13 @@ from collections.abc import Iterator, Sequence
 
 from broker.values import JournalEntry
 from deploy.cli.printing import WIDTH
-from gateway.journal_views.agent_totals import AgentTotals, sum_agents
-from gateway.journal_views.trajectory import (
+from gateway.trajectory import (
+    AgentTotals,
     StepKind,
     TrajectoryMetrics,
     TrajectoryStep,
     read_trajectory,
+    sum_agents,
 )
 
 _MARKS = {StepKind.THOUGHT: "?", StepKind.ACTION: ">", StepKind.OBSERVATION: "<"}

@@ -21,8 +21,8 @@ from deploy.errors import CommandError
 from envelope.ways.specialists import SpecialistName
 from gateway.answer import safe_reply
 from gateway.desk import Message
-from gateway.reviewing.job_order import JobOrder
-from gateway.reviewing.report_ports import ReportForm
+from gateway.job_order import JobOrder
+from gateway.review_ports import ReportForm
 
 if TYPE_CHECKING:
     from deploy.assembly.gateways.local_review import LocalReview

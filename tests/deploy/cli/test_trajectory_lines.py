@@ -2,7 +2,7 @@
 
 from deploy.cli.answer_reports.trajectory_lines import list_trajectory_lines
 from deploy.cli.printing import WIDTH
-from tests.gateway.journal_views.test_trajectory import JOURNAL
+from tests.gateway.test_trajectory import JOURNAL
 
 
 def test_steps_metrics_and_agents_fit_a_terminal() -> None:
