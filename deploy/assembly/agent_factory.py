@@ -15,9 +15,9 @@ from agents.roster import SPECS
 from broker.ports import DraftWriter
 from config.settings import Settings
 from config.texts import FixedTexts, load_texts
-from deploy.assembly.indexes.index_versions import make_version_reader
+from deploy.assembly.index_following import make_version_reader
 from deploy.assembly.languages import CorpusLanguages, language_of, make_detector
-from deploy.assembly.tooling.tool_access import (
+from deploy.assembly.tool_access import (
     NO_ACCESS,
     ToolAccess,
     open_attachments,
@@ -101,7 +101,7 @@ class AgentFactory:
     def tools(self) -> "ToolCatalog":
         """The tools over the assistant's documents; raises `LookupError` without an index."""
         # It imports the search, which processes without an index do not need.
-        from deploy.assembly.tooling.index_tools import make_tools
+        from deploy.assembly.index_tools import make_tools
 
         return make_tools(self.settings, self._find_knowledge(), self.tool_access.outside)
 

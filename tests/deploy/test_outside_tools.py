@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from config.settings import Settings
-from deploy.assembly.tooling.outside_tools import open_outside_tools
+from deploy.assembly.tool_access import open_outside_tools
 from deploy.errors import CommandError
 from tests.support.ticket_server import write_document
 from tools.catalog import ToolCatalog

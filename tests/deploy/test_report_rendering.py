@@ -8,7 +8,7 @@ import pypdfium2
 import pytest
 
 from citations.printed_report import PrintedReport, ReportPart, ReportTable, ReportText
-from deploy.assembly.reviewing.report_rendering import StoredReports, read_passage, render_report
+from deploy.assembly.gateways.report_rendering import StoredReports, read_passage, render_report
 from envelope.question import Question
 from gateway.review_ports import ReportForm
 

@@ -5,7 +5,7 @@ import pytest
 from fakeredis import FakeAsyncRedis
 
 from broker.keys import record_of
-from deploy.assembly.tooling.tool_access import open_attachments
+from deploy.assembly.tool_access import open_attachments
 from envelope.question import Question
 from memory.attachments import RedisAttachments
 from memory.receipts import RedisReceipts

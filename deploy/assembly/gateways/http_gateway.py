@@ -11,11 +11,9 @@ from broker.replies.transcripts import RecentMessage, Transcripts
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.data_folder import KeyHistory
-from deploy.assembly.gateways.document_catalog import OwnedCatalog
-from deploy.assembly.gateways.document_reader import documents_of
-from deploy.assembly.reviewing.document_finder import NamedDocumentFinder
-from deploy.assembly.reviewing.report_rendering import StoredReports, make_report_reader
-from deploy.assembly.reviewing.stored_attachments import StoredAttachments
+from deploy.assembly.gateways.document_catalog import OwnedCatalog, documents_of
+from deploy.assembly.gateways.report_rendering import StoredReports, make_report_reader
+from deploy.assembly.gateways.review_documents import NamedDocumentFinder, StoredAttachments
 from deploy.assembly.runtime import Runtime, desks
 from deploy.chat_channels import CHAT_CHANNELS
 from envelope.conversation import Pause, Turn

@@ -10,18 +10,20 @@ from urllib.parse import quote
 from pydantic import JsonValue
 
 from agents.named_documents import make_sort_key
-from deploy.assembly.gateways.document_catalog import OwnedCatalog
-from deploy.assembly.gateways.document_reader import documents_of
+from deploy.assembly.gateways.document_catalog import OwnedCatalog, documents_of
 from deploy.assembly.gateways.http_gateway import StoredConversations
-from deploy.assembly.reviewing.document_finder import MOST_FOUND, NamedDocumentFinder
-from deploy.assembly.reviewing.report_rendering import (
+from deploy.assembly.gateways.report_rendering import (
     Report,
     StoredReports,
     make_report_reader,
     read_passage,
     render_report,
 )
-from deploy.assembly.reviewing.stored_attachments import StoredAttachments
+from deploy.assembly.gateways.review_documents import (
+    MOST_FOUND,
+    NamedDocumentFinder,
+    StoredAttachments,
+)
 from deploy.assembly.runtime import Runtime
 from deploy.errors import CommandError
 from envelope.question import Question

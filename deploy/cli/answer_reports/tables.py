@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from deploy.cli.printing import WIDTH, columns
-from deploy.evaluation.answers.summaries import Figures, MeasuredVariant, summarize
+from deploy.evaluation.summaries import Figures, MeasuredVariant, summarize
 
 NAME_COLUMNS = 22
 WORST_SHOWN = 10

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from broker.ports import Admin
 from config.settings import load_settings
 from deploy.assembly.runtime import ROLES, connect_runtime
-from deploy.cli.help_text import format_sentence
+from deploy.cli.arguments import format_sentence
 from deploy.cli.printing import print_line
 from deploy.errors import CommandError
 from memory.presence import LivingWorker, RedisPresence

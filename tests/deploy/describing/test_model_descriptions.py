@@ -10,7 +10,7 @@ import pytest
 
 from config.models.vendor_settings import CompatibleServer
 from config.settings import Settings
-from deploy.assembly.describing.model_descriptions import (
+from deploy.assembly.descriptions import (
     LONGEST_CONTENT,
     MOST_PARTS,
     ModelDescriber,

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 import fakeredis
 import pytest
 
-from deploy.assembly.reviewing.stored_attachments import StoredAttachments
+from deploy.assembly.gateways.review_documents import StoredAttachments
 from envelope.question import Question
 from gateway.errors import BusyError
 from gateway.http.reading_turns import ReadingTurns

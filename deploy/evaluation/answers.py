@@ -7,17 +7,17 @@ from pathlib import Path
 from config.settings import Settings
 from deploy.assembly.assistant_prompts import TASK_OF_ROLE, load_overriding_prompts
 from deploy.assembly.models import make_registry
-from deploy.evaluation.answers.desk_run import (
+from deploy.evaluation.desk_run import (
     Progress,
     Variant,
     VariantRun,
     open_documents,
     run_variant,
 )
-from deploy.evaluation.answers.golden import GoldenCase
-from deploy.evaluation.answers.judge_records import find_doubt
-from deploy.evaluation.answers.measures import measure_answer
-from deploy.evaluation.answers.summaries import MeasuredVariant
+from deploy.evaluation.golden import GoldenCase
+from deploy.evaluation.judging import find_doubt
+from deploy.evaluation.measures import measure_answer
+from deploy.evaluation.summaries import MeasuredVariant
 from llm.port import Model
 
 DOCUMENTS = "documents"

@@ -1,13 +1,14 @@
-"""Opens what calls of tools need besides the documents: outside tools, a budget, receipts."""
+"""The tools of an assistant, and what their calls need: budget, receipts, stored work."""
 
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from broker.keys import record_of
 from config.settings import Settings
-from deploy.assembly.tooling.outside_tools import open_outside_tools
+from deploy.errors import CommandError
 from envelope.question import Question
 from envelope.role import Role
 from envelope.ways.specialists import SpecialistName
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 
     from tools.budget import ToolBudget
     from tools.effects.receipts import ToolReceipts
+    from tools.outside.outside_tool import OutsideTool
     from tools.tool import Tool
+
 
 _USES_TOOLS = frozenset(
     {*(one.value for one in (Role.REASON, Role.TOOL, Role.PLAN, Role.WORK)), *SpecialistName}
@@ -88,3 +91,34 @@ def open_attachments(settings: Settings, client: "Redis") -> RedisAttachments:
         shards=settings.shards,
         ttl_of=lambda one: settings.memory_seconds_of(one.tenant, one.assistant),
     )
+
+
+@asynccontextmanager
+async def open_outside_tools(path: Path | None) -> "AsyncIterator[list[OutsideTool]]":
+    """Yield the tools of a file, connected inside the block; without a file there are none.
+
+    Raises `InvalidToolSet` for a file that is wrong, and `CommandError` without the extra `mcp`. A
+    server that is away is logged: its tools are there and fail until it is back.
+    """
+    if path is None:
+        yield []
+        return
+    # Imported here: most installations have none, and the client of MCP takes a second to import.
+    from tools.openapi.operation_tool import open_apis
+    from tools.outside.configuration import load_outside_tools
+
+    found = load_outside_tools(path)
+    async with AsyncExitStack() as stack:
+        tools: list[OutsideTool] = [
+            *await stack.enter_async_context(open_apis(found.apis, path.parent))
+        ]
+        if found.servers:
+            try:
+                from tools.mcp.server_tools import open_servers
+            except ModuleNotFoundError as error:
+                raise CommandError(
+                    f"{path.name}: expected the package {error.name!r} for MCP servers, "
+                    "found none: install refdesk[mcp]"
+                ) from error
+            tools += await stack.enter_async_context(open_servers(found.servers))
+        yield tools

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 from pydantic import JsonValue
 
 from broker.values import Fields
-from deploy.evaluation.answers.desk_run import AskedCase
-from deploy.evaluation.answers.golden import Expectation, GoldenCase, Statement
-from deploy.evaluation.answers.judging import (
+from deploy.evaluation.desk_run import AskedCase
+from deploy.evaluation.golden import Expectation, GoldenCase, Statement
+from deploy.evaluation.judging import (
     ClaimOpinion,
     JudgedAnswer,
     JudgedClaim,
@@ -20,8 +20,7 @@ from deploy.evaluation.answers.judging import (
     compare_words,
     judge_answer,
 )
-from deploy.evaluation.answers.sentences import CoveredSentence, split_covered
-from deploy.evaluation.answers.statements import says
+from deploy.evaluation.sentences import CoveredSentence, says, split_covered
 from llm.call_log import record_calls
 from llm.port import Model, ModelCall
 

@@ -5,11 +5,16 @@ two questions share an answer of a model, and questions are asked one after the 
 durations can be compared.
 """
 
+import asyncio
+import shutil
+import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic import BaseModel
 
 from broker.values import Fields
 from config.settings import Settings
@@ -25,16 +30,12 @@ from deploy.assembly.runtime import (
     run_workers,
 )
 from deploy.errors import CommandError
-from deploy.evaluation.answers.golden import GoldenCase
-from deploy.evaluation.answers.journal_reading import CallTotals, collect_evidence, count_calls
-from deploy.evaluation.answers.prompt_recording import (
-    KeptPrompt,
-    RecordingPrompts,
-)
-from deploy.evaluation.answers.scratch_folder import open_scratch_folder
+from deploy.evaluation.golden import GoldenCase
+from deploy.evaluation.journal_reading import CallTotals, collect_evidence, count_calls
 from gateway.desk import Desk, Message
 from knowledge.errors import IndexOwned
 from knowledge.ingestion_report import PlainReport
+from llm.prompts import Prompts, Rendered
 
 CHANNEL = "evaluate"
 OwnSettings = Mapping[str, object]
@@ -80,6 +81,16 @@ class AskedCase:
     evidence: Mapping[int, str]
     totals: CallTotals
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPrompt:
+    """A prompt as it was sent, under the hash that the journal names."""
+
+    hash: str
+    task: str
+    system: str
+    user: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,3 +196,61 @@ async def _ask_case(runtime: Runtime, asks: Desk, case: GoldenCase, number: int)
         totals=count_calls(journal),
         seconds=seconds,
     )
+
+
+REMOVAL_SECONDS = 20.0
+"""How long to wait for the folder's server, which ends after the command that used it."""
+_RETRY_SECONDS = 0.05
+
+
+@asynccontextmanager
+async def open_scratch_folder() -> AsyncIterator[Path]:
+    """Provide a new folder while inside; raises `OSError` if it cannot be removed in 20 seconds."""
+    folder = Path(tempfile.mkdtemp(prefix="refdesk-evaluate-"))
+    try:
+        yield folder
+    finally:
+        await _remove(folder)
+
+
+async def _remove(folder: Path) -> None:
+    until = time.monotonic() + REMOVAL_SECONDS
+    while True:
+        try:
+            await asyncio.to_thread(_remove_now, folder)
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            await asyncio.sleep(_RETRY_SECONDS)
+        else:
+            return
+
+
+def _remove_now(folder: Path) -> None:
+    # A server that still ends removes or writes files: `rmtree` raises then, and is repeated.
+    if folder.exists():
+        shutil.rmtree(folder)
+
+
+MOST_PROMPTS = 50_000
+
+
+class RecordingPrompts:
+    """Renders as another `Prompts` does, and keeps what it rendered; the oldest go first."""
+
+    def __init__(self, prompts: Prompts) -> None:
+        self._prompts = prompts
+        self._kept: dict[str, KeptPrompt] = {}
+
+    def __iter__(self) -> Iterator[KeptPrompt]:
+        return iter(self._kept.values())
+
+    def render(self, task_name: str, inputs: BaseModel) -> Rendered:
+        """Return the prompt of a task, which is kept."""
+        rendered = self._prompts.render(task_name, inputs)
+        self._kept[rendered.hash] = KeptPrompt(
+            rendered.hash, task_name, rendered.system, rendered.user
+        )
+        if len(self._kept) > MOST_PROMPTS:
+            del self._kept[next(iter(self._kept))]
+        return rendered

@@ -28,6 +28,7 @@ from memory.work_store import RedisWorkStore
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
+
 Report = ReviewReport | PrintedReport
 """A report; those of earlier versions are stored as they are printed."""
 LinkOpener = Callable[[str], str]

@@ -13,11 +13,10 @@ from config.settings import Settings
 from deploy.assembly.assistant_prompts import TASKS, load_prompts
 from deploy.assembly.models import make_registry
 from deploy.errors import CommandError
-from deploy.evaluation.answers.desk_run import VariantRun
-from deploy.evaluation.answers.journal_reading import OFFLINE
-from deploy.evaluation.answers.prompt_recording import KeptPrompt
-from deploy.evaluation.answers.summaries import MeasuredVariant, describe_measure, summarize
+from deploy.evaluation.desk_run import KeptPrompt, VariantRun
+from deploy.evaluation.journal_reading import OFFLINE
 from deploy.evaluation.questions import UnknownFormatError, rows
+from deploy.evaluation.summaries import MeasuredVariant, describe_measure, summarize
 from llm.port import Task
 from llm.prompts import Prompts, Rendered
 

@@ -1,4 +1,4 @@
-"""Reads golden questions from files that are written by hand.
+"""Golden questions: what an answer must and must not say, and the files in which they are written.
 
 A folder holds `golden*.toml`, in which each question is a `[[question]]` table, or `golden*.jsonl`,
 in which it is a line with a JSON object. Every fault is reported with its file and line, all faults
@@ -11,9 +11,8 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
-from deploy.evaluation.answers.golden import Expectation, GoldenCase, Statement
 from deploy.evaluation.questions import UnknownFormatError
 from envelope.conversation import ClarificationReason
 from gateway.errors import GatewayError
@@ -49,6 +48,32 @@ class _FieldError(Exception):
     def __init__(self, field: str, expected: str, found: object) -> None:
         super().__init__(f"{field}: expected {expected}, found {_show(found)}")
         self.field = field
+
+
+Expectation = Literal["answer", "refuse", "clarify"]
+Statement = tuple[str, ...]
+"""Alternative wordings of one statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenCase:
+    """One question with the behaviour that its owner expects of the desk.
+
+    `turns` are the user's earlier messages in the same conversation, which are sent before the
+    question. `pages` are ends of a path or URL; citing any of them is correct. `reason` is a
+    `ClarificationReason`, only for questions that the desk must refuse or ask back about.
+    """
+
+    id: str
+    question: str
+    expect: Expectation = "answer"
+    reason: str = ""
+    must_say: tuple[Statement, ...] = ()
+    must_not_say: tuple[Statement, ...] = ()
+    pages: tuple[str, ...] = ()
+    language: str = ""
+    turns: tuple[str, ...] = ()
+    kind: str = ""
 
 
 def load_golden_cases(data: Path, file: Path | None = None) -> tuple[GoldenCase, ...]:

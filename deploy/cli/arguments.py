@@ -1,4 +1,4 @@
-"""The argument `--groups` of the commands that ask, and of those that create keys."""
+"""Arguments that several commands have, and the form of help texts."""
 
 import argparse
 from collections.abc import Sequence
@@ -28,3 +28,8 @@ def read_groups(given: Sequence[str]) -> tuple[str, ...]:
         return parse_groups(part for text in given for part in text.split(",") if part)
     except ValueError as error:
         raise CommandError(str(error)) from error
+
+
+def format_sentence(purpose: str) -> str:
+    """Return a purpose, such as `list all keys`, as a sentence."""
+    return f"{purpose[:1].upper()}{purpose[1:]}."

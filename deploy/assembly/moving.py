@@ -11,9 +11,8 @@ from config.settings import Settings
 from deploy.assembly.indexed_documents import FOLDER, FROM, REFUSED, TO
 from deploy.assembly.knowledge import Knowledge
 from deploy.assembly.languages import language_of, make_detector
-from deploy.assembly.sources.local_sources import open_local
-from deploy.assembly.sources.source_registry import SourceRegistry
-from deploy.assembly.sources.source_spec import GIT, SourceSpec
+from deploy.assembly.source_opening import open_local
+from deploy.assembly.source_registry import GIT, SourceRegistry, SourceSpec
 from knowledge.errors import MoveRefused
 from knowledge.index.listing import ListedDocument, find_file, is_below
 from knowledge.index.overlap import SurveySource, survey_part
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from broker.values import Fields
+
 
 MOST_FAILURES = 100
 

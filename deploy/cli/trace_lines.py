@@ -1,7 +1,10 @@
-"""Formats the trajectory of a message and the totals of its agents for a terminal."""
+"""Formats what a trace shows of a message: its trajectory, the totals of its agents, its errors."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+
+from pydantic import JsonValue
 
 from broker.values import JournalEntry
 from deploy.cli.printing import WIDTH
@@ -68,3 +71,54 @@ def _describe_agent(one: AgentTotals) -> str:
         f"{one.agent[:_WIDTH]:<{_WIDTH}} {one.runs:>5} {one.total_time_ms:>9.1f} "
         f"{one.model_calls:>6} {cost:>10} {one.error_count:>7}"
     )
+
+
+LONGEST_QUESTION = 200
+
+
+def list_error_lines(entries: Sequence[JournalEntry]) -> Iterator[str]:
+    """Yield the question, shortened, and the lines of each error that the journal has."""
+    text = str(entries[0].fields.get("text") or "") if entries else ""
+    yield " ".join(text.split())[:LONGEST_QUESTION]
+    found = {str(one.get("error_id")): one for one in _list_errors(entries)}
+    if not found:
+        yield "no errors"
+    for error_id, one in found.items():
+        severity, phase = one.get("severity", "high"), one.get("phase") or "unknown phase"
+        yield f"{error_id}  {severity}  {phase}  {one.get('specialist')}"
+        yield f"    {one.get('text')}"
+
+
+def _list_errors(entries: Sequence[JournalEntry]) -> Iterator[dict[str, JsonValue]]:
+    """Yield the errors that agents wrote, and those of the reply, which has the manager's too."""
+    for entry in entries:
+        source: JsonValue = None
+        if entry.kind == "agent_run":
+            source = entry.fields.get("writes")
+        elif entry.kind == "finished":
+            source = dict(entry.fields)
+        errors = source.get("errors") if isinstance(source, dict) else None
+        for one in errors if isinstance(errors, list) else ():
+            if isinstance(one, dict):
+                yield one
+
+
+_NAME_WIDTH = 24
+
+
+def list_agent_costs(usage: Mapping[str, JsonValue]) -> Iterator[str]:
+    """Yield a line for each agent of `model_usage`, the most expensive one first."""
+    found = usage.get("by_agent")
+    agents = found if isinstance(found, dict) else {}
+    known = [(name, one) for name, one in agents.items() if isinstance(one, dict)]
+    known.sort(key=lambda pair: (-_read_price(pair[1]), pair[0]))
+    for name, one in known:
+        price = one.get("cost_usd")
+        cost = "cost unknown" if price is None else f"{Decimal(str(price)):.6f} USD"
+        tokens = f"{one.get('input_tokens', 0)} + {one.get('output_tokens', 0)} tokens"
+        yield f"  {name[:_NAME_WIDTH]:<{_NAME_WIDTH}} {one.get('calls', 0)} calls, {tokens}, {cost}"
+
+
+def _read_price(agent: Mapping[str, JsonValue]) -> Decimal:
+    price = agent.get("cost_usd")
+    return Decimal(0) if price is None else Decimal(str(price))
