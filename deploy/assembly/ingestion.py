@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from deploy.assembly.descriptions import ModelDescriber
     from knowledge.index.listing import ListedDocument
     from knowledge.index.overlap import SurveySource
-    from knowledge.isolation.limits import ReadingLimits
+    from knowledge.isolation.messages import ReadingLimits
     from knowledge.rule_descriptions import RuleDescriber
     from llm.quotas import Limiter
 
@@ -162,7 +162,7 @@ async def ingest_alone(
 
 def reading_limits(settings: Settings) -> "ReadingLimits":
     """Return the limits for reading one file."""
-    from knowledge.isolation.limits import ReadingLimits
+    from knowledge.isolation.messages import ReadingLimits
 
     return ReadingLimits(
         seconds=settings.ingestion_file_seconds, memory_mb=settings.ingestion_file_memory_mb

@@ -18,9 +18,9 @@ from knowledge.index.listing import ListedDocument, find_file, is_below
 from knowledge.index.overlap import SurveySource, survey_part
 from knowledge.ingestion import Describer, ingest
 from knowledge.ingestion_report import IngestionResult, PlainReport
-from knowledge.isolation.limits import ReadingLimits
+from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
-from knowledge.moving.moves import DocumentMove, MovedSource, plan_moves
+from knowledge.moves import DocumentMove, MovedSource, plan_moves
 
 if TYPE_CHECKING:
     from pydantic import JsonValue

@@ -11,17 +11,15 @@ from pathlib import Path
 from config.settings import Settings
 from deploy.assembly.data_folder import protect_data_folder
 from deploy.assembly.source_registry import FetchedSource, SourceSpec
-from knowledge.connectors.git_repository import copy_revision, find_places
-from knowledge.connectors.repository_survey import survey_copy
 from knowledge.crawling.crawl_values import CrawlLimits, CrawlOutcome
-from knowledge.crawling.mirror_survey import survey_mirror
-from knowledge.crawling.website import AGENT, crawl
-from knowledge.crawling.website_mirror import WebsiteMirror
+from knowledge.crawling.crawler import AGENT, crawl
+from knowledge.crawling.website_mirror import WebsiteMirror, survey_mirror
 from knowledge.documents.survey import LanguageOf, ReadTitle, Survey
+from knowledge.git_repository import copy_revision, find_places, survey_copy
 from knowledge.index.listing import ListedDocument
 from knowledge.index.overlap import SurveySource, survey_part
 from knowledge.ingestion_report import Report
-from knowledge.isolation.limits import ReadingLimits
+from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
 
 

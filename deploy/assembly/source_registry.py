@@ -13,8 +13,7 @@ from pydantic import BaseModel, Field, ValidationError
 from config.settings import Settings
 from deploy.assembly.data_folder import protect_data_folder
 from deploy.errors import CommandError
-from knowledge.crawling.crawl_values import CrawlOutcome
-from knowledge.crawling.errors import AddressRefusedError
+from knowledge.crawling.crawl_values import AddressRefusedError, CrawlOutcome
 from knowledge.crawling.web_scope import check_start
 from knowledge.ingestion_report import IngestionResult
 

@@ -15,7 +15,7 @@ from gateway.slack.blocks import messages as slack_messages
 from gateway.slack.blocks import mrkdwn
 from gateway.slack.blocks import parse_text as slack_said
 from gateway.telegram.rendering import messages as telegram_messages
-from knowledge.language.cleaning import code_spans, natural
+from knowledge.language.protecting import code_spans, natural
 from llm.answer_checks.facts import KnownNumbers
 from llm.answer_checks.secret_words import find_secret_words
 from llm.attacks.injection import attack_in

@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
-from knowledge.crawling.errors import AddressRefusedError, FetchError
+from knowledge.crawling.crawl_values import AddressRefusedError, FetchError
 from knowledge.crawling.resolution import GuardedResolver
 from tools.errors import ToolFailed
 

@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote, urlsplit
 import httpx
 from pydantic import JsonValue
 
-from knowledge.crawling.errors import AddressRefusedError, FetchError
+from knowledge.crawling.crawl_values import AddressRefusedError, FetchError
 from knowledge.crawling.fetcher import GuardedTransport
 from knowledge.crawling.resolution import GuardedResolver
 from tools.calls import EffectClass, ToolCaller

@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 
 from knowledge.index.graph.called_names import split_words
 from knowledge.library.attached_documents import is_attached_id
-from knowledge.library.document_names import DocumentNames
 from knowledge.library.library import Library
 from knowledge.library.passage_graph import (
     ConnectedPassage,
+    DocumentNames,
     DocumentRecord,
     PassageGraph,
     find_names,

@@ -19,7 +19,7 @@ from deploy.assembly.descriptions import (
 from deploy.assembly.ingestion import make_describer
 from knowledge.ingestion import ingest
 from knowledge.ingestion_report import IngestionResult, PlainReport
-from knowledge.isolation.limits import ReadingLimits
+from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
 from tests.knowledge.documents.conftest import LengthEmbedder, MemoryIndex
 from tests.llm.vendor_dialects import OpenAI

@@ -11,7 +11,7 @@ from knowledge.errors import MoveRefused
 from knowledge.index.listing import ListedDocument
 from knowledge.index.overlap import survey_part
 from knowledge.ingestion_report import IngestionResult
-from knowledge.moving.moves import DocumentMove, MovedSource, plan_moves
+from knowledge.moves import DocumentMove, MovedSource, plan_moves
 from knowledge.rule_descriptions import Description, RuleDescriber
 from tests.knowledge.documents.conftest import Desk, desk
 

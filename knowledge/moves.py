@@ -1,19 +1,22 @@
-"""Plans and surveys a move: documents whose files were moved keep their ids and embeddings.
+"""Moves documents whose files were moved: they keep their ids and embeddings.
 
 The files are where they belong already; the index follows. The rules of access, the web addresses
 and the crumbs of a document are those of its new place.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
+from knowledge.chunking import text_to_embed
+from knowledge.document import Document
 from knowledge.documents.folder import FolderListing
+from knowledge.documents.location import Location
 from knowledge.documents.survey import LanguageOf, ReadTitle, Survey
 from knowledge.errors import MoveRefused
 from knowledge.index.listing import ListedDocument, find_enclosing_root, find_file, is_below
 from knowledge.index.overlap import SurveySource
-from knowledge.moving.names import set_names
+from knowledge.index.port import WrittenDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,3 +144,63 @@ class MovedSource:
 
 def _list_paths(walk: FolderListing) -> list[PurePosixPath | str]:
     return [*(file.path for file in walk.files), *(path for path, _ in walk.skipped)]
+
+
+def keep_names(found: Survey, listed: Iterable[ListedDocument]) -> Survey:
+    """Return a survey in which files that were moved before keep their names."""
+    own = [document for document in listed if document.root == found.root]
+    names = {document.source: document.location_name for document in own if document.keeps_name}
+    if not names or found.moved is not None:
+        return found
+    known = {document.source for document in own}
+    return replace(found, locations=set_names(found.locations, names, known))
+
+
+def set_names(
+    locations: Mapping[PurePosixPath, Location],
+    names: Mapping[str, str],
+    known: Collection[str] = (),
+) -> dict[PurePosixPath, Location]:
+    """Return locations with these names of files.
+
+    A file that would have one of them gets a free one, unless it is in the index already (`known`):
+    pages in several languages share their name.
+    """
+    taken = set(names.values())
+    every = taken.union(place.name for place in locations.values())
+    placed: dict[PurePosixPath, Location] = {}
+    for path, place in locations.items():
+        source = str(path)
+        is_taken = place.name in taken and source not in known
+        name = names.get(source) or (_find_free(place.name, every) if is_taken else place.name)
+        is_same = name == place.name
+        placed[path] = place if is_same else replace(place, name=name, keeps_name=True)
+    return placed
+
+
+def _find_free(name: str, every: set[str]) -> str:
+    number = 2
+    while f"{name}-{number}" in every:
+        number += 1
+    return f"{name}-{number}"
+
+
+Vectors = list[Sequence[float] | None]
+
+
+def find_vectors(document: Document, written: WrittenDocument | None, *, is_moved: bool) -> Vectors:
+    """Return the vector of each chunk; None where its text must be embedded.
+
+    A chunk keeps its vector if the text to embed, which begins with its crumbs, has not changed.
+    The chunks of a moved document keep theirs with other crumbs, too.
+    """
+    if written is None or len(written.chunks) != len(document.chunks):
+        return [None] * len(document.chunks)
+    before = document.model_copy(update={"title": written.title, "crumbs": written.crumbs})
+    return [
+        vector
+        if chunk.text == old.text
+        and (is_moved or text_to_embed(before, old) == text_to_embed(document, chunk))
+        else None
+        for chunk, (old, vector) in zip(document.chunks, written.chunks, strict=True)
+    ]

@@ -3,7 +3,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from knowledge.describing.description_queue import (
+from knowledge.description_queue import (
     WAITING_PER_CALL,
     DescriptionQueue,
     open_queue,

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from knowledge.connectors.git_repository import RepositoryError, copy_revision
-from knowledge.connectors.repository_survey import survey_copy
+from knowledge.git_repository import RepositoryError, copy_revision, survey_copy
 
 pytestmark = pytest.mark.slow
 

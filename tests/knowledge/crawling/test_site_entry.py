@@ -2,8 +2,8 @@ import gzip
 
 import pytest
 
-from knowledge.crawling.errors import FetchError
-from knowledge.crawling.sitemaps import read_sitemap
+from knowledge.crawling.crawl_values import FetchError
+from knowledge.crawling.site_entry import read_sitemap
 
 SPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
 ENTRY = "<url><loc> https://a.test/x </loc></url>"
