@@ -9,11 +9,10 @@ No code changes these values. Those that every hop creates are not frozen, becau
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, Protocol
 
 from pydantic import JsonValue
 
-from broker.encodable import BaseFrame, Encodable, FrameHolder
 from broker.errors import BrokerUnavailableError
 from broker.journal_events import JournalEvent
 from broker.keys import QuestionKeys
@@ -38,6 +37,18 @@ class JournalEntry:
     def encode(self) -> bytes:
         """Return the fields as JSON; raises `ValueError` for a value that JSON cannot express."""
         return to_json(self.fields)
+
+
+class Encodable(Protocol):
+    """An object that a frame decodes to."""
+
+    def encode(self) -> bytes:
+        """Return the frame."""
+        ...
+
+    def delta_from(self, base: Any) -> bytes | None:
+        """Return the changes since the frame of `base`, or None where they cannot be expressed."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +116,27 @@ class Death:
 
     worker: str
     at: float
+
+
+class FrameHolder:
+    """An object with a frame, or with the object that the frame decodes to."""
+
+    __slots__ = ()
+    frame: bytes
+    decoded: Encodable | None
+
+    def whole(self) -> bytes:
+        """Return the frame."""
+        return self.frame or (b"" if self.decoded is None else self.decoded.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFrame:
+    """A frame that Redis keeps for a question: only changes of it are sent afterwards."""
+
+    name: str
+    decoded: Encodable
+    size: int
 
 
 @dataclass(slots=True)
@@ -339,3 +371,7 @@ class Erased:
             dead_letters=self.dead_letters + other.dead_letters,
             memories=self.memories + other.memories,
         )
+
+
+LONG_FRAME = 1500
+"""Shorter frames (bytes) are always sent whole."""

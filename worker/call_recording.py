@@ -22,7 +22,7 @@ from worker.agent_handler import Calls
 from worker.hop_stores import receipt_scope
 
 if TYPE_CHECKING:
-    from worker.monitoring.metrics import PrometheusMeter
+    from worker.metrics import PrometheusMeter
 
 _OTHER_TOOL = "other"
 """Stands in metrics for the names that models invent: they could be any number."""

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from tools.budget import ToolBudget
     from tools.catalog import ToolCatalog
     from tools.effects.receipts import ToolReceipts
-    from worker.monitoring.metrics import PrometheusMeter
+    from worker.metrics import PrometheusMeter
 
 AnyAgent = Agent[Any, Any]
 MANAGER = Role.MANAGER.value

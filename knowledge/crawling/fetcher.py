@@ -1,4 +1,4 @@
-"""Fetches single pages: bounded in time and size, politely apart, redirects checked step by step."""
+"""Fetches single pages: bounded in time and size, politely apart; each redirect is checked."""
 
 import asyncio
 import time

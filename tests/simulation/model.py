@@ -7,9 +7,9 @@ Redis. What happens in one round trip is one method here.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
-from broker.encodable import LONG_FRAME
 from broker.keys import name_of
 from broker.values import (
+    LONG_FRAME,
     Accepted,
     Bury,
     Busy,

@@ -21,7 +21,7 @@ from gateway.slack.audience import SlackAudience
 from gateway.slack.channel import SlackChannel
 from gateway.slack.transport import PATH, make_client, slack_webhook
 from gateway.slack.web_api import RATES, SlackCalls
-from memory.turn_pacing import RedisTurns
+from memory.rate_limits import RedisTurns
 from tests.support.chat_harness import AT_ONCE, TEXTS, all_shown, open_connector
 from tests.support.fake_slack import BOT, TEAM, TOKEN, SlackApi
 from tests.support.waiting import wait_until

@@ -23,7 +23,7 @@ from gateway.telegram.connection import (
     receive_updates,
 )
 from gateway.telegram.updates import TelegramAudience
-from memory.turn_pacing import RedisTurns
+from memory.rate_limits import RedisTurns
 from tests.support.chat_harness import AT_ONCE, TEXTS, all_shown, open_connector
 from tests.support.fake_telegram import BOT, TOKEN, BotApi
 from tests.support.worker_harness import WorkerHarness

@@ -7,7 +7,7 @@ from benchmarks.speed.endurance.gauges import Gauges, watching
 from benchmarks.speed.endurance.results import Check, RunResult
 from benchmarks.speed.endurance.worker_fleet import WorkerFleet, Workers
 from benchmarks.speed.harness.server import private_redis
-from broker.settle.admission import AdmissionPolicy
+from broker.producer import AdmissionPolicy
 
 WAITS = {
     "lang": 0.01,

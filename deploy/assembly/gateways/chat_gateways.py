@@ -22,7 +22,7 @@ from gateway.chat.ports import Channel, ChannelTexts, ChatPolicy, PushBroker
 from memory.chat_state import RedisPushMemory
 from memory.errors import MemoryUnavailableError
 from memory.leader_lock import RedisDuty
-from memory.turn_pacing import RedisTurns
+from memory.rate_limits import RedisTurns
 from worker.process import consumer_name
 
 DRAFT_SECONDS = 1.0

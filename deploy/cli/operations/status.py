@@ -16,8 +16,7 @@ from deploy.assembly.source_registry import RegisteredSource, SourceRegistry
 from deploy.cli.printing import WIDTH, print_line, say_json
 from deploy.errors import CommandError
 from knowledge.errors import IndexOwned, KnowledgeError
-from memory.presence import LivingWorker, RedisPresence
-from memory.worker_controls import RedisControls, WorkerControls
+from memory.presence import LivingWorker, RedisControls, RedisPresence, WorkerControls
 
 NOBODY = "no worker is alive; start one with: refdesk up, or refdesk worker --role ROLE"
 INDENT = "    "

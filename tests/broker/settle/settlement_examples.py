@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-from broker.encodable import LONG_FRAME, BaseFrame
 from broker.settle.batch import BrokerLimits, ScriptCall, SettleBatch
 from broker.values import (
+    LONG_FRAME,
+    BaseFrame,
     BranchSend,
     Bury,
     ConsumerDemand,

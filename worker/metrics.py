@@ -1,4 +1,4 @@
-"""Counts the work of a worker for Prometheus; `worker.monitoring.depths` adds Redis' figures.
+"""Counts the work of a worker for Prometheus; `worker.metrics` adds Redis' figures.
 
 | metric                       | labels               | meaning                               |
 |------------------------------|----------------------|---------------------------------------|
@@ -22,12 +22,34 @@
 | refdesk_specialist_errors_total | role, severity    | entries of `errors` of reviews        |
 | refdesk_evidence_faults_total | role, kind          | faults found in work behind answers   |
 | refdesk_routed_total         | role, event          | rows of the flow that were taken      |
+
+| metric                 | labels | meaning                                         |
+|------------------------|--------|-------------------------------------------------|
+| refdesk_depth          | role   | entries that wait or run, over all processes    |
+| refdesk_in_flight      | role   | of these, taken by a worker                     |
+| refdesk_oldest_seconds | role   | age of the oldest of them                       |
+| refdesk_dead_letters   | role   | dead letters that are still kept                |
+| refdesk_consumers      | role   | workers of the role, over all processes         |
+| refdesk_broker_up      |        | 0: Redis did not answer, the others are missing |
+
+Every process reports the same figures of a role: charts take the largest, never the sum.
 """
 
-from collections.abc import Callable
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from decimal import Decimal
 
+import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from broker.errors import BrokerError
+from broker.ports import Admin
+from broker.values import RoleStatus
 
 SCORE_BUCKETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -152,3 +174,101 @@ class PrometheusMeter:
         self._cache_hits.labels(role, model).inc()
         if saved_usd is not None:
             self._saved.labels(role, model).inc(float(saved_usd))
+
+
+FRESH_SECONDS = 1.0
+"""How long a read is reused, so that many scrapes cost Redis one read."""
+PATIENCE_SECONDS = 1.0
+"""How long a scrape waits for Redis; Prometheus itself gives up after ten seconds by default."""
+
+SHOWN = {
+    "depth": ("refdesk_depth", "Entries that wait or run."),
+    "in_flight": ("refdesk_in_flight", "Entries taken by a worker."),
+    "oldest_seconds": ("refdesk_oldest_seconds", "Age of the oldest entry."),
+    "dead": ("refdesk_dead_letters", "Frames that were given up."),
+    "consumers": ("refdesk_consumers", "Workers of the role."),
+}
+
+log = structlog.get_logger("worker")
+Status = Sequence[RoleStatus]
+
+
+class Depths(Collector):
+    """Collects in the thread of a scrape; `run` reads in the event loop of the broker."""
+
+    def __init__(self, admin: Admin, roles: Sequence[str]) -> None:
+        self._admin = admin
+        self._roles = roles
+        self._lock = threading.Lock()
+        self._asked = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._awaited: Future[Status | None] | None = None
+        self._read: tuple[float, Status] | None = None
+        self._known = True
+
+    async def run(self) -> None:
+        """Read whenever a scrape requests it, until cancelled."""
+        self._loop = asyncio.get_running_loop()
+        try:
+            while True:
+                await self._asked.wait()
+                self._asked.clear()
+                self._publish(await self._status())
+        finally:
+            self._loop = None
+            self._publish(None)
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield the gauges; those of the roles only when Redis has just answered."""
+        status = self._ask()
+        yield GaugeMetricFamily(
+            "refdesk_broker_up", "Whether Redis answered the last scrape.", value=status is not None
+        )
+        for name, (metric, meaning) in SHOWN.items() if status is not None else ():
+            family = GaugeMetricFamily(metric, meaning, labels=["role"])
+            for role in status if status is not None else ():
+                family.add_metric([role.role], getattr(role, name))
+            yield family
+
+    def describe(self) -> list[GaugeMetricFamily]:
+        """Return the gauges without reading: the registry calls this on registration."""
+        names = [*SHOWN.values(), ("refdesk_broker_up", "")]
+        return [GaugeMetricFamily(metric, meaning) for metric, meaning in names]
+
+    def _ask(self) -> Status | None:
+        with self._lock:
+            if self._read is not None and time.monotonic() - self._read[0] < FRESH_SECONDS:
+                return self._read[1]
+            loop = self._loop
+            if loop is None:
+                return None
+            if self._awaited is None:
+                self._awaited = Future()
+                loop.call_soon_threadsafe(self._asked.set)
+            awaited = self._awaited
+        try:
+            return awaited.result(PATIENCE_SECONDS)
+        except TimeoutError:
+            return None  # the loop is busy, or Redis is slow
+
+    async def _status(self) -> Status | None:
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                status = await self._admin.read_status(self._roles)
+        except (BrokerError, TimeoutError) as error:
+            if self._known:
+                log.warning(
+                    "queue_depths_unavailable", error=str(error) or "Redis did not answer in time"
+                )
+            self._known = False
+            return None
+        self._known = True
+        return status
+
+    def _publish(self, status: Status | None) -> None:
+        with self._lock:
+            if status is not None:
+                self._read = (time.monotonic(), status)
+            awaited, self._awaited = self._awaited, None
+        if awaited is not None:
+            awaited.set_result(status)

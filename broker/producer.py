@@ -13,9 +13,7 @@ from broker.keys import QuestionKeys, message_id_key, pace_key, results_key
 from broker.maintenance.erasure import ConversationEraser
 from broker.maintenance.scheduler import encode_superseded_reply, make_superseded_reply
 from broker.ports import LocalConsumer
-from broker.settle.admission import NO_PACE, AdmissionPolicy
-from broker.settle.batch import ScriptCall, outcome_of
-from broker.settle.last_resort import encode_last_resort
+from broker.settle.batch import ScriptCall, encode_last_resort, outcome_of
 from broker.transport.scripts import CANCEL, SUBMIT
 from broker.values import Accepted, Busy, Duplicate, Fields, Submission
 from envelope.encoding import to_json
@@ -23,6 +21,26 @@ from envelope.question import Question
 
 RECOVERY_SECONDS = 1.0
 """The time after which a call whose answer was lost has either run or failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionPolicy:
+    """Admits enough questions to keep the workers busy, and few that wait.
+
+    - `share`: how long questions may wait for free slots under overload, as a share of the time
+      that they are processed. Accepted questions are answered later by about that share.
+    - `at_least`: questions that are admitted whatever was measured; the number that one worker's
+      smallest role processes concurrently is never too many.
+    - `lanes`: roles with separate streams, outside the flow that is measured.
+    """
+
+    share: float = 0.12
+    at_least: int = 16
+    lanes: tuple[str, ...] = ()
+
+
+NO_PACE = AdmissionPolicy(share=0.0)
+"""Only the quota bounds a shard."""
 
 
 @dataclass(frozen=True, slots=True)
