@@ -17,8 +17,7 @@ from broker.errors import BrokerUnavailableError
 from broker.journal_events import JournalEvent
 from broker.keys import QuestionKeys
 from envelope.encoding import to_json
-from envelope.memory_read import MemoryFound
-from envelope.memory_write import MemoryWrite
+from envelope.memory_access import MemoryFound, MemoryWrite
 from envelope.outcome import Outcome
 from envelope.question import Question
 

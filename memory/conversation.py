@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Any
 from redis.exceptions import NoScriptError, RedisError
 
 from envelope.conversation import Pause, Preferences, Turn
-from envelope.memory_read import MemoryFound, MemoryRead
-from envelope.memory_write import Append, Delete, Increment, MemoryWrite, SetFields
+from envelope.memory_access import (
+    Append,
+    Delete,
+    Increment,
+    MemoryFound,
+    MemoryRead,
+    MemoryWrite,
+    SetFields,
+)
 from envelope.question import Question
 from memory.errors import MemoryUnavailableError
 from memory.key_names import ConversationKeys, conversation_keys

@@ -30,7 +30,7 @@ from broker.values import (
 from envelope.encoding import brief
 from envelope.envelope import Envelope, Hop
 from envelope.errors import DecodeError
-from envelope.memory_read import MemoryRead
+from envelope.memory_access import MemoryRead
 from envelope.question import Question
 from envelope.role import Role
 from memory.errors import MemoryUnavailableError, QuestionEndedError

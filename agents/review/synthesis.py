@@ -47,7 +47,7 @@ from knowledge.library.library import WholeDocument
 from llm.port import OFFLINE
 from llm.tasks.specialists.synthesis import TASK, FindingText, Inputs, Output, SynthesisSource
 from tools.calls import CitedPassage
-from tools.passage_search.passages import cite_chunk, describe_place
+from tools.passages import cite_chunk, describe_place
 
 REVIEW = f"{TOOL_SOURCE}compliance_review"
 """The source of counts and of statuses: the review itself."""

@@ -54,7 +54,7 @@ from broker.values import (
     Settlement,
 )
 from envelope.encoding import brief, to_json, to_json_and_texts
-from envelope.memory_write import Append, Delete, Increment, MemoryWrite, SetFields
+from envelope.memory_access import Append, Delete, Increment, MemoryWrite, SetFields
 
 LEAST_SAVING = 2
 """A delta is at least this many times shorter than its base frame."""

@@ -42,9 +42,6 @@ def render_header() -> str:
     ))  # fmt: skip
 
 
-SETTLE = LuaScript("settle", needs=["branches"], header=render_header())
-
-
 def _send_reader() -> str:
     """Return the reader of a send, whose form says which groups follow it."""
     return "\n".join((
@@ -97,3 +94,6 @@ def _table(name: str, rows: Iterable[tuple[str, str]]) -> str:
 
 def _function(name: str, values: str) -> str:
     return f"local function {name}()\n  return {values}\nend"
+
+
+SETTLE = LuaScript("settle", needs=["branches"], header=render_header())

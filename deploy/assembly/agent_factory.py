@@ -28,7 +28,7 @@ from knowledge.language.port import Detector
 from knowledge.search.findings_cache import CachedSearcher, FindingsCache
 from llm.missing_model import MissingModel
 from llm.port import Model
-from manager.fault_report import OnFault, ignore_fault
+from manager.evidence_checks import OnFault, ignore_fault
 from manager.flows import FLOWS
 from manager.machine import Limits
 from manager.manager import Manager, OnRouted, ignore_routing
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
     from knowledge.port import Searcher
     from knowledge.search.early_embedding import EarlyEmbedding
     from memory.learned_outcomes import LoggedOutcome
-    from tools.budget import ToolBudget
     from tools.catalog import ToolCatalog
-    from tools.effects.receipts import ToolReceipts
+    from tools.effects import ToolReceipts
+    from tools.executor import ToolBudget
     from worker.metrics import PrometheusMeter
 
 AnyAgent = Agent[Any, Any]

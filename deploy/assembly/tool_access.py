@@ -23,8 +23,8 @@ from worker.hop_stores import HopReceipts, HopWork
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-    from tools.budget import ToolBudget
-    from tools.effects.receipts import ToolReceipts
+    from tools.effects import ToolReceipts
+    from tools.executor import ToolBudget
     from tools.outside.outside_tool import OutsideTool
     from tools.tool import Tool
 
@@ -104,8 +104,8 @@ async def open_outside_tools(path: Path | None) -> "AsyncIterator[list[OutsideTo
         yield []
         return
     # Imported here: most installations have none, and the client of MCP takes a second to import.
-    from tools.openapi.operation_tool import open_apis
     from tools.outside.configuration import load_outside_tools
+    from tools.outside.operation_tool import open_apis
 
     found = load_outside_tools(path)
     async with AsyncExitStack() as stack:
@@ -114,7 +114,7 @@ async def open_outside_tools(path: Path | None) -> "AsyncIterator[list[OutsideTo
         ]
         if found.servers:
             try:
-                from tools.mcp.server_tools import open_servers
+                from tools.outside.mcp_tools import open_servers
             except ModuleNotFoundError as error:
                 raise CommandError(
                     f"{path.name}: expected the package {error.name!r} for MCP servers, "

@@ -9,6 +9,7 @@ import structlog
 
 from broker.errors import BrokerError
 from envelope.question import Question
+from envelope.texts import Texts
 from gateway.chat.buttons import Buttons, Choice
 from gateway.chat.coalescing import PostEraser
 from gateway.chat.delivery import ReplyDelivery
@@ -18,7 +19,6 @@ from gateway.chat.people import People
 from gateway.chat.placeholder import DraftPosts, TypingIndicator
 from gateway.chat.ports import (
     Channel,
-    ChannelTexts,
     ChatPolicy,
     FeedbackStore,
     Incoming,
@@ -46,7 +46,7 @@ class ChatChannel:
         broker: PushBroker,
         memory: PushMemory,
         feedback: FeedbackStore,
-        texts: ChannelTexts,
+        texts: Texts,
         policy: ChatPolicy,
         secret: str,
         people: People,

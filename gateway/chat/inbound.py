@@ -10,11 +10,12 @@ import structlog
 
 from broker.values import Accepted, Duplicate
 from envelope.question import Question
+from envelope.texts import Texts
 from gateway.chat.coalescing import BURST, VERSION, BurstMessage, Bursts, first_version
 from gateway.chat.errors import PermanentError
 from gateway.chat.people import People
 from gateway.chat.platform_calls import retry
-from gateway.chat.ports import Channel, ChannelTexts, Incoming, PushMemory, Tally
+from gateway.chat.ports import Channel, Incoming, PushMemory, Tally
 from gateway.chat.submission import MessageSubmitter
 
 Reason = Literal["limited_minute", "limited_day", "not_allowed"]
@@ -28,7 +29,7 @@ class Declining:
         self,
         memory: PushMemory,
         channel: Channel,
-        texts: ChannelTexts,
+        texts: Texts,
         *,
         tally: Tally,
         spawn: Spawn,

@@ -18,6 +18,7 @@ import structlog
 from broker.values import Fields, JournalEntry
 from envelope.outcome import Outcome
 from envelope.question import Question
+from envelope.texts import Texts
 from gateway.answer import Answer, Source, answer_of
 from gateway.chat.errors import (
     CallSkippedError,
@@ -27,7 +28,7 @@ from gateway.chat.errors import (
     RetryableError,
 )
 from gateway.chat.platform_calls import retry
-from gateway.chat.ports import Channel, ChannelTexts, ChatPolicy, Incoming, PushMemory, Shown
+from gateway.chat.ports import Channel, ChatPolicy, Incoming, PushMemory, Shown
 from gateway.desk import Desk
 from gateway.events import DraftFollower, Event
 from gateway.source_urls import opens_in
@@ -162,7 +163,7 @@ class DraftPosts:
         desk: Desk,
         memory: PushMemory,
         channel: Channel,
-        texts: ChannelTexts,
+        texts: Texts,
         policy: ChatPolicy,
     ) -> None:
         self._desk = desk

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from broker.replies.result_list import Result
 from broker.values import Accepted, Duplicate
 from envelope.question import Question
+from envelope.texts import Texts
 from gateway import answer
 from gateway.chat.chat_groups import MembershipError
 from gateway.chat.coalescing import BURST, digest, forgotten
@@ -17,7 +18,7 @@ from gateway.chat.errors import PermanentError
 from gateway.chat.people import People
 from gateway.chat.placeholder import DraftPosts, TypingIndicator
 from gateway.chat.platform_calls import retry
-from gateway.chat.ports import Channel, ChannelTexts, ChatPolicy, Incoming, PushMemory
+from gateway.chat.ports import Channel, ChatPolicy, Incoming, PushMemory
 from gateway.desk import Desk, Message
 from gateway.errors import BusyError, GatewayError, MessageError
 
@@ -61,7 +62,7 @@ class MessageSubmitter:
         desk: Desk,
         memory: PushMemory,
         channel: Channel,
-        texts: ChannelTexts,
+        texts: Texts,
         policy: ChatPolicy,
         *,
         signs: TypingIndicator,

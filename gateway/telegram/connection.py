@@ -16,10 +16,10 @@ from telegram import Bot, BotCommand
 from telegram.error import InvalidToken, TelegramError
 from telegram.request import HTTPXRequest
 
+from envelope.texts import Texts
 from gateway.chat.connector import ChatChannel
 from gateway.chat.errors import reads_foreign_form
 from gateway.chat.platform_calls import retry
-from gateway.chat.ports import ChannelTexts
 from gateway.chat.webhook import WebhookRefusedError, webhook
 from gateway.connections.bodies import BufferBudget
 from gateway.errors import GatewayError
@@ -72,7 +72,7 @@ async def receive_updates(
     calls: TelegramCalls,
     me: BotIdentity,
     chat_channel: ChatChannel,
-    texts: ChannelTexts,
+    texts: Texts,
     *,
     how: Webhook | Duty,
     audience: TelegramAudience | None = None,
@@ -107,7 +107,7 @@ async def _register_updates(bot: Bot, hook: Webhook | None) -> None:
             )
 
 
-async def _register_commands(bot: Bot, texts: ChannelTexts) -> None:
+async def _register_commands(bot: Bot, texts: Texts) -> None:
     """Register the commands in every language; Telegram shows English for other languages."""
     for language in (None, *texts.languages):
         commands = [BotCommand(name, texts.text(key, language or "en")) for name, key in HELP]

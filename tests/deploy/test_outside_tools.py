@@ -75,7 +75,7 @@ async def test_without_the_extra_a_server_is_refused_with_the_name_of_the_extra(
 ) -> None:
     (folder / "outside.toml").write_text(SERVER)
     monkeypatch.setitem(sys.modules, "mcp", None)
-    for module in [name for name in sys.modules if name.startswith("tools.mcp.")]:
+    for module in [name for name in sys.modules if name.startswith("tools.outside.mcp_")]:
         monkeypatch.delitem(sys.modules, module)
 
     with pytest.raises(CommandError, match=r"install refdesk\[mcp\]"):

@@ -20,7 +20,7 @@ from agents.agent import Agent
 from broker.maintenance.lease_renewer import LeaseRenewal
 from broker.values import Delivery, LeaseLost, Retry, Settlement
 from envelope.envelope import Envelope
-from envelope.memory_read import MemoryRead
+from envelope.memory_access import MemoryRead
 from envelope.outcome import RetryAfter, Wrote
 from envelope.question import Question
 from envelope.role import Role

@@ -24,7 +24,7 @@ from broker.values import (
     Settlement,
     Submission,
 )
-from envelope.memory_write import Append, MemoryWrite, SetFields
+from envelope.memory_access import Append, MemoryWrite, SetFields
 from envelope.question import Question
 from tests.simulation.branch_model import BranchState, above
 from tests.simulation.expected_state import (

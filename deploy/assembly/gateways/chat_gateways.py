@@ -14,11 +14,12 @@ from deploy.assembly.gateways.listening import serve_probes
 from deploy.assembly.runtime import Runtime, desk
 from deploy.chat_channels import CHAT_CHANNELS
 from envelope.question import parse_groups
+from envelope.texts import Texts
 from gateway.chat.chat_groups import ChatGroups, UserGroups
 from gateway.chat.connector import ChatChannel
 from gateway.chat.metrics import push_metrics
 from gateway.chat.people import People, PersonLimits
-from gateway.chat.ports import Channel, ChannelTexts, ChatPolicy, PushBroker
+from gateway.chat.ports import Channel, ChatPolicy, PushBroker
 from memory.chat_state import RedisPushMemory
 from memory.errors import MemoryUnavailableError
 from memory.leader_lock import RedisDuty
@@ -56,7 +57,7 @@ MakeUserGroups = Callable[[Iterable[str]], UserGroups]
 @asynccontextmanager
 async def run_chat_channel(
     runtime: Runtime,
-    make_channel: Callable[[ChannelTexts], Channel],
+    make_channel: Callable[[Texts], Channel],
     *,
     secret: str,
     make_user_groups: MakeUserGroups | None = None,

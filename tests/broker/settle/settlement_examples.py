@@ -21,7 +21,7 @@ from broker.values import (
     ScatterBranches,
     Settlement,
 )
-from envelope.memory_write import Append, Delete, Increment, SetFields
+from envelope.memory_access import Append, Delete, Increment, SetFields
 from envelope.outcome import Outcome
 from envelope.question import Question
 

@@ -23,7 +23,7 @@ from llm.conversations.port import ModelStep
 from llm.conversations.turns import ToolConversation
 from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage
 from manager.evidence import EVIDENCE, HANDED_OVER, EvidenceForm
-from manager.fault_checks import FaultKind
+from manager.evidence_checks import FaultKind
 from manager.manager import Manager
 from tests.support.quoting_model import QuotingModel
 from worker.agent_handler import AgentHandler
