@@ -6,6 +6,7 @@ from pydantic import JsonValue
 
 from envelope.conversation import ClarificationReason, ConversationAct
 from envelope.texts import Texts
+from envelope.ways.swarm import TOPIC_CHANGE
 from manager.machine import NO_BETTER
 
 DEAD_LETTER = "dead_letter"
@@ -30,6 +31,7 @@ _OUT_OF_ATTEMPTS = (
 _BEST_ANSWERS = {
     **dict.fromkeys(_OUT_OF_TIME, "limit_reached"),
     **dict.fromkeys(_OUT_OF_ATTEMPTS, "attempts_reached"),
+    TOPIC_CHANGE: TOPIC_CHANGE,
 }
 _APOLOGIES = {
     **dict.fromkeys(_OUT_OF_TIME, "deadline"),

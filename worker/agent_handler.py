@@ -179,6 +179,9 @@ class AgentHandler:
                 # No failure of the agent: the worker waits for Redis, or drops an ended question.
                 raise
             except TimeoutError as error:
+                if limit < self._limit_seconds:
+                    # Another attempt would have no time: a model must not be asked for nobody.
+                    return GaveUp(f"{self._name} took longer than the time that was left"), calls
                 late = HandlerTimeoutError(f"{self._name} took longer than {limit:.1f} seconds")
                 raise RunFailedError(late, calls()) from error
             except Exception as error:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pydantic import JsonValue
 
 from agents.review.requirements.requirement import Requirement
-from agents.review.verdicts.verdict import Verdict, VerdictEvidence
+from agents.review.verdicts.verdict import Risk, Verdict, VerdictEvidence
 from llm.tasks.specialists.material import KnownRequirement, KnownVerdict
 
 REMOVED = frozenset(
@@ -86,3 +86,8 @@ def compress_verdicts(verdicts: Iterable[Verdict]) -> tuple[KnownVerdict, ...]:
         )
         for one in verdicts
     )
+
+
+def describe_risk(risk: Risk) -> str:
+    """Return a risk in one line, with the id of the requirement that is not met."""
+    return f"{risk.requirement_id} ({risk.category.value}, {risk.score} of 25): {risk.reason}"

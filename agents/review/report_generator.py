@@ -10,7 +10,12 @@ from pydantic_core import from_json
 
 from agents.agent import Agent, AgentParts
 from agents.review.audit.citation_audit import CitationAudit
-from agents.review.compression import compress_requirements, compress_verdicts, divide_findings
+from agents.review.compression import (
+    compress_requirements,
+    compress_verdicts,
+    describe_risk,
+    divide_findings,
+)
 from agents.review.report.layout import load_texts
 from agents.review.report.report import ReportInputs, compose_report
 from agents.review.report.report_json import encode_report
@@ -215,7 +220,7 @@ def _make_task_inputs(
         },
         requirements=compress_requirements(inputs.extraction.requirements, names),
         verdicts=findings,
-        risks=() if reads.risks is None else reads.risks.summary,
+        risks=tuple(describe_risk(one) for one in inputs.risks if one.requirement_id in names),
         gaps=tuple(one.summary for one in inputs.gaps if one.kind != "regulatory"),
         errors=tuple(map(str, reads.errors)),
     )

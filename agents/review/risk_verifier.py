@@ -6,7 +6,12 @@ from typing import Self
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.review.compression import compress_requirements, compress_verdicts, divide_findings
+from agents.review.compression import (
+    compress_requirements,
+    compress_verdicts,
+    describe_risk,
+    divide_findings,
+)
 from agents.review.requirements.requirement import Extraction
 from agents.review.specialist import LoopTurns, TeamSettings, Toolbox, add_focus
 from agents.review.stored_results import RankedRisks
@@ -99,7 +104,7 @@ class RiskVerifierAgent(Agent[Reads, Writes]):
                 risks=FindingList(
                     reference=await self._toolbox.store(RankedRisks(risks=tuple(risks))),
                     items=len(risks),
-                    summary=tuple(map(_describe, risks[:_MOST_SUMMARY])),
+                    summary=tuple(map(describe_risk, risks[:_MOST_SUMMARY])),
                     decided_by=given.decided_by,
                 ),
                 errors=given.errors or self._name_unranked(findings, own),
@@ -118,7 +123,3 @@ class RiskVerifierAgent(Agent[Reads, Writes]):
 
 def _convert(one: RankedRisk) -> Risk:
     return Risk.model_validate(one.model_dump())
-
-
-def _describe(risk: Risk) -> str:
-    return f"{risk.requirement_id} ({risk.category.value}, {risk.score} of 25): {risk.reason}"

@@ -2,7 +2,7 @@ r"""Writes the answer from the findings; its `\cite{id}` become numbered sources
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, JsonValue
 
@@ -13,7 +13,7 @@ from agents.review.further_rounds import may_ask_again, plan_further
 from agents.review.requirements.requirement import Extraction
 from agents.review.requirements.units import DocumentUnits, cut_document, name_documents
 from agents.review.specialist import GivenOutput, NoOutput, TeamSettings, Toolbox
-from agents.review.stored_results import RankedRisks
+from agents.review.stored_results import CollectedGaps, RankedRisks
 from agents.review.verdicts.findings import (
     Finding,
     describe_checklist,
@@ -22,7 +22,7 @@ from agents.review.verdicts.findings import (
     describe_review,
     list_errors,
 )
-from agents.review.verdicts.verdict import ReviewResult
+from agents.review.verdicts.verdict import ReviewResult, SynthesizedGap
 from citations.citing import cite
 from citations.links import keep_links
 from citations.proof import CitedSource, SourceTexts
@@ -56,13 +56,6 @@ _BETWEEN = "\n\n"
 _LEVEL = "specialists"
 
 
-class SynthesisSettings(TeamSettings, Protocol):
-    """The settings that the agent needs."""
-
-    @property
-    def max_regenerate(self) -> int: ...
-
-
 class Reads(BaseModel, frozen=True):
     """What all specialists have found, and what went wrong."""
 
@@ -71,6 +64,7 @@ class Reads(BaseModel, frozen=True):
     groups: tuple[str, ...] = ()
     attempt: int = 0
     quality_analysis: str = ""
+    quality_score: float | None = None
     triage: Triage = NO_TRIAGE
     sequence_notes: tuple[str, ...] = ()
     errors: tuple[SpecialistError, ...] = ()
@@ -133,14 +127,12 @@ class SynthesisAgent(Agent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    def __init__(self, toolbox: Toolbox, *, most_attempts: int = 0) -> None:
+    def __init__(self, toolbox: Toolbox) -> None:
         self._toolbox = toolbox
-        self._most_attempts = most_attempts
 
     @classmethod
-    def make(cls, parts: AgentParts[SynthesisSettings]) -> Self:
-        settings = parts.settings
-        return cls(Toolbox.make(parts, TASK.name), most_attempts=settings.max_regenerate)
+    def make(cls, parts: AgentParts[TeamSettings]) -> Self:
+        return cls(Toolbox.make(parts, TASK.name))
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         missing = _find_missing_scope(reads)
@@ -178,7 +170,7 @@ class SynthesisAgent(Agent[Reads, Writes]):
             writes = _write(_list_findings(inputs), OFFLINE, material, reads)
             by = "search" if self._is_unjudged(reads) else ""
             return Wrote(writes.model_copy(update={"answered_by": by}))
-        given = await self._write(inputs)
+        given = await self._write(inputs, is_lost=reads.quality_score == 0)
         if (further := plan_further(given.output.further, reads)) is not None:
             return Wrote(Writes(further_round=further, errors=given.errors))
         if given.output.status != "answered" and not material.findings:
@@ -194,13 +186,12 @@ class SynthesisAgent(Agent[Reads, Writes]):
         judges = () if reads.verdicts is None else reads.verdicts.decided_by
         return self._toolbox.is_offline and not judges
 
-    async def _write(self, inputs: Inputs) -> GivenOutput[Output]:
+    async def _write(self, inputs: Inputs, *, is_lost: bool) -> GivenOutput[Output]:
         """Return the answer of the model; the findings one by one if it gives none.
 
-        So do findings whose every answer has failed the check: at the last attempt they are listed.
+        So do findings where nothing of the answer before was left after the check.
         """
-        is_last = 0 < self._most_attempts <= inputs.attempt
-        if is_last and inputs.findings:
+        if is_lost and inputs.attempt and inputs.findings:
             text = "the answer failed the check: the findings were listed instead"
             error = self._toolbox.make_error(text, ErrorSeverity.MEDIUM)
             return GivenOutput(_list_findings(inputs), OFFLINE, (error,))
@@ -260,7 +251,8 @@ class SynthesisAgent(Agent[Reads, Writes]):
                     findings = describe_closest(extraction, review, **named)
                 else:
                     order = await self._list_risky(reads.risks)
-                    findings = describe_review(extraction, review, order=order, **named)
+                    gaps = await self._list_gaps(reads.gaps)
+                    findings = describe_review(extraction, review, order=order, gaps=gaps, **named)
         return findings, [*notes, *list_errors(reads.errors)]
 
     async def _list_risky(self, risks: FindingList | None) -> list[str]:
@@ -268,6 +260,11 @@ class SynthesisAgent(Agent[Reads, Writes]):
             return []
         ranked = await self._toolbox.load(risks.reference, RankedRisks)
         return [one.requirement_id for one in ranked.risks]
+
+    async def _list_gaps(self, gaps: FindingList | None) -> Sequence[SynthesizedGap]:
+        if gaps is None or not gaps.reference:
+            return ()
+        return (await self._toolbox.load(gaps.reference, CollectedGaps)).gaps
 
 
 def _list_findings(inputs: Inputs) -> Output:
@@ -296,7 +293,7 @@ def _ask(message: str, reason: ClarificationReason = ClarificationReason.MISSING
     return Writes(
         needs_clarification=True,
         clarification_reason=reason,
-        clarification_message=message or "The documents do not say enough to answer this.",
+        clarification_message=message or "The passages that were found do not answer this.",
     )
 
 
@@ -312,8 +309,6 @@ def _list_summaries(reads: Reads) -> list[str]:
     ]
     if reads.citation_audit is not None:
         notes += reads.citation_audit.summary
-    if reads.gaps is not None and reads.gaps.items:
-        notes.append(f"gaps by kind: {', '.join(reads.gaps.summary)}")
     if reads.review_report is not None:
         notes.append(f"the report is {reads.review_report.title!r}")
     return notes

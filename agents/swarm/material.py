@@ -50,7 +50,8 @@ def gather_material(
 ) -> SwarmMaterial:
     """Return the findings of all workers, with as many of their passages as have room.
 
-    Passages that a text names come first, then each worker's best, its second, and so on.
+    Passages that a text names come first, then each worker's best, its second, and so on. A worker
+    without a result is left out where another one looked up the same item.
     """
     passages = _order_passages(plan, outputs)
     sources: list[NumberedSource] = []
@@ -61,13 +62,19 @@ def gather_material(
         number = len(sources) + 1
         sources.append(NumberedSource(number=number, citation=passage.citation, text=passage.text))
     numbers = {one.citation.chunk_id: one.number for one in sources}
+    done = {one.subject for one in plan.workers if _is_done(outputs.get(one.id))} - {""}
     findings = (
         _make_finding(one.specialization or one.id, one.objective, outputs.get(one.id), numbers)
         for one in plan.workers
+        if one.subject not in done or _is_done(outputs.get(one.id))
     )
     return SwarmMaterial(
         sources=tuple(sources), findings=tuple(findings), left_out=len(passages) - len(sources)
     )
+
+
+def _is_done(output: WorkerOutput | None) -> bool:
+    return output is not None and output.is_usable
 
 
 def _order_passages(plan: SwarmPlan, outputs: Mapping[str, WorkerOutput]) -> list[FoundPassage]:

@@ -249,7 +249,8 @@ class PlanAgent(Agent[Reads, Writes]):
         self, reads: Reads, before: SwarmPlan | None, advice: SwarmAdvice
     ) -> Inputs:
         chosen = reads.chosen_strategy or (self._configured if self._configured != AUTO else "")
-        problems = (reads.missing, reads.quality_analysis) if before is not None else ()
+        # What is missing is a part of the analysis.
+        problems = (reads.quality_analysis or reads.missing,) if before is not None else ()
         outputs = read_outputs(reads.worker_outputs)
         said = [turn.text for turn in reads.history if turn.speaker == "user"]
         return Inputs(

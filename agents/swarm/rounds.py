@@ -11,6 +11,7 @@ from agents.swarm.workers.output import WorkerOutput, WorkerStatus
 COMPLETED, NEEDS_INPUT, MISSING = "completed", "needs_input", "missing"
 IN_TIME, ENOUGH = "no result came in time", "enough others have completed"
 NO_TIME = "no time is left to begin"
+LEFT = "the conversation went on with another topic"
 RETRIED = "the worker failed and began again"
 
 
@@ -40,11 +41,13 @@ def settle_round(
     outputs: Mapping[str, WorkerOutput],
     *,
     enough_share: float = 1.0,
+    is_left: bool = False,
 ) -> SettledRound:
     """Return the ledger with the ends of all tasks in progress.
 
     A branch that is missing is not begun again: its time is over, or enough others have completed.
-    In the first case, tasks that have not begun are skipped, too.
+    In the first case, tasks that have not begun are skipped, too. Where the conversation has left
+    the question, everything that is open is cancelled.
     """
     running = [one for one in ledger.tasks if one.state is TaskState.IN_PROGRESS]
     done = sum(one.task_id in branches and branches[one.task_id].is_good for one in running)
@@ -54,11 +57,17 @@ def settle_round(
         report = branches.get(task.task_id, BranchReport(status="failed", reason="not begun"))
         ledger = ledger.note_retries(task.task_id, report.attempts - 1, reason=RETRIED)
         after, reason = _judge_end(report, outputs.get(task.task_id))
-        if report.status == MISSING:
+        if report.status == MISSING and is_left:
+            after, reason = TaskState.CANCELLED, LEFT
+        elif report.status == MISSING:
             is_late = is_late or not has_enough
             reason = ENOUGH if has_enough else IN_TIME
         ledger = ledger.move(task.task_id, after, reason=reason)
-    return SettledRound(ledger=_skip_open(ledger) if is_late else ledger, is_late=is_late)
+    if is_left:
+        return SettledRound(ledger=_close_open(ledger, TaskState.CANCELLED, LEFT), is_late=True)
+    if is_late:
+        ledger = _close_open(ledger, TaskState.SKIPPED, NO_TIME)
+    return SettledRound(ledger=ledger, is_late=is_late)
 
 
 def begin_tasks(
@@ -93,8 +102,11 @@ def _judge_end(report: BranchReport, output: WorkerOutput | None) -> tuple[TaskS
     return TaskState.COMPLETED, ""
 
 
-def _skip_open(ledger: TaskLedger) -> TaskLedger:
+def _close_open(ledger: TaskLedger, after: TaskState, reason: str) -> TaskLedger:
+    closed = {TaskState.PENDING, TaskState.FAILED}
+    if after is TaskState.CANCELLED:
+        closed.add(TaskState.AWAITING_INPUT)
     for task in ledger.tasks:
-        if task.state in {TaskState.PENDING, TaskState.FAILED} and not ledger.has_ended(task):
-            ledger = ledger.move(task.task_id, TaskState.SKIPPED, reason=NO_TIME)
+        if task.state in closed and not ledger.has_ended(task):
+            ledger = ledger.move(task.task_id, after, reason=reason)
     return ledger

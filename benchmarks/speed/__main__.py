@@ -1,9 +1,9 @@
 """Compares Refdesk with other systems in the same run, and prints the tables.
 
 `python -m benchmarks.speed` takes at most a minute: it measures the throughput and the latency of
-single questions, with one process. `--quick` makes a short run of all measurements. `--full` makes
-all measurements with both payloads, and repeats those with one process and 4 kB. `--write` writes
-`docs/measurements/benchmarks.md`.
+single questions, with one process and 4 kB, or the payload that `--payload` names. `--quick` makes
+a short run of all measurements. `--full` makes all measurements with two payloads, and repeats
+those with one process and 4 kB. `--write` writes `docs/measurements/benchmarks.md`.
 """
 
 import argparse
@@ -11,8 +11,10 @@ import json
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 from benchmarks.speed.harness.runner import MODES, run
+from benchmarks.speed.payload import payloads
 from benchmarks.speed.report import tables
 from benchmarks.speed.report.figures import Report
 from benchmarks.speed.systems.catalogue import SYSTEMS
@@ -24,7 +26,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = _parser().parse_args(arguments)
     # So that what was started is ended too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    report = run(MODES[chosen.mode], _systems(chosen.only))
+    mode = MODES[chosen.mode]
+    if chosen.payload:
+        mode = replace(mode, payloads=(chosen.payload,))
+    report = run(mode, _systems(chosen.only))
     if chosen.json:
         print(json.dumps(report.fields(), indent=1))
     else:
@@ -47,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
             f"--{mode}", dest="mode", action="store_const", const=mode, help=description
         )
     parser.add_argument("--only", metavar="NAMES", help="only these systems, separated by commas")
+    parser.add_argument("--payload", choices=payloads(), help="this payload alone")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--write", action="store_true", help="write the page and its plots")
     return parser

@@ -23,7 +23,7 @@ DIMENSIONS = 1536
 EMBEDDINGS = "embeddings"
 _BLOCK = re.compile(r'<data name="([a-z ]{1,60})">\n([^\x00]*?)\n</data>')
 _SOURCE = re.compile(r"^Source (\d{1,4}):$", re.MULTILINE)
-_CLAIM = re.compile(r"^Claim (\d{1,4})\b", re.MULTILINE)
+_PASSAGE = re.compile(r"^Passage (\d{1,4}):$", re.MULTILINE)
 _SENTENCE = re.compile(r"^([A-Z][^.|#`\n]{20,300}\.)(?=\s|$)", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 _CONTEXT = "source"
@@ -222,13 +222,15 @@ def _decide_scope(_user: str) -> Fields:
 
 def _judge(user: str) -> Fields:
     verdicts = [
-        {"number": int(number), "reason": "says the same", "support": 1.0, "supported": True}
-        for number in dict.fromkeys(_CLAIM.findall(user))
+        {"passage": int(number), "quote": "", "reason": "says the same", "supported": True}
+        for number in dict.fromkeys(_PASSAGE.findall(user))
     ]
     return {
+        "claims_read": 2,
         "verdicts": verdicts,
         "missing": [],
         "completeness": 1.0,
+        "accuracy": 1.0,
         "language_matches": True,
         "decision": "approve",
     }

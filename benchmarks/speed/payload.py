@@ -1,4 +1,4 @@
-"""What the questions carry: 4 kB of text, or a recorded question late in a long conversation."""
+"""What the questions carry: 4 kB of text, 60 kB of passages, or a recorded question."""
 
 import json
 from collections.abc import Mapping
@@ -37,6 +37,11 @@ IDLE_WRITES = {
     role: OUTCOME_WRITES[role] if role in OUTCOME_WRITES else _plain_writes(role) for role in ROLES
 }
 """Just what lets a question pass each stage."""
+FOUND_WRITES = {
+    **IDLE_WRITES,
+    Role.SEARCH.value: {**IDLE_WRITES[Role.SEARCH.value], "search_context": "A passage. " * 5_500},
+}
+"""As `IDLE_WRITES`, with the passages that a search found: later frames have 60 kB."""
 HOPS = 2 * len(ROLES) + 1
 """Every role is followed by the manager, which also comes first."""
 
@@ -63,10 +68,11 @@ class Payload:
 
 
 def payloads() -> dict[str, Payload]:
-    """Return both payloads by name."""
+    """Return the payloads by name."""
     recorded = json.loads(CONVERSATION.read_text("utf-8"))
     return {
         "4 kB": Payload("4 kB", "How do I configure routing rules? " + "x" * 4000, (), IDLE_WRITES),
+        "60 kB": Payload("60 kB", "How do I configure routing rules?", (), FOUND_WRITES),
         "conversation": Payload(
             "conversation",
             recorded["text"],

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from agents.review.requirements.requirement import Extraction, Requirement, TextPlace
 from agents.review.verdicts.fixed_notes import translate_note
-from agents.review.verdicts.verdict import ReviewResult, Status, Verdict
+from agents.review.verdicts.verdict import ReviewResult, Status, SynthesizedGap, Verdict
 from envelope.ways.specialists import SpecialistError
 
 _FILE = Path(__file__).with_name("finding_texts.toml")
 _LONGEST = 260
+_MOST_FULFILLED = 100
 MOST_FINDINGS = 12
 """Findings that an answer names; the report has all."""
 
@@ -33,8 +34,12 @@ def describe_review(
     document: str,
     language: str,
     order: Sequence[str] = (),
+    gaps: Sequence[SynthesizedGap] = (),
 ) -> tuple[Finding, ...]:
-    """Return the counts, then violations and gaps; those whose ids `order` has come first."""
+    """Return the counts, then violations and gaps; those whose ids `order` has come first.
+
+    What is fulfilled, and further `gaps`, such as two clauses that contradict each other, follow.
+    """
     known = {one.id: one for one in extraction.requirements}
     rank = {name: place for place, name in enumerate(order)}
     findings = sorted(review.findings, key=lambda one: rank.get(one.requirement_id, len(rank)))
@@ -65,6 +70,16 @@ def describe_review(
         names = "; ".join(list(places)[:MOST_FINDINGS])
         names = f"{names}; …" if len(places) > MOST_FINDINGS else names
         shown.insert(0, Finding(texts["undecided"].format(count=len(undecided), ids=names)))
+    met = dict.fromkeys(
+        _name_fulfilled(one, known[one.requirement_id], law, document)
+        for one in review.of_status(Status.COMPLIANT)
+        if one.requirement_id in known
+    )
+    if met:
+        names = "; ".join(list(met)[:_MOST_FULFILLED])
+        names = f"{names}; …" if len(met) > _MOST_FULFILLED else names
+        shown.append(Finding(texts["fulfilled"].format(places=names)))
+    shown += [Finding(one.summary, one.places) for one in gaps if one.kind != "regulatory"]
     return (Finding(counts), *shown)
 
 
@@ -159,6 +174,16 @@ def _describe(
         reason=reason,
     )
     return Finding(text, (requirement.place, read.place))
+
+
+def _name_fulfilled(verdict: Verdict, requirement: Requirement, law: str, document: str) -> str:
+    """Return the heading of a rule, and that of the clause that fulfils it."""
+    place = _name_place(requirement.place, law)
+    return (
+        f"{place} ({_name_place(verdict.evidence[0].place, document)})"
+        if verdict.evidence
+        else place
+    )
 
 
 def _name_place(place: TextPlace, title: str) -> str:

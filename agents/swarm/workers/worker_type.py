@@ -49,7 +49,7 @@ TYPES = (
         name="data",
         description="reads whole documents and says what each of them states",
         tools=("get_document_list", "get_document_info", "read_document", "search", "calculator"),
-        instructions="Read every document for every fact, and quote the sentence that states it.",
+        instructions="Read the documents of the brief whole, and quote the sentence of each fact.",
     ),
     WorkerType(
         name="research",

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from deploy.cli.printing import WIDTH, columns, reply_lines
+from deploy.cli.markdown_tables import columns
+from deploy.cli.printing import WIDTH, reply_lines
 from deploy.cli.trace_lines import list_agent_costs
 
 if TYPE_CHECKING:

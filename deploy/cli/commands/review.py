@@ -167,11 +167,14 @@ async def _make_message(
         sys.stderr.write(f"refdesk: {len(local.skipped)} files are no documents: {shown}\n")
     if settings.uses_model:
         cost = estimate_cost(
-            sum(one.chunks for one in against), sum(one.chunks for one in documents)
+            sum(one.chunks for one in against),
+            sum(one.chunks for one in documents),
+            settings.gen_model,
         )
+        price = "its price is unknown" if cost.usd is None else f"about {cost.usd:.2f} USD"
         sys.stderr.write(
             f"refdesk: this review takes about {cost.calls:,} calls of {settings.gen_model} and "
-            f"{cost.tokens:,} tokens\n"
+            f"{cost.tokens:,} tokens ({price})\n"
         )
     heading = load_texts().text("review_request", chosen.language or ENGLISH)
     titles = [name_documents([one.title for one in found]) for found in (documents, against)]
