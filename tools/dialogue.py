@@ -16,8 +16,8 @@ from graphlib import CycleError, TopologicalSorter
 from pydantic import JsonValue
 
 from llm.context_window import find_context_window
-from llm.conversations.port import ConversationModel
-from llm.conversations.turns import (
+from llm.conversation import (
+    ConversationModel,
     ModelMessage,
     ToolChoice,
     ToolConversation,

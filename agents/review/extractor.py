@@ -20,7 +20,7 @@ from envelope.ways.specialists import (
     SpecialistError,
 )
 from envelope.ways.tool_loop import NO_TRIAGE, Triage
-from llm.conversations.turns import ModelMessage, ToolUse
+from llm.conversation import ModelMessage, ToolUse
 from llm.port import OFFLINE
 from llm.tasks.specialists.extractor import TASK, CandidateDocument, Inputs, Output
 from llm.tasks.specialists.material import TextUnit

@@ -7,7 +7,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.offered_documents import offer_documents
+from agents.named_documents import offer_documents
 from agents.review.cited_answer import number_citations
 from agents.review.further_rounds import may_ask_again, plan_further
 from agents.review.requirements.requirement import Extraction

@@ -22,10 +22,10 @@ from knowledge.ingestion_report import DescriptionUsage, Report
 from knowledge.rule_descriptions import Description, complete_description
 from llm.call_log import record_calls
 from llm.errors import ModelError, ModelMisconfigured, ModelUnavailable
+from llm.fingerprint import fingerprint
 from llm.port import I, Model, ModelAnswer, ModelCall, O, Task
 from llm.prompts import Prompts
-from llm.stored_calls.fingerprint import fingerprint
-from llm.stored_calls.kept_answer import decode, encode
+from llm.stored_model import decode, encode
 from llm.tasks.describe import TASK, Inputs, Output
 from llm.tasks.retrieval import document_summary, section_summary
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from config.models.model_settings import ModelLimit
-from config.models.vendor_settings import CompatibleServer
+from config.model_settings import ModelLimit
+from config.vendor_settings import CompatibleServer
 from deploy.assembly.embedding_cost import PaidEmbedder
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import open_knowledge

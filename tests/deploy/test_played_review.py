@@ -20,7 +20,7 @@ from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from gateway.job_order import JobOrder
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import PlainReport
-from llm.conversations.turns import ModelMessage, ToolConversation
+from llm.conversation import ModelMessage, ToolConversation
 from llm.tasks.specialists import (
     classifier,
     compliance,

@@ -26,7 +26,7 @@ from envelope.question import Question
 from envelope.role import Role
 from llm.call_scope import current_scope
 from llm.port import I, Model, ModelAnswer, O, Task, Usage
-from llm.stored_calls.stored_model import CallKey, CallStore
+from llm.stored_model import CallKey, CallStore
 from memory.errors import MemoryUnavailableError
 from tests.faults.ledger import Ledger
 from tests.support.branching_flow import ToolCall

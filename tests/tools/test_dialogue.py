@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 
-from llm.conversations.turns import (
+from llm.conversation import (
     ModelMessage,
     ToolChoice,
     ToolConversation,

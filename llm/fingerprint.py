@@ -7,7 +7,7 @@ from functools import lru_cache
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from llm.conversations.turns import ToolConversation
+from llm.conversation import ToolConversation
 from llm.port import I, O, Task
 from llm.prompts import Prompts
 

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from config.ways.specialist_settings import SpecialistSettings
+from config.specialist_settings import SpecialistSettings
 
 
 class ModelLimit(BaseModel, frozen=True, extra="forbid"):

@@ -1,8 +1,9 @@
-"""Settings of the ways: which one answers, and the limits of the tool loop."""
+"""Settings of the ways: which one answers, the limits of each, and the tools that run elsewhere."""
 
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field, StringConstraints, field_validator
 
 from envelope.ways.tool_loop import QueryType, WayName
 
@@ -71,4 +72,72 @@ class WaySettings(BaseModel):
     @field_validator("tool_set", mode="before")
     @classmethod
     def _treat_empty_as_unset(cls, value: object) -> object:
+        return None if value == "" else value
+
+
+MOST_WORKERS = 32
+
+
+class SwarmSettings(BaseModel):
+    """The way `swarm`; a part of `Settings`."""
+
+    swarm_strategy: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")] = Field(
+        "auto",
+        description="how the swarm divides a question: `intelligent`: by the form of the question; "
+        "`parallel`: independent sub-questions; `council`: several perspectives; `auto`: the "
+        "planner chooses",
+    )
+    swarm_workers: int = Field(
+        MOST_WORKERS, ge=1, le=MOST_WORKERS, description="maximum number of workers of a question"
+    )
+    swarm_parallel_workers: int = Field(
+        8, ge=1, le=64, description="maximum number of workers of a question at the same time"
+    )
+    swarm_retries: int = Field(
+        3, ge=0, le=10, description="how often a worker that failed begins again"
+    )
+    swarm_enough_share: float = Field(
+        1.0,
+        gt=0,
+        le=1,
+        description="the share of workers whose results are enough to write the answer; 1: all, "
+        "but for those that fail or take too long",
+    )
+    swarm_above_complexity: int = Field(
+        70,
+        ge=0,
+        le=101,
+        description="with `WAY=auto`: questions of a higher complexity (0 to 100) are divided "
+        "among workers",
+    )
+
+
+class LearningSettings(BaseModel):
+    """Outcomes of swarms, and names of models in the check; a part of `Settings`."""
+
+    swarm_learning: bool = Field(
+        True,
+        description="whether the outcomes of swarms (numbers, no text) are kept for 90 days, and "
+        "advise strategy and number of workers; `refdesk swarm stats` shows them",
+    )
+    model_aliases: dict[str, str] = Field(
+        {},
+        description="names under which servers of models answer, by the requested name (JSON), "
+        'such as `{"my-deployment": "gpt-5"}`; `*`: any name. Dated names need none. An answer by '
+        "another model is a fault that the reply names",
+    )
+
+
+class OutsideSettings(BaseModel):
+    """The file of MCP servers and HTTP interfaces; a part of `Settings`."""
+
+    outside_tools: Path | None = Field(
+        None,
+        description="TOML file with MCP servers and HTTP interfaces whose tools may be called "
+        "([tools.md](tools.md)); MCP servers need the extra `mcp`",
+    )
+
+    @field_validator("outside_tools", mode="before")
+    @classmethod
+    def _treat_blank_as_unset(cls, value: object) -> object:
         return None if value == "" else value

@@ -9,8 +9,8 @@ from typing import Any, Generic, TypeVar
 
 from llm.call_log import record
 from llm.call_scope import CallAllowance, allow, remaining_seconds
-from llm.conversations.port import ConversationModel, ModelStep
-from llm.conversations.turns import ToolConversation
+from llm.circuit_breaker import CircuitBreaker
+from llm.conversation import ConversationModel, ModelStep, ToolConversation
 from llm.errors import (
     BudgetExhausted,
     ChainExhausted,
@@ -25,7 +25,6 @@ from llm.errors import (
     UnknownModel,
     UnreadableOutput,
 )
-from llm.fallback.circuit_breaker import CircuitBreaker
 from llm.partial_answers.text_listener import find_listener
 from llm.port import I, Model, ModelAnswer, ModelCall, O, Task, Usage
 

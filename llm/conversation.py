@@ -1,12 +1,16 @@
-"""The messages of a conversation with tools, in a form that no vendor prescribes.
+"""Conversations with tools: the messages, and the port of models that hold one.
 
 They are values that an envelope can carry: a conversation may go on in another process.
 """
 
+from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, Field, JsonValue, SerializeAsAny
+
+from llm.port import Usage
 
 
 class StopReason(StrEnum):
@@ -101,3 +105,30 @@ class ToolConversation(BaseModel, frozen=True, extra="forbid"):
     def extend(self, *messages: UserMessage | ModelMessage | ToolMessage) -> "ToolConversation":
         """Return the conversation with further messages."""
         return self.model_copy(update={"messages": (*self.messages, *messages)})
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStep:
+    """The next message of a model, with its usage and cost; `cost_usd` is None if unknown."""
+
+    message: ModelMessage
+    stop: StopReason
+    model: str
+    usage: Usage
+    cost_usd: Decimal | None
+    milliseconds: float
+    from_store: bool = False
+
+
+@runtime_checkable
+class ConversationModel(Protocol):
+    """A model or a chain of models that may call tools; `name` is as in `llm.port.Model`."""
+
+    name: str
+
+    async def converse(self, conversation: ToolConversation, *, skip: int = 0) -> ModelStep:
+        """Return the next message, or raise an error of `llm.errors`.
+
+        The calls in it are not checked: their names and arguments are whatever the model wrote.
+        """
+        ...
