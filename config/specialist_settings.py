@@ -11,8 +11,8 @@ from pydantic import BaseModel, Field, ValidationError, field_validator
 from config.errors import SettingsError
 from envelope.ways.specialists import SpecialistName, SpecialistProfile
 
-FOLDER = Path(__file__).parents[1] / "specialists"
-PROMPTS = Path(__file__).parents[1] / "prompts"
+FOLDER = Path(__file__).with_name("specialists")
+PROMPTS = Path(__file__).with_name("prompts")
 
 
 class SpecialistSettings(BaseModel):

@@ -59,8 +59,9 @@ def add_open_parts(
     if is_fallback or reply["outcome"] != Outcome.ANSWERED.value:
         return reply
     notes = list(_read_notes(payload, texts, language))
-    if payload.get("termination_reason") == TOPIC_CHANGE:
-        notes.append(texts.text(TOPIC_CHANGE, language))
+    left = texts.text(TOPIC_CHANGE, language)
+    if payload.get("termination_reason") == TOPIC_CHANGE and left not in str(reply["text"]):
+        notes.append(left)
     if notes:
         reply = {**reply, "text": "\n\n".join((str(reply["text"]), *notes))}
     if not missing:

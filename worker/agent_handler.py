@@ -174,7 +174,8 @@ class AgentHandler:
         recorded = self._recorded(envelope, self._name, attempt, limit)
         with recorded as calls, draft_for(delivery):
             try:
-                return await run_with_timeout(agent.work(reads), limit), calls
+                async with asyncio.timeout(limit):
+                    return await agent.work(reads), calls
             except (MemoryUnavailableError, QuestionEndedError):
                 # No failure of the agent: the worker waits for Redis, or drops an ended question.
                 raise

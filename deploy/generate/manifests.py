@@ -212,9 +212,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main())
-
 _HEADER = """\
 # Written by `python -m deploy.generate.manifests`; change deploy/chat_channels.py instead.
 # {note}
@@ -325,3 +322,7 @@ def _with_components(file: Path) -> str:
         raise ValueError(f"{file.name}: expected one list of components, found {len(found)}")
     names = dict.fromkeys([*found[0].split(", "), *(spec.name for spec in CHAT_CHANNELS)])
     return text.replace(f"values: [{found[0]}]", f"values: [{', '.join(names)}]")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

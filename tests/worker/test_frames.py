@@ -40,7 +40,7 @@ def record_sends(found: Counter[Stack]) -> Iterator[None]:
         ):
             stack = project_frames(frame)
             # A connection that is made first greets the server on its own.
-            if SEND in stack and not any("connect" in name for name in stack):
+            if SEND in stack and not any(":connect" in name for name in stack):
                 found[stack] += 1
 
     sys.setprofile(record)

@@ -199,9 +199,6 @@ def _own_output() -> IO[str]:
     return figures
 
 
-if __name__ == "__main__":
-    asyncio.run(serve(sys.argv[1], json.loads(sys.argv[2]), _own_output()))
-
 LONGEST_SECONDS = 6.0
 TOGETHER = 10
 BETWEEN_SECONDS = 0.01
@@ -215,3 +212,7 @@ def _read_waited_seconds() -> float:
         return int(SCHEDULED.read_text("ascii").split()[1]) / 1e9
     except FileNotFoundError:
         return 0.0
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(sys.argv[1], json.loads(sys.argv[2]), _own_output()))

@@ -55,7 +55,7 @@ def test_a_ratio_is_the_median_of_adjacent_turns_and_shows_their_range() -> None
 
     table = tables.goals(_report(refdesk, peer), "4 kB")
 
-    assert "questions a second, times FastStream's   | 10         | 10.00" in table
+    assert "questions a second, times FastStream's   | 5          | 10.00" in table
     assert "| 6.00 - 12.00 " in table
 
 

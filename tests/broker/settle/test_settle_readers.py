@@ -144,7 +144,7 @@ def test_lua_reads_a_scatter_and_its_branches_under_their_names() -> None:
 
     assert found["arguments"] == {
         "join": "#0", "role": "manager", "frame": "goes on", "need": 1, "at_once": 1,
-        "duration_ms": 2500, "branches": 2,
+        "duration_ms": 2500, "watch": "", "watch_frame": "", "branches": 2,
     }  # fmt: skip
     assert found["branches"][1] == {"path": "t2", "role": "quality", "frame": "2"}
     assert found["keys"]["frames"].startswith("rd:{3}:frames:")
