@@ -6,11 +6,12 @@ from typing import Any, cast
 
 from pydantic_core import from_json
 
-from broker.encodable import LONG_FRAME, BaseFrame
 from broker.journal_events import JOURNAL_SCHEMA_VERSION, SCHEMA_VERSION_FIELD, upgrade_event
 from broker.keys import question_of
 from broker.values import (
+    LONG_FRAME,
     Accepted,
+    BaseFrame,
     Bury,
     Busy,
     BusyReason,

@@ -37,7 +37,7 @@ from broker.values import (
     Settlement,
     Submission,
 )
-from envelope.memory_read import MemoryRead
+from envelope.memory_access import MemoryRead
 from envelope.question import Question
 
 

@@ -19,24 +19,20 @@ from broker.consume.delivery_loader import DeliveryLoader
 from broker.consume.leases import Leases
 from broker.context import BrokerContext
 from broker.errors import BrokerUnavailableError, UnwritableError
-from broker.maintenance.erasure import ConversationEraser, Forgotten
-from broker.maintenance.file_rewriting import Files, Rewriting
+from broker.maintenance.erasure import ConversationEraser, Files, Forgotten, Rewriting
 from broker.maintenance.heartbeat import Heartbeats
-from broker.maintenance.loop import Maintenance
+from broker.maintenance.loop import Maintenance, Upkeep
 from broker.maintenance.orphan_rescuer import MakeNotice, OrphanRescuer
 from broker.maintenance.queue_admin import QueueAdmin
 from broker.maintenance.scheduler import Scheduler
-from broker.maintenance.upkeep import Upkeep
 from broker.ports import Admin, Consumer, DraftWriter, EndedReader, Eraser, Producer, ReplyReader
-from broker.produce.producer import RedisProducer, SubmissionLimits
+from broker.producer import NO_PACE, AdmissionPolicy, RedisProducer, SubmissionLimits
 from broker.replies.draft_writer import JournalDraftWriter
 from broker.replies.ended_messages import EndedMessages
 from broker.replies.reply_waiter import ReplyWaiter
 from broker.replies.result_list import ResultList
-from broker.settle.admission import NO_PACE, AdmissionPolicy
-from broker.settle.batch import BrokerLimits, SettleBatch
+from broker.settle.batch import BrokerLimits, SettleBatch, unwritable
 from broker.settle.script import SETTLE
-from broker.settle.unwritable import unwritable
 from broker.transport.server_check import check_server
 from broker.values import ConsumerDemand, Delivery, Finish, FrameSend, Settled, Settlement
 from envelope.question import Question

@@ -20,6 +20,7 @@ from envelope.conversation import (
     Preferences,
     SuggestedAction,
     Turn,
+    Understanding,
 )
 from envelope.merging import MergeRule
 from envelope.role import Role
@@ -31,7 +32,6 @@ from envelope.sources import (
     SourceUsed,
     ValidationResult,
 )
-from envelope.understanding import Understanding
 from envelope.ways.specialists import (
     CitationCheck,
     Extracted,

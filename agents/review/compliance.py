@@ -10,7 +10,7 @@ from typing import Self
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.frameworks import identify_frameworks
+from agents.named_documents import identify_frameworks
 from agents.review.compression import compress_requirements
 from agents.review.requirements.requirement import (
     Extraction,

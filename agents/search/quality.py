@@ -16,7 +16,7 @@ from typing import Literal, Protocol, Self
 
 from pydantic import BaseModel, Field
 
-from agents.agent import Agent, AgentParts, AgentTexts
+from agents.agent import Agent, AgentParts
 from citations.blocks import remove_cells
 from citations.citing import claims_something
 from citations.feedback import Complaint, write_complaints
@@ -26,6 +26,7 @@ from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import ClaimCheck, SourceReference, SourceUsed, ValidationResult
+from envelope.texts import Texts
 from llm.answer_checks.draft_check import own_words
 from llm.answer_checks.faults import (
     CheckedAnswer,
@@ -137,7 +138,7 @@ class QualityAgent(Agent[Reads, Writes]):
         self,
         *,
         model: Model,
-        texts: AgentTexts,
+        texts: Texts,
         language_of: LanguageOf | None = None,
         judge: JudgeWhen = "always",
     ) -> None:

@@ -10,7 +10,7 @@ from typing import Literal, Self
 import structlog
 from pydantic import BaseModel, Field, JsonValue
 
-from agents.agent import Agent, AgentParts, AgentTexts, DraftPublisher
+from agents.agent import Agent, AgentParts, DraftPublisher
 from agents.desk_domain import DeskDomain, ResponseSettings
 from agents.search.passages import Passage, compose_passages, list_marked, name_place
 from citations.citing import Cited, cite
@@ -30,6 +30,7 @@ from envelope.sources import (
     SourceReference,
     SourceUsed,
 )
+from envelope.texts import Texts
 from llm.answer_checks.draft_check import LanguageOf, check_draft
 from llm.answer_checks.faults import CheckedAnswer
 from llm.attacks.orders import is_order_to_assistant
@@ -157,7 +158,7 @@ class ResponseAgent(Agent[Reads, Writes]):
         self,
         *,
         model: Model,
-        texts: AgentTexts,
+        texts: Texts,
         domain: DeskDomain | None = None,
         now: Callable[[], datetime] = _read_clock,
         drafts: DraftPublisher | None = None,

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from agents.swarm.planning.plan import SwarmPlan
 from agents.swarm.workers.output import WorkerOutput, WorkerStatus
 from tools.calls import CitedPassage
-from tools.passage_search.passages import FoundPassage
+from tools.passages import FoundPassage
 
 USUAL_ROOM = 24_000
 """Characters of all sources together where the window of the model is unknown."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from deploy.chat_channels import CHAT_CHANNELS
-from deploy.cli.help_text import format_sentence
+from deploy.cli.arguments import format_sentence
 from knowledge.isolation.process_memory import hide_memory
 
 VERBS: dict[str, str] = {

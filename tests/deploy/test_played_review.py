@@ -18,13 +18,13 @@ from agents.review.report.layout import lay_out
 from agents.review.report.report import ReviewReport
 from agents.review.report.report_json import decode_report
 from broker.embedded.endpoint import Endpoint
+from deploy.assembly.gateways.report_rendering import make_report_reader
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
-from deploy.assembly.reviewing.report_rendering import make_report_reader
-from gateway.reviewing.job_order import JobOrder
+from gateway.job_order import JobOrder
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import PlainReport
-from llm.conversations.turns import ModelMessage, ToolConversation
+from llm.conversation import ModelMessage, ToolConversation
 from llm.tasks.specialists import (
     classifier,
     compliance,

@@ -17,7 +17,7 @@ from broker.embedded.endpoint import Endpoint
 from broker.values import JournalEntry
 from deploy.assembly.knowledge import Knowledge
 from gateway.answer import Answer, answer_of
-from gateway.draft_events import DraftFollower
+from gateway.events import DraftFollower
 from tests.recordings.plain_way import DOCUMENTS, DOMAIN, Conversation, load_conversations
 from tests.support.app_harness import AppHarness, ConversationDriver, Fields, run_app, settings_of
 

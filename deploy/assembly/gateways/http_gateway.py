@@ -12,12 +12,10 @@ from broker.replies.transcripts import RecentMessage, Transcripts
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.data_folder import KeyHistory
-from deploy.assembly.gateways.document_catalog import OwnedCatalog
-from deploy.assembly.gateways.document_reader import documents_of
+from deploy.assembly.gateways.document_catalog import OwnedCatalog, documents_of
+from deploy.assembly.gateways.report_rendering import StoredReports, make_report_reader
+from deploy.assembly.gateways.review_documents import NamedDocumentFinder, StoredAttachments
 from deploy.assembly.recording import Records, connect_records, keeps_records
-from deploy.assembly.reviewing.document_finder import NamedDocumentFinder
-from deploy.assembly.reviewing.report_rendering import StoredReports, make_report_reader
-from deploy.assembly.reviewing.stored_attachments import StoredAttachments
 from deploy.assembly.runtime import Runtime, desks
 from deploy.chat_channels import CHAT_CHANNELS
 from envelope.conversation import Pause, Turn
@@ -25,8 +23,7 @@ from envelope.question import Question
 from gateway.api_keys import Key
 from gateway.connections.bodies import BufferBudget
 from gateway.console.routes import Console, console_router
-from gateway.http.access import Guard
-from gateway.http.allowed_hosts import AllowedHosts
+from gateway.http.access import AllowedHosts, Guard
 from gateway.http.app import make_app
 from gateway.http.context import HttpChannel
 from gateway.http.links import SourceLinks
@@ -35,7 +32,7 @@ from gateway.http.routes.catalog import Catalog
 from gateway.http.routes.documents import reader_router
 from gateway.http.routes.review_form import ReviewEstimate
 from gateway.http.routes.reviews import EstimateReview, ReviewParts, estimate_nothing
-from gateway.limits.visitors import VisitorLimits, Visitors
+from gateway.http.visitors import VisitorLimits, Visitors
 from gateway.port import Demand, Feedback, Shortage, VisitorSession
 from gateway.widget.routes import widget_router
 from knowledge.errors import KnowledgeError

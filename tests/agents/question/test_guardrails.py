@@ -3,9 +3,14 @@ from typing import Any
 import pytest
 
 from agents.question.guardrails import GuardrailsAgent, Reads, Writes
-from envelope.conversation import ClarificationOption, ClarificationReason, Pause, Turn
+from envelope.conversation import (
+    ClarificationOption,
+    ClarificationReason,
+    Pause,
+    Turn,
+    Understanding,
+)
 from envelope.outcome import Wrote
-from envelope.understanding import Understanding
 from knowledge.errors import IndexUnavailable
 from knowledge.library.library import NamedInText
 from knowledge.port import CALIBRATION, Findings, Hit, SearchRequest

@@ -3,8 +3,7 @@ from xml.etree import ElementTree
 
 from benchmarks.speed.payload import HOPS, ROLES, payloads
 from benchmarks.speed.report import tables
-from benchmarks.speed.report.bars import Bars, drawing
-from benchmarks.speed.report.document import document
+from benchmarks.speed.report.document import Bars, document, drawing
 from benchmarks.speed.report.figures import Alone, Recovery, Report, Row, Speed, Trips, quantile
 from benchmarks.speed.systems.catalogue import COLUMNS, SYSTEMS
 

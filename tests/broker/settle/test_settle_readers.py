@@ -12,8 +12,7 @@ from broker.keys import shard_keys
 from broker.settle import layout
 from broker.settle.batch import ScriptCall
 from broker.settle.layout import KINDS, RECORD_FIELDS, Group, names_of, pack_header, pack_shard
-from broker.settle.lua_header import render_header
-from broker.settle.script import SETTLE
+from broker.settle.script import SETTLE, render_header
 from tests.broker.settle.settlement_examples import LIMITS, WANTS, delivery, examples, pack
 
 FOLDER = files("broker") / "lua"
