@@ -13,7 +13,7 @@ percent-encoded: no id can reach into another key.
 | rd:{n}:pace              | hash   | submit                | submit         | ttl                |
 | rd:{n}:delayed           | zset   | submit, settle        | due            | members: due       |
 | rd:{n}:parked            | hash   | settle                | due            | fields: due        |
-| rd:{n}:notices           | stream | close, a rating       | outcome, ended | capped, ttl        |
+| rd:{n}:notices           | stream | close, announce       | outcome, ended | capped, ttl        |
 | rd:{n}:alarms            | stream | submit, settle, close | alarm          | capped, ttl        |
 | rd:{n}:duty              | hash   | sweep, due            | sweep, due     | ttl                |
 | rd:{n}:pulse             | -      | nobody                | heartbeat      | never exists       |

@@ -240,8 +240,8 @@ class EndedReader(Protocol):
         """Return those messages whose journal was erased, or has expired."""
         ...
 
-    async def announce_rating(self, question: Question) -> None:
-        """Give the message once more, because its answer was rated."""
+    async def announce(self, question: Question, event: str) -> None:
+        """Give the message once more: its answer was `rated`, or its conversation `forgotten`."""
         ...
 
 

@@ -52,12 +52,13 @@ class Encodable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EndedMessage:
-    """A message that ended; `is_rating`: its answer was rated after that."""
+    """A message that ended, whose answer was rated, or whose conversation was forgotten."""
 
     entry_id: str
     shard: int
     question: Question
-    is_rating: bool = False
+    event: str = "ended"
+    """`ended`, `rated` or `forgotten`."""
 
 
 @dataclass(frozen=True, slots=True)

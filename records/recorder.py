@@ -102,11 +102,13 @@ class Recorder:
         """Record the next messages; return their number."""
         taken = await self._ended.take(count=AT_ONCE, block_seconds=block_seconds)
         kept = [message for message in taken if self._rules.keeps(message.question)]
-        finished = [message for message in kept if not message.is_rating]
+        finished = [message for message in kept if message.event == "ended"]
         records = [await self._read(message) for message in finished]
         await asyncio.to_thread(self._write, [record for record in records if record is not None])
-        for message in kept:
-            if message.is_rating:
+        for message in taken:
+            if message.event == "forgotten":
+                await asyncio.to_thread(self._store.forget, message.question)
+            elif message.event == "rated":
                 await self._rate(message.question)
         # After the writing: who erases deletes the journal first, and the record after that.
         for message in await self._ended.list_forgotten(finished) if finished else ():

@@ -58,12 +58,12 @@ class EndedMessages:
             found = await pipeline.execute()
         return [message for message, exists in zip(messages, found, strict=True) if not exists]
 
-    async def announce_rating(self, question: Question) -> None:
-        """Give the message once more, because its answer was rated."""
+    async def announce(self, question: Question, event: str) -> None:
+        """Give the message once more: its answer was `rated`, or its conversation `forgotten`."""
         shard, names = self._context.locate(question)
         with reachable():
             client: Any = self._context.client
-            await client.xadd(shard_keys(shard).notices, {"q": names.name, "rated": "1"})
+            await client.xadd(shard_keys(shard).notices, {"q": names.name, "e": event})
 
     async def _read_abandoned(self, count: int) -> list[EndedMessage]:
         found: list[EndedMessage] = []
@@ -89,4 +89,4 @@ class EndedMessages:
 def _message(entry: Entry, shard: int) -> EndedMessage:
     fields = fields_of(entry[1])
     question = question_of(fields[b"q"].decode())
-    return EndedMessage(entry[0].decode(), shard, question, is_rating=b"rated" in fields)
+    return EndedMessage(entry[0].decode(), shard, question, fields.get(b"e", b"ended").decode())

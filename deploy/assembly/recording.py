@@ -49,10 +49,14 @@ class Records:
     async def announce_rating(self, question: Question) -> None:
         """Have the rating of an answer recorded."""
         if keeps_records(self._settings):
-            await self._broker.ended.announce_rating(question)
+            await self._broker.ended.announce(question, "rated")
 
     async def forget(self, question: Question) -> None:
-        """Delete the records of the question's conversation, also those of an earlier setting."""
+        """Delete the records of the question's conversation, also those of an earlier setting.
+
+        A process on another machine that keeps a database of its own is told, and deletes them too.
+        """
+        await self._broker.ended.announce(question, "forgotten")
         is_there = self._settings.records_url is not None
         if is_there or (self._settings.refdesk_data / FILE).exists():
             await asyncio.to_thread(self._forget, question)

@@ -173,13 +173,23 @@ async def test_a_message_that_has_everything_forgotten_takes_earlier_records_alo
     assert [one.message_id for one in desk.records()] == ["m2"]
 
 
+async def test_a_conversation_that_another_process_erased_leaves_no_record(desk: Desk) -> None:
+    asked = await desk.answer()
+    await desk.recorder().record_next()
+
+    await desk.harness.broker.ended.announce(asked, "forgotten")
+    await desk.recorder(RecordRules()).record_next()
+
+    assert desk.records() == []
+
+
 async def test_a_rating_is_added_to_the_record_even_after_the_journal_is_gone(desk: Desk) -> None:
     asked = await desk.answer()
     await desk.recorder().record_next()
     await desk.harness.client.delete("rd:{0}:journal:acme/desk/c1/m1")
     desk.ratings[asked] = GivenRating("down", "out of date")
 
-    await desk.harness.broker.ended.announce_rating(asked)
+    await desk.harness.broker.ended.announce(asked, "rated")
     await desk.recorder().record_next()
 
     (found,) = desk.records()
