@@ -8,8 +8,8 @@ from knowledge.embedding import Embedder
 from knowledge.index.port import Index
 from knowledge.library.library import Library
 from knowledge.port import Searcher, SearchRequest
+from knowledge.search.ranking import weigh_levels_alone
 from knowledge.search.searcher import LevelSearcher
-from knowledge.search.weights import weigh_levels_alone
 
 _FURTHER_HITS = 5
 """A page gives up to this number of hits: a search for pages asks for more hits than pages."""
