@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from knowledge.port import Searcher
     from knowledge.search.question_vectors import EarlyEmbedding
     from llm.port import Model
-    from swarm.learning.history import FindAdvice
+    from memory.learned_outcomes import LoggedOutcome
     from tools.budget import ToolBudget
     from tools.catalog import ToolCatalog
     from tools.effects.receipts import ToolReceipts
@@ -117,8 +117,8 @@ class AgentParts(Protocol[S]):
         ...
 
     @property
-    def find_advice(self) -> "FindAdvice | None":
-        """Returns what earlier swarms of the assistant advise for a kind of question; None where
+    def read_outcomes(self) -> "Callable[[], Awaitable[Sequence[LoggedOutcome]]] | None":
+        """Returns the outcomes of earlier swarms of the assistant, oldest first; None where
         nothing is learned."""
         ...
 

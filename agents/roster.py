@@ -6,7 +6,7 @@ from envelope.role import Role
 _QUESTION = "agents.question"
 _SEARCH = "agents.search"
 _LOOP = "agents.tool_loop"
-_TEAM = "agents.specialists"
+_TEAM = "agents.review"
 _SWARM = "agents.swarm"
 _SPECIALIST = AgentTier.SPECIALIST
 

@@ -1,1 +1,1 @@
-"""Measurements: ratios, side by side in one run; `make bench` prints them."""
+"""Measurements, side by side in one run: of speed, of size, and of the quality of answers."""

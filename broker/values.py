@@ -165,6 +165,10 @@ class Forward:
     dead_letter_changes: Fields = field(default_factory=dict)
 
 
+WATCH = "watch"
+"""The last part of the path of a branch that looks at new messages."""
+
+
 @dataclass(slots=True)
 class BranchSend(FrameSend):
     """The frame with which a branch begins; `path` names the branch, such as `w2/t1`."""
@@ -179,6 +183,10 @@ class ScatterBranches:
     `join` is a name that no other join of the question has: the path of the branch that scatters,
     `#`, and a number. `gather` is sent after `need` successes, when all have returned, or after
     `seconds`; at most `at_once` branches are sent at the same time.
+
+    `watch` begins for each message that waits behind the question, or comes in meanwhile, with the
+    frame of that message in `merged` of its delivery. Its path ends with `WATCH`. Its success ends
+    the join at once, with the results that are there; nothing waits for it.
     """
 
     join: str
@@ -188,6 +196,7 @@ class ScatterBranches:
     at_once: int
     seconds: float
     journal: Sequence[JournalEvent] = ()
+    watch: BranchSend | None = None
 
 
 @dataclass(slots=True)

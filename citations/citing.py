@@ -8,11 +8,15 @@ Rules add marks and note faults. A mark covers more than the sentence in which i
 | in an item                                            | the item and what hangs under it     |
 | in the line above a list, a table or code             | the list, the table, the code        |
 | on a line below a paragraph, a list, a table or code  | the same                             |
-| in the last item of a list                            | the list                             |
+| in a later item or row                                | the items or rows before it          |
+| in the last marked item or row                        | the list, the table                  |
 | at the end of the answer                              | what nothing else covers             |
+
+A list with marks of its own is covered by these, and by the line above it only where that line
+introduces it. No mark is left alone on a line that could stand in an item, a row, or a paragraph.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from citations.blocks import (
@@ -28,6 +32,7 @@ from citations.marking import (
     is_only_marks,
     keep_known_marks,
     map_marks,
+    mark_tools,
     read_marks,
     remove_marks,
     write_plainly,
@@ -58,14 +63,14 @@ def cite(answer: str, sources: SourceTexts) -> Cited:
 
     A list of sources of the model's own, and headings without content, are left out.
     """
-    plain = write_plainly(answer, sources.literal)
+    plain = write_plainly(mark_tools(answer, sources.find_tool), sources.literal)
     unknown = tuple(number for number in read_marks(plain) if number not in sources.numbers)
     text = keep_known_marks(plain, sources.numbers) if unknown else plain
     text, listed = _without_own_list(text, sources)
     text = _lift_marks(remove_empty_headings(text)).strip("\n")
     text = _add_proved(text, sources)
-    if listed and (left := _select_left(text, listed)):
-        text = f"{text}\n\n{_write(left)}"
+    if listed and (left := _select_left(text, listed, sources.numbers)):
+        text = _lift_marks(f"{text}\n\n{_write(left)}")
     return _in_display_order(text, unknown)
 
 
@@ -89,8 +94,8 @@ def leave_out(text: str, indexes: Collection[int]) -> Cited:
 
 def cover(blocks: Sequence[Block]) -> tuple[tuple[int, ...], ...]:
     """Return the numbers that cover each block, by the table above."""
-    at_end = _own(blocks[-1]) if blocks else ()
-    return tuple(found or at_end for found in cover_nearby(blocks))
+    near = cover_nearby(blocks)
+    return tuple(found or near[-1] for found in near)
 
 
 def claims_something(block: Block) -> bool:
@@ -105,17 +110,32 @@ def _own(block: Block) -> tuple[int, ...]:
 def cover_nearby(blocks: Sequence[Block]) -> list[tuple[int, ...]]:
     """Return the numbers that cover each block from where it stands, not from the end."""
     found = [_own(block) for block in blocks]
-    firsts = _find_firsts(blocks)
-    ends = {block.group: found[index] for index, block in enumerate(blocks) if found[index]}
+    firsts, inside = _find_firsts(blocks), _find_later(blocks, found)
     for index, block in enumerate(blocks):
         if found[index]:
             continue
+        first = firsts[block.group]
+        lead = _from_lead(blocks, found, index, first)
+        if inside[index] and not (first and leads_over(blocks[first - 1])):
+            lead = ()
         above = found[block.parent] if block.parent is not None else ()
-        found[index] = above or _from_lead(blocks, found, index, firsts[block.group])
-        if not found[index] and block.kind in (BlockKind.ITEM, BlockKind.ROW):
-            found[index] = ends.get(block.group, ())
+        found[index] = above or tuple(dict.fromkeys((*lead, *inside[index])))
     _cover_from_below(blocks, found)
     return found
+
+
+def _find_later(blocks: Sequence[Block], found: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Return for each item and row the marks of the next of its list or table that has marks; for
+    those after the last one, its marks.
+    """
+    following = {block.group: found[index] for index, block in enumerate(blocks) if found[index]}
+    later: list[tuple[int, ...]] = [()] * len(blocks)
+    for index in range(len(blocks) - 1, -1, -1):
+        block = blocks[index]
+        if block.kind in (BlockKind.ITEM, BlockKind.ROW):
+            following[block.group] = found[index] or following.get(block.group, ())
+            later[index] = following[block.group]
+    return later
 
 
 def _find_firsts(blocks: Sequence[Block]) -> dict[int, int]:
@@ -169,22 +189,47 @@ def _add_marks(text: str, find: Callable[[Block], Sequence[int]], *, restores: b
     near = cover_nearby(blocks)
     lines, firsts = text.split("\n"), _find_firsts(blocks)
     ends = {block.group: block.end for block in blocks}
+    added: dict[int, list[int]] = {}
+    for index, block in enumerate(blocks):
+        if claims_something(block) and (restores or not near[index]):
+            numbers = [number for number in find(block) if number not in near[index]]
+            added |= {index: numbers} if numbers else {}
+    shared = {} if restores else _find_shared(blocks, near, added)
     above: dict[int, list[int]] = {}
     below: dict[int, list[int]] = {}
-    for index, block in enumerate(blocks):
-        if not claims_something(block) or (near[index] and not restores):
-            continue
-        numbers = [number for number in find(block) if number not in near[index]]
-        line = _line_for(blocks, index, firsts[block.group]) if numbers else None
+    for index, numbers in added.items():
+        block = blocks[index]
+        line = shared.get(block.group, _line_for(blocks, index, firsts[block.group]))
         places, at = (above, line) if line is not None else (below, ends[block.group])
-        for number in numbers:
-            if number not in places.setdefault(at, []):
-                places[at].append(number)
+        places[at] = list(dict.fromkeys((*places.get(at, ()), *numbers)))
     for line, numbers in above.items():
         lines[line] = _with_marks(lines[line], numbers)
     for line in sorted(below, reverse=True):
         lines[line:line] = ["", _write(below[line])]
-    return "\n".join(lines)
+    return _lift_marks("\n".join(lines))
+
+
+def _find_shared(
+    blocks: Sequence[Block],
+    near: Sequence[tuple[int, ...]],
+    added: Mapping[int, Sequence[int]],
+) -> dict[int, int]:
+    """Return the line that gets one mark for a whole list, by the group of the list.
+
+    It is the line that introduces the list, else its last item: where one source has most of the
+    items, marks on these alone would look as if the others had no source.
+    """
+    found: dict[int, int] = {}
+    for first, block in enumerate(blocks):
+        if block.kind is not BlockKind.ITEM or block.group in found:
+            continue
+        items = [at for at, one in enumerate(blocks) if one.group == block.group]
+        named = [tuple(added[at]) for at in items if at in added]
+        is_shared = len(items) > 1 and len(set(named)) == 1 and 2 * len(named) >= len(items)
+        if is_shared and not any(near[at] for at in items):
+            lead = _line_above(blocks, first)
+            found[block.group] = blocks[items[-1]].end - 1 if lead is None else lead
+    return found
 
 
 def _find(block: Block, sources: SourceTexts, preferred: Collection[int]) -> int | None:
@@ -204,20 +249,30 @@ def _line_for(blocks: Sequence[Block], index: int, first: int) -> int | None:
     `first` is the first block of its table.
     """
     block = blocks[index]
-    if block.kind not in (BlockKind.CODE, BlockKind.ROW):
-        return block.end - 1
-    if block.parent is not None and blocks[block.parent].text.strip():
-        return blocks[block.parent].end - 1
+    is_below = block.kind in (BlockKind.CODE, BlockKind.ROW)
+    return _line_above(blocks, first) if is_below else block.end - 1
+
+
+def _line_above(blocks: Sequence[Block], first: int) -> int | None:
+    """Return the line that introduces a list, a table or code whose first block is `first`."""
+    parent = blocks[first].parent
+    if parent is not None and blocks[parent].text.strip():
+        return blocks[parent].end - 1
     before = blocks[first - 1] if first else None
     if before is None or before.kind is not BlockKind.PARAGRAPH or before.depth:
         return None
     return before.end - 1 if leads_over(before) else None
 
 
-def _with_marks(line: str, numbers: Sequence[int]) -> str:
+def _with_marks(line: str, numbers: Sequence[int], *, is_row: bool = False) -> str:
     present = read_marks(line)
     added = [number for number in numbers if number not in present]
-    return f"{line.rstrip()} {_write(added)}" if added else line
+    if not added:
+        return line
+    bare = line.rstrip()
+    if is_row and bare.endswith("|"):
+        return f"{bare[:-1].rstrip()} {_write(added)} |"
+    return f"{bare} {_write(added)}"
 
 
 def _write(numbers: Sequence[int]) -> str:
@@ -225,18 +280,58 @@ def _write(numbers: Sequence[int]) -> str:
 
 
 def _lift_marks(text: str) -> str:
-    """Return `text` with marks below what an item has in the item's own line."""
+    """Return `text` with marks that stand alone in the line of what they are about: of the item
+    that they hang under, else of the paragraph, list, table or code above them.
+    """
+    text = _dedent_marks(text)
     blocks = read_blocks(text)
-    lines = text.split("\n")
+    lines, firsts = text.split("\n"), _find_firsts(blocks)
     lifted: set[int] = set()
     for index, block in enumerate(blocks):
-        item = blocks[block.parent] if block.parent is not None else None
-        is_alone = block.kind is BlockKind.PARAGRAPH and is_only_marks(block.text)
-        if item is None or not is_alone or not item.text.strip():
+        if block.kind is not BlockKind.PARAGRAPH or not is_only_marks(block.text):
             continue
-        lines[item.end - 1] = _with_marks(lines[item.end - 1], read_marks(block.text))
+        target = _find_target(blocks, index, firsts)
+        if target is None or target in lifted:
+            continue
+        at, is_row = blocks[target].end - 1, blocks[target].kind is BlockKind.ROW
+        lines[at] = _with_marks(lines[at], read_marks(block.text), is_row=is_row)
         lifted.add(index)
-    return remove_blocks(_dedent_marks("\n".join(lines)), lifted)
+    return remove_blocks("\n".join(lines), lifted)
+
+
+def _find_target(blocks: Sequence[Block], index: int, firsts: Mapping[int, int]) -> int | None:
+    """Return the block in whose line marks belong that stand alone at `index`; None if none can
+    have them, as code without a line above it.
+    """
+    parent = blocks[index].parent
+    if parent is not None and blocks[parent].text.strip():
+        return parent
+    before = _find_before(blocks, index)
+    if before is None:
+        return None
+    block, lead = blocks[before], firsts[blocks[before].group] - 1
+    can_lead = lead >= 0 and blocks[lead].parent == parent and not is_only_marks(blocks[lead].text)
+    match block.kind:
+        case BlockKind.CODE:
+            is_line = can_lead and blocks[lead].kind is BlockKind.PARAGRAPH
+            return lead if is_line else None
+        case BlockKind.ITEM | BlockKind.ROW:
+            if can_lead and leads_over(blocks[lead]):
+                return lead
+            return before if block.text.strip() else None
+        case BlockKind.PARAGRAPH:
+            return None if is_only_marks(block.text) else before
+        case _:
+            return None
+
+
+def _find_before(blocks: Sequence[Block], index: int) -> int | None:
+    """Return the block before this one that has the same parent."""
+    at = index - 1
+    while at >= 0 and blocks[at].parent != blocks[index].parent:
+        parent = blocks[at].parent
+        at = -1 if parent is None else parent
+    return at if at >= 0 else None
 
 
 def _dedent_marks(text: str) -> str:
@@ -317,14 +412,16 @@ def _bare(text: str) -> str:
     return "".join(sign for sign in text.casefold() if sign.isalnum())
 
 
-def _select_left(text: str, listed: Sequence[int]) -> list[int]:
-    """Return the numbers of a removed list that have to stay: all if they cover something."""
+def _select_left(text: str, listed: Sequence[int], given: Collection[int]) -> Sequence[int]:
+    """Return the numbers of a removed list that have to stay, because nothing else covers a claim.
+
+    A list of all sources that were given tells of no claim where it stands.
+    """
+    if set(listed) == set(given) and len(listed) > 1 and read_marks(text):
+        return ()
     blocks = read_blocks(text)
-    near = cover_nearby(blocks)
-    bare = (n for n, block in enumerate(blocks) if claims_something(block) and not near[n])
-    covers = any(not leads_over(blocks[index]) for index in bare)
-    present = read_marks(text)
-    return [number for number in listed if covers or number not in present]
+    bare = uncovered(blocks, cover_nearby(blocks))
+    return listed if any(not leads_over(blocks[index]) for index in bare) else ()
 
 
 def _in_display_order(text: str, unknown: tuple[int, ...]) -> Cited:

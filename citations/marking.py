@@ -6,6 +6,7 @@ Models cite in several styles, which `write_plainly` turns into one:
 |-----------------------------------------------|--------------|
 | `[1]`, `[1, 2]`, `[1-3]`, `[^1]`, `[Source 1]` | `[1]`, `[1][2]`, `[1][2][3]`, `[1]`, `[1]` |
 | `【1】`, `【1†page.md】`, `(Source 1)`          | `[1]`        |
+| `[tool:add]`, `{tool:add}`, `【tool:add】`      | the marks of what this tool returned |
 | `[14]` in words that a source has so          | `\[14\]`     |
 
 A bracket after a backslash is text. That is how brackets of the documents reach a prompt, and how
@@ -28,6 +29,9 @@ _MORE = r"(?:[ \t]{0,2}(?:,|;|&|and|und|-|\u2013)[ \t]{0,2}\d{1,4}){0,20}"
 _NAMED = re.compile(
     rf"[(\[\u3010\uff08](?:{_LABEL})[ \t.:#]{{0,3}}(\d{{1,4}}{_MORE})[)\]\u3011\uff09]",
     re.IGNORECASE,
+)
+_TOOL = re.compile(
+    r"[\[{\u3010\uff3b][ \t]{0,3}tool:[ \t]{0,3}([\w./-]{1,80})[ \t]{0,3}[\]}\u3011\uff3d]"
 )
 _BRACKETS = re.compile(r"(?<!\\)\[\^?(\d{1,6}(?:[ \t]?[,;\u2013-][ \t]?\d{1,6}){0,20})\](?!\()")
 _ESCAPED = re.compile(r"\\([\[\]])")
@@ -89,6 +93,23 @@ def write_plainly(text: str, literal: LiteralBrackets = NO_BRACKETS) -> str:
     return _separate_from_tables(written)
 
 
+def mark_tools(text: str, find: Callable[[str, str], Iterable[int] | None]) -> str:
+    """Return an answer with marks for tools that it names in brackets, as `[tool:add]`.
+
+    `find` gets the brackets and the name in them. It returns the numbers of what the tool returned,
+    none for an unknown tool, and None for brackets that a document has, which stay.
+    """
+
+    def mark(found: re.Match[str]) -> str:
+        numbers = find(found[0], found[1])
+        return found[0] if numbers is None else "".join(f"[{number}]" for number in numbers)
+
+    def treat(prose: str) -> str:
+        return _keeping_indent(prose, lambda bare: _TOOL.sub(mark, bare).rstrip())
+
+    return _in_prose(text, treat) if "tool:" in text else text
+
+
 def read_marks(text: str) -> tuple[int, ...]:
     """Return the numbers that an answer, or a part of one, cites, without repetition."""
     if not any(sign in text for sign in _OPENING):
@@ -145,6 +166,13 @@ def is_only_marks(text: str) -> bool:
 def shown_text(text: str) -> str:
     """Return prose as a reader sees it: brackets without their backslashes."""
     return _ESCAPED.sub(r"\1", text)
+
+
+def show_brackets(text: str) -> str:
+    r"""Return a text in Markdown with `[14]` for the `\[14\]` of documents, for readers who see its
+    signs; code stays as it is.
+    """
+    return _in_prose(text, shown_text) if "\\" in text else text
 
 
 def _is_nested(text: str) -> bool:

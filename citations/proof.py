@@ -63,6 +63,12 @@ class SourceTexts:
         """The numbers of the sources."""
         return frozenset(source.number for source in self.sources)
 
+    def find_tool(self, brackets: str, name: str) -> tuple[int, ...] | None:
+        """Return the numbers of what a tool returned; None if a source has these very brackets."""
+        if any(brackets in source.text for source in self.sources):
+            return None
+        return tuple(source.number for source in self.sources if name in source.names)
+
     def find_prose(self, text: str, preferred: Collection[int] = ()) -> int | None:
         """Return the number of a source that has this paragraph, or None."""
         return _choose(self._remember("prose", text, self._find_prose), preferred)

@@ -24,6 +24,7 @@ from knowledge.embedding_forms import NO_FORMS, TextForms, VectorIdentity, find_
 from knowledge.errors import EmbeddingFailed
 
 if TYPE_CHECKING:
+    from fastembed import TextEmbedding
     from onnxruntime import InferenceSession
     from tokenizers import Tokenizer
 
@@ -194,16 +195,23 @@ def _normalise(vectors: Any) -> Matrix:
 
 
 def _dimensions_of(model: str) -> int:
-    from fastembed import TextEmbedding
-
-    for known in TextEmbedding.list_supported_models():
+    for known in _import_fastembed(model).list_supported_models():
         if known["model"] == model:
             return int(known["dim"])
     raise EmbeddingFailed(f"expected an embedding model that fastembed knows, found {model!r}")
 
 
 def _load_fastembed(model: str) -> Encode:
-    from fastembed import TextEmbedding
-
-    engine = TextEmbedding(model, threads=THREADS)
+    engine = _import_fastembed(model)(model, threads=THREADS)
     return lambda texts: _normalise(list(engine.embed(texts, batch_size=BATCH)))
+
+
+def _import_fastembed(model: str) -> "type[TextEmbedding]":
+    try:
+        from fastembed import TextEmbedding
+    except ImportError as error:
+        raise EmbeddingFailed(
+            f"expected fastembed for the embedding model {model!r}, found none: "
+            "pip install 'refdesk[fastembed]', or choose another EMBEDDING_MODEL"
+        ) from error
+    return TextEmbedding

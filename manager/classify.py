@@ -161,6 +161,20 @@ def classify_assess(writes: Writes, _threshold: float) -> StageEvent:
     return StageEvent.AGAIN if lacks else StageEvent.ENOUGH
 
 
+def classify_shown(payload: Writes, _threshold: float) -> StageEvent:
+    """Return whether there is a message of the same person to look at."""
+    return StageEvent.DONE if payload.get("text") else StageEvent.FAILED
+
+
+def classify_shown_topic(writes: Writes, _threshold: float) -> StageEvent:
+    """Return whether a model read the message that waits as one about something else."""
+    if not writes.get("canonical_question"):
+        return _FAILED
+    is_judged = writes.get("decided_by") in {"combined_call", "own_call"}
+    is_new = writes.get("context_type") == "new_topic" and not writes.get("conversation_act")
+    return StageEvent.OTHER_TOPIC if is_judged and is_new else _DONE
+
+
 def classify_begin(payload: Writes, _threshold: float) -> StageEvent:
     """Return whether a branch has somebody to begin with."""
     return StageEvent.DONE if payload.get("agent_sequence") else StageEvent.FAILED

@@ -110,6 +110,9 @@ class Scatter:
 
     A branch inherits the attributes that its roles read and that it does not return, and those of
     `handed_over`: their writes replace a value or add only new items.
+
+    `watch` is the stage at which a branch begins for each message that waits behind the question,
+    or comes in meanwhile. Where it returns well, the work ends with the results that are there.
     """
 
     branch: Stage
@@ -117,14 +120,24 @@ class Scatter:
     plan: Callable[[Writes], Sequence[BranchItem]]
     join: Join = Join()
     handed_over: tuple[str, ...] = ()
+    watch: Stage | None = None
+
+    @property
+    def begins(self) -> tuple[Stage, ...]:
+        """The stages at which its branches begin."""
+        return (self.branch,) if self.watch is None else (self.branch, self.watch)
 
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """The end of a branch with these attributes; `notes_failure`: a failure is one of `errors`."""
+    """The end of a branch with these attributes.
+
+    `notes_failure`: a failure is one of `errors`. `is_good`: it can be a success.
+    """
 
     attributes: tuple[str, ...] = ()
     notes_failure: bool = False
+    is_good: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -246,7 +259,7 @@ class Flow:
             if (row.after, row.did) in self._by_pair:
                 raise FlowError(f"expected one row for {row.name!r}, found two")
             self._by_pair[row.after, row.did] = row
-            branched = (scatter.branch for scatter in row.scatters)
+            branched = (stage for scatter in row.scatters for stage in scatter.begins)
             for stage in (row.after, *row.targets, *branched):
                 if self.stages.setdefault(stage.name, stage) is not stage:
                     raise FlowError(f"expected one stage {stage.name!r}, found two")
@@ -289,7 +302,7 @@ class Flow:
             stage = frontier.pop()
             rows = [row for row in self.rows if row.after is stage]
             following = {target for row in rows for target in row.targets}
-            following |= {scatter.branch for row in rows for scatter in row.scatters}
+            following |= {each for row in rows for one in row.scatters for each in one.begins}
             frontier.extend(following - found)
             found |= following
         return frozenset(found)

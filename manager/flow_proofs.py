@@ -125,7 +125,7 @@ def _find_too_deep(flow: Flow) -> Iterator[str]:
     depth, level = 0, _list_scatters(flow, find_reached(flow, flow.start))
     while level and depth <= DEEPEST:
         depth += 1
-        inner = [find_reached(flow, scatter.branch) for scatter in level]
+        inner = [find_reached(flow, stage) for scatter in level for stage in scatter.begins]
         level = [scatter for stages in inner for scatter in _list_scatters(flow, stages)]
     if depth > DEEPEST:
         yield f"branches scatter more than {DEEPEST} deep"
@@ -153,4 +153,5 @@ def _list_scatters(flow: Flow, stages: frozenset[Stage]) -> list[Scatter]:
 
 def _list_branches(flow: Flow) -> list[frozenset[Stage]]:
     """Return the stages of the branches of each scatter."""
-    return [find_reached(flow, scatter.branch) for row in flow.rows for scatter in row.scatters]
+    scatters = [scatter for row in flow.rows for scatter in row.scatters]
+    return [find_reached(flow, stage) for scatter in scatters for stage in scatter.begins]

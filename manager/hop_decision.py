@@ -12,8 +12,8 @@ from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from manager.branching.branches import NONE, Branches, note_refused
 from manager.contract import write_payload
+from manager.fault_report import is_checked, list_faults
 from manager.flow import Ending, Flow, PauseFor, Scatter, Stage
-from manager.integrity.fault_report import is_checked, list_faults
 from manager.machine import Decision, End
 from manager.pausing.pauses import Pauses
 from manager.stage_event import RESUME_EVENTS, StageEvent

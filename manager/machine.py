@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from envelope.conversation import REFUSALS, ClarificationReason
 from envelope.outcome import Outcome
 from envelope.role import Role
+from envelope.ways.swarm import TOPIC_CHANGE
 from manager.flow import (
     Counter,
     Ending,
@@ -123,7 +124,10 @@ def count_attempts(counters: Counters) -> int:
 
 @dataclass(slots=True)
 class Context:
-    """The input of the machine besides stage and event; the manager collects it."""
+    """The input of the machine besides stage and event; the manager collects it.
+
+    `stop_reason`: why no further work begins, such as an exhausted budget.
+    """
 
     process_count: int = 0
     total_seconds: float = 0.0
@@ -131,7 +135,7 @@ class Context:
     has_best_answer: bool = False
     reason: ClarificationReason | None = None
     in_branch: bool = False
-    exhausted_budget: str = ""
+    stop_reason: str = ""
     sequence: tuple[str, ...] = ()
     sequence_place: int = 0
     lifetime_seconds: float = 0.0
@@ -184,12 +188,15 @@ def decide(
     if facts.has_best_answer and _refuses_repeated_work(row, counters, facts):
         end = End(Ending.BEST, Outcome.ANSWERED)
         return Decision(row.name, (end,), counters, facts.reason, termination_reason=NO_BETTER)
+    if row.is_fallback and facts.stop_reason == TOPIC_CHANGE:
+        end = End(Ending.BEST, None)
+        return Decision(row.name, (end,), counters, facts.reason, termination_reason=TOPIC_CHANGE)
     if row.counts is None:
         return _go(row, row.go_to, counters, facts)
     taken = counters.get(row.counts, 0)
     refuses = row.counts is Counter.ROUND and facts.reason in REFUSALS
-    if facts.exhausted_budget and row.counts is not Counter.ROUND:
-        return _at_exhausted_budget(row, counters, facts)
+    if _is_stopped(row, facts):
+        return _stop(row, counters, facts)
     if taken < limits.of(row.counts) or refuses:
         # A round is counted when it ends: the pause stores it beyond the end of this message.
         raised = counters if row.counts is Counter.ROUND else {**counters, row.counts: taken + 1}
@@ -241,13 +248,19 @@ def _at_limit(row: Row, counters: Counters, facts: Context) -> Decision:
     return Decision(decision.row, decision.actions, counters, why, termination_reason=reason)
 
 
-def _at_exhausted_budget(row: Row, counters: Counters, facts: Context) -> Decision:
-    """Return the way on without further work: no loop is taken once a budget is exhausted.
+def _is_stopped(row: Row, facts: Context) -> bool:
+    """Return whether no further work begins; only a person who is still there is asked back."""
+    if row.counts is Counter.ROUND:
+        return facts.stop_reason == TOPIC_CHANGE
+    return facts.stop_reason != ""
+
+
+def _stop(row: Row, counters: Counters, facts: Context) -> Decision:
+    """Return the way on without further work: no loop is taken.
 
     Rows that lead to an answer from the gathered material are taken; a refusal would blame the
     documents.
     """
-    reason = f"budget_{facts.exhausted_budget}"
     target = row.at_limit
     if facts.in_branch:
         target = target if isinstance(target, Stage | Return) else Return()
@@ -255,7 +268,7 @@ def _at_exhausted_budget(row: Row, counters: Counters, facts: Context) -> Decisi
         target = Final(Ending.BEST)
     decision = _go(row, target, counters, facts)
     return Decision(
-        decision.row, decision.actions, counters, facts.reason, termination_reason=reason
+        decision.row, decision.actions, counters, facts.reason, termination_reason=facts.stop_reason
     )
 
 
@@ -285,8 +298,8 @@ def _take_next(row: Row, target: Next, counters: Counters, facts: Context) -> De
 
 
 def _why_ended(row: Row, ending: Ending, facts: Context) -> str:
-    if facts.exhausted_budget:
-        return f"budget_{facts.exhausted_budget}"
+    if facts.stop_reason:
+        return facts.stop_reason
     return f"{row.after}_failed" if ending is Ending.BEST else ""
 
 

@@ -25,10 +25,12 @@ from envelope.memory_read import MemoryRead
 from envelope.outcome import Outcome
 from envelope.question import Question, has_all
 from envelope.role import Role
+from envelope.ways.swarm import TOPIC_CHANGE
 from manager import replies
 from manager.branching import branches
 from manager.classify import classify_result
 from manager.contract import write_payload
+from manager.fault_report import OnFault, ignore_fault, report_faults
 from manager.flow import Flow, FlowError, PauseFor, Return, Scatter, Stage, find_flow
 from manager.flows.stages import (
     CLARIFICATION,
@@ -40,10 +42,10 @@ from manager.flows.stages import (
     QUALITY,
     RESUMED_WORK,
     SEARCH,
+    SHOWN,
     START,
 )
 from manager.hop_decision import HopDecision
-from manager.integrity.fault_report import OnFault, ignore_fault, report_faults
 from manager.learning.swarm_outcome import note_outcome
 from manager.machine import (
     Context,
@@ -55,7 +57,7 @@ from manager.machine import (
     read_counters,
 )
 from manager.offers import add_offer, add_open_parts
-from manager.pausing.joined_messages import is_hidden_clarification, join_messages
+from manager.pausing.joined_messages import is_hidden_clarification, join_messages, take_shown
 from manager.pausing.pauses import Pauses
 from manager.port import ReplyTexts
 from manager.recording.recorded_progress import record_progress
@@ -131,6 +133,8 @@ class Manager:
             envelope = await self._pauses.resume(delivery.question, await begun)
             flow = find_flow(self._flows, envelope.flow)
             stage = flow.stage(str(envelope.payload.get("stage") or START))
+        if stage is SHOWN:
+            envelope = take_shown(envelope, delivery.merged)
         if envelope.gathered is not None:
             may_ask = StageEvent.NEEDS_INPUT in stage.events
             envelope, did = branches.gather_results(envelope, may_ask=may_ask)
@@ -231,6 +235,7 @@ class Manager:
                 scatter.gather.name,
                 branches.describe_plan(sends, hop.chosen, list_completed(counted.payload)),
             ),
+            watch=branches.make_watch(counted, scatter, hop.delivery.shard),
         )
 
     def _return(self, hop: HopDecision, action: Return) -> ReturnResult:
@@ -338,8 +343,10 @@ def _facts(envelope: Envelope, remaining_seconds: float, did: StageEvent, stage:
     payload = envelope.payload
     if "branch_hops" in payload:
         facts.process_count -= _whole(payload["branch_hops"])
-    if "exhausted_budget" in payload:
-        facts.exhausted_budget = str(payload["exhausted_budget"] or "")
+    if payload.get("exhausted_budget"):
+        facts.stop_reason = f"budget_{payload['exhausted_budget']}"
+    if payload.get("termination_reason") == TOPIC_CHANGE:
+        facts.stop_reason = TOPIC_CHANGE
     if "agent_sequence" in payload:
         facts.sequence, facts.sequence_place = _sequence(payload)
     return facts

@@ -12,7 +12,7 @@ from citations.links import plain_line
 from envelope.conversation import ClarificationReason, Pause
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
-from envelope.ways.swarm import NOTES
+from envelope.ways.swarm import NOTES, TOPIC_CHANGE
 from manager.port import ReplyTexts
 from manager.way_report import list_effects, read_parts
 
@@ -59,6 +59,8 @@ def add_open_parts(
     if is_fallback or reply["outcome"] != Outcome.ANSWERED.value:
         return reply
     notes = list(_read_notes(payload, texts, language))
+    if payload.get("termination_reason") == TOPIC_CHANGE:
+        notes.append(texts.text(TOPIC_CHANGE, language))
     if notes:
         reply = {**reply, "text": "\n\n".join((str(reply["text"]), *notes))}
     if not missing:

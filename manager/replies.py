@@ -15,6 +15,7 @@ from envelope.conversation import (
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.sources import SearchResult
+from envelope.ways.swarm import TOPIC_CHANGE
 from manager.flow import Counter, Ending
 from manager.machine import Decision, End
 from manager.offers import find_remaining, make_offer
@@ -38,6 +39,7 @@ Reply = dict[str, JsonValue]
 SEARCH = "search"
 _IS_APPROVED = "is_approved"
 """A best answer with it needs no note above it: the judge approved it."""
+_LEAVE_NO_TURN = frozenset({Outcome.FAILED, Outcome.SUPERSEDED})
 LANGUAGE_CONFIDENCE = 0.8
 """The least confidence with which a detected language is stored."""
 
@@ -132,7 +134,7 @@ def remember(envelope: Envelope, reply: Reply) -> Ended:
     if payload.get("client_keeps_history"):
         return Ended(pause=pause, brief=True)
     return Ended(
-        turns=_turns(envelope, reply) if outcome is not Outcome.FAILED else (),
+        turns=_turns(envelope, reply) if outcome not in _LEAVE_NO_TURN else (),
         preferences=_make_preferences(payload),
         pause=pause,
         close_pause=answered or payload.get("closes_pause") is True,
@@ -257,6 +259,9 @@ def _apology(envelope: Envelope, texts: ReplyTexts, termination_reason: str = ""
     It lists the pages that the search had found: they may hold the answer.
     """
     language = language_of(envelope.payload)
+    if termination_reason == TOPIC_CHANGE:
+        text = texts.text(TOPIC_CHANGE, language)
+        return {"outcome": Outcome.SUPERSEDED.value, "text": text}
     reference = texts.text("reference", language, reference=envelope.message_id)
     key = name_apology(termination_reason)
     pages = list_nearest_pages(_find_nearest(envelope.payload))

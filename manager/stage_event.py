@@ -51,6 +51,7 @@ class StageEvent(StrEnum):
     NEEDS_APPROVAL = "needs_approval"
     REPLIED = "replied"
     DENIED = "denied"
+    OTHER_TOPIC = "other_topic"
     PAUSE_OVER = "pause_over"
     PAUSE_UNANSWERED = "pause_unanswered"
     PAUSE_FOREIGN = "pause_foreign"
@@ -98,6 +99,7 @@ _DESCRIPTIONS = {
     StageEvent.NEEDS_INPUT: "the user has to say or to approve something",
     StageEvent.REPLIED: "the user gave the values or the approval",
     StageEvent.DENIED: "the user denied, or cannot be asked",
+    StageEvent.OTHER_TOPIC: "the message that waits is about something else",
     StageEvent.PAUSE_OVER: "a reply to a pause that is no longer open",
     StageEvent.PAUSE_UNANSWERED: "a reply to a pause that lacks values",
     StageEvent.PAUSE_FOREIGN: "a reply to a pause of somebody else",

@@ -159,12 +159,19 @@ def list_completed(payload: Mapping[str, JsonValue]) -> list[str]:
 
 
 def read_parts(payload: Mapping[str, JsonValue]) -> dict[str, bool]:
-    """Return the parts of a divided question by their titles, and whether anything was found."""
+    """Return the parts of a divided question by their titles, and whether anything was found.
+
+    Workers that look up one item of a table work on one part.
+    """
+    plan = payload.get("swarm_plan")
+    workers = _list_objects(plan.get("workers")) if isinstance(plan, dict) else []
+    items = {str(one.get("id")): str(one.get("subject") or "") for one in workers}
     outputs = payload.get("worker_outputs")
     found = outputs if isinstance(outputs, dict) else {}
     parts: dict[str, bool] = {}
     for task in list_tasks(payload):
-        title, output = str(task.get("title")), found.get(str(task.get("task_id")))
+        name = str(task.get("task_id"))
+        title, output = items.get(name) or str(task.get("title")), found.get(name)
         has_result = (
             isinstance(output, dict) and output.get("status") == "done" and _has_result(output)
         )

@@ -12,7 +12,7 @@ from envelope.memory_write import Append, Delete, Increment, MemoryWrite, SetFie
 from envelope.question import Question
 from memory.errors import MemoryUnavailableError
 from memory.key_names import ConversationKeys, conversation_keys
-from memory.learning.learned_outcomes import log_outcome
+from memory.learned_outcomes import log_outcome
 from memory.model_calls import await_answer
 from memory.port import Ended, Overflow, Remembered, SummaryLine
 from memory.snapshot import name_found, read, reading

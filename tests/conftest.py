@@ -51,6 +51,8 @@ def start_redis(path: Path, *options: str) -> "subprocess.Popen[bytes]":
 
 
 forbid_real_requests()
+# What fails in a helper is shown with its values, as in a test.
+pytest.register_assert_rewrite("tests.recordings", "tests.support")
 
 
 @pytest.fixture(autouse=True)

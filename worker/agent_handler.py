@@ -26,7 +26,7 @@ from envelope.role import Role
 from memory.errors import MemoryUnavailableError, QuestionEndedError
 from worker.drafts import draft_for
 from worker.errors import HandlerTimeoutError, RunFailedError
-from worker.evidence.hop_evidence import find_evidence_names, record_evidence
+from worker.hop_evidence import find_evidence_names, record_evidence
 from worker.model_usage import add_model_usage, find_exhausted_budget
 from worker.timeouts import run_with_timeout
 
@@ -166,6 +166,9 @@ class AgentHandler:
                 # No failure of the agent: the worker waits for Redis, or drops an ended question.
                 raise
             except TimeoutError as error:
+                if limit < self._limit_seconds:
+                    # Another attempt would have no time: a model must not be asked for nobody.
+                    return GaveUp(f"{self._name} took longer than the time that was left"), calls
                 late = HandlerTimeoutError(f"{self._name} took longer than {limit:.1f} seconds")
                 raise RunFailedError(late, calls()) from error
             except Exception as error:

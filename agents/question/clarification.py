@@ -201,6 +201,9 @@ class ClarificationAgent(Agent[Reads, Writes]):
             states = lead == self._texts.text("ask_ambiguous", language)
             asked = (self._texts.text("ask_choice", language),) if states else ()
             return "\n".join((lead, *asked, *listed))
+        if pages and lead.rstrip().endswith((":", "\uff1a")):
+            # A model led up to the list: a second line above it would say the same.
+            return "\n".join((lead.rstrip(), *(f"- {page.label}" for page in pages)))
         if pages:
             return f"{lead}\n{list_labels(self._texts.text('nearest_pages', language), pages)}"
         return lead

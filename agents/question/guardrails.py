@@ -1,13 +1,14 @@
 """Decides whether a question is within the scope of the desk."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from pydantic import BaseModel, Field
 
 from agents.agent import Agent, AgentParts
 from agents.question.replies import plain_reply
-from envelope.conversation import ClarificationOption, ClarificationReason, Pause
+from envelope.conversation import ClarificationOption, ClarificationReason, Pause, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.understanding import Understanding
@@ -45,6 +46,7 @@ class Reads(BaseModel, frozen=True):
     text_eng: str = ""
     language: str = ""
     related_history: tuple[str, ...] = ()
+    history: tuple[Turn, ...] = ()
     open_pause: Pause | None = None
     understanding: Understanding | None = None
     groups: tuple[str, ...] = ()
@@ -102,6 +104,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
 
     Where no model decides, a question is declined only if the documents are plainly about something
     else, by their calibrated coverage, or if they are in other languages and nobody translated it.
+    An answer to what the desk asked is never declined for its few words: the desk asks again.
     A vague question goes on to the search, which asks back. Where tools can answer, a question that
     names a document is within scope, too.
 
@@ -226,6 +229,9 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             return _refuse(reason, findings, f"{analysis}; {compared}")
         if is_covered(covered, findings.ambiguity, self._strictness):
             return _accept(f"{analysis}; it is vague", 1 - covered)
+        if reads.open_pause is not None:
+            # Few words, such as "just tell me", which say nothing without what they answer.
+            return self._ask_back(Output(verdict="unclear", confidence=0.0, analysis=""), ())
         return self._decline(analysis, 1 - covered)
 
     async def _describe_named(self, reads: Reads) -> str:
@@ -259,11 +265,18 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             text=reads.text,
             text_eng=reads.text_eng,
             language=reads.language or None,
-            related=reads.related_history,
+            related=reads.related_history or self._find_last_question(reads),
             limit=_NEAREST,
             groups=reads.groups,
             by_words=self._early is not None and self._model is not None,
         )
+
+    def _find_last_question(self, reads: Reads) -> tuple[str, ...]:
+        """Return the last question where no model says whether this one refers to it."""
+        if self._model is not None:
+            return ()
+        asked = (turn.text for turn in reversed(reads.history) if turn.speaker == "user")
+        return tuple(islice(asked, 1))
 
     def _apply_verdict(
         self,

@@ -26,7 +26,6 @@ from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import ClaimCheck, SourceReference, SourceUsed, ValidationResult
-from envelope.ways.tool_loop import AnswerAssessment
 from llm.answer_checks.draft_check import own_words
 from llm.answer_checks.faults import (
     CheckedAnswer,
@@ -75,7 +74,6 @@ class Reads(BaseModel, frozen=True):
     attempt: int = 0
     assumption: str = ""
     missing: str = ""
-    assessment: AnswerAssessment | None = None
     answered_by: Literal["", "model", "search"] = ""
     generation_confidence: float = 1.0
 
@@ -237,7 +235,7 @@ class QualityAgent(Agent[Reads, Writes]):
             notices.append(self._describe_missing(reads))
         if judgement.is_silent:
             notices.append(self._look_up_text("not_judged", reads.language))
-        return "\n\n".join((text, *notices))
+        return "\n\n".join((text, *(one for one in notices if one not in text)))
 
     def _describe_missing(self, reads: Reads) -> str:
         context = "\n".join(text_of(one, reads.search_context) for one in reads.source_references)
@@ -289,7 +287,7 @@ def _collect_sources(reads: Reads) -> tuple[JudgedSource, ...]:
     others = [one for one in reads.source_references if one.chunk_id not in cited]
     numbered |= dict(enumerate(others, start=max(numbered, default=0) + 1))
     return tuple(
-        JudgedSource(number=number, place=place, text=text)
+        JudgedSource(number=number, place=place, text=text, is_cut=reference.is_cut)
         for number, reference in sorted(numbered.items())
         for place, _, text in [text_of(reference, reads.search_context).partition("\n")]
     )
@@ -375,10 +373,8 @@ def _decide(judgement: _Judgement, reads: Reads) -> Decision:
         return "regenerate"
     if output.accuracy < LEAST_ACCURACY:
         return "regenerate"
-    # Said to be missing only after a search for it alone; the rounds of a tool loop were that.
-    is_unsearched = bool(reads.missing) and reads.assessment is None
-    lacks = is_unsearched or output.completeness < LEAST_COMPLETENESS
-    return "research" if lacks else "approve"
+    # What the writer did not find is no reason of its own: the judge, who knows of it, approved.
+    return "research" if output.completeness < LEAST_COMPLETENESS else "approve"
 
 
 def _make_result(judgement: _Judgement, answer: CheckedAnswer, share: float) -> ValidationResult:
@@ -426,8 +422,8 @@ def _describe(judgement: _Judgement, reads: Reads) -> str:
     if output is None:
         parts.append(judgement.problem)
     missing: Iterable[str] = () if output is None else output.missing
-    if reads.missing and not reads.attempt:
-        missing = dict.fromkeys((*missing, reads.missing))
+    if reads.missing and not reads.attempt and not missing:
+        missing = (reads.missing,)
     complaints = [Complaint(one.quote, one.reason) for one in judgement.rejected]
     return write_complaints("; ".join(filter(None, parts)), complaints, tuple(missing))
 

@@ -14,7 +14,6 @@ from agents.agent import Agent, AgentParts, AgentTexts, DraftPublisher
 from agents.desk_domain import DeskDomain, ResponseSettings
 from agents.search.passages import Passage, compose_passages, list_marked, name_place
 from citations.citing import Cited, cite
-from citations.feedback import parse_unsupported
 from citations.links import Allowed, keep_links, plain_line
 from citations.marking import map_marks, read_marks, remove_marks
 from citations.proof import CitedSource, SourceTexts
@@ -24,6 +23,7 @@ from envelope.conversation import AnswerStyle, ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import (
+    TOOL_SOURCE,
     AnswerDraft,
     FoundPassages,
     ShownPassage,
@@ -218,7 +218,6 @@ class ResponseAgent(Agent[Reads, Writes]):
             style=reads.answer_style,
             analysis=reads.quality_analysis,
             earlier=self._recall_earlier(reads),
-            avoid=parse_unsupported(reads.quality_analysis),
             attempt=reads.attempt,
         )
 
@@ -435,6 +434,7 @@ def _collect_texts(reads: Reads) -> SourceTexts:
                     None,
                     (
                         one.title,
+                        one.chunk_id.removeprefix(TOOL_SOURCE),
                         *one.crumbs,
                         *one.heading_path,
                         " > ".join(dict.fromkeys((*one.crumbs, *one.heading_path))),

@@ -263,7 +263,7 @@ class SearchAgent(Agent[Reads, Writes]):
     def _stop_or_continue(self, writes: Writes, reads: Reads, findings: Findings) -> Writes:
         """Return `writes`; where the search ends the question, with the reason and the places."""
         reason = _find_reason_to_stop(reads, findings)
-        message = "Nothing that the documents say is about this."
+        message = "No passage that was found is about this."
         if reason is None and not self._uses_model and _is_ambiguous(reads, findings):
             reason = ClarificationReason.AMBIGUOUS_QUERY
             message = "The question can be about several things."

@@ -6,12 +6,12 @@ import structlog
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent
+from agents.swarm.planning.fields import FieldType, RequiredInfoField, TypedQuestion
+from agents.swarm.planning.gathering import gather
 from envelope.conversation import InputField, PauseQuestion, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from llm.answer_checks.wording import find_asking_fault
-from swarm.information.fields import FieldType, RequiredInfoField, TypedQuestion
-from swarm.information.gathering import gather
 
 log = structlog.get_logger("agents")
 _INPUT_TYPES: Mapping[FieldType, str] = {

@@ -6,17 +6,17 @@ from typing import Protocol, Self
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
+from agents.swarm.planning.plan import SwarmPlan
+from agents.swarm.progress import MOST_STALLS, SwarmProgress, note_round
+from agents.swarm.rounds import BranchReport, begin_tasks, list_waiting, settle_round
+from agents.swarm.strategies.expansion import expand_plan
+from agents.swarm.tasks import TaskLedger
+from agents.swarm.workers.output import WorkerOutput
+from agents.swarm.workers.worker_task import read_outputs
 from envelope.conversation import PauseQuestion
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.ways.swarm import LedgerStep
-from swarm.ledger.progress import MOST_STALLS, SwarmProgress, note_round
-from swarm.ledger.rounds import BranchReport, begin_tasks, list_waiting, settle_round
-from swarm.ledger.tasks import TaskLedger
-from swarm.planning.plan import SwarmPlan
-from swarm.strategies.expansion import expand_plan
-from swarm.workers.output import WorkerOutput
-from swarm.workers.worker_task import read_outputs
+from envelope.ways.swarm import TOPIC_CHANGE, LedgerStep
 
 LEAST_SHARE = 0.5
 """With results of fewer tasks than this share, a stalled swarm plans again."""
@@ -44,6 +44,7 @@ class Reads(BaseModel, frozen=True):
     branches: tuple[dict[str, JsonValue], ...] = ()
     worker_outputs: dict[str, JsonValue] = {}
     needs_input: tuple[PauseQuestion, ...] = ()
+    termination_reason: str = ""
 
 
 class Writes(BaseModel, frozen=True):
@@ -88,7 +89,13 @@ class LedgerAgent(Agent[Reads, Writes]):
         if reads.task_ledger:
             ledger = TaskLedger.model_validate(reads.task_ledger)
         has_run = bool(ledger.tasks)
-        settled = settle_round(ledger, _read_branches(reads), outputs, enough_share=self._enough)
+        settled = settle_round(
+            ledger,
+            _read_branches(reads),
+            outputs,
+            enough_share=self._enough,
+            is_left=reads.termination_reason == TOPIC_CHANGE,
+        )
         ledger = settled.ledger
         if not settled.is_late:
             plan = expand_plan(plan, outputs, most_workers=self._most_workers)

@@ -9,6 +9,23 @@ from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts, AgentTexts
 from agents.desk_domain import DeskDomain, ResponseSettings
+from agents.swarm.advisor import SwarmAdvice
+from agents.swarm.errors import PlanRejected, SwarmError
+from agents.swarm.history import FindAdvice, make_advice
+from agents.swarm.making import describe_done, extend_plan, plan_listed, read_plan
+from agents.swarm.outcomes import classify_question
+from agents.swarm.planning.fields import FieldType, RequiredInfoField
+from agents.swarm.planning.plan import SwarmPlan
+from agents.swarm.planning.plan_cost import PlanCost, measure_cost
+from agents.swarm.planning.tool_allocation import OfferedTool, list_risky
+from agents.swarm.strategies.strategy_registry import (
+    AUTO,
+    USUAL,
+    StrategyRegistry,
+    make_strategies,
+)
+from agents.swarm.workers.worker_task import read_outputs
+from agents.swarm.workers.worker_type import TYPES, WorkerRegistry, make_registry
 from envelope.conversation import PauseQuestion, Turn
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
@@ -19,23 +36,6 @@ from llm.prices import estimate_call_usd
 from llm.tasks.essence import ContextType
 from llm.tasks.plan_swarm import TASK, Inputs, MissingFact, Output
 from llm.tasks.work_on_task import TASK as WORK_TASK
-from swarm.errors import PlanRejected, SwarmError
-from swarm.information.fields import FieldType, RequiredInfoField
-from swarm.learning.advisor import SwarmAdvice
-from swarm.learning.history import FindAdvice
-from swarm.learning.outcomes import classify_question
-from swarm.making import describe_done, extend_plan, plan_listed, read_plan
-from swarm.planning.plan import SwarmPlan
-from swarm.planning.plan_cost import PlanCost, measure_cost
-from swarm.planning.tool_allocation import OfferedTool, list_risky
-from swarm.strategies.strategy_registry import (
-    AUTO,
-    USUAL,
-    StrategyRegistry,
-    make_strategies,
-)
-from swarm.workers.worker_task import read_outputs
-from swarm.workers.worker_type import WorkerRegistry, list_types, make_registry
 from tools.catalog import ToolCatalog
 from tools.document_overview import describe_documents
 
@@ -155,7 +155,7 @@ class PlanAgent(Agent[Reads, Writes]):
             texts=parts.texts,
             list_documents=parts.library.list_documents,
             domain=DeskDomain.of(settings),
-            find_advice=parts.find_advice,
+            find_advice=make_advice(parts.read_outcomes),
             strategy=settings.swarm_strategy,
             most_workers=settings.swarm_workers,
             most_passages=min(settings.search_results_limit, _MOST_PASSAGES),
@@ -248,7 +248,8 @@ class PlanAgent(Agent[Reads, Writes]):
         self, reads: Reads, before: SwarmPlan | None, advice: SwarmAdvice
     ) -> Inputs:
         chosen = reads.chosen_strategy or (self._configured if self._configured != AUTO else "")
-        problems = (reads.missing, reads.quality_analysis) if before is not None else ()
+        # What is missing is a part of the analysis.
+        problems = (reads.quality_analysis or reads.missing,) if before is not None else ()
         outputs = read_outputs(reads.worker_outputs)
         said = [turn.text for turn in reads.history if turn.speaker == "user"]
         return Inputs(
@@ -261,7 +262,7 @@ class PlanAgent(Agent[Reads, Writes]):
             strategies={
                 name: self._strategies.find(name).description for name in self._strategies.names
             },
-            roles={one.name: one.description for one in list_types()},
+            roles={one.name: one.description for one in TYPES},
             tools={name: tool.description for name, tool in self._offered.items()},
             most_workers=self._most_workers,
             strategy=chosen,

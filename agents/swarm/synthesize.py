@@ -12,6 +12,19 @@ from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts, AgentTexts
 from agents.desk_domain import DeskDomain, ResponseSettings
+from agents.swarm.material import (
+    USUAL_ROOM,
+    NumberedSource,
+    SwarmMaterial,
+    gather_material,
+)
+from agents.swarm.planning.plan import SwarmPlan
+from agents.swarm.shown_passages import choose_shown, find_closest
+from agents.swarm.strategies.strategy_registry import USUAL, StrategyRegistry, make_strategies
+from agents.swarm.table import ItemTable, make_table
+from agents.swarm.tasks import TaskLedger, TaskState
+from agents.swarm.workers.output import WorkerOutput, fail_worker
+from agents.swarm.workers.worker_task import read_outputs
 from citations.citing import cite
 from citations.feedback import parse_unsupported
 from citations.links import keep_links, plain_line
@@ -25,19 +38,6 @@ from llm.errors import NO_MODEL, ModelError
 from llm.port import Model
 from llm.tasks.respond import PromptSource
 from llm.tasks.synthesize_findings import TASK, Inputs, Output, WorkerFinding
-from swarm.ledger.tasks import TaskLedger, TaskState
-from swarm.planning.plan import SwarmPlan
-from swarm.strategies.strategy_registry import USUAL, StrategyRegistry, make_strategies
-from swarm.synthesis.material import (
-    USUAL_ROOM,
-    NumberedSource,
-    SwarmMaterial,
-    gather_material,
-)
-from swarm.synthesis.shown_passages import choose_shown, find_closest
-from swarm.synthesis.table import ItemTable, make_table
-from swarm.workers.output import WorkerOutput, fail_worker
-from swarm.workers.worker_task import read_outputs
 from tools.dialogue import measure_room
 from tools.passage_search.passages import FoundPassage
 

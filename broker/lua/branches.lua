@@ -6,6 +6,9 @@
 --   w:<join>:<place> a branch that waits for its turn: path, role and frame, each on a line
 --   r:<path> a result, as JSON
 -- The end of the question deletes the hash, and with it every branch and every join.
+-- A branch whose path ends with `watch` is none of those that a join waits for. It looks at messages
+-- that come in meanwhile (`show` of the prelude), once for each: a success ends the join at once, and
+-- every other end of a look changes nothing.
 
 -- role: who goes on; need: how many successes are enough; left: branches without a result; good:
 -- successes; due (ms); following: the place of the first branch that waits.
@@ -37,6 +40,10 @@ local function find_branch(frames, path)
     end
   end
   return string.match(found[#fields] or '', '^(%S+) (%d+)$')
+end
+
+local function is_watch(path)
+  return string.match(path, '[^/]*$') == 'watch'
 end
 
 -- The token of a join's deadline among what is delayed.
@@ -89,12 +96,15 @@ end
 
 -- Keep the result of an open branch, and go on when that is enough; else let the next branch begin.
 local function give_result(shard, question, path, result, is_good, record)
-  local name = find_branch(question.frames, path)
+  local name, ends = find_branch(question.frames, path), is_watch(path)
+  if ends and is_good == 0 then -- rule: watch-is-not-waited-for
+    return
+  end
   redis.call('HDEL', question.frames, 'b:' .. path) -- rule: branch-returns-once
   redis.call('HSET', question.frames, 'r:' .. path, result) -- rule: result-is-kept
   local join = read_join(redis.call('HGET', question.frames, 'n:' .. name))
   join.left, join.good = join.left - 1, join.good + is_good
-  if join.left == 0 or join.good >= join.need then -- rule: join-goes-on-when-met
+  if ends or join.left == 0 or join.good >= join.need then -- rule: join-goes-on-when-met
     go_on(shard, question, name, join, find_due(question, name, record.deadline), record.result_list)
     return
   end

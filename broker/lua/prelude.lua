@@ -155,6 +155,19 @@ local function drop_waiting(question, name)
   redis.call('HDEL', question.conversation, unpack(fields))
 end
 
+-- Show a message that waits to the question that runs, if it watches for them. The role that receives
+-- messages is the one that decides about both. Fields of a conversation's hash, by name of a message:
+-- <name>:watch, while it runs, has until when it watches (ms), its result list and its frame, each on
+-- a line; the other fields are those of messages that wait, see `start`.
+local function show(shard, question, running, role, frame)
+  local watch = redis.call('HGET', question.conversation, running .. ':watch')
+  local due, list, looks = string.match(watch or '', '^([^\n]*)\n([^\n]*)\n(.*)$')
+  if due then
+    put(shard, shard.streams[role], { 'q', running, 'f', looks, 'd', due, 'l', list, 'n', '0',
+      'm1', frame }) -- rule: waiting-message-is-shown
+  end
+end
+
 -- Send a message that waited for its turn; when its time has not come, delay it.
 local function start(shard, question, name, now)
   local stem = name .. ':'
@@ -199,6 +212,7 @@ local function leave_order(shard, question, now)
     return
   end
   drop_waiting(question, question.name)
+  redis.call('HDEL', question.conversation, question.name .. ':watch') -- rule: watch-ends-with-question
   redis.call('ZREM', shard.delayed, 's ' .. question.name)
   local following = first == question.name and redis.call('LINDEX', question.order, '0')
   if following then -- rule: next-message-of-conversation-starts

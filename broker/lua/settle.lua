@@ -45,6 +45,23 @@ function settle.forward(question, record, forward)
   send_frames(question.name, record, forward.sends)
 end
 
+-- From now on, show to this question each message that waits behind it: those that are there, and
+-- those that come.
+local function watch(shard, question, scatter, due, result_list, keep_until)
+  local name, ttl = question.name, redis.call('PTTL', question.conversation)
+  redis.call('HSET', question.conversation, name .. ':watch',
+    table.concat({ due, result_list, scatter.watch_frame }, '\n'))
+  if ttl < tonumber(keep_until) - now_ms() then
+    redis.call('PEXPIREAT', question.conversation, keep_until)
+  end
+  for _, waits in ipairs(redis.call('LRANGE', question.order, '1', '-1')) do
+    local frame = redis.call('HGET', question.conversation, waits .. ':frame')
+    if frame then
+      show(shard, question, name, scatter.role, frame)
+    end
+  end
+end
+
 -- The branches beyond `at_once` wait in the join; each of them begins when another one returns.
 function settle.scatter(question, record, scatter)
   local name, deadline = scatter.join, record[RECORD.deadline]
@@ -61,11 +78,19 @@ function settle.scatter(question, record, scatter)
         branch.path .. '\n' .. branch.role .. '\n' .. branch.frame)
     end
   end
-  redis.call('HSET', question.frames, 'f:' .. name, scatter.frame, 'p:' .. name, cjson.encode(paths))
   write_join(question.frames, name, { role = scatter.role, need = scatter.need, left = #paths,
     good = 0, due = due, following = scatter.at_once + 1 })
-  redis.call('PEXPIREAT', question.frames, whole(tonumber(deadline) + tonumber(shard.ttl)))
+  if scatter.watch ~= '' then
+    paths[#paths + 1] = scatter.watch
+    redis.call('HSET', question.frames, 'b:' .. scatter.watch, name .. ' ' .. due)
+  end
+  redis.call('HSET', question.frames, 'f:' .. name, scatter.frame, 'p:' .. name, cjson.encode(paths))
+  local keep_until = whole(tonumber(deadline) + tonumber(shard.ttl))
+  redis.call('PEXPIREAT', question.frames, keep_until)
   put_off(shard, name_deadline(question, name, scatter.role), due)
+  if scatter.watch ~= '' then
+    watch(shard, question, scatter, due, record[RECORD.result_list], keep_until)
+  end
 end
 
 -- Return the fields of the record that a result needs, by name.

@@ -206,5 +206,7 @@ redis.call('HSET', question.conversation, name .. ':stream', shard.streams[role]
 keep(question.conversation)
 if before == 0 then
   put_off(shard, 's ' .. name, whole(start_at))
+else
+  show(shard, question, redis.call('LINDEX', question.order, '0'), role, frame)
 end
 return { 'accepted', before }

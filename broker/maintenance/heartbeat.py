@@ -24,7 +24,7 @@ from broker.keys import heartbeat_key
 from broker.transport.auto_pipelining import AutoPipeliningRedis
 from broker.transport.cluster import Address, ClusterClient
 from broker.transport.connect import reachable
-from broker.transport.encode_command import line_of
+from broker.transport.connection import line_of
 
 if TYPE_CHECKING:
     from redis.asyncio import Connection

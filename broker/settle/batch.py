@@ -29,6 +29,7 @@ from broker.settle.layout import (
     pack_retry,
     pack_return_result,
     pack_scatter,
+    pack_scatter_keys,
     pack_send,
     pack_shard,
 )
@@ -299,7 +300,14 @@ class SettleBatch:
         return (*head, *pack_send(role=notice.role, form="whole", frame=notice.whole()))
 
     def _pack_scatter(self, names: QuestionKeys, scatter: ScatterBranches) -> list[Argument]:
-        self._add_join_keys(names)
+        self._keys += pack_scatter_keys(
+            record=names.record,
+            journal=names.journal,
+            frames=names.frames,
+            order=names.order,
+            conversation=names.conversation,
+        )
+        watch = scatter.watch
         self._roles.update(
             dict.fromkeys((scatter.gather.role, *(b.role for b in scatter.branches)))
         )
@@ -311,6 +319,8 @@ class SettleBatch:
                 need=scatter.need,
                 at_once=scatter.at_once,
                 duration_ms=int(scatter.seconds * 1000),
+                watch="" if watch is None else watch.path,
+                watch_frame=b"" if watch is None else watch.whole(),
                 branches=len(scatter.branches),
             )
         ]
@@ -319,7 +329,9 @@ class SettleBatch:
         return packed
 
     def _pack_result(self, names: QuestionKeys, returned: ReturnResult) -> Iterable[Argument]:
-        self._add_join_keys(names)
+        self._keys += pack_join_keys(
+            record=names.record, journal=names.journal, frames=names.frames
+        )
         self._roles.update(dict.fromkeys(returned.roles))
         return pack_return_result(
             result=to_json(returned.result), is_good=1 if returned.is_good else 0
@@ -329,11 +341,6 @@ class SettleBatch:
         self._keys += pack_open_keys(record=names.record, journal=names.journal)
         if delivery.branch:
             self._keys += pack_frames_key(frames=names.frames)
-
-    def _add_join_keys(self, names: QuestionKeys) -> None:
-        self._keys += pack_join_keys(
-            record=names.record, journal=names.journal, frames=names.frames
-        )
 
     def _add_closing_keys(self, delivery: Delivery, names: QuestionKeys) -> None:
         self._closes = True

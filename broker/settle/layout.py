@@ -92,13 +92,16 @@ def pack_scatter(
     need: int,
     at_once: int,
     duration_ms: int,
+    watch: str,
+    watch_frame: Argument,
     branches: int,
 ) -> Packed:
     """Return a join whose results go on with `frame` to `role`; `branches` branches follow.
 
     They go on after `need` successes, when every branch has returned, or after `duration_ms`.
+    `watch` is the path of the branch that is shown waiting messages with `watch_frame`, or ''.
     """
-    return join, role, frame, need, at_once, duration_ms, branches
+    return join, role, frame, need, at_once, duration_ms, watch, watch_frame, branches
 
 
 def pack_branch(path: str, role: str, frame: Argument) -> Packed:
@@ -164,8 +167,15 @@ def pack_open_keys(record: str, journal: str) -> PackedKeys:
 
 
 def pack_join_keys(record: str, journal: str, frames: str) -> PackedKeys:
-    """Return the keys of a settlement that begins or ends branches."""
+    """Return the keys of a settlement that ends a branch."""
     return record, journal, frames
+
+
+def pack_scatter_keys(
+    record: str, journal: str, frames: str, order: str, conversation: str
+) -> PackedKeys:
+    """Return the keys of a settlement that begins branches."""
+    return record, journal, frames, order, conversation
 
 
 def pack_closing_keys(
@@ -221,7 +231,7 @@ class SettlementKind:
 
 KINDS = {
     Forward: SettlementKind("forward", arguments=pack_forward, keys=pack_open_keys),
-    ScatterBranches: SettlementKind("scatter", arguments=pack_scatter, keys=pack_join_keys),
+    ScatterBranches: SettlementKind("scatter", arguments=pack_scatter, keys=pack_scatter_keys),
     ReturnResult: SettlementKind(
         "return_result", arguments=pack_return_result, keys=pack_join_keys
     ),

@@ -7,15 +7,10 @@ Each call has a separate answer or error; when a round trip fails, each of its c
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
-
-from broker.transport.encode_command import encode_command, is_open, read_buffered_answers
-
-if TYPE_CHECKING:
-    from redis.asyncio import Connection
 
 LANES = 3
 """Shared round trips in flight at once: while Redis processes one, this process packs the next."""
@@ -34,7 +29,6 @@ class AutoPipeliningRedis(Redis):
         self._waiting: list[_Waiting] = []
         self._travelling = 0
         self._lanes: set[asyncio.Task[None]] = set()
-        self._kept: list[Connection] = []
         self._is_closed = False
 
     async def evalsha(self, sha: str, numkeys: int, *keys_and_args: Any) -> Any:
@@ -91,50 +85,22 @@ class AutoPipeliningRedis(Redis):
                 answer.set_result(found)
 
     async def send_trip(self, calls: Sequence[Call]) -> list[Any]:
-        """Send calls now on an unused connection, and return their answers.
+        """Send calls now, in one round trip, and return their answers.
 
-        An error of the server is the answer to its call. When the round trip fails or is cancelled,
-        the connection is closed, so that no unread answer remains on it.
+        An error of the server is the answer to its call.
         """
-        connection = await self._connection()
+        pipeline = self.pipeline(transaction=False)
+        for call in calls:
+            pipeline.execute_command(*call)
         try:
-            await connection.send_packed_command([encode_command(call) for call in calls])
-            answers = [await _answer(connection)]
-            while (left := len(calls) - len(answers)) > 0:
-                # Answers that arrived together are read at once: each wait would set a timer.
-                answers += read_buffered_answers(connection, left) or [await _answer(connection)]
+            answers: list[Any] = await pipeline.execute(raise_on_error=False)
             return answers
-        except BaseException:
-            await connection.disconnect(nowait=True)
-            raise
         finally:
-            self._kept.append(connection)
             if self._is_closed:
                 # A trip that was waiting when the client was closed has connected again.
-                await connection.disconnect(nowait=True)
-
-    async def _connection(self) -> "Connection":
-        """Return a connection of an earlier trip, or else a new one from the pool."""
-        await self.initialize()
-        if not self._kept:
-            pool: Any = self.connection_pool
-            made: Connection = await pool.get_connection()
-            return made
-        connection = self._kept.pop()
-        if not is_open(connection):
-            await connection.disconnect(nowait=True)
-        return connection
+                await self.connection_pool.disconnect(inuse_connections=False)
 
     async def aclose(self, close_connection_pool: bool | None = None) -> None:
-        """Close the connections of earlier trips, and the client; later trips leave none open."""
+        """Close the client; later trips leave no connection open."""
         self._is_closed = True
-        while self._kept:
-            await self.connection_pool.release(self._kept.pop())
         await super().aclose(close_connection_pool)
-
-
-async def _answer(connection: "Connection") -> Any:
-    try:
-        return await connection.read_response()
-    except ResponseError as error:
-        return error

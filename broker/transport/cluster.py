@@ -24,7 +24,7 @@ from redis.exceptions import (
     TryAgainError,
 )
 
-from broker.transport.encode_command import ANSWER_SECONDS, line_of
+from broker.transport.connection import ANSWER_SECONDS, line_of
 
 Address = tuple[str, int]
 Range = tuple[int, int, Address]

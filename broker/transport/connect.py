@@ -31,7 +31,7 @@ from redis.exceptions import (
 from broker.errors import BrokerUnavailableError, UnsuitableServerError
 from broker.transport.auto_pipelining import AutoPipeliningRedis
 from broker.transport.cluster import Address, ClusterClient
-from broker.transport.encode_command import ServerLink, use_ours
+from broker.transport.connection import ServerLink, use_ours
 
 CONNECTIONS = 512
 POOL_SECONDS = 10.0

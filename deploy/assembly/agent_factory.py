@@ -6,6 +6,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,24 +15,29 @@ from agents.roster import SPECS
 from broker.ports import DraftWriter
 from config.settings import Settings
 from config.texts import FixedTexts, load_texts
-from deploy.assembly.call_recording import HopCalls
 from deploy.assembly.indexes.index_versions import make_version_reader
 from deploy.assembly.languages import CorpusLanguages, language_of, make_detector
-from deploy.assembly.tooling.hop_attachments import HopAttachments
-from deploy.assembly.tooling.tool_access import NO_ACCESS, ToolAccess, open_tool_access
+from deploy.assembly.tooling.tool_access import (
+    NO_ACCESS,
+    ToolAccess,
+    open_attachments,
+    open_tool_access,
+)
 from envelope.role import Role
 from knowledge.language.port import Detector
 from knowledge.search.findings_cache import CachedSearcher, FindingsCache
 from llm.missing_model import MissingModel
 from llm.port import Model
+from manager.fault_report import OnFault, ignore_fault
 from manager.flows import FLOWS
-from manager.integrity.fault_report import OnFault, ignore_fault
 from manager.machine import Limits
 from manager.manager import Manager, OnRouted, ignore_routing
 from memory.conversation import RedisMemory
 from memory.errors import MemoryStoreError
 from worker.agent_handler import AgentHandler, Assistant
+from worker.call_recording import HopCalls
 from worker.drafts import RunDrafts
+from worker.hop_stores import HopAttachments
 from worker.isolation import IsolatedHandler, Quarantine
 from worker.port import Handler, SilentMeter, WorkerMeter
 from worker.process import WorkerSpec
@@ -44,7 +50,7 @@ if TYPE_CHECKING:
     from knowledge.library.library import Library, NamedInText
     from knowledge.port import Searcher
     from knowledge.search.question_vectors import EarlyEmbedding
-    from swarm.learning.history import FindAdvice
+    from memory.learned_outcomes import LoggedOutcome
     from tools.budget import ToolBudget
     from tools.catalog import ToolCatalog
     from tools.effects.receipts import ToolReceipts
@@ -127,14 +133,12 @@ class AgentFactory:
         return self._find_knowledge().library.find_named
 
     @property
-    def find_advice(self) -> "FindAdvice | None":
-        """Returns what earlier swarms advise; None where `SWARM_LEARNING` is off."""
+    def read_outcomes(self) -> "Callable[[], Awaitable[Sequence[LoggedOutcome]]] | None":
+        """Returns the outcomes of earlier swarms; None where `SWARM_LEARNING` is off."""
         log = self.tool_access.outcomes
         if log is None or not self.settings.swarm_learning:
             return None
-        from swarm.learning.history import make_advice
-
-        return make_advice(log, self.settings.tenant, self.settings.assistant)
+        return partial(log.load, self.settings.tenant, self.settings.assistant)
 
     @property
     def list_versions(self) -> Callable[[Sequence[str]], Awaitable[Sequence[str]]]:
@@ -220,7 +224,7 @@ async def make_worker_specs(
     check_prompts(settings)
     if knowledge is not None:
         knowledge.share_vectors(settings, client)
-        knowledge.attach(HopAttachments(client, settings))
+        knowledge.attach(HopAttachments(open_attachments(settings, client)))
 
     def find_models(own: Settings) -> Callable[[str], Model]:
         return _models(own, client, stack, prompts) if models is None else models

@@ -12,7 +12,6 @@ from broker.keys import record_of
 from config.models.model_settings import ModelLimit
 from config.settings import Settings
 from deploy.assembly.assistant_prompts import load_overriding_prompts
-from deploy.assembly.limits.budgets import make_call_budget
 from knowledge.embedding_forms import TextForms
 from knowledge.errors import EmbeddingFailed, RerankingFailed
 from knowledge.search.question_vectors import VectorStore
@@ -24,8 +23,10 @@ from llm.quotas import InProcessLimiter, Limiter, ModelQuota, SharedLimits
 from llm.registry import AnswerStores, Registry, providers_of
 from llm.stored_calls.stored_model import CallKey, CallStore, SharedCache
 from llm.vendors.catalogue import vendors_by_name
+from memory.budgets import RedisBudgets
 from memory.model_calls import RedisCacheStore, RedisCallStore
 from memory.rate_limits import RedisLimiter
+from worker.budgets import BudgetLimits, ModelCallBudget
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -74,8 +75,21 @@ def make_registry(
         first_token_seconds=settings.model_first_token_seconds,
         patience_seconds=settings.model_patience_seconds,
         limiter=RedisLimiter(client, limits) if client is not None and limits else limiter,
-        budget=None if client is None else make_call_budget(settings, client),
+        budget=None if client is None else open_call_budget(settings, client),
     )
+
+
+def open_call_budget(settings: Settings, client: "Redis") -> ModelCallBudget | None:
+    """Return the budget of paid model calls; None where no limit is set: nothing is asked then."""
+    limits = BudgetLimits.of(
+        model_calls=settings.budget_model_calls,
+        tokens=settings.budget_tokens,
+        usd=settings.budget_usd,
+        tenant_usd=settings.budget_tenant_usd,
+    )
+    if limits is None:
+        return None
+    return ModelCallBudget(RedisBudgets(client, shards=settings.shards), limits)
 
 
 async def check_keys(settings: Settings, tasks: Sequence[str]) -> None:

@@ -5,6 +5,7 @@ answer stay above it, struck out, so that nobody relies on them. Nothing is show
 is no terminal.
 """
 
+import shutil
 import sys
 from collections.abc import Sequence
 from itertools import zip_longest
@@ -14,7 +15,8 @@ from pydantic import JsonValue
 from broker.values import Fields
 from citations.links import clean_text
 from config.texts import load_texts
-from deploy.cli.printing import WIDTH, columns, wrap
+from deploy.cli.markdown_tables import columns
+from deploy.cli.printing import WIDTH, wrap, write_lines
 from deploy.progress_steps import find_step
 from gateway.answer import answer_of
 from gateway.desk import Desk, Message
@@ -24,8 +26,8 @@ from gateway.events import Event
 ERASE_LINE = "\r\x1b[2K"
 LINE_UP = "\x1b[1A"
 STRUCK, PLAIN = "\x1b[9m", "\x1b[0m"
-MOST_LINES = 20
-"""Lines of a draft on the screen: more of them could not be erased on a small terminal."""
+MOST_ROWS = 20
+"""Rows of a draft on the screen: more of them could not be erased on a small terminal."""
 
 
 async def show_progress(desk: Desk, message: Message) -> dict[str, JsonValue]:
@@ -58,7 +60,7 @@ class DraftDisplay:
         self._texts = load_texts()
         self._language = "en"
         self._is_terminal = sys.stdout.isatty()
-        self._lines = 0
+        self._rows = 0
         self._draft = ""
         self._stage = ""
         self._plan: dict[str, str] = {}
@@ -107,19 +109,20 @@ class DraftDisplay:
         for sentence in sentences:
             for line in wrap(clean_text(sentence)):
                 sys.stdout.write(f"{STRUCK}{line}{PLAIN}\n")
+        sys.stdout.write("\n")
         self._draw()
 
     def _draw(self) -> None:
         if not self._is_terminal:
             return
         self._erase()
-        lines = wrap(clean_text(self._draft))[-MOST_LINES:] if self._draft else []
+        lines = _select_last(wrap(clean_text(self._draft))) if self._draft else []
         for name, label in self._plan.items():
             if label:
                 lines.append(_fit(f"  {'✓' if name in self._ended else '–'} {label}"))
-        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        write_lines(lines)
         sys.stdout.write(_fit(self._describe_step()))
-        self._lines = len(lines)
+        self._rows = sum(map(_count_rows, lines))
         sys.stdout.flush()
 
     def _describe_step(self) -> str:
@@ -135,8 +138,22 @@ class DraftDisplay:
         return f"… {step}: {counted}"
 
     def _erase(self) -> None:
-        sys.stdout.write(ERASE_LINE + f"{LINE_UP}{ERASE_LINE}" * self._lines)
-        self._lines = 0
+        sys.stdout.write(ERASE_LINE + f"{LINE_UP}{ERASE_LINE}" * self._rows)
+        self._rows = 0
+
+
+def _select_last(lines: Sequence[str]) -> list[str]:
+    """Return the last lines that a small terminal shows: long ones take several rows."""
+    rows, first = 0, len(lines)
+    while first and rows + _count_rows(lines[first - 1]) <= MOST_ROWS:
+        first -= 1
+        rows += _count_rows(lines[first])
+    return [*lines[first:]]
+
+
+def _count_rows(line: str) -> int:
+    """Return how many rows of the terminal a line takes, such as a long one of code."""
+    return max(1, -(-columns(line) // shutil.get_terminal_size((WIDTH, MOST_ROWS)).columns))
 
 
 def _fit(line: str) -> str:

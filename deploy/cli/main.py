@@ -200,7 +200,7 @@ def _is_own(error: Exception) -> bool:
 _OWN_ERRORS = frozenset(
     {
         "CommandError", "ConfigError", "BrokerError", "MemoryStoreError", "KnowledgeError",
-        "ModelError", "ComplianceError", "GatewayError", "EnvelopeError", "UnknownFormatError",
+        "ModelError", "ReviewError", "GatewayError", "EnvelopeError", "UnknownFormatError",
         "ToolError", "WorkerError",
     }
 )  # fmt: skip

@@ -7,9 +7,7 @@ link reaches the terminal.
 import json
 import re
 import sys
-import textwrap
-import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
@@ -17,8 +15,9 @@ from operator import itemgetter
 from pydantic import JsonValue
 
 from citations.links import clean_text
+from citations.marking import show_brackets
 from config.settings import Settings
-from deploy.cli.wide_tables import list_wide_tables
+from deploy.cli.markdown_tables import columns, lay_out_tables
 from envelope.sources import TOOL_SOURCE
 from gateway.answer import safe_reply
 
@@ -33,10 +32,14 @@ def print_line(text: str = "") -> None:
 
 
 def print_reply(reply: Fields) -> None:
-    """Write a reply for a person; in a terminal, what is bold in passages is bold."""
-    shows_bold = sys.stdout.isatty() and reply.get("answered_by") == "search"
-    fenced = False
-    for line in map(clean_text, reply_lines(reply)):
+    """Write a reply for a person; in a terminal, what is bold in it is bold."""
+    write_lines(reply_lines(reply))
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Write lines of Markdown; a terminal shows what is bold in them."""
+    shows_bold, fenced = sys.stdout.isatty(), False
+    for line in map(clean_text, lines):
         fenced ^= line.lstrip().startswith("```")
         # Our own escape sequences: those of documents were removed by the line above.
         shown = line if fenced or not shows_bold else _BOLD.sub("\x1b[1m\\1\x1b[0m", line)
@@ -74,10 +77,13 @@ def list_operator_notes(reply: Fields, settings: Settings) -> list[str]:
 
 
 def wrap(text: str, width: int = WIDTH) -> list[str]:
-    """Wrap prose at `width` columns; code fences, lists and narrow tables keep their lines."""
+    """Wrap prose at `width` columns; code fences keep their lines, tables are aligned or listed.
+
+    Brackets of documents, which Markdown writes with backslashes, stand without them.
+    """
     lines: list[str] = []
     fenced = False
-    for line in _list_tables(text.splitlines(), width):
+    for line in _list_tables(show_brackets(text).splitlines(), width):
         if line.lstrip().startswith("```"):
             fenced = not fenced
         if fenced or columns(line) <= width or line.lstrip().startswith(("|", "```")):
@@ -88,11 +94,11 @@ def wrap(text: str, width: int = WIDTH) -> list[str]:
 
 
 def _list_tables(lines: Sequence[str], width: int) -> list[str]:
-    """Return the lines of a text with wide tables as lists; code fences stay as they are."""
+    """Return the lines of a text with tables laid out; code fences stay as they are."""
     listed: list[str] = []
     for is_fence, part in groupby(_mark_fences(lines), key=itemgetter(0)):
         own = [line for _, line in part]
-        listed += own if is_fence else list_wide_tables(own, width)
+        listed += own if is_fence else lay_out_tables(own, width)
     return listed
 
 
@@ -109,10 +115,16 @@ def _fold_line(line: str, width: int) -> list[str]:
     if columns(line) > len(line) * _WIDE_SHARE:
         return _cut(line, width)
     opening = _LIST_ITEM.match(line)
-    indent = " " * len(opening[0]) if opening else ""
-    return textwrap.wrap(
-        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    )
+    start = opening[0] if opening else ""
+    folded, taken = [start], columns(start)
+    for word in line[len(start) :].split():
+        wide = columns(word)
+        if taken + wide > width and taken > len(start):
+            folded.append(" " * len(start))
+            taken = len(start)
+        folded[-1] += f"{word} "
+        taken += wide + 1
+    return [one.rstrip() for one in folded]
 
 
 def _cut(line: str, width: int) -> list[str]:
@@ -126,14 +138,6 @@ def _cut(line: str, width: int) -> list[str]:
         lines[-1] += sign
         taken += wide
     return [cut.strip() for cut in lines]
-
-
-def columns(text: str) -> int:
-    """Return the number of terminal columns of a text."""
-    return sum(
-        0 if unicodedata.combining(sign) else 1 + (unicodedata.east_asian_width(sign) in "WF")
-        for sign in text
-    )
 
 
 _LIST_ITEM = re.compile(r"\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)?")

@@ -12,6 +12,8 @@ COMPLETED, PENDING, CANCELLED = "completed", "pending", "cancelled"
 """States of a task; a ledger leaves out that of one that has not begun."""
 BY_WORKER = "by_worker"
 """The part of `model_usage` with what each worker of a swarm took, by its id."""
+TOPIC_CHANGE = "topic_change"
+"""The termination reason of a question whose conversation went on with something else."""
 NO_DISSENT, NO_PERSONA, TABLE_CELLS = "report_no_dissent", "report_persona", "report_cells"
 NOTES = frozenset({NO_DISSENT, NO_PERSONA, TABLE_CELLS})
 """The fixed texts below an answer of a swarm: what no source says, and its reader has to know."""

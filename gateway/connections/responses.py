@@ -9,7 +9,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.connections.limits import READ_BYTES
-from gateway.connections.protocol import PROBES_ONLY
+from gateway.connections.protocol import CONNECTION, BoundedConnection
 from gateway.connections.refusals import BUSY
 
 log = structlog.get_logger("gateway")
@@ -28,22 +28,38 @@ class BoundedResponses:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
-        elif scope["state"].get(PROBES_ONLY) and scope["path"] not in PROBES:
-            await _refuse(send)
-        else:
-            exchange = _Exchange(Headers(scope=scope), receive, send)
-            await self._app(scope, exchange.receive, exchange.send)
+            return
+        connection: BoundedConnection = scope["state"].pop(CONNECTION)
+        scope["headers"] = connection.begin_request(scope["headers"])
+        exchange = _Exchange(Headers(scope=scope), receive, send, connection)
+        try:
+            if connection.is_for_probes and scope["path"] not in PROBES:
+                await _refuse(exchange.send)
+            else:
+                await self._app(scope, exchange.receive, exchange.send)
+        finally:
+            exchange.end()
 
 
 class _Exchange:
     """One request and its answer."""
 
-    def __init__(self, headers: Mapping[str, str], receive: Receive, send: Send) -> None:
+    def __init__(
+        self,
+        headers: Mapping[str, str],
+        receive: Receive,
+        send: Send,
+        connection: BoundedConnection,
+    ) -> None:
         self._receive = receive
         self._send = send
+        self._connection = connection
         self._is_unread = _is_worth_ending(headers)
+        self._is_upgrade = "upgrade" in headers
+        self._has_ended = False
 
     async def receive(self) -> Message:
+        self._connection.want_body()
         message = await self._receive()
         if not message.get("more_body", False):
             self._is_unread = False
@@ -51,7 +67,8 @@ class _Exchange:
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            if self._is_unread:
+            self._connection.begin_answer()
+            if self._is_unread or self._is_upgrade:
                 MutableHeaders(scope=message)["Connection"] = "close"
             await self._send(message)
             return
@@ -62,6 +79,14 @@ class _Exchange:
             await self._send({**message, "body": piece, "more_body": True})
         left = max(0, -(-len(body) // PIECE_BYTES) - 1) * PIECE_BYTES
         await self._send({**message, "body": body[left:], "more_body": more})
+        if not more:
+            self.end()
+
+    def end(self) -> None:
+        """Tell the connection once that the answer is complete, or that there will be none."""
+        if not self._has_ended:
+            self._has_ended = True
+            self._connection.end_answer()
 
 
 def _is_worth_ending(headers: Mapping[str, str]) -> bool:

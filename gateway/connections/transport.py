@@ -29,6 +29,8 @@ class LingeringTransport(asyncio.Transport):
         self._write_seconds = write_seconds
         self._has_unread = has_unread
         self._is_closing = False
+        self._is_paused = False
+        self._is_held = False
         self._discarded_bytes = 0
         self._write_timer: asyncio.TimerHandle | None = None
         self._linger_timer: asyncio.TimerHandle | None = None
@@ -88,12 +90,28 @@ class LingeringTransport(asyncio.Transport):
         return self._is_closing or self._transport.is_closing()
 
     def pause_reading(self) -> None:
-        """Stop reading."""
-        self._transport.pause_reading()
+        """Stop reading until `resume_reading`: the server wants it."""
+        self._is_paused = True
+        self._update_reading()
 
     def resume_reading(self) -> None:
-        """Go on reading."""
-        self._transport.resume_reading()
+        """Go on reading, unless it is held."""
+        self._is_paused = False
+        self._update_reading()
+
+    def hold_reading(self) -> None:
+        """Stop reading until `release_reading`, whatever the server wants."""
+        self._is_held = True
+        self._update_reading()
+
+    def release_reading(self) -> None:
+        """Go on reading, unless the server wants a pause."""
+        self._is_held = False
+        self._update_reading()
+
+    def is_reading(self) -> bool:
+        """Return whether data is read."""
+        return self._transport.is_reading()
 
     def get_write_buffer_size(self) -> int:
         """Return the number of written bytes that are not sent."""
@@ -102,6 +120,14 @@ class LingeringTransport(asyncio.Transport):
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """Return information about the connection."""
         return self._transport.get_extra_info(name, default)
+
+    def _update_reading(self) -> None:
+        if self._is_closing:
+            return  # what still arrives is discarded
+        if self._is_paused or self._is_held:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
 
     def _stop_timer(self) -> None:
         if self._write_timer is not None:

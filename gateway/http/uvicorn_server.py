@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import socket
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -13,7 +14,7 @@ from starlette.types import ASGIApp
 
 from gateway.connections.accepting import accept_errors_logged_rarely
 from gateway.connections.limits import ConnectionLimits
-from gateway.connections.protocol import BoundedHttpProtocol, new_buffer
+from gateway.connections.protocol import BoundedConnection, new_buffer
 from gateway.connections.registry import ConnectionRegistry
 from gateway.connections.responses import BoundedResponses
 from gateway.errors import GatewayError
@@ -69,7 +70,7 @@ async def serving(
     """
     limits = ConnectionLimits() if limits is None else limits
     registry = ConnectionRegistry(limits, trusted_proxies=trusted_proxies)
-    protocol = partial(BoundedHttpProtocol, registry=registry, buffer=new_buffer())
+    protocol = partial(BoundedConnection, registry=registry, buffer=new_buffer())
     config = uvicorn.Config(
         BoundedResponses(app),
         http=cast("type[asyncio.Protocol]", protocol),
@@ -82,7 +83,8 @@ async def serving(
         proxy_headers=bool(trusted_proxies),
         forwarded_allow_ips=list(trusted_proxies),
         timeout_graceful_shutdown=GRACE_SECONDS,
-        timeout_keep_alive=cast("int", limits.idle_seconds),
+        timeout_keep_alive=math.ceil(limits.idle_seconds),
+        log_level="error",  # not each attempt to speak another protocol
     )
     server = _UvicornServer(config)
     with accept_errors_logged_rarely():

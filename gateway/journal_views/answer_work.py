@@ -1,6 +1,8 @@
 """The parts of an answer about the work behind it, which only the operator's programs read."""
 
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import BaseModel, Field, JsonValue, computed_field
+
+CENTS = 100
 
 
 class AgentUsage(BaseModel, frozen=True, extra="ignore"):
@@ -11,6 +13,12 @@ class AgentUsage(BaseModel, frozen=True, extra="ignore"):
     output_tokens: int = 0
     cached_input_tokens: int = 0
     cost_usd: float | None = None
+
+    @computed_field  # type: ignore[prop-decorator] # see the documentation of pydantic
+    @property
+    def cost_cents(self) -> float | None:
+        """`cost_usd` in cents."""
+        return to_cents(self.cost_usd)
 
 
 class ModelUsage(BaseModel, frozen=True, extra="ignore"):
@@ -26,6 +34,17 @@ class ModelUsage(BaseModel, frozen=True, extra="ignore"):
     by_agent: dict[str, AgentUsage] | None = Field(
         None, description="the part of each agent by its task, such as `compliance`"
     )
+
+    @computed_field  # type: ignore[prop-decorator] # see the documentation of pydantic
+    @property
+    def cost_cents(self) -> float | None:
+        """`cost_usd` in cents; omitted if a price is unknown."""
+        return to_cents(self.cost_usd)
+
+
+def to_cents(usd: float | None) -> float | None:
+    """Return an amount of USD in cents, which are never stored."""
+    return None if usd is None else round(usd * CENTS, 6)
 
 
 class BudgetUse(BaseModel, frozen=True, extra="ignore"):

@@ -11,7 +11,7 @@ from itertools import count
 from types import TracebackType
 from typing import Self
 
-import httpx
+import httpx2
 
 from knowledge.crawling.crawl_values import CrawlLimits
 from knowledge.crawling.errors import FetchError
@@ -55,7 +55,7 @@ class Fetcher:
         self._left = limits.bytes_in_all
         self._next = 0.0
         self._turn = asyncio.Lock()
-        self._client = httpx.AsyncClient(
+        self._client = httpx2.AsyncClient(
             transport=GuardedTransport(resolver),
             timeout=limits.seconds_per_page,
             headers={"User-Agent": user_agent, "Accept": _ACCEPT, "Accept-Encoding": "gzip"},
@@ -119,13 +119,13 @@ class Fetcher:
                     return WebResponse(url, response.status_code, found, body)
         except TimeoutError as error:
             raise FetchError(f"its server did not finish within {seconds:.3g} s") from error
-        except httpx.TimeoutException as error:
+        except httpx2.TimeoutException as error:
             raise FetchError(f"its server did not answer within {seconds:.3g} s") from error
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             reason = str(error) or type(error).__name__
             raise FetchError(f"its server cannot be used: {reason}") from error
 
-    async def _read_body(self, response: httpx.Response, most: int) -> bytes:
+    async def _read_body(self, response: httpx2.Response, most: int) -> bytes:
         body = bytearray()
         async for piece in _decompress(response):
             body += piece
@@ -137,7 +137,7 @@ class Fetcher:
         return bytes(body)
 
 
-async def _decompress(response: httpx.Response) -> AsyncIterator[bytes]:
+async def _decompress(response: httpx2.Response) -> AsyncIterator[bytes]:
     """Yield the body in pieces of bounded size, however far it was compressed."""
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding in ("", "identity"):
@@ -172,7 +172,7 @@ def find_wait(answer: WebResponse, now: float) -> float:
     return max(0.0, (aware - datetime.fromtimestamp(now, UTC)).total_seconds())
 
 
-class GuardedTransport(httpx.AsyncBaseTransport):
+class GuardedTransport(httpx2.AsyncBaseTransport):
     """Connects to an address that was checked, instead of to a name that may change.
 
     The certificate is checked for the name. `make_transport` makes what sends the requests.
@@ -181,12 +181,12 @@ class GuardedTransport(httpx.AsyncBaseTransport):
     def __init__(
         self,
         resolver: GuardedResolver,
-        make_transport: Callable[[], httpx.AsyncBaseTransport] = httpx.AsyncHTTPTransport,
+        make_transport: Callable[[], httpx2.AsyncBaseTransport] = httpx2.AsyncHTTPTransport,
     ) -> None:
         self._resolver = resolver
         self._inner = make_transport()
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request to the checked address of its host."""
         host = request.url.host
         port = request.url.port or (443 if request.url.scheme == "https" else 80)

@@ -198,8 +198,12 @@ def make_cross_encoder(name: str, seconds: float) -> CrossEncoder:
     model = name.removesuffix(FASTEMBED_SUFFIX)
 
     def load() -> Score:
-        from fastembed.rerank.cross_encoder import TextCrossEncoder
-
+        try:
+            from fastembed.rerank.cross_encoder import TextCrossEncoder
+        except ImportError as error:
+            raise RerankingFailed(
+                "expected fastembed, found none: pip install 'refdesk[fastembed]'"
+            ) from error
         known = sorted(one["model"] for one in TextCrossEncoder.list_supported_models())
         if model not in known:
             raise RerankingFailed(f"expected one of {', '.join(known)}, found {model!r}")

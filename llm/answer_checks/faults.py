@@ -18,7 +18,8 @@ from functools import cached_property
 
 from citations.addresses import addresses_of
 from citations.blocks import Block, BlockKind, leads_over, read_blocks
-from citations.citing import claims_something, cover, cover_nearby, uncovered
+from citations.citing import cover, cover_nearby, uncovered
+from citations.claims import sentences
 from citations.links import LEFT_OUT, Allowed, plain_line
 from citations.marking import remove_marks, shown_text
 from citations.proof import CitedSource, SourceTexts
@@ -165,9 +166,8 @@ class _Checks:
             Fault(index, _quote(blocks[index].text), "it cites nothing", is_uncited=True)
             for index in uncovered(blocks, cover_nearby(blocks))
             if index not in others
-            and not leads_over(blocks[index])
             and not self._is_notice(blocks[index])
-            and not _is_heading_of_items(blocks, index)
+            and not _introduces(blocks, index)
         ]
 
     def _find_in_code(self, code: str, index: int) -> Iterator[Fault]:
@@ -215,11 +215,22 @@ def _quote(text: str) -> str:
     return " ".join(remove_marks(text).split())
 
 
-def _is_heading_of_items(blocks: Sequence[Block], index: int) -> bool:
-    """Return whether an item only names what hangs under it."""
-    under = any(block.parent == index and claims_something(block) for block in blocks)
-    bare = blocks[index].text.strip()
-    return under and bare.startswith("**") and bare.endswith("**")
+def _introduces(blocks: Sequence[Block], index: int) -> bool:
+    """Return whether a block stands for what follows it: it ends with a colon, is a heading in
+    bold, or is one sentence directly above a list, a table or code.
+    """
+    block, following = blocks[index], blocks[index + 1 : index + 2]
+    if leads_over(block):
+        return True
+    if not following or block.kind not in (BlockKind.PARAGRAPH, BlockKind.ITEM):
+        return False
+    bare = block.text.strip()
+    if bare.startswith("**") and bare.endswith("**") and bare.count("**") == 2:
+        return True
+    begins = following[0].kind in (BlockKind.HEADER, BlockKind.CODE) or (
+        following[0].kind is BlockKind.ITEM and following[0].group != block.group
+    )
+    return begins and len(list(sentences(block.text))) == 1
 
 
 def _count_lists(answer: CheckedAnswer) -> Iterator[int]:

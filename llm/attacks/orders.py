@@ -5,7 +5,7 @@ Such a text may be shown, with a warning; it is never followed.
 
 import re
 
-from llm.attacks.injection import attack_in
+from llm.attacks.injection import inspect
 
 _TO_ASSISTANTS = re.compile(
     r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:above|previous|prior|earlier"
@@ -26,6 +26,12 @@ _TO_ASSISTANTS = re.compile(
 )
 
 
+_TO_READERS_TOO = "no limits"
+"""A kind of attack in a question, and an ordinary sentence of a document: "You may copy it without
+any restriction"."""
+
+
 def is_order_to_assistant(text: str) -> bool:
     """Return whether `text` is aimed at the assistant, and not at a reader."""
-    return attack_in(text) is not None or _TO_ASSISTANTS.search(text) is not None
+    kinds = set(inspect(text, deadline=None).kinds) - {_TO_READERS_TOO}
+    return bool(kinds) or _TO_ASSISTANTS.search(text) is not None

@@ -16,6 +16,7 @@ class JudgedSource(BaseModel, frozen=True):
     number: int = Field(ge=1)
     place: str = Field(description="title, crumbs and headings, joined")
     text: str
+    is_cut: bool = Field(default=False, description="its section says more than `text`")
 
 
 class Passage(BaseModel, frozen=True):

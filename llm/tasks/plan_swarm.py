@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, Field, JsonValue
 
 from llm.port import Task
+from llm.tasks.confidence import Confidence
 
 
 class PlannedWorker(BaseModel, frozen=True):
@@ -38,7 +39,7 @@ class Output(BaseModel, frozen=True):
 
     reasoning: str = Field(default="", description="in one or two sentences, first")
     action: Literal["simple_response", "orchestrate"]
-    confidence: float = Field(default=0.5, ge=0, le=1)
+    confidence: Confidence = 0.5
     complexity: float = Field(ge=0, le=1, description="0: one look; 1: a project")
     strategy: str = Field(default="", description="one of the named strategies, or empty")
     items: tuple[str, ...] = Field(

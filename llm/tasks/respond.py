@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 from envelope.conversation import AnswerStyle
 from envelope.sources import FoundPart
 from llm.port import Task
+from llm.tasks.confidence import Confidence
 
 
 class PromptSource(BaseModel, frozen=True):
@@ -48,7 +49,6 @@ class Inputs(BaseModel, frozen=True):
     style: AnswerStyle = Field(default="", description="the form in which the user wants it")
     earlier: str = Field(default="", description="the answer before, without what was left out")
     analysis: str = Field(default="", description="what was wrong with the answer before")
-    avoid: tuple[str, ...] = Field(default=(), description="claims that no source supports")
     attempt: int = 0
 
 
@@ -57,7 +57,7 @@ class Output(BaseModel, frozen=True):
 
     status: Literal["answered", "insufficient_context", "missing_details"]
     answer: str = Field(default="", description="Markdown; claims end with [n]")
-    confidence: float = Field(default=0.0, ge=0, le=1)
+    confidence: Confidence = 0.0
     missing: str = Field(
         default="", description="in a few words: what the sources, or the question, do not say"
     )

@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from llm.port import PREPARING_SHARE, Task
+from llm.tasks.confidence import Confidence
 
 Strictness = Literal["low", "medium", "high"]
 Verdict = Literal["within", "outside", "unclear"]
@@ -34,7 +35,7 @@ class Output(BaseModel, frozen=True):
     """The verdict and why."""
 
     verdict: Verdict
-    confidence: float = Field(ge=0, le=1)
+    confidence: Confidence
     analysis: str = Field(description="one sentence")
     meanings: tuple[int, ...] = Field(
         default=(), description="only if unclear: the numbers of the places that it could mean"

@@ -3,6 +3,7 @@
 from pydantic import BaseModel, Field
 
 from llm.port import PREPARING_SHARE, Task
+from llm.tasks.confidence import Confidence
 
 
 class Inputs(BaseModel, frozen=True):
@@ -16,7 +17,7 @@ class Output(BaseModel, frozen=True):
     """The text in English, with the same places."""
 
     text_eng: str = Field(description="the text in clean English, places such as ⟦1⟧ unchanged")
-    confidence: float = Field(ge=0, le=1, description="how sure you are of the meaning")
+    confidence: Confidence = Field(description="how sure you are of the meaning")
     corrections: tuple[str, ...] = Field(
         default=(), description="what was corrected, each in a few words: wrong -> right"
     )

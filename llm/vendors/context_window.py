@@ -30,6 +30,9 @@ OLLAMA_DEFAULT = 4096
 MOST_CHARACTERS = 4_000_000
 """A longer response is not read: it is no description of models."""
 
+_SHOWN = frozenset({"details", "model_info", "modelfile", "parameters"})
+"""What Ollama says of a model: other servers answer at any path, too."""
+
 Origin = Literal["server", "server_default", "price_list"]
 
 
@@ -110,9 +113,9 @@ async def _ask_ollama(server: _Server) -> ContextWindow | None:
     if found := _window(_pick(loaded, "context_length")):
         return found
     shown = await server.read("/api/show", {"model": server.model})
-    parameters = _pick(shown, "parameters")
-    if shown is None:
+    if not isinstance(shown, dict) or _SHOWN.isdisjoint(shown):
         return None
+    parameters = shown.get("parameters")
     for line in parameters.splitlines() if isinstance(parameters, str) else ():
         name, _, value = line.strip().partition(" ")
         if name == "num_ctx" and value.strip().isdecimal():

@@ -11,20 +11,21 @@ from pydantic import JsonValue
 
 from broker.journal_events import JournalEvent
 from broker.keys import stream_key
-from broker.values import BranchSend, Fields, FrameSend, ReturnResult
+from broker.values import WATCH, BranchSend, Fields, FrameSend, ReturnResult
+from envelope.conversation import Turn
 from envelope.encoding import brief
 from envelope.envelope import Envelope
 from envelope.merging import merge_writes
 from envelope.payload import CATALOGUE, MERGE_RULES
 from envelope.role import Role
 from envelope.ways.specialists import ErrorSeverity
-from envelope.ways.swarm import BY_WORKER
+from envelope.ways.swarm import BY_WORKER, TOPIC_CHANGE
 from manager.branching.result_size import bound_result
 from manager.branching.usage_sum import add_usages
 from manager.contract import write_payload
+from manager.fault_report import note_cut, note_join
 from manager.flow import BranchItem, Counter, Flow, Return, Scatter, Stage, Writes
 from manager.flows.stages import WORKED
-from manager.integrity.fault_report import note_cut, note_join
 from manager.machine import read_counters
 from manager.stage_event import StageEvent
 
@@ -34,6 +35,7 @@ MOST_BRANCHES = 256
 _COMPLETED, _FAILED, _RUNNING, _MISSING = "completed", "failed", "running", "missing"
 _NEEDS_INPUT = "needs_input"
 _COUNTED = ("model_usage", "exhausted_budget", "evidence_log")
+_SEEN_BY_WATCH = ("history_summary", "people", "preferences")
 _NOT_INHERITED = frozenset({"stage", "attempt", "counters"})
 
 
@@ -122,6 +124,41 @@ def make_branches(
     return parent, f"{envelope.branch}#{made}", sends
 
 
+def make_watch(envelope: Envelope, scatter: Scatter, shard: int) -> BranchSend | None:
+    """Return the branch that looks at messages that wait, if the scatter has one.
+
+    It reads them as what comes after the conversation so far and the question that runs.
+    """
+    if scatter.watch is None:
+        return None
+    before, role = envelope.payload, scatter.watch.role.value
+    running = Turn(
+        speaker="user",
+        text=str(before.get("text") or ""),
+        meant=str(before.get("canonical_question") or "") or None,
+        language=str(before.get("language") or "") or None,
+        groups=envelope.groups or None,
+    )
+    known: Writes = {name: before[name] for name in _SEEN_BY_WATCH if name in before}
+    turns = before.get("history")
+    changes: dict[str, JsonValue] = {
+        "stage": scatter.watch.name,
+        "attempt": 0,
+        "history": [
+            *(turns if isinstance(turns, list) else []),
+            running.model_dump(mode="json", exclude_none=True),
+        ],
+    }
+    path = _name_watch(envelope)
+    watch = envelope.with_branch(path, write_payload(known, changes)).replace(
+        gathered=None,
+        sender_role=Role.MANAGER.value,
+        target_role=role,
+        target_list=stream_key(role, shard),
+    )
+    return BranchSend(role, decoded=watch, path=path)
+
+
 def describe_plan(
     sends: Sequence[BranchSend], chosen: Branches, completed: Sequence[str] = ()
 ) -> Fields:
@@ -150,7 +187,7 @@ def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, Stag
     model calls are added up; of the time, that of the slowest branch counts.
     """
     found = envelope.gathered if envelope.gathered is not None else {}
-    payload, branches = dict(envelope.payload), _list_branches(envelope)
+    payload, branches = _take_look(envelope, found), _list_branches(envelope)
     hops, seconds = 0, 0.0
     joined: dict[str, str] = {}
     for branch in branches:
@@ -190,6 +227,19 @@ def gather_results(envelope: Envelope, *, may_ask: bool) -> tuple[Envelope, Stag
     return gathered, _find_event(gathered, branches, may_ask=may_ask)
 
 
+def _take_look(envelope: Envelope, found: Fields) -> dict[str, JsonValue]:
+    """Return the payload; if a message about something else ended the work, it says so."""
+    payload, looked = dict(envelope.payload), found.get(_name_watch(envelope))
+    if not isinstance(looked, dict):
+        return payload
+    payload = _add_usage(payload, looked.get("model_usage"), WATCH)
+    return {**payload, "termination_reason": TOPIC_CHANGE}
+
+
+def _name_watch(envelope: Envelope) -> str:
+    return f"{envelope.branch}/{WATCH}" if envelope.branch else WATCH
+
+
 def make_return(
     envelope: Envelope,
     flow: Flow,
@@ -203,7 +253,7 @@ def make_return(
     has_failed = event is StageEvent.FAILED
     # A failure at a limit names what failed.
     why = own or reason if has_failed else reason or own
-    is_good = not has_failed and not reason
+    is_good = action.is_good and not has_failed and not reason
     payload = envelope.payload
     if action.notes_failure and not is_good:
         payload = merge_writes(payload, describe_failed_work(envelope, why), MERGE_RULES)

@@ -1,10 +1,10 @@
 """The flows by which the manager decides: one file for each way through the middle."""
 
 from manager.flow import Flow
-from manager.flows.auto_flow import AUTO_FLOW, AUTO_FLOW_1, AUTO_FLOW_2, AUTO_FLOW_3
+from manager.flows.auto_flow import AUTO_FLOW, AUTO_FLOW_1, AUTO_FLOW_2, AUTO_FLOW_3, AUTO_FLOW_4
 from manager.flows.search_flow import SEARCH_FLOW
 from manager.flows.specialists_flow import SPECIALISTS_FLOW, SPECIALISTS_FLOW_1
-from manager.flows.swarm_flow import SWARM_FLOW
+from manager.flows.swarm_flow import SWARM_FLOW, SWARM_FLOW_1
 from manager.flows.tools_flow import TOOLS_FLOW, TOOLS_FLOW_1
 
 EVERY = (SEARCH_FLOW, TOOLS_FLOW, SPECIALISTS_FLOW, SWARM_FLOW, AUTO_FLOW)
@@ -12,7 +12,10 @@ EVERY = (SEARCH_FLOW, TOOLS_FLOW, SPECIALISTS_FLOW, SWARM_FLOW, AUTO_FLOW)
 _FIRST = "assistant"
 """What envelopes called version 1 of the flow `search` before flows had versions."""
 
-_EARLIER = (TOOLS_FLOW_1, SPECIALISTS_FLOW_1, AUTO_FLOW_1, AUTO_FLOW_2, AUTO_FLOW_3)
+_EARLIER = (
+    TOOLS_FLOW_1, SPECIALISTS_FLOW_1, SWARM_FLOW_1,
+    AUTO_FLOW_1, AUTO_FLOW_2, AUTO_FLOW_3, AUTO_FLOW_4,
+)  # fmt: skip
 
 NEWEST = {flow.name: flow.identifier for flow in EVERY}
 """The version that a new message begins with, by the name of its flow."""

@@ -6,7 +6,7 @@ from manager.flows.search_flow import SEARCHING
 from manager.flows.shared_rows import CLARIFYING, make_way_in, make_way_out
 from manager.flows.specialists import BEGIN, TEAM, TEAM_1
 from manager.flows.specialists_flow import MOST_HOPS
-from manager.flows.swarm import SWARM
+from manager.flows.swarm import SWARM, SWARM_1
 from manager.flows.tool_loop import TOOL_LOOP, TOOL_LOOP_1
 from manager.stage_event import StageEvent
 
@@ -40,7 +40,9 @@ AUTO_FLOW_1 = Flow(
 """For questions that began before there were specialists and swarms."""
 
 
-def _make_auto_flow(version: int, team: tuple[Row, ...], loop: tuple[Row, ...]) -> Flow:
+def _make_auto_flow(
+    version: int, team: tuple[Row, ...], loop: tuple[Row, ...], swarm: tuple[Row, ...]
+) -> Flow:
     return Flow(
         "auto",
         version,
@@ -49,7 +51,7 @@ def _make_auto_flow(version: int, team: tuple[Row, ...], loop: tuple[Row, ...]) 
             *_make_triage(BEGIN, at.PLAN),
             *loop,
             *team,
-            *SWARM,
+            *swarm,
             *SEARCHING,
             *make_way_out(again=at.SEARCH, write=at.WRITE),
             *CLARIFYING,
@@ -58,8 +60,10 @@ def _make_auto_flow(version: int, team: tuple[Row, ...], loop: tuple[Row, ...]) 
     )
 
 
-AUTO_FLOW_2 = _make_auto_flow(2, TEAM_1, TOOL_LOOP_1)
+AUTO_FLOW_2 = _make_auto_flow(2, TEAM_1, TOOL_LOOP_1, SWARM_1)
 """For questions that began before specialists could work in a further round."""
-AUTO_FLOW_3 = _make_auto_flow(3, TEAM, TOOL_LOOP_1)
+AUTO_FLOW_3 = _make_auto_flow(3, TEAM, TOOL_LOOP_1, SWARM_1)
 """For questions that began when a round without new calls wrote and assessed once more."""
-AUTO_FLOW = _make_auto_flow(4, TEAM, TOOL_LOOP)
+AUTO_FLOW_4 = _make_auto_flow(4, TEAM, TOOL_LOOP, SWARM_1)
+"""For questions that began when messages that waited were not looked at."""
+AUTO_FLOW = _make_auto_flow(5, TEAM, TOOL_LOOP, SWARM)

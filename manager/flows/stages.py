@@ -93,6 +93,18 @@ WRITE = _make_stage(
 ASSESS = _make_stage(
     Role.ASSESS, frozenset({_E.ENOUGH, _E.AGAIN, _E.ASKS, _E.FAILED}), classify.classify_assess
 )
+SHOWN = Stage(
+    "shown_message", Role.MANAGER, frozenset({_E.DONE, _E.FAILED}), classify.classify_shown
+)
+"""Where a branch begins that looks at a message that waits."""
+SHOWN_LANG = _make_stage(Role.LANG, name="shown_lang")
+SHOWN_TRANSLATION = _make_stage(Role.TRANSLATION, name="shown_translation")
+SHOWN_ESSENCE = _make_stage(
+    Role.ESSENCE,
+    _DONE_OR_FAILED | {_E.OTHER_TOPIC},
+    classify.classify_shown_topic,
+    name="shown_essence",
+)
 SPECIALIST = Stage(
     "specialist", Role.MANAGER, frozenset({_E.DONE, _E.FAILED}), classify.classify_begin
 )

@@ -15,7 +15,9 @@ from manager.stage_event import StageEvent
 
 _LONGEST_LABEL = 100
 _LONGEST_FOUND = 1_500
-_WORK_SECONDS, _TOOL_SECONDS = 90.0, 60.0
+_TOOL_SECONDS = 60.0
+_WORK_SECONDS = 3600.0
+"""A bound for jobs; of a question, workers have their share of the time that is left."""
 
 
 def list_tasks(payload: Writes) -> Sequence[BranchItem]:
@@ -83,7 +85,7 @@ def _read_object(payload: Mapping[str, JsonValue], name: str) -> dict[str, JsonV
     return dict(found) if isinstance(found, dict) else {}
 
 
-_WORK = Scatter(at.WORK, at.WORKED, list_tasks, Join(seconds=_WORK_SECONDS, at_once=64))
+_JOIN = Join(seconds=_WORK_SECONDS, at_once=64)
 """The setting SWARM_PARALLEL_WORKERS lowers how many workers run at once."""
 _CALL = Scatter(
     at.WORKER_ACT, at.WORKER_RESULTS, list_worker_calls, Join(seconds=_TOOL_SECONDS, at_once=64)
@@ -94,47 +96,74 @@ _ASK_FOR_WORK = PauseFor("information", at.RESUMED_WORK)
 _APPROVE_WORK = PauseFor("approval", at.RESUMED_WORK)
 _FOUND = Return(("worker_outputs", "worker_progress", "needs_input", "tool_executions"))
 _RESULT = Return(("multi_tool_results", "tool_executions", "needs_input"))
+_SAME_TOPIC = Return(is_good=False)
+
+
+def _make_swarm(work: Scatter, further: tuple[Row, ...] = ()) -> tuple[Row, ...]:
+    # fmt: off
+    return (
+        #   stage              event                       next stage        counter             at its limit       reason
+        Row(at.PLAN,           StageEvent.DONE,            at.GATHER),
+        Row(at.PLAN,           StageEvent.NEEDS_APPROVAL,  _APPROVE,         Counter.ROUND,      at.SYNTHESIZE),
+        Row(at.PLAN,           StageEvent.SEARCHES,        at.SEARCH),
+        Row(at.PLAN,           StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
+        Row(at.APPROVED_PLAN,  StageEvent.REPLIED,         at.GATHER),
+        Row(at.APPROVED_PLAN,  StageEvent.DENIED,          at.SYNTHESIZE),
+        Row(at.APPROVED_PLAN,  StageEvent.FAILED,          at.SYNTHESIZE),
+        Row(at.GATHER,         StageEvent.DONE,            at.LEDGER),
+        Row(at.GATHER,         StageEvent.NEEDS_INPUT,     _ASK_FACTS,       Counter.ROUND,      at.LEDGER),
+        Row(at.GATHER,         StageEvent.FAILED,          at.LEDGER),
+        Row(at.GIVEN_FACTS,    StageEvent.REPLIED,         at.GATHER,        Counter.STEP,       at.LEDGER),
+        Row(at.GIVEN_FACTS,    StageEvent.DENIED,          at.LEDGER),
+        Row(at.GIVEN_FACTS,    StageEvent.FAILED,          at.LEDGER),
+        Row(at.LEDGER,         StageEvent.DONE,            at.SYNTHESIZE),
+        Row(at.LEDGER,         StageEvent.BEGINS,          work,             Counter.WAVE,       at.SYNTHESIZE),
+        Row(at.LEDGER,         StageEvent.NEEDS_INPUT,     _ASK_FOR_WORK,    Counter.ROUND,      at.SYNTHESIZE),
+        Row(at.LEDGER,         StageEvent.NEEDS_APPROVAL,  _APPROVE_WORK,    Counter.ROUND,      at.SYNTHESIZE),
+        Row(at.LEDGER,         StageEvent.AGAIN,           at.PLAN,          Counter.RESEARCH,   at.SYNTHESIZE),
+        Row(at.LEDGER,         StageEvent.FAILED,          at.SYNTHESIZE),
+        Row(at.RESUMED_WORK,   StageEvent.REPLIED,         at.LEDGER,        Counter.STEP,       at.SYNTHESIZE),
+        Row(at.RESUMED_WORK,   StageEvent.DENIED,          at.SYNTHESIZE),
+        Row(at.RESUMED_WORK,   StageEvent.FAILED,          at.SYNTHESIZE),
+        Row(at.WORK,           StageEvent.CALLS,           _CALL,            Counter.STEP,       _FOUND),
+        Row(at.WORK,           StageEvent.DONE,            _FOUND),
+        Row(at.WORK,           StageEvent.FAILED,          at.WORK,          Counter.RETRY,      _FOUND),
+        Row(at.WORKER_ACT,     StageEvent.DONE,            _RESULT),
+        Row(at.WORKER_ACT,     StageEvent.FAILED,          _RESULT),
+        Row(at.WORKER_RESULTS, StageEvent.GATHERED,        at.WORK),
+        Row(at.WORKER_RESULTS, StageEvent.MORE,            _CALL,            Counter.WAVE,       _FOUND),
+        Row(at.WORKER_RESULTS, StageEvent.NEEDS_INPUT,     at.WORK),
+        Row(at.WORKER_RESULTS, StageEvent.FAILED,          at.WORK),
+        Row(at.WORKED,         StageEvent.GATHERED,        at.LEDGER),
+        Row(at.WORKED,         StageEvent.MORE,            at.LEDGER),
+        Row(at.WORKED,         StageEvent.FAILED,          at.LEDGER),
+        Row(at.SYNTHESIZE,     StageEvent.DONE,            at.JUDGE),
+        Row(at.SYNTHESIZE,     StageEvent.NOTHING,         at.SEARCH,        is_fallback=True),
+        Row(at.SYNTHESIZE,     StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
+        *make_judgement(at.JUDGE, again=at.PLAN, write=at.SYNTHESIZE),
+        *further,
+    )
+    # fmt: on
+
 
 # fmt: off
-SWARM: tuple[Row, ...] = (
-    #   stage              event                       next stage        counter             at its limit       reason
-    Row(at.PLAN,           StageEvent.DONE,            at.GATHER),
-    Row(at.PLAN,           StageEvent.NEEDS_APPROVAL,  _APPROVE,         Counter.ROUND,      at.SYNTHESIZE),
-    Row(at.PLAN,           StageEvent.SEARCHES,        at.SEARCH),
-    Row(at.PLAN,           StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
-    Row(at.APPROVED_PLAN,  StageEvent.REPLIED,         at.GATHER),
-    Row(at.APPROVED_PLAN,  StageEvent.DENIED,          at.SYNTHESIZE),
-    Row(at.APPROVED_PLAN,  StageEvent.FAILED,          at.SYNTHESIZE),
-    Row(at.GATHER,         StageEvent.DONE,            at.LEDGER),
-    Row(at.GATHER,         StageEvent.NEEDS_INPUT,     _ASK_FACTS,       Counter.ROUND,      at.LEDGER),
-    Row(at.GATHER,         StageEvent.FAILED,          at.LEDGER),
-    Row(at.GIVEN_FACTS,    StageEvent.REPLIED,         at.GATHER,        Counter.STEP,       at.LEDGER),
-    Row(at.GIVEN_FACTS,    StageEvent.DENIED,          at.LEDGER),
-    Row(at.GIVEN_FACTS,    StageEvent.FAILED,          at.LEDGER),
-    Row(at.LEDGER,         StageEvent.DONE,            at.SYNTHESIZE),
-    Row(at.LEDGER,         StageEvent.BEGINS,          _WORK,            Counter.WAVE,       at.SYNTHESIZE),
-    Row(at.LEDGER,         StageEvent.NEEDS_INPUT,     _ASK_FOR_WORK,    Counter.ROUND,      at.SYNTHESIZE),
-    Row(at.LEDGER,         StageEvent.NEEDS_APPROVAL,  _APPROVE_WORK,    Counter.ROUND,      at.SYNTHESIZE),
-    Row(at.LEDGER,         StageEvent.AGAIN,           at.PLAN,          Counter.RESEARCH,   at.SYNTHESIZE),
-    Row(at.LEDGER,         StageEvent.FAILED,          at.SYNTHESIZE),
-    Row(at.RESUMED_WORK,   StageEvent.REPLIED,         at.LEDGER,        Counter.STEP,       at.SYNTHESIZE),
-    Row(at.RESUMED_WORK,   StageEvent.DENIED,          at.SYNTHESIZE),
-    Row(at.RESUMED_WORK,   StageEvent.FAILED,          at.SYNTHESIZE),
-    Row(at.WORK,           StageEvent.CALLS,           _CALL,            Counter.STEP,       _FOUND),
-    Row(at.WORK,           StageEvent.DONE,            _FOUND),
-    Row(at.WORK,           StageEvent.FAILED,          at.WORK,          Counter.RETRY,      _FOUND),
-    Row(at.WORKER_ACT,     StageEvent.DONE,            _RESULT),
-    Row(at.WORKER_ACT,     StageEvent.FAILED,          _RESULT),
-    Row(at.WORKER_RESULTS, StageEvent.GATHERED,        at.WORK),
-    Row(at.WORKER_RESULTS, StageEvent.MORE,            _CALL,            Counter.WAVE,       _FOUND),
-    Row(at.WORKER_RESULTS, StageEvent.NEEDS_INPUT,     at.WORK),
-    Row(at.WORKER_RESULTS, StageEvent.FAILED,          at.WORK),
-    Row(at.WORKED,         StageEvent.GATHERED,        at.LEDGER),
-    Row(at.WORKED,         StageEvent.MORE,            at.LEDGER),
-    Row(at.WORKED,         StageEvent.FAILED,          at.LEDGER),
-    Row(at.SYNTHESIZE,     StageEvent.DONE,            at.JUDGE),
-    Row(at.SYNTHESIZE,     StageEvent.NOTHING,         at.SEARCH,        is_fallback=True),
-    Row(at.SYNTHESIZE,     StageEvent.FAILED,          at.SEARCH,        is_fallback=True),
-    *make_judgement(at.JUDGE, again=at.PLAN, write=at.SYNTHESIZE),
+_LOOK: tuple[Row, ...] = (
+    #   stage                event                       next stage
+    Row(at.SHOWN,             StageEvent.DONE,            at.SHOWN_LANG),
+    Row(at.SHOWN,             StageEvent.FAILED,          _SAME_TOPIC),
+    Row(at.SHOWN_LANG,        StageEvent.DONE,            at.SHOWN_TRANSLATION),
+    Row(at.SHOWN_LANG,        StageEvent.ASKS,            _SAME_TOPIC),
+    Row(at.SHOWN_LANG,        StageEvent.FAILED,          _SAME_TOPIC),
+    Row(at.SHOWN_TRANSLATION, StageEvent.DONE,            at.SHOWN_ESSENCE),
+    Row(at.SHOWN_TRANSLATION, StageEvent.ASKS,            _SAME_TOPIC),
+    Row(at.SHOWN_TRANSLATION, StageEvent.FAILED,          _SAME_TOPIC),
+    Row(at.SHOWN_ESSENCE,     StageEvent.OTHER_TOPIC,     Return()),
+    Row(at.SHOWN_ESSENCE,     StageEvent.DONE,            _SAME_TOPIC),
+    Row(at.SHOWN_ESSENCE,     StageEvent.FAILED,          _SAME_TOPIC),
 )
 # fmt: on
+"""A message that waits passes the beginning of the way in, where a model says what it is about."""
+
+SWARM = _make_swarm(Scatter(at.WORK, at.WORKED, list_tasks, _JOIN, watch=at.SHOWN), _LOOK)
+SWARM_1 = _make_swarm(Scatter(at.WORK, at.WORKED, list_tasks, _JOIN))
+"""For questions that began when messages that waited were not looked at."""

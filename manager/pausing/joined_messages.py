@@ -9,6 +9,7 @@ from envelope.envelope import Envelope, decode
 from envelope.question import has_all
 from manager.contract import write_payload
 
+_NO_TEXT = frozenset({"command", "pause_reply", "review"})
 _UNKNOWN = ""
 """Stands for the author of a message whose channel knows no people."""
 
@@ -30,6 +31,25 @@ def join_messages(envelope: Envelope, merged: Sequence[bytes]) -> Envelope:
     return envelope.with_groups(tuple(sorted(groups))).replace(
         payload=write_payload(envelope.payload, changes)
     )
+
+
+def take_shown(envelope: Envelope, shown: Sequence[bytes]) -> Envelope:
+    """Return the envelope with the text of a message that waits behind its question.
+
+    Only a text of the same person is looked at: others do not end the work, and may not learn of it
+    from what follows. A command, a reply to a pause and a review are no text.
+    """
+    message = decode(shown[0]) if shown else None
+    if (
+        message is None
+        or message.groups != envelope.groups
+        or not _NO_TEXT.isdisjoint(message.payload)
+    ):
+        return envelope
+    text = message.payload.get("text")
+    if not text or _list_people(message) != _list_people(envelope):
+        return envelope
+    return envelope.replace(payload=write_payload(envelope.payload, {"text": text}))
 
 
 def is_hidden_clarification(pause: JsonValue, groups: Sequence[str]) -> bool:

@@ -1,6 +1,7 @@
 """Names the texts that say why the work on a question ended before an approved answer."""
 
 from envelope.conversation import ClarificationReason
+from envelope.ways.swarm import TOPIC_CHANGE
 from manager.machine import NO_BETTER
 
 DEAD_LETTER = "dead_letter"
@@ -25,6 +26,7 @@ _OUT_OF_ATTEMPTS = (
 _BEST_ANSWERS = {
     **dict.fromkeys(_OUT_OF_TIME, "limit_reached"),
     **dict.fromkeys(_OUT_OF_ATTEMPTS, "attempts_reached"),
+    TOPIC_CHANGE: TOPIC_CHANGE,
 }
 _APOLOGIES = {
     **dict.fromkeys(_OUT_OF_TIME, "deadline"),

@@ -1,8 +1,11 @@
 """Every agent keeps to its declaration on the roster, and to the payload catalogue."""
 
+import ast
 import inspect
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 import pytest
@@ -165,3 +168,29 @@ def test_agents_that_wait_for_models_or_the_index_have_several_instances_by_defa
         assert Settings().instances_of(spec.role.value) == spec.instances
     assert Settings().instances_of(Role.MANAGER.value) == 1
     assert Settings(instances={"quality": 5}).instances_of("quality") == 5
+
+
+def list_imports(module: str) -> set[str]:
+    """Return the modules of `agents` that a module imports, itself or through others of them."""
+    reached: set[str] = set()
+    waiting = [module]
+    while waiting:
+        source = Path(import_module(waiting.pop()).__file__ or "").read_text("utf-8")
+        found = {
+            node.module
+            for node in ast.walk(ast.parse(source))
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("agents.")
+        }
+        waiting += [one for one in found if one is not None and one not in reached]
+        reached |= {one for one in found if one is not None}
+    return reached
+
+
+@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.role.value)
+def test_an_agent_imports_no_other_agent(agent: type[Agent[Any, Any]]) -> None:
+    others = {one.__module__ for one in AGENTS} - {agent.__module__}
+
+    imported = list_imports(agent.__module__)
+
+    assert "agents.agent" in imported
+    assert imported & others == set()

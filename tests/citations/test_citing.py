@@ -189,7 +189,7 @@ def test_a_last_line_that_says_something_stays(last: str) -> None:
 def test_numbers_of_a_list_of_sources_stay_where_they_alone_cover_something() -> None:
     answer = "The first one rules.\n\nThe second one too."
 
-    assert cite(f"{answer}\n\nSources: [2][1]", SOURCES).text == f"{answer}\n\n[1][2]"
+    assert cite(f"{answer}\n\nSources: [2][1]", SOURCES).text == f"{answer} [1][2]"
 
 
 def test_what_a_source_has_word_for_word_gets_its_mark() -> None:
@@ -199,7 +199,8 @@ def test_what_a_source_has_word_for_word_gets_its_mark() -> None:
 
     assert cited.order == (3, 5, 8)
     assert cited.text == (
-        f"{SENTENCES[2]} [1]\n\nLike this: [2]\n\n```bash\n{CODE[0]}\n```\n\n{TABLE}\n\n[3]"
+        f"{SENTENCES[2]} [1]\n\nLike this: [2]\n\n```bash\n{CODE[0]}\n```\n\n"
+        f"{TABLE.removesuffix(' |')} [3] |"
     )
 
 
@@ -214,7 +215,7 @@ def test_marks_below_indented_code_stand_in_the_items_line() -> None:
 
 
 def test_marks_directly_under_a_table_are_no_row_of_it() -> None:
-    assert cite(f"{TABLE}\n[8]", SOURCES).text == f"{TABLE}\n\n[1]"
+    assert cite(f"{TABLE}\n[8]", SOURCES).text == f"{TABLE.removesuffix(' |')} [1] |"
 
 
 def test_what_stays_keeps_the_source_of_a_mark_that_went() -> None:
@@ -223,7 +224,7 @@ def test_what_stays_keeps_the_source_of_a_mark_that_went() -> None:
 
     left = leave_out(answer, {1, 6})
 
-    assert left.text == f"True. [1]\n\n{table}\n\n[2]\n\n- **Label** [3]\n  - One."
+    assert left.text == f"True. [1]\n\n{table[:-2]} [2] |\n\n- **Label** [3]\n  - One."
     assert left.order == (4, 1, 2)
 
 
@@ -231,3 +232,83 @@ def test_a_closing_mark_covers_what_nothing_else_covers() -> None:
     blocks = read_blocks("One.\n\n- Two.\n- Three. [2]\n\nFour. [1]\n\nFive.\n\nSix. [3]")
 
     assert cover(blocks) == ((3,), (2,), (2,), (1,), (3,), (3,))
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("Two ways.\n\n- One.\n- Two.\n\n[3]", "Two ways.\n\n- One.\n- Two. [1]"),
+        ("Two ways:\n\n- One.\n- Two.\n\n[3]", "Two ways: [1]\n\n- One.\n- Two."),
+        ("One way.\n\n[3]\n\nAnother. [1]", "One way. [1]\n\nAnother. [2]"),
+        ("Run this.\n\n```\nls\n```\n\n[3]", "Run this. [1]\n\n```\nls\n```"),
+        ("- One.\n  - A part.\n\n  [3]\n- Two. [1]", "- One. [1]\n  - A part.\n\n- Two. [2]"),
+        (
+            "## All\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n[3]",
+            "## All\n\n| a | b |\n|---|---|\n| 1 | 2 [1] |",
+        ),
+        (
+            "These:\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n[3]",
+            "These: [1]\n\n| a | b |\n|---|---|\n| 1 | 2 |",
+        ),
+    ],
+)
+def test_a_mark_stands_in_the_line_of_what_it_is_about(written: str, shown: str) -> None:
+    assert cite(written, SOURCES).text == shown
+
+
+def test_marks_below_code_that_nothing_stands_above_stay_there() -> None:
+    assert cite("```\nls\n```\n\n[3]", SOURCES).text == "```\nls\n```\n\n[1]"
+
+
+@pytest.mark.parametrize(
+    ("lead", "shown"), [("So:", "So: [1]"), ("**So**", "**So**")], ids=["lead", "none"]
+)
+def test_a_list_that_one_source_mostly_has_gets_one_mark_for_all(lead: str, shown: str) -> None:
+    proved = [SENTENCES[0], "In other words", SENTENCES[0].replace("page", "Page")]
+    listed = "\n".join(f"- {one}" for one in proved)
+
+    text = cite(f"{lead}\n\n{listed}", SOURCES).text
+
+    assert text == f"{shown}\n\n{listed}{'' if lead == 'So:' else ' [1]'}"
+
+
+def test_a_list_of_all_sources_cites_none_of_them_where_others_are_cited() -> None:
+    everything = "".join(f"[{number}]" for number in SOURCES.numbers)
+
+    cited = cite(f"The first rules. [2]\n\nThe second too.\n\nSources: {everything}", SOURCES)
+
+    assert cited.order == (2,)
+
+
+def test_marks_at_the_end_of_a_list_cover_its_items_and_not_those_of_a_line_above() -> None:
+    blocks = read_blocks("Owners may. [1]\n\n1. Open.\n2. Enter. [2]\n3. Choose.\n4. Send. [3]")
+
+    assert cover(blocks) == ((1,), (2,), (2,), (3,), (3,))
+
+
+def test_a_line_that_introduces_a_list_covers_it_beside_the_marks_in_it() -> None:
+    blocks = read_blocks("You need two: [1]\n\n- One.\n- Two. [2]")
+
+    assert cover(blocks) == ((1,), (1, 2), (2,))
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("It is 5. [tool:calculator]", "It is 5. [1]"),
+        ("It is 5. {tool:calculator}", "It is 5. [1]"),
+        ("It is 5. 【tool: c-7】", "It is 5. [1]"),
+        ("It is 5. [1] {tool:invented}", "It is 5. [1]"),
+        ("Write {tool:NAME} there. [2]", "Write {tool:NAME} there. [1]"),
+        ("`{tool:calculator}` is shown. [1]", "`{tool:calculator}` is shown. [1]"),
+    ],
+)
+def test_a_tool_that_is_named_as_a_source_gets_its_number(written: str, shown: str) -> None:
+    sources = SourceTexts(
+        (
+            CitedSource(1, "5", ("calculator", "c-7")),
+            CitedSource(2, "Write {tool:NAME} there."),
+        )
+    )
+
+    assert cite(written, sources).text == shown

@@ -94,6 +94,7 @@ _OURS = frozenset(
         "augmented_prompt",
         "passage.number",
         "source.number",
+        '", a part of its section" if source.is_cut',
         '"%.2f" | format(coverage)',
         '"%.2f" | format(ambiguity)',
     }
@@ -144,14 +145,21 @@ def test_the_judge_reads_each_source_and_passage_in_a_block() -> None:
         answer=forged,
         passages=(passage,),
         missing=forged,
-        sources=(judge.JudgedSource(number=1, place=forged, text=forged),),
+        sources=(
+            judge.JudgedSource(number=1, place=forged, text=forged),
+            judge.JudgedSource(number=2, place=forged, text=forged, is_cut=True),
+        ),
     )
 
     user = files.render("judge", inputs).user
 
     outside = re.sub(r"(?s)<data name=\"[\w ]+\">\n.*?\n</data>", "", user)
     assert "supported" not in outside
-    assert re.findall(r"(?:Source|Passage) \d.*:", outside) == ["Source 1:", "Passage 1:"]
+    assert re.findall(r"(?:Source|Passage) \d.*:", outside) == [
+        "Source 1:",
+        "Source 2, a part of its section:",
+        "Passage 1:",
+    ]
 
 
 def test_brackets_of_a_document_reach_a_model_with_backslashes_and_its_code_as_it_is() -> None:

@@ -10,13 +10,8 @@ from typing import Any, Protocol
 import pytest
 
 from config.settings import load_settings
-from deploy.assembly.limits.budgets import (
-    BudgetLimits,
-    ModelCallBudget,
-    ToolCallBudget,
-    make_call_budget,
-    make_tool_budget,
-)
+from deploy.assembly.models import open_call_budget
+from deploy.assembly.tooling.tool_access import open_tool_budget
 from envelope.question import Question as Message
 from llm.call_budget import CallCost
 from llm.call_scope import BudgetRefusal, CallScope, call_scope
@@ -32,6 +27,11 @@ from tests.support.app_harness import AppHarness
 from tests.support.empty_redis import EMPTY_REDIS, open_empty_redis
 from tests.support.model_server import ModelServer, Response, running_server
 from tools.calls import ToolCall
+from worker.budgets import (
+    BudgetLimits,
+    ModelCallBudget,
+    ToolCallBudget,
+)
 
 VENDOR = OpenAI()
 ANSWER = VENDOR.answer(BLUE.model_dump_json())
@@ -246,8 +246,8 @@ async def test_a_tool_call_is_reserved_once_and_the_sixth_of_five_is_not_made(cl
 def test_without_a_limit_nothing_asks_redis(client: Any) -> None:
     settings = load_settings(_env_file=None, budget_tool_calls=0)
 
-    assert make_call_budget(settings, client) is None
-    assert make_tool_budget(settings, client) is None
+    assert open_call_budget(settings, client) is None
+    assert open_tool_budget(settings, client) is None
 
 
 async def test_a_question_whose_budget_is_used_up_is_answered_and_says_so(

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from fakeredis import FakeServer
 
+from agents.review.report.report import ReviewReport
+from agents.review.report.report_json import decode_report
 from broker.embedded.endpoint import Endpoint
 from broker.keys import record_of
 from broker.transport.connect import connect
-from compliance.reporting.report import ReviewReport
-from compliance.reporting.report_json import decode_report
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from deploy.assembly.runtime import connect_runtime, desk
 from knowledge.embedding import Embedder
-from memory.results.work_store import RedisWorkStore
+from memory.work_store import RedisWorkStore
 from tests.deploy import review_worker
 from tests.support.app_harness import ConversationDriver, Fields, run_app, settings_of
 from tests.support.long_law import ARTICLES, ingest_long_law

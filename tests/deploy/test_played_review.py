@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from fakeredis import FakeServer
 
+from agents.review.report.layout import lay_out
+from agents.review.report.report import ReviewReport
 from broker.embedded.endpoint import Endpoint
-from compliance.reporting.layout import lay_out
-from compliance.reporting.report import ReviewReport
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from gateway.reviewing.job_order import JobOrder

@@ -56,6 +56,14 @@ def test_prose_is_folded_and_code_is_not() -> None:
     assert max(len(line) for line in lines if line != code) <= 80
 
 
+def test_brackets_of_a_document_stand_without_the_backslashes_of_markdown() -> None:
+    text = "Within \\[14\\] days, see `a\\[1\\]` [1].\n\n```\nb\\[2\\]\n```"
+
+    lines = reply_lines(reply(text=text))
+
+    assert lines[:5] == ["Within [14] days, see `a\\[1\\]` [1].", "", "```", "b\\[2\\]", "```"]
+
+
 def test_an_answer_that_ended_early_says_why() -> None:
     foot = reply_lines(reply(termination_reason="regenerate_limit", message_id="m"))[-1]
 
@@ -118,11 +126,22 @@ def test_a_table_that_is_too_wide_for_a_terminal_is_a_list_of_its_cells() -> Non
     assert all(len(line) <= 80 for line in lines)
 
 
-def test_narrow_tables_and_tables_in_code_stay_as_they_are() -> None:
-    narrow = "| a | b |\n|---|---|\n| 1 | 2 |"
+def test_the_columns_of_a_narrow_table_are_aligned_and_tables_in_code_stay_as_they_are() -> None:
+    narrow = "| a | **b** |\n|---|:-:|\n| one | 2 |\n| 漢 |"
 
-    assert wrap(narrow) == narrow.splitlines()
+    assert wrap(narrow) == [
+        "| a   | **b** |",
+        "| --- | - |",
+        "| one | 2 |",
+        "| 漢  |   |",
+    ]
     assert wrap(f"```\n{WIDE}\n```") == ["```", *WIDE.splitlines(), "```"]
+
+
+def test_marks_of_bold_words_take_no_room_in_a_line() -> None:
+    words = " ".join(["**four**"] * 16)
+
+    assert [len(line.replace("**", "")) for line in wrap(f"- {words}")] == [76, 6]
 
 
 def test_an_open_request_says_until_when_it_can_be_answered() -> None:

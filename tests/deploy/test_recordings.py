@@ -4,12 +4,13 @@
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from knowledge.embedding import Embedder
+from tests.recordings.measuring import find_faults
 from tests.recordings.plain_way import (
     STAGES,
     Call,
@@ -21,7 +22,8 @@ from tests.recordings.plain_way import (
 )
 from tests.recordings.replaying import Played, ingest_documents, open_documents, play
 
-pytestmark = pytest.mark.slow
+# The first test waits for all recordings: by themselves they take longer than one test may.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 CONVERSATIONS = {one.id: one for one in load_conversations()}
 TURNS = [
@@ -60,23 +62,6 @@ async def replay(
         played = play(wanted, data, knowledge, vendor=vendor, shows_drafts=shows_drafts)
         turns = [one async for one in played]
     return {(one.conversation.id, one.number): one for one in turns}
-
-
-def find_faults(played: Played) -> Iterator[str]:
-    """Yield what the person should see and does not, or sees and should not."""
-    expected, reply = played.turn.expected, played.reply
-    assert expected is not None, "a recording says what is expected of each turn"
-    text = str(reply["text"])
-    if reply["outcome"] != expected.outcome:
-        yield f"outcome: {reply['outcome']}"
-    yield from (f"not shown: {words}" for words in expected.shown if words not in text)
-    yield from (f"shown: {words}" for words in expected.hidden if words in text)
-    for place in expected.cited:
-        if not any(place in one for one in played.places):
-            yield f"not cited: {place}"
-    options = [one for one in reply["suggested_actions"] if one["kind"] == "option"]
-    if expected.options is not None and len(options) != expected.options:
-        yield f"options: {len(options)}"
 
 
 @pytest.mark.parametrize(("name", "number"), TURNS, ids=[f"{one}-{n}" for one, n in TURNS])

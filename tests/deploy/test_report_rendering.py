@@ -7,7 +7,7 @@ import orjson
 import pypdfium2
 import pytest
 
-from compliance.reporting.printed import PrintedReport, ReportPart, ReportTable, ReportText
+from citations.printed_report import PrintedReport, ReportPart, ReportTable, ReportText
 from deploy.assembly.reviewing.report_rendering import StoredReports, read_passage, render_report
 from envelope.question import Question
 from gateway.reviewing.report_ports import ReportForm

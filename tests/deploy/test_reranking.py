@@ -12,7 +12,6 @@ from fakeredis import FakeAsyncRedis
 from broker.values import Fields
 from config.models.vendor_settings import CompatibleServer
 from config.settings import Settings
-from deploy.assembly.call_recording import fallbacks_of
 from deploy.assembly.knowledge import make_reranker, make_searcher
 from deploy.assembly.models import ServerReranker, share_vectors
 from envelope.question import Question
@@ -25,6 +24,7 @@ from llm.call_scope import call_scope
 from llm.errors import MissingKey, UnknownProvider
 from tests.knowledge.searching.conftest import WordEmbedder, document, identity, put
 from tests.support.model_server import ModelServer, Response, running_server
+from worker.call_recording import fallbacks_of
 
 MESSAGE = Question(tenant="t", assistant="a", conversation_id="c", message_id="m")
 TEXTS = ["Messages per second are counted.", "Ten messages per second."]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
+from agents.named_documents import TitledDocument, find_scope
 from broker.embedded.endpoint import Endpoint
-from compliance.team.review_scope import TitledDocument, find_scope
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from gateway.reviewing.job_order import JobOrder

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
+from agents.swarm.history import read_history, write_outcome
+from agents.swarm.outcomes import QuestionKind, SwarmOutcome
 from envelope.question import Question
 from gateway.desk import Message
 from llm.tasks import plan_swarm
 from memory.conversation import RedisMemory
-from memory.learning.learned_outcomes import RedisOutcomeLog
+from memory.learned_outcomes import RedisOutcomeLog
 from memory.port import Ended
-from swarm.learning.history import read_history, write_outcome
-from swarm.learning.outcomes import QuestionKind, SwarmOutcome
 from tests.deploy.conftest import OpenApp
 from tests.deploy.test_swarm_way import BY_SEARCH, cite
 from tests.memory.test_conversation import apply_writes

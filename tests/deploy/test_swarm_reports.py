@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from agents.swarm.history import read_history
 from config.settings import Settings
 from knowledge.embedding import Embedder
 from llm.tasks import plan_swarm
-from memory.learning.learned_outcomes import RedisOutcomeLog
-from swarm.learning.history import read_history
+from memory.learned_outcomes import RedisOutcomeLog
 from tests.deploy.conftest import OpenApp
 from tests.deploy.test_swarm_way import SIMPLE, cite, decide, work_by_search
 from tests.support.app_harness import PartlyScriptedModel, settings_of

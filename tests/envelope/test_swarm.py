@@ -3,8 +3,8 @@
 import pytest
 from pydantic import JsonValue
 
+from agents.swarm.tasks import TaskState
 from envelope.ways.swarm import cancel_open, list_open, list_tasks, read_cancelled
-from swarm.ledger.tasks import TaskState
 
 Fields = dict[str, JsonValue]
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from broker.values import Fields, JournalEntry
+from broker.values import WATCH, Fields, JournalEntry
 from envelope.outcome import Outcome
 from envelope.role import Role
 from manager.flow import Flow, FlowError, Next, Return, Row, Scatter, Stage, Target
@@ -71,12 +71,17 @@ class _JournalChecker:
     flow: Flow
     _places: dict[str, _Place] = field(default_factory=lambda: {"": _Place()})
     _ended: bool = False
+    _watches: bool = False
+    _is_left: bool = False
 
     def step(self, entry: JournalEntry) -> Iterator[Problem]:
         if self._ended:
             yield "doubled", f"went on after its end with {entry.kind}"
         path = str(entry.fields.get("branch", ""))
         place = self._places.get(path)
+        if self._watches and path == WATCH:
+            yield from self._check_look(entry)
+            return
         if place is None:
             yield "doubled", f"{entry.kind} in the branch {path}, which is not open"
             return
@@ -120,9 +125,25 @@ class _JournalChecker:
         if isinstance(begun, list):
             yield from self._begin(place, [str(each) for each in begun], row)
 
+    def _check_look(self, entry: JournalEntry) -> Iterator[Problem]:
+        """Check a step that looks at a message that waits; several looks may be on their way."""
+        if entry.kind != "routed":
+            return
+        try:
+            stage = self.flow.stage(str(entry.fields["stage"]))
+            row = self.flow.row(stage, StageEvent(str(entry.fields["event"])))
+        except (FlowError, ValueError):
+            yield "illegal", f"was routed by no row of the table: {entry.fields['row']}"
+            return
+        limited = bool(entry.fields.get("termination_reason"))
+        if entry.fields["target"] not in _targets(row, limited=limited, in_branch=True):
+            yield "illegal", f"went from {row.name!r} to {entry.fields['target']}"
+        self._is_left |= row.did is StageEvent.OTHER_TOPIC
+
     def _begin(self, place: _Place, paths: Sequence[str], row: Row) -> Iterator[Problem]:
         """Open the branches of a scatter; the trunk has no hop where it waits for them."""
         stage = row.scatters[0].branch.name if row.scatters else ""
+        self._watches |= any(scatter.watch is not None for scatter in row.scatters)
         for path in paths:
             if path in self._places:
                 yield "doubled", f"began the branch {path} twice"
@@ -130,9 +151,11 @@ class _JournalChecker:
         place.branches, place.is_done = tuple(paths), True
 
     def _check_gathered(self, place: _Place) -> Iterator[Problem]:
-        """Close the branches of a join that goes on: this flow waits for all of them."""
+        """Close the branches of a join that goes on: this flow waits for all of them, unless a
+        message about something else ended the work.
+        """
         for path in place.branches:
-            if not self._places.pop(path).has_returned:
+            if not self._places.pop(path).has_returned and not self._is_left:
                 yield "lost", f"went on without the result of the branch {path}"
         place.branches = ()
 

@@ -46,6 +46,7 @@ LONG_TEXT = "in English " * 200
 """So long that frames are kept from then on, and travel in part."""
 
 CHANGES: dict[tuple[Role, str], dict[str, object]] = {
+    (Role.ESSENCE, "leave"): {"decided_by": "own_call"},
     (Role.GUARDRAILS, "outside"): {"within_scope": False},
     (Role.GUARDRAILS, "unclear"): {
         "needs_clarification": True,
@@ -255,7 +256,8 @@ class NotingRenewal:
 def _call(task: str) -> str:
     scope = current_scope()
     assert scope is not None
-    return f"{scope.question.message_id}/{task}/{scope.attempt}"
+    place = f"{task}@{scope.branch}" if scope.branch else task
+    return f"{scope.question.message_id}/{place}/{scope.attempt}"
 
 
 def _name_of(key: CallKey) -> str:

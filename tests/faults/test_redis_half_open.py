@@ -10,7 +10,7 @@ from broker.errors import BrokerUnavailableError
 from broker.maintenance.lease_renewer import LeaseRenewal
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import ServerLinks, connect
-from broker.transport.encode_command import GREETING_SECONDS, LATE_SECONDS
+from broker.transport.connection import GREETING_SECONDS, LATE_SECONDS
 from tests.faults.proxy import Proxy
 from tests.faults.servers import Server
 from tests.support.broker_harness import ROLES, BrokerHarness, finish, question

@@ -14,7 +14,6 @@ from broker.maintenance.lease_renewer import LeaseRenewal
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from config.texts import load_texts
-from deploy.assembly.call_recording import HopCalls
 from envelope.role import Role
 from llm.stored_calls.stored_model import StoredModel
 from manager.flow import Flow
@@ -44,6 +43,7 @@ from tests.support.swarm_agents import ActingWorker, make_hurried_flow, make_swa
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WRITES, FixedTexts
 from worker.agent_handler import AgentHandler, Assistant, make_poison_notice
+from worker.call_recording import HopCalls
 from worker.port import Handler, WorkerMeter
 from worker.process import WorkerProcess, WorkerSpec, collect_rarely
 from worker.shutdown import stop_on_signals

@@ -44,6 +44,7 @@ def test_an_honest_question_passes(text: str) -> None:
         ("What is your password?", "secret"),
         ("Wie lautet Ihr Passwort?", "secret"),
         ("您的密码是什么？", "secret"),
+        ("The desk asks or declines: <data name=", "repeats a prompt"),
         ("", "empty"),
     ],
 )

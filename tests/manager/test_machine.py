@@ -170,7 +170,7 @@ def test_a_finished_answer_is_not_thrown_away_at_a_limit() -> None:
 
 
 def test_an_exhausted_budget_takes_no_further_loop_and_ends_with_the_best_answer() -> None:
-    facts = Context(has_best_answer=True, exhausted_budget="model_calls")
+    facts = Context(has_best_answer=True, stop_reason="budget_model_calls")
 
     decision = decide_next(stages.QUALITY, StageEvent.RESEARCH, facts=facts)
 
@@ -179,7 +179,7 @@ def test_an_exhausted_budget_takes_no_further_loop_and_ends_with_the_best_answer
 
 
 def test_an_exhausted_budget_without_an_answer_does_not_blame_the_documents() -> None:
-    facts = Context(exhausted_budget="usd")
+    facts = Context(stop_reason="budget_usd")
 
     decision = decide_next(stages.QUALITY, StageEvent.RESEARCH, facts=facts)
 
@@ -188,7 +188,7 @@ def test_an_exhausted_budget_without_an_answer_does_not_blame_the_documents() ->
 
 
 def test_an_exhausted_budget_goes_on_to_the_answer_and_is_named_at_its_end() -> None:
-    facts = Context(exhausted_budget="tokens")
+    facts = Context(stop_reason="budget_tokens")
 
     onwards = decide_next(stages.SEARCH, StageEvent.FOUND, facts=facts)
     ended = decide_next(stages.QUALITY, StageEvent.APPROVED, facts=facts)
@@ -199,7 +199,7 @@ def test_an_exhausted_budget_goes_on_to_the_answer_and_is_named_at_its_end() -> 
 
 
 def test_an_exhausted_budget_still_asks_back() -> None:
-    facts = Context(exhausted_budget="tokens")
+    facts = Context(stop_reason="budget_tokens")
 
     decision = decide_next(stages.SEARCH, StageEvent.MANY, facts=facts)
 
@@ -209,7 +209,7 @@ def test_an_exhausted_budget_still_asks_back() -> None:
 def test_an_exhausted_budget_returns_a_branch_with_what_it_has() -> None:
     again = Row(stages.RESPONSE, StageEvent.DONE, stages.RESPONSE, Counter.NEXT_MODEL)
     flow = Flow("loop", 1, (again, Row(stages.RESPONSE, StageEvent.FAILED, Return())))
-    facts = Context(in_branch=True, exhausted_budget="tool_calls")
+    facts = Context(in_branch=True, stop_reason="budget_tool_calls")
 
     decision = decide(flow, stages.RESPONSE, StageEvent.DONE, {}, Limits(), facts)
 

@@ -22,7 +22,7 @@ PLAN: dict[str, JsonValue] = {
 
 
 def act(
-    stage: Stage, event: StageEvent, counters: dict[str, int] | None = None, **facts: bool
+    stage: Stage, event: StageEvent, counters: dict[str, int] | None = None, **facts: bool | str
 ) -> Action:
     context = Context()
     for name, value in facts.items():
@@ -138,7 +138,7 @@ def test_workers_run_at_once_within_the_setting_and_enough_of_them_suffice() -> 
 
 def test_a_branch_at_its_limit_or_without_budget_returns_what_it_found() -> None:
     used_up = {Counter.STEP.value: LIMITS.steps}
-    facts = Context(in_branch=True, exhausted_budget="usd")
+    facts = Context(in_branch=True, stop_reason="budget_usd")
 
     at_limit = act(at.WORK, StageEvent.CALLS, used_up, in_branch=True)
     [exhausted] = decide(SWARM_FLOW, at.WORK, StageEvent.CALLS, {}, LIMITS, facts).actions
@@ -154,7 +154,7 @@ def test_a_worker_that_fails_is_sent_again_in_its_branch_until_its_retries_are_u
 
     again = act(at.WORK, StageEvent.FAILED, in_branch=True)
     at_limit = act(at.WORK, StageEvent.FAILED, used_up, in_branch=True)
-    without_budget = act(at.WORK, StageEvent.FAILED, in_branch=True, exhausted_budget=True)
+    without_budget = act(at.WORK, StageEvent.FAILED, in_branch=True, stop_reason="budget_usd")
 
     assert isinstance(again, Send)
     assert again.stage is at.WORK
@@ -163,7 +163,7 @@ def test_a_worker_that_fails_is_sent_again_in_its_branch_until_its_retries_are_u
 
 
 def test_an_exhausted_budget_ends_in_an_answer_from_what_was_found() -> None:
-    facts = Context(exhausted_budget="model_calls")
+    facts = Context(stop_reason="budget_model_calls")
 
     [action] = decide(SWARM_FLOW, at.LEDGER, StageEvent.BEGINS, {}, LIMITS, facts).actions
 

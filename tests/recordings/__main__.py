@@ -4,6 +4,11 @@
 `python -m tests.recordings play FOLDER [ID ...]` replays recordings, and writes to the folder what
 the person saw, and each prompt that no output answers. Whoever plays the model reads these prompts,
 and adds to the recording what an honest model writes that knows nothing else.
+`python -m tests.recordings measure FOLDER` prints what the recordings cost, how long they take and
+what a person would see wrongly, with the judge asked always, in doubt, or never.
+`python -m tests.recordings local URL FOLDER [ID ...]` asks the same questions of a real model, on a
+server that speaks OpenAI's chat completions (docs/local-models.md), checks what no model may break,
+and writes to the folder what the person saw. The exit status is 1 if a check fails.
 """
 
 import asyncio
@@ -11,6 +16,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.recordings.local_model import HEAD, ask_all, choose_conversations
+from tests.recordings.measuring import PRICED, measure_all
 from tests.recordings.plain_way import Conversation, find_stale, load_conversations
 from tests.recordings.replaying import Played, ingest_documents, open_documents, play
 
@@ -24,6 +31,11 @@ def main(words: Sequence[str]) -> int:
         case ["play", folder, *ids]:
             wanted = [one for one in load_conversations() if not ids or one.id in ids]
             asyncio.run(_play_all(Path(folder), wanted))
+        case ["measure", folder]:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            asyncio.run(_measure(Path(folder)))
+        case ["local", url, folder, *ids]:
+            return asyncio.run(_ask_all(url, Path(folder), ids))
         case _:
             sys.stdout.write(__doc__ or "")
             return 2
@@ -56,6 +68,38 @@ def _write(folder: Path, played: Played) -> None:
         *(f"[{number}] {place}" for number, place in enumerate(played.places, start=1)),
     ]
     (folder / f"{name}.shown").write_text("\n".join(lines) + "\n", "utf-8")
+
+
+async def _measure(folder: Path) -> None:
+    await ingest_documents(folder)
+    sys.stdout.write(
+        f"Averages of a turn; prices of {PRICED}.\n\n| JUDGE | turns | calls | prompt tokens "
+        "| answer tokens | seconds | USD | wrong |\n|---|---|---|---|---|---|---|---|\n"
+    )
+    async with open_documents(folder) as knowledge:
+        for name, one in (await measure_all(folder, knowledge)).items():
+            sys.stdout.write(
+                f"| {name} | {one.turns} | {one.calls:.2f} | {one.prompt_tokens:,.0f} "
+                f"| {one.answer_tokens:,.0f} | {one.seconds:.1f} | {one.usd:.5f} "
+                f"| {len(one.wrong)}: {', '.join(one.wrong)} |\n"
+            )
+
+
+async def _ask_all(url: str, folder: Path, ids: Sequence[str]) -> int:
+    data = folder / "data"
+    data.mkdir(parents=True, exist_ok=True)
+    await ingest_documents(data)
+    count = wrong = 0
+    sys.stdout.write(f"{HEAD}\n")
+    async with open_documents(data) as knowledge:
+        async for asked in ask_all(url, data, knowledge, choose_conversations(ids)):
+            sys.stdout.write(f"{asked.row}\n")
+            sys.stdout.flush()
+            shown = [asked.says, *(f"(draft) {one}" for one in asked.drafts), asked.answer.text]
+            (folder / f"{asked.name}.shown").write_text("\n\n".join(shown) + "\n", "utf-8")
+            count, wrong = count + 1, wrong + bool(asked.faults)
+    sys.stdout.write(f"\n{count} turns, {wrong} with a fault.\n")
+    return min(wrong, 1)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Plays recordings through a whole desk in this process, over the wire of a vendor."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -29,6 +29,18 @@ class Played:
     prompts: tuple[Prompt, ...]
     missing: tuple[Prompt, ...]
     unused: tuple[str, ...]
+
+    @property
+    def written(self) -> list[str]:
+        """What the model wrote: the outputs that were asked for."""
+        left = list(self.unused)
+        asked = []
+        for call in reversed(self.turn.calls):
+            if call.stage in left:
+                left.remove(call.stage)
+            else:
+                asked.append(call.text)
+        return asked
 
     @property
     def turn(self) -> Turn:
@@ -66,19 +78,21 @@ async def play(
     *,
     vendor: str = "openai",
     shows_drafts: bool = False,
+    changes: Mapping[str, object] | None = None,
 ) -> AsyncIterator[Played]:
     """Yield each turn as it was played; a conversation ends where an output is missing.
 
-    Conversations with the same settings are played one after another in the same desk.
+    Conversations with the same settings are played one after another in the same desk; `changes`
+    are further settings.
     """
     ordered = sorted(conversations, key=lambda one: one.separate_calls)
     for _, alike in groupby(ordered, key=lambda one: one.separate_calls):
         group = list(alike)
         async with running_server(RecordedModel(vendor)) as server:
             assert isinstance(server, RecordedModel)
-            changes = {**server.settings, **group[0].settings}
+            own = {**server.settings, **group[0].settings, **(changes or {})}
             endpoint = Endpoint(url="", durable=False, played=FakeServer())
-            async with run_app(settings_of(data, **changes), endpoint, knowledge) as harness:
+            async with run_app(settings_of(data, **own), endpoint, knowledge) as harness:
                 for conversation in group:
                     async for turn in _play(conversation, harness, server, shows_drafts):
                         yield turn

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from broker.values import Fields, ScatterBranches
+from broker.values import WATCH, Fields, ScatterBranches
 
 Waits = tuple[str, str, bytes]
 """Path, role and frame of a branch that waits for its turn."""
@@ -20,6 +20,8 @@ class JoinState:
     waiting: list[Waits]
     good: int = 0
     results: dict[str, Fields] = field(default_factory=dict)
+    watch: str = ""
+    is_ended: bool = False
 
     @property
     def left(self) -> int:
@@ -28,7 +30,7 @@ class JoinState:
 
     @property
     def is_met(self) -> bool:
-        return not self.left or self.good >= self.need
+        return self.is_ended or not self.left or self.good >= self.need
 
 
 @dataclass(slots=True)
@@ -59,23 +61,34 @@ class BranchState:
             all_of_it[scatter.at_once :],
         )
         self.open.update((path, scatter.join) for path, _, _ in all_of_it)
+        if scatter.watch is not None:
+            self.joins[scatter.join].watch = scatter.watch.path
+            self.open[scatter.watch.path] = scatter.join
         return all_of_it[: scatter.at_once]
 
     def give(self, path: str, result: Fields, *, is_good: bool) -> tuple[str, Waits | None]:
         """Keep the result of an open branch; return its join, and the branch that begins now."""
+        if is_watch(path) and not is_good:
+            return self.open[path], None
         name = self.open.pop(path)
         join = self.joins[name]
         join.results[path] = result
+        join.is_ended = is_watch(path)
         join.good += is_good
         return name, join.waiting.pop(0) if join.waiting and not join.is_met else None
 
     def take(self, name: str) -> JoinState:
         """Return a join, and forget it and its branches."""
         join = self.joins.pop(name)
-        for path in join.paths:
+        for path in (*join.paths, join.watch):
             if self.open.get(path) == name:
                 del self.open[path]
         return join
+
+
+def is_watch(path: str) -> bool:
+    """Return whether this branch looks at new messages."""
+    return path.rpartition("/")[2] == WATCH
 
 
 def above(join: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from broker.values import (
+    WATCH,
     BranchSend,
     Bury,
     Forward,
@@ -22,13 +23,18 @@ Send = Callable[[str, str], FrameSend]
 
 @dataclass(frozen=True, slots=True)
 class Branching:
-    """How messages branch: `need` of `branches`, `at_once` at the same time, `depth` deep."""
+    """How messages branch: `need` of `branches`, `at_once` at the same time, `depth` deep.
+
+    Those that watch are shown the messages behind them, which end their work or do not.
+    """
 
     branches: int
     need: int
     at_once: int
     seconds: float = 60.0
     depth: int = 1
+    watches: bool = False
+    ends: bool = True
 
 
 def settle_in_branches(
@@ -42,6 +48,8 @@ def settle_in_branches(
         return _work(branching, path, send)
     if word == "ask" or word == "plan":
         return _scatter(branching, path, send)
+    if word == "look":
+        return Forward((send(SEARCH, f"work {path}"),))
     if not path:
         return None
     return ReturnResult({"words": words}, word != "poison", ROLES)
@@ -49,6 +57,8 @@ def settle_in_branches(
 
 def _work(branching: Branching, path: str, send: Send) -> Settlement:
     """Work on a branch: it branches again, or its result is there at once or by a manager."""
+    if path == WATCH:
+        return ReturnResult({"words": path}, branching.ends, ROLES)
     if path.count("/") + 1 < branching.depth:
         return Forward((send(MANAGER, f"plan {path}"),))
     if path.endswith("1"):
@@ -72,7 +82,13 @@ def _scatter(branching: Branching, path: str, send: Send) -> ScatterBranches:
         at_once=branching.at_once,
         seconds=branching.seconds,
         journal=(JournalEntry("routed", {}),),
+        watch=_watch(send) if branching.watches and not path else None,
     )
+
+
+def _watch(send: Send) -> BranchSend:
+    sent = send(MANAGER, f"look {WATCH}")
+    return BranchSend(MANAGER, sent.frame, decoded=sent.decoded, path=WATCH)
 
 
 def _rare(kind: str, words: str, path: str, send: Send) -> Settlement:

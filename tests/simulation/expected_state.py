@@ -54,7 +54,10 @@ class Entry:
 
 @dataclass(slots=True)
 class Message:
-    """What is known of one accepted message."""
+    """What is known of one accepted message.
+
+    `watch`: until when it is shown the messages that wait behind it, and with which frame.
+    """
 
     question: Question
     at_us: int
@@ -67,6 +70,7 @@ class Message:
     forgotten: bool = False
     keeps_a_frame: bool = False
     branches: BranchState = field(default_factory=BranchState)
+    watch: tuple[int, bytes] | None = None
 
     @property
     def is_open(self) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from broker.encodable import LONG_FRAME
 from broker.keys import name_of
 from broker.values import (
+    WATCH,
     Accepted,
     Bury,
     Busy,
@@ -81,7 +82,9 @@ class Model(StreamModel):
             return self._merge(name, submission.frame, before[-1], joined, at)
         self.order[conversation_of(name)] = [*before, name]
         self.waiting[name] = Waiting(submission.role, submission.frame, at)
-        if not before:
+        if before:
+            self._show(before[0], submission.frame, submission.role)
+        else:
             self._start(name)
         return Accepted(waiting=len(before))
 
@@ -249,6 +252,18 @@ class Model(StreamModel):
         for path, role, frame in begun:
             self.streams[role].append(Entry(entry.name, frame, path=path, due=due))
         self.delayed[f"j {scatter.join} {scatter.gather.role} {entry.name}"] = due
+        if scatter.watch is not None:
+            message.watch = (due, scatter.watch.whole())
+            for name in self.order[conversation_of(entry.name)][1:]:
+                self._show(entry.name, self.waiting[name].frame, scatter.gather.role)
+
+    def _show(self, running: str, frame: bytes, role: str) -> None:
+        """Show a message that waits to the one that runs, if it watches."""
+        message = self.messages[running]
+        if message.watch is not None:
+            due, looks = message.watch
+            shown = Entry(running, looks, merged=(frame,), path=WATCH, due=due)
+            self.streams[role].append(shown)
 
     def _give(self, entry: Entry, result: Fields, *, is_good: bool) -> None:
         branches = self.messages[entry.name].branches
@@ -348,7 +363,7 @@ class Model(StreamModel):
     def _close(self, name: str, reply: Fields) -> None:
         message = self.messages[name]
         message.outcome, message.reply = str(reply["outcome"]), reply
-        message.branches = BranchState()
+        message.branches, message.watch = BranchState(), None
         message.journal.append("finished")
         if message.result_list:
             replies = self.results.setdefault(message.result_list, [])

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.simulation.exploration import BrokenPromiseError, interleave
-from tests.simulation.scenarios import BRANCHES
+from tests.simulation.scenarios import BRANCHES, WATCHES
 from tests.simulation.simulated_redis import ScriptFailedError
 
 ORDERS = 20
@@ -68,6 +68,17 @@ class Compare:
     def __call__(self, line: str) -> str:
         parts = line.split(f" {self.operator} ")
         return f" {self.by} ".join(parts) if len(parts) == 2 else line
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """Replaces a name by another one."""
+
+    name: str
+    by: str
+
+    def __call__(self, line: str) -> str:
+        return line.replace(self.name, self.by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +343,24 @@ MUTATIONS = (
         seed="b12",
     ),
     Mutation(
+        "branches: a look that finds nothing ends the work",
+        rule="watch-is-not-waited-for",
+        how=never,
+        seed="bw4",
+    ),
+    Mutation(
+        "submit: a message that waits is not shown",
+        rule="waiting-message-is-shown",
+        how=Swap("frame", "list"),
+        seed="bw1",
+    ),
+    Mutation(
+        "close: a question that has ended watches on",
+        rule="watch-ends-with-question",
+        how=remove,
+        seed="bw1",
+    ),
+    Mutation(
         "scatter: a join outlives its question",
         rule="join-ends-by-the-deadline",
         how=Give("whole(now_ms() + scatter.duration_ms)"),
@@ -367,7 +396,8 @@ MUTATIONS = (
 def main() -> None:
     """Print for each mutation the first seed that shows it."""
     for mutation in MUTATIONS:
-        seeds = (seed for number in range(400) for seed in (number, f"{BRANCHES}{number}"))
+        kinds = ("", BRANCHES, WATCHES)
+        seeds = (f"{kind}{number}" for number in range(400) for kind in kinds)
         seed = next((seed for seed in seeds if mutation.is_noticed(seed)), None)
         sys.stdout.write(f"{seed}  {mutation.breaks}\n")
 

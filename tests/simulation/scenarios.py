@@ -77,6 +77,14 @@ BRANCHED = Scenario(
 )
 """Branches whose workers die, of which one is enough, and whose join may end before them."""
 
+WATCHED = Scenario(
+    submissions=(ask(question("m1"), seconds=40.0), ask(question("m2"), seconds=40.0)),
+    actors={"A": SEARCH, "M": MANAGER},
+    times={"crash": 1, "lapse": 1},
+    branching=Branching(branches=2, need=2, at_once=1, seconds=20.0, watches=True),
+)
+"""A message behind the branches of another one ends their work."""
+
 PAUSED = Scenario(
     submissions=tuple(ask(question(name), seconds=90.0) for name in ("p1", "r2", "r3")),
     actors={"A": SEARCH, "M": MANAGER, "N": MANAGER},
@@ -89,6 +97,7 @@ lease runs out, the pause expires."""
 
 SMALL = {
     "branched": BRANCHED,
+    "watched": WATCHED,
     "ordered": ORDERED,
     "cancelled": CANCELLED,
     "late": LATE,
@@ -102,6 +111,10 @@ SMALL = {
 
 BRANCHES = "b"
 """Seeds that begin so draw a scenario with branches."""
+
+
+WATCHES = "bw"
+"""Seeds that begin so draw one whose messages are shown those that wait behind them."""
 
 
 PAUSES = "p"
@@ -153,8 +166,12 @@ def _draw_branched(seed: str) -> Scenario:
         seconds=rng.choice((10.0, 30.0, 1000.0)),
         depth=rng.choice((1, 1, 2, 3)),
     )
+    if seed.startswith(WATCHES):
+        branching = replace(branching, watches=True, ends=rng.random() < 0.6)
     plain = _draw_plain(seed)
     one = [ask(question("m1"), seconds=rng.choice((20.0, 40.0, 100.0)))]
+    if seed.startswith(WATCHES):
+        one += [ask(question("m3"), seconds=60.0), ask(question("m4"), seconds=60.0)]
     return replace(
         plain,
         submissions=rng.choice((tuple(one), (*one, ask(question("m2"), seconds=40.0)))),

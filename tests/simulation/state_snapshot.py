@@ -59,6 +59,10 @@ def read_expected(model: Model) -> Facts:
             )
             for name, waiting in model.waiting.items()
         },
+        "watch": {
+            name: (*message.watch, message.result_list)
+            for name, message in model.messages.items() if message.watch is not None
+        },
         "delayed": dict(model.delayed),
         "parked": dict(model.parked),
         "deadlines": {
@@ -100,7 +104,7 @@ def read_observed(database: Any, names: Mapping[str, str]) -> Facts:
     """Return what Redis holds; `names` maps a sweeper to one of our processes."""
     facts: Facts = {kind: {} for kind in _READERS}
     facts["dead"], facts["alarms"], facts["names"] = [], 0, names
-    facts["kept pauses"] = {}
+    facts["kept pauses"], facts["watch"] = {}, {}
     found = [
         (*key.decode().removeprefix("rd:{0}:").partition(":"), item)
         for key, item in database.items()
@@ -225,6 +229,9 @@ def _read_journal(facts: Facts, name: str, stream: XStream) -> None:
 
 def _read_waiting(facts: Facts, _conversation: str, value: Any) -> None:
     fields = _hash(value)
+    for field in [field for field in fields if field.endswith(":watch")]:
+        due, chat, frame = fields.pop(field).split(b"\n", 2)
+        facts["watch"][field.rpartition(":")[0]] = (int(due), frame, chat.decode())
     for name in {field.rsplit(":", 1)[0] for field in fields}:
         merged = int(fields.pop(f"{name}:merged"))
         facts["conversation"][name] = (

@@ -8,7 +8,7 @@ from tests.simulation.clock import SimulatedClock, simulate
 from tests.simulation.expected_state import MANAGER, SEARCH
 from tests.simulation.pause_moves import make_play
 from tests.simulation.scenario import Scenario
-from tests.simulation.scenarios import BRANCHED, CANCELLED, ORDERED, PAUSED
+from tests.simulation.scenarios import BRANCHED, CANCELLED, ORDERED, PAUSED, WATCHED
 from tests.simulation.simulated_redis import Edit
 from tests.simulation.state_graph import Visited, visit
 from tests.simulation.state_reduction import ENDLESS
@@ -53,6 +53,19 @@ def test_a_cancelled_message_keeps_every_promise_in_whatever_order_leases_are_lo
 @pytest.mark.timeout(300)
 def test_branches_keep_every_promise_in_whatever_order_they_return_or_are_lost() -> None:
     assert visit_scenario(BRANCHED).interleavings >= 100_000
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("times", "interleavings"),
+    [({}, ORDERS), pytest.param(WATCHED.times, 100_000, marks=pytest.mark.long)],
+    ids=str,
+)
+def test_a_message_that_ends_the_work_of_another_keeps_every_promise_in_whatever_order(
+    times: dict[str, int], interleavings: int
+) -> None:
+    assert visit_scenario(replace(WATCHED, times=times)).interleavings >= interleavings
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from broker.transport.connect import connect
 from envelope.question import Question
-from memory.effects.receipts import RedisReceipts
+from memory.receipts import RedisReceipts
 from tools.calls import EffectClass, ToolCall, ToolCaller, ToolResult
 from tools.catalog import ToolCatalog
 from tools.executor import ToolExecutor

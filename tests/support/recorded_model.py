@@ -139,7 +139,9 @@ def _find_texts(value: object) -> Iterator[str]:
 
 
 _PLACES = re.compile(
-    r'(?:^Source |")(\d+)(?::\n<data name="source">\n|\. )([^|"\n]*[^|"\n ])', re.MULTILINE
+    r'(?:^Source |")(\d+)(?:(?:, a part of its section)?:\n<data name="source">\n|\. )'
+    r'([^|"\n]*[^|"\n ])',
+    re.MULTILINE,
 )
 """A source with the line of its place, or one of the nearest pages."""
 

@@ -9,6 +9,7 @@ from deploy.assembly.reviewing.document_finder import NamedDocumentFinder
 from deploy.assembly.reviewing.report_rendering import StoredReports
 from deploy.assembly.reviewing.stored_attachments import StoredAttachments
 from envelope.question import Question
+from gateway.http.routes.review_form import ReviewEstimate
 from gateway.http.routes.reviews import ReviewParts
 from gateway.port import CatalogEntry
 from tests.support.app_harness import EXAMPLES, settings_of
@@ -63,7 +64,10 @@ async def open_review_server(
     async def read_nothing(_question: Question, _reference: str) -> None:
         return None
 
-    parts = ReviewParts(attachments, finder, StoredReports(read_nothing))
+    def estimate(rules: int, documents: int) -> ReviewEstimate:
+        return ReviewEstimate(model="large", calls=rules + documents, tokens=1000, cost_usd=0.25)
+
+    parts = ReviewParts(attachments, finder, StoredReports(read_nothing), estimate)
     try:
         async with open_http_server(harness, reviews=parts, **options) as server:
             yield server

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from compliance.team.review_scope import TitledDocument, find_scope
+from agents.named_documents import TitledDocument, find_scope
 from llm.conversations.turns import ModelMessage, ToolConversation
 from llm.tasks import scope, triage, understand
 from llm.tasks.specialists import (

@@ -10,7 +10,10 @@ from pydantic import BaseModel, JsonValue
 from agents.agent import Agent
 from agents.swarm.gather import GatherAgent
 from agents.swarm.ledger import LedgerAgent
+from agents.swarm.planning.plan import SwarmPlan, WorkerPlan
 from agents.swarm.synthesize import SynthesizeAgent
+from agents.swarm.workers.output import WorkerOutput
+from agents.swarm.workers.worker_task import WorkerTask, dump_outputs
 from envelope.outcome import Wrote
 from envelope.role import Role
 from envelope.ways.swarm import PlanStep
@@ -18,9 +21,6 @@ from llm.scripted import ScriptedModel
 from manager.flow import Flow, Scatter
 from manager.flows.stages import WORKED
 from manager.flows.swarm_flow import SWARM_FLOW
-from swarm.planning.plan import SwarmPlan, WorkerPlan
-from swarm.workers.output import WorkerOutput
-from swarm.workers.worker_task import WorkerTask, dump_outputs
 from tests.support.worker_harness import FixedTexts
 from tools.calls import CitedPassage
 from tools.passage_search.passages import FoundPassage

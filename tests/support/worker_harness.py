@@ -12,7 +12,6 @@ from agents.agent import Agent
 from agents.roster import AGENTS
 from broker.maintenance.lease_renewer import InLoopRenewal, LeaseRenewal
 from broker.redis_broker import RedisBroker
-from deploy.assembly.call_recording import HopCalls
 from envelope.conversation import Pause, Preferences, Turn
 from envelope.outcome import Wrote
 from envelope.role import Role
@@ -24,6 +23,7 @@ from manager.manager import Manager
 from memory.conversation import RedisMemory
 from tests.support.flow_path import plain_writes
 from worker.agent_handler import AgentHandler, make_poison_notice
+from worker.call_recording import HopCalls
 from worker.port import SilentMeter, WorkerMeter
 from worker.process import WorkerProcess, WorkerSpec
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-import httpx
+import httpx2
 from pydantic import JsonValue
 
 from knowledge.crawling.errors import AddressRefusedError, FetchError
@@ -105,7 +105,7 @@ class HttpApi:
         self._origin = _read_origin(entry.base_url)
         self._resolver = GuardedResolver() if resolver is None else resolver
         self._is_resolved = False
-        self._client = httpx.AsyncClient(
+        self._client = httpx2.AsyncClient(
             transport=GuardedTransport(self._resolver),
             headers={"User-Agent": "refdesk", "Accept-Encoding": "identity", **entry.headers},
             trust_env=False,
@@ -123,7 +123,7 @@ class HttpApi:
         seconds: float,
     ) -> OutsideOutput:
         """Return the answer; raises `ToolRejected`, `ToolFailed` and `OutcomeUnknown`."""
-        url = httpx.URL(f"{self._base}{path}", params=query) if query else self._base + path
+        url = httpx2.URL(f"{self._base}{path}", params=query) if query else self._base + path
         if _read_origin(str(url)) != self._origin:
             raise ToolRejected(f"expected an address of {self._origin}")
         try:
@@ -134,9 +134,14 @@ class HttpApi:
                 return await self._read(response)
         except AddressRefusedError as error:
             raise ToolRejected(f"{self._name}: {error}") from error
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, FetchError) as error:
+        except (
+            httpx2.ConnectError,
+            httpx2.ConnectTimeout,
+            httpx2.PoolTimeout,
+            FetchError,
+        ) as error:
             raise ToolFailed(f"{self._name} cannot be reached: {_describe(error)}") from error
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise OutcomeUnknown(f"{self._name} did not answer: {_describe(error)}") from error
 
     async def aclose(self) -> None:
@@ -150,7 +155,7 @@ class HttpApi:
             await self._resolver.start_at(host, port)
             self._is_resolved = True
 
-    async def _read(self, response: httpx.Response) -> OutsideOutput:
+    async def _read(self, response: httpx2.Response) -> OutsideOutput:
         status, kind = response.status_code, response.headers.get("content-type", "")
         kind = kind.partition(";")[0].strip().lower()
         if 300 <= status < 400:
@@ -173,7 +178,7 @@ class HttpApi:
         left_out = [kind or "content of unknown type"] if not _is_text(kind) else []
         return make_output([text], [*left_out, "the rest of the body"] if is_cut else left_out)
 
-    async def _read_text(self, response: httpx.Response) -> tuple[str, bool]:
+    async def _read_text(self, response: httpx2.Response) -> tuple[str, bool]:
         """Return the beginning of a body, and whether there is more."""
         body = bytearray()
         async for piece in response.aiter_raw():

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from agents.review.cost_estimate import estimate_cost
 from broker.replies.transcripts import RecentMessage, Transcripts
 from config.settings import Settings
 from config.texts import load_texts
@@ -30,7 +31,8 @@ from gateway.http.links import SourceLinks
 from gateway.http.metrics import PrometheusHttpMeter
 from gateway.http.routes.catalog import Catalog
 from gateway.http.routes.documents import reader_router
-from gateway.http.routes.reviews import ReviewParts
+from gateway.http.routes.review_form import ReviewEstimate
+from gateway.http.routes.reviews import EstimateReview, ReviewParts, estimate_nothing
 from gateway.limits.visitors import VisitorLimits, Visitors
 from gateway.port import Demand, Feedback, Shortage, VisitorSession
 from gateway.widget.routes import widget_router
@@ -40,7 +42,7 @@ from memory.conversation import RedisMemory
 from memory.errors import MemoryUnavailableError
 from memory.http_state import EMPTY_SECONDS, RedisApiKeys, RedisRates, RedisSessionStore
 from memory.key_names import conversation_keys
-from memory.learning.learned_outcomes import RedisOutcomeLog
+from memory.learned_outcomes import RedisOutcomeLog
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -271,6 +273,7 @@ async def open_http_app(
                 attachments,
                 NamedDocumentFinder(attachments, catalog),
                 reports,
+                _make_estimate(settings),
             ),
         )
         yield made.app
@@ -279,6 +282,21 @@ async def open_http_app(
         if opened is not None:
             await opened.close()
         await client.aclose()
+
+
+def _make_estimate(settings: Settings) -> EstimateReview:
+    """Return what says before a review what it takes; without a model, nothing."""
+    if not settings.uses_model:
+        return estimate_nothing
+
+    def estimate(rules: int, documents: int) -> ReviewEstimate:
+        cost = estimate_cost(rules, documents, settings.gen_model)
+        usd = None if cost.usd is None else float(cost.usd)
+        return ReviewEstimate(
+            model=settings.gen_model, calls=cost.calls, tokens=cost.tokens, cost_usd=usd
+        )
+
+    return estimate
 
 
 def visitor_limits(settings: Settings) -> VisitorLimits:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from pydantic import JsonValue
 
-from compliance.team.review_scope import make_sort_key
+from agents.named_documents import make_sort_key
 from deploy.assembly.gateways.document_catalog import OwnedCatalog
 from deploy.assembly.gateways.document_reader import documents_of
 from deploy.assembly.gateways.http_gateway import StoredConversations

@@ -5,7 +5,7 @@ from typing import Protocol
 from uuid import uuid4
 
 from knowledge.errors import KnowledgeError
-from swarm.integrity.evidence import INDEX_READERS, name_index_version
+from manager.evidence import INDEX_READERS, name_index_version
 from worker.agent_handler import Assistant, ReadIndexVersion
 
 _PROCESS = uuid4().hex[:8]

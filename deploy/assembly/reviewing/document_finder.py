@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from compliance.team.review_scope import make_sort_key
+from agents.named_documents import make_sort_key
 from envelope.question import Question
 from gateway.port import CatalogEntry, CatalogSelection, DocumentCatalog
 from gateway.reviewing.document_ports import Attachments, DocumentEntry, DocumentUnknownError

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 import orjson
 from pydantic import JsonValue
 
+from agents.review.report.docx_report import render_docx
+from agents.review.report.html_report import render_html
+from agents.review.report.layout import lay_out
+from agents.review.report.pdf_report import MissingPdfLibraryError, render_pdf
+from agents.review.report.report import ReviewReport
+from agents.review.report.report_json import decode_report
+from agents.review.requirements.checklist import make_checklist
+from agents.review.requirements.requirement import Extraction
 from broker.keys import record_of
-from compliance.reporting.docx_report import render_docx
-from compliance.reporting.html_report import render_html
-from compliance.reporting.layout import lay_out
-from compliance.reporting.markdown_report import render_markdown
-from compliance.reporting.pdf_report import MissingPdfLibraryError, render_pdf
-from compliance.reporting.printed import PrintedReport, ReportPart, ReportTable, ReportText
-from compliance.reporting.report import ReviewReport
-from compliance.reporting.report_json import decode_report
-from compliance.requirements.checklist import make_checklist
-from compliance.requirements.requirement import Extraction
+from citations.markdown_report import render_markdown
+from citations.printed_report import PrintedReport, ReportPart, ReportTable, ReportText
 from config.settings import Settings
 from envelope.question import Question
 from gateway.reviewing.document_ports import DocumentRefusedError
 from gateway.reviewing.report_ports import ReportForm
 from gateway.source_urls import Opens
-from memory.results.work_store import RedisWorkStore
+from memory.work_store import RedisWorkStore
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis

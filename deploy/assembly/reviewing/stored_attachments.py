@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from config.settings import Settings
 from deploy.assembly.languages import language_of, make_detector
-from deploy.assembly.reviewing.reading_turns import ReadingTurns
 from envelope.question import Question
+from gateway.http.reading_turns import ReadingTurns
 from gateway.port import ReadableDocument, ReadableSection
 from gateway.reviewing.document_ports import DocumentEntry, DocumentRefusedError
 from knowledge.documents.errors import (
@@ -20,7 +20,7 @@ from knowledge.documents.errors import (
 )
 from knowledge.library.attached_documents import AttachedDocument
 from knowledge.sections import document_of, join_chunks
-from memory.attachments.attachment_store import MOST_ATTACHMENTS, RedisAttachments, Stored
+from memory.attachments import MOST_ATTACHMENTS, RedisAttachments, Stored
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis

@@ -7,18 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 from broker.keys import record_of
 from config.settings import Settings
-from deploy.assembly.limits.budgets import make_tool_budget
-from deploy.assembly.tooling.hop_receipts import HopReceipts
-from deploy.assembly.tooling.hop_work import HopWork
 from deploy.assembly.tooling.outside_tools import open_outside_tools
+from envelope.question import Question
 from envelope.role import Role
 from envelope.ways.specialists import SpecialistName
-from memory.learning.learned_outcomes import RedisOutcomeLog
+from memory.attachments import RedisAttachments
+from memory.budgets import RedisBudgets
+from memory.learned_outcomes import RedisOutcomeLog
+from memory.receipts import RedisReceipts
+from memory.work_store import RedisWorkStore
+from worker.budgets import ToolCallBudget
+from worker.hop_stores import HopReceipts, HopWork
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-    from swarm.learning.history import OutcomeLog
     from tools.budget import ToolBudget
     from tools.effects.receipts import ToolReceipts
     from tools.tool import Tool
@@ -36,7 +39,7 @@ class ToolAccess:
     budget: "ToolBudget | None" = None
     receipts: "ToolReceipts | None" = None
     work: HopWork | None = None
-    outcomes: "OutcomeLog | None" = None
+    outcomes: RedisOutcomeLog | None = None
 
 
 NO_ACCESS = ToolAccess()
@@ -50,11 +53,38 @@ async def open_tool_access(
     Raises `InvalidToolSet` and `CommandError`, as `open_outside_tools` does.
     """
     shards = settings.shards
-    work = HopWork(client, shards=shards, record_of=record_of(shards))
+    work = HopWork(RedisWorkStore(client, shards=shards, record_of=record_of(shards)))
     if _USES_TOOLS.isdisjoint(roles):
         return ToolAccess(work=work)
     outside = await stack.enter_async_context(open_outside_tools(settings.outside_tools))
-    receipts = HopReceipts(client, shards=shards, record_of=record_of(shards))
+
+    def open_receipts(question: Question, branch: str, delivery: str) -> RedisReceipts:
+        return RedisReceipts(
+            client,
+            question,
+            branch=branch,
+            delivery=delivery,
+            shards=shards,
+            record_of=record_of(shards),
+        )
+
     outcomes = RedisOutcomeLog(client, shards=shards) if Role.PLAN.value in roles else None
-    budget = make_tool_budget(settings, client)
-    return ToolAccess(tuple(outside), budget, receipts, work, outcomes)
+    budget = open_tool_budget(settings, client)
+    return ToolAccess(tuple(outside), budget, HopReceipts(open_receipts), work, outcomes)
+
+
+def open_tool_budget(settings: Settings, client: "Redis") -> ToolCallBudget | None:
+    """Return the budget of tool calls; None where no limit is set."""
+    if not settings.budget_tool_calls:
+        return None
+    budgets = RedisBudgets(client, shards=settings.shards)
+    return ToolCallBudget(budgets, settings.budget_tool_calls)
+
+
+def open_attachments(settings: Settings, client: "Redis") -> RedisAttachments:
+    """Return the documents that people gave to conversations, kept as long as these."""
+    return RedisAttachments(
+        client,
+        shards=settings.shards,
+        ttl_of=lambda one: settings.memory_seconds_of(one.tenant, one.assistant),
+    )

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from pydantic import JsonValue
 
 from deploy.cli.answer_reports.agent_costs import list_agent_costs
-from deploy.cli.printing import WIDTH, columns, reply_lines
+from deploy.cli.markdown_tables import columns
+from deploy.cli.printing import WIDTH, reply_lines
 
 if TYPE_CHECKING:
     from deploy.assembly.reviewing.report_rendering import Report

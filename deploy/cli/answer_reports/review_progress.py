@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 from broker.values import Fields, JournalEntry
 from citations.links import plain_line
-from deploy.cli.printing import WIDTH, columns
+from deploy.cli.markdown_tables import columns
+from deploy.cli.printing import WIDTH
 
 ERASE_LINE = "\r\x1b[2K"
 _JUDGED = re.compile(r"\w{1,20}-(\d{1,6})(?: - \w{1,20}-(\d{1,6}))?")

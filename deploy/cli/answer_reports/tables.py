@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from deploy.cli.printing import WIDTH, columns
+from deploy.cli.markdown_tables import columns
+from deploy.cli.printing import WIDTH
 from deploy.evaluation.answers.summaries import Figures, MeasuredVariant, summarize
 
 NAME_COLUMNS = 22

@@ -76,8 +76,8 @@ def check_strategy(name: str | None) -> str:
     if not name:
         return ""
     # It imports the swarm, which other questions do not need.
-    from swarm.errors import UnknownName
-    from swarm.strategies.strategy_registry import make_strategies
+    from agents.swarm.errors import UnknownName
+    from agents.swarm.strategies.strategy_registry import make_strategies
 
     try:
         return make_strategies().find(name).name

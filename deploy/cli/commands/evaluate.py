@@ -11,20 +11,13 @@ from typing import TYPE_CHECKING, Any
 from deploy.cli.help_text import format_sentence
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
-from deploy.evaluation.suites import SUITES, evaluate
 
 if TYPE_CHECKING:
     from config.settings import Settings
     from deploy.evaluation.answers.desk_run import Variant
 
 PURPOSES = {
-    "compliance": "measure whether the right clause is among those shown for a requirement",
     "retrieval": "measure whether searches find the right pages",
-    "context": "measure whether the context of an answer has the section that answers",
-    "language": "measure language detection",
-    "scope": "measure which questions are accepted and refused",
-    "conversation": "measure answers, clarifications and refusals in dialogues",
-    "multistep": "measure what each way finds for questions of several steps",
     "answers": "measure answers to golden questions; see docs/evaluation.md",
     "grounding": "measure how far a judge agrees with people",
     "prompt": "send a prompt again that `answers --output` stored",
@@ -34,7 +27,7 @@ PURPOSES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `refdesk evaluate`."""
     suites = parser.add_subparsers(dest="suite", metavar="SUITE", required=True)
-    for name in (*sorted(SUITES), "answers", "grounding", "multistep", "prompt"):
+    for name in PURPOSES:
         suite = suites.add_parser(
             name, help=PURPOSES[name], description=format_sentence(PURPOSES[name])
         )
@@ -46,8 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             _add_answers_arguments(suite)
         if name == "grounding":
             _add_grounding_arguments(suite)
-        if name == "multistep":
-            _add_multistep_arguments(suite)
         if name == "prompt":
             suite.add_argument(
                 "--hash", required=True, help="hash of the prompt, as the page shows it"
@@ -89,20 +80,6 @@ def _add_grounding_arguments(suite: argparse.ArgumentParser) -> None:
     suite.add_argument("--limit", type=int, metavar="N", help="judge only N answers")
 
 
-def _add_multistep_arguments(suite: argparse.ArgumentParser) -> None:
-    suite.add_argument(
-        "--way",
-        choices=("search", "tools", "swarm"),
-        default="tools",
-        help="the way (default: tools)",
-    )
-    suite.add_argument(
-        "--k", type=int, metavar="N",
-        help="documents shown in total, over all steps (default: 10; 20 for tasks and "
-        "portfolios, 5 for versions)",
-    )  # fmt: skip
-
-
 def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk evaluate`."""
     if not chosen.data.is_dir():
@@ -111,12 +88,10 @@ def run(chosen: argparse.Namespace) -> int:
         return _run_answers(chosen)
     if chosen.suite == "grounding":
         figures: object = asyncio.run(_measure_judge(chosen))
-    elif chosen.suite == "multistep":
-        figures = _run_multistep(chosen)
     elif chosen.suite == "prompt":
         figures = _run_prompt(chosen)
     else:
-        figures = asyncio.run(evaluate(chosen.suite, chosen.data))
+        figures = asyncio.run(_measure_retrieval(chosen.data))
     if chosen.json:
         say_json(figures)
         return 0
@@ -166,12 +141,10 @@ def _run_answers(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def _run_multistep(chosen: argparse.Namespace) -> object:
-    from deploy.evaluation.multistep.suite import evaluate_multistep
+async def _measure_retrieval(data: Path) -> object:
+    from deploy.evaluation.retrieval import evaluate
 
-    if chosen.k is not None and chosen.k < 1:
-        raise CommandError(f"expected at least 1 at --k, found {chosen.k}")
-    return asyncio.run(evaluate_multistep(chosen.data, chosen.way, k=chosen.k))
+    return await evaluate(data)
 
 
 def _run_prompt(chosen: argparse.Namespace) -> Mapping[str, object]:

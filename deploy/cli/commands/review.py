@@ -157,8 +157,8 @@ async def _make_message(
     chosen: argparse.Namespace, local: "LocalReview", settings: Settings
 ) -> Message:
     """Return the message of the review, with the documents that its names lead to."""
-    from compliance.team.cost_estimate import estimate_cost
-    from compliance.team.units import name_documents
+    from agents.review.cost_estimate import estimate_cost
+    from agents.review.requirements.units import name_documents
 
     documents = await local.find(chosen.contract)
     against = [one for name in chosen.against for one in await local.find(name, is_rule=True)]
@@ -167,11 +167,14 @@ async def _make_message(
         sys.stderr.write(f"refdesk: {len(local.skipped)} files are no documents: {shown}\n")
     if settings.uses_model:
         cost = estimate_cost(
-            sum(one.chunks for one in against), sum(one.chunks for one in documents)
+            sum(one.chunks for one in against),
+            sum(one.chunks for one in documents),
+            settings.gen_model,
         )
+        price = "its price is unknown" if cost.usd is None else f"about {cost.usd:.2f} USD"
         sys.stderr.write(
             f"refdesk: this review takes about {cost.calls:,} calls of {settings.gen_model} and "
-            f"{cost.tokens:,} tokens\n"
+            f"{cost.tokens:,} tokens ({price})\n"
         )
     heading = load_texts().text("review_request", chosen.language or ENGLISH)
     titles = [name_documents([one.title for one in found]) for found in (documents, against)]

@@ -84,6 +84,7 @@ async def answering(settings: Settings, *, alone: bool) -> AsyncIterator[Runtime
 async def _startup_lines(runtime: Runtime, host: str, port: int, *, reason: str) -> list[str]:
     from deploy.assembly.data_folder import KeyHistory
     from deploy.assembly.gateways.http_gateway import StoredKeys
+    from deploy.cli.operations.status import describe_server
 
     shown = f"[{host}]" if ":" in host else host
     lines = [f"serving on http://{shown}:{port}; stop with Ctrl-C"]
@@ -103,6 +104,7 @@ async def _startup_lines(runtime: Runtime, host: str, port: int, *, reason: str)
         lines.append(
             f"every request needs a key, and there is none: {reason}; run: refdesk keys create"
         )
+    lines.append(await describe_server(runtime))
     return lines
 
 

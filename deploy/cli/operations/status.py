@@ -113,7 +113,7 @@ def _moment(seconds: float) -> str:
 async def _status() -> DeskStatus:
     settings = load_settings()
     async with connect_runtime(settings) as runtime:
-        server = await _describe_server(runtime)
+        server = await describe_server(runtime)
         roles = await runtime.broker.admin.read_status(ROLES)
         client = runtime.endpoint.client()
         try:
@@ -176,15 +176,18 @@ async def _ask_owner_for_notes(broker: Broker, settings: Settings) -> list[str]:
     return [*notes, *([] if vectors is None else await find_replacement_notes(settings, vectors))]
 
 
-async def _describe_server(runtime: Runtime) -> str:
-    """Return the lines about the Redis that answers and its owner."""
+async def describe_server(runtime: Runtime) -> str:
+    """Return which Redis answers, whose it is, and whether its data survives."""
     if runtime.endpoint.played is not None:
         return "Redis is simulated inside this process; its data ends with the process"
     client = runtime.endpoint.client()
     try:
         node = (await client.nodes())[0] if isinstance(client, ClusterClient) else client
-        version = (await node.info("server"))["redis_version"]
+        info = await node.info("server")
     finally:
         await client.aclose()
-    owner = "of the data folder" if runtime.settings.redis_url is None else "at REDIS_URL"
-    return f"Redis {version} {owner}"
+    is_own = runtime.settings.redis_url is None
+    owner = "of the data folder; its data stays on disk" if is_own else "at REDIS_URL"
+    valkey = info.get("valkey_version")
+    server = f"Redis {info['redis_version']}" if valkey is None else f"Valkey {valkey}"
+    return f"{server} {owner}"

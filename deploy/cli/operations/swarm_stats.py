@@ -5,14 +5,14 @@ import asyncio
 import textwrap
 from collections.abc import Iterator
 
+from agents.swarm.advisor import advise, describe_memory
+from agents.swarm.history import OutcomeHistory, read_history
+from agents.swarm.outcomes import QuestionKind
 from config.settings import Settings, load_settings
 from deploy.assembly.runtime import connect_runtime
 from deploy.cli.help_text import format_sentence
 from deploy.cli.printing import WIDTH, print_line, say_json
-from memory.learning.learned_outcomes import RedisOutcomeLog
-from swarm.learning.advisor import advise, describe_memory
-from swarm.learning.history import OutcomeHistory, read_history
-from swarm.learning.outcomes import QuestionKind
+from memory.learned_outcomes import RedisOutcomeLog
 
 _CHOICE_WIDTH = 30
 

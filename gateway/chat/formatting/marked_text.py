@@ -12,7 +12,8 @@ from gateway.answer import Source
 
 BULLET = "• "
 RULE = "———"
-_MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("strikethrough")
+BETWEEN_CELLS = " · "
+_MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
 _INLINE = {"strong": "bold", "em": "italic", "s": "strike"}
 
 
@@ -103,6 +104,15 @@ def _outer_first(mark: Mark) -> tuple[int, int]:
 
 
 @dataclass(slots=True)
+class _Table:
+    """A table that is being written, one line a row: chats show no columns."""
+
+    names: list[str] = field(default_factory=list)
+    cell: int = -1
+    """The number of the cell within its row; below 0 in the names of the columns."""
+
+
+@dataclass(slots=True)
 class _Writer:
     parts: list[str] = field(default_factory=list)
     length: int = 0
@@ -111,6 +121,7 @@ class _Writer:
     begun: list[tuple[int, str, str]] = field(default_factory=list)
     sign_end: int = -1
     """The end of the text while an item has a sign but no text yet."""
+    table: _Table | None = None
 
     def text(self) -> str:
         """The text so far."""
@@ -118,6 +129,8 @@ class _Writer:
 
     def write(self, token: Token) -> None:
         match token.type:
+            case "inline" if self.table is not None:
+                self._write_cell(token.children or [], self.table)
             case "inline":
                 self._inline(token.children or [])
             case "fence" | "code_block":
@@ -150,7 +163,37 @@ class _Writer:
             case "list_item_open":
                 self._item()
             case _:
+                self._table_part(kind)
+
+    def _table_part(self, kind: str) -> None:
+        match kind:
+            case "table_open":
+                self._gap(2)
+                self.table = _Table()
+            case "table_close" if self.table is not None:
+                self._add("" if self.table.cell >= 0 else BETWEEN_CELLS.join(self.table.names))
+                self.table = None
+            case "tbody_open" | "td_close" if self.table is not None:
+                self.table.cell += 1
+            case "tr_open" if self.table is not None and self.table.cell >= 0:
+                self.table.cell = 0
+                self._gap(1)
+                self._add("  " * len(self.lists) + BULLET)
+            case _:
                 pass
+
+    def _write_cell(self, tokens: Sequence[Token], table: _Table) -> None:
+        """Write a cell behind the name of its column, the first one in bold."""
+        if table.cell < 0:
+            table.names.append("".join(token.content for token in tokens))
+        elif table.cell == 0 and all(token.type != "strong_open" for token in tokens):
+            self._begin("bold")
+            self._inline(tokens)
+            self._end()
+        elif tokens:
+            name = table.names[table.cell] if table.cell else ""
+            self._add(f"{BETWEEN_CELLS}{name}: " if name else "")
+            self._inline(tokens)
 
     def _list(self, kind: str, token: Token) -> None:
         self._gap(1 if self.lists else 2)

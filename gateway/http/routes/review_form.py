@@ -66,6 +66,10 @@ class NewReview(BaseModel, frozen=True, extra="forbid"):
         description="who works, with those that they need; by default all",
     )
 
+    estimate_only: bool = Field(
+        False, description="return what the review would take about, and begin nothing"
+    )
+
     @property
     def names(self) -> list[str]:
         """The documents to review, by the names of the request."""
@@ -83,6 +87,23 @@ class ReviewCounts(BaseModel, frozen=True, extra="ignore"):
     undecided: int = 0
 
 
+class ReviewEstimate(BaseModel, frozen=True):
+    """What a review takes about: the calls of models, their tokens, and their list price."""
+
+    model: str
+    calls: int
+    tokens: int
+    cost_usd: float | None = Field(None, description="omitted if the price is unknown")
+
+
+class EstimatedReview(BaseModel, frozen=True):
+    """A review that has not begun: its documents, and what it would take."""
+
+    documents: list[ConversationDocument]
+    against: list[ConversationDocument]
+    estimate: ReviewEstimate | None = Field(None, description="omitted where no model is in use")
+
+
 class Review(BaseModel):
     """A review: a job with events, which ends with one answer and a report."""
 
@@ -96,6 +117,9 @@ class Review(BaseModel):
         [], description="the documents that the request named; only in the answer to it"
     )
     against: list[ConversationDocument] = []
+    estimate: ReviewEstimate | None = Field(
+        None, description="what it takes about; only in the answer to the request"
+    )
     progress: JobProgress | None = None
     counts: ReviewCounts | None = Field(None, description="of a review that has a report")
     current_agent: str | None = Field(

@@ -5,7 +5,7 @@ are those of messages.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -40,9 +40,11 @@ from gateway.http.routes.messages import EVENT_STREAM, EXAMPLE, IdempotencyKey, 
 from gateway.http.routes.review_form import (
     JSON_FORM,
     LONGEST_FOCUS,
+    EstimatedReview,
     NewReview,
     Review,
     ReviewCounts,
+    ReviewEstimate,
     ReviewName,
     RuleNames,
     digest_request,
@@ -90,6 +92,15 @@ class Upload:
     review: NewReview
 
 
+EstimateReview = Callable[[int, int], ReviewEstimate | None]
+"""Returns what a review takes, by the passages of the rules and of the documents."""
+
+
+def estimate_nothing(_rules: int, _documents: int) -> ReviewEstimate | None:
+    """Return no estimate: no model is in use."""
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class ReviewParts:
     """What reviews need besides the channel."""
@@ -97,6 +108,7 @@ class ReviewParts:
     attachments: Attachments
     documents: DocumentFinder
     reports: ReportRenderer
+    estimate: EstimateReview = estimate_nothing
 
 
 class ReviewRoutes:
@@ -147,10 +159,14 @@ class ReviewRoutes:
             conversation_id: Annotated[str | None, Query(max_length=128)] = None,
             focus: Annotated[str | None, Query(max_length=LONGEST_FOCUS)] = None,
             language: Annotated[str | None, Query(max_length=3)] = None,
+            estimate_only: Annotated[
+                bool, Query(description="with a file as the body: begin nothing")
+            ] = False,
             idempotency_key: IdempotencyKey = None,
         ) -> Response:
             """Accept a review and answer at once. The body is JSON that names documents, or the
-            bytes of one file, which then belongs to the conversation of the review alone."""
+            bytes of one file, which then belongs to the conversation of the review alone. With
+            `estimate_only` nothing begins, and the answer (200) says what the review would take."""
             given: NewReview | Upload
             if name is None:
                 given = await read_form(request)
@@ -161,6 +177,7 @@ class ReviewRoutes:
                     "conversation_id": conversation_id,
                     "focus": focus,
                     "language": language,
+                    "estimate_only": estimate_only,
                 }
                 given = Upload(name, await read_upload(request), validate_review(fields))
             return await self._start(caller, assistant, request, given, idempotency_key)
@@ -276,6 +293,12 @@ class ReviewRoutes:
         try:
             against = await self._find(access, review.against, is_rule=True)
             documents = await self._collect(access, given)
+            estimate = self._parts.estimate(
+                sum(one.chunks for one in against), sum(one.chunks for one in documents)
+            )
+            if review.estimate_only:
+                await self._drop_unused(question, documents, is_new=is_new)
+                return _show_estimate(documents, against, estimate)
             message = self._make_message(access, request, review, name, documents, against)
             await self._sender.admit(caller, question)
             await self._sender.start(caller, access.desk, message)
@@ -285,6 +308,7 @@ class ReviewRoutes:
         shown = await self._read(access, name, message.language)
         shown.documents = [show_document(one) for one in documents]
         shown.against = [show_document(one) for one in against]
+        shown.estimate = estimate
         headers = {"Location": f"{BASE}/{name.id}", "X-Message-Id": name.message_id}
         body = shown.model_dump(mode="json", exclude_none=True)
         return JSONResponse(body, status_code=202, headers=headers)
@@ -436,3 +460,16 @@ class ReviewRoutes:
         if not isinstance(found, dict):
             raise unknown("report" if attribute == "review_report" else attribute)
         return found
+
+
+def _show_estimate(
+    documents: Sequence[DocumentEntry],
+    against: Sequence[DocumentEntry],
+    estimate: ReviewEstimate | None,
+) -> Response:
+    shown = EstimatedReview(
+        documents=[show_document(one) for one in documents],
+        against=[show_document(one) for one in against],
+        estimate=estimate,
+    )
+    return JSONResponse(shown.model_dump(mode="json", exclude_none=True))

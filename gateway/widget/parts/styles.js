@@ -148,13 +148,17 @@ ol.turns { list-style: none; margin-block: 0; padding: 0; display: flex; flex-di
 :is(.prose, .place, .choice) code { font: .9em/1.5 ui-monospace, "SF Mono", "Cascadia Code", Menlo, Consolas, monospace;
   background: var(--raised); border-radius: 5px; padding: .1em .35em; unicode-bidi: isolate; -webkit-box-decoration-break: clone;
   box-decoration-break: clone; }
-.prose pre { background: var(--raised); border: 1px solid var(--line); border-radius: var(--small);
-  padding: 12px 14px; overflow-x: auto; text-align: left; }
-.prose pre code { background: none; padding: 0; overflow-wrap: normal; white-space: pre; }
+.prose pre, .prose .table { --ground: var(--surface); --shade: light-dark(rgb(9 30 24 / .28), rgb(163 178 172 / .4)); overflow-x: auto;
+  background: linear-gradient(to right, var(--ground) 40%, transparent) left / 36px 100% no-repeat local,
+    linear-gradient(to left, var(--ground) 40%, transparent) right / 36px 100% no-repeat local,
+    linear-gradient(to right, var(--shade), transparent) left / 10px 100% no-repeat scroll,
+    linear-gradient(to left, var(--shade), transparent) right / 10px 100% no-repeat scroll, var(--ground); }
+.prose pre { --ground: var(--raised); border: 1px solid var(--line); border-radius: var(--small);
+  padding: 12px 14px; font-size: .875em; line-height: 1.5; text-align: left; }
+.prose pre code { background: none; padding: 0; font-size: 1em; overflow-wrap: normal; white-space: pre; }
 .prose blockquote { padding-inline-start: 14px; border-inline-start: 3px solid var(--line);
   color: var(--muted); }
 .prose hr { border: 0; border-block-start: 1px solid var(--line); margin: 1.2em 0; }
-.prose .table { overflow-x: auto; }
 .prose table { border-collapse: collapse; font-size: .9375em; }
 .prose th, .prose td { vertical-align: top; padding: 7px 14px 7px 0;
   padding-inline: 0 14px; border-block-end: 1px solid var(--line); overflow-wrap: break-word; min-inline-size: 4em; }
@@ -165,7 +169,7 @@ ol.turns { list-style: none; margin-block: 0; padding: 0; display: flex; flex-di
   unicode-bidi: isolate; }
 .prose .cite:hover { background: var(--accent); color: var(--on-accent); }
 
-.passages > .prose:first-child { color: var(--muted); }
+.passages > .prose:first-child { color: var(--muted); margin-block-end: 1em; }
 .passages h3 { margin-block: 0 .4em; font-size: 1em; }
 .passages .note { color: var(--problem); font-size: .875em; }
 .passages mark { background: light-dark(#fdeeb0, #5c4a10); color: inherit; border-radius: 3px; }
@@ -176,7 +180,8 @@ ol.turns { list-style: none; margin-block: 0; padding: 0; display: flex; flex-di
   color: var(--muted); font-size: .875em; }
 .retracted > p { margin: 0 0 4px; font-weight: 600; }
 .retracted li > del > p { margin: 0; }
-.retracted ul { margin: 0; padding-inline-start: 1.2em; }
+.retracted ul { margin: 0; padding: 0; list-style: none; }
+.retracted li + li { margin-block-start: 4px; }
 
 [data-outcome=failed] > .prose { border-inline-start: 3px solid var(--problem);
   margin-inline-start: -12px; padding-inline-start: 9px; }
@@ -191,7 +196,7 @@ a.place:hover { background: var(--raised); }
 a.place:focus-visible { outline-offset: -2px; border-radius: var(--small); }
 li:focus-visible { outline-offset: -2px; }
 .place .numbers { color: var(--accent); font-weight: 650; font-size: .8125em; line-height: 1.85;
-  min-inline-size: 1.9em; }
+  min-inline-size: 1.1em; }
 .place .what { flex: 1; min-inline-size: 0; line-height: 1.4; text-align: left; }
 .place b { font-weight: 600; display: block; }
 .place small { display: block; font-size: .8125em; color: var(--muted); margin-block-start: 1px; }

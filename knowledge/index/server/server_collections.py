@@ -9,7 +9,6 @@ import hashlib
 from collections.abc import Awaitable
 from typing import TypeVar
 
-import httpx
 from grpc import RpcError
 from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.http.exceptions import ApiException
@@ -20,7 +19,7 @@ from knowledge.index.points import layout
 
 T = TypeVar("T")
 
-_CLIENT_ERRORS = (ApiException, httpx.HTTPError, RpcError, OSError, RuntimeError, ValueError)
+_CLIENT_ERRORS = (ApiException, RpcError, OSError, RuntimeError, ValueError)
 """What `qdrant-client` raises: its local mode `ValueError` and `RuntimeError`."""
 
 

@@ -53,7 +53,7 @@ class Output(BaseModel, frozen=True):
     missing: str = Field(default="", description="what the sources do not say")
     further: FurtherWork | None = Field(
         default=None,
-        description="only where may_ask_again and the answer would be wrong without it",
+        description="null unless a round is possible and the answer would be wrong without it",
     )
 
 

@@ -138,6 +138,34 @@ async def test_a_refusal_for_missing_context_names_the_question_and_the_nearest_
     )
 
 
+@pytest.mark.parametrize("language", TEXTS.languages)
+def test_what_was_not_found_is_said_of_the_passages_and_not_of_the_documents(language: str) -> None:
+    said = TEXTS.text("decline_missing", language, domain_name=DOMAIN, question="How loud?")
+
+    # Only where there is no document at all does a refusal say so of the desk's documents.
+    assert "How loud?" in said
+    assert DOMAIN not in said
+    assert DOMAIN in TEXTS.text("decline_empty", language, domain_name=DOMAIN, question="?")
+
+
+@pytest.mark.parametrize(
+    ("worded", "above"),
+    [
+        ("I found nothing about that. These pages come nearest:", ""),
+        ("I found nothing about that.", TEXTS.text("nearest_pages", "en")),
+    ],
+)
+async def test_the_nearest_pages_stand_under_one_line_that_leads_to_them(
+    worded: str, above: str
+) -> None:
+    model = ScriptedModel([Output(text=worded)])
+    reads = Reads(clarification_reason=Reason.INSUFFICIENT_CONTEXT, search_results=RESULTS[:1])
+
+    found = await word_question(reads, model)
+
+    assert found.response.split("\n") == [worded, *filter(None, [above]), "- Page 1"]
+
+
 async def test_a_fault_of_the_desk_is_reported_with_its_id_and_no_model_words_it() -> None:
     model = ScriptedModel([])
 

@@ -269,6 +269,15 @@ async def test_without_a_model_signs_alone_do_not_decide_what_a_question_means()
     assert "signs of an attempt" in writes.guardrails_analysis
 
 
+async def test_an_answer_to_what_the_desk_asked_is_not_declined_when_no_model_read_it() -> None:
+    searcher = Covering(0.0)
+
+    writes = await guard("No idea, just tell me anyway.", searcher=searcher, open_pause=PAUSE)
+
+    assert writes.clarification_reason is Reason.SCOPE_UNCLEAR
+    assert writes.needs_clarification
+
+
 async def test_a_model_that_fails_leaves_the_verdict_to_coverage_and_never_asks_the_user() -> None:
     def make_model() -> ScriptedModel:
         return ScriptedModel([ModelUnavailable("no model answers")])

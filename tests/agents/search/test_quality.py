@@ -5,7 +5,6 @@ from citations.feedback import parse_unsupported
 from envelope.conversation import ClarificationReason
 from envelope.outcome import Wrote
 from envelope.sources import SourceReference, SourceUsed
-from envelope.ways.tool_loop import AnswerAssessment
 from llm.errors import UnreadableOutput
 from llm.port import Model
 from llm.scripted import ScriptedModel
@@ -272,37 +271,60 @@ async def test_passages_of_the_search_go_out_and_nobody_judges_them() -> None:
     assert "response" not in writes.model_fields_set
 
 
-async def test_what_the_writer_misses_is_searched_for_before_it_is_said() -> None:
+async def test_the_judge_decides_whether_what_the_writer_misses_is_searched_for() -> None:
     missing = "how many rules a page has"
+    wanting = {"decision": "research", "completeness": 0.6, "missing": ("rules of a page",)}
+    model = ScriptedModel([APPROVAL.model_copy(update={"completeness": 0.6})])
+    other = ScriptedModel([APPROVAL.model_copy(update=wanting)])
+
+    approved = await judge(model, reads(GOOD, missing=missing))
+    searched = await judge(other, reads(GOOD, missing=missing))
+
+    assert model.calls[0].inputs.missing == missing  # type: ignore[attr-defined]
+    assert approved.quality_decision == "approve"
+    assert approved.validation_result.approved
+    assert approved.response == f"{GOOD}\n\n<missing_part in en> {missing}"
+    assert searched.quality_decision == "research"
+    assert searched.quality_analysis == '- missing: "rules of a page"'
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        f"**Rules**\n\n{GOOD}",
+        f"- **Rules**\n  - {GOOD}",
+        f"This is how it works.\n\n- {GOOD}",
+        "Do this. [2]\n\n1. Wait for it.\n2. A rule may have up to 8 conditions. [1]",
+    ],
+    ids=["bold", "bold item", "framing", "end of a list"],
+)
+async def test_what_only_introduces_needs_no_verdict_of_its_own(written: str) -> None:
+    model = ScriptedModel([APPROVAL])
+
+    await judge(model, reads(written))
+
+    assert inputs_of(model).passages == ()
+    assert inputs_of(model).answer == written
+
+
+async def test_where_the_judge_names_nothing_the_search_gets_what_the_writer_misses() -> None:
+    doubt = APPROVAL.model_copy(update={"decision": "research"})
+
+    writes = await judge(ScriptedModel([doubt]), reads(GOOD, missing="the price"))
+
+    assert writes.quality_analysis == '- missing: "the price"'
+
+
+async def test_the_judge_is_told_which_sources_are_parts_of_their_sections() -> None:
+    whole = reads(GOOD)
+    parts = tuple(one.model_copy(update={"is_cut": True}) for one in whole.source_references)
     model = ScriptedModel([APPROVAL] * 2)
 
-    first = await judge(model, reads(GOOD, missing=missing))
-    second = await judge(model, reads(GOOD, missing=missing, attempt=1))
+    await judge(model, whole)
+    await judge(model, whole.model_copy(update={"source_references": parts}))
 
-    assert first.quality_decision == "research"
-    assert f'- missing: "{missing}"' in first.quality_analysis
-    assert first.validation_result.approved
-    assert second.quality_decision == "approve"
-    assert second.response == f"{GOOD}\n\n<missing_part in en> {missing}"
-
-
-async def test_rounds_of_tools_were_the_search_for_what_the_writer_misses() -> None:
-    assessment = AnswerAssessment(
-        completeness=6,
-        accuracy=9,
-        clarity=8,
-        specificity=8,
-        quality=7.75,
-        is_enough=False,
-        round=3,
-        assessed_by="scripted",
-    )
-    what = reads(GOOD, missing="the price").model_copy(update={"assessment": assessment})
-
-    writes = await judge(ScriptedModel([APPROVAL]), what)
-
-    assert writes.quality_decision == "approve"
-    assert writes.response == f"{GOOD}\n\n<missing_part in en> the price"
+    asked = [call.inputs for call in model.calls]
+    assert [{one.is_cut for one in one.sources} for one in asked] == [{False}, {True}]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

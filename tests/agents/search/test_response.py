@@ -226,12 +226,12 @@ async def test_an_old_citation_does_not_name_a_source_of_today() -> None:
         ("Up to 8. [1] Free of charge. [9]", "Up to 8. [1] Free of charge."),
         ("Up to 8 conditions. All must match. [1]", "Up to 8 conditions. All must match. [1]"),
         ("- Up to 8.\n- All match. [1]", "- Up to 8.\n- All match. [1]"),
-        ("Up to 8. All match.\n\n[1]", "Up to 8. All match.\n\n[1]"),
+        ("Up to 8. All match.\n\n[1]", "Up to 8. All match. [1]"),
         ("Yes. Up to 8. [1]", "Yes. Up to 8. [1]"),
         ("Yes [1].", "Yes [1]."),
         ("Conditions of a rule. Up to 8. [1]", "Conditions of a rule. Up to 8. [1]"),
         ("Up to 8. [1]\n\nThis means: few.", "Up to 8. [1]\n\nThis means: few."),
-        ("Up to 8. [1]\n\nSources: [1], [3]", "Up to 8. [1]\n\n[2]"),
+        ("Up to 8. [1]\n\nSources: [1], [3]", "Up to 8. [1]"),
         ("Up to 8. [1]\n\n**Sources**\n\n- Rules", "Up to 8. [1]"),
         ("All of them must match.", "All of them must match. [1]"),
         ("Do this: [2]\n\n1. Try.\n2. Save.", "Do this: [1]\n\n1. Try.\n2. Save."),
@@ -304,7 +304,7 @@ async def test_after_an_answer_without_a_source_the_next_attempt_asks_the_next_m
     assert [call.skip for call in model.calls] == [0, 1]
 
 
-async def test_after_a_complaint_of_the_judge_the_same_model_is_shown_what_to_avoid() -> None:
+async def test_after_a_complaint_of_the_judge_the_same_model_is_shown_what_was_wrong() -> None:
     analysis = write_complaints("One claim fails.", [Complaint("Rules are free. [1]")], [])
     model = ScriptedModel([make_output("Up to 8. [1]")])
 
@@ -312,7 +312,7 @@ async def test_after_a_complaint_of_the_judge_the_same_model_is_shown_what_to_av
 
     inputs = model.calls[0].inputs
     assert isinstance(inputs, Inputs)
-    assert inputs.avoid == ("Rules are free. [1]",)
+    assert inputs.analysis == analysis
     assert model.calls[0].skip == 0
 
 

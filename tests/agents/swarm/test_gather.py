@@ -11,8 +11,8 @@ from agents.swarm.work import WorkAgent
 from envelope.outcome import GaveUp, Wrote
 from knowledge.index.listing import ListedDocument
 from llm.conversations.turns import ModelMessage, ToolUse
+from tests.agents.swarm.builders import make_worker
 from tests.support.app_harness import PartlyScriptedModel
-from tests.swarm.builders import make_worker
 from tools.catalog import ToolCatalog
 
 QUESTION = "Which plan of the SMS platform suits us best?"

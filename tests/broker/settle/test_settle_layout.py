@@ -3,11 +3,12 @@
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
+import hiredis
 import pytest
 
 from broker.settle.batch import ScriptCall
-from broker.transport.encode_command import encode_command
 from tests.broker.settle.settlement_examples import examples, pack
 
 GOLDEN = Path(__file__).parent / "golden" / "settlements.json"
@@ -27,7 +28,8 @@ def to_json_value(value: object) -> object:
 
 def describe(call: ScriptCall) -> dict[str, object]:
     """Return everything that one call sends."""
-    wire = encode_command(("EVALSHA", "digest", len(call.keys), *call.keys, *call.fold()))
+    command: tuple[Any, ...] = ("EVALSHA", "digest", len(call.keys), *call.keys, *call.fold())
+    wire = hiredis.pack_command(command)
     return {
         "keys": call.keys,
         "args": to_json_value(call.args),

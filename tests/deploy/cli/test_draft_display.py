@@ -1,6 +1,8 @@
 import io
 from contextlib import redirect_stdout
 
+import pytest
+
 from broker.values import Fields
 from deploy.cli.draft_display import STRUCK, DraftDisplay
 from gateway.events import Event
@@ -97,3 +99,18 @@ def test_steps_are_named_in_the_language_of_the_question() -> None:
 
 def test_nothing_is_shown_where_the_output_is_no_terminal() -> None:
     assert show(io.StringIO()) == ""
+
+
+def test_a_draft_is_erased_with_all_rows_of_a_long_line_of_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    screen = Terminal()
+    with redirect_stdout(screen):
+        display = DraftDisplay()
+        code = f"```\n{'x' * 200}\n```"
+        display.show_event(make_event("draft", draft="a", offset=0, text=code))
+        drawn = screen.getvalue()
+        display.end()
+
+    assert screen.getvalue().removeprefix(drawn).count("\x1b[1A") == 5

@@ -2,7 +2,7 @@
 
 from broker.values import Fields, JournalEntry
 from deploy.cli.answer_reports.review_progress import ERASE_LINE, ReviewProgress
-from deploy.cli.printing import columns
+from deploy.cli.markdown_tables import columns
 
 
 def begin(*plan: tuple[str, str], branch: str = "") -> Fields:

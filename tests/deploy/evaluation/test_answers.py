@@ -9,7 +9,8 @@ import pytest
 from config.settings import Settings
 from deploy.assembly.knowledge import open_knowledge
 from deploy.cli.main import main
-from deploy.cli.printing import WIDTH, columns
+from deploy.cli.markdown_tables import columns
+from deploy.cli.printing import WIDTH
 from deploy.errors import CommandError
 from deploy.evaluation.answers.desk_run import Variant
 from deploy.evaluation.answers.golden import GoldenCase

@@ -8,7 +8,8 @@ import pytest
 
 from deploy.cli.answer_reports.comparison_page import check_page_path, make_page
 from deploy.cli.answer_reports.tables import make_table_lines
-from deploy.cli.printing import WIDTH, columns
+from deploy.cli.markdown_tables import columns
+from deploy.cli.printing import WIDTH
 from deploy.errors import CommandError
 from deploy.evaluation.answers.desk_run import AskedCase
 from deploy.evaluation.answers.golden import GoldenCase

@@ -30,7 +30,7 @@ from deploy.redis_access.users import (
 from gateway.conversation_erasure import erase
 from gateway.desk import Message
 from gateway.port import Feedback
-from memory.attachments.attachment_store import RedisAttachments
+from memory.attachments import RedisAttachments
 from memory.budgets import Amounts, RedisBudgets
 from memory.chat_state import RedisPushMemory
 from memory.leader_lock import RedisDuty

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
-from redis._parsers.hiredis import NOT_ENOUGH_DATA, _AsyncHiredisParser
-from redis.asyncio import Connection
 
 from deploy.supply_chain.lock import (
     EXTRAS,
@@ -29,9 +27,6 @@ from deploy.supply_chain.lock import (
 
 PROJECT = read_project()
 PRODUCT = set(PROJECT["tool"]["importlinter"]["root_packages"])
-PRIVATE_PARTS = {"redis": ("_writer", "_reader", "_parser", "_connect")}
-"""What the product uses of a library's objects that the library does not promise to keep."""
-
 names = pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
 
 
@@ -151,20 +146,5 @@ def find_users_of_private_parts() -> set[str]:
     }
 
 
-def test_private_parts_are_used_in_one_module_and_are_where_it_looks_for_them() -> None:
-    connection = Connection(parser_class=_AsyncHiredisParser)
-
-    assert find_users_of_private_parts() == {"broker/transport/encode_command.py"}
-    assert all(hasattr(connection, name) for name in PRIVATE_PARTS["redis"])
-    assert hasattr(_AsyncHiredisParser(socket_read_size=1), "_reader")
-    assert NOT_ENOUGH_DATA is not None
-
-
-def test_a_library_whose_private_parts_are_used_has_an_upper_bound() -> None:
-    bounds = {
-        normalize_name(Requirement(line).name): Requirement(line).specifier
-        for line in PROJECT["project"]["dependencies"]
-    }
-
-    for name in PRIVATE_PARTS:
-        assert any(one.operator in ("<", "==", "~=") for one in bounds[name]), name
+def test_no_module_uses_private_parts_of_a_library() -> None:
+    assert find_users_of_private_parts() == set()

@@ -2,11 +2,11 @@
 
 import pytest
 
-from benchmarks.endurance import overload, poison, rolling
-from benchmarks.endurance.overload import Overload
-from benchmarks.endurance.poison import Poison
-from benchmarks.endurance.results import RunResult
-from benchmarks.endurance.rolling import Rolling
+from benchmarks.speed.endurance import overload, poison, rolling
+from benchmarks.speed.endurance.overload import Overload
+from benchmarks.speed.endurance.poison import Poison
+from benchmarks.speed.endurance.results import RunResult
+from benchmarks.speed.endurance.rolling import Rolling
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 

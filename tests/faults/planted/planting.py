@@ -22,9 +22,9 @@ from llm.call_log import record
 from llm.conversations.port import ModelStep
 from llm.conversations.turns import ToolConversation
 from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage
+from manager.evidence import EVIDENCE, HANDED_OVER, EvidenceForm
+from manager.fault_checks import FaultKind
 from manager.manager import Manager
-from swarm.integrity.evidence import EVIDENCE, HANDED_OVER, EvidenceForm
-from swarm.integrity.fault_checks import FaultKind
 from tests.support.quoting_model import QuotingModel
 from worker.agent_handler import AgentHandler
 

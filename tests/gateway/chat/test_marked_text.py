@@ -61,3 +61,17 @@ def test_marks_cover_the_words_that_were_marked(
 @pytest.mark.parametrize("text", ["![](https://example.org/a.png)", "#", "[](https://a.org)", ">"])
 def test_a_text_of_which_nothing_would_be_left_stays_as_it_was_written(text: str) -> None:
     assert parse_marked(text).text == text
+
+
+def test_each_row_of_a_table_is_a_line_that_names_its_columns() -> None:
+    table = "| Code | Status | Next |\n|---|---|---|\n| D-1 | `lost` [1] | |\n| **D**-2 | | wait |"
+
+    marked = parse_marked(f"Codes:\n\n{table}\n\nEnd.")
+
+    rows = "• D-1 · Status: lost [1]\n• D-2 · Next: wait"
+    assert marked.text == f"Codes:\n\n{rows}\n\nEnd."
+    assert [marked.text[one.start : one.end] for one in marked.marks] == ["D-1", "lost", "D"]
+
+
+def test_a_table_without_rows_shows_the_names_of_its_columns() -> None:
+    assert parse_marked("| One | Two |\n|---|---|").text == "One · Two"

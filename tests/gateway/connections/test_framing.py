@@ -5,9 +5,7 @@ import re
 
 import pytest
 from structlog.testing import capture_logs
-from uvicorn.protocols.http import httptools_impl
 
-from gateway.connections.protocol import BoundedHttpProtocol
 from tests.gateway.connections.raw_connection import GET, HOST, line_server
 
 KB = 1024
@@ -187,25 +185,3 @@ async def test_what_is_no_request_never_stands_within_the_answer_to_an_earlier_o
         await line.send(b"\x00nonsense\r\n\r\n")
 
         assert b"malformed" not in await line.rest()
-
-
-def test_the_parts_of_uvicorn_that_are_built_upon_are_there() -> None:
-    protocol = httptools_impl.HttpToolsProtocol
-    used = {
-        "connection_made", "connection_lost", "eof_received", "data_received", "on_message_begin",
-        "on_url", "on_header", "on_headers_complete", "on_body", "on_message_complete",
-        "on_response_complete", "pause_writing", "resume_writing", "timeout_keep_alive_handler",
-        "_unset_keepalive_if_required",
-    }  # fmt: skip
-    attributes = {
-        "cycle", "flow", "headers", "pipeline", "timeout_keep_alive", "timeout_keep_alive_task",
-        "scope", "parser", "loop", "transport",
-    }  # fmt: skip
-    named = set(protocol.__init__.__code__.co_names)
-
-    assert used <= set(vars(protocol))
-    assert attributes <= named
-    assert {"keep_alive", "response_complete"} <= set(
-        httptools_impl.RequestResponseCycle.__init__.__code__.co_names
-    )
-    assert issubclass(BoundedHttpProtocol, protocol)

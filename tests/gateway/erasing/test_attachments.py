@@ -15,7 +15,7 @@ from envelope.question import Question
 from envelope.role import Role
 from gateway.conversation_erasure import erase
 from gateway.http.routes.reviews import ReviewParts
-from memory.attachments.attachment_store import RedisAttachments
+from memory.attachments import RedisAttachments
 from memory.key_names import conversation_keys
 from tests.gateway.erasing.canary import files_with, files_with_bytes, keys_with, make_canary
 from tests.gateway.erasing.conftest import RewritingHarness

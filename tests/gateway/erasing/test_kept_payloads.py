@@ -19,8 +19,8 @@ from gateway.desk import Desk, Message
 from manager.flows import NEWEST
 from manager.machine import Limits
 from memory.conversation import RedisMemory
-from memory.effects.receipts import RECEIPT_SECONDS, RedisReceipts
 from memory.key_names import conversation_keys
+from memory.receipts import RECEIPT_SECONDS, RedisReceipts
 from tests.gateway.erasing.canary import files_with, make_canary, values_with
 from tests.gateway.erasing.conftest import RewritingHarness
 from tests.gateway.http.conftest import any_harness

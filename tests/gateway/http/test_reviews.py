@@ -63,6 +63,30 @@ async def test_a_review_of_a_file_is_accepted_followed_and_read(
     assert [one["id"] for one in listed.json()["documents"]] == [review["documents"][0]["id"]]
 
 
+async def test_what_a_review_takes_is_told_before_it_begins(
+    server: HttpServerFixture, client: httpx.AsyncClient
+) -> None:
+    only = {**UPLOAD, "estimate_only": "true", "conversation_id": "c8"}
+
+    told = await client.post(REVIEWS, params=only, content=FAULTY, headers=BINARY)
+    kept = await client.get("/v1/conversations/c8/documents")
+    review = await start(client)
+
+    assert told.status_code == 200, told.text
+    assert [one["name"] for one in told.json()["documents"]] == ["contract.md"]
+    estimate = told.json()["estimate"]
+    assert estimate == {
+        "model": "large",
+        "calls": estimate["calls"],
+        "tokens": 1000,
+        "cost_usd": 0.25,
+    }
+    assert estimate["calls"] > 0
+    assert kept.json()["documents"] == []
+    assert review["estimate"] == estimate
+    assert len(server.harness.script.seen[Role.SEARCH]) <= 1, "the estimate began nothing"
+
+
 async def test_a_review_names_its_documents_by_id_file_title_or_folder(
     client: httpx.AsyncClient,
 ) -> None:

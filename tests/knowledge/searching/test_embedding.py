@@ -79,6 +79,15 @@ def test_other_models_are_known_by_name_without_being_downloaded() -> None:
         local_embedder("nobody/knows-it@fastembed")
 
 
+def test_another_model_without_fastembed_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "fastembed", None)
+
+    with pytest.raises(EmbeddingFailed, match=r"pip install 'refdesk\[fastembed\]'"):
+        local_embedder("BAAI/bge-small-en-v1.5@fastembed")
+
+
 @pytest.mark.slow
 def test_embedding_imports_no_network_and_no_fastembed() -> None:
     script = (

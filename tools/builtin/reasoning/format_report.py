@@ -2,8 +2,8 @@
 
 from pydantic import BaseModel, Field
 
-from compliance.reporting.markdown_report import render_markdown
-from compliance.reporting.printed import PrintedReport, ReportPart, ReportTable, ReportText
+from citations.markdown_report import render_markdown
+from citations.printed_report import PrintedReport, ReportPart, ReportTable, ReportText
 from tools.calls import ToolCaller
 from tools.tool import Tool
 

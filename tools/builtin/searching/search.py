@@ -62,7 +62,7 @@ class Inputs(QueryInputs):
         default=(), max_length=20, description="graph: ids of passages from which to go on"
     )
     version: str = Field(
-        default="", max_length=50, description="graph: follow links to this version"
+        default="", max_length=50, description="of the documents, instead of the newest one"
     )
 
 
@@ -143,6 +143,8 @@ class Search(ShowsPassages, Tool[Inputs, PassageList]):
     async def _search(
         self, inputs: Inputs, query: str, candidates: int, caller: ToolCaller
     ) -> Findings:
+        if inputs.version and inputs.version not in query:
+            query = f"{query} version {inputs.version}"
         one = inputs.model_copy(update={"query": query, "limit": candidates})
         by_words = inputs.method is SearchMethod.WORDS
         request = make_request(one, caller, by_words=by_words)

@@ -30,10 +30,12 @@ def test_names_keep_their_capitals_in_the_help(run: Run, monkeypatch: pytest.Mon
 def test_status_says_which_redis_runs(run: Run) -> None:
     program = find_server()
     assert program is not None, "a test of a real redis-server needs one"
-    major, minor = server_version(program)
+    major, minor = server_version(program).numbers
 
     result = run("status")
 
     first, head, *_ = result.out.splitlines()
-    assert re.fullmatch(rf"Redis {major}\.{minor}\.\d+ of the data folder", first)
+    assert re.fullmatch(
+        rf"Redis {major}\.{minor}\.\d+ of the data folder; its data stays on disk", first
+    )
     assert head.startswith("role ")

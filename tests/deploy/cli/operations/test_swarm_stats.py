@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from agents.swarm.history import OutcomeHistory, read_history, write_outcome
+from agents.swarm.outcomes import QuestionKind, SwarmOutcome
 from deploy.cli.main import main
 from deploy.cli.operations.swarm_stats import format_stats
-from memory.learning.learned_outcomes import LoggedOutcome
-from swarm.learning.history import OutcomeHistory, read_history, write_outcome
-from swarm.learning.outcomes import QuestionKind, SwarmOutcome
+from memory.learned_outcomes import LoggedOutcome
 
 
 def make_history(count: int = 60) -> OutcomeHistory:

@@ -1,0 +1,278 @@
+"""Finds in a question which documents are reviewed, and against which rules: by their titles."""
+
+import math
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import zip_longest
+from pathlib import Path, PurePosixPath
+
+from agents.frameworks import identify_frameworks, list_names
+
+_FILE = Path(__file__).with_name("named_documents.toml")
+_WORD = re.compile(r"[^\W_]{1,60}")
+_DIGITS = re.compile(r"(\d{1,15})")
+_LEAST_SHARE = 0.6
+_LEAST_LETTERS = 4
+_MOST_DOCUMENTS = 150
+_RULE = "law or rule"
+_CAPITAL_NOUNS = frozenset({"de"})
+_QUOTES = (("„", "“"), ("“", "”"), ("»", "«"), ('"', '"'))
+
+
+@dataclass(frozen=True, slots=True)
+class TitledDocument:
+    """A document by its names; `kind` as rules classify its text, empty: not read."""
+
+    id: str
+    title: str
+    source: str = ""
+    language: str = "en"
+    kind: str = ""
+
+    @property
+    def is_rule(self) -> bool:
+        """Whether its title, or else its kind, says that it is a law or another rule."""
+        words = _split(self.title)
+        if words & _load("reviewed"):
+            return False
+        words |= _split_folder(self.source)
+        endings = tuple(_load("rule_endings"))
+        named = bool(words & _load("rules")) or any(word.endswith(endings) for word in words)
+        return named or self.kind == "law"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundScope:
+    """The documents of a review; `notes` name assumptions, and missing ones."""
+
+    documents: tuple[TitledDocument, ...] = ()
+    against: tuple[TitledDocument, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def find_scope(
+    question: str, documents: Sequence[TitledDocument], language: str = "en"
+) -> FoundScope:
+    """Return the documents that a question in a language names, by their roles.
+
+    Where it names none for a role and only one document has that role, that one is assumed, unless
+    the question has a name that no document has.
+    """
+    named = list_named(question, documents)
+    rules = [one for one in named if one.is_rule]
+    reviewed = [one for one in named if not one.is_rule]
+    if not rules and len(reviewed) > 1:
+        rules = [one for one in reviewed if _follows_against(question, one)]
+        rules = rules if len(rules) < len(reviewed) else []
+        reviewed = [one for one in reviewed if one not in rules]
+    unknown = list_unknown_names(question, documents, language)
+    if unknown and not (rules and reviewed):
+        shown = ", ".join(unknown)
+        return FoundScope(tuple(reviewed), tuple(rules), (f"no document is named {shown}",))
+    notes: list[str] = []
+    if not rules:
+        rules = _assume([one for one in documents if one.is_rule], _RULE, notes)
+    if not reviewed:
+        others = [one for one in documents if not one.is_rule and one not in rules]
+        reviewed = _assume(others, "document to review", notes)
+    return FoundScope(tuple(reviewed), tuple(rules), tuple(notes))
+
+
+def _assume(
+    candidates: Sequence[TitledDocument], role: str, notes: list[str]
+) -> list[TitledDocument]:
+    folders = {str(PurePosixPath(one.source).parent) for one in candidates}
+    is_one_folder = len(folders) == 1 and not folders & {".", "/"}
+    if len(candidates) == 1 or (is_one_folder and role == _RULE):
+        name = folders.pop() if len(candidates) > 1 else candidates[0].title
+        notes.append(f"the question names no {role}: {name!r} is the only one")
+        return sorted(candidates, key=lambda one: make_sort_key(one.source))
+    notes.append(f"the question names no {role}, and there are {len(candidates)} of them")
+    return []
+
+
+def list_named(question: str, documents: Sequence[TitledDocument]) -> list[TitledDocument]:
+    """Return the documents most of whose name the question has, or a word that only few have.
+
+    A framework is the same under each of its names: GDPR, General Data Protection Regulation.
+    """
+    asked = _split(question) - _load("empty")
+    generic = _load("rules") | _load("reviewed")
+    names = {one.id: _list_names(one) for one in documents}
+    counts = Counter(word for own in names.values() for word in frozenset().union(*own))
+    weights = {word: math.log(1 + len(documents) / count) for word, count in counts.items()}
+    found: list[tuple[float, TitledDocument]] = []
+    meant = set(identify_frameworks(question))
+    for one in documents:
+        if meant.intersection(identify_frameworks(one.title)):
+            found.append((1.0, one))
+            continue
+        share = max((_share(own & asked, own, weights) for own in names[one.id]), default=0.0)
+        rare = {
+            word
+            for word in (frozenset().union(*names[one.id]) & asked) - generic
+            if counts[word] == 1 and len(word) >= _LEAST_LETTERS and not word.isdigit()
+        }
+        if share >= _LEAST_SHARE or rare:
+            found.append((max(share, 0.5 * bool(rare)), one))
+    found.sort(key=lambda pair: (-pair[0], make_sort_key(pair[1].source)))
+    return [one for _, one in found[:_MOST_DOCUMENTS]]
+
+
+def make_sort_key(source: str) -> list[tuple[int, str]]:
+    """Return a key for the names of files that puts `article_10` after `article_9`."""
+    pieces = _DIGITS.split(source.casefold())
+    return [(int(one), "") if one.isdecimal() else (-1, one) for one in pieces]
+
+
+def list_unknown_names(
+    question: str, documents: Sequence[TitledDocument], language: str = "en"
+) -> list[str]:
+    """Return what a question names as a document, and no document is called.
+
+    A name is a word in capitals, or several in a row, with the kind of document: "Bar Act". In
+    German, where every noun has a capital, it is in quotation marks or follows its kind: "Vertrag
+    Foo", "Gesetz Bar".
+    """
+    known = {word for one in documents for name in _list_names(one) for word in name}
+    known |= {word for name in _frameworks_of(documents) for word in name}
+    names = _list_after_kind if language in _CAPITAL_NOUNS else _list_capitals
+    found = [shown for own, shown in names(question) if not _split(own) & known]
+    return list(dict.fromkeys(found))
+
+
+def _frameworks_of(documents: Sequence[TitledDocument]) -> Iterator[frozenset[str]]:
+    """Yield the words of all names of the frameworks that documents are."""
+    for framework in identify_frameworks(*(one.title for one in documents)):
+        for name in list_names(framework):
+            yield _split(name)
+
+
+def _list_capitals(question: str) -> Iterator[tuple[str, str]]:
+    """Yield each name, and the name with the kind of document after it."""
+    generic = _load("rules") | _load("reviewed")
+    words = _WORD.findall(question)
+    at = 1
+    while at < len(words):
+        end = at
+        while end < len(words) and _is_name(words[end], generic):
+            end += 1
+        own = words[at:end]
+        if own:
+            kind = [one for one in words[end : end + 1] if one.casefold() in generic]
+            yield " ".join(own), " ".join([*own, *kind])
+        at = max(end, at + 1)
+
+
+def _list_after_kind(question: str) -> Iterator[tuple[str, str]]:
+    """Yield each name in quotation marks, and each that follows its kind, with the kind."""
+    quoted, rest = _split_quotes(question)
+    yield from ((name, name) for name in quoted if _split(name))
+    generic = _load("rules") | _load("reviewed")
+    words = _WORD.findall(rest)
+    for at, word in enumerate(words):
+        end = at + 1
+        while _is_german_kind(word) and end < len(words) and _is_name(words[end], generic):
+            end += 1
+        if own := words[at + 1 : end]:
+            yield " ".join(own), " ".join([word, *own])
+
+
+def _split_quotes(question: str) -> tuple[list[str], str]:
+    """Return the texts in quotation marks, and the text without them."""
+    names, rest = [], question
+    for opening, closing in _QUOTES:
+        while (start := rest.find(opening)) >= 0 and (end := rest.find(closing, start + 1)) >= 0:
+            names.append(" ".join(rest[start + 1 : end].split()))
+            rest = f"{rest[:start]} {rest[end + 1 :]}"
+    return names, rest
+
+
+def _is_german_kind(word: str) -> bool:
+    kinds = tuple(_load("german_kinds"))
+    return word.casefold().removesuffix("en").removesuffix("es").removesuffix("s").endswith(kinds)
+
+
+def _is_name(word: str, generic: frozenset[str]) -> bool:
+    plain = word.casefold()
+    is_long = len(word) >= _LEAST_LETTERS or word.isupper() or plain not in _load("empty")
+    return word[0].isupper() and is_long and plain not in generic | _load("empty")
+
+
+def list_offers(
+    documents: Sequence[TitledDocument], question: str, *, rules: bool, reviewed: bool
+) -> list[str]:
+    """Return the names of the documents that have the missing roles, those like the question first.
+
+    Files of one folder that is a law are named once, by their folder.
+    """
+    asked = _split(question) - _load("empty") - _load("rules") - _load("reviewed")
+    kinds = [
+        [one for one in documents if one.is_rule] if rules else [],
+        [one for one in documents if not one.is_rule] if reviewed else [],
+    ]
+    offered: list[list[str]] = []
+    for own in kinds:
+        own.sort(key=lambda one: _rank_offer(one, asked))
+        offered.append(list(dict.fromkeys(_name_offer(one, own) for one in own)))
+    pairs = zip_longest(*reversed(offered))
+    return list(dict.fromkeys(name for pair in pairs for name in pair if name))
+
+
+def _rank_offer(one: TitledDocument, asked: frozenset[str]) -> tuple[bool, int, str]:
+    words = _split(one.title)
+    is_usual = one.is_rule or bool(words & _load("reviewed") and not words & _load("rules"))
+    return not is_usual, -len(words & asked), one.title
+
+
+def _name_offer(one: TitledDocument, own: Sequence[TitledDocument]) -> str:
+    folder = PurePosixPath(one.source).parent
+    is_shared = sum(PurePosixPath(other.source).parent == folder for other in own) > 1
+    if one.is_rule and is_shared and _split_folder(one.source) & _load("rules"):
+        return folder.name.replace("_", " ").replace("-", " ")
+    return one.title
+
+
+def _share(shared: Iterable[str], own: Iterable[str], weights: Mapping[str, float]) -> float:
+    total = sum(weights[word] for word in own)
+    return sum(weights[word] for word in shared) / total if total else 0.0
+
+
+def _list_names(document: TitledDocument) -> tuple[frozenset[str], ...]:
+    stem = PurePosixPath(document.source).stem
+    names = (_split(document.title), _split_name(stem), _split_folder(document.source))
+    generic = _load("rules") | _load("reviewed")
+    own = tuple(one for name in names if (one := name - _load("empty")) and one - generic)
+    # A title such as GDPR is a name, although it is a generic word, too.
+    return own or ((_split(document.title),) if document.title.isupper() else ())
+
+
+def _follows_against(question: str, document: TitledDocument) -> bool:
+    plain = question.casefold()
+    words = [word for name in _list_names(document) for word in name]
+    places = [place for word in words if (place := plain.find(word)) >= 0]
+    cues = [place for cue in _load("against") if (place := plain.rfind(f" {cue} ")) >= 0]
+    return bool(places and cues) and min(places) > min(cues)
+
+
+def _split_folder(source: str) -> frozenset[str]:
+    """Return the words of the folder of a file: that of a law with a file for each article."""
+    return _split_name(PurePosixPath(source).parent.name)
+
+
+def _split_name(name: str) -> frozenset[str]:
+    return _split(name.replace("_", " ").replace("-", " "))
+
+
+def _split(text: str) -> frozenset[str]:
+    return frozenset(word.casefold() for word in _WORD.findall(text))
+
+
+@cache
+def _load(key: str) -> frozenset[str]:
+    tables: dict[str, list[str]] = tomllib.loads(_FILE.read_text("utf-8"))
+    return frozenset(tables[key])

@@ -1,0 +1,100 @@
+"""Classifies the documents of a review in five dimensions."""
+
+from typing import Self
+
+from pydantic import BaseModel, JsonValue
+
+from agents.agent import Agent, AgentParts
+from agents.review.specialist import LoopTurns, NoOutput, TeamSettings, Toolbox, add_focus
+from envelope.conversation import Turn
+from envelope.outcome import HopOutcome, Wrote
+from envelope.role import Role
+from envelope.ways.specialists import Extracted, SpecialistError
+from knowledge.library.library import WholeDocument
+from llm.tasks.specialists.classifier import TASK, Inputs
+from llm.tasks.specialists.material import TextUnit
+
+_CHARACTERS = 12_000
+_MOST_DOCUMENTS = 8
+
+
+class Reads(BaseModel, frozen=True):
+    """The documents of the review, and the loop of tools so far."""
+
+    canonical_question: str
+    text: str = ""
+    history: tuple[Turn, ...] = ()
+    round_focus: str = ""
+    language: str = "en"
+    groups: tuple[str, ...] = ()
+    extracted: Extracted | None = None
+    plan_messages: tuple[dict[str, JsonValue], ...] = ()
+    multi_tool_results: dict[str, JsonValue] = {}
+
+
+class Writes(BaseModel, frozen=True):
+    """The classes of each document; or the calls of tools before."""
+
+    classification: tuple[dict[str, JsonValue], ...] = ()
+    errors: tuple[SpecialistError, ...] = ()
+    tool_calls: tuple[dict[str, JsonValue], ...] = ()
+    plan_messages: tuple[dict[str, JsonValue], ...] = ()
+
+
+class ClassifierAgent(Agent[Reads, Writes]):
+    """Reads the beginning of each document; of a question without one, of the passages' ones.
+
+    Without a model there is only the language, as the index detected it.
+    """
+
+    role = Role.CLASSIFIER
+    reads = Reads
+    writes = Writes
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._toolbox = toolbox
+
+    @classmethod
+    def make(cls, parts: AgentParts[TeamSettings]) -> Self:
+        return cls(Toolbox.make(parts, TASK.name))
+
+    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        found = reads.extracted if reads.extracted is not None else Extracted()
+        named = [one.document_id for one in (*found.documents, *found.against)]
+        named = named or [one.document_id for one in found.chunks_data]
+        documents = await self._toolbox.library.read(named[:_MOST_DOCUMENTS], reads.groups)
+        if not documents:
+            return Wrote(Writes(errors=(self._toolbox.make_error("no document to classify"),)))
+        if self._toolbox.is_offline:
+            return Wrote(Writes(classification=tuple(map(_name_language, documents))))
+        inputs = Inputs(
+            question=add_focus(reads.canonical_question, reads.round_focus),
+            language=reads.language,
+            documents=tuple(
+                TextUnit(
+                    id=one.listed.id,
+                    heading=one.listed.title,
+                    text=one.text[:_CHARACTERS],
+                    language=one.listed.language,
+                )
+                for one in documents
+            ),
+        )
+        turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
+        given = await self._toolbox.consult(TASK, inputs, turns, reads)
+        if isinstance(given, NoOutput):
+            return Wrote(
+                Writes(tool_calls=given.calls, plan_messages=given.messages, errors=given.errors)
+            )
+        known = {one.id for one in inputs.documents}
+        classes = [one for one in given.output.documents if one.document_id in known]
+        return Wrote(
+            Writes(
+                classification=tuple(one.model_dump(mode="json") for one in classes),
+                errors=given.errors,
+            )
+        )
+
+
+def _name_language(one: WholeDocument) -> dict[str, JsonValue]:
+    return {"document_id": one.listed.id, "language": one.listed.language}

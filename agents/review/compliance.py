@@ -1,0 +1,573 @@
+"""Decides for each requirement whether the reviewed documents fulfil it or break it."""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import Self
+
+from pydantic import BaseModel, JsonValue
+
+from agents.agent import Agent, AgentParts
+from agents.frameworks import identify_frameworks
+from agents.review.compression import compress_requirements
+from agents.review.requirements.requirement import Extraction, Requirement, RuleKind
+from agents.review.requirements.units import (
+    DocumentUnits,
+    cut_document,
+    divide_sizes,
+    join_digests,
+    list_units,
+    name_documents,
+)
+from agents.review.specialist import (
+    GivenOutput,
+    LoopTurns,
+    NoOutput,
+    TeamSettings,
+    Toolbox,
+    add_focus,
+)
+from agents.review.stored_results import DecidedPart, ReadClauses, join_decisions
+from agents.review.verdicts.measures import compare_measures
+from agents.review.verdicts.passages import Passage, PassageSearch, cut_passages
+from agents.review.verdicts.verdict import ReviewResult, Status, Verdict, VerdictEvidence
+from envelope.conversation import Turn
+from envelope.outcome import HopOutcome, Wrote
+from envelope.role import Role
+from envelope.ways.specialists import (
+    Extracted,
+    PartPlan,
+    SpecialistError,
+    StoredChecklist,
+    StoredPart,
+    StoredVerdicts,
+)
+from llm.tasks.specialists.compliance import (
+    TASK,
+    ClauseReading,
+    ComparedMeasures,
+    Inputs,
+    Output,
+    RequirementVerdict,
+)
+from llm.tasks.specialists.material import TextUnit
+
+_CLAUSE_ROUNDS, _ROUNDS = 2, 4
+"""Parts without a result are tried once more: the clauses first, then the requirements."""
+_CLAUSES, _RULES = "c", "r"
+"""The beginnings of the keys of parts."""
+_PART_ITEMS, _PART_CHARACTERS = 10, 5_000
+_CLAUSE_ITEMS, _CLAUSE_CHARACTERS = 40, 12_000
+_MOST_PARTS = 100
+_WHOLE_CHARACTERS = 24_000
+"""A document of at most this many characters is shown as a whole."""
+_RULE_CHARACTERS = 16_000
+"""Requirements of at most this many characters together are all compared with each clause."""
+_PER_TEXT, _MOST_SHOWN = 6, 60
+_CLOSEST = 3
+_COMPARED = 2
+_NO_EVIDENCE = (
+    "the model's verdict was {status}, but it named no passage that exists, so it does not count"
+)
+_NO_VERDICT = "the model gave no verdict"
+_NOT_VERBATIM = (
+    "{name}: a quotation does not stand in its passage word for word, so the whole passage is shown"
+)
+
+
+class Reads(BaseModel, frozen=True):
+    """The checklist and the documents; in a branch, the clauses or requirements to read."""
+
+    canonical_question: str
+    text: str = ""
+    history: tuple[Turn, ...] = ()
+    round_focus: str = ""
+    language: str = "en"
+    groups: tuple[str, ...] = ()
+    extracted: Extracted | None = None
+    checklist: StoredChecklist | None = None
+    part: PartPlan | None = None
+    part_plan: tuple[PartPlan, ...] = ()
+    part_round: int = 0
+    stored_parts: dict[str, StoredPart] = {}
+    plan_messages: tuple[dict[str, JsonValue], ...] = ()
+    multi_tool_results: dict[str, JsonValue] = {}
+
+
+class Writes(BaseModel, frozen=True):
+    """The parts to read; the result of a part; or the verdicts of all parts."""
+
+    verdicts: StoredVerdicts | None = None
+    part_plan: tuple[PartPlan, ...] = ()
+    part_round: int = 0
+    stored_parts: dict[str, StoredPart] = {}
+    errors: tuple[SpecialistError, ...] = ()
+    tool_calls: tuple[dict[str, JsonValue], ...] = ()
+    plan_messages: tuple[dict[str, JsonValue], ...] = ()
+
+
+@dataclass(frozen=True)
+class _Material:
+    """The requirements of a review and the passages of its documents."""
+
+    rules: tuple[Requirement, ...]
+    documents: tuple[DocumentUnits, ...]
+    passages: tuple[Passage, ...]
+    law_languages: Mapping[str, str]
+
+    @cached_property
+    def search(self) -> PassageSearch:
+        """A search in the passages."""
+        return PassageSearch(self.passages)
+
+    @property
+    def digest(self) -> str:
+        """The digest of the documents' content."""
+        return join_digests(self.documents)
+
+    @property
+    def language(self) -> str:
+        """The language of the documents: that of the first one."""
+        return self.documents[0].language if self.documents else "en"
+
+    def language_of(self, rule: Requirement) -> str:
+        """Return the language of a requirement: that of its law."""
+        return self.law_languages.get(rule.place.document_id, "en")
+
+    def find_closest(self, rule: Requirement, most: int) -> tuple[Passage, ...]:
+        """Return the passages closest to a requirement, to what fulfils it, and what breaks it."""
+        asked = " ".join((*rule.place.heading_path, rule.statement))
+        found = [self.search.find(asked, self.language_of(rule), most)]
+        found += [self.search.find(one, self.language, most) for one in rule.wordings]
+        return tuple({one.id: one for own in found for one in own}.values())
+
+
+class ComplianceAgent(Agent[Reads, Writes]):
+    """A model reads both ways: each clause against the requirements, then each requirement.
+
+    The verdict knows what the clauses said, and how the numbers of both compare. Evidence is a
+    passage that exists, quoted word for word; a status without it does not count. Without a model
+    nothing is decided: each requirement is shown with the passages closest to it.
+    """
+
+    role = Role.COMPLIANCE
+    reads = Reads
+    writes = Writes
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._toolbox = toolbox
+
+    @classmethod
+    def make(cls, parts: AgentParts[TeamSettings]) -> Self:
+        return cls(Toolbox.make(parts, TASK.name))
+
+    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        problem = _find_problem(reads)
+        if problem or reads.checklist is None:
+            return Wrote(Writes(errors=(self._toolbox.make_error(problem),)))
+        material = await self._collect(reads, reads.checklist)
+        if not material.passages:
+            text = "expected a document with text to review, found an empty one"
+            return Wrote(Writes(errors=(self._toolbox.make_error(text),)))
+        if self._toolbox.is_offline:
+            result = await asyncio.to_thread(_show_closest, material)
+            return Wrote(Writes(verdicts=await self._store(result, material, reads, ())))
+        if reads.part is not None:
+            return Wrote(await self._read_part(reads, reads.part, material))
+        if (divided := await self._divide(reads, material)) is not None:
+            return Wrote(divided)
+        return Wrote(await self._join(reads, material))
+
+    async def _collect(self, reads: Reads, checklist: StoredChecklist) -> _Material:
+        found = reads.extracted if reads.extracted is not None else Extracted()
+        names = [one.document_id for one in found.documents]
+        read = await self._toolbox.library.read(names, reads.groups)
+        documents = tuple(map(cut_document, read))
+        extraction = await self._toolbox.load(checklist.reference, Extraction)
+        languages = {one.document_id: one.language for one in found.against}
+        passages = cut_passages(list_units(documents))
+        return _Material(extraction.rules, documents, passages, languages)
+
+    async def _divide(self, reads: Reads, material: _Material) -> Writes | None:
+        """Return the parts that are still to be read: all clauses first; None: there are none."""
+        clauses = _plan_clauses(material)
+        missing = tuple(one for one in clauses if one.key not in reads.stored_parts)
+        if missing and reads.part_round < _CLAUSE_ROUNDS:
+            return Writes(part_plan=missing, part_round=reads.part_round + 1)
+        rules = _plan_rules(material)
+        missing = tuple(one for one in rules if one.key not in reads.stored_parts)
+        if not missing or reads.part_round >= _ROUNDS:
+            return None
+        readings, notes = await self._load_readings(reads)
+        reference = await self._toolbox.store(ReadClauses(readings=readings, notes=notes))
+        return Writes(
+            part_plan=tuple(one.model_copy(update={"reference": reference}) for one in missing),
+            part_round=reads.part_round + 1,
+        )
+
+    async def _load_readings(
+        self, reads: Reads
+    ) -> tuple[tuple[ClauseReading, ...], tuple[str, ...]]:
+        keys = sorted(key for key in reads.stored_parts if key.startswith(_CLAUSES))
+        loaded = [
+            await self._toolbox.load(reads.stored_parts[key].reference, ReadClauses) for key in keys
+        ]
+        readings = tuple(one for part in loaded for one in part.readings)
+        return readings, tuple(dict.fromkeys(note for part in loaded for note in part.notes))
+
+    async def _read_part(self, reads: Reads, part: PartPlan, material: _Material) -> Writes:
+        if part.digest != material.digest:
+            text = f"the document changed while it was read: {part.label}"
+            return Writes(errors=(self._toolbox.make_error(text),))
+        if part.key.startswith(_CLAUSES):
+            return await self._read_clauses(reads, part, material)
+        return await self._decide(reads, part, material)
+
+    async def _read_clauses(self, reads: Reads, part: PartPlan, material: _Material) -> Writes:
+        own = material.passages[part.first : part.last + 1]
+        rules = await asyncio.to_thread(_choose_rules, own, material)
+        inputs = self._make_inputs(reads, rules, own, material).model_copy(
+            update={"direction": "clauses"}
+        )
+        given = await self._toolbox.consult(TASK, inputs, reads=reads)
+        if isinstance(given, NoOutput):
+            return Writes(errors=given.errors)
+        names, ids = {one.id for one in own}, {one.id for one in rules}
+        found = ReadClauses(
+            readings=tuple(
+                one
+                for one in given.output.readings
+                if one.passage in names and one.requirement_id in ids
+            ),
+            notes=given.output.notes,
+        )
+        return await self._store_part(part, found, len(own), given)
+
+    async def _decide(self, reads: Reads, part: PartPlan, material: _Material) -> Writes:
+        own = material.rules[part.first : part.last + 1]
+        clauses = await self._toolbox.load(part.reference, ReadClauses)
+        inputs = await asyncio.to_thread(self._prepare, reads, own, clauses.readings, material)
+        turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
+        given = await self._toolbox.consult(TASK, inputs, turns, reads)
+        if isinstance(given, NoOutput):
+            return Writes(tool_calls=given.calls, plan_messages=given.messages, errors=given.errors)
+        outputs, errors = [given.output], given.errors
+        if lost := _list_lost(own, outputs):
+            wanted = inputs.model_copy(update={"requirements": compress_requirements(lost)})
+            again = await self._toolbox.consult(TASK, wanted, reads=reads)
+            outputs += [] if isinstance(again, NoOutput) else [again.output]
+            errors += again.errors
+        decided = _decide_verdicts(own, outputs, inputs, material)
+        written = await self._store_part(part, decided, len(decided.verdicts), given)
+        return written.model_copy(update={"errors": errors})
+
+    async def _store_part(
+        self, part: PartPlan, found: BaseModel, items: int, given: GivenOutput[Output]
+    ) -> Writes:
+        stored = StoredPart(
+            reference=await self._toolbox.store(found), items=items, decided_by=given.decided_by
+        )
+        return Writes(stored_parts={part.key: stored}, errors=given.errors)
+
+    def _make_inputs(
+        self,
+        reads: Reads,
+        rules: Sequence[Requirement],
+        passages: Sequence[Passage],
+        material: _Material,
+    ) -> Inputs:
+        return Inputs(
+            question=add_focus(reads.canonical_question, reads.round_focus),
+            language=reads.language,
+            document=name_documents([one.title for one in material.documents]),
+            law="" if reads.checklist is None else reads.checklist.target_law,
+            requirements=compress_requirements(rules),
+            passages=tuple(
+                TextUnit(id=one.id, heading=one.heading, text=one.text, language=one.language)
+                for one in passages
+            ),
+            is_whole=len(passages) == len(material.passages),
+        )
+
+    def _prepare(
+        self,
+        reads: Reads,
+        own: Sequence[Requirement],
+        readings: Sequence[ClauseReading],
+        material: _Material,
+    ) -> Inputs:
+        """Return the inputs for the verdicts of some requirements, with all that may matter."""
+        ids = {one.id for one in own}
+        known = tuple(one for one in readings if one.requirement_id in ids)
+        shown = _choose_passages(own, known, material)
+        return self._make_inputs(reads, own, shown, material).model_copy(
+            update={
+                "comparisons": tuple(_compare_numbers(own, known, material)),
+                "readings": known,
+            }
+        )
+
+    async def _join(self, reads: Reads, material: _Material) -> Writes:
+        stored = reads.stored_parts
+        read = [one for one in _plan_rules(material) if one.key in stored]
+        loaded = [await self._toolbox.load(stored[one.key].reference, DecidedPart) for one in read]
+        _, notes = await self._load_readings(reads)
+        joined = join_decisions(loaded)
+        decided = {one.requirement_id for one in joined.verdicts}
+        lost = [
+            Verdict(requirement_id=one.id, status=Status.UNDECIDED, note=_NO_VERDICT)
+            for one in material.rules
+            if one.id not in decided
+        ]
+        by_id = {one.requirement_id: one for one in (*joined.verdicts, *lost)}
+        result = ReviewResult(
+            verdicts=tuple(by_id[one.id] for one in material.rules),
+            notes=tuple(dict.fromkeys((*joined.notes, *notes))),
+            passages=len(material.passages),
+        )
+        errors: tuple[SpecialistError, ...] = ()
+        if undecided := len(result.of_status(Status.UNDECIDED)):
+            text = f"{undecided} of {len(material.rules)} requirements were not decided"
+            errors = (self._toolbox.make_error(text),)
+        models = tuple(sorted({one.decided_by for one in stored.values()}))
+        return Writes(verdicts=await self._store(result, material, reads, models), errors=errors)
+
+    async def _store(
+        self,
+        result: ReviewResult,
+        material: _Material,
+        reads: Reads,
+        models: tuple[str, ...],
+    ) -> StoredVerdicts:
+        known = [one.confidence for one in result.verdicts if one.confidence is not None]
+        return StoredVerdicts(
+            reference=await self._toolbox.store(result),
+            requirements=len(material.rules),
+            compliant=len(result.of_status(Status.COMPLIANT)),
+            violations=len(result.of_status(Status.VIOLATION)),
+            gaps=len(result.of_status(Status.GAP)),
+            undecided=tuple(one.requirement_id for one in result.of_status(Status.UNDECIDED)),
+            confidence=round(sum(known) / len(known), 4) if known else None,
+            frameworks=_identify_frameworks(reads),
+            notes=result.notes,
+            decided_by=models,
+        )
+
+
+def _find_problem(reads: Reads) -> str:
+    """Return the missing input as a sentence; empty: nothing is missing."""
+    if reads.checklist is None:
+        return (
+            "expected the output of requirement_extractor, found none: the order is extractor, "
+            "requirement_extractor, compliance"
+        )
+    if not reads.checklist.requirements:
+        return f"expected requirements in {reads.checklist.target_law!r}, found none"
+    if reads.extracted is None or not reads.extracted.documents:
+        return "expected a document to review, found none: name it, or add it to the documents"
+    return ""
+
+
+def _identify_frameworks(reads: Reads) -> tuple[str, ...]:
+    """Return the frameworks that the question, or a title of the rules, names."""
+    found = reads.extracted if reads.extracted is not None else Extracted()
+    return identify_frameworks(reads.canonical_question, *(one.title for one in found.against))
+
+
+def _show_closest(material: _Material) -> ReviewResult:
+    return ReviewResult(
+        verdicts=tuple(
+            Verdict(
+                requirement_id=one.id,
+                status=Status.UNDECIDED,
+                closest=_list_evidence(material.find_closest(one, _CLOSEST)),
+            )
+            for one in material.rules
+        ),
+        passages=len(material.passages),
+    )
+
+
+def _list_evidence(passages: Iterable[Passage]) -> tuple[VerdictEvidence, ...]:
+    return tuple(one.evidence for one in passages)
+
+
+def _plan_clauses(material: _Material) -> tuple[PartPlan, ...]:
+    """Return parts that have every passage of the documents once."""
+    sizes = [len(one.text) for one in material.passages]
+    groups = _divide(sizes, _CLAUSE_CHARACTERS, _CLAUSE_ITEMS)
+    return tuple(
+        PartPlan(
+            key=f"{_CLAUSES}{first}",
+            label=_name_range(*(material.passages[at].heading for at in (first, last))),
+            digest=material.digest,
+            first=first,
+            last=last,
+        )
+        for first, last in groups
+    )
+
+
+def _plan_rules(material: _Material) -> tuple[PartPlan, ...]:
+    """Return parts that have every requirement once; no part has requirements in two languages."""
+    parts: list[PartPlan] = []
+    start = 0
+    for _, group in groupby(material.rules, key=material.language_of):
+        own = list(group)
+        sizes = [len(one.statement) + len(one.quotation) for one in own]
+        for first, last in _divide(sizes, _PART_CHARACTERS, _PART_ITEMS):
+            parts.append(
+                PartPlan(
+                    key=f"{_RULES}{start + first}",
+                    label=_name_range(own[first].id, own[last].id),
+                    digest=material.digest,
+                    first=start + first,
+                    last=start + last,
+                )
+            )
+        start += len(own)
+    return tuple(parts)
+
+
+def _divide(sizes: Sequence[int], longest: int, most: int) -> Iterator[tuple[int, int]]:
+    """Yield the ends of groups; of many items the groups are larger, so that a scatter has room."""
+    return divide_sizes(
+        sizes,
+        max(longest, 2 * sum(sizes) // _MOST_PARTS),
+        max(most, 2 * len(sizes) // _MOST_PARTS),
+    )
+
+
+def _name_range(*ends: str) -> str:
+    return " - ".join(dict.fromkeys(filter(None, ends)))
+
+
+def _choose_rules(own: Sequence[Passage], material: _Material) -> tuple[Requirement, ...]:
+    """Return the requirements that clauses may touch: all, or those closest to them."""
+    if sum(len(one.statement) for one in material.rules) <= _RULE_CHARACTERS:
+        return material.rules
+    worded = [
+        Passage(one.id, one.place, " ".join((one.statement, *one.wordings)), material.language)
+        for one in material.rules
+    ]
+    search = PassageSearch(worded)
+    texts = [one.text for one in own]
+    found = search.find_each(texts, material.language, _PER_TEXT, 2 * _MOST_SHOWN)
+    names = {one.id for one in found}
+    return tuple(one for one in material.rules if one.id in names)
+
+
+def _choose_passages(
+    own: Sequence[Requirement], readings: Sequence[ClauseReading], material: _Material
+) -> tuple[Passage, ...]:
+    """Return the whole document, or what may matter: by search, by the clauses, and beside them."""
+    every = material.passages
+    if sum(len(one.text) for one in every) <= _WHOLE_CHARACTERS:
+        return every
+    found = [material.find_closest(one, _PER_TEXT) for one in own]
+    names: dict[str, None] = dict.fromkeys(one.passage for one in readings)
+    for rank in range(max((len(one) for one in found), default=0)):
+        for closest in found:
+            if rank < len(closest) and len(names) < _MOST_SHOWN:
+                names.setdefault(closest[rank].id)
+    at = {place for place, one in enumerate(every) if one.id in names}
+    at |= {place - 1 for place in at if place and every[place].context}
+    return tuple(every[place] for place in sorted(at))
+
+
+def _compare_numbers(
+    own: Sequence[Requirement], readings: Sequence[ClauseReading], material: _Material
+) -> Iterator[ComparedMeasures]:
+    """Yield the numbers of each requirement beside those of the passages closest to it."""
+    by_id = {one.id: one for one in material.passages}
+    for rule in own:
+        read = [by_id[one.passage] for one in readings if one.requirement_id == rule.id]
+        closest = material.find_closest(rule, _COMPARED)
+        for passage in {one.id: one for one in (*read, *closest)}.values():
+            if lines := _compare(rule, passage, material):
+                yield ComparedMeasures(requirement_id=rule.id, passage=passage.id, lines=lines)
+
+
+def _compare(rule: Requirement, passage: Passage, material: _Material) -> tuple[str, ...]:
+    return compare_measures(
+        rule.quotation,
+        passage.text,
+        rule_language=material.language_of(rule),
+        document_language=passage.language,
+    )
+
+
+def _list_lost(own: Sequence[Requirement], outputs: Iterable[Output]) -> list[Requirement]:
+    known = {one.requirement_id for output in outputs for one in output.verdicts}
+    return [one for one in own if one.id not in known]
+
+
+def _decide_verdicts(
+    own: Sequence[Requirement], outputs: Sequence[Output], inputs: Inputs, material: _Material
+) -> DecidedPart:
+    """Return the model's verdicts, as far as code finds their passages."""
+    by_id = {one.requirement_id: one for output in outputs for one in output.verdicts}
+    names = {one.id for one in inputs.passages}
+    shown = {one.id: one for one in material.passages if one.id in names}
+    notes = [note for output in outputs for note in output.notes]
+    verdicts = []
+    for rule in own:
+        given = by_id.get(rule.id)
+        if given is None:
+            lost = Verdict(requirement_id=rule.id, status=Status.UNDECIDED, note=_NO_VERDICT)
+            verdicts.append(lost)
+            continue
+        evidence = tuple(_find_evidence(rule, given, shown, notes))
+        verdicts.append(_make_verdict(rule, given, evidence, material))
+    return DecidedPart(
+        verdicts=tuple(verdicts), notes=tuple(notes), passages=len(material.passages)
+    )
+
+
+def _find_evidence(
+    rule: Requirement,
+    given: RequirementVerdict,
+    shown: Mapping[str, Passage],
+    notes: list[str],
+) -> Iterator[VerdictEvidence]:
+    for one in given.evidence:
+        passage = shown.get(one.passage)
+        if passage is None:
+            continue
+        found = passage.find_quotation(one.quotation) if one.quotation.strip() else None
+        if found is None and one.quotation.strip():
+            notes.append(_NOT_VERBATIM.format(name=rule.id))
+        yield passage.evidence if found is None else found
+
+
+def _make_verdict(
+    rule: Requirement,
+    given: RequirementVerdict,
+    evidence: tuple[VerdictEvidence, ...],
+    material: _Material,
+) -> Verdict:
+    status, note = Status(given.status), " ".join(given.reason.split())
+    confidence: float | None = given.confidence
+    is_untouched = status is Status.COMPLIANT and rule.kind is RuleKind.PERMISSION
+    if status in {Status.COMPLIANT, Status.VIOLATION} and not evidence and not is_untouched:
+        note = "; ".join(filter(None, (_NO_EVIDENCE.format(status=status.value), note)))
+        status, confidence = Status.UNDECIDED, None
+    is_open = status in {Status.GAP, Status.UNDECIDED}
+    closest = material.find_closest(rule, _CLOSEST)[:_CLOSEST] if is_open else ()
+    texts = {one.text for one in evidence}
+    compared = [
+        _compare(rule, one, material)
+        for one in material.passages
+        if any(text in one.text for text in texts)
+    ]
+    return Verdict(
+        requirement_id=rule.id,
+        status=status,
+        confidence=confidence,
+        evidence=evidence,
+        closest=_list_evidence(closest),
+        comparisons=tuple(dict.fromkeys(line for lines in compared for line in lines)),
+        note=note,
+    )

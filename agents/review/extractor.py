@@ -1,0 +1,250 @@
+"""Finds the documents of a review, and the passages that a question needs."""
+
+from collections.abc import Sequence
+from typing import Self
+
+from pydantic import BaseModel, JsonValue
+
+from agents.agent import Agent, AgentParts
+from agents.named_documents import TitledDocument, find_scope, list_named
+from agents.review.requirements.units import cut_document
+from agents.review.specialist import LoopTurns, NoOutput, TeamSettings, Toolbox, add_focus
+from envelope.conversation import Turn
+from envelope.outcome import HopOutcome, Wrote
+from envelope.role import Role
+from envelope.ways.specialists import (
+    Extracted,
+    ExtractedPassage,
+    ReviewedDocument,
+    ReviewScope,
+    SpecialistError,
+)
+from envelope.ways.tool_loop import NO_TRIAGE, Triage
+from llm.conversations.turns import ModelMessage, ToolUse
+from llm.port import OFFLINE
+from llm.tasks.specialists.extractor import TASK, CandidateDocument, Inputs, Output
+from llm.tasks.specialists.material import TextUnit
+from tools.calls import QuotedPassage
+from tools.passage_search.passages import describe_place
+
+_DEFAULT_K, _MOST_K = 6, 10
+_MOST_CANDIDATES = 40
+_MOST_NAMED = 160
+"""A law with a file for each article is named as a whole."""
+_MOST_READ = 12
+"""Documents whose beginning is shown, so that a law can be told from a contract."""
+_BEGINNING = 300
+_SEARCHES = ("hybrid_search", "search")
+_MOST_CHARACTERS = 12_000
+"""Of all passages together that are handed over."""
+_REQUEST = "request"
+_TITLE_CHARACTERS = 6_000
+"""Of all titles together; a branch returns at most 32 kB."""
+_SHORTEST_TITLE = 30
+
+
+class Reads(BaseModel, frozen=True):
+    """The question, the documents that the request names, and the loop of tools so far."""
+
+    canonical_question: str
+    text: str = ""
+    history: tuple[Turn, ...] = ()
+    round_focus: str = ""
+    language: str = "en"
+    groups: tuple[str, ...] = ()
+    triage: Triage = NO_TRIAGE
+    review: ReviewScope | None = None
+    plan_messages: tuple[dict[str, JsonValue], ...] = ()
+    multi_tool_results: dict[str, JsonValue] = {}
+
+
+class Writes(BaseModel, frozen=True):
+    """The findings; or the calls of tools that find more."""
+
+    extracted: Extracted | None = None
+    errors: tuple[SpecialistError, ...] = ()
+    tool_calls: tuple[dict[str, JsonValue], ...] = ()
+    plan_messages: tuple[dict[str, JsonValue], ...] = ()
+
+
+class ExtractorAgent(Agent[Reads, Writes]):
+    """Documents that the request names are taken as they are; others are found by their titles.
+
+    Only documents and passages that the person may read are seen, and ids that a model invents are
+    left out.
+    """
+
+    role = Role.EXTRACTOR
+    reads = Reads
+    writes = Writes
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._toolbox = toolbox
+
+    @classmethod
+    def make(cls, parts: AgentParts[TeamSettings]) -> Self:
+        return cls(Toolbox.make(parts, TASK.name))
+
+    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        if reads.review is not None and reads.review.documents and reads.review.against:
+            return Wrote(Writes(extracted=await self._take(reads.review, reads.groups)))
+        turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
+        passages = _list_passages(turns)
+        inputs = Inputs(
+            question=add_focus(reads.canonical_question, reads.round_focus),
+            language=reads.language,
+            candidates=await self._list_candidates(reads),
+            passages=tuple(
+                TextUnit(
+                    id=one.citation.chunk_id, heading=describe_place(one.citation), text=one.text
+                )
+                for one in passages
+            ),
+            most_results=_choose_k(reads.triage),
+        )
+        if self._toolbox.is_offline:
+            return Wrote(await self._search(reads, turns, passages, inputs))
+        given = await self._toolbox.consult(TASK, inputs, turns, reads)
+        if isinstance(given, NoOutput):
+            return Wrote(
+                Writes(tool_calls=given.calls, plan_messages=given.messages, errors=given.errors)
+            )
+        extracted = await self._collect(given.output, reads, passages, given.decided_by)
+        return Wrote(Writes(extracted=extracted, errors=given.errors))
+
+    async def _search(
+        self, reads: Reads, turns: LoopTurns, passages: Sequence[QuotedPassage], inputs: Inputs
+    ) -> Writes:
+        """Without a model: one search for the question, and the documents that it names."""
+        tools = self._toolbox.profile.tools
+        name = next((one for one in _SEARCHES if one in tools), "")
+        if name and not turns.messages and self._toolbox.tools is not None:
+            arguments: JsonValue = {"query": inputs.question, "limit": inputs.most_results}
+            call = ToolUse(call_id="extractor-1-1", name=name, arguments=arguments)
+            asked = self._toolbox.call_tools([call], ModelMessage(calls=(call,)))
+            return Writes(tool_calls=asked.calls, plan_messages=asked.messages)
+        known = [
+            TitledDocument(one.id, one.title, one.source, one.language) for one in inputs.candidates
+        ]
+        scope = find_scope(inputs.question, known, reads.language)
+        output = Output(
+            documents=tuple(one.id for one in scope.documents),
+            against=tuple(one.id for one in scope.against),
+            notes=scope.notes,
+        )
+        return Writes(extracted=await self._collect(output, reads, passages, OFFLINE))
+
+    async def _list_candidates(self, reads: Reads) -> tuple[CandidateDocument, ...]:
+        """Return the documents that the question may mean; of some, the beginning of their text."""
+        library = self._toolbox.library
+        attached = await library.list_attached(reads.groups)
+        listed = [*attached, *await library.list_documents(reads.groups)]
+        titled = [TitledDocument(one.id, one.title, one.source, one.language) for one in listed]
+        named = list_named(reads.canonical_question, titled)
+        others = [one for one in titled if one not in named]
+        chosen = [*named[:_MOST_NAMED], *others[: max(0, _MOST_CANDIDATES - len(named))]]
+        given = {one.id for one in attached}
+        beginnings = await self._read_beginnings(
+            [one.id for one in chosen[:_MOST_READ]], reads.groups
+        )
+        return tuple(
+            CandidateDocument(
+                id=one.id,
+                title=one.title,
+                source=one.source,
+                language=one.language,
+                is_attached=one.id in given,
+                beginning=beginnings.get(one.id, ""),
+            )
+            for one in chosen
+        )
+
+    async def _read_beginnings(self, names: Sequence[str], groups: Sequence[str]) -> dict[str, str]:
+        if self._toolbox.is_offline:
+            return {}
+        read = await self._toolbox.library.read(names, groups)
+        return {one.listed.id: one.text[:_BEGINNING] for one in read}
+
+    async def _collect(
+        self,
+        output: Output,
+        reads: Reads,
+        passages: Sequence[QuotedPassage],
+        decided_by: str,
+    ) -> Extracted:
+        request = reads.review if reads.review is not None else ReviewScope()
+        scope = ReviewScope(
+            documents=request.documents or output.documents,
+            against=request.against or output.against,
+        )
+        found = await self._take(scope, reads.groups)
+        wanted = frozenset(output.chunk_ids)
+        kept = [one for one in passages if one.citation.chunk_id in wanted] or list(passages)
+        data = _bound_passages(kept)
+        return found.model_copy(
+            update={
+                "analysis": output.analysis[:2_000],
+                "chunk_ids": tuple(one.chunk_id for one in data),
+                "chunks_data": data,
+                "citations": tuple(describe_place(one.citation) for one in kept[: len(data)]),
+                "notes": (*output.notes, *found.notes),
+                "decided_by": decided_by,
+            }
+        )
+
+    async def _take(self, scope: ReviewScope, groups: Sequence[str]) -> Extracted:
+        """Return the documents of a scope that exist; a note names each that does not."""
+        wanted = (*scope.documents, *scope.against)
+        read = {one.listed.id: one for one in await self._toolbox.library.read(wanted, groups)}
+        longest = max(_SHORTEST_TITLE, _TITLE_CHARACTERS // max(len(read), 1))
+        known = {
+            name: ReviewedDocument(
+                document_id=name,
+                title=one.listed.title[:longest],
+                language=one.listed.language,
+                source=one.listed.source[:longest],
+                units=len(cut_document(one).units),
+            )
+            for name, one in read.items()
+        }
+        lost = [name for name in wanted if name not in known]
+        return Extracted(
+            documents=tuple(known[name] for name in scope.documents if name in known),
+            against=tuple(
+                known[name]
+                for name in scope.against
+                if name in known and name not in scope.documents
+            ),
+            notes=tuple(f"there is no document {name[:200]!r} with text" for name in lost),
+            decided_by=_REQUEST,
+        )
+
+
+def _choose_k(triage: Triage) -> int:
+    """Return how many passages a search returns: more for questions of a higher complexity."""
+    return _DEFAULT_K + round((_MOST_K - _DEFAULT_K) * triage.complexity / 100)
+
+
+def _list_passages(turns: LoopTurns) -> list[QuotedPassage]:
+    quoted = (one for result in turns.results for one in result.quoted)
+    return list({one.citation.chunk_id: one for one in quoted}.values())
+
+
+def _bound_passages(passages: Sequence[QuotedPassage]) -> tuple[ExtractedPassage, ...]:
+    found: list[ExtractedPassage] = []
+    room = _MOST_CHARACTERS
+    for one in passages:
+        room -= len(one.text)
+        if room < 0 and found:
+            break
+        found.append(
+            ExtractedPassage(
+                chunk_id=one.citation.chunk_id,
+                document_id=one.citation.document_id,
+                title=one.citation.title,
+                heading_path=one.citation.heading_path,
+                content=one.text,
+                score=one.citation.score,
+            )
+        )
+    return tuple(found)

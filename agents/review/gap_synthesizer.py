@@ -1,0 +1,200 @@
+"""Collects the gaps of a review, of five kinds."""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, date, datetime
+from typing import Self
+
+from pydantic import BaseModel, JsonValue
+
+from agents.agent import Agent, AgentParts
+from agents.review.audit.citation_audit import CitationAudit
+from agents.review.compression import compress_requirements, compress_verdicts
+from agents.review.requirements.requirement import Extraction, TextPlace
+from agents.review.requirements.units import cut_document, divide_sizes, list_units
+from agents.review.specialist import (
+    LoopTurns,
+    TeamSettings,
+    Toolbox,
+    add_focus,
+)
+from agents.review.stored_results import CollectedGaps
+from agents.review.verdicts.passages import Passage, cut_passages
+from agents.review.verdicts.verdict import ReviewResult, Status, SynthesizedGap
+from envelope.conversation import Turn
+from envelope.outcome import HopOutcome, Wrote
+from envelope.role import Role
+from envelope.ways.specialists import (
+    Extracted,
+    FindingList,
+    SpecialistError,
+    StoredChecklist,
+    StoredVerdicts,
+)
+from llm.tasks.specialists.gap_synthesizer import TASK, FoundGap, Inputs
+from llm.tasks.specialists.material import TextUnit
+
+_LONGEST = 2_000
+_MOST_MET = 40
+"""Compliant requirements that a model reads besides the violations and gaps."""
+_BATCH_CHARACTERS, _BATCH_ITEMS = 24_000, 60
+
+
+class Reads(BaseModel, frozen=True):
+    """The checklist, its verdicts, the documents, the audit, and the loop of tools so far."""
+
+    canonical_question: str
+    text: str = ""
+    history: tuple[Turn, ...] = ()
+    round_focus: str = ""
+    language: str = "en"
+    groups: tuple[str, ...] = ()
+    extracted: Extracted | None = None
+    checklist: StoredChecklist | None = None
+    verdicts: StoredVerdicts | None = None
+    citation_audit: FindingList | None = None
+    plan_messages: tuple[dict[str, JsonValue], ...] = ()
+    multi_tool_results: dict[str, JsonValue] = {}
+
+
+class Writes(BaseModel, frozen=True):
+    """The gaps; or the calls of tools before."""
+
+    gaps: FindingList | None = None
+    errors: tuple[SpecialistError, ...] = ()
+    tool_calls: tuple[dict[str, JsonValue], ...] = ()
+    plan_messages: tuple[dict[str, JsonValue], ...] = ()
+
+
+def _read_date() -> date:
+    return datetime.now(UTC).date()
+
+
+class GapSynthesizerAgent(Agent[Reads, Writes]):
+    """Each verdict of a gap is a gap; a model reads all passages, in batches, for the other kinds.
+
+    Without a model there are none.
+    """
+
+    role = Role.GAP_SYNTHESIZER
+    reads = Reads
+    writes = Writes
+
+    def __init__(self, toolbox: Toolbox, today: Callable[[], date] = _read_date) -> None:
+        self._toolbox = toolbox
+        self._today = today
+
+    @classmethod
+    def make(cls, parts: AgentParts[TeamSettings]) -> Self:
+        return cls(Toolbox.make(parts, TASK.name))
+
+    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        if reads.checklist is None or reads.verdicts is None:
+            text = "expected the output of compliance, found none: there are no gaps to collect"
+            return Wrote(Writes(errors=(self._toolbox.make_error(text),)))
+        if self._toolbox.is_offline:
+            return Wrote(Writes(gaps=FindingList(items=0)))
+        extraction = await self._toolbox.load(reads.checklist.reference, Extraction)
+        review = await self._toolbox.load(reads.verdicts.reference, ReviewResult)
+        passages = await self._cut(reads)
+        inputs = await self._make_inputs(reads, extraction, review)
+        batches = [
+            inputs.model_copy(update={"passages": tuple(map(_show, own))})
+            for own in _divide(passages)
+        ]
+        turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
+        given = await self._toolbox.consult_each(TASK, batches, turns, reads)
+        if (asked := given.calls) is not None:
+            return Wrote(
+                Writes(tool_calls=asked.calls, plan_messages=asked.messages, errors=asked.errors)
+            )
+        found = [gap for one in given.outputs for gap in one.gaps]
+        gaps = [*_list_regulatory(review, extraction), *_convert(found, extraction, passages)]
+        kinds: dict[str, int] = {}
+        for gap in gaps:
+            kinds[gap.kind] = kinds.get(gap.kind, 0) + 1
+        return Wrote(
+            Writes(
+                gaps=FindingList(
+                    reference=await self._toolbox.store(CollectedGaps(gaps=tuple(gaps))),
+                    items=len(gaps),
+                    summary=tuple(f"{kind}: {count}" for kind, count in kinds.items()),
+                    decided_by=given.decided_by,
+                ),
+                errors=given.errors,
+            )
+        )
+
+    async def _make_inputs(
+        self, reads: Reads, extraction: Extraction, review: ReviewResult
+    ) -> Inputs:
+        """Return the inputs without passages: what is not met, and some of what is."""
+        met = review.of_status(Status.COMPLIANT)[:_MOST_MET]
+        verdicts = compress_verdicts((*review.findings, *met))
+        names = [one.requirement_id for one in verdicts]
+        return Inputs(
+            question=add_focus(reads.canonical_question, reads.round_focus),
+            language=reads.language,
+            requirements=compress_requirements(extraction.requirements, names),
+            verdicts=verdicts,
+            wrong_citations=await self._list_wrong(reads.citation_audit),
+            today=self._today().isoformat(),
+        )
+
+    async def _cut(self, reads: Reads) -> tuple[Passage, ...]:
+        found = reads.extracted if reads.extracted is not None else Extracted()
+        names = [one.document_id for one in found.documents]
+        read = await self._toolbox.library.read(names, reads.groups)
+        return cut_passages(list_units([cut_document(one) for one in read]))
+
+    async def _list_wrong(self, audit: FindingList | None) -> tuple[str, ...]:
+        if audit is None or not audit.reference:
+            return ()
+        found = await self._toolbox.load(audit.reference, CitationAudit)
+        return tuple(
+            f"{one.label} {'; '.join(one.problems)}" for one in found.citations if not one.is_good
+        )
+
+
+def _divide(passages: Sequence[Passage]) -> Iterator[Sequence[Passage]]:
+    sizes = [len(one.text) for one in passages]
+    for first, last in divide_sizes(sizes, _BATCH_CHARACTERS, _BATCH_ITEMS):
+        yield passages[first : last + 1]
+
+
+def _show(one: Passage) -> TextUnit:
+    return TextUnit(id=one.id, heading=one.heading, text=one.text, language=one.language)
+
+
+def _list_regulatory(review: ReviewResult, extraction: Extraction) -> Iterator[SynthesizedGap]:
+    """Yield the requirements that a model found unmet, each with its reason."""
+    known = {one.id: one for one in extraction.requirements}
+    for verdict in review.of_status(Status.GAP):
+        requirement = known.get(verdict.requirement_id)
+        if requirement is not None:
+            yield SynthesizedGap(
+                kind="regulatory",
+                summary=verdict.note or requirement.statement,
+                requirement_ids=(requirement.id,),
+                places=(requirement.place,),
+            )
+
+
+def _convert(
+    found: Sequence[FoundGap], extraction: Extraction, passages: Sequence[Passage]
+) -> Iterator[SynthesizedGap]:
+    """Yield the other gaps whose requirements and passages exist, each once."""
+    known = {one.id for one in extraction.requirements}
+    places: dict[str, TextPlace] = {one.id: one.place for one in passages}
+    seen: set[tuple[object, ...]] = set()
+    for one in found:
+        is_known = known.issuperset(one.requirement_ids)
+        key = (one.kind, one.requirement_ids, one.passages or one.summary)
+        if one.kind == "regulatory" or not is_known or key in seen:
+            continue
+        seen.add(key)
+        yield SynthesizedGap(
+            kind=one.kind,
+            summary=" ".join(one.summary.split())[:_LONGEST],
+            requirement_ids=one.requirement_ids,
+            places=tuple(places[name] for name in one.passages if name in places),
+        )

@@ -1,0 +1,249 @@
+"""Composes the report of a review: seven parts, with a compliance matrix."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from typing import Self
+
+from pydantic import BaseModel, JsonValue
+from pydantic_core import from_json
+
+from agents.agent import Agent, AgentParts
+from agents.review.audit.citation_audit import CitationAudit
+from agents.review.compression import (
+    compress_requirements,
+    compress_verdicts,
+    describe_risk,
+    divide_findings,
+)
+from agents.review.report.layout import load_texts
+from agents.review.report.report import ReportInputs, compose_report
+from agents.review.report.report_json import encode_report
+from agents.review.requirements.requirement import Extraction, TextPlace
+from agents.review.requirements.units import DocumentUnits, cut_document, name_documents
+from agents.review.specialist import LoopTurns, TeamSettings, Toolbox, add_focus
+from agents.review.stored_results import CollectedGaps, RankedRisks
+from agents.review.verdicts.verdict import ReviewResult, Status
+from envelope.conversation import Turn
+from envelope.outcome import HopOutcome, Wrote
+from envelope.role import Role
+from envelope.ways.specialists import (
+    Extracted,
+    FindingList,
+    ReportReference,
+    SpecialistError,
+    StoredChecklist,
+    StoredVerdicts,
+)
+from llm.tasks.specialists.material import KnownVerdict
+from llm.tasks.specialists.report_generator import TASK, Inputs, Output
+
+LARGEST_INLINE = 24_000
+"""Bytes of a report that travels in the envelope: the result of a branch has at most 32 kB."""
+_MOST_SENTENCES, _LONGEST = 5, 1_500
+_CLASSES = ("document_type", "domain", "complexity", "language", "sensitivity")
+
+
+class Reads(BaseModel, frozen=True):
+    """What all others have found, and what went wrong."""
+
+    canonical_question: str
+    text: str = ""
+    history: tuple[Turn, ...] = ()
+    round_focus: str = ""
+    language: str = "en"
+    groups: tuple[str, ...] = ()
+    extracted: Extracted | None = None
+    classification: tuple[dict[str, JsonValue], ...] = ()
+    checklist: StoredChecklist | None = None
+    verdicts: StoredVerdicts | None = None
+    risks: FindingList | None = None
+    citation_audit: FindingList | None = None
+    gaps: FindingList | None = None
+    errors: tuple[SpecialistError, ...] = ()
+    sequence_notes: tuple[str, ...] = ()
+
+
+class Writes(BaseModel, frozen=True):
+    """The report, or where it is stored."""
+
+    review_report: ReportReference | None = None
+    errors: tuple[SpecialistError, ...] = ()
+
+
+def _read_date() -> date:
+    return datetime.now(UTC).date()
+
+
+class ReportGeneratorAgent(Agent[Reads, Writes]):
+    """The findings are composed; a model adds a summary, and a recommendation for each of them.
+
+    A link of the report is `#` and the id of the passage that it leads to. What specialists could
+    not do is named in the report.
+    """
+
+    role = Role.REPORT_GENERATOR
+    reads = Reads
+    writes = Writes
+
+    def __init__(self, toolbox: Toolbox, today: Callable[[], date] = _read_date) -> None:
+        self._toolbox = toolbox
+        self._today = today
+
+    @classmethod
+    def make(cls, parts: AgentParts[TeamSettings]) -> Self:
+        return cls(Toolbox.make(parts, TASK.name))
+
+    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        if reads.checklist is None or reads.verdicts is None:
+            text = "expected the output of compliance, found none: there is nothing to report"
+            return Wrote(Writes(errors=(self._toolbox.make_error(text),)))
+        documents = await self._cut(reads)
+        inputs = await self._collect(reads, reads.checklist, reads.verdicts, documents)
+        output, errors = await self._write(reads, inputs)
+        inputs = replace(
+            inputs,
+            summary=tuple(_clean(output.summary[:_MOST_SENTENCES])),
+            recommendations={
+                one.requirement_id: one.advice[:_LONGEST]
+                for one in reversed(output.recommendations)
+            },
+            notes=(*inputs.notes, *(one.text for one in errors)),
+        )
+        report = compose_report(
+            inputs,
+            language=reads.language,
+            link=lambda place: _make_link(place, documents),
+            find_page=lambda place: _find_page(place, documents),
+        )
+        encoded = encode_report(report)
+        is_small = len(encoded) <= LARGEST_INLINE
+        return Wrote(
+            Writes(
+                review_report=ReportReference(
+                    title=report.title,
+                    language=report.language,
+                    requirements=reads.verdicts.requirements,
+                    compliant=reads.verdicts.compliant,
+                    violations=reads.verdicts.violations,
+                    gaps=reads.verdicts.gaps,
+                    bytes=len(encoded),
+                    reference=await self._toolbox.work.put(encoded),
+                    report=from_json(encoded) if is_small else None,
+                ),
+                errors=errors,
+            )
+        )
+
+    async def _write(
+        self, reads: Reads, inputs: ReportInputs
+    ) -> tuple[Output, tuple[SpecialistError, ...]]:
+        """Return what a model writes about the findings; nothing without a model.
+
+        The summary is that of the first batch: the most serious findings.
+        """
+        if self._toolbox.is_offline:
+            return Output(), ()
+        batches = list(divide_findings(compress_verdicts(inputs.review.findings))) or [()]
+        asked = [_make_task_inputs(reads, inputs, own) for own in batches]
+        given = await self._toolbox.consult_each(TASK, asked, LoopTurns(), reads)
+        advice = tuple(one for output in given.outputs for one in output.recommendations)
+        summary = given.outputs[0].summary if given.outputs else ()
+        return Output(summary=summary, recommendations=advice), given.errors
+
+    async def _cut(self, reads: Reads) -> dict[str, DocumentUnits]:
+        found = reads.extracted if reads.extracted is not None else Extracted()
+        names = [one.document_id for one in (*found.documents, *found.against)]
+        read = await self._toolbox.library.read(names, reads.groups)
+        return {one.listed.id: cut_document(one) for one in read}
+
+    async def _collect(
+        self,
+        reads: Reads,
+        checklist: StoredChecklist,
+        verdicts: StoredVerdicts,
+        documents: Mapping[str, DocumentUnits],
+    ) -> ReportInputs:
+        load, found = self._toolbox.load, reads.extracted
+        found = found if found is not None else Extracted()
+        extraction = await load(checklist.reference, Extraction)
+        review = await load(verdicts.reference, ReviewResult)
+        risks, gaps, audit = RankedRisks(risks=()), CollectedGaps(gaps=()), None
+        if reads.risks is not None and reads.risks.reference:
+            risks = await load(reads.risks.reference, RankedRisks)
+        if reads.gaps is not None and reads.gaps.reference:
+            gaps = await load(reads.gaps.reference, CollectedGaps)
+        if reads.citation_audit is not None and reads.citation_audit.reference:
+            audit = await load(reads.citation_audit.reference, CitationAudit)
+        document = name_documents([one.title for one in found.documents])
+        title = load_texts(reads.language)["title"]
+        return ReportInputs(
+            title=title.format(document=document, law=checklist.target_law),
+            law=checklist.target_law,
+            document=document,
+            documents=found.documents,
+            against=found.against,
+            extraction=extraction,
+            review=review,
+            risks=risks.risks,
+            gaps=gaps.gaps,
+            audit=audit,
+            classes=_list_classes(reads),
+            headings={
+                unit.unit_id: " > ".join(unit.heading_path) or one.title
+                for one in documents.values()
+                for unit in one.units
+            },
+            units_unread=checklist.units_unread,
+            notes=(
+                *found.notes, *extraction.notes, *review.notes, *reads.sequence_notes,
+                *(one.text for one in reads.errors),
+            ),
+            is_judged=not self._toolbox.is_offline or bool(verdicts.decided_by),
+            made_on=self._today(),
+            judges=tuple(sorted({*checklist.decided_by, *verdicts.decided_by} - {""})),
+        )  # fmt: skip
+
+
+def _make_task_inputs(
+    reads: Reads, inputs: ReportInputs, findings: tuple[KnownVerdict, ...]
+) -> Inputs:
+    names = [one.requirement_id for one in findings]
+    return Inputs(
+        question=add_focus(reads.canonical_question, reads.round_focus),
+        language=reads.language,
+        document=inputs.document,
+        law=inputs.law,
+        counts={
+            "requirements": len(inputs.review.verdicts),
+            **{status.value.lower(): len(inputs.review.of_status(status)) for status in Status},
+        },
+        requirements=compress_requirements(inputs.extraction.requirements, names),
+        verdicts=findings,
+        risks=tuple(describe_risk(one) for one in inputs.risks if one.requirement_id in names),
+        gaps=tuple(one.summary for one in inputs.gaps if one.kind != "regulatory"),
+        errors=tuple(map(str, reads.errors)),
+    )
+
+
+def _clean(sentences: Sequence[str]) -> Iterator[str]:
+    yield from filter(None, (" ".join(one.split())[:_LONGEST] for one in sentences))
+
+
+def _make_link(place: TextPlace, documents: Mapping[str, DocumentUnits]) -> str:
+    own = documents.get(place.document_id)
+    name = "" if own is None else own.find_chunk(place)
+    return f"#{name}" if name else ""
+
+
+def _find_page(place: TextPlace, documents: Mapping[str, DocumentUnits]) -> int | None:
+    own = documents.get(place.document_id)
+    return None if own is None else own.pages.get(own.find_chunk(place))
+
+
+def _list_classes(reads: Reads) -> dict[str, dict[str, str]]:
+    """Return the five classes of each document, by its id."""
+    return {
+        str(one.get("document_id")): {name: str(one[name]) for name in _CLASSES if one.get(name)}
+        for one in reads.classification
+    }

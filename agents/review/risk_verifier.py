@@ -1,0 +1,125 @@
+"""Ranks the risks of violations and gaps."""
+
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from pydantic import BaseModel, JsonValue
+
+from agents.agent import Agent, AgentParts
+from agents.review.compression import (
+    compress_requirements,
+    compress_verdicts,
+    describe_risk,
+    divide_findings,
+)
+from agents.review.requirements.requirement import Extraction
+from agents.review.specialist import LoopTurns, TeamSettings, Toolbox, add_focus
+from agents.review.stored_results import RankedRisks
+from agents.review.verdicts.verdict import ReviewResult, Risk
+from envelope.conversation import Turn
+from envelope.outcome import HopOutcome, Wrote
+from envelope.role import Role
+from envelope.ways.specialists import (
+    ErrorSeverity,
+    FindingList,
+    SpecialistError,
+    StoredChecklist,
+    StoredVerdicts,
+)
+from llm.tasks.specialists.material import KnownVerdict
+from llm.tasks.specialists.risk_verifier import TASK, Inputs, RankedRisk
+
+_MOST_SUMMARY = 5
+
+
+class Reads(BaseModel, frozen=True):
+    """The checklist with its verdicts, and the loop of tools so far."""
+
+    canonical_question: str
+    text: str = ""
+    history: tuple[Turn, ...] = ()
+    round_focus: str = ""
+    language: str = "en"
+    groups: tuple[str, ...] = ()
+    checklist: StoredChecklist | None = None
+    verdicts: StoredVerdicts | None = None
+    plan_messages: tuple[dict[str, JsonValue], ...] = ()
+    multi_tool_results: dict[str, JsonValue] = {}
+
+
+class Writes(BaseModel, frozen=True):
+    """The ranked risks; or the calls of tools before."""
+
+    risks: FindingList | None = None
+    errors: tuple[SpecialistError, ...] = ()
+    tool_calls: tuple[dict[str, JsonValue], ...] = ()
+    plan_messages: tuple[dict[str, JsonValue], ...] = ()
+
+
+class RiskVerifierAgent(Agent[Reads, Writes]):
+    """Ranks findings; what a model leaves out has no risk, and an entry of `errors` says so."""
+
+    role = Role.RISK_VERIFIER
+    reads = Reads
+    writes = Writes
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._toolbox = toolbox
+
+    @classmethod
+    def make(cls, parts: AgentParts[TeamSettings]) -> Self:
+        return cls(Toolbox.make(parts, TASK.name))
+
+    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        if reads.checklist is None or reads.verdicts is None:
+            text = "expected the output of compliance, found none: there is nothing to rank"
+            return Wrote(Writes(errors=(self._toolbox.make_error(text),)))
+        extraction = await self._toolbox.load(reads.checklist.reference, Extraction)
+        review = await self._toolbox.load(reads.verdicts.reference, ReviewResult)
+        findings = compress_verdicts(review.findings)
+        if not findings or self._toolbox.is_offline:
+            return Wrote(Writes(risks=FindingList(items=0)))
+        turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
+        batches = [
+            Inputs(
+                question=add_focus(reads.canonical_question, reads.round_focus),
+                language=reads.language,
+                requirements=compress_requirements(
+                    extraction.requirements, [one.requirement_id for one in own]
+                ),
+                verdicts=own,
+            )
+            for own in divide_findings(findings)
+        ]
+        given = await self._toolbox.consult_each(TASK, batches, turns, reads)
+        if (asked := given.calls) is not None:
+            return Wrote(
+                Writes(tool_calls=asked.calls, plan_messages=asked.messages, errors=asked.errors)
+            )
+        own = {one.requirement_id: one for output in given.outputs for one in output.risks}
+        risks = [_convert(own[one.requirement_id]) for one in findings if one.requirement_id in own]
+        risks.sort(key=lambda one: (-one.score, one.requirement_id))
+        return Wrote(
+            Writes(
+                risks=FindingList(
+                    reference=await self._toolbox.store(RankedRisks(risks=tuple(risks))),
+                    items=len(risks),
+                    summary=tuple(map(describe_risk, risks[:_MOST_SUMMARY])),
+                    decided_by=given.decided_by,
+                ),
+                errors=given.errors or self._name_unranked(findings, own),
+            )
+        )
+
+    def _name_unranked(
+        self, findings: Sequence[KnownVerdict], ranked: Mapping[str, object]
+    ) -> tuple[SpecialistError, ...]:
+        lost = [one.requirement_id for one in findings if one.requirement_id not in ranked]
+        if not lost:
+            return ()
+        text = f"{len(lost)} of {len(findings)} findings have no risk: {', '.join(lost[:10])}"
+        return (self._toolbox.make_error(text, ErrorSeverity.MEDIUM),)
+
+
+def _convert(one: RankedRisk) -> Risk:
+    return Risk.model_validate(one.model_dump())

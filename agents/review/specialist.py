@@ -1,0 +1,316 @@
+"""What every specialist works with: its profile, a model, tools, documents and stored results."""
+
+import asyncio
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+import structlog
+from pydantic import BaseModel, JsonValue
+
+from agents.agent import AgentParts, WorkStore
+from agents.review.agent_context import add_context
+from agents.review.expanded_searches import NAME as EXPANSION
+from agents.review.expanded_searches import expand_search
+from envelope.encoding import brief
+from envelope.ways.specialists import (
+    PHASES,
+    ErrorSeverity,
+    SpecialistError,
+    SpecialistProfile,
+)
+from llm.conversations.port import ConversationModel
+from llm.conversations.turns import ModelMessage, ToolConversation, ToolUse, UserMessage
+from llm.errors import ModelError
+from llm.output_parsing import NotReadable, read
+from llm.port import OFFLINE, I, Model, O, Task
+from llm.tasks.specialists.material import SpecialistInputs
+from tools.calls import ToolErrorType, ToolResult
+from tools.catalog import ToolCatalog
+from tools.dialogue import Dialogue, DialogueLimits, describe_calls
+from tools.executor import CRITICAL
+from tools.schemas import describe_tools
+from tools.shortening import shorten
+
+if TYPE_CHECKING:
+    from knowledge.library.library import Library
+
+log = structlog.get_logger("agents")
+T = TypeVar("T", bound=BaseModel)
+_MOST_EMPTY = 2
+"""Messages in a row whose searches found nothing, after which nothing more is searched."""
+_SHOWN_RESULTS = 12
+_BATCHES_AT_ONCE = 4
+
+
+class TeamSettings(Protocol):
+    """The settings that every specialist needs."""
+
+    @property
+    def specialists(self) -> Mapping[str, SpecialistProfile]: ...
+
+
+def add_focus(question: str, focus: str) -> str:
+    """Return the question of a further round: with the reason for the round."""
+    return f"{question}\n{focus}" if focus else question
+
+
+@dataclass(frozen=True, slots=True)
+class NoOutput:
+    """There is no output yet: the specialist calls tools first; without calls, no model answered.
+
+    `messages` are its messages of the loop since the last hop.
+    """
+
+    calls: tuple[dict[str, JsonValue], ...] = ()
+    messages: tuple[dict[str, JsonValue], ...] = ()
+    errors: tuple[SpecialistError, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GivenOutput(Generic[O]):
+    """The typed output, the model that gave it, and the errors before it."""
+
+    output: O
+    decided_by: str
+    errors: tuple[SpecialistError, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOutputs(Generic[O]):
+    """The outputs of all batches that a model answered; `calls` are made before, if there are any.
+
+    `decided_by` is empty if no batch was answered.
+    """
+
+    outputs: tuple[O, ...]
+    decided_by: str = ""
+    errors: tuple[SpecialistError, ...] = ()
+    calls: NoOutput | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoopTurns:
+    """The loop of tools so far: the messages with calls, and the results of all calls by id."""
+
+    messages: tuple[ModelMessage, ...] = ()
+    results: tuple[ToolResult, ...] = ()
+
+    @classmethod
+    def parse(
+        cls, messages: Sequence[Mapping[str, JsonValue]], results: Mapping[str, JsonValue]
+    ) -> "LoopTurns":
+        """Return the turns of a payload, with the results in the order of their calls."""
+        parsed = tuple(ModelMessage.model_validate(one) for one in messages)
+        order = [use.call_id for message in parsed for use in message.calls]
+        found = tuple(ToolResult.model_validate(results[one]) for one in order if one in results)
+        return cls(parsed, found)
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    """What a specialist works with; it keeps nothing between two questions."""
+
+    profile: SpecialistProfile
+    model: Model
+    library: "Library"
+    work: WorkStore
+    tools: ToolCatalog | None = None
+    expander: Model | None = None
+
+    @classmethod
+    def make(cls, parts: AgentParts[TeamSettings], task: str) -> "Toolbox":
+        """Return what the specialist of a task works with."""
+        profile = parts.settings.specialists[task]
+        tools = parts.tools if profile.tools else None
+        expander = parts.model(EXPANSION) if profile.expands_queries else None
+        return cls(profile, parts.model(task), parts.library, parts.work, tools, expander)
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether there is no model: documents are shown as a search finds them, unjudged."""
+        return self.model.name == OFFLINE
+
+    async def store(self, value: BaseModel) -> str:
+        """Store a value and return its reference."""
+        return await self.work.put(value.model_dump_json(exclude_defaults=True).encode())
+
+    async def load(self, reference: str, kind: type[T]) -> T:
+        """Return a stored value; raises `LookupError` if it expired."""
+        return kind.model_validate_json(await self.work.get(reference))
+
+    def make_error(
+        self, error: object, severity: ErrorSeverity = ErrorSeverity.HIGH
+    ) -> SpecialistError:
+        """Return an entry of `errors`; its id is in the log with the ids of the message.
+
+        The log has no text: `refdesk trace --errors` shows it, with the question.
+        """
+        text = f"{type(error).__name__}: {error}" if isinstance(error, Exception) else str(error)
+        now = datetime.now(UTC)
+        digest = zlib.crc32(f"{now.isoformat()}/{self.profile.name}/{text}".encode())
+        made = SpecialistError(
+            error_id=f"RD-{now.date().isoformat()}-{digest % 100_000:05d}",
+            specialist=self.profile.name.value,
+            text=brief(text),
+            severity=severity,
+            phase=PHASES[self.profile.name].value,
+        )
+        log.warning(
+            "specialist_failed",
+            error_id=made.error_id,
+            specialist=made.specialist,
+            severity=severity.value,
+            phase=made.phase,
+        )
+        return made
+
+    async def consult(
+        self,
+        task: Task[I, O],
+        inputs: I,
+        turns: LoopTurns | None = None,
+        reads: BaseModel | None = None,
+    ) -> NoOutput | GivenOutput[O]:
+        """Return the output of the specialist, or the calls of tools that it wants before.
+
+        At a limit of the loop the output is written from the results so far. If the model fails,
+        there is no output, and an entry of `errors` says so: nobody else judges in its place.
+        """
+        inputs = add_context(inputs, reads)
+        known = LoopTurns() if turns is None else turns
+        errors = self._list_failed_tools(known)
+        asked = replace(
+            task,
+            temperature=self.profile.temperature,
+            max_output_tokens=self.profile.max_tokens,
+        )
+        dialogue = self._open(asked, inputs, known)
+        try:
+            if turns is not None and self._may_call(dialogue):
+                step = await self._take_step(asked, inputs, dialogue)
+                if isinstance(step, NoOutput):
+                    return step
+                if step is not None:
+                    return replace(step, errors=errors)
+            gathered = tuple(f"{one.tool}: {shorten(one.text)}" for one in known.results)
+            complete = _update(inputs, gathered=gathered[-_SHOWN_RESULTS:])
+            given = await self.model.ask(asked, complete)
+        except ModelError as error:
+            text = f"the model gave no answer, so this part was not judged: {error}"
+            return NoOutput(errors=(*errors, self.make_error(text)))
+        return GivenOutput(given.output, given.model, errors)
+
+    async def consult_each(
+        self,
+        task: Task[I, O],
+        batches: Sequence[I],
+        turns: LoopTurns,
+        reads: BaseModel | None = None,
+    ) -> BatchOutputs[O]:
+        """Return the outputs of batches, some at a time; only a single batch may call tools.
+
+        Each finished call is stored: a redelivered envelope pays for none of them again.
+        """
+        limit = asyncio.Semaphore(_BATCHES_AT_ONCE)
+        own_turns = turns if len(batches) == 1 else None
+
+        async def consult(inputs: I) -> NoOutput | GivenOutput[O]:
+            async with limit:
+                return await self.consult(task, inputs, own_turns, reads)
+
+        given = await asyncio.gather(*map(consult, batches))
+        missing = [one for one in given if isinstance(one, NoOutput)]
+        found = [one for one in given if isinstance(one, GivenOutput)]
+        return BatchOutputs(
+            outputs=tuple(one.output for one in found),
+            decided_by=found[0].decided_by if found else "",
+            errors=tuple(error for one in given for error in one.errors),
+            calls=next((one for one in missing if one.calls), None),
+        )
+
+    def _may_call(self, dialogue: Dialogue) -> bool:
+        """Return whether the loop goes on; the model judges itself whether it has enough."""
+        if self.tools is None or not isinstance(self.model, ConversationModel):
+            return False
+        return dialogue.find_end() is None
+
+    async def _take_step(
+        self, task: Task[I, O], inputs: I, dialogue: Dialogue
+    ) -> "NoOutput | GivenOutput[O] | None":
+        """Return the next calls, or the output if the model wrote one; None: neither."""
+        assert isinstance(self.model, ConversationModel)  # noqa: S101 - `_may_call` has checked it
+        step = await dialogue.take_step(self.model)
+        if step.end is None:
+            fresh = list(step.message.calls)
+            # The message stays as the model wrote it: a vendor reads its own calls again.
+            expanded, errors = (
+                (fresh, ()) if dialogue.messages else await self._expand(fresh, inputs)
+            )
+            return replace(self.call_tools(expanded, step.message), errors=errors)
+        try:
+            return GivenOutput(read(step.message.text, task.output), step.model)
+        except NotReadable:
+            return None
+
+    def call_tools(self, calls: Sequence[ToolUse], message: ModelMessage) -> NoOutput:
+        """Return the calls of a message of the loop."""
+        described = describe_calls(calls, self.profile.name)
+        return NoOutput(described, (message.model_dump(mode="json"),))
+
+    async def _expand(
+        self, calls: list[ToolUse], inputs: BaseModel
+    ) -> tuple[list[ToolUse], tuple[SpecialistError, ...]]:
+        """Return the calls with the wordings of a model, or as they are with the reason."""
+        known = inputs if isinstance(inputs, SpecialistInputs) else SpecialistInputs(question="")
+        try:
+            expanded = await expand_search(calls, self.expander, known.question, known.language)
+        except ModelError as error:
+            text = f"searched as asked, without other wordings: {error}"
+            return calls, (self.make_error(text, ErrorSeverity.LOW),)
+        return expanded, ()
+
+    def _open(self, task: Task[I, O], inputs: I, turns: LoopTurns) -> Dialogue:
+        """Return the dialogue so far; at its limits the output is asked for by its schema."""
+        catalog = self.tools if self.tools is not None else ToolCatalog(())
+        schema = task.output.model_json_schema()
+        question = inputs.question if isinstance(inputs, SpecialistInputs) else ""
+        opening = ToolConversation(
+            task=task.name,
+            messages=(UserMessage(text=question or task.name),),
+            tools=describe_tools(catalog.select(self.profile.tools)),
+            temperature=task.temperature,
+            max_output_tokens=task.max_output_tokens,
+            prompt=_update(inputs, output_schema=json.dumps(schema, ensure_ascii=False)),
+        )
+        return Dialogue(
+            opening,
+            turns.messages,
+            {one.call_id: one for one in turns.results},
+            prefix=f"{self.profile.name}-",
+            limits=DialogueLimits(
+                self.profile.max_iterations, most_empty=_MOST_EMPTY, writes_last=False
+            ),
+        )
+
+    def _list_failed_tools(self, turns: LoopTurns) -> tuple[SpecialistError, ...]:
+        faults = (ToolErrorType.EXECUTION, ToolErrorType.TIMEOUT)
+        failed = {
+            one.tool: one.error or one.error_type.value
+            for one in turns.results
+            if one.tool in CRITICAL and one.error_type in faults
+        }
+        return tuple(
+            self.make_error(
+                f"the tool {tool} failed ({why}): results may be incomplete or unreliable",
+                ErrorSeverity.MEDIUM,
+            )
+            for tool, why in failed.items()
+        )
+
+
+def _update(inputs: I, **changes: object) -> I:
+    return inputs.model_copy(update=changes)

@@ -1,0 +1,90 @@
+"""The results of specialists as they are stored: requirements, accounts of units, verdicts."""
+
+from collections.abc import Iterable, Sequence
+
+from pydantic import BaseModel
+
+from agents.review.requirements.requirement import Extraction, Requirement, UnitAccount
+from agents.review.verdicts.verdict import ReviewResult, Risk, SynthesizedGap, Verdict
+from llm.tasks.specialists.compliance import ClauseReading
+
+
+class ExtractedPart(BaseModel, frozen=True):
+    """What a part of a law demands, and the account of each of its units, in order."""
+
+    requirements: tuple[Requirement, ...]
+    units: tuple[UnitAccount, ...]
+    notes: tuple[str, ...] = ()
+
+
+class ReadClauses(BaseModel, frozen=True):
+    """What clauses of the document do to the requirements."""
+
+    readings: tuple[ClauseReading, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class DecidedPart(BaseModel, frozen=True):
+    """The verdicts of some requirements."""
+
+    verdicts: tuple[Verdict, ...]
+    notes: tuple[str, ...] = ()
+    passages: int = 0
+
+
+class RankedRisks(BaseModel, frozen=True):
+    """The risks of a review, the greatest first."""
+
+    risks: tuple[Risk, ...]
+
+
+class CollectedGaps(BaseModel, frozen=True):
+    """The gaps of a review, in the order of their kinds."""
+
+    gaps: tuple[SynthesizedGap, ...]
+
+
+def join_extractions(parts: Sequence[ExtractedPart]) -> Extraction:
+    """Return the parts as one, with requirements numbered in order; every unit is there once.
+
+    Definitions have numbers of their own, so that those of the requirements have no holes.
+
+    Raises `ValueError` if a unit is there twice.
+    """
+    requirements: list[Requirement] = []
+    accounts: list[UnitAccount] = []
+    counts = {"REQ": 0, "DEF": 0}
+    for part in parts:
+        names: dict[str, str] = {}
+        for one in part.requirements:
+            prefix = "DEF" if one.is_definition else "REQ"
+            counts[prefix] += 1
+            names[one.id] = f"{prefix}-{counts[prefix]:03d}"
+        requirements += [one.model_copy(update={"id": names[one.id]}) for one in part.requirements]
+        accounts += [
+            one.model_copy(
+                update={"requirement_ids": tuple(names[name] for name in one.requirement_ids)}
+            )
+            for one in part.units
+        ]
+    seen = [one.unit_id for one in accounts]
+    if len(set(seen)) != len(seen):
+        twice = next(one for one in seen if seen.count(one) > 1)
+        raise ValueError(f"expected every unit once, found {twice!r} twice")
+    notes = _list_once(note for part in parts for note in part.notes)
+    return Extraction(requirements=tuple(requirements), units=tuple(accounts), notes=notes)
+
+
+def join_decisions(parts: Sequence[DecidedPart]) -> ReviewResult:
+    """Return the verdicts of the parts as one result; of two about one requirement, the first."""
+    verdicts = {one.requirement_id: one for part in reversed(parts) for one in part.verdicts}
+    order = _list_once(one.requirement_id for part in parts for one in part.verdicts)
+    return ReviewResult(
+        verdicts=tuple(verdicts[name] for name in order),
+        notes=_list_once(note for part in parts for note in part.notes),
+        passages=max((part.passages for part in parts), default=0),
+    )
+
+
+def _list_once(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(values))

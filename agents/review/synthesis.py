@@ -1,0 +1,402 @@
+r"""Writes the answer from the findings; its `\cite{id}` become numbered sources."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Self
+
+from pydantic import BaseModel, JsonValue
+
+from agents.agent import Agent, AgentParts
+from agents.offered_documents import offer_documents
+from agents.review.cited_answer import number_citations
+from agents.review.further_rounds import may_ask_again, plan_further
+from agents.review.requirements.requirement import Extraction
+from agents.review.requirements.units import DocumentUnits, cut_document, name_documents
+from agents.review.specialist import GivenOutput, NoOutput, TeamSettings, Toolbox
+from agents.review.stored_results import CollectedGaps, RankedRisks
+from agents.review.verdicts.findings import (
+    Finding,
+    describe_checklist,
+    describe_closest,
+    describe_notes,
+    describe_review,
+    list_errors,
+)
+from agents.review.verdicts.verdict import ReviewResult, SynthesizedGap
+from citations.citing import cite
+from citations.links import keep_links
+from citations.proof import CitedSource, SourceTexts
+from citations.sources import collect_allowed, references_of, with_addresses
+from envelope.conversation import ClarificationOption, ClarificationReason
+from envelope.outcome import HopOutcome, Wrote
+from envelope.role import Role
+from envelope.sources import TOOL_SOURCE, SearchResult, SourceReference, SourceUsed
+from envelope.ways.specialists import (
+    CitationCheck,
+    ErrorSeverity,
+    Extracted,
+    FindingList,
+    FurtherRound,
+    ReportReference,
+    SpecialistError,
+    StoredChecklist,
+    StoredVerdicts,
+)
+from envelope.ways.tool_loop import NO_TRIAGE, Triage
+from knowledge.library.library import WholeDocument
+from llm.port import OFFLINE
+from llm.tasks.specialists.synthesis import TASK, FindingText, Inputs, Output, SynthesisSource
+from tools.calls import CitedPassage
+from tools.passage_search.passages import cite_chunk, describe_place
+
+REVIEW = f"{TOOL_SOURCE}compliance_review"
+"""The source of counts and of statuses: the review itself."""
+_MOST_SOURCES = 30
+_BETWEEN = "\n\n"
+_LEVEL = "specialists"
+
+
+class Reads(BaseModel, frozen=True):
+    """What all specialists have found, and what went wrong."""
+
+    canonical_question: str
+    language: str = "en"
+    groups: tuple[str, ...] = ()
+    attempt: int = 0
+    quality_analysis: str = ""
+    quality_score: float | None = None
+    triage: Triage = NO_TRIAGE
+    sequence_notes: tuple[str, ...] = ()
+    errors: tuple[SpecialistError, ...] = ()
+    extracted: Extracted | None = None
+    classification: tuple[dict[str, JsonValue], ...] = ()
+    checklist: StoredChecklist | None = None
+    verdicts: StoredVerdicts | None = None
+    risks: FindingList | None = None
+    citation_audit: FindingList | None = None
+    gaps: FindingList | None = None
+    review_report: ReportReference | None = None
+    further_round: FurtherRound | None = None
+
+
+class Writes(BaseModel, frozen=True):
+    """The answer with its sources; or the question that has to be answered first."""
+
+    response: str = ""
+    sources_used: tuple[SourceUsed, ...] = ()
+    source_references: tuple[SourceReference, ...] = ()
+    search_context: str = ""
+    search_results: tuple[SearchResult, ...] = ()
+    answer_model: str = ""
+    answered_by: Literal["", "model", "search"] = ""
+    missing: str = ""
+    citation_check: CitationCheck = CitationCheck()
+    errors: tuple[SpecialistError, ...] = ()
+    needs_clarification: bool = False
+    clarification_reason: ClarificationReason | None = None
+    clarification_message: str = ""
+    clarification_options: tuple[ClarificationOption, ...] = ()
+    unknown_documents: tuple[str, ...] | None = None
+    further_round: FurtherRound | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _QuotedSource:
+    """A passage that was read, with its citation."""
+
+    citation: CitedPassage
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _AnswerMaterial:
+    """The findings with the ids of their sources, and the sources by id in order."""
+
+    findings: tuple[FindingText, ...]
+    sources: dict[str, _QuotedSource]
+    notes: tuple[str, ...]
+
+
+class SynthesisAgent(Agent[Reads, Writes]):
+    """Only passages that were really read can be cited; a claim without one is left out.
+
+    Without the documents that a review needs, the person is asked which are meant.
+    """
+
+    role = Role.SYNTHESIS
+    reads = Reads
+    writes = Writes
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._toolbox = toolbox
+
+    @classmethod
+    def make(cls, parts: AgentParts[TeamSettings]) -> Self:
+        return cls(Toolbox.make(parts, TASK.name))
+
+    async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        missing = _find_missing_scope(reads)
+        if missing:
+            offers = await offer_documents(
+                self._toolbox.library,
+                reads.canonical_question,
+                reads.groups,
+                reads.language,
+                reads.extracted,
+            )
+            return Wrote(_ask(missing).model_copy(update=offers))
+        material = await self._collect(reads)
+        if not material.sources:
+            return Wrote(Writes(citation_check=CitationCheck()))
+        inputs = Inputs(
+            question=reads.canonical_question,
+            language=reads.language,
+            findings=material.findings,
+            sources=tuple(
+                SynthesisSource(
+                    id=name,
+                    place=describe_place(one.citation),
+                    language=one.citation.language,
+                    text=one.text,
+                )
+                for name, one in material.sources.items()
+            ),
+            notes=material.notes,
+            analysis=reads.quality_analysis,
+            attempt=reads.attempt,
+            may_ask_again=may_ask_again(reads),
+        )
+        if self._toolbox.is_offline:
+            writes = _write(_list_findings(inputs), OFFLINE, material, reads)
+            by = "search" if self._is_unjudged(reads) else ""
+            return Wrote(writes.model_copy(update={"answered_by": by}))
+        given = await self._write(inputs, is_lost=reads.quality_score == 0)
+        if (further := plan_further(given.output.further, reads)) is not None:
+            return Wrote(Writes(further_round=further, errors=given.errors))
+        if given.output.status != "answered" and not material.findings:
+            return Wrote(_ask(given.output.missing, ClarificationReason.INSUFFICIENT_CONTEXT))
+        writes = _write(given.output, given.decided_by, material, reads)
+        if not writes.response and material.findings:
+            # A model that cites nothing is no reason to lose what the specialists found.
+            writes = _write(_list_findings(inputs), given.decided_by, material, reads)
+        return Wrote(writes.model_copy(update={"errors": given.errors}))
+
+    def _is_unjudged(self, reads: Reads) -> bool:
+        """Whether no model has read the documents: the answer has passages, and no verdict."""
+        judges = () if reads.verdicts is None else reads.verdicts.decided_by
+        return self._toolbox.is_offline and not judges
+
+    async def _write(self, inputs: Inputs, *, is_lost: bool) -> GivenOutput[Output]:
+        """Return the answer of the model; the findings one by one if it gives none.
+
+        So do findings where nothing of the answer before was left after the check.
+        """
+        if is_lost and inputs.attempt and inputs.findings:
+            text = "the answer failed the check: the findings were listed instead"
+            error = self._toolbox.make_error(text, ErrorSeverity.MEDIUM)
+            return GivenOutput(_list_findings(inputs), OFFLINE, (error,))
+        given = await self._toolbox.consult(TASK, inputs)
+        if isinstance(given, NoOutput):
+            return GivenOutput(_list_findings(inputs), OFFLINE, given.errors)
+        return given
+
+    async def _collect(self, reads: Reads) -> _AnswerMaterial:
+        documents = await self._read(reads)
+        units = {one.listed.id: cut_document(one) for one in documents}
+        findings, notes = await self._describe(reads)
+        noted = list(describe_notes(notes, reads.language))
+        sources: dict[str, _QuotedSource] = {}
+        texts: list[FindingText] = []
+        for one in (*findings, *noted):
+            names = [_find_chunk(place, units) for place in one.places]
+            own = [name for name in dict.fromkeys(names) if name]
+            for name in own:
+                if name not in sources and len(sources) < _MOST_SOURCES:
+                    sources[name] = _find_source(name, documents)
+            cited = tuple(name for name in own if name in sources)
+            texts.append(FindingText(text=one.text, sources=cited or (REVIEW,)))
+        if findings:
+            sources[REVIEW] = _make_review_source(texts)
+        else:
+            sources = {one.citation.chunk_id: one for one in _list_passages(reads, documents)}
+        every = (*notes, *_list_summaries(reads))
+        return _AnswerMaterial(tuple(texts) if findings else (), sources, every)
+
+    async def _read(self, reads: Reads) -> list[WholeDocument]:
+        found = reads.extracted if reads.extracted is not None else Extracted()
+        scope = [one.document_id for one in (*found.documents, *found.against)]
+        names = scope if reads.checklist is not None else [*scope, *_list_found(found)]
+        return await self._toolbox.library.read(names, reads.groups)
+
+    async def _describe(self, reads: Reads) -> tuple[tuple[Finding, ...], list[str]]:
+        """Return the findings in the person's language, and the notes about them."""
+        found = reads.extracted if reads.extracted is not None else Extracted()
+        notes = [*found.notes, *reads.sequence_notes]
+        findings: tuple[Finding, ...] = ()
+        if reads.checklist is not None:
+            extraction = await self._toolbox.load(reads.checklist.reference, Extraction)
+            notes += extraction.notes
+            if reads.verdicts is None:
+                law = reads.checklist.target_law
+                findings = describe_checklist(extraction, law=law, language=reads.language)
+            else:
+                review = await self._toolbox.load(reads.verdicts.reference, ReviewResult)
+                notes += [one for one in review.notes if one not in notes]
+                named = {
+                    "law": reads.checklist.target_law,
+                    "document": name_documents([one.title for one in found.documents]),
+                    "language": reads.language,
+                }
+                if self._is_unjudged(reads):
+                    findings = describe_closest(extraction, review, **named)
+                else:
+                    order = await self._list_risky(reads.risks)
+                    gaps = await self._list_gaps(reads.gaps)
+                    findings = describe_review(extraction, review, order=order, gaps=gaps, **named)
+        return findings, [*notes, *list_errors(reads.errors)]
+
+    async def _list_risky(self, risks: FindingList | None) -> list[str]:
+        if risks is None or not risks.reference:
+            return []
+        ranked = await self._toolbox.load(risks.reference, RankedRisks)
+        return [one.requirement_id for one in ranked.risks]
+
+    async def _list_gaps(self, gaps: FindingList | None) -> Sequence[SynthesizedGap]:
+        if gaps is None or not gaps.reference:
+            return ()
+        return (await self._toolbox.load(gaps.reference, CollectedGaps)).gaps
+
+
+def _list_findings(inputs: Inputs) -> Output:
+    """Return the findings as a list, or the passages as they stand, each with its source."""
+    if not inputs.findings:
+        passages = (f"{one.text} \\cite{{{one.id}}}" for one in inputs.sources)
+        return Output(answer="\n\n".join(passages))
+    first, *others = (
+        " ".join((one.text, "".join(f"\\cite{{{name}}}" for name in one.sources)))
+        for one in inputs.findings
+    )
+    return Output(answer="\n".join([first, "", *(f"- {one}" for one in others)]).strip())
+
+
+def _find_missing_scope(reads: Reads) -> str:
+    """Return what the person has to say before there can be a review; empty: nothing."""
+    planned, found = reads.triage.agent_sequence, reads.extracted
+    if "compliance" not in planned or found is None or reads.verdicts is not None:
+        return ""
+    if found.documents and found.against:
+        return ""
+    return "; ".join(found.notes) or "It is unclear which document is meant, and against which law."
+
+
+def _ask(message: str, reason: ClarificationReason = ClarificationReason.MISSING_DETAILS) -> Writes:
+    return Writes(
+        needs_clarification=True,
+        clarification_reason=reason,
+        clarification_message=message or "The passages that were found do not answer this.",
+    )
+
+
+def _list_summaries(reads: Reads) -> list[str]:
+    """Return what the other specialists found, in a few words."""
+    found = reads.extracted if reads.extracted is not None else Extracted()
+    titles = {one.document_id: one.title for one in (*found.documents, *found.against)}
+    notes = [
+        f"{titles.get(str(one.get('document_id')), one.get('document_id'))}: "
+        f"{one.get('document_type')}, {one.get('domain')}, "
+        f"{one.get('sensitivity')}"
+        for one in reads.classification
+    ]
+    if reads.citation_audit is not None:
+        notes += reads.citation_audit.summary
+    if reads.review_report is not None:
+        notes.append(f"the report is {reads.review_report.title!r}")
+    return notes
+
+
+def _list_found(found: Extracted) -> list[str]:
+    return list(dict.fromkeys(one.document_id for one in found.chunks_data))
+
+
+def _list_passages(reads: Reads, documents: Sequence[WholeDocument]) -> Iterable[_QuotedSource]:
+    """Yield the passages that the extractor chose, as far as their documents still have them."""
+    found = reads.extracted if reads.extracted is not None else Extracted()
+    for one in found.chunks_data[:_MOST_SOURCES]:
+        document = next((each for each in documents if each.listed.id == one.document_id), None)
+        if document is not None:
+            yield _find_source(one.chunk_id, [document], one.content)
+
+
+def _find_chunk(place: object, units: Mapping[str, DocumentUnits]) -> str:
+    own = units.get(getattr(place, "document_id", ""))
+    return "" if own is None else own.find_chunk(place)  # type: ignore[arg-type] # a place
+
+
+def _find_source(name: str, documents: Sequence[WholeDocument], text: str = "") -> _QuotedSource:
+    for document in documents:
+        for number, one in enumerate(document.chunks):
+            if one.chunk.chunk_id == name:
+                return _QuotedSource(cite_chunk(document, number), text or one.chunk.text)
+    document = documents[0]
+    return _QuotedSource(
+        CitedPassage(chunk_id=name, document_id=document.listed.id, title=document.listed.title),
+        text,
+    )
+
+
+def _make_review_source(texts: Sequence[FindingText]) -> _QuotedSource:
+    citation = CitedPassage(chunk_id=REVIEW, document_id=REVIEW, title="compliance_review")
+    return _QuotedSource(citation, "\n".join(one.text for one in texts))
+
+
+def _write(output: Output, model: str, material: _AnswerMaterial, reads: Reads) -> Writes:
+    """Return the answer with only those claims that have a source, and links to these sources."""
+    numbers = {name: number for number, name in enumerate(material.sources, start=1)}
+    answer = number_citations(output.answer, numbers)
+    context, references = _lay_out(material.sources)
+    sources = (
+        CitedSource(one.number, context[slice(*one.span)], (one.title,)) for one in references
+    )
+    safe = keep_links(answer.text, collect_allowed(references, context))
+    kept = cite(safe.text, SourceTexts(sources))
+    if not kept.order:
+        return Writes(citation_check=answer.check, answer_model=model)
+    by_number = {one.number: one for one in references}
+    used = tuple(
+        SourceUsed.model_validate(
+            by_number[given].model_dump(exclude={"span", "is_cut", "number", "found"})
+            | {"number": shown}
+        )
+        for shown, given in enumerate(kept.order, start=1)
+    )
+    return Writes(
+        response=kept.text,
+        sources_used=with_addresses(used, references_of(used, references), context, kept.text),
+        source_references=references,
+        search_context=context,
+        search_results=tuple(
+            _make_result(one, reference)
+            for (name, one), reference in zip(material.sources.items(), references, strict=True)
+            if name != REVIEW
+        ),
+        answer_model=model,
+        missing=output.missing,
+        citation_check=answer.check,
+    )
+
+
+def _lay_out(sources: Mapping[str, _QuotedSource]) -> tuple[str, tuple[SourceReference, ...]]:
+    """Return the texts of the sources as one text, and the place of each in it."""
+    references = []
+    start = 0
+    for number, one in enumerate(sources.values(), start=1):
+        span = (start, start + len(one.text))
+        start = span[1] + len(_BETWEEN)
+        fields = one.citation.model_dump(exclude={"document_id", "score"})
+        references.append(SourceReference(number=number, span=span, **fields))
+    return _BETWEEN.join(one.text for one in sources.values()), tuple(references)
+
+
+def _make_result(one: _QuotedSource, reference: SourceReference) -> SearchResult:
+    fields = one.citation.model_dump()
+    return SearchResult.model_validate({**fields, "levels": (_LEVEL,), "span": reference.span})

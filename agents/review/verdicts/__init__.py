@@ -1,0 +1,1 @@
+"""Verdicts about requirements, the passages and numbers they rest on, and their findings."""

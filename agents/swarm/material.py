@@ -1,0 +1,135 @@
+"""Gathers what the workers wrote, with their passages as numbered sources."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+
+from pydantic import BaseModel
+
+from agents.swarm.planning.plan import SwarmPlan
+from agents.swarm.workers.output import WorkerOutput, WorkerStatus
+from tools.calls import CitedPassage
+from tools.passage_search.passages import FoundPassage
+
+USUAL_ROOM = 24_000
+"""Characters of all sources together where the window of the model is unknown."""
+_ID = re.compile(r"\[([^\[\]\s]{1,300})\]")
+_LATE = "no result came in time"
+_NOTHING = "nothing was found"
+_WAITS = "it waits for the user"
+
+
+class NumberedSource(BaseModel, frozen=True, extra="forbid"):
+    """A source of an answer with its text."""
+
+    number: int
+    citation: CitedPassage
+    text: str
+
+
+class WrittenFinding(BaseModel, frozen=True, extra="forbid"):
+    """What one worker wrote, with the numbers of its sources; `problem`: why it has no result."""
+
+    worker: str
+    objective: str
+    text: str
+    sources: tuple[int, ...] = ()
+    problem: str = ""
+
+
+class SwarmMaterial(BaseModel, frozen=True, extra="forbid"):
+    """All findings in the order of the plan; `left_out` counts passages that found no room."""
+
+    sources: tuple[NumberedSource, ...]
+    findings: tuple[WrittenFinding, ...]
+    left_out: int = 0
+
+
+def gather_material(
+    plan: SwarmPlan, outputs: Mapping[str, WorkerOutput], room: int = USUAL_ROOM
+) -> SwarmMaterial:
+    """Return the findings of all workers, with as many of their passages as have room.
+
+    Passages that a text names come first, then each worker's best, its second, and so on. A worker
+    without a result is left out where another one looked up the same item.
+    """
+    passages = _order_passages(plan, outputs)
+    sources: list[NumberedSource] = []
+    for passage in passages:
+        room -= len(passage.text)
+        if room < 0 and sources:
+            break
+        number = len(sources) + 1
+        sources.append(NumberedSource(number=number, citation=passage.citation, text=passage.text))
+    numbers = {one.citation.chunk_id: one.number for one in sources}
+    done = {one.subject for one in plan.workers if _is_done(outputs.get(one.id))} - {""}
+    findings = (
+        _make_finding(one.specialization or one.id, one.objective, outputs.get(one.id), numbers)
+        for one in plan.workers
+        if one.subject not in done or _is_done(outputs.get(one.id))
+    )
+    return SwarmMaterial(
+        sources=tuple(sources), findings=tuple(findings), left_out=len(passages) - len(sources)
+    )
+
+
+def _is_done(output: WorkerOutput | None) -> bool:
+    return output is not None and output.is_usable
+
+
+def _order_passages(plan: SwarmPlan, outputs: Mapping[str, WorkerOutput]) -> list[FoundPassage]:
+    """Return every passage once, with its longest text."""
+    own = [outputs[one.id] for one in plan.workers if one.id in outputs]
+    named = [_list_named(output) for output in own]
+    others = [list(output.passages) for output in own]
+    texts: dict[str, FoundPassage] = {}
+    for passage in (*_take_in_turn(named), *_take_in_turn(others)):
+        known = texts.get(passage.citation.chunk_id)
+        if known is None or len(known.text) < len(passage.text):
+            texts[passage.citation.chunk_id] = passage
+    return [one for one in texts.values() if one.text.strip()]
+
+
+def _list_named(output: WorkerOutput) -> list[FoundPassage]:
+    ids = set(_ID.findall(output.text))
+    return [one for one in output.passages if one.citation.chunk_id in ids]
+
+
+def _take_in_turn(lists: Sequence[Sequence[FoundPassage]]) -> Iterator[FoundPassage]:
+    for row in zip_longest(*lists):
+        yield from (one for one in row if one is not None)
+
+
+def _make_finding(
+    name: str, objective: str, output: WorkerOutput | None, numbers: Mapping[str, int]
+) -> WrittenFinding:
+    found = output.passages if output is not None else ()
+    ids = [one.citation.chunk_id for one in found]
+    return WrittenFinding(
+        worker=name,
+        objective=objective[:500],
+        text="" if output is None else cite_by_number(output.text, numbers),
+        sources=tuple(numbers[one] for one in ids if one in numbers),
+        problem=_name_problem(output),
+    )
+
+
+def cite_by_number(text: str, numbers: Mapping[str, int]) -> str:
+    """Return a text whose ids of passages became their numbers; ids without one are left out."""
+
+    def replace(found: re.Match[str]) -> str:
+        number = numbers.get(found[1])
+        is_id = "#" in found[1]
+        return f"[{number}]" if number is not None else "" if is_id else found[0]
+
+    return _ID.sub(replace, text)
+
+
+def _name_problem(output: WorkerOutput | None) -> str:
+    if output is None:
+        return _LATE
+    if output.status is WorkerStatus.NEEDS_INPUT:
+        return _WAITS
+    if output.status is WorkerStatus.FAILED:
+        return output.error or "it failed"
+    return "" if output.is_usable else _NOTHING

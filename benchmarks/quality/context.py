@@ -1,0 +1,139 @@
+"""Measures the context of answers: the suite `context`.
+
+Each question is searched for as the agent does at its first attempt. A question counts as *found*
+if its context has any part of a section that answers it, as *whole* if it has the whole section.
+Where only the page is known, each section of the page answers.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+
+from benchmarks.quality.collection import open_collection
+from config.settings import USUAL_CONTEXT, Settings
+from deploy.evaluation.questions import GoldQuestion, corpus_of, questions_of
+from knowledge.document import Chunk
+from knowledge.embedding import Embedder
+from knowledge.index.port import Index
+from knowledge.port import ContextSection, Searcher
+from knowledge.sections import count_tokens, document_of
+
+Figures = dict[str, object]
+_GOLD_TEXT_CHARACTERS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredContext:
+    """The context of one question; `tokens` counts sections with their places."""
+
+    found: bool
+    whole: bool
+    page: bool
+    tokens: int
+    sections: int
+    kind: str
+
+
+async def evaluate(data: Path, *, embedder: Embedder | None = None) -> Figures:
+    """Return the figures of a folder; raises `UnknownFormatError` when it holds something else."""
+    corpus = corpus_of(data)
+    settings = Settings(_env_file=None)
+    questions = questions_of(data, limit=settings.search_results_limit)
+    async with open_collection(corpus, settings, embedder) as knowledge:
+        pages = await _read_pages(knowledge.index, {name for one in questions for name in one.gold})
+        tokens = settings.max_context_length
+        tokens = USUAL_CONTEXT if tokens is None else tokens
+        measured = [await _measure(knowledge.searcher, asked, pages, tokens) for asked in questions]
+    kinds = sorted({one.kind for one in measured})
+    return {
+        "suite": "context",
+        "data": data.name,
+        "limit": tokens,
+        **_summarize(measured),
+        "by": {kind: _summarize([m for m in measured if m.kind == kind]) for kind in kinds},
+    }
+
+
+async def _measure(
+    searcher: Searcher,
+    asked: GoldQuestion,
+    pages: Mapping[str, Sequence[Chunk]],
+    tokens: int,
+) -> MeasuredContext:
+    found = await searcher.search(replace(asked.request, context_tokens=tokens))
+    given = {one for section in found.context for one in section.chunk_ids}
+    kind, answering = _find_sections(asked, pages)
+    return MeasuredContext(
+        found=any(not given.isdisjoint(section) for section in answering),
+        whole=any(given.issuperset(section) for section in answering),
+        page=any(section.best.page in asked.gold for section in found.context),
+        tokens=sum(_count(section) for section in found.context),
+        sections=len(found.context),
+        kind=kind,
+    )
+
+
+def _count(section: ContextSection) -> int:
+    place = " > ".join(dict.fromkeys((*section.best.crumbs, *section.best.heading_path)))
+    return count_tokens(section.text) + count_tokens(place)
+
+
+def _find_sections(
+    asked: GoldQuestion, pages: Mapping[str, Sequence[Chunk]]
+) -> tuple[str, list[set[str]]]:
+    """Return how exactly the answer's place is known, and the chunks of each section there."""
+    chunks = [chunk for name in sorted(asked.gold) for chunk in pages.get(name, ())]
+    quoted = " ".join(asked.text.split())[:_GOLD_TEXT_CHARACTERS]
+    if quoted:
+        quoting = [{one.chunk_id} for one in chunks if quoted in " ".join(one.text.split())]
+        if quoting:
+            return "text", quoting
+    sections = list(_split_sections(chunks))
+    named = [ids for anchor, ids in sections if asked.anchor and anchor == asked.anchor]
+    if named:
+        return "section", named
+    return "page", [ids for _, ids in sections]
+
+
+def _split_sections(chunks: Iterable[Chunk]) -> Iterable[tuple[str | None, set[str]]]:
+    for (_, _, anchor), own in groupby(
+        chunks, key=lambda one: (document_of(one.chunk_id), one.heading_path, one.anchor)
+    ):
+        yield anchor, {chunk.chunk_id for chunk in own}
+
+
+async def _read_pages(index: Index, names: set[str]) -> dict[str, list[Chunk]]:
+    """Return the chunks of pages in order, those of every language."""
+    pages: dict[str, list[Chunk]] = {}
+    for document in await index.load(sorted(await index.versions())):
+        if document.page in names:
+            points = [chunk.point for chunk in document.chunks]
+            passages = await index.passages(points)
+            pages.setdefault(document.page, []).extend(passages[one].chunk for one in points)
+    return pages
+
+
+def _summarize(measured: Sequence[MeasuredContext]) -> Figures:
+    tokens = sorted(one.tokens for one in measured)
+    sections = sorted(one.sections for one in measured)
+    return {
+        "questions": len(measured),
+        "found": _share([one.found for one in measured]),
+        "whole": _share([one.whole for one in measured]),
+        "page": _share([one.page for one in measured]),
+        "tokens": {
+            "p50": _pick(tokens, 50),
+            "p95": _pick(tokens, 95),
+            "max": tokens[-1] if tokens else 0,
+        },
+        "sections": {"p50": _pick(sections, 50), "max": sections[-1] if sections else 0},
+    }
+
+
+def _share(values: Sequence[bool]) -> float:
+    return round(sum(values) / len(values), 4) if values else 0.0
+
+
+def _pick(ordered: Sequence[int], percent: int) -> int:
+    return ordered[min(len(ordered) * percent // 100, len(ordered) - 1)] if ordered else 0

@@ -1,0 +1,1 @@
+"""What the product weighs: start time and memory."""

@@ -1,0 +1,1 @@
+"""How fast the product is, beside others and over long runs; `make bench` prints the tables."""

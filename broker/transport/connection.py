@@ -1,0 +1,219 @@
+"""The broker's connections, which notice soon that a server no longer answers.
+
+A connection of redis-py has one time limit for everything. Here a blocking command may take its
+time, any other command must be answered soon, and a server that did not answer before has even less
+time to accept a new connection. And a wait can be ended from outside: a heartbeat notices earlier
+than any limit that a connection is dead.
+
+Only public methods of redis-py's connections are overridden.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+import hiredis
+from redis.asyncio import Connection, SSLConnection, UnixDomainSocketConnection
+from redis.exceptions import ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+if TYPE_CHECKING:
+    from redis.asyncio import ConnectionPool
+
+GREETING_SECONDS = 1.25
+"""Time limit of the handshake with a server that was silent: it is repeated until it succeeds."""
+ANSWER_SECONDS = 10.0
+"""Time limit of any command; then its connection is closed."""
+LATE_SECONDS = 1.0
+"""How much longer than its own limit a blocking read may take."""
+HANGING_SECONDS = 2.5
+"""How long a server counts as hung; it is checked again earlier."""
+BLOCKING = frozenset({"XREAD", "XREADGROUP"})
+
+
+class ServerLink:
+    """The state that all connections of a process to one server share; for any thread.
+
+    When one connection gets no answer, the idle ones in pools are probably half open as well: each
+    is opened again before it is used.
+    """
+
+    def __init__(self) -> None:
+        self.answered_at = float("-inf")
+        self.suspected_at = float("-inf")
+        self.hung_at = float("-inf")
+        self.unwatched = False
+        self._made: WeakSet[_BoundedConnection] = WeakSet()
+        self._lock = threading.Lock()
+
+    @property
+    def silent(self) -> bool:
+        """Whether no answer arrived since a call waited in vain."""
+        return self.answered_at < self.suspected_at
+
+    @property
+    def hangs(self) -> bool:
+        """Whether the server was recently found to answer on no connection."""
+        return self.silent and time.monotonic() - self.hung_at < HANGING_SECONDS
+
+    def hang(self) -> None:
+        """Record that the server answers on no connection, not even on a new one."""
+        self.hung_at = self.suspected_at = time.monotonic()
+
+    def watch_again(self) -> None:
+        """Restart reads that began without a heartbeat: their connections may have died since."""
+        if self.unwatched:
+            self.unwatched = False
+            self.hung_at = float("-inf")
+            self.suspect()
+            self.give_up(only_reads=True)
+
+    def suspect(self) -> None:
+        """Record that a call waited in vain."""
+        self.suspected_at = time.monotonic()
+
+    def record_connection(self, connection: "_BoundedConnection") -> None:
+        """Record that a connection was opened."""
+        with self._lock:
+            self._made.add(connection)
+
+    def give_up(self, *, only_reads: bool = False) -> None:
+        """Break every connection without an answer since a call waited in vain.
+
+        `only_reads`: only those on which a read waits, which can be repeated safely.
+        """
+        with self._lock:
+            connections = list(self._made)
+        for connection in connections:
+            if connection.reads or not only_reads:
+                connection.give_up()
+
+
+class _BoundedConnection:
+    """Overrides how long a connection of redis-py waits."""
+
+    def __init__(self, *, line: ServerLink, **options: Any) -> None:
+        # redis-py's own limit would start a task for each write.
+        super().__init__(**{**options, "socket_timeout": None})
+        self._line = line
+        self._limit_seconds = ANSWER_SECONDS
+        self._wait: asyncio.Timeout | None = None
+        self._answered_at = float("-inf")
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.reads = False
+
+    async def connect_check_health(self, *args: Any, **options: Any) -> None:
+        """Open the connection; a server that was silent gets less time for the handshake."""
+        if not self.is_connected:  # type: ignore[attr-defined] # of the connection
+            self._limit_seconds = GREETING_SECONDS if self._line.silent else ANSWER_SECONDS
+            self._loop = asyncio.get_running_loop()
+            self._line.record_connection(self)
+        await super().connect_check_health(*args, **options)  # type: ignore[misc] # of the connection
+
+    def pack_command(self, *args: Any) -> list[bytes]:
+        """Return an encoded command; one that blocks may take that much longer."""
+        name, *rest = args
+        if name in BLOCKING and "BLOCK" in rest:
+            blocked = int(rest[rest.index("BLOCK") + 1]) / 1000
+            self._limit_seconds = blocked + LATE_SECONDS
+            self.reads = True
+        return [hiredis.pack_command((*name.split(), *rest))]
+
+    async def send_packed_command(self, command: Any, check_health: bool = True) -> None:
+        """Send within the time limit."""
+        async with self._limited():
+            await super().send_packed_command(command, check_health)  # type: ignore[misc] # as above
+
+    async def read_response(self, *args: Any, **options: Any) -> Any:
+        """Return the next answer; raises redis-py's `TimeoutError` at the time limit."""
+        try:
+            if options.get("timeout") is not None:  # the caller has a limit of its own
+                answer = await super().read_response(*args, **options)  # type: ignore[misc] # as above
+            else:
+                async with self._limited():
+                    answer = await super().read_response(*args, **options)  # type: ignore[misc] # as above
+        except RedisTimeoutError:
+            if not self.suspected:
+                self._line.suspect()
+            raise
+        except ResponseError:
+            self._record_answer()
+            raise
+        self._record_answer()
+        return answer
+
+    @asynccontextmanager
+    async def _limited(self) -> AsyncIterator[None]:
+        """Provide the time limit of one wait; at its end the connection is closed."""
+        outer = self._wait  # a command that connects first waits within its own wait
+        try:
+            async with asyncio.timeout(self._limit_seconds) as self._wait:
+                yield
+        except TimeoutError as error:
+            await self.disconnect(nowait=True)  # type: ignore[attr-defined] # as above
+            raise RedisTimeoutError("the server did not answer in time") from error
+        finally:
+            self._wait = outer
+
+    @property
+    def suspected(self) -> bool:
+        """Whether a call waited in vain since the last answer on this connection."""
+        return self._answered_at < self._line.suspected_at
+
+    def give_up(self) -> None:
+        """End the wait if the connection is suspected: the task gets an error. For any thread."""
+        if self._loop is not None:
+            # In a closed loop no task waits.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._end_wait)
+
+    def _end_wait(self) -> None:
+        if self._wait is not None and self.suspected:
+            self._wait.reschedule(asyncio.get_running_loop().time())
+
+    async def can_read(self) -> bool:
+        """Return True also for a suspected connection, which its pool then opens again."""
+        if self.suspected:
+            return True
+        readable: bool = await super().can_read()  # type: ignore[misc] # as above
+        return readable
+
+    def _record_answer(self) -> None:
+        self._limit_seconds = ANSWER_SECONDS
+        self.reads = False
+        self._answered_at = self._line.answered_at = time.monotonic()
+
+
+class _TcpConnection(_BoundedConnection, Connection):
+    """A connection over TCP."""
+
+
+class _TlsConnection(_BoundedConnection, SSLConnection):
+    """A connection over TLS."""
+
+
+class _UnixConnection(_BoundedConnection, UnixDomainSocketConnection):
+    """A connection over a Unix socket."""
+
+
+_BOUNDED: dict[type, type] = {
+    Connection: _TcpConnection,
+    SSLConnection: _TlsConnection,
+    UnixDomainSocketConnection: _UnixConnection,
+}
+
+
+def line_of(pool: "ConnectionPool") -> ServerLink:
+    """Return the shared state of a pool's connections."""
+    line: ServerLink = pool.connection_kwargs["line"]
+    return line
+
+
+def use_ours(pool: "ConnectionPool", line: ServerLink) -> None:
+    """Have the pool, which has no open connection yet, use the broker's connection classes."""
+    pool.connection_class = _BOUNDED[pool.connection_class]
+    pool.connection_kwargs["line"] = line

@@ -1,1 +1,0 @@
-"""What specialists share: units and parts of documents, the scope of a review, stored results."""

@@ -1,1 +1,0 @@
-"""Limits of questions and tenants: the budgets that the processes share."""

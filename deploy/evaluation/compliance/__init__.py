@@ -1,1 +1,0 @@
-"""The suite `compliance`: verdicts, evidence, citations and sections, against people's labels."""

@@ -1,1 +1,0 @@
-"""Checks the work behind an answer."""

@@ -1,1 +1,0 @@
-"""Documents that belong to one conversation."""

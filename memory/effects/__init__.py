@@ -1,1 +1,0 @@
-"""Receipts of calls that change something outside."""

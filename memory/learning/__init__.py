@@ -1,1 +1,0 @@
-"""Stores the outcomes that assistants learn from."""

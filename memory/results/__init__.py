@@ -1,1 +1,0 @@
-"""Results of running questions that are too large for envelopes."""

@@ -1,1 +1,0 @@
-"""The facts that workers need from the user: typed fields, found or asked for."""

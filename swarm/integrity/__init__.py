@@ -1,1 +1,0 @@
-"""Finds faults in what workers and tools report, by comparing it with records."""

@@ -1,1 +1,0 @@
-"""Learns from earlier questions: which strategy and how many workers did well."""

@@ -1,1 +1,0 @@
-"""The single record of what a swarm does: its tasks with their moves, its facts, its progress."""

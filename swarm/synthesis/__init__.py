@@ -1,1 +1,0 @@
-"""What is written from the results of all workers."""

@@ -1,1 +1,0 @@
-"""The types of workers of this project, one a module."""

@@ -1,0 +1,44 @@
+"""What workers wrote reaches the writer, with their passages as numbered sources."""
+
+from agents.swarm.material import cite_by_number, gather_material
+from agents.swarm.workers.output import WorkerStatus
+from tests.agents.swarm.builders import make_output, make_passage, make_swarm_plan, make_worker
+
+
+def test_what_a_worker_wrote_cites_the_numbers_of_its_passages() -> None:
+    plan = make_swarm_plan(make_worker("w0", specialization="price"), make_worker("w1"))
+    price, other = make_passage("p", "It costs 12."), make_passage("o", "A note.")
+    outputs = {
+        "w0": make_output("w0", other, price, text="It costs 12 [p#0]; nobody says more [x#9]."),
+        "w1": make_output("w1", status=WorkerStatus.FAILED, error="away"),
+    }
+
+    material = gather_material(plan, outputs)
+
+    first, second = material.findings
+    assert [one.citation.chunk_id for one in material.sources] == ["p#0", "o#0"]
+    assert (first.worker, first.text) == ("price", "It costs 12 [1]; nobody says more .")
+    assert first.sources == (2, 1)
+    assert (second.text, second.problem) == ("", "away")
+
+
+def test_every_passage_has_its_turn_within_the_room() -> None:
+    workers = [make_worker(f"w{n}") for n in range(3)]
+    outputs = {
+        one.id: make_output(one.id, *(make_passage(f"{one.id}-{n}", "x" * 100) for n in range(9)))
+        for one in workers
+    }
+    plan = make_swarm_plan(*workers)
+
+    all_of_them = gather_material(plan, outputs, room=10_000)
+    some = gather_material(plan, outputs, room=650)
+
+    assert (len(all_of_them.sources), all_of_them.left_out) == (27, 0)
+    assert [one.citation.document_id for one in some.sources] == [
+        "w0-0", "w1-0", "w2-0", "w0-1", "w1-1", "w2-1",
+    ]  # fmt: skip
+    assert some.left_out == 21
+
+
+def test_brackets_that_are_no_id_stay() -> None:
+    assert cite_by_number("array[0] of [a#1] and [b]", {"a#1": 3}) == "array[0] of [3] and [b]"

@@ -1,0 +1,75 @@
+"""The documents of a review are found by the words of a question."""
+
+import pytest
+
+from agents.named_documents import TitledDocument, find_scope, list_unknown_names
+
+LAW = TitledDocument("law", "Register Data Protection Act", "law.md")
+BRANDT = TitledDocument("brandt", "Contract of Brandt Datacentre", "contract.md")
+LINDQVIST = TitledDocument("lindqvist", "Contract of Lindqvist Hosting", "other.md")
+EVERY = (LAW, BRANDT, LINDQVIST)
+
+
+def list_ids(question: str, *documents: TitledDocument) -> tuple[list[str], list[str]]:
+    found = find_scope(question, documents or EVERY)
+    return [one.id for one in found.documents], [one.id for one in found.against]
+
+
+def test_a_contract_and_a_law_are_found_by_a_part_of_their_names() -> None:
+    asked = "Does the Brandt contract comply with the Register Data Protection Act?"
+
+    assert list_ids(asked) == (["brandt"], ["law"])
+
+
+def test_the_only_law_is_assumed_and_a_note_says_so() -> None:
+    found = find_scope("Does the Brandt contract comply with the law?", EVERY)
+
+    assert [one.id for one in found.against] == ["law"]
+    assert "is the only one" in found.notes[0]
+
+
+def test_of_two_contracts_none_is_assumed() -> None:
+    found = find_scope("Does our contract comply with the Register Data Protection Act?", EVERY)
+
+    assert found.documents == ()
+    assert "there are 2 of them" in found.notes[0]
+
+
+def test_a_name_that_no_document_has_is_replaced_by_no_other() -> None:
+    found = find_scope(
+        "Does the Nygaard contract comply with the Register Data Protection Act?", (LAW, BRANDT)
+    )
+
+    assert found.documents == ()
+    assert found.notes == ("no document is named Nygaard contract",)
+
+
+def test_a_generic_file_name_names_nothing() -> None:
+    assert list_ids("Does the Lindqvist contract meet the Act?") == (["lindqvist"], ["law"])
+
+
+def test_a_law_of_many_files_is_named_by_its_folder() -> None:
+    folder = "laws/register_data_protection_act"
+    articles = [
+        TitledDocument(f"a{number}", f"Article {number} Rule", f"{folder}/article_{number}.md")
+        for number in (10, 9, 2)
+    ]
+    asked = "Does the Brandt contract comply with the Register Data Protection Act?"
+
+    assert list_ids(asked, BRANDT, LINDQVIST, *articles) == (["brandt"], ["a2", "a9", "a10"])
+    assumed = find_scope("Does the Brandt contract comply with the law?", (BRANDT, *articles))
+    assert [one.id for one in assumed.against] == ["a2", "a9", "a10"]
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("Entspricht der Vertrag den Anforderungen an die Sicherheit?", []),
+        ("Verstößt der Vertrag Halvorsen gegen das Fährgesetz?", ["Vertrag Halvorsen"]),
+        ("Ist der Vertrag „Foo Bar“ mit dem Gesetz konform?", ["Foo Bar"]),
+        ("Entspricht der Brandt Vertrag der Verordnung Hafen?", ["Verordnung Hafen"]),
+        ("Verstößt der Vertrag Brandt gegen das Gesetz Register?", []),
+    ],
+)
+def test_a_german_noun_is_no_name_of_a_document(question: str, names: list[str]) -> None:
+    assert list_unknown_names(question, EVERY, "de") == names

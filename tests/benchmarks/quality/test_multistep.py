@@ -1,0 +1,95 @@
+"""The suite `multistep` on small folders of its three kinds."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.quality.multistep.suite import evaluate_multistep
+from benchmarks.quality.multistep.task_files import load_multistep
+from deploy.evaluation.questions import UnknownFormatError
+from tests.knowledge.searching.conftest import WordEmbedder
+
+
+def write(folder: Path, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    (folder / name).write_text("\n".join(json.dumps(row) for row in rows))
+
+
+@pytest.mark.slow
+async def test_a_chain_of_passages_is_found_by_the_loop_within_the_same_number(
+    tmp_path: Path,
+) -> None:
+    texts = {
+        "a": ("Allegory", "The Allegory was painted by Lorenzo Costa for the duke."),
+        "b": ("Lorenzo Costa", "He lived long and taught many; his last home was Mantua."),
+        **{f"x{n}": (f"Place {n}", f"Where the one of number {n} did die.") for n in range(6)},
+    }
+    write(
+        tmp_path,
+        "passages.jsonl",
+        [{"pid": pid, "title": title, "text": text} for pid, (title, text) in texts.items()],
+    )
+    asked = "Where did the one who painted the Allegory die?"
+    question = {"qid": "q", "set": "s", "question": asked, "gold_passages": ["a", "b"]}
+    write(tmp_path, "questions.jsonl", [question])
+
+    one = await evaluate_multistep(tmp_path, "search", k=3, embedder=WordEmbedder())
+    several = await evaluate_multistep(tmp_path, "tools", k=3, embedder=WordEmbedder())
+
+    assert one["all"] == {"tasks": 1, "recall@3": 0.5, "all@3": 0.0}
+    assert several["all"] == {"tasks": 1, "recall@3": 1.0, "all@3": 1.0}
+
+
+def test_a_folder_of_another_kind_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnknownFormatError, match=r"expected tasks\.jsonl"):
+        load_multistep(tmp_path)
+
+
+def test_a_line_without_its_text_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, "passages.jsonl", [{"pid": "a", "title": "A", "text": "t"}])
+    write(tmp_path, "questions.jsonl", [{"qid": "q"}])
+
+    with pytest.raises(UnknownFormatError, match="expected a text under 'question'"):
+        load_multistep(tmp_path)
+
+
+def test_two_versions_and_tasks_of_a_desk_are_read(tmp_path: Path) -> None:
+    versions, desk = tmp_path / "versions", tmp_path / "desk"
+    versions.mkdir()
+    desk.mkdir()
+    unit = {"unit_id": "AC-1", "title": "Policy", "version": "r4", "text": ""}
+    write(versions, "units.jsonl", [unit, {**unit, "version": "r5", "text": "new"}])
+    asked = {"qid": "q", "kind": "moved", "question": "?", "gold_new": ["AC-1"]}
+    write(versions, "questions.jsonl", [asked])
+    write(desk, "docs.jsonl", [{"doc_id": "d", "title": "D", "text": "t"}])
+    write(desk, "tasks.jsonl", [{"task_id": "1", "scenario": "s", "gold_docs": ["d"]}])
+
+    assert load_multistep(versions).versions == ("r4", "r5")
+    assert load_multistep(versions).tasks[0].gold == {"AC-1"}
+    assert load_multistep(desk).tasks[0].gold == {"d"}
+
+
+@pytest.mark.slow
+async def test_every_member_of_a_group_is_found_by_the_swarm_within_the_same_number(
+    tmp_path: Path,
+) -> None:
+    places = ("Amrum", "Borkum", "Calder")
+    cards = [{"card_id": "g", "page": "County", "text": f"Which islands? {'; '.join(places)}"}]
+    cards += [
+        {"card_id": place, "page": place, "text": f"How high is the hill on {place}? {n} metres"}
+        for n, place in enumerate(places)
+    ]
+    cards += [
+        {"card_id": f"x{n}", "page": f"Hill {n}", "text": f"Which islands have hill {n}?"}
+        for n in range(8)
+    ]
+    write(tmp_path, "cards.jsonl", cards)
+    asked = "How high are the hills on all islands?"
+    question = {"qid": "q", "question": asked, "gold_cards": ["g", *places]}
+    write(tmp_path, "questions.jsonl", [question])
+
+    swarm = await evaluate_multistep(tmp_path, "swarm", k=4, embedder=WordEmbedder())
+
+    assert swarm["all"] == {"tasks": 1, "recall@4": 1.0, "all@4": 1.0}

@@ -1,1 +1,0 @@
-"""Records what hops read and wrote."""
