@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from envelope.outcome import HopOutcome
 from envelope.role import Role
 from envelope.sources import AnswerDraft
+from envelope.texts import Texts
 
 if TYPE_CHECKING:
     from knowledge.language.port import Detector
@@ -17,26 +18,13 @@ if TYPE_CHECKING:
     from knowledge.search.question_vectors import EarlyEmbedding
     from llm.port import Model
     from memory.learned_outcomes import LoggedOutcome
-    from tools.budget import ToolBudget
     from tools.catalog import ToolCatalog
-    from tools.effects.receipts import ToolReceipts
+    from tools.effects import ToolReceipts
+    from tools.executor import ToolBudget
 
 R = TypeVar("R", bound=BaseModel)
 W = TypeVar("W", bound=BaseModel)
 S = TypeVar("S", covariant=True)
-
-
-class AgentTexts(Protocol):
-    """Fixed texts by key, in English if there is none in the user's language."""
-
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """The languages of the texts, ISO 639-1."""
-        ...
-
-    def text(self, key: str, language: str, **values: str) -> str:
-        """Return the text of `key` with its placeholders filled in."""
-        ...
 
 
 class DraftPublisher(Protocol):
@@ -137,7 +125,7 @@ class AgentParts(Protocol[S]):
         ...
 
     @property
-    def texts(self) -> AgentTexts: ...
+    def texts(self) -> Texts: ...
 
     @property
     def tool_budget(self) -> "ToolBudget | None":

@@ -9,8 +9,14 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import zip_longest
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
-from agents.frameworks import identify_frameworks, list_names
+from envelope.conversation import ClarificationOption
+from envelope.ways.specialists import Extracted
+
+if TYPE_CHECKING:
+    from knowledge.library.library import Library
+
 
 _FILE = Path(__file__).with_name("named_documents.toml")
 _WORD = re.compile(r"[^\W_]{1,60}")
@@ -276,3 +282,65 @@ def _split(text: str) -> frozenset[str]:
 def _load(key: str) -> frozenset[str]:
     tables: dict[str, list[str]] = tomllib.loads(_FILE.read_text("utf-8"))
     return frozenset(tables[key])
+
+
+_MOST_OFFERS = 4
+_MOST_NAMES = 5
+_LONGEST = 120
+
+
+async def offer_documents(
+    library: "Library",
+    question: str,
+    groups: Sequence[str],
+    language: str,
+    extracted: Extracted | None = None,
+) -> dict[str, Sequence[object]]:
+    """Return the names that no document has, and the documents that there are for their roles.
+
+    `extracted` are those that were found. Only documents that the person may read are offered: a
+    name of another one is as unknown as one that does not exist.
+    """
+    found = extracted if extracted is not None else Extracted()
+    listed = [
+        *await library.list_attached(groups),
+        *await library.list_documents(groups),
+    ]
+    known = [TitledDocument(one.id, one.title, one.source, one.language) for one in listed]
+    offers = list_offers(
+        known,
+        question,
+        rules=not found.against,
+        reviewed=not found.documents,
+    )
+    names = list_unknown_names(question, known, language)[:_MOST_NAMES]
+    return {
+        "unknown_documents": tuple(one[:_LONGEST] for one in names),
+        "clarification_options": tuple(
+            ClarificationOption(label=one[:_LONGEST]) for one in offers[:_MOST_OFFERS]
+        ),
+    }
+
+
+_FRAMEWORKS_FILE = Path(__file__).with_name("frameworks.toml")
+
+
+def identify_frameworks(*texts: str) -> tuple[str, ...]:
+    """Return the frameworks that texts name, such as GDPR, in the order of the table."""
+    padded = [f" {' '.join(word.casefold() for word in _WORD.findall(text))} " for text in texts]
+    return tuple(
+        framework
+        for framework, names in _load_frameworks().items()
+        if any(f" {name} " in text for name in names for text in padded)
+    )
+
+
+def list_names(framework: str) -> tuple[str, ...]:
+    """Return the names of a framework, in lower case."""
+    return tuple(_load_frameworks()[framework])
+
+
+@cache
+def _load_frameworks() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = tomllib.loads(_FRAMEWORKS_FILE.read_text("utf-8"))
+    return found

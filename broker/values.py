@@ -9,17 +9,15 @@ No code changes these values. Those that every hop creates are not frozen, becau
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, Protocol
 
 from pydantic import JsonValue
 
-from broker.encodable import BaseFrame, Encodable, FrameHolder
 from broker.errors import BrokerUnavailableError
 from broker.journal_events import JournalEvent
 from broker.keys import QuestionKeys
 from envelope.encoding import to_json
-from envelope.memory_read import MemoryFound
-from envelope.memory_write import MemoryWrite
+from envelope.memory_access import MemoryFound, MemoryWrite
 from envelope.outcome import Outcome
 from envelope.question import Question
 
@@ -38,6 +36,28 @@ class JournalEntry:
     def encode(self) -> bytes:
         """Return the fields as JSON; raises `ValueError` for a value that JSON cannot express."""
         return to_json(self.fields)
+
+
+class Encodable(Protocol):
+    """An object that a frame decodes to."""
+
+    def encode(self) -> bytes:
+        """Return the frame."""
+        ...
+
+    def delta_from(self, base: Any) -> bytes | None:
+        """Return the changes since the frame of `base`, or None where they cannot be expressed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EndedMessage:
+    """A message that ended; `is_rating`: its answer was rated after that."""
+
+    entry_id: str
+    shard: int
+    question: Question
+    is_rating: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +125,27 @@ class Death:
 
     worker: str
     at: float
+
+
+class FrameHolder:
+    """An object with a frame, or with the object that the frame decodes to."""
+
+    __slots__ = ()
+    frame: bytes
+    decoded: Encodable | None
+
+    def whole(self) -> bytes:
+        """Return the frame."""
+        return self.frame or (b"" if self.decoded is None else self.decoded.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFrame:
+    """A frame that Redis keeps for a question: only changes of it are sent afterwards."""
+
+    name: str
+    decoded: Encodable
+    size: int
 
 
 @dataclass(slots=True)
@@ -348,3 +389,7 @@ class Erased:
             dead_letters=self.dead_letters + other.dead_letters,
             memories=self.memories + other.memories,
         )
+
+
+LONG_FRAME = 1500
+"""Shorter frames (bytes) are always sent whole."""

@@ -22,13 +22,13 @@ def without_blocks(
     indexes: Collection[int],
     references: Sequence[SourceReference],
     context: str,
-    said: Collection[str] = (),
+    typed: Collection[str] = (),
 ) -> SourcedText:
     """Return the text without the blocks at `indexes`, its sources numbered from 1 again.
 
     `indexes` are those of `citations.blocks.read_blocks`. Sources that nothing else cites are left
-    out, and so are links to their pages. `context` holds the texts of `references`; `said` is what
-    the person said.
+    out, and so are links to their pages. `context` holds the texts of `references`; `typed` is what
+    the person typed.
     """
     kept = leave_out(cited.text, indexes)
     by_number = {source.number: source for source in cited.used}
@@ -37,6 +37,6 @@ def without_blocks(
         for shown, number in enumerate(kept.order, start=1)
         if number in by_number
     )
-    allowed = collect_allowed(references_of(used, references), context, said)
+    allowed = collect_allowed(references_of(used, references), context, typed)
     text = keep_links(kept.text, allowed).text
-    return SourcedText(text, with_addresses(used, references, context, text, said))
+    return SourcedText(text, with_addresses(used, references, context, text, typed))

@@ -8,18 +8,18 @@ from envelope.sources import SourceReference, SourceUsed
 
 
 def collect_allowed(
-    references: Iterable[SourceReference], context: str, said: Iterable[str] = ()
+    references: Iterable[SourceReference], context: str, typed: Iterable[str] = ()
 ) -> Allowed:
     """Return the allowed links and addresses of an answer that cites `references`.
 
-    `context` contains the texts of the sources, `said` what the person said: an address that they
-    typed, such as `http://localhost:3000`, may be shown, and no link leads to it.
+    `context` contains the texts of the sources, `typed` what the person typed: an address in
+    it, such as `http://localhost:3000`, may be shown, and no link leads to it.
     """
     cited = tuple(references)
     pages = [LinkedPage(one.url, one.title) for one in cited if one.url is not None]
-    typed = tuple(said)
-    texts = (*(_text(one, context) for one in cited), *typed)
-    hosts = frozenset().union(*map(web_hosts_of, typed))
+    own = tuple(typed)
+    texts = (*(_text(one, context) for one in cited), *own)
+    hosts = frozenset().union(*map(web_hosts_of, own))
     return allow(pages, held=addresses_held(texts), hosts=hosts)
 
 
@@ -36,7 +36,7 @@ def with_addresses(
     references: Sequence[SourceReference],
     context: str,
     answer: str,
-    said: Iterable[str] = (),
+    typed: Iterable[str] = (),
 ) -> tuple[SourceUsed, ...]:
     """Return the sources, each with the addresses in its text that the answer shows.
 
@@ -44,17 +44,17 @@ def with_addresses(
     """
     shown = addresses_of(answer)
     texts = {one.chunk_id: _text(one, context) for one in references} if shown else {}
-    typed = frozenset(_find_typed(shown, tuple(said)) if shown else ())
+    own = frozenset(_find_typed(shown, tuple(typed)) if shown else ())
     return tuple(
-        _with(source, texts.get(source.chunk_id, ""), shown, frozenset() if place else typed)
+        _with(source, texts.get(source.chunk_id, ""), shown, frozenset() if place else own)
         for place, source in enumerate(used)
     )
 
 
-def _find_typed(shown: Collection[str], said: Sequence[str]) -> Iterator[str]:
-    typed = frozenset().union(*map(addresses_of, said))
-    hosts = frozenset().union(*map(web_hosts_of, said))
-    return (address for address in shown if address in typed or is_on(address, hosts))
+def _find_typed(shown: Collection[str], typed: Sequence[str]) -> Iterator[str]:
+    own = frozenset().union(*map(addresses_of, typed))
+    hosts = frozenset().union(*map(web_hosts_of, typed))
+    return (address for address in shown if address in own or is_on(address, hosts))
 
 
 def _with(

@@ -14,15 +14,12 @@ from config.env_file import check_unnamed_file, find_env_file
 from config.errors import SettingsError
 from config.http_settings import HttpSettings
 from config.ingestion_settings import IngestionSettings
-from config.models.model_settings import ModelSettings
-from config.models.vendor_settings import VendorSettings
+from config.model_settings import ModelSettings
 from config.retention_settings import RetentionSettings
 from config.storage_settings import StorageSettings
+from config.vendor_settings import VendorSettings
 from config.visitor_settings import VisitorSettings
-from config.ways.learning_settings import LearningSettings
-from config.ways.outside_settings import OutsideSettings
-from config.ways.swarm_settings import SwarmSettings
-from config.ways.way_settings import WaySettings
+from config.way_settings import LearningSettings, OutsideSettings, SwarmSettings, WaySettings
 from llm.prices import find_context_window
 from llm.vendors.catalogue import vendors_by_name
 from llm.vendors.model_names import ModelName, parse_models

@@ -12,7 +12,7 @@ from broker.errors import BrokerError
 from config.settings import Settings
 from deploy.assembly.ingestion import fetch, ingest_by_owner
 from deploy.assembly.runtime import Runtime
-from deploy.assembly.sources.source_registry import RegisteredSource, SourceRegistry
+from deploy.assembly.source_registry import RegisteredSource, SourceRegistry
 from deploy.errors import CommandError
 from knowledge.errors import KnowledgeError
 from knowledge.ingestion_report import PlainReport

@@ -168,3 +168,25 @@ class Pause(BaseModel, frozen=True, extra="forbid"):
     language: str = ""
     people: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
+
+
+class Understanding(BaseModel, frozen=True):
+    """The parts of a combined call for essence and guardrails.
+
+    Golden files of earlier versions hold further fields, which nobody reads any more.
+    """
+
+    canonical_question: str = Field(description="in English; stands alone")
+    context_type: Literal["new_topic", "follow_up", "clarification"]
+    verdict: Literal["within", "outside", "unclear"] | None = None
+    analysis: str = Field(default="", description="what is unclear, or why it is outside")
+    meanings: tuple[ClarificationOption, ...] = Field(
+        default=(), description="places in the documents that an unclear question could mean"
+    )
+    questions: tuple[str, ...] = Field(default=(), description="of a turn that asks several")
+    wants_exit: bool = Field(default=False, description="the user gives the open question up")
+    assumption: str = ""
+    act: ConversationAct | None = None
+    style: AnswerStyle = ""
+    answer_language: str = ""
+    signs: tuple[str, ...] = Field(default=(), description="of an attack, as a hint to the model")

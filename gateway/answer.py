@@ -15,7 +15,7 @@ from citations.addresses import page_of
 from citations.links import Allowed, LinkedPage, allow, clean_text, keep_links, plain_line
 from envelope.outcome import Outcome
 from envelope.ways.specialists import ReviewedDocument
-from gateway.journal_views.answer_work import (
+from gateway.answer_work import (
     BudgetUse,
     ChecklistSummary,
     ModelUsage,

@@ -2,10 +2,12 @@
 
 import asyncio
 import math
+import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 
 import structlog
 from pydantic import JsonValue
@@ -17,15 +19,15 @@ from broker.values import Accepted, Busy, Duplicate, Fields, JournalEntry, Submi
 from envelope.conversation import Pause, PauseReply, Turn
 from envelope.encoding import escape_surrogates
 from envelope.envelope import Envelope
-from envelope.question import Question, shard_of
+from envelope.outcome import Outcome
+from envelope.question import Question, qualify_conversation, shard_of
 from envelope.role import Role
-from gateway.answer import FORGOTTEN, LOST, Words
-from gateway.errors import BusyError, StoppingError
-from gateway.last_replies import list_cancelled, make_dead_letter_changes, make_last_resort
+from envelope.ways.swarm import read_cancelled
+from gateway.answer import DEAD_LETTER, DEADLINE, FORGOTTEN, LOST, Words
+from gateway.errors import BusyError, MessageError, StoppingError
+from gateway.job_order import PLAIN, JobOrder
 from gateway.port import SubmittedQuestion
-from gateway.question_names import make_trace_parent, name_question
-from gateway.reviewing.job_order import PLAIN, JobOrder
-from gateway.text import clean_text
+from gateway.text import check_name, clean_text
 
 log = structlog.get_logger("gateway")
 
@@ -163,7 +165,7 @@ class Desk:
                 last_resort=self.last_resort(question, message.language),
                 result_list=self._result_list,
                 not_before_seconds=message.not_before_seconds,
-                accepted=self._make_accepted_fields(message, payload),
+                accepted=self._make_accepted_fields(message, payload, envelope.flow),
                 keep_seconds=self._keep_seconds,
                 decoded=envelope,
                 dead_letter_changes=make_dead_letter_changes(self._words, message.language),
@@ -332,8 +334,12 @@ class Desk:
             payload=payload,
         )
 
-    def _make_accepted_fields(self, message: Message, payload: dict[str, JsonValue]) -> Fields:
-        noted: Fields = {"text": payload["text"], "channel": self._channel}
+    def _make_accepted_fields(
+        self, message: Message, payload: dict[str, JsonValue], flow: str
+    ) -> Fields:
+        noted: Fields = {"text": payload["text"], "channel": self._channel, "flow": flow}
+        if message.people:
+            noted["person"] = message.people[0]
         if message.request_id:
             noted["request_id"] = message.request_id
         if message.key_id is not None:
@@ -392,3 +398,57 @@ def _payload(message: Message) -> dict[str, JsonValue]:
         asked = message.pause
         payload["open_pause"] = asked.model_dump(mode="json", exclude_none=True) if asked else None
     return payload
+
+
+NAMES = 1024
+"""How many checked names of questions are cached: one request names its question repeatedly."""
+
+
+@lru_cache(NAMES)
+def name_question(
+    tenant: str, assistant: str, channel: str, conversation_id: str, message_id: str
+) -> Question:
+    """Return the question that identifies a message; raises `MessageError` for an invalid id."""
+    what = "conversation id"
+    try:
+        qualified = qualify_conversation(channel, check_name(conversation_id, what))
+    except ValueError as error:
+        raise MessageError(str(error)) from error
+    return Question(
+        tenant=tenant,
+        assistant=assistant,
+        conversation_id=check_name(qualified, what),
+        message_id=check_name(message_id, "message id"),
+    )
+
+
+def make_trace_parent() -> str:
+    """Return a new trace and span in the format of W3C Trace Context."""
+    drawn = os.urandom(24).hex()
+    return f"00-{drawn[:32]}-{drawn[32:]}-01"
+
+
+def make_last_resort(question: Question, words: Words, language: str) -> Fields:
+    """Return the reply at the deadline of a question that nobody has begun to answer."""
+    return {
+        "outcome": Outcome.FAILED.value,
+        "text": words("deadline", language),
+        "language": language,
+        "sources": [],
+        "suggested_actions": [],
+        "termination_reason": DEADLINE,
+        "conversation_id": question.conversation_id,
+        "message_id": question.message_id,
+    }
+
+
+def make_dead_letter_changes(words: Words, language: str) -> Fields:
+    """Return the fields by which the reply of a dead letter differs: a fault ended the question."""
+    return {"text": words("apology", language), "termination_reason": DEAD_LETTER}
+
+
+async def list_cancelled(replies: ReplyReader, question: Question) -> Fields:
+    """Return what the reply of a cancelled question has: its tasks, the open ones cancelled."""
+    entries = await replies.read_journal(question)
+    tasks = read_cancelled(one.fields for one in entries if one.kind == "agent_run")
+    return {"tasks": [*tasks]} if tasks else {}

@@ -17,14 +17,14 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from knowledge import chunking, composing
-from knowledge.describing.description_queue import DescriptionQueue, PageDescriber, open_queue
+from knowledge.description_queue import DescriptionQueue, PageDescriber, open_queue
 from knowledge.document import Document
 from knowledge.documents import formats
 from knowledge.documents.errors import NoDocumentError, NoTextError, ReadingError
 from knowledge.documents.folder import FolderListing, FoundFile
 from knowledge.documents.formats import Item
+from knowledge.documents.front_matter import find_stated_language, make_sample
 from knowledge.documents.location import Location
-from knowledge.documents.metadata.page_language import find_stated_language, make_sample
 from knowledge.documents.snippets import read_with_snippets
 from knowledge.documents.survey import Survey
 from knowledge.errors import ConnectorError
@@ -32,13 +32,11 @@ from knowledge.index.listing import ListedDocument
 from knowledge.index.overlap import SurveySource, find_owned, survey_part
 from knowledge.index.page_kind import recognise_kind
 from knowledge.index.port import WrittenDocument
-from knowledge.ingestion_ledger import Ledger
+from knowledge.ingestion_ledger import Ledger, ReadingAllowance
 from knowledge.ingestion_report import IngestionResult, Report
-from knowledge.isolation.allowance import ReadingAllowance
-from knowledge.isolation.limits import ReadingLimits
+from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.preparation import Preparation
-from knowledge.moving.names import keep_names
-from knowledge.moving.vectors import Vectors, find_vectors
+from knowledge.moves import Vectors, find_vectors, keep_names
 from knowledge.rule_descriptions import Description
 
 READING_VERSION = "7"

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 
 from knowledge.documents.decoding import clean_text
+from knowledge.documents.errors import TooSlowError
 from knowledge.ingestion_report import IngestionResult, Report
+from knowledge.isolation.messages import ReadingLimits
 
 
 class Ledger:
@@ -135,3 +137,30 @@ class Ledger:
 def _one_line(text: str) -> str:
     """Return a text on one line without control characters, because it may quote a document."""
     return " ".join(clean_text(text).split())
+
+
+class ReadingAllowance:
+    """The time that is left for a file of `size` bytes, and the number of its documents."""
+
+    def __init__(self, limits: ReadingLimits, size: int) -> None:
+        self.documents = 0
+        self._each = limits.seconds
+        self._all = self._left = limits.seconds_for(size)
+
+    @property
+    def next_seconds(self) -> float:
+        """The seconds that reading the next document may take."""
+        return min(self._each, self._left)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether no time is left for another document."""
+        return self._left <= 0
+
+    def spend(self, seconds: float) -> None:
+        """Add the time that a document took."""
+        self._left -= seconds
+
+    def error(self) -> TooSlowError:
+        """Return the error for the documents that were not read for lack of time."""
+        return TooSlowError(f"took longer than {self._all:.3g} s to read; its rest was left out")

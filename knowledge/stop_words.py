@@ -1,7 +1,13 @@
 """Frequent words that do not describe a page, by language, and words that only ask.
 
 Words of fewer than four letters are left out: `knowledge.rule_descriptions` counts none.
+
+The lists are in `function_words.toml`; they are read once.
 """
+
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
 
 _BY_LANGUAGE = {
     "en": "about above after also because been before being below between both could does doing "
@@ -70,3 +76,18 @@ ASKING_WORDS = {
 """Words by language that ask for a kind of answer, and are no subject of a question."""
 
 STOP_WORDS = frozenset(word for words in _BY_LANGUAGE.values() for word in words.split())
+
+_LISTS = tomllib.loads(Path(__file__).with_name("function_words.toml").read_text(encoding="utf-8"))
+_LANGUAGES_OF: dict[str, tuple[str, ...]] = {}
+for _language, _words in _LISTS.items():
+    for _word in _words.split():
+        _LANGUAGES_OF[_word] = (*_LANGUAGES_OF.get(_word, ()), _language)
+
+
+def function_words(words: Iterable[str]) -> dict[str, int]:
+    """Return how many distinct of `words`, in lower case, are function words of each language."""
+    counts: dict[str, int] = {}
+    for word in set(words):
+        for language in _LANGUAGES_OF.get(word, ()):
+            counts[language] = counts.get(language, 0) + 1
+    return counts

@@ -1,7 +1,6 @@
 """Stands where no model is configured (`GEN_MODEL=offline`): every task raises `NoModel`."""
 
-from llm.conversations.port import ModelStep
-from llm.conversations.turns import ToolConversation
+from llm.conversation import ModelStep, ToolConversation
 from llm.errors import NoModel
 from llm.port import OFFLINE, I, ModelAnswer, O, Task
 

@@ -7,15 +7,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from llm.call_budget import CallBudget
+from llm.chain import PATIENCE_SECONDS, ChainLink, FallbackChain
+from llm.circuit_breaker import CircuitBreaker
 from llm.errors import MissingKey, UnknownProvider
-from llm.fallback.chain import PATIENCE_SECONDS, ChainLink, FallbackChain
-from llm.fallback.circuit_breaker import CircuitBreaker
 from llm.missing_model import MissingModel
 from llm.port import Model, ScoreModel, VectorModel
 from llm.prices import PriceSource
 from llm.prompts import Prompts
 from llm.quotas import Limiter
-from llm.stored_calls.stored_model import CallStore, SharedCache, StoredModel
+from llm.stored_model import CallStore, SharedCache, StoredModel
 from llm.vendors.capabilities import Capabilities
 from llm.vendors.catalogue import (
     Vendor,

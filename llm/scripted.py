@@ -9,8 +9,7 @@ from decimal import Decimal
 from pydantic import BaseModel
 
 from llm.call_log import record
-from llm.conversations.port import ModelStep
-from llm.conversations.turns import ModelMessage, StopReason, ToolConversation
+from llm.conversation import ModelMessage, ModelStep, StopReason, ToolConversation
 from llm.errors import ModelError, ScriptError
 from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage
 

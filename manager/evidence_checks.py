@@ -12,11 +12,13 @@ A branch sees the evidence of the branch in which it began, and its results are 
 join on. So calls of two workers may have the same name.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue
 
+from broker.values import Fields
 from envelope.sources import TOOL_SOURCE
 from manager.evidence import (
     COUNTED_SOURCES,
@@ -31,8 +33,11 @@ from manager.evidence import (
     count_items,
     digest_attribute,
     read_record,
+    record_hop,
+    record_join,
 )
-from manager.fault_checks import FaultKind, FoundFault
+from manager.flow import Stage
+from manager.stage_event import StageEvent
 
 _MANAGER, _TRUNK = "manager", ""
 _CALL, _RESULT, _OUTPUT = "call/", "result/", "output/"
@@ -84,6 +89,26 @@ class _KnownEvidence:
             is_result = name.startswith(_RESULT) and is_call
             if is_result or name.startswith(_OUTPUT) or name in HANDED_OVER:
                 self.write(branch, name, versions[-1])
+
+
+class FaultKind(StrEnum):
+    """The faults that are looked for."""
+
+    LOST_RESULT = "lost_result"
+    ALTERED_RESULT = "altered_result"
+    INVENTED_SOURCE = "invented_source"
+    WRONG_MODEL = "wrong_model"
+    SKIPPED_WORK = "skipped_work"
+    STALE_CONTEXT = "stale_context"
+
+
+class FoundFault(BaseModel, frozen=True, extra="forbid"):
+    """One fault; `subject` is the id of the work or of the source."""
+
+    kind: FaultKind
+    stage: str
+    subject: str
+    detail: str = ""
 
 
 def check_evidence(
@@ -264,3 +289,81 @@ def _check_payload(
 
 def _make(kind: FaultKind, stage: str, subject: str, detail: str) -> FoundFault:
     return FoundFault(kind=kind, stage=stage, subject=subject, detail=detail)
+
+
+ANY_MODEL = "*"
+"""The alias of a model behind a server that answers with names of its choice."""
+
+
+def is_same_model(requested: str, answered_by: str, aliases: Mapping[str, str]) -> bool:
+    """Return whether two names are those of one model; an alias may be followed by a date."""
+    if not requested or not answered_by:
+        return requested == answered_by
+    if aliases.get(requested) == ANY_MODEL or aliases.get(requested.partition("@")[0]) == ANY_MODEL:
+        return True
+    bare = [name.partition("@")[0].rpartition("/")[2] for name in (requested, answered_by)]
+    wanted, got = (aliases.get(name, name).rpartition("/")[2].casefold() for name in bare)
+    wanted = wanted.removesuffix("-latest")
+    rest = got.removeprefix(wanted)
+    is_dated = rest != got and rest.lstrip("-@:").replace("-", "").isdigit() and len(rest) > 6
+    return wanted == got or is_dated
+
+
+OnFault = Callable[[str], None]
+"""Receives the kind of each fault that a question ends with."""
+_MOST_SHOWN = 20
+_LOG = "evidence_log"
+
+
+def ignore_fault(_kind: str) -> None:
+    """Count nothing."""
+
+
+def note_cut(result: Fields, branch: str) -> Fields:
+    """Return the result of a branch with a record of intended cuts, if there were any."""
+    log, writes = result.get(_LOG), result.get("writes")
+    if not result.get("cut") or not isinstance(log, list) or not isinstance(writes, dict):
+        return result
+    return {**result, _LOG: [*log, record_hop("return", "manager", branch, {}, writes)]}
+
+
+def note_join(
+    payload: Mapping[str, JsonValue], branch: str, joined: Mapping[str, str]
+) -> dict[str, JsonValue]:
+    """Return the payload with a record of the branches that ended well, by path with their keys."""
+    log = payload.get(_LOG)
+    if not joined or not isinstance(log, list):
+        return dict(payload)
+    return {**payload, _LOG: [*log, record_join(str(payload.get("stage")), branch, joined)]}
+
+
+def is_checked(stage: Stage, target: str, branch: str) -> bool:
+    """Return whether the work is checked before this target: at the end, and at joins of branches.
+
+    The end checks joins of the trunk too; the payload of a branch ends with the branch.
+    """
+    return target == "final" or (branch != "" and StageEvent.GATHERED in stage.events)
+
+
+def list_faults(payload: Mapping[str, JsonValue], branch: str = "") -> list[JsonValue]:
+    """Return the faults of a question so far in a branch, "" the trunk; at most twenty."""
+    if not payload.get(_LOG):
+        return []
+    return [_describe(fault) for fault in check_evidence(payload, branch)[:_MOST_SHOWN]]
+
+
+def report_faults(
+    reply: Mapping[str, JsonValue],
+    faults: Sequence[JsonValue],
+    on_fault: OnFault = ignore_fault,
+) -> dict[str, JsonValue]:
+    """Return the reply with the faults of the work behind it, which `on_fault` counts by kind."""
+    if not faults:
+        return dict(reply)
+    for kind in sorted({str(one["kind"]) for one in faults if isinstance(one, dict)}):
+        on_fault(kind)
+    return {**reply, "faults": [*faults]}
+
+
+def _describe(fault: FoundFault) -> Fields:
+    return {name: str(value) for name, value in fault.model_dump(mode="json").items() if value}

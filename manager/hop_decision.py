@@ -10,12 +10,12 @@ from broker.values import Delivery, Fields
 from envelope.encoding import brief, to_json
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
-from manager.branching.branches import NONE, Branches, note_refused
+from manager.branches import NONE, Branches, note_refused
 from manager.contract import write_payload
-from manager.fault_report import is_checked, list_faults
+from manager.evidence_checks import is_checked, list_faults
 from manager.flow import Ending, Flow, PauseFor, Scatter, Stage
 from manager.machine import Decision, End
-from manager.pausing.pauses import Pauses
+from manager.pauses import Pauses
 from manager.stage_event import RESUME_EVENTS, StageEvent
 from memory.port import KeptPayload
 

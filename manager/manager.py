@@ -21,16 +21,16 @@ from broker.values import FrameSend as BrokerSend
 from envelope.conversation import ClarificationReason
 from envelope.encoding import to_json
 from envelope.envelope import Envelope
-from envelope.memory_read import MemoryRead
+from envelope.memory_access import MemoryRead
 from envelope.outcome import Outcome
 from envelope.question import Question, has_all
 from envelope.role import Role
+from envelope.texts import Texts
 from envelope.ways.swarm import TOPIC_CHANGE
-from manager import replies
-from manager.branching import branches
+from manager import branches, replies
 from manager.classify import classify_result
 from manager.contract import write_payload
-from manager.fault_report import OnFault, ignore_fault, report_faults
+from manager.evidence_checks import OnFault, ignore_fault, report_faults
 from manager.flow import Flow, FlowError, PauseFor, Return, Scatter, Stage, find_flow
 from manager.flows.stages import (
     CLARIFICATION,
@@ -46,7 +46,6 @@ from manager.flows.stages import (
     START,
 )
 from manager.hop_decision import HopDecision
-from manager.learning.swarm_outcome import note_outcome
 from manager.machine import (
     Context,
     End,
@@ -57,11 +56,10 @@ from manager.machine import (
     read_counters,
 )
 from manager.offers import add_offer, add_open_parts
-from manager.pausing.joined_messages import is_hidden_clarification, join_messages, take_shown
-from manager.pausing.pauses import Pauses
-from manager.port import ReplyTexts
-from manager.recording.recorded_progress import record_progress
+from manager.pauses import Pauses, is_hidden_clarification, join_messages, take_shown
+from manager.recorded_progress import record_progress
 from manager.stage_event import StageEvent
+from manager.swarm_outcome import note_outcome
 from manager.way_report import add_planned_tasks, list_completed
 from memory.port import Ended, Memory
 
@@ -92,7 +90,7 @@ class Manager:
         self,
         flows: Mapping[str, Flow],
         memory: Memory,
-        texts: ReplyTexts,
+        texts: Texts,
         *,
         limits: Limits,
         quality_threshold: float,

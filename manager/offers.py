@@ -12,8 +12,8 @@ from citations.links import plain_line
 from envelope.conversation import ClarificationReason, Pause
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
+from envelope.texts import Texts
 from envelope.ways.swarm import NOTES, TOPIC_CHANGE
-from manager.port import ReplyTexts
 from manager.way_report import list_effects, read_parts
 
 Reply = dict[str, JsonValue]
@@ -46,7 +46,7 @@ def make_offer(envelope: Envelope, reply: Reply) -> Pause | None:
 
 
 def add_open_parts(
-    reply: Reply, payload: Mapping[str, JsonValue], texts: ReplyTexts, language: str
+    reply: Reply, payload: Mapping[str, JsonValue], texts: Texts, language: str
 ) -> Reply:
     """Return the answer of a swarm with its notes and the parts that nobody answered below it."""
     parts = read_parts(payload)
@@ -59,8 +59,9 @@ def add_open_parts(
     if is_fallback or reply["outcome"] != Outcome.ANSWERED.value:
         return reply
     notes = list(_read_notes(payload, texts, language))
-    if payload.get("termination_reason") == TOPIC_CHANGE:
-        notes.append(texts.text(TOPIC_CHANGE, language))
+    left = texts.text(TOPIC_CHANGE, language)
+    if payload.get("termination_reason") == TOPIC_CHANGE and left not in str(reply["text"]):
+        notes.append(left)
     if notes:
         reply = {**reply, "text": "\n\n".join((str(reply["text"]), *notes))}
     if not missing:
@@ -81,9 +82,7 @@ def _shorten(title: str) -> str:
     return plain_line(title)[:_LONGEST_PART].rstrip("?.!\uff1f\u3002\uff01 ")
 
 
-def _read_notes(
-    payload: Mapping[str, JsonValue], texts: ReplyTexts, language: str
-) -> Iterator[str]:
+def _read_notes(payload: Mapping[str, JsonValue], texts: Texts, language: str) -> Iterator[str]:
     notes = payload.get("report_notes")
     for note in notes if isinstance(notes, list) else ():
         if isinstance(note, dict) and note.get("key") in NOTES:
@@ -91,9 +90,7 @@ def _read_notes(
             yield texts.text(str(note["key"]), language, value=value)
 
 
-def add_offer(
-    reply: Reply, payload: Mapping[str, JsonValue], texts: ReplyTexts, language: str
-) -> Reply:
+def add_offer(reply: Reply, payload: Mapping[str, JsonValue], texts: Texts, language: str) -> Reply:
     """Return the reply with the open questions below it: as a list, and as buttons."""
     remaining = [plain_line(one) for one in find_remaining(payload)]
     if not remaining or reply["outcome"] not in _ENDS_A_QUESTION:

@@ -15,21 +15,23 @@ from envelope.conversation import (
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.sources import SearchResult
+from envelope.texts import Texts
 from envelope.ways.swarm import TOPIC_CHANGE
-from manager.flow import Counter, Ending
-from manager.machine import Decision, End
-from manager.offers import find_remaining, make_offer
-from manager.pausing.pause_replies import PAUSE_ENDINGS, end_with_pause, find_new_pause
-from manager.port import ReplyTexts
-from manager.way_report import describe_way
-from manager.wording.act_texts import COURTESIES, act_text, find_act
-from manager.wording.limit_texts import (
+from manager.fixed_texts import (
+    COURTESIES,
     DEAD_LETTER,
+    act_text,
+    find_act,
     name_apology,
     name_best_answer_text,
     name_fixed_text,
     name_refusal_limit,
 )
+from manager.flow import Counter, Ending
+from manager.machine import Decision, End
+from manager.offers import find_remaining, make_offer
+from manager.pause_replies import PAUSE_ENDINGS, end_with_pause, find_new_pause
+from manager.way_report import describe_way
 from memory.port import Ended
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ LANGUAGE_CONFIDENCE = 0.8
 
 
 def end_reply(
-    envelope: Envelope, decision: Decision, end: End, texts: ReplyTexts, domain_name: str = ""
+    envelope: Envelope, decision: Decision, end: End, texts: Texts, domain_name: str = ""
 ) -> Reply:
     """Return the final reply; the best answer replaces an answer that was not approved."""
     payload = envelope.payload
@@ -67,7 +69,7 @@ def end_reply(
 
 
 def last_resort(
-    envelope: Envelope, texts: ReplyTexts, termination_reason: str = "deadline"
+    envelope: Envelope, texts: Texts, termination_reason: str = "deadline"
 ) -> Reply | None:
     """Return the reply where nobody ends the question: the best answer so far, or an apology.
 
@@ -79,13 +81,13 @@ def last_resort(
     return None if reply is None else _with_system(reply, envelope, termination_reason)
 
 
-def dead_letter_changes(envelope: Envelope, texts: ReplyTexts) -> Reply:
+def dead_letter_changes(envelope: Envelope, texts: Texts) -> Reply:
     """Return the fields in which the reply of a dead letter differs from that of the deadline."""
     reply = _last_answer(envelope, texts, DEAD_LETTER)
     return {} if reply is None else {"text": reply["text"], "termination_reason": DEAD_LETTER}
 
 
-def _last_answer(envelope: Envelope, texts: ReplyTexts, termination_reason: str) -> Reply | None:
+def _last_answer(envelope: Envelope, texts: Texts, termination_reason: str) -> Reply | None:
     best = envelope.payload.get("best_answer")
     if isinstance(best, dict):
         return _best(best, envelope, termination_reason, texts)
@@ -198,7 +200,7 @@ def new_pause(envelope: Envelope, reply: Reply) -> Pause:
 
 
 def _own_words(
-    payload: "Mapping[str, JsonValue]", decision: Decision, end: End, texts: ReplyTexts
+    payload: "Mapping[str, JsonValue]", decision: Decision, end: End, texts: Texts
 ) -> Reply:
     outcome = end.outcome if end.outcome is not None else Outcome.FAILED
     if end.ending is Ending.ANSWER:
@@ -233,7 +235,7 @@ def _describe_author(payload: "Mapping[str, JsonValue]") -> Reply:
     return {name: payload.get(name) for name in names} if author else {}
 
 
-def _best(best: Reply, envelope: Envelope, termination_reason: str, texts: ReplyTexts) -> Reply:
+def _best(best: Reply, envelope: Envelope, termination_reason: str, texts: Texts) -> Reply:
     """Return the best answer, below the reason for which the work ended before its approval."""
     if _IS_APPROVED in best:
         return {**best, "outcome": Outcome.ANSWERED.value}
@@ -244,7 +246,7 @@ def _best(best: Reply, envelope: Envelope, termination_reason: str, texts: Reply
 
 
 def _with_limit(
-    reply: Reply, payload: "Mapping[str, JsonValue]", decision: Decision, texts: ReplyTexts
+    reply: Reply, payload: "Mapping[str, JsonValue]", decision: Decision, texts: Texts
 ) -> Reply:
     """Return a refusal at a limit below the limit that ended the work on the question."""
     key = name_refusal_limit(decision.termination_reason)
@@ -253,7 +255,7 @@ def _with_limit(
     return {**reply, "text": f"{texts.text(key, language_of(payload))}\n\n{reply['text']}"}
 
 
-def _apology(envelope: Envelope, texts: ReplyTexts, termination_reason: str = "") -> Reply:
+def _apology(envelope: Envelope, texts: Texts, termination_reason: str = "") -> Reply:
     """Return an apology with the id by which the operator finds the question again.
 
     It lists the pages that the search had found: they may hold the answer.

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from envelope.memory_write import Append
+from envelope.memory_access import Append
 from envelope.question import Question, shard_of
 from memory.key_names import outcomes_key
 from memory.model_calls import await_answer

@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from envelope.conversation import Pause, Preferences, Turn
-from envelope.memory_read import MemoryFound, MemoryRead
-from envelope.memory_write import MemoryWrite
+from envelope.memory_access import MemoryFound, MemoryRead, MemoryWrite
 from envelope.question import Question
 
 

@@ -11,13 +11,12 @@ import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from envelope.hidden_characters import remove_hidden_characters
-from tools.budget import ToolBudget
 from tools.calls import (
     CHANGES,
     LONGEST_NAME,
@@ -29,12 +28,13 @@ from tools.calls import (
     ToolResult,
 )
 from tools.catalog import ToolCatalog
-from tools.effects.approvals import make_approval_id, request_approval
-from tools.effects.receipts import (
+from tools.effects import (
     MOST_RECEIPT_BYTES,
     ReceiptState,
     ToolReceipts,
+    make_approval_id,
     make_receipt_key,
+    request_approval,
 )
 from tools.errors import InvalidInput, OutcomeUnknown, ToolFailed, ToolRejected
 from tools.shortening import LONGEST_STORED, count_estimated_tokens, shorten
@@ -61,6 +61,14 @@ CRITICAL = frozenset(
 
 log = structlog.get_logger("tools")
 AnyTool = Tool[Any, Any]
+
+
+class ToolBudget(Protocol):
+    """Counts calls of tools against a limit; see `executor` for the moment of the reservation."""
+
+    async def reserve(self, call: ToolCall) -> bool:
+        """Reserve one call; return False when the limit does not allow it."""
+        ...
 
 
 class ToolExecutor:
@@ -371,3 +379,16 @@ def _fail(call: ToolCall, kind: ToolErrorType, reason: str) -> ToolResult:
         data=data,
         error=shown,
     )
+
+
+class CallLimit:
+    """A budget of at most `most_calls` calls in this process."""
+
+    def __init__(self, most_calls: int) -> None:
+        self._left = most_calls
+
+    async def reserve(self, call: ToolCall) -> bool:
+        if self._left <= 0:
+            return False
+        self._left -= 1
+        return True

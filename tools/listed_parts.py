@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from knowledge.index.terms import surface_words, terms
-from knowledge.language.function_words import function_words
-from knowledge.stop_words import STOP_WORDS
+from knowledge.stop_words import STOP_WORDS, function_words
 
 _LONGEST = 4_000
 _LEAST_ITEMS, _MOST_ITEMS = 3, 100

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from llm.conversations.turns import ToolUse
+from llm.conversation import ToolUse
 from tools.dialogue import Dialogue, list_passages
 from tools.listed_parts import split_questions
 

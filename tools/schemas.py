@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
-from llm.conversations.turns import ToolDescription
+from llm.conversation import ToolDescription
 from tools.catalog import ToolCatalog
 from tools.tool import Tool
 

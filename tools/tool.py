@@ -13,9 +13,10 @@ from typing import Generic, Protocol, Self, TypeVar
 
 from pydantic import BaseModel, JsonValue
 
-from knowledge.library.library import Library
+from knowledge.library.library import Library, WholeDocument
 from knowledge.port import Searcher
 from tools.calls import CitedPassage, EffectClass, QuotedPassage, ToolCaller
+from tools.errors import InvalidInput
 
 I = TypeVar("I", bound=BaseModel)  # noqa: E741 - the pair I and O is the usual one
 O = TypeVar("O", bound=BaseModel)  # noqa: E741
@@ -102,3 +103,21 @@ class Tool(ABC, Generic[I, O]):
 def _make_schema(inputs: type[BaseModel]) -> dict[str, JsonValue]:
     # Every assistant of a process describes the same inputs, several times each.
     return inputs.model_json_schema()
+
+
+class LibraryTool(Tool[I, O]):
+    """Reads documents of the library as far as its caller may."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+
+    @classmethod
+    def make(cls, parts: ToolParts) -> Self:
+        return cls(parts.library)
+
+    async def _read_document(self, document_id: str, caller: ToolCaller) -> WholeDocument:
+        """Return a document; raises `InvalidInput` if the caller cannot read one of this id."""
+        documents = await self._library.read([document_id], caller.groups)
+        if not documents:
+            raise InvalidInput(f"expected the id of a document, found {document_id!r}")
+        return documents[0]

@@ -24,9 +24,8 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from tools.catalog import ToolCatalog
+from tools.catalog import NamedTool, ToolCatalog, ToolSetEntry
 from tools.errors import InvalidToolSet
-from tools.named_tool import NamedTool, ToolSetEntry
 
 T = TypeVar("T")
 COMBINATIONS = "combinations"

@@ -1,12 +1,26 @@
 """Runs an agent on an envelope: typed reads in, typed writes merged, returned to the manager.
 
 `AgentHandler.handle` names every step of a run.
+
+A timer is set only when the coroutine waits for the first time: until then nothing could interrupt
+it.
 """
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, JsonValue, ValidationError
 from pydantic_core import from_json
@@ -14,7 +28,7 @@ from pydantic_core import from_json
 from agents.agent import Agent
 from broker.journal_events import EncodedEvent, JournalEvent
 from broker.keys import stream_key
-from broker.values import Delivery, Fields, Forward, FrameSend, Retry, Settlement
+from broker.values import Delivery, Fields, Forward, FrameSend, JournalEntry, Retry, Settlement
 from envelope.encoding import brief, to_json
 from envelope.envelope import Envelope, Hop, decode
 from envelope.errors import ContractError, DecodeError
@@ -23,12 +37,11 @@ from envelope.outcome import GaveUp, RetryAfter, Wrote
 from envelope.payload import CATALOGUE, MERGE_RULES
 from envelope.question import Question
 from envelope.role import Role
+from manager.evidence import EVIDENCE, MOST_RECORDS, record_hop
 from memory.errors import MemoryUnavailableError, QuestionEndedError
 from worker.drafts import draft_for
 from worker.errors import HandlerTimeoutError, RunFailedError
-from worker.hop_evidence import find_evidence_names, record_evidence
 from worker.model_usage import add_model_usage, find_exhausted_budget
-from worker.timeouts import run_with_timeout
 
 MANAGER = Role.MANAGER.value
 RESERVE_SECONDS = 0.5
@@ -161,7 +174,8 @@ class AgentHandler:
         recorded = self._recorded(envelope, self._name, attempt, limit)
         with recorded as calls, draft_for(delivery):
             try:
-                return await run_with_timeout(agent.work(reads), limit), calls
+                async with asyncio.timeout(limit):
+                    return await agent.work(reads), calls
             except (MemoryUnavailableError, QuestionEndedError):
                 # No failure of the agent: the worker waits for Redis, or drops an ended question.
                 raise
@@ -282,3 +296,87 @@ def make_poison_notice(delivery: Delivery, error: str) -> FrameSend | None:
         return None
     hop = Hop(role=delivery.role, status="failed", reason=error)
     return FrameSend(MANAGER, reply_to_manager(delivery, envelope, hop, {}, 0.0).encode())
+
+
+ATTRIBUTE = "evidence_log"
+
+
+def find_evidence_names(reads: Collection[str]) -> frozenset[str]:
+    """Return those of the attributes that are evidence."""
+    return frozenset(EVIDENCE.keys() & reads)
+
+
+def record_evidence(
+    envelope: Envelope,
+    role: str,
+    names: Iterable[str],
+    writes: Mapping[str, JsonValue],
+    made: Sequence[JournalEvent],
+    index: str = "",
+) -> Fields:
+    """Return the attribute `evidence_log` with one more record; nothing where none is needed.
+
+    `names` are the attributes that the agent reads; the digests are of the delivered payload.
+    `index` is the version of the index that it read.
+    """
+    payload = envelope.payload
+    log = payload.get(ATTRIBUTE)
+    if isinstance(log, list) and len(log) >= MOST_RECORDS:
+        return {}
+    read = {name: payload.get(name) for name in names}
+    stage = str(payload.get("stage") or role)
+    models = _list_models(made) if made else ()
+    record = record_hop(stage, role, envelope.branch, read, writes, models, index=index)
+    return {ATTRIBUTE: [record]} if record else {}
+
+
+def _list_models(made: Sequence[JournalEvent]) -> Iterator[tuple[str, str]]:
+    """Yield the model of each call that was answered, and the name of another one that answered."""
+    for call in made:
+        if isinstance(call, JournalEntry) and call.kind == "model_call":
+            model, answered = str(call.fields.get("model")), call.fields.get("answered_by")
+            if "@" in model and "error" not in call.fields:
+                yield model, str(answered or "")
+
+
+T = TypeVar("T")
+
+
+async def run_with_timeout(work: Coroutine[Any, Any, T], seconds: float) -> T:
+    """Return what `work` returns; raises `TimeoutError` when it waits longer than `seconds`."""
+    try:
+        waits_for = work.send(None)
+    except StopIteration as ended:
+        at_once: T = ended.value
+        return at_once
+    async with asyncio.timeout(seconds):
+        in_time: T = await _Begun(work, waits_for)
+        return in_time
+
+
+class _Begun:
+    """A coroutine that was started in this task, and now waits."""
+
+    def __init__(self, work: Coroutine[Any, Any, Any], waits_for: Any) -> None:
+        self._work = work
+        self._waits_for = waits_for
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        """Resume the coroutine with each result or exception of the futures that it waits for."""
+        waits_for = self._waits_for
+        while True:
+            try:
+                came = yield waits_for
+            except BaseException as error:  # noqa: BLE001 - whatever is thrown in belongs to the coroutine
+                waits_for, ended = _step(self._work.throw, error)
+            else:
+                waits_for, ended = _step(self._work.send, came)
+            if ended is not None:
+                return ended.value
+
+
+def _step(step: Any, value: Any) -> tuple[Any, StopIteration | None]:
+    try:
+        return step(value), None
+    except StopIteration as ended:
+        return None, ended

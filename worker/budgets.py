@@ -116,7 +116,7 @@ class ModelCallBudget:
 
 
 class ToolCallBudget:
-    """Reserves calls of tools for the running hop; see `tools.budget.ToolBudget`."""
+    """Reserves calls of tools for the running hop; see `tools.executor.ToolBudget`."""
 
     def __init__(self, budgets: RedisBudgets, most_calls: int) -> None:
         self._budgets = budgets

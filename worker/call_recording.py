@@ -16,13 +16,13 @@ from knowledge.port import CALIBRATION, RERANKING
 from llm.call_log import record_calls
 from llm.call_scope import BudgetRefusal, call_scope, current_scope
 from llm.port import ModelCall
-from manager.fault_checks import is_same_model
+from manager.evidence_checks import is_same_model
 from tools.calls import ToolErrorType
 from worker.agent_handler import Calls
 from worker.hop_stores import receipt_scope
 
 if TYPE_CHECKING:
-    from worker.monitoring.metrics import PrometheusMeter
+    from worker.metrics import PrometheusMeter
 
 _OTHER_TOOL = "other"
 """Stands in metrics for the names that models invent: they could be any number."""

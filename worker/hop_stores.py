@@ -13,7 +13,7 @@ from envelope.question import Question
 from memory.attachments import RedisAttachments
 from memory.receipts import RedisReceipts
 from memory.work_store import RedisWorkStore
-from tools.effects.receipts import ReceiptKey
+from tools.effects import ReceiptKey
 
 OpenReceipts = Callable[[Question, str, str], RedisReceipts]
 """Returns the receipts of a question, a branch and a delivery."""
@@ -39,7 +39,7 @@ def find_question() -> Question:
 
 
 class HopReceipts:
-    """The receipts of the hop around the call; see `tools.effects.receipts.ToolReceipts`."""
+    """The receipts of the hop around the call; see `tools.effects.ToolReceipts`."""
 
     def __init__(self, open_receipts: OpenReceipts) -> None:
         self._open_receipts = open_receipts

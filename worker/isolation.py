@@ -28,7 +28,7 @@ from broker.maintenance.orphan_rescuer import MakeNotice
 from broker.settle.batch import STARTS
 from broker.values import Bury, Death, Delivery, Forward, Settlement
 from envelope.envelope import Envelope
-from envelope.memory_read import MemoryRead
+from envelope.memory_access import MemoryRead
 from envelope.question import Question
 from envelope.role import Role
 from memory.errors import MemoryUnavailableError, QuestionEndedError

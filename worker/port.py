@@ -4,7 +4,7 @@ from typing import Protocol, runtime_checkable
 
 from broker.values import Delivery, Settlement
 from envelope.envelope import Envelope
-from envelope.memory_read import MemoryRead
+from envelope.memory_access import MemoryRead
 from envelope.question import Question
 from envelope.role import Role
 

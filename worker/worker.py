@@ -4,6 +4,7 @@ A run submits its settlement to the settlement pipeline, and ends when the resul
 """
 
 import asyncio
+import random
 import time
 from functools import partial
 from typing import NoReturn
@@ -29,12 +30,11 @@ from broker.values import (
 from envelope.encoding import brief
 from envelope.envelope import Envelope, Hop
 from envelope.errors import DecodeError
-from envelope.memory_read import MemoryRead
+from envelope.memory_access import MemoryRead
 from envelope.question import Question
 from envelope.role import Role
 from memory.errors import MemoryUnavailableError, QuestionEndedError
 from worker.agent_handler import open_envelope, reply_to_manager
-from worker.backoff import Backoff
 from worker.errors import RunFailedError, name_error
 from worker.executor import Execution, Executor
 from worker.log_context import PRESENT
@@ -56,6 +56,33 @@ HOP_OUTCOMES = {
 """The label `outcome` of each settlement in the metrics."""
 LEASE_LOST = "lease_lost"
 """The label of a settlement that Redis refused because another worker owns the delivery."""
+
+
+class Backoff:
+    """Waits 50 ms to half a second with full jitter; `outage` logs the failures of the process."""
+
+    def __init__(self, operation: str, outage: Outage, *, role: str) -> None:
+        self._operation = operation
+        self._role = role
+        self._outage = outage
+        self._failures = 0
+
+    @property
+    def in_trouble(self) -> bool:
+        """Whether the last attempt failed."""
+        return self._failures > 0
+
+    def record_success(self) -> None:
+        """Record that Redis answers."""
+        self._failures = 0
+        self._outage.record_success()
+
+    async def wait_after_failure(self, error: Exception) -> None:
+        """Record a failure and wait."""
+        longest = min(LONGEST_SECONDS, FIRST_SECONDS * 2 ** min(self._failures, 10))
+        self._failures += 1
+        self._outage.record_failure(self._operation, error, role=self._role)
+        await asyncio.sleep(_RANDOM.uniform(FIRST_SECONDS / 2, longest))
 
 
 class Worker:
@@ -296,3 +323,10 @@ def format_error(error: Exception) -> str:
 async def _raise(error: Exception) -> NoReturn:
     """Raise the error of a settlement in the worker's task group, which ends with it."""
     raise error
+
+
+FIRST_SECONDS = 0.05
+LONGEST_SECONDS = 0.5
+"""With the time that an attempt may take, work continues two seconds after Redis answers."""
+
+_RANDOM = random.Random()  # noqa: S311 - jitter is no secret

@@ -4,7 +4,7 @@ from typing import Literal, Protocol, Self
 
 from pydantic import BaseModel
 
-from agents.agent import Agent, AgentParts, AgentTexts
+from agents.agent import Agent, AgentParts
 from citations.links import Allowed, clean_text, keep_links, plain_line
 from citations.nearest_pages import list_labels, list_nearest_pages
 from citations.places import choose_alternatives
@@ -18,6 +18,7 @@ from envelope.conversation import (
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SearchResult
+from envelope.texts import Texts
 from llm.answer_checks.wording import find_fault
 from llm.errors import ModelError
 from llm.port import Model, find_model
@@ -91,7 +92,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    def __init__(self, *, model: Model | None, texts: AgentTexts, domain_name: str) -> None:
+    def __init__(self, *, model: Model | None, texts: Texts, domain_name: str) -> None:
         self._model = model
         self._texts = texts
         self._domain_name = domain_name

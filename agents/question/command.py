@@ -5,11 +5,12 @@ from typing import Literal, Self
 
 from pydantic import BaseModel
 
-from agents.agent import Agent, AgentParts, AgentTexts
+from agents.agent import Agent, AgentParts
 from citations.links import plain_line
 from envelope.conversation import Preferences
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
+from envelope.texts import Texts
 from knowledge.language.scripts import CANDIDATES
 
 COMMANDS = ("clear_history", "clear_all", "set_language", "get_stats", "help")
@@ -53,7 +54,7 @@ class CommandAgent(Agent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    def __init__(self, *, texts: AgentTexts) -> None:
+    def __init__(self, *, texts: Texts) -> None:
         self._texts = texts
         self._codes = _spellings(texts)
 
@@ -129,7 +130,7 @@ class CommandAgent(Agent[Reads, Writes]):
         )
 
 
-def _spellings(texts: AgentTexts) -> dict[str, str]:
+def _spellings(texts: Texts) -> dict[str, str]:
     """Return the codes of the languages by their names in each language."""
     return {
         texts.text(f"language_{code}", spoken).casefold(): code

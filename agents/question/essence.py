@@ -14,10 +14,16 @@ from agents.question.replies import (
     plain_reply,
     read_act,
 )
-from envelope.conversation import AnswerStyle, ClarificationReason, ConversationAct, Pause, Turn
+from envelope.conversation import (
+    AnswerStyle,
+    ClarificationReason,
+    ConversationAct,
+    Pause,
+    Turn,
+    Understanding,
+)
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.understanding import Understanding
 from envelope.ways.specialists import ReviewScope
 from llm.errors import ModelError
 from llm.port import Model, find_model

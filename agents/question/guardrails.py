@@ -8,10 +8,15 @@ from pydantic import BaseModel, Field
 
 from agents.agent import Agent, AgentParts
 from agents.question.replies import plain_reply
-from envelope.conversation import ClarificationOption, ClarificationReason, Pause, Turn
+from envelope.conversation import (
+    ClarificationOption,
+    ClarificationReason,
+    Pause,
+    Turn,
+    Understanding,
+)
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.understanding import Understanding
 from envelope.ways.specialists import ReviewScope
 from envelope.ways.tool_loop import WayName
 from knowledge.errors import KnowledgeError

@@ -16,10 +16,10 @@ from envelope.conversation import (
     ConversationAct,
     Pause,
     Turn,
+    Understanding,
 )
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.understanding import Understanding
 from envelope.ways.specialists import ReviewScope
 from envelope.ways.tool_loop import WayName
 from knowledge.errors import KnowledgeError

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from llm.conversations.turns import ToolUse
+from llm.conversation import ToolUse
 from llm.port import OFFLINE, Model
 from llm.tasks.retrieval.hyde_expansion import TASK, Inputs
 

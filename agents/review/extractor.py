@@ -20,12 +20,12 @@ from envelope.ways.specialists import (
     SpecialistError,
 )
 from envelope.ways.tool_loop import NO_TRIAGE, Triage
-from llm.conversations.turns import ModelMessage, ToolUse
+from llm.conversation import ModelMessage, ToolUse
 from llm.port import OFFLINE
 from llm.tasks.specialists.extractor import TASK, CandidateDocument, Inputs, Output
 from llm.tasks.specialists.material import TextUnit
 from tools.calls import QuotedPassage
-from tools.passage_search.passages import describe_place
+from tools.passages import describe_place
 
 _DEFAULT_K, _MOST_K = 6, 10
 _MOST_CANDIDATES = 40

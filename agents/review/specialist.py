@@ -22,8 +22,7 @@ from envelope.ways.specialists import (
     SpecialistError,
     SpecialistProfile,
 )
-from llm.conversations.port import ConversationModel
-from llm.conversations.turns import ModelMessage, ToolConversation, ToolUse, UserMessage
+from llm.conversation import ConversationModel, ModelMessage, ToolConversation, ToolUse, UserMessage
 from llm.errors import ModelError
 from llm.output_parsing import NotReadable, read
 from llm.port import OFFLINE, I, Model, O, Task

@@ -7,7 +7,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.offered_documents import offer_documents
+from agents.named_documents import offer_documents
 from agents.review.cited_answer import number_citations
 from agents.review.further_rounds import may_ask_again, plan_further
 from agents.review.requirements.requirement import Extraction
@@ -47,7 +47,7 @@ from knowledge.library.library import WholeDocument
 from llm.port import OFFLINE
 from llm.tasks.specialists.synthesis import TASK, FindingText, Inputs, Output, SynthesisSource
 from tools.calls import CitedPassage
-from tools.passage_search.passages import cite_chunk, describe_place
+from tools.passages import cite_chunk, describe_place
 
 REVIEW = f"{TOOL_SOURCE}compliance_review"
 """The source of counts and of statuses: the review itself."""

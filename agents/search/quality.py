@@ -16,7 +16,7 @@ from typing import Literal, Protocol, Self
 
 from pydantic import BaseModel, Field
 
-from agents.agent import Agent, AgentParts, AgentTexts
+from agents.agent import Agent, AgentParts
 from citations.blocks import remove_cells
 from citations.citing import claims_something
 from citations.feedback import Complaint, write_complaints
@@ -26,6 +26,7 @@ from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import ClaimCheck, SourceReference, SourceUsed, ValidationResult
+from envelope.texts import Texts
 from llm.answer_checks.draft_check import own_words
 from llm.answer_checks.faults import (
     CheckedAnswer,
@@ -43,7 +44,8 @@ from llm.tasks.judge import TASK, Inputs, JudgedSource, Output, Passage
 LANGUAGE_CODES = frozenset("ar cs de en es fr hi it ja pt ru uk zh".split())  # noqa: SIM905
 ACCURACY_WEIGHT, COMPLETE_WEIGHT, LANGUAGE_WEIGHT = 0.5, 0.35, 0.15
 LEAST_ACCURACY, LEAST_COMPLETENESS = 0.6, 0.3
-"""An approval below one of these is not taken at the first attempt."""
+"""An approval below one of these is not taken at the first attempt; one below the second is taken
+where the writer named what is missing."""
 CONFIDENT = 0.5
 """Below this confidence of the writer an answer is in doubt."""
 _SURE_OF_LANGUAGE = 40
@@ -67,6 +69,7 @@ class Reads(BaseModel, frozen=True):
     response: str = ""
     search_context: str = ""
     canonical_question: str
+    text: str = ""
     source_references: tuple[SourceReference, ...] = ()
     sources_used: tuple[SourceUsed, ...] = ()
     language: str = "en"
@@ -135,7 +138,7 @@ class QualityAgent(Agent[Reads, Writes]):
         self,
         *,
         model: Model,
-        texts: AgentTexts,
+        texts: Texts,
         language_of: LanguageOf | None = None,
         judge: JudgeWhen = "always",
     ) -> None:
@@ -166,11 +169,9 @@ class QualityAgent(Agent[Reads, Writes]):
     async def _judge(
         self, reads: Reads, answer: CheckedAnswer, faults: Sequence[Fault]
     ) -> _Judgement:
-        proved = tuple(
-            _Rejection(fault.quote, fault.reason, fault.block, is_proved=True)
-            for fault in faults
-            if fault.is_proved
-        )
+        proved = tuple(_reject(fault) for fault in faults if fault.is_proved)
+        # Adapted code is the judge's: where none has read it, nobody is given foreign words to run.
+        withheld = tuple(_reject(fault) for fault in faults if fault.is_proved or fault.is_foreign)
         matches = await asyncio.to_thread(self._is_in_language, answer)
         if not self._has_doubt(reads, faults):
             return _Judgement(proved, None, "none: not asked", matches, was_asked=False)
@@ -178,9 +179,9 @@ class QualityAgent(Agent[Reads, Writes]):
             given = await self._model.ask(TASK, self._make_inputs(reads, answer, faults), skip=0)
         except ModelError as error:
             problem = f"the judge failed: {type(error).__name__}: {error}"
-            return _Judgement(proved, None, "none: the judge failed", matches, problem=problem)
+            return _Judgement(withheld, None, "none: the judge failed", matches, problem=problem)
         if silence := _find_silence(given.output, answer, faults):
-            return _Judgement(proved, None, f"none: {silence}", matches, problem=silence)
+            return _Judgement(withheld, None, f"none: {silence}", matches, problem=silence)
         rejected = _collect_rejected(given.output, answer, faults, proved)
         matches = matches and given.output.language_matches
         return _Judgement(rejected, given.output, given.model, matches)
@@ -208,7 +209,7 @@ class QualityAgent(Agent[Reads, Writes]):
     def _make_writes(self, reads: Reads, answer: CheckedAnswer, judgement: _Judgement) -> Writes:
         kept, share = _without_rejected(answer, judgement.rejected)
         analysis = _describe(judgement, reads)
-        result = _make_result(judgement, answer, share)
+        result = _make_result(judgement, answer, reads, share)
         if not share:
             return Writes(
                 quality_score=0.0,
@@ -261,6 +262,10 @@ class QualityAgent(Agent[Reads, Writes]):
         return self._language_of(own) in (None, answer.language)
 
 
+def _reject(fault: Fault) -> _Rejection:
+    return _Rejection(fault.quote, fault.reason, fault.block, is_proved=True)
+
+
 def _read(reads: Reads) -> tuple[CheckedAnswer, tuple[Fault, ...]]:
     answer = CheckedAnswer(
         text=reads.response,
@@ -273,6 +278,7 @@ def _read(reads: Reads) -> tuple[CheckedAnswer, tuple[Fault, ...]]:
             reads.assumption,
             *(turn.text for turn in reads.history),
         ),
+        typed=(reads.text, *(turn.text for turn in reads.history if turn.speaker == "user")),
         assumption=reads.assumption,
     )
     safe = keep_links(answer.text, answer.allowed).text
@@ -341,7 +347,7 @@ def _without_rejected(
         if one.block is not None and one.cell is not None and one.block not in whole
     ]
     cited = SourcedText(remove_cells(answer.text, cells), answer.used)
-    kept = without_blocks(cited, whole, answer.references, answer.context, answer.said)
+    kept = without_blocks(cited, whole, answer.references, answer.context, answer.typed)
     claims = [index for index, block in enumerate(answer.blocks) if claims_something(block)]
     left = sum(index not in whole for index in claims)
     return kept, left / len(claims) if kept.used else 0.0
@@ -373,11 +379,20 @@ def _decide(judgement: _Judgement, reads: Reads) -> Decision:
         return "regenerate"
     if output.accuracy < LEAST_ACCURACY:
         return "regenerate"
-    # What the writer did not find is no reason of its own: the judge, who knows of it, approved.
-    return "research" if output.completeness < LEAST_COMPLETENESS else "approve"
+    return "approve" if _is_complete(output, reads) else "research"
 
 
-def _make_result(judgement: _Judgement, answer: CheckedAnswer, share: float) -> ValidationResult:
+def _is_complete(output: Output, reads: Reads) -> bool:
+    """Return whether an approval is taken for what it leaves open.
+
+    What the writer did not find is told to the reader: the judge, who knows of it, approved.
+    """
+    return output.completeness >= LEAST_COMPLETENESS or bool(reads.missing)
+
+
+def _make_result(
+    judgement: _Judgement, answer: CheckedAnswer, reads: Reads, share: float
+) -> ValidationResult:
     output = judgement.output
     rejected = [
         ClaimCheck(
@@ -401,15 +416,15 @@ def _make_result(judgement: _Judgement, answer: CheckedAnswer, share: float) -> 
         completeness=None if output is None else output.completeness * share,
         grounded=share > 0,
         judge=judgement.judge,
-        approved=_is_approved(judgement),
+        approved=_is_approved(judgement, reads),
     )
 
 
-def _is_approved(judgement: _Judgement) -> bool:
+def _is_approved(judgement: _Judgement, reads: Reads) -> bool:
     output = judgement.output
     if output is None or output.decision != "approve" or judgement.rejected:
         return False
-    is_enough = output.accuracy >= LEAST_ACCURACY and output.completeness >= LEAST_COMPLETENESS
+    is_enough = output.accuracy >= LEAST_ACCURACY and _is_complete(output, reads)
     return is_enough and judgement.language_matches
 
 

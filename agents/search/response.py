@@ -10,7 +10,7 @@ from typing import Literal, Self
 import structlog
 from pydantic import BaseModel, Field, JsonValue
 
-from agents.agent import Agent, AgentParts, AgentTexts, DraftPublisher
+from agents.agent import Agent, AgentParts, DraftPublisher
 from agents.desk_domain import DeskDomain, ResponseSettings
 from agents.search.passages import Passage, compose_passages, list_marked, name_place
 from citations.citing import Cited, cite
@@ -30,6 +30,7 @@ from envelope.sources import (
     SourceReference,
     SourceUsed,
 )
+from envelope.texts import Texts
 from llm.answer_checks.draft_check import LanguageOf, check_draft
 from llm.answer_checks.faults import CheckedAnswer
 from llm.attacks.orders import is_order_to_assistant
@@ -71,6 +72,7 @@ class Reads(BaseModel, frozen=True):
     source_references: tuple[SourceReference, ...] = ()
     language: str = "en"
     canonical_question: str
+    text: str = ""
     response: str = ""
     sources_used: tuple[SourceUsed, ...] = ()
     history: tuple[Turn, ...] = ()
@@ -156,7 +158,7 @@ class ResponseAgent(Agent[Reads, Writes]):
         self,
         *,
         model: Model,
-        texts: AgentTexts,
+        texts: Texts,
         domain: DeskDomain | None = None,
         now: Callable[[], datetime] = _read_clock,
         drafts: DraftPublisher | None = None,
@@ -300,6 +302,7 @@ class ResponseAgent(Agent[Reads, Writes]):
             used=made.used,
             language=reads.language,
             said=_list_said(reads),
+            typed=_list_typed(reads),
             assumption=reads.assumption,
         )
         return check_draft(answer, self._language_of)
@@ -378,14 +381,14 @@ class ResponseAgent(Agent[Reads, Writes]):
 
     def _make_answer(self, kept: _CitedText, reads: Reads) -> _OutgoingAnswer:
         references, context = reads.source_references, reads.search_context
-        used, said = _select_used(kept.cited.order, references), _list_said(reads)
+        used, typed = _select_used(kept.cited.order, references), _list_typed(reads)
         # Links that only a source allows which is not cited any more are removed, too.
         safe = keep_links(
-            kept.cited.text, collect_allowed(references_of(used, references), context, said)
+            kept.cited.text, collect_allowed(references_of(used, references), context, typed)
         )
         return _OutgoingAnswer(
             text=self._add_assumption(safe.text, reads),
-            used=with_addresses(used, references, context, safe.text, said),
+            used=with_addresses(used, references, context, safe.text, typed),
             removed=(*kept.removed, *safe.removed),
         )
 
@@ -418,7 +421,7 @@ def _cite(answer: str, reads: Reads, sources: SourceTexts) -> _CitedText:
     """Return an answer with the marks of its sources, and with links only to these."""
     numbers = set(read_marks(answer))
     cited_here = [one for one in reads.source_references if one.number in numbers]
-    allowed = collect_allowed(cited_here, reads.search_context, _list_said(reads))
+    allowed = collect_allowed(cited_here, reads.search_context, _list_typed(reads))
     safe = keep_links(answer, allowed)
     return _CitedText(cite(safe.text, sources), safe.removed)
 
@@ -452,6 +455,11 @@ def _list_said(reads: Reads) -> tuple[str, ...]:
     """Return what the person said: what stands there is no invention of the model."""
     turns = (turn.text for turn in reads.history)
     return (reads.canonical_question, reads.assumption, *turns)
+
+
+def _list_typed(reads: Reads) -> tuple[str, ...]:
+    """Return what the person typed: no address of an earlier answer, or of a model, is theirs."""
+    return (reads.text, *(turn.text for turn in reads.history if turn.speaker == "user"))
 
 
 def _source(reads: Reads, reference: SourceReference) -> PromptSource:

@@ -9,12 +9,12 @@ from pydantic import BaseModel
 from agents.swarm.planning.plan import SwarmPlan
 from agents.swarm.workers.output import WorkerOutput, WorkerStatus
 from tools.calls import CitedPassage
-from tools.passage_search.passages import FoundPassage
+from tools.passages import FoundPassage
 
 USUAL_ROOM = 24_000
 """Characters of all sources together where the window of the model is unknown."""
 _ID = re.compile(r"\[([^\[\]\s]{1,300})\]")
-_LATE = "no result came in time"
+_UNFINISHED = "it did not finish, so nobody knows what the documents say about it"
 _NOTHING = "nothing was found"
 _WAITS = "it waits for the user"
 
@@ -127,7 +127,7 @@ def cite_by_number(text: str, numbers: Mapping[str, int]) -> str:
 
 def _name_problem(output: WorkerOutput | None) -> str:
     if output is None:
-        return _LATE
+        return _UNFINISHED
     if output.status is WorkerStatus.NEEDS_INPUT:
         return _WAITS
     if output.status is WorkerStatus.FAILED:

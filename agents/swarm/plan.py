@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 import structlog
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts, AgentTexts
+from agents.agent import Agent, AgentParts
 from agents.desk_domain import DeskDomain, ResponseSettings
 from agents.swarm.advisor import SwarmAdvice
 from agents.swarm.errors import PlanRejected, SwarmError
@@ -29,6 +29,7 @@ from agents.swarm.workers.worker_type import TYPES, WorkerRegistry, make_registr
 from envelope.conversation import PauseQuestion, Turn
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
+from envelope.texts import Texts
 from envelope.ways.swarm import PlanStep
 from llm.errors import ModelError
 from llm.port import Model, Usage
@@ -115,7 +116,7 @@ class PlanAgent(Agent[Reads, Writes]):
         *,
         model: Model,
         tools: ToolCatalog,
-        texts: AgentTexts,
+        texts: Texts,
         list_documents: ListDocuments,
         strategies: StrategyRegistry | None = None,
         registry: WorkerRegistry | None = None,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from agents.swarm.planning.plan import SwarmPlan
 from agents.swarm.workers.output import WorkerOutput, names_subject
 from knowledge.sections import document_of
-from tools.passage_search.passages import FoundPassage
+from tools.passages import FoundPassage
 
 
 def find_closest(

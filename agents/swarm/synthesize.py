@@ -10,7 +10,7 @@ from typing import Literal, Self
 import structlog
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts, AgentTexts
+from agents.agent import Agent, AgentParts
 from agents.desk_domain import DeskDomain, ResponseSettings
 from agents.swarm.material import (
     USUAL_ROOM,
@@ -33,13 +33,14 @@ from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import FoundPart, SearchResult, SourceReference, SourceUsed
+from envelope.texts import Texts
 from envelope.ways.swarm import NO_DISSENT, NO_PERSONA, TABLE_CELLS
 from llm.errors import NO_MODEL, ModelError
 from llm.port import Model
 from llm.tasks.respond import PromptSource
 from llm.tasks.synthesize_findings import TASK, Inputs, Output, WorkerFinding
 from tools.dialogue import measure_room
-from tools.passage_search.passages import FoundPassage
+from tools.passages import FoundPassage
 
 log = structlog.get_logger("agents")
 COUNCIL = "council"
@@ -124,7 +125,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         self,
         *,
         model: Model,
-        texts: AgentTexts,
+        texts: Texts,
         strategies: StrategyRegistry | None = None,
         domain: DeskDomain | None = None,
         uses_model: bool = True,

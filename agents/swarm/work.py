@@ -17,8 +17,8 @@ from envelope.conversation import InputField, PauseQuestion
 from envelope.outcome import GaveUp, HopOutcome, RetryAfter, Wrote
 from envelope.role import Role
 from llm.answer_checks.wording import find_asking_fault
-from llm.conversations.port import ConversationModel
-from llm.conversations.turns import (
+from llm.conversation import (
+    ConversationModel,
     ModelMessage,
     ToolDescription,
     ToolUse,

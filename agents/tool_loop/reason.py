@@ -11,8 +11,7 @@ from agents.agent import Agent, AgentParts
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
 from envelope.ways.tool_loop import AnswerAssessment, Intent, LoopEnd, PlanRound, Strategy
-from llm.conversations.port import ConversationModel
-from llm.conversations.turns import ModelMessage, ToolConversation, ToolUse, UserMessage
+from llm.conversation import ConversationModel, ModelMessage, ToolConversation, ToolUse, UserMessage
 from llm.errors import ModelError
 from llm.port import Model
 from llm.tasks.reason import TASK, Inputs

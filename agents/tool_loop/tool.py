@@ -6,13 +6,13 @@ from typing import Protocol, Self
 
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts, AgentTexts
+from agents.agent import Agent, AgentParts
 from citations.exact_text import write_exactly
 from envelope.conversation import PauseQuestion
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
+from envelope.texts import Texts
 from envelope.ways.specialists import SpecialistProfile
-from tools.budget import ToolBudget
 from tools.calls import (
     ApprovalRequest,
     QuotedPassage,
@@ -23,8 +23,8 @@ from tools.calls import (
     ToolResult,
 )
 from tools.catalog import ToolCatalog
-from tools.effects.receipts import ToolReceipts
-from tools.executor import ToolExecutor
+from tools.effects import ToolReceipts
+from tools.executor import ToolBudget, ToolExecutor
 from tools.tool import TIMEOUT_SECONDS
 
 MOST_QUOTED_CHARACTERS = 12_000
@@ -79,7 +79,7 @@ class ToolAgent(Agent[Reads, Writes]):
         self,
         *,
         catalog: ToolCatalog,
-        texts: AgentTexts,
+        texts: Texts,
         receipts: ToolReceipts | None = None,
         budget: ToolBudget | None = None,
         most_seconds: float = TIMEOUT_SECONDS,

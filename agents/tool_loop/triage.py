@@ -8,8 +8,7 @@ from pydantic import BaseModel
 
 from agents.agent import Agent, AgentParts
 from agents.desk_domain import DeskDomain, ResponseSettings
-from agents.named_documents import TitledDocument, list_named
-from agents.offered_documents import offer_documents
+from agents.named_documents import TitledDocument, list_named, offer_documents
 from envelope.conversation import ClarificationOption, ClarificationReason
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role

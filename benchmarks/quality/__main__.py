@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.quality import compliance, context, conversation, language, scope
-from benchmarks.quality.multistep.suite import evaluate_multistep
+from benchmarks.quality.multistep import evaluate_multistep
 
 Evaluate = Callable[[Path], Awaitable[Mapping[str, Any]]]
 SUITES: Mapping[str, tuple[str, Evaluate]] = {

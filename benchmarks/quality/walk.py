@@ -15,8 +15,7 @@ from deploy.assembly.agent_factory import AgentFactory
 from deploy.assembly.knowledge import Knowledge
 from envelope.conversation import Turn
 from envelope.envelope import Envelope, decode
-from envelope.memory_read import MemoryFound
-from envelope.memory_write import MemoryWrite
+from envelope.memory_access import MemoryFound, MemoryWrite
 from envelope.question import Question
 from envelope.role import Role
 from knowledge.language.detector import ScriptAndNgramDetector

@@ -4,8 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 
 from broker.consume.delivery_loader import DeliveryLoader
-from broker.consume.group_reader import GroupReader
-from broker.consume.idle_reader import IdleReader
+from broker.consume.group_reader import GroupReader, IdleReader
 from broker.context import BrokerContext
 from broker.entry_codec import Entry, Known, delivery_of, read_prefetched
 from broker.errors import BrokerUnavailableError

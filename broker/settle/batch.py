@@ -1,15 +1,18 @@
-"""Packs settlements as keys and arguments of one script call per shard, as the layout says."""
+"""Packs settlements as keys and arguments of one script call per shard, as the layout says.
+
+The same reply serves the deadline and a dead letter, whose reasons differ. It is stored once, as
+three lines: the shared beginning, the rest at the deadline, and the rest of a dead letter. JSON has
+no line break, and a reply with one form for both is one line.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from broker.encodable import LONG_FRAME, BaseFrame
 from broker.errors import UnwritableError
+from broker.journal_events import JournalEvent, note_fields
 from broker.keys import CACHED, QuestionKeys, question_keys, results_key, shard_keys, stream_key
-from broker.settle.journal_fields import list_journal_fields
-from broker.settle.last_resort import encode_last_resort
 from broker.settle.layout import (
     KINDS,
     SendForm,
@@ -25,6 +28,7 @@ from broker.settle.layout import (
     pack_header,
     pack_join_keys,
     pack_memory_key,
+    pack_memory_write,
     pack_open_keys,
     pack_retry,
     pack_return_result,
@@ -33,9 +37,10 @@ from broker.settle.layout import (
     pack_send,
     pack_shard,
 )
-from broker.settle.memory_writes import encode_memory_write
 from broker.transport.scripts import Argument
 from broker.values import (
+    LONG_FRAME,
+    BaseFrame,
     Bury,
     ConsumerDemand,
     Delivery,
@@ -43,12 +48,14 @@ from broker.values import (
     Finish,
     Forward,
     FrameSend,
+    JournalEntry,
     Retry,
     ReturnResult,
     ScatterBranches,
     Settlement,
 )
 from envelope.encoding import brief, to_json, to_json_and_texts
+from envelope.memory_access import Append, Delete, Increment, MemoryWrite, SetFields
 
 LEAST_SAVING = 2
 """A delta is at least this many times shorter than its base frame."""
@@ -394,3 +401,91 @@ def outcome_of(reply: Fields) -> str:
     """Return the outcome that a reply names, else `failed`."""
     outcome = reply.get("outcome")
     return outcome if isinstance(outcome, str) else "failed"
+
+
+def list_journal_fields(delivery: Delivery, settlement: Settlement) -> list[Argument]:
+    """Return the fields of the one journal entry that a settlement adds."""
+    fields: list[Argument] = []
+    notes = settlement.journal
+    if isinstance(settlement, (Retry, Bury)):
+        notes = (*notes, *_own_notes(delivery, settlement))
+    for index, note in enumerate(notes):
+        kind, json = note_fields(index)
+        fields += (kind, note.kind, json, note.encode())
+    return fields
+
+
+def _own_notes(delivery: Delivery, settlement: Settlement) -> Sequence[JournalEvent]:
+    match settlement:
+        case Retry(reason=reason):
+            retried: Fields = {"role": delivery.role, "reason": reason, **_name_branch(delivery)}
+            return (JournalEntry("retried", retried),)
+        case Bury(reason=reason, error=error):
+            fields: Fields = {"role": delivery.role, "reason": reason, "error": error}
+            return (JournalEntry("dead_lettered", fields | _name_branch(delivery)),)
+        case _:
+            return ()
+
+
+def _name_branch(delivery: Delivery) -> Fields:
+    return {"branch": delivery.branch} if delivery.branch else {}
+
+
+SHORT = 64
+"""Texts of fewer characters stay in the JSON that `ScriptCall.fold` writes."""
+
+
+def encode_memory_write(write: MemoryWrite) -> Iterable[Argument]:
+    """Return the arguments of a write."""
+    ttl, keep = str(write.ttl_seconds) if not isinstance(write, Delete) else 0, 0
+    values: list[Argument] = []
+    match write:
+        case Append():
+            keep = write.keep
+            values = [value.encode() for value in write.values]
+        case SetFields():
+            values = [_encode_long(part) for field in write.fields.items() for part in field]
+        case Increment():
+            added = write.fields.items()
+            values = [part for name, by in added for part in (_encode_long(name), repr(by))]
+        case Delete():
+            pass
+    head = pack_memory_write(kind=write.kind, ttl_seconds=ttl, keep=keep, values=len(values))
+    return (*head, *values)
+
+
+def _encode_long(text: str) -> Argument:
+    """Return a short ASCII text as it is, for the JSON of the call; any other as bytes."""
+    return text if len(text) < SHORT and text.isascii() else text.encode()
+
+
+def encode_last_resort(reply: Fields, dead_letter_changes: Fields) -> bytes:
+    """Return the reply; `dead_letter_changes` replace its fields if the question is buried."""
+    if not dead_letter_changes:
+        return to_json(reply)
+    shared = {name: value for name, value in reply.items() if name not in dead_letter_changes}
+    own = {name: reply[name] for name in dead_letter_changes if name in reply}
+    rests = (_encode_rest(own, shared), _encode_rest(dead_letter_changes, shared))
+    return b"\n".join((to_json(shared)[:-1], *rests))
+
+
+def _encode_rest(fields: Fields, shared: Fields) -> bytes:
+    """Return the fields that follow the shared ones, with the end of the object."""
+    return b"," + to_json(fields)[1:] if fields and shared else to_json(fields)[1:]
+
+
+def unwritable(settlement: Settlement, error: UnwritableError, notice: FrameSend | None) -> Bury:
+    """Return the burial that replaces a settlement that cannot be written.
+
+    The entries of its journal that can be written, such as model calls, stay.
+    """
+    journal = [entry for entry in settlement.journal if _is_writable(entry)]
+    return Bury("unencodable", str(error), poison_notice=notice, journal=journal)
+
+
+def _is_writable(entry: JournalEvent) -> bool:
+    try:
+        entry.encode()
+    except ValueError:
+        return False
+    return True

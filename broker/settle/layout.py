@@ -2,7 +2,7 @@
 
 Each function `pack_...` is one group of them: its parameters are their order, names and types, and
 it returns them as they are sent. `broker.settle.batch` calls these functions with keywords, and
-`broker.settle.lua_header` writes the Lua that reads each group from the same parameters, so that
+`broker.settle.script` writes the Lua that reads each group from the same parameters, so that
 the two sides cannot differ. A new argument is a new parameter.
 
 The groups are functions, not named tuples: to pack a settlement into named tuples takes 2 us more,

@@ -15,9 +15,9 @@ from agents.roster import SPECS
 from broker.ports import DraftWriter
 from config.settings import Settings
 from config.texts import FixedTexts, load_texts
-from deploy.assembly.indexes.index_versions import make_version_reader
+from deploy.assembly.index_following import make_version_reader
 from deploy.assembly.languages import CorpusLanguages, language_of, make_detector
-from deploy.assembly.tooling.tool_access import (
+from deploy.assembly.tool_access import (
     NO_ACCESS,
     ToolAccess,
     open_attachments,
@@ -28,7 +28,7 @@ from knowledge.language.port import Detector
 from knowledge.search.findings_cache import CachedSearcher, FindingsCache
 from llm.missing_model import MissingModel
 from llm.port import Model
-from manager.fault_report import OnFault, ignore_fault
+from manager.evidence_checks import OnFault, ignore_fault
 from manager.flows import FLOWS
 from manager.machine import Limits
 from manager.manager import Manager, OnRouted, ignore_routing
@@ -51,10 +51,10 @@ if TYPE_CHECKING:
     from knowledge.port import Searcher
     from knowledge.search.question_vectors import EarlyEmbedding
     from memory.learned_outcomes import LoggedOutcome
-    from tools.budget import ToolBudget
     from tools.catalog import ToolCatalog
-    from tools.effects.receipts import ToolReceipts
-    from worker.monitoring.metrics import PrometheusMeter
+    from tools.effects import ToolReceipts
+    from tools.executor import ToolBudget
+    from worker.metrics import PrometheusMeter
 
 AnyAgent = Agent[Any, Any]
 MANAGER = Role.MANAGER.value
@@ -101,7 +101,7 @@ class AgentFactory:
     def tools(self) -> "ToolCatalog":
         """The tools over the assistant's documents; raises `LookupError` without an index."""
         # It imports the search, which processes without an index do not need.
-        from deploy.assembly.tooling.index_tools import make_tools
+        from deploy.assembly.index_tools import make_tools
 
         return make_tools(self.settings, self._find_knowledge(), self.tool_access.outside)
 

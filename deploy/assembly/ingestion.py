@@ -15,7 +15,7 @@ from broker.ports import Broker
 from broker.values import Delivery, Fields, Finish, Settlement, Submission
 from config.settings import Settings
 from deploy.assembly.calibration import calibrate
-from deploy.assembly.describing.embedding_cost import (
+from deploy.assembly.embedding_cost import (
     PaidEmbedder,
     choose_embedder,
     count_waits,
@@ -24,7 +24,7 @@ from deploy.assembly.describing.embedding_cost import (
 from deploy.assembly.indexed_documents import DOCUMENTS, MOVE, act_on_documents
 from deploy.assembly.knowledge import Knowledge, close_embedder
 from deploy.assembly.languages import language_of, make_detector
-from deploy.assembly.sources.source_spec import FetchedSource, SourceSpec, spec_of
+from deploy.assembly.source_registry import FetchedSource, SourceSpec, spec_of
 from deploy.errors import CommandError
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
@@ -43,10 +43,10 @@ from knowledge.ingestion_report import (
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from deploy.assembly.describing.model_descriptions import ModelDescriber
+    from deploy.assembly.descriptions import ModelDescriber
     from knowledge.index.listing import ListedDocument
     from knowledge.index.overlap import SurveySource
-    from knowledge.isolation.limits import ReadingLimits
+    from knowledge.isolation.messages import ReadingLimits
     from knowledge.rule_descriptions import RuleDescriber
     from llm.quotas import Limiter
 
@@ -125,10 +125,10 @@ def _open_source(
     if isinstance(source, Path):
         return source
     if source.outcome is not None:
-        from deploy.assembly.sources.websites import survey_website
+        from deploy.assembly.source_opening import survey_website
 
         return survey_website(settings, source.spec.place, source.outcome)
-    from deploy.assembly.sources.local_sources import open_local
+    from deploy.assembly.source_opening import open_local
 
     return open_local(settings, source.spec, stack)
 
@@ -137,7 +137,7 @@ async def fetch(
     settings: Settings, sources: Sequence[Path | SourceSpec], report: Report
 ) -> list[FetchedSource]:
     """Fetch the pages of websites before the index is opened: that may take hours."""
-    from deploy.assembly.sources.websites import fetch_sources
+    from deploy.assembly.source_opening import fetch_sources
 
     specs = [spec_of(source) for source in sources]
     return await fetch_sources(settings, specs, reading_limits(settings), report)
@@ -162,7 +162,7 @@ async def ingest_alone(
 
 def reading_limits(settings: Settings) -> "ReadingLimits":
     """Return the limits for reading one file."""
-    from knowledge.isolation.limits import ReadingLimits
+    from knowledge.isolation.messages import ReadingLimits
 
     return ReadingLimits(
         seconds=settings.ingestion_file_seconds, memory_mb=settings.ingestion_file_memory_mb
@@ -186,8 +186,7 @@ def make_describer(
 
         return RuleDescriber()
     from deploy.assembly.assistant_prompts import load_overriding_prompts
-    from deploy.assembly.describing.kept_descriptions import KeptDescriptions
-    from deploy.assembly.describing.model_descriptions import PAUSE_SECONDS, ModelDescriber
+    from deploy.assembly.descriptions import PAUSE_SECONDS, KeptDescriptions, ModelDescriber
     from deploy.assembly.models import make_registry
 
     prompts = load_overriding_prompts(settings.prompts_folder)
@@ -220,7 +219,7 @@ async def move_here(
     settings: Settings, knowledge: Knowledge, request: "Mapping[str, JsonValue]"
 ) -> Fields:
     """Move documents in an index that this process owns, see `sources.moving`."""
-    from deploy.assembly.sources.moving import move_documents
+    from deploy.assembly.moving import move_documents
 
     describer = make_describer(settings, limiter=make_patient(knowledge.limits))
     limits = reading_limits(settings)

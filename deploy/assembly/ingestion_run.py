@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
+from deploy.assembly.index_following import open_collections
 from deploy.assembly.indexed_documents import (
     AFTER,
     CHECK,
@@ -22,7 +23,6 @@ from deploy.assembly.indexed_documents import (
     VECTORS,
     act_on_documents,
 )
-from deploy.assembly.indexes.server_following import open_collections
 from deploy.assembly.ingestion import ask_owner, fetch, ingest_alone, ingest_by_owner, move_here
 from deploy.assembly.knowledge import (
     identify_vectors,
@@ -32,7 +32,7 @@ from deploy.assembly.knowledge import (
     open_replacement,
 )
 from deploy.assembly.runtime import connect_runtime, ready_to_take_over
-from deploy.assembly.sources.source_registry import SourceRegistry
+from deploy.assembly.source_registry import SourceRegistry
 from deploy.errors import CommandError
 from knowledge.embedding_forms import VectorIdentity
 from knowledge.errors import IndexOwned
@@ -41,7 +41,7 @@ from knowledge.index.listing import ListedDocument
 if TYPE_CHECKING:
     from broker.values import Fields
     from config.settings import Settings
-    from deploy.assembly.sources.source_spec import FetchedSource, SourceSpec
+    from deploy.assembly.source_registry import FetchedSource, SourceSpec
     from knowledge.ingestion_report import IngestionResult, Report
 
 _MOST_NAMED = 3

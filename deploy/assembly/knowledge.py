@@ -188,7 +188,7 @@ async def _open_one(
 
     if settings.qdrant_url is None:
         return replace(await open_serving(), is_replaced=_watch_folder(settings))
-    from deploy.assembly.indexes.server_following import ServerFollower, open_collections
+    from deploy.assembly.index_following import ServerFollower, open_collections
 
     collections = await stack.enter_async_context(open_collections(settings))
     serving = await collections.find_serving()
@@ -232,7 +232,7 @@ async def _open_replacement(settings: Settings, identity: "Identity") -> Index:
     if settings.qdrant_url is None:
         protect_data_folder(settings.refdesk_data)
         return await open_folders(settings).open_replacement(identity)
-    from deploy.assembly.indexes.server_following import open_collections
+    from deploy.assembly.index_following import open_collections
 
     async with open_collections(settings) as collections:
         name = collections.name_replacement(identity.vectors)

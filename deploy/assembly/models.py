@@ -9,7 +9,7 @@ import numpy as np
 import structlog
 
 from broker.keys import record_of
-from config.models.model_settings import ModelLimit
+from config.model_settings import ModelLimit
 from config.settings import Settings
 from deploy.assembly.assistant_prompts import load_overriding_prompts
 from knowledge.embedding_forms import TextForms
@@ -21,7 +21,7 @@ from llm.port import Model, ScoreModel, VectorModel
 from llm.prompts import Prompts
 from llm.quotas import InProcessLimiter, Limiter, ModelQuota, SharedLimits
 from llm.registry import AnswerStores, Registry, providers_of
-from llm.stored_calls.stored_model import CallKey, CallStore, SharedCache
+from llm.stored_model import CallKey, CallStore, SharedCache
 from llm.vendors.catalogue import vendors_by_name
 from memory.budgets import RedisBudgets
 from memory.model_calls import RedisCacheStore, RedisCallStore

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from agents.roster import AGENTS
 from broker.embedded.endpoint import Endpoint, run_embedded_redis
 from broker.errors import BrokerUnavailableError
-from broker.maintenance.file_rewriting import Rewriting
+from broker.maintenance.erasure import Rewriting
 from broker.maintenance.lease_renewer import InLoopRenewal, LeaseRenewal
 from broker.ports import Broker, Eraser
+from broker.producer import AdmissionPolicy
 from broker.redis_broker import RedisBroker
-from broker.settle.admission import AdmissionPolicy
 from config.settings import INSTANCES, Settings
 from config.texts import load_texts
 from deploy.assembly.agent_factory import make_worker_specs
@@ -36,7 +36,7 @@ from worker.process import WorkerProcess, WorkerSpec
 
 if TYPE_CHECKING:
     from deploy.assembly.knowledge import Knowledge
-    from worker.monitoring.metrics import PrometheusMeter
+    from worker.metrics import PrometheusMeter
 
 INGESTION = Role.INGESTION.value
 ROLES: tuple[str, ...] = tuple(role.value for role in Role if role.value in INSTANCES)
@@ -302,7 +302,7 @@ def _renewal(runtime: Runtime) -> LeaseRenewal:
 
 
 def _meter() -> "PrometheusMeter":
-    from worker.monitoring.metrics import PrometheusMeter
+    from worker.metrics import PrometheusMeter
 
     return PrometheusMeter()
 
@@ -344,9 +344,8 @@ async def _serve_health(
     meter: "PrometheusMeter",
     port: int,
 ) -> AsyncIterator[None]:
-    from worker.monitoring.depths import Depths
-    from worker.monitoring.health import serving
-    from worker.monitoring.readiness import Readiness
+    from worker.health import Readiness, serving
+    from worker.metrics import Depths
 
     readiness = Readiness(
         process,

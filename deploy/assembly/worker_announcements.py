@@ -12,7 +12,7 @@ from config.settings import Settings
 from deploy.assembly.assistant_prompts import PromptFolders
 from deploy.logging_setup import configure_logging, secrets_of
 from memory.errors import MemoryUnavailableError
-from memory.worker_controls import WorkerControls
+from memory.presence import WorkerControls
 
 ANNOUNCE_SECONDS = 5.0
 LEAVE_SECONDS = 2.0

@@ -20,8 +20,7 @@ from deploy.cli.printing import WIDTH, wrap, write_lines
 from deploy.progress_steps import find_step
 from gateway.answer import answer_of
 from gateway.desk import Desk, Message
-from gateway.draft_events import DraftFollower
-from gateway.events import Event
+from gateway.events import DraftFollower, Event
 
 ERASE_LINE = "\r\x1b[2K"
 LINE_UP = "\x1b[1A"

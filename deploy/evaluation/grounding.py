@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deploy.evaluation.answers.judging import (
+from deploy.evaluation.judging import (
     JudgedAnswer,
     JudgedClaim,
     JudgedQuestion,
     describe_calls,
     judge_answer,
 )
-from deploy.evaluation.answers.sentences import split_covered
 from deploy.evaluation.questions import UnknownFormatError, rows
+from deploy.evaluation.sentences import split_covered
 from llm.port import Model
 
 Figures = dict[str, Any]

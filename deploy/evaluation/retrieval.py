@@ -5,23 +5,23 @@ the searcher that answers users: with all levels, with each level alone, and wit
 the settings, if there is one.
 """
 
+import math
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from config.settings import load_settings
 from deploy.assembly.knowledge import make_reranker
 from deploy.evaluation.questions import GoldQuestion, corpus_of, questions_of
-from deploy.evaluation.ranking import Ranking, compute_scores
 from knowledge.embedding import Embedder, local_embedder
 from knowledge.index.embedded import open_embedded
 from knowledge.index.port import Index
 from knowledge.index.qdrant import Identity
 from knowledge.ingestion import ingest
 from knowledge.ingestion_report import IngestionResult, PlainReport
-from knowledge.isolation.limits import ReadingLimits
+from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
 from knowledge.port import RERANKING, Findings, Searcher, SearchRequest
 from knowledge.rule_descriptions import RuleDescriber
@@ -172,6 +172,19 @@ class _Counting:
         return findings
 
 
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The found pages, best first, and the correct ones, of which there is at least one."""
+
+    pages: Sequence[str]
+    gold: Collection[str]
+
+    @property
+    def ranks(self) -> list[int]:
+        """Return the ranks, from 1, of the correct pages."""
+        return [rank for rank, page in enumerate(self.pages, start=1) if page in self.gold]
+
+
 async def _rank(
     searcher: Searcher, questions: Sequence[GoldQuestion]
 ) -> tuple[list[Ranking], list[float]]:
@@ -213,3 +226,40 @@ def _spread(milliseconds: Sequence[float]) -> dict[str, float]:
         "p50": round(ordered[len(ordered) // 2], 2),
         "p95": round(ordered[min(len(ordered) * 95 // 100, len(ordered) - 1)], 2),
     }
+
+
+HITS = (1, 3, 5, 10)
+CUTOFF = 5
+"""The rank at which recall and nDCG end."""
+
+
+def compute_scores(rankings: Sequence[Ranking]) -> dict[str, float]:
+    """Return the means over all rankings: hit@k, recall@5, nDCG@5 and MRR of ten."""
+    figures = {f"hit@{cut}": _mean([_hit(one, cut) for one in rankings]) for cut in HITS}
+    figures[f"recall@{CUTOFF}"] = _mean([_recall(one, CUTOFF) for one in rankings])
+    figures[f"ndcg@{CUTOFF}"] = _mean([_ndcg(one, CUTOFF) for one in rankings])
+    figures["mrr"] = _mean([_reciprocal(one, HITS[-1]) for one in rankings])
+    return {"questions": len(rankings), **figures}
+
+
+def _hit(ranking: Ranking, cut: int) -> float:
+    return float(any(rank <= cut for rank in ranking.ranks))
+
+
+def _recall(ranking: Ranking, cut: int) -> float:
+    return sum(rank <= cut for rank in ranking.ranks) / len(ranking.gold)
+
+
+def _ndcg(ranking: Ranking, cut: int) -> float:
+    """Return the normalised discounted gain of Järvelin and Kekäläinen (2002), relevance 0 or 1."""
+    gain = sum(1 / math.log2(1 + rank) for rank in ranking.ranks if rank <= cut)
+    best = sum(1 / math.log2(1 + rank) for rank in range(1, min(len(ranking.gold), cut) + 1))
+    return gain / best
+
+
+def _reciprocal(ranking: Ranking, cut: int) -> float:
+    return next((1 / rank for rank in ranking.ranks if rank <= cut), 0.0)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return round(sum(values) / len(values), 4) if values else 0.0

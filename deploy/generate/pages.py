@@ -18,7 +18,7 @@ from agents.roster import SPECS
 from agents.spec import AgentSpec, ProgressStep
 from config.env_file import HARMLESS
 from config.settings import Settings
-from config.ways.specialist_settings import load_profiles
+from config.specialist_settings import load_profiles
 from deploy.generate.manifests import GROUPS, Group
 from deploy.progress_steps import list_steps
 from envelope.merging import MergeRule

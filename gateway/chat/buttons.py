@@ -9,9 +9,10 @@ import hashlib
 from pydantic import AliasChoices, BaseModel, Field
 
 from envelope.question import Question
+from envelope.texts import Texts
 from gateway.answer import Answer
-from gateway.chat.formatting.marked_text import plain_title
-from gateway.chat.ports import Button, ChannelTexts, PushMemory
+from gateway.chat.marked_text import plain_title
+from gateway.chat.ports import Button, PushMemory
 
 TOKEN_BYTES = 15
 RATINGS = ("up", "down")
@@ -63,7 +64,7 @@ class Buttons:
                 made.append(Button("", await self.store(choice), rating))
         return made
 
-    async def of_languages(self, question: Question, texts: ChannelTexts) -> list[Button]:
+    async def of_languages(self, question: Question, texts: Texts) -> list[Button]:
         """Return a button for each supported language, labelled in that language."""
         made = []
         for language in texts.languages:

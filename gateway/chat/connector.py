@@ -9,18 +9,16 @@ import structlog
 
 from broker.errors import BrokerError
 from envelope.question import Question
+from envelope.texts import Texts
 from gateway.chat.buttons import Buttons, Choice
+from gateway.chat.coalescing import PostEraser
 from gateway.chat.delivery import ReplyDelivery
-from gateway.chat.draft_posts import DraftPosts
 from gateway.chat.errors import PushError
-from gateway.chat.intake.declining import Declining
-from gateway.chat.intake.inbound import Intake
-from gateway.chat.intake.lost_questions import Losses
-from gateway.chat.intake.post_erasure import PostEraser
-from gateway.chat.intake.submission import MessageSubmitter
+from gateway.chat.inbound import Declining, Intake
+from gateway.chat.people import People
+from gateway.chat.placeholder import DraftPosts, TypingIndicator
 from gateway.chat.ports import (
     Channel,
-    ChannelTexts,
     ChatPolicy,
     FeedbackStore,
     Incoming,
@@ -28,9 +26,8 @@ from gateway.chat.ports import (
     PushMemory,
     Tally,
 )
-from gateway.chat.typing_indicator import TypingIndicator
+from gateway.chat.submission import Losses, MessageSubmitter
 from gateway.desk import Desk
-from gateway.limits.people import People
 from gateway.port import Feedback
 
 log = structlog.get_logger("gateway")
@@ -49,7 +46,7 @@ class ChatChannel:
         broker: PushBroker,
         memory: PushMemory,
         feedback: FeedbackStore,
-        texts: ChannelTexts,
+        texts: Texts,
         policy: ChatPolicy,
         secret: str,
         people: People,

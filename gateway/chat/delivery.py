@@ -13,14 +13,14 @@ from broker.replies.result_list import Result
 from broker.transport.outage import Outage
 from broker.values import Fields
 from envelope.outcome import Outcome
+from envelope.texts import Texts
 from gateway.answer import DEADLINE, Answer, answer_of
 from gateway.chat.buttons import Buttons
-from gateway.chat.cancellation import raise_if_cancelled
+from gateway.chat.coalescing import PostEraser
 from gateway.chat.errors import PermanentError, PostNotFoundError, PushError, RetryableError
-from gateway.chat.intake.post_erasure import PostEraser
-from gateway.chat.ports import Channel, ChannelTexts, ChatPolicy, PushMemory, Results, Shown, Tally
-from gateway.chat.retry import retry
-from gateway.chat.typing_indicator import TypingIndicator
+from gateway.chat.placeholder import TypingIndicator
+from gateway.chat.platform_calls import raise_if_cancelled, retry
+from gateway.chat.ports import Channel, ChatPolicy, PushMemory, Results, Shown, Tally
 from gateway.source_urls import opens_in
 
 log = structlog.get_logger("gateway")
@@ -46,7 +46,7 @@ class ReplyDelivery:
         memory: PushMemory,
         channel: Channel,
         buttons: Buttons,
-        texts: ChannelTexts,
+        texts: Texts,
         *,
         policy: ChatPolicy,
         signs: TypingIndicator,

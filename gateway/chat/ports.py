@@ -111,15 +111,6 @@ class PushBroker(Protocol):
     def result_list(self, name: str, consumer: str) -> Results: ...
 
 
-class ChannelTexts(Protocol):
-    """Fixed texts by key."""
-
-    @property
-    def languages(self) -> tuple[str, ...]: ...
-
-    def text(self, key: str, language: str, **values: str) -> str: ...
-
-
 class FeedbackStore(Protocol):
     """Stores the ratings of answers."""
 

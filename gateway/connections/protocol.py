@@ -74,6 +74,7 @@ class BoundedConnection(asyncio.BufferedProtocol):
         # As uvicorn does: a client may send on after a request that ends the connection.
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self._admission = Admission.REFUSED
+        self._is_served = False
         self._missing: _Missing | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._url = b""
@@ -108,6 +109,7 @@ class BoundedConnection(asyncio.BufferedProtocol):
             transport.write(BUSY.render("-"))
             self.transport.close()
             return
+        self._is_served = True
         self._uvicorn.connection_made(self.transport)
         self._wait_for(_Missing.HEAD)
 
@@ -116,8 +118,7 @@ class BoundedConnection(asyncio.BufferedProtocol):
         self._clear_deadline()
         self.transport.end()
         self._registry.release(self)
-        if self._admission is not Admission.REFUSED:
-            self._uvicorn.connection_lost(exc)
+        self._end_serving(exc)
 
     def eof_received(self) -> None:
         """Close the connection: the client no longer listens."""
@@ -130,13 +131,13 @@ class BoundedConnection(asyncio.BufferedProtocol):
     def pause_writing(self) -> None:
         """Wait for a slow reader for a limited time."""
         self.transport.watch_writing()
-        if self._admission is not Admission.REFUSED:
+        if self._is_served:
             self._uvicorn.pause_writing()
 
     def resume_writing(self) -> None:
         """Continue writing: the reader has made room."""
         self.transport.stop_watching()
-        if self._admission is not Admission.REFUSED:
+        if self._is_served:
             self._uvicorn.resume_writing()
 
     # what the application tells
@@ -305,7 +306,12 @@ class BoundedConnection(asyncio.BufferedProtocol):
         self._framing.in_head = False  # further data is not read
         self.transport.close()
         # The application may be at this request: for it, the caller is gone.
-        self._uvicorn.connection_lost(None)
+        self._end_serving(None)
+
+    def _end_serving(self, exc: Exception | None) -> None:
+        if self._is_served:
+            self._is_served = False
+            self._uvicorn.connection_lost(exc)
 
     def _may_answer(self) -> bool:
         if not self._unanswered:

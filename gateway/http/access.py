@@ -12,21 +12,20 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
 
 import structlog
 from starlette.requests import Request
 
 from gateway.api_keys import Key, Scope, digest_of, id_of
-from gateway.http.allowed_hosts import AllowedHosts
+from gateway.chat.people import digest_person
 from gateway.http.errors import (
     ForbiddenError,
     InvalidRequestError,
     LimitedError,
     UnauthorizedError,
 )
-from gateway.limits.failures import FailureLimiter
-from gateway.limits.people import digest_person
-from gateway.limits.visitors import Visitor, Visitors
+from gateway.http.visitors import FailureLimiter, Visitor, Visitors
 from gateway.person_tokens import PersonTokenError, StatedPerson, read_person_token
 from gateway.port import Demand, KeyStore, Rates, Shortage
 
@@ -120,6 +119,34 @@ def list_people(caller: Principal, user_id: str | None, param: str) -> tuple[str
         )
     person = stated or user_id or ""
     return (digest_person(caller.tenant, person),) if person else ()
+
+
+class AllowedHosts:
+    """Knows the server's host names: `names` and that of `public_url`.
+
+    Without any name the server answers under every name.
+    """
+
+    def __init__(self, names: Sequence[str] = (), *, public_url: str | None = None) -> None:
+        allowed = [name.lower() for name in names]
+        if allowed and public_url is not None:
+            allowed.append(_name(urlsplit(public_url).netloc))
+        self._names = frozenset(name for name in allowed if not name.startswith(BELOW))
+        self._below = tuple(name[1:] for name in allowed if name.startswith(BELOW))
+
+    def allows(self, host: str) -> bool:
+        """Return whether a host, with or without a port, is allowed."""
+        name = _name(host)
+        is_any = not self._names and not self._below
+        return is_any or name in self._names or name.endswith(self._below)
+
+    def check(self, request: Request) -> None:
+        """Raise `ForbiddenError` for a request to a host that is not allowed."""
+        if not self.allows(request.headers.get("host", "")):
+            raise ForbiddenError(
+                "this server does not answer under the host of this request; see ALLOWED_HOSTS",
+                code="host_not_allowed",
+            )
 
 
 class Guard:
@@ -396,3 +423,21 @@ def _server_address(request: Request) -> str:
 
 def _address(request: Request) -> str:
     return request.client.host if request.client is not None else ""
+
+
+BELOW = "*."
+"""The beginning of a name that stands for all its subdomains."""
+
+
+def _name(host: str) -> str:
+    """Return a host's name without its port, in lower case."""
+    name, colon, port = host.lower().rpartition(":")
+    return name if colon and port.isdecimal() else host.lower()
+
+
+def choose_language(request: Request, named: str | None = None) -> str:
+    """Return the language that was `named`, else the first that the browser names (ISO 639-1)."""
+    if named is None:
+        named = request.headers.get("accept-language", "").split(",")[0].split(";")[0].strip()
+    code = named.split("-")[0].lower()
+    return code if len(code) == 2 and code.isascii() and code.isalpha() else "en"

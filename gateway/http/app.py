@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from prometheus_client import CollectorRegistry
@@ -12,20 +13,15 @@ from starlette.types import ASGIApp
 from gateway.connections.bodies import BufferBudget
 from gateway.http.admission_queue import AdmissionQueue
 from gateway.http.context import HttpChannel
-from gateway.http.error_responses import Failure, add_error_handlers
-from gateway.http.middleware.authentication import Authentication
-from gateway.http.middleware.body_limit import BodyLimit
-from gateway.http.middleware.cors import Origins
-from gateway.http.middleware.request_log import RequestLog
-from gateway.http.openapi import describe_api
+from gateway.http.errors import Failure, add_error_handlers
+from gateway.http.middleware import Authentication, BodyLimit, Origins, RequestLog
 from gateway.http.question_sender import QuestionSender
 from gateway.http.routes.attachments import AttachmentRoutes
 from gateway.http.routes.completions import Completions
-from gateway.http.routes.conversations import opening_router
+from gateway.http.routes.conversations import Reading, opening_router
 from gateway.http.routes.messages import Messages
 from gateway.http.routes.probes import health_router
 from gateway.http.routes.reviews import ReviewParts, ReviewRoutes
-from gateway.http.routes.transcript import Reading
 
 BODY_BYTES = 512 * 1024
 DESCRIPTION = """\
@@ -106,3 +102,25 @@ def _make_review_routers(
         AttachmentRoutes(channel, parts.attachments).router(),
         ReviewRoutes(channel, stopping, sender, parts).router(),
     )
+
+
+REFUSALS = ("400", "401", "403", "404", "408", "409", "410", "413", "414", "415", "429", "503")
+"""Error statuses of every route."""
+
+
+def describe_api(app: FastAPI) -> dict[str, Any]:
+    """Return the description, with all errors in their one form.
+
+    The framework's description of an invalid request, 422 in another form, is removed.
+    """
+    schema: dict[str, Any] = FastAPI.openapi(app)
+    for path in schema["paths"].values():
+        for operation in path.values():
+            responses = operation["responses"]
+            responses.pop("422", None)
+            general = responses.pop("default", None)
+            for status in REFUSALS if general else ():
+                responses.setdefault(status, general)
+    for name in ("HTTPValidationError", "ValidationError"):
+        schema["components"]["schemas"].pop(name, None)
+    return schema

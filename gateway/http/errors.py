@@ -9,9 +9,21 @@ GatewayError
     └── UnavailableError      503: the desk is unreachable at present
 """
 
-from typing import ClassVar
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import ClassVar, TypeVar, cast
 
-from gateway.errors import GatewayError
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from broker.errors import BrokerUnavailableError
+from gateway.errors import BusyError, GatewayError, MessageError, StoppingError
+from gateway.review_ports import DocumentRefusedError, DocumentUnknownError
 
 
 class HttpError(GatewayError):
@@ -78,3 +90,128 @@ class UnavailableError(HttpError):
 def unknown(what: str) -> InvalidRequestError:
     """Return the error for a missing object, or one of another caller: both look alike."""
     return InvalidRequestError(f"there is no such {what}", code="not_found", status=404)
+
+
+E = TypeVar("E", bound=Exception)
+AWAY_SECONDS = 2.0
+_STATUS_OF_REFUSALS = {
+    "document_too_large": 413, "unsupported_document": 415, "too_many_documents": 409
+}  # fmt: skip
+
+
+class Problem(BaseModel):
+    """The description of an error."""
+
+    message: str
+    type: str = Field(examples=["invalid_request_error"])
+    param: str | None = Field(None, description="field of the request that is wrong")
+    code: str | None = None
+    request_id: str = Field(description="id of this request in the logs")
+
+
+class Failure(BaseModel):
+    """The body of every error."""
+
+    error: Problem
+
+
+def failure(error: HttpError, request_id: str) -> Response:
+    """Return the response for an error."""
+    problem = Problem(
+        message=str(error),
+        type=error.kind,
+        param=error.param,
+        code=error.code,
+        request_id=request_id,
+    )
+    headers = {**error.headers, **waiting_headers(error)}
+    if error.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    # ASCII only: names from a request may contain characters that cannot be encoded.
+    body = json.dumps({"error": problem.model_dump()})
+    return Response(body, error.status, headers, "application/json")
+
+
+def waiting_headers(error: HttpError) -> dict[str, str]:
+    """Return the headers with the time to wait, if it is known."""
+    if error.retry_after_seconds is None:
+        return {}
+    return {"Retry-After": str(max(1, math.ceil(error.retry_after_seconds)))}
+
+
+def add_error_handlers(app: FastAPI, *, unavailable: Sequence[type[Exception]] = ()) -> None:
+    """Answer the errors of routes; `unavailable` are errors of stores that do not answer."""
+    _add_handler(app, HttpError, lambda error: error)
+    _add_handler(app, RequestValidationError, _invalid)
+    _add_handler(app, HTTPException, _of_framework)
+    _add_handler(
+        app, MessageError, lambda error: InvalidRequestError(str(error), code="invalid_message")
+    )
+    _add_handler(app, DocumentRefusedError, _refuse_document)
+    _add_handler(
+        app,
+        DocumentUnknownError,
+        lambda error: InvalidRequestError(str(error), code="unknown_document", status=404),
+    )
+    _add_handler(app, BusyError, _busy)
+    _add_handler(app, StoppingError, _stopping)
+    away_kinds: tuple[type[Exception], ...] = (BrokerUnavailableError, *unavailable)
+    for kind in away_kinds:
+        _add_handler(app, kind, lambda _error: away())
+    _add_handler(app, Exception, lambda _error: unforeseen())
+
+
+def away() -> UnavailableError:
+    """Return the error for an unreachable desk."""
+    return UnavailableError(
+        "the desk is temporarily unavailable: try again",
+        code="unavailable",
+        retry_after_seconds=AWAY_SECONDS,
+    )
+
+
+def unforeseen() -> HttpError:
+    """Return the error for an unexpected exception, which the request log records."""
+    return HttpError("something went wrong on our side", code="internal_error")
+
+
+def _add_handler(app: FastAPI, kind: type[E], read: Callable[[E], HttpError]) -> None:
+    async def answer(request: Request, error: Exception) -> Response:
+        return failure(read(cast("E", error)), str(request.state.request_id))
+
+    app.add_exception_handler(kind, answer)
+
+
+def _invalid(error: RequestValidationError) -> HttpError:
+    """Return the invalid place in a request and the expected value, without the found value.
+
+    The name of an unexpected field is the caller's own text: only the object around it is named.
+    """
+    first = error.errors()[0]
+    where = [str(part) for part in first["loc"]]
+    if first["type"] == "extra_forbidden":
+        param, problem = ".".join(where[1:-1]), "a field is not expected here"
+    else:
+        param, problem = ".".join(where[1:]), str(first["msg"])
+    param = (param or where[0])[:100]
+    return InvalidRequestError(f"{param}: {problem}", code="invalid_request", param=param)
+
+
+def _of_framework(error: HTTPException) -> HttpError:
+    code = f"http_{error.status_code}"
+    failed = InvalidRequestError(str(error.detail), code=code, status=error.status_code)
+    failed.headers.update(error.headers or {})
+    return failed
+
+
+def _refuse_document(error: DocumentRefusedError) -> HttpError:
+    status = _STATUS_OF_REFUSALS.get(error.kind, 400)
+    return InvalidRequestError(str(error), code=error.kind, status=status)
+
+
+def _busy(error: BusyError) -> HttpError:
+    return LimitedError(str(error), code="busy", retry_after_seconds=error.retry_after_seconds)
+
+
+def _stopping(error: StoppingError) -> HttpError:
+    return UnavailableError(str(error), code="shutting_down", retry_after_seconds=1.0)

@@ -18,7 +18,7 @@ from broker.values import Fields
 from envelope.question import Question
 from envelope.sources import TOOL_SOURCE
 from gateway.http.access import Principal
-from gateway.reviewing.document_ports import is_attached
+from gateway.review_ports import is_attached
 from gateway.source_urls import REPORT_OF, Opens, at, opens_in
 
 LIFE_SECONDS = 24 * 3600

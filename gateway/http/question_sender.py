@@ -14,7 +14,7 @@ from gateway.http.admission_queue import AdmissionQueue, Party
 from gateway.http.context import HttpChannel, may_follow, may_see
 from gateway.http.errors import InvalidRequestError
 from gateway.http.sse import Admission
-from gateway.reviewing.job_order import REQUEST_FIELD
+from gateway.job_order import REQUEST_FIELD
 
 STREAMS_WAIT_LONGER = 3.0
 """A reader who sees that the message waits is more patient than one without a sign of it."""

@@ -14,9 +14,8 @@ from envelope.outcome import Outcome
 from envelope.question import Question
 from gateway.answer import Shows
 from gateway.desk import Desk
-from gateway.draft_events import DraftFollower
 from gateway.errors import BusyError, StoppingError
-from gateway.events import Event, EventCursor, answer_events, events_of
+from gateway.events import DraftFollower, Event, EventCursor, answer_events, events_of
 from gateway.http.context import HEARTBEAT_SECONDS, HttpMeter
 
 Admission = AsyncGenerator[object, None]

@@ -13,9 +13,10 @@ from slack_bolt.async_app import AsyncApp
 from slack_bolt.error import BoltUnhandledRequestError
 from slack_sdk.web.async_client import AsyncWebClient
 
+from broker.values import Fields
 from gateway.chat.connector import ChatChannel
 from gateway.chat.errors import PushError, UnreadableError, reads_foreign_form
-from gateway.chat.retry import retry
+from gateway.chat.platform_calls import retry
 from gateway.errors import GatewayError, MessageError
 from gateway.slack.audience import SlackAudience
 from gateway.slack.blocks import CHOOSE, OPEN
@@ -23,14 +24,15 @@ from gateway.slack.channel import show_choice
 from gateway.slack.events import (
     DIRECT,
     EVENT_NAMES,
+    EVENTS,
     Deleted,
     InboundMessage,
     SlackIdentity,
     conversation_of,
     read,
 )
-from gateway.slack.forms import check_press
-from gateway.slack.web_api import SlackCalls, translate_errors
+from gateway.slack.transport import PATH, check_press
+from gateway.slack.web_api import SCOPES, SlackCalls, translate_errors
 
 log = structlog.get_logger("gateway")
 
@@ -251,3 +253,30 @@ def _listener(events: SlackEvents) -> Callable[..., Awaitable[None]]:
         await events.message(event, body)
 
     return handle_message
+
+
+NAME = "Refdesk"
+
+
+def manifest(url: str | None) -> Fields:
+    """Return the manifest; `url` is the public address for events, None selects Socket Mode."""
+    address: Fields = {} if url is None else {"request_url": f"{url.rstrip('/')}{PATH}"}
+    return {
+        "display_information": {"name": NAME},
+        "features": {
+            "app_home": {
+                "home_tab_enabled": False,
+                "messages_tab_enabled": True,
+                "messages_tab_read_only_enabled": False,
+            },
+            "bot_user": {"display_name": NAME, "always_online": True},
+        },
+        "oauth_config": {"scopes": {"bot": [*sorted({*SCOPES.values(), *EVENTS.values()})]}},
+        "settings": {
+            "event_subscriptions": {**address, "bot_events": [*sorted(EVENTS)]},
+            "interactivity": {"is_enabled": True, **address},
+            "org_deploy_enabled": False,
+            "socket_mode_enabled": url is None,
+            "token_rotation_enabled": False,
+        },
+    }

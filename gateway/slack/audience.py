@@ -1,8 +1,16 @@
-"""Decides which channels, people and organisations Refdesk answers on Slack."""
+"""Decides whom Refdesk answers on Slack, and reads who is a member of which user group."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
+
+import structlog
+
+from gateway.chat.chat_groups import MembershipError
+from gateway.chat.errors import PermanentError, PushError
+from gateway.slack.web_api import SlackCalls
 
 DIRECT_MESSAGES = "direct"
 """The entry of the channel list that allows all direct messages."""
@@ -48,3 +56,79 @@ def _teams(message: Mapping[str, Any]) -> Iterator[str]:
     found = [message.get(name) for name in ("user_team", "source_team", "team", "team_id")]
     found.append(profile.get("team") if isinstance(profile, Mapping) else None)
     yield from (one for one in found if isinstance(one, str) and one)
+
+
+log = structlog.get_logger("gateway")
+
+LIFETIME_SECONDS = 600.0
+"""How long members are believed; from half of it on, they are read again at the next question."""
+READ_SECONDS = 1.0
+"""How long a question waits for Slack, which waits three seconds for an acknowledgement."""
+MOST_MEMBERS = 100_000
+
+
+@dataclass(slots=True)
+class _ReadGroup:
+    members: frozenset[str] = frozenset()
+    read_at: float | None = None
+    reading: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class SlackUserGroups:
+    """See `gateway.chat.chat_groups.UserGroups`; knows the user groups of the given ids.
+
+    A user group that Slack refuses to read, such as a deleted one, has no members.
+    """
+
+    def __init__(
+        self,
+        calls: SlackCalls,
+        ids: Iterable[str],
+        *,
+        lifetime_seconds: float = LIFETIME_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._calls = calls
+        self._lifetime_seconds = lifetime_seconds
+        self._clock = clock
+        self._groups = {id_: _ReadGroup() for id_ in ids}
+
+    async def find(self, person: str) -> frozenset[str]:
+        stale = [id_ for id_ in self._groups if not self._is_younger(id_, share=0.5)]
+        if stale:
+            await self._read(stale)
+        if not all(self._is_younger(id_, share=1.0) for id_ in self._groups):
+            raise MembershipError("Slack did not say who the members of its user groups are")
+        return frozenset(id_ for id_, group in self._groups.items() if person in group.members)
+
+    def _is_younger(self, id_: str, *, share: float) -> bool:
+        """Return whether members were read within a share of their lifetime."""
+        read_at = self._groups[id_].read_at
+        return read_at is not None and self._clock() - read_at < share * self._lifetime_seconds
+
+    async def _read(self, ids: Iterable[str]) -> None:
+        """Read user groups again; one that could not be read stays as it was."""
+        try:
+            async with asyncio.timeout(READ_SECONDS), asyncio.TaskGroup() as tasks:
+                for id_ in ids:
+                    tasks.create_task(self._read_group(id_))
+        except TimeoutError:
+            log.warning("user_groups_unavailable", channel="slack", error="no answer in time")
+
+    async def _read_group(self, id_: str) -> None:
+        group = self._groups[id_]
+        async with group.reading:
+            if self._is_younger(id_, share=0.5):
+                return  # another question read it meanwhile
+            try:
+                members = await self._calls.list_members(id_)
+            except PermanentError as error:
+                log.error("user_group_refused", channel="slack", group=id_, error=str(error))
+                members = ()
+            except PushError as error:
+                log.warning("user_groups_unavailable", channel="slack", error=str(error))
+                return
+            if len(members) > MOST_MEMBERS:
+                log.error("user_group_too_large", channel="slack", group=id_, members=len(members))
+                return
+            group.members, group.read_at = frozenset(members), self._clock()

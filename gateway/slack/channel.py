@@ -7,8 +7,9 @@ import structlog
 
 from broker.values import Fields
 from envelope.question import Question
+from envelope.texts import Texts
 from gateway.answer import split_off_passages
-from gateway.chat.ports import ChannelTexts, Shown
+from gateway.chat.ports import Shown
 from gateway.slack.blocks import messages, without_actions
 from gateway.slack.web_api import BlocksError, SlackCalls
 
@@ -23,7 +24,7 @@ class SlackChannel:
     name = "slack"
     activity_seconds: float | None = None
 
-    def __init__(self, calls: SlackCalls, texts: ChannelTexts) -> None:
+    def __init__(self, calls: SlackCalls, texts: Texts) -> None:
         self._calls = calls
         self._texts = texts
 

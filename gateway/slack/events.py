@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from envelope.question import Question
-from gateway.chat.intake.coalescing import VERSION
+from gateway.chat.coalescing import VERSION
 from gateway.chat.ports import Incoming
-from gateway.slack.mrkdwn import mentions, parse_text, speaks_to_another
+from gateway.slack.blocks import mentions, parse_text, speaks_to_another
 from gateway.text import parse_command
 
 WRITTEN_SUBTYPES = frozenset({"", "thread_broadcast", "file_share", "me_message"})

@@ -33,7 +33,7 @@ from gateway.chat.errors import (
     PushError,
     RetryableError,
 )
-from gateway.chat.rate_limit import Pacer, Rate
+from gateway.chat.platform_calls import Pacer, Rate
 
 T = TypeVar("T")
 Rows = Sequence[Sequence[dict[str, Any]]]

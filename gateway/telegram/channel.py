@@ -8,8 +8,9 @@ from telegram import MessageEntity
 
 from broker.values import Fields
 from envelope.question import Question
+from envelope.texts import Texts
 from gateway.answer import split_off_passages
-from gateway.chat.ports import ChannelTexts, Shown
+from gateway.chat.ports import Shown
 from gateway.telegram.bot_api import FormError, Rows, TelegramCalls
 from gateway.telegram.rendering import keyboard, messages
 
@@ -26,7 +27,7 @@ class TelegramChannel:
     name = "telegram"
 
     def __init__(
-        self, calls: TelegramCalls, texts: ChannelTexts, *, typing_seconds: float = TYPING_SECONDS
+        self, calls: TelegramCalls, texts: Texts, *, typing_seconds: float = TYPING_SECONDS
     ) -> None:
         self._calls = calls
         self._texts = texts

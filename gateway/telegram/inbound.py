@@ -9,11 +9,10 @@ from telegram import Update
 from gateway.chat.buttons import Choice
 from gateway.chat.connector import ChatChannel
 from gateway.chat.errors import PushError, reads_foreign_form
+from gateway.chat.platform_calls import retry
 from gateway.chat.ports import Incoming
-from gateway.chat.retry import retry
-from gateway.telegram.audience import TelegramAudience
 from gateway.telegram.bot_api import TelegramCalls
-from gateway.telegram.updates import BotIdentity, Pressed, read
+from gateway.telegram.updates import BotIdentity, Pressed, TelegramAudience, read
 
 log = structlog.get_logger("gateway")
 

@@ -9,7 +9,7 @@ import structlog
 from telegram import Bot
 from telegram.error import Conflict, RetryAfter, TelegramError
 
-from gateway.chat.cancellation import raise_if_cancelled
+from gateway.chat.platform_calls import raise_if_cancelled
 from gateway.telegram.bot_api import seconds_of
 from gateway.telegram.inbound import Updates
 from gateway.telegram.updates import ALLOWED

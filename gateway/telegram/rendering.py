@@ -13,15 +13,16 @@ from pydantic import JsonValue
 
 from broker.values import Fields
 from gateway.answer import Source
-from gateway.chat.formatting.marked_text import (
+from gateway.chat.marked_text import (
     Mark,
     Marked,
     keep_source_links,
     parse_marked,
     plain_title,
+    split,
+    utf16_units,
     with_addresses_as_code,
 )
-from gateway.chat.formatting.splitting import split, utf16_units
 from gateway.chat.ports import Button
 
 LONGEST_UNITS = 4096

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from telegram import CallbackQuery, Chat, Message, MessageEntity, Update, User
 
 from envelope.question import Question
-from gateway.chat.intake.coalescing import VERSION
+from gateway.chat.coalescing import VERSION
 from gateway.chat.ports import Incoming
 
 ALLOWED = ["message", "edited_message", "callback_query"]
@@ -184,3 +184,18 @@ def _parse_press(query: CallbackQuery, update_id: int) -> Pressed | None:
 
 def _language(user: User) -> str | None:
     return None if user.language_code is None else str(user.language_code)[:2].lower()
+
+
+@dataclass(frozen=True, slots=True)
+class TelegramAudience:
+    """The allowed chats and users; an empty list allows all.
+
+    The id of a private chat is the id of its person.
+    """
+
+    chats: frozenset[int] = frozenset()
+    users: frozenset[int] = frozenset()
+
+    def admits(self, *, chat: int, user: int) -> bool:
+        """Return whether Refdesk answers this person in this chat."""
+        return (not self.chats or chat in self.chats) and (not self.users or user in self.users)

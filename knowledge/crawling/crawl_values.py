@@ -1,6 +1,13 @@
-"""The limits and the result of a crawl."""
+"""The limits of a crawl, its result, and its errors.
+
+CrawlError
+├── AddressRefusedError   the address may not be opened: a private network, or no address at all
+└── FetchError            the server cannot be reached, or its answer cannot be used
+"""
 
 from dataclasses import dataclass, field
+
+from knowledge.errors import KnowledgeError
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +45,15 @@ class CrawlOutcome:
     skipped: list[tuple[str, str]] = field(default_factory=list)
     warnings: list[tuple[str, str]] = field(default_factory=list)
     is_partial: bool = False
+
+
+class CrawlError(KnowledgeError):
+    """A website cannot be crawled; the message names the expected and the found."""
+
+
+class AddressRefusedError(CrawlError):
+    """An address that a crawl may not open."""
+
+
+class FetchError(CrawlError):
+    """A page cannot be fetched: its server cannot be reached, or sends too much, or too slowly."""

@@ -8,18 +8,19 @@ was and is listed with the reason.
 import asyncio
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
 
-from knowledge.crawling.crawl_values import CrawlLimits, CrawlOutcome
-from knowledge.crawling.errors import CrawlError
-from knowledge.crawling.fetcher import Fetcher, WebResponse
-from knowledge.crawling.frontier import Frontier, Visit
-from knowledge.crawling.media import HTML, find_suffix, may_be_page
-from knowledge.crawling.redirects import RedirectRefusedError, follow
-from knowledge.crawling.site_entry import SiteEntry
+from knowledge.crawling.crawl_values import CrawlError, CrawlLimits, CrawlOutcome
+from knowledge.crawling.fetcher import Fetcher, RedirectRefusedError, WebResponse, follow
+from knowledge.crawling.resolution import GuardedResolver, Resolve, resolve_by_system
+from knowledge.crawling.site_entry import SiteEntry, read_entry
 from knowledge.crawling.web_scope import CrawlScope, normalise
 from knowledge.crawling.website_mirror import MirroredPage, WebsiteMirror
 from knowledge.documents.errors import ReadingError
+from knowledge.documents.formats import SUFFIXES, is_media
 from knowledge.documents.markup.page_links import PageLinks
 
 _GONE = frozenset({404, 410})
@@ -31,6 +32,15 @@ ReadLinks = Callable[[bytes, str], PageLinks]
 """Returns where a page of HTML at an address leads; raises a `ReadingError`."""
 Progress = Callable[[int, int], None]
 """Receives the number of visited and of waiting addresses after each visit."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Visit:
+    """An address to visit; `depth` counts links from the start."""
+
+    depth: int
+    number: int
+    url: str = field(compare=False)
 
 
 class Crawler:
@@ -217,3 +227,123 @@ class Crawler:
 
 def _split_words(header: str) -> list[str]:
     return [word.strip() for word in header.lower().split(",")]
+
+
+_KNOWN_PER_PAGE = 10
+"""Addresses that are remembered for each page that may be visited: a trap makes endless ones."""
+
+
+class Frontier:
+    """The addresses of one crawl, those visited and those waiting."""
+
+    def __init__(self, scope: CrawlScope, limits: CrawlLimits) -> None:
+        self.visited = 0
+        self.too_deep = 0
+        self._scope = scope
+        self._limits = limits
+        self._known: set[str] = set()
+        self._waiting: asyncio.PriorityQueue[Visit] = asyncio.PriorityQueue()
+
+    @property
+    def waiting(self) -> int:
+        """The number of addresses that wait."""
+        return self._waiting.qsize()
+
+    def add(self, url: str, depth: int) -> None:
+        """Add an address of the scope, unless it is known, too far away, or one too many."""
+        if url in self._known or not self._scope.contains(url):
+            return
+        if depth > self._limits.depth:
+            self.too_deep += 1
+            return
+        if self.claim(url):
+            self._waiting.put_nowait(Visit(depth, len(self._known), url))
+
+    def claim(self, url: str) -> bool:
+        """Register an address as known; return False if it was, or if there are too many."""
+        if url in self._known or len(self._known) >= self._limits.pages * _KNOWN_PER_PAGE:
+            return False
+        self._known.add(url)
+        return True
+
+    async def take(self) -> Visit:
+        """Wait for the next visit; `finish` must follow it."""
+        return await self._waiting.get()
+
+    def finish(self) -> None:
+        """End a visit."""
+        self._waiting.task_done()
+
+    async def wait_until_empty(self) -> None:
+        """Wait until all addresses were visited, and led to no further ones."""
+        await self._waiting.join()
+
+
+HTML = ".html"
+_BY_TYPE: Mapping[str, str] = {
+    "text/html": HTML,
+    "application/xhtml+xml": HTML,
+    "text/markdown": ".md",
+    "text/x-markdown": ".md",
+    "text/x-rst": ".rst",
+    "text/asciidoc": ".adoc",
+    "text/csv": ".csv",
+    "text/tab-separated-values": ".tsv",
+    "application/pdf": ".pdf",
+    "application/epub+zip": ".epub",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": ".docx",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": ".xlsx",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation": ".pptx",
+}
+_VAGUE = frozenset({"", "text/plain", "application/octet-stream", "binary/octet-stream"})
+"""Types that servers send for what they do not know: there the address decides."""
+_OF_ADDRESS = SUFFIXES - {".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".mbox", ".eml"}
+
+
+def find_suffix(media_type: str, url: str) -> str | None:
+    """Return the suffix of the reader of some content, or None if there is no reader."""
+    if media_type in _BY_TYPE:
+        return _BY_TYPE[media_type]
+    stated = PurePosixPath(urlsplit(url).path).suffix.lower()
+    if media_type in _VAGUE and stated in _OF_ADDRESS:
+        return stated
+    return ".txt" if media_type == "text/plain" and not is_media(stated) else None
+
+
+def may_be_page(url: str) -> bool:
+    """Return whether an address may lead to text; pictures, recordings and archives do not."""
+    return not is_media(PurePosixPath(urlsplit(url).path).suffix)
+
+
+AGENT = "refdesk"
+"""The name by which robots.txt addresses this crawler."""
+
+
+async def crawl(
+    start: str,
+    folder: Path,
+    limits: CrawlLimits,
+    *,
+    user_agent: str,
+    read_links: ReadLinks,
+    resolve: Resolve = resolve_by_system,
+    progress: Progress = lambda _visited, _waiting: None,
+) -> tuple[WebsiteMirror, CrawlOutcome]:
+    """Crawl a website into the mirror in `folder`; `start` is in its normal form.
+
+    A website that cannot be crawled at all is a failure of the outcome, and its mirror stays as it
+    was. Raises `CrawlError` only for a mirror that cannot be read or is in use.
+    """
+    mirror = WebsiteMirror(folder, start)
+    scope = CrawlScope.of(start)
+    resolver = GuardedResolver(resolve)
+    with mirror.reserve():
+        try:
+            await resolver.start_at(scope.host, urlsplit(start).port or scope.port)
+            async with Fetcher(limits, resolver, user_agent) as fetcher:
+                entry = await read_entry(fetcher, scope, limits, AGENT)
+                crawler = Crawler(mirror, scope, fetcher, entry, read_links, limits, progress)
+                return mirror, await crawler.run()
+        except CrawlError as error:
+            is_first = not mirror.pages
+            return mirror, CrawlOutcome(failures=[(start, str(error))], is_partial=is_first)

@@ -1,4 +1,4 @@
-"""Fetches single pages: each request bounded in time and size, politely apart from the last one."""
+"""Fetches single pages: bounded in time and size, politely apart; each redirect is checked."""
 
 import asyncio
 import time
@@ -13,9 +13,10 @@ from typing import Self
 
 import httpx2
 
-from knowledge.crawling.crawl_values import CrawlLimits
-from knowledge.crawling.errors import FetchError
+from knowledge.crawling.crawl_values import CrawlError, CrawlLimits, FetchError
 from knowledge.crawling.resolution import GuardedResolver
+from knowledge.crawling.web_scope import normalise
+from knowledge.crawling.website_mirror import MirroredPage
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _BUSY = frozenset({429, 503})
@@ -198,3 +199,49 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     async def aclose(self) -> None:
         """Close the connections."""
         await self._inner.aclose()
+
+
+MOST_REDIRECTS = 5
+
+Allow = Callable[[str], bool]
+"""Returns whether an address may be opened."""
+FindKnown = Callable[[str], MirroredPage | None]
+"""Returns what the last crawl knows of an address."""
+
+
+class RedirectRefusedError(CrawlError):
+    """A redirect leads to an address that may not be opened, or was opened before."""
+
+
+async def follow(
+    fetcher: Fetcher,
+    url: str,
+    allow: Allow,
+    find_known: FindKnown = lambda _url: None,
+    *,
+    most_bytes: int | None = None,
+) -> WebResponse:
+    """Return the first answer that is no redirect; its `url` is the address that gave it.
+
+    Raises `RedirectRefusedError`, `FetchError` and `AddressRefusedError`.
+    """
+    trail = [url]
+    while len(trail) <= MOST_REDIRECTS + 1:
+        known = find_known(trail[-1])
+        answer = await fetcher.get(
+            trail[-1],
+            etag=known.etag if known is not None else "",
+            last_modified=known.last_modified if known is not None else "",
+            most_bytes=most_bytes,
+        )
+        if answer.status not in REDIRECTS:
+            return answer
+        target = normalise(answer.header("location"), trail[-1])
+        if target is None:
+            raise FetchError("it redirects to no web address")
+        if target in trail:
+            raise FetchError(f"it redirects in a circle: to {target} again")
+        if not allow(target):
+            raise RedirectRefusedError(f"it redirects to {target}, which is not part of the crawl")
+        trail.append(target)
+    raise FetchError(f"it redirects more than {MOST_REDIRECTS} times")

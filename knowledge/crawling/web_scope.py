@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from typing import Self
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit, urlunsplit
 
-from knowledge.crawling.errors import AddressRefusedError
+from knowledge.crawling.crawl_values import AddressRefusedError
 
 LONGEST_ADDRESS = 2000
 _PORTS = {"http": 80, "https": 443}

@@ -1,22 +1,25 @@
-"""Walks a folder: every file whose format has a reader, in a fixed order.
+"""Walks a folder in a fixed order: its files that have a reader, and who may read them.
 
 Hidden files and folders, version control and installed packages are left out. A link to a file is
 read when the file is in the folder and not found there by itself; no other link is followed. An
 opened file is checked once more, because a link may replace it after the walk. Files that have no
 reader are listed with the reason.
+
+A page of an archive, an export or a repository has another name than the file that it comes from.
+The rules of folders hold for both: where several names are matched, only the groups that each rule
+states may read the page. A page that no group could read is left out, never published.
 """
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from knowledge.documents.decoding import MAX_BYTES, clean_text
 from knowledge.documents.errors import TooLargeError, WrongFormatError
-from knowledge.documents.formats import SUFFIXES
-from knowledge.documents.metadata.folder_rules import RULES_FILE
-from knowledge.documents.skipping import list_skipped
+from knowledge.documents.folder_rules import RULES_FILE, FolderRules, StatedByFolder
+from knowledge.documents.formats import SUFFIXES, list_skipped
 
 ARCHIVE = ".zip"
 DEEPEST_FOLDER = 64
@@ -172,3 +175,68 @@ def _note_link(link: FoundFile, top: Path, linked: list[FoundFile], found: Folde
 def is_private(target: Path) -> bool:
     """Return whether a file is left out by its name; folders such as `..data` are usual."""
     return target.name.startswith(".") or not _PRIVATE.isdisjoint(target.parts)
+
+
+Stated = dict[PurePosixPath, StatedByFolder]
+_MOST_SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class RuleBase:
+    """A folder in which the files of a source are, or would be: its rules hold for them.
+
+    The rules of the folders above it hold, too: of those in `within`, if it is set, and of none in
+    `outside`. All paths are absolute.
+    """
+
+    folder: Path
+    within: Path | None = None
+    outside: Path | None = None
+
+    def find(self, rules: FolderRules, name: PurePosixPath) -> StatedByFolder:
+        """Return what folders state about a file of this name; raises as `FolderRules.find`."""
+        return rules.find(self.folder / name, within=self.within, outside=self.outside)
+
+
+def state_access(found: FolderListing, bases: Sequence[RuleBase]) -> tuple[Stated, FolderRules]:
+    """Return what folders state about each file, and the rules that were used.
+
+    Files whose rules contradict each other are taken out of the listing, with the reason. Raises
+    `OSError` or a `ReadingError` if rules cannot be read.
+    """
+    rules = FolderRules()
+    stated: Stated = {}
+    for file in found.files:
+        each = [(name, base.find(rules, name)) for name in _list_names(file) for base in bases]
+        restricting = [(name, one.groups) for name, one in each if one.groups]
+        groups = _intersect([groups for _, groups in restricting])
+        if restricting and not groups:
+            found.skipped.append((file.path, _describe_conflict(restricting)))
+            continue
+        version = next((one.version for _, one in each if one.version), "")
+        stated[file.path] = StatedByFolder(groups, version)
+    found.files[:] = [file for file in found.files if file.path in stated]
+    return stated, rules
+
+
+def _list_names(file: FoundFile) -> list[PurePosixPath]:
+    """Return the names of a file and of all that it comes from; its archives are among them."""
+    names = dict.fromkeys((file.path, *file.origins))
+    archives = (
+        folder for name in names for folder in name.parents if folder.suffix.lower() == ARCHIVE
+    )
+    return list(dict.fromkeys((*names, *archives)))
+
+
+def _intersect(restrictions: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the groups that are in each restriction, in the order of the first one."""
+    if not restrictions:
+        return ()
+    first, *others = restrictions
+    return tuple(group for group in first if all(group in other for other in others))
+
+
+def _describe_conflict(restricting: Sequence[tuple[PurePosixPath, tuple[str, ...]]]) -> str:
+    shown = dict.fromkeys(f"{name} is for {', '.join(groups)}" for name, groups in restricting)
+    listed = "; ".join(list(shown)[:_MOST_SHOWN])
+    return f"its rules of access name no common group, so that it is left out: {listed}"

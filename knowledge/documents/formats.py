@@ -1,6 +1,10 @@
-"""Chooses the reader of a file by its name, and takes files of many documents apart."""
+"""Chooses the reader of a file by its name, and takes files of many documents apart.
 
-from collections.abc import Callable, Iterator, Mapping
+What a format writes as an entity or an escape is a character only now, so every text is looked at
+once more, whichever reader it comes from.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -9,12 +13,11 @@ from pathlib import PurePosixPath
 import orjson
 from pydantic import TypeAdapter
 
-from knowledge.documents.clean_page import clean_page
+from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import NoDocumentError, NoTextError, WrongFormatError
 from knowledge.documents.interchange import json_lines, zendesk
 from knowledge.documents.location import Location
-from knowledge.documents.page import Page
-from knowledge.documents.skipping import explain_skip
+from knowledge.documents.page import Block, BlockKind, Page, Prepared
 
 Reader = Callable[[bytes, str], Page]
 
@@ -157,3 +160,121 @@ def _set_place(page: Page, path: PurePosixPath, location: Location) -> Page:
         url=page.url if location.url is None else location.url,
         id=None if location.is_foreign else page.id,
     )
+
+
+LONGEST_LABEL = 300
+"""Characters of a title, a crumb, a keyword or an anchor."""
+LONGEST_HEADING = 500
+"""Characters of a heading; a longer one is text: each passage below repeats its headings."""
+
+_LONGEST_DESCRIPTION = 4000
+_LONGEST_ADDRESS = 4000
+_MOST_CRUMBS = 32
+_MOST_KEYWORDS = 1000
+_MOST_WARNINGS = 10
+
+
+def clean_page(page: Page) -> Page:
+    """Return the page without hidden characters, its labels cut to what labels may have."""
+    return replace(
+        page,
+        source=clean_label(page.source, _LONGEST_ADDRESS),
+        title=clean_label(page.title),
+        blocks=tuple(_block(block) for block in page.blocks if block.text),
+        name=clean_text(page.name),
+        id=None if page.id is None else clean_text(page.id),
+        crumbs=tuple(_labels(page.crumbs[:_MOST_CRUMBS])),
+        description=clean_text(page.description)[:_LONGEST_DESCRIPTION],
+        keywords=tuple(_labels(page.keywords[:_MOST_KEYWORDS])),
+        language=None if page.language is None else clean_label(page.language),
+        url=None if page.url is None else clean_text(page.url)[:_LONGEST_ADDRESS],
+        prepared=None if page.prepared is None else _clean_prepared(page.prepared),
+        warnings=_warnings(page.warnings),
+        version=clean_label(page.version),
+    )
+
+
+def clean_label(text: str, longest: int = LONGEST_LABEL) -> str:
+    """Return a text as a label: clean, on one line, and not longer than a label may be."""
+    line = " ".join(clean_text(text[: 4 * longest]).split())
+    return line if len(line) <= longest else f"{line[: longest - 1].rstrip()}\u2026"
+
+
+def _block(block: Block) -> Block:
+    text = clean_text(block.text)
+    anchor = None if block.anchor is None else clean_text(block.anchor)[:LONGEST_LABEL]
+    if block.kind is not BlockKind.HEADING:
+        return replace(block, text=text, anchor=anchor)
+    line = " ".join(text.split())
+    if len(line) > LONGEST_HEADING:
+        return Block(BlockKind.TEXT, line)
+    return replace(block, text=line, anchor=anchor)
+
+
+def _clean_prepared(prepared: Prepared) -> Prepared:
+    return Prepared(
+        summary=clean_text(prepared.summary),
+        keypoints=tuple(clean_text(point) for point in prepared.keypoints),
+        chunks=tuple(clean_text(chunk) for chunk in prepared.chunks),
+    )
+
+
+def _labels(texts: Iterable[str]) -> Iterable[str]:
+    return (label for text in texts if (label := clean_label(text)))
+
+
+def _warnings(warnings: tuple[str, ...]) -> tuple[str, ...]:
+    kept = tuple(clean_label(warning) for warning in warnings[:_MOST_WARNINGS])
+    left = len(warnings) - len(kept)
+    return (*kept, f"{left} more notes like these") if left else kept
+
+
+MOST_NAMED = 5
+"""Files of one suffix that are named; the others are counted."""
+
+_REASONS: Mapping[str, str] = {
+    "a picture; text in pictures is not read":
+        "png jpg jpeg gif svg webp ico bmp tif tiff heic avif drawio",
+    "an office format that is not read; save it as .docx, .xlsx, .pptx or .pdf":
+        "doc dot xls xlsb ppt pps rtf odt ods odp pages numbers key vsd vsdx one msg pub wpd",
+    "an archive; unpack it first": "tar gz tgz bz2 xz 7z rar zst",
+    "an archive in an archive; unpack the outer one first": "zip",
+    "a recording; speech is not read":
+        "mp3 wav ogg flac m4a aac mp4 m4v mov avi mkv webm",
+    "part of a website and no text": "css scss less js mjs cjs map woff woff2 ttf otf eot",
+    "a program, settings or data":
+        "py pyi ipynb ts tsx jsx java kt go rs c h cc cpp hpp cs rb php sh bash bat ps1 sql toml "
+        "ini cfg conf env lock xml xsd proto graphql parquet sqlite db log tf vue svelte swift",
+}  # fmt: skip
+_BY_SUFFIX = {
+    f".{suffix}": reason for reason, suffixes in _REASONS.items() for suffix in suffixes.split()
+}
+_MEDIA = ("a picture", "an archive", "a recording", "part of a website")
+_UNKNOWN = "no reader knows this format"
+_NO_SUFFIX = "it has no suffix, by which formats are recognised"
+
+
+def explain_skip(path: PurePosixPath) -> str:
+    """Return why a file with a suffix that no reader knows is not read."""
+    suffix = path.suffix.lower()
+    return _BY_SUFFIX.get(suffix, _UNKNOWN if suffix else _NO_SUFFIX)
+
+
+def is_media(suffix: str) -> bool:
+    """Return whether a suffix is one of pictures, recordings, archives or parts of a website."""
+    return _BY_SUFFIX.get(suffix.lower(), "").startswith(_MEDIA)
+
+
+def list_skipped(paths: Iterable[PurePosixPath]) -> list[tuple[PurePosixPath, str]]:
+    """Return files with the reasons why they are not read; many of one suffix become one line."""
+    by_suffix: dict[str, list[PurePosixPath]] = {}
+    for path in sorted(paths):
+        by_suffix.setdefault(path.suffix.lower(), []).append(path)
+    listed: list[tuple[PurePosixPath, str]] = []
+    for suffix, found in sorted(by_suffix.items()):
+        listed += ((path, explain_skip(path)) for path in found[:MOST_NAMED])
+        left = len(found) - MOST_NAMED
+        if left > 0:
+            named = f"{left} more files {suffix or 'without a suffix'}"
+            listed.append((PurePosixPath(named), explain_skip(found[0])))
+    return listed

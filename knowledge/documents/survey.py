@@ -6,18 +6,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from knowledge.documents import formats, location
-from knowledge.documents.access_rules import RuleBase, Stated, state_access
+from knowledge.documents import formats, front_matter, location
 from knowledge.documents.decoding import decode
 from knowledge.documents.errors import ReadingError
-from knowledge.documents.exports.restoring import restore_exports
-from knowledge.documents.exports.slack import DerivedFile
-from knowledge.documents.folder import ARCHIVE, FolderListing, FoundFile, walk
+from knowledge.documents.exports import restore_exports
+from knowledge.documents.folder import (
+    ARCHIVE,
+    FolderListing,
+    FoundFile,
+    RuleBase,
+    Stated,
+    state_access,
+    walk,
+)
 from knowledge.documents.formats import Item
-from knowledge.documents.interchange import mail_threads
-from knowledge.documents.interchange.mail_threads import find_replies
+from knowledge.documents.interchange import mail
+from knowledge.documents.interchange.mail import find_replies
 from knowledge.documents.location import Location
-from knowledge.documents.metadata import front_matter
+from knowledge.documents.slack_export import DerivedFile
 
 _LONGEST_CRUMB = 60
 
@@ -62,7 +68,7 @@ def survey(
 
     `read_title` reads the index pages of folders, which are named by their titles. A folder that is
     named like a language is one of that language when `language_of` finds it in its texts.
-    `web_address` gives files web addresses, see `knowledge.documents.exports.restoring`. `bases`
+    `web_address` gives files web addresses, see `knowledge.documents.exports`. `bases`
     are the folders whose rules of access hold; empty: those of the path.
     """
     path.stat()
@@ -96,7 +102,7 @@ def survey(
 
 def _read_messages(files: Iterable[FoundFile]) -> Iterable[tuple[PurePosixPath, bytes]]:
     for file in files:
-        if file.path.suffix.lower() != mail_threads.SUFFIX:
+        if file.path.suffix.lower() != mail.SUFFIX:
             continue
         try:
             yield file.path, file.read()

@@ -1,4 +1,4 @@
-"""Defines what the two processes send each other: frames of bytes.
+"""Defines what the two processes send each other, as frames of bytes, and the limits of reading.
 
 A request is a line of JSON and the bytes of the document. An answer is JSON as well: it is checked
 against its types, and never runs code as a pickle would.
@@ -25,6 +25,7 @@ HEADER = Struct("!Qc?")
 """Of an answer: how many bytes follow, their kind, and whether the process ends after it."""
 REQUEST_HEADER = Struct("!Qd")
 """Of a request: how many bytes follow, and the seconds that it may take."""
+
 
 _PREPARATION: TypeAdapter[Preparation] = TypeAdapter(Preparation)
 _LINKS: TypeAdapter[PageLinks] = TypeAdapter(PageLinks)
@@ -133,3 +134,23 @@ def decode_error(body: bytes) -> ReadingError:
     if known is None:
         return errors.UnforeseenError(f"its reader failed with {name}: {message[:200]}")
     return known(message)
+
+
+CLOCK_FACTOR = 3.0
+"""How much longer than its processor time a document may take on a machine that is busy."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingLimits:
+    """What reading one document may take; a file of many documents may take more in all.
+
+    `seconds` are those of the processor; by the clock it may take `CLOCK_FACTOR` times as long.
+    `memory_mb` is what the process that reads may take beyond what it needs to be ready.
+    """
+
+    seconds: float = 20.0
+    memory_mb: int = 512
+
+    def seconds_for(self, size: int) -> float:
+        """Return the seconds that all documents of a file of `size` bytes may take together."""
+        return self.seconds * (1 + size // 1_000_000)

@@ -29,11 +29,12 @@ from knowledge.documents.formats import Item
 from knowledge.documents.location import NOWHERE, Location
 from knowledge.documents.markup.page_links import PageLinks
 from knowledge.errors import KnowledgeError
-from knowledge.isolation.limits import CLOCK_FACTOR, ReadingLimits
 from knowledge.isolation.messages import (
+    CLOCK_FACTOR,
     HEADER,
     REQUEST_HEADER,
     Kind,
+    ReadingLimits,
     ReadRequest,
     decode_error,
     decode_items,

@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from knowledge.language.by_script import decide_by_script
 from knowledge.language.port import PRIOR_SHARE, Detection
-from knowledge.language.scripts import most_expected
+from knowledge.language.scripts import decide_by_script, most_expected
 
 _SEED = 20_011
 _NAMES = {"zh-cn": "zh", "zh-tw": "zh"}

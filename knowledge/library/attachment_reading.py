@@ -10,8 +10,8 @@ from knowledge.documents import formats
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import NoTextError, TooLargeError, WrongFormatError
 from knowledge.documents.formats import Item
+from knowledge.documents.front_matter import find_stated_language, make_sample
 from knowledge.documents.location import Location, locate
-from knowledge.documents.metadata.page_language import find_stated_language, make_sample
 from knowledge.isolation.preparation import Preparation
 from knowledge.library.attached_documents import AttachedDocument
 

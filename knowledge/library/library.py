@@ -20,8 +20,7 @@ from knowledge.library.attached_documents import (
     AttachmentSource,
     is_attached_id,
 )
-from knowledge.library.document_names import DocumentNames
-from knowledge.library.passage_graph import PassageGraph
+from knowledge.library.passage_graph import DocumentNames, PassageGraph
 from knowledge.sections import Section, join_chunks
 
 _WORD = re.compile(r"[\w.]{1,100}")

@@ -7,7 +7,7 @@ neither newer nor older. The answer must say nevertheless where they differ on t
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from knowledge.documents.metadata.stated_version import remove_version
+from knowledge.documents.stated_version import remove_version
 from knowledge.index.port import Passage, ReadableIndex
 from knowledge.port import ContextSection, FoundSpan
 from knowledge.search.composer import make_hit

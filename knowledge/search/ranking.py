@@ -13,7 +13,7 @@ page, for words that the page's own text does not have.
 
 All lists come from one batch of queries with what ranking needs; afterwards only the documents of
 the best pages are read, of which a version counts if the document's own point names it.
-`docs/adr/0018-ranks-are-fused.md` says why ranks are fused here and not by the engine.
+`docs/adr/0019-ranks-are-fused.md` says why ranks are fused here and not by the engine.
 """
 
 from collections import defaultdict

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from knowledge.documents.metadata.stated_version import Numbers, find_numbers, remove_version
+from knowledge.documents.stated_version import Numbers, find_numbers, remove_version
 
 _NUMBERED = re.compile(r"(?<![\w.])([^\W\d_]{0,12})(\d{1,9}(?:[.-]\d{1,9}){0,4})(?![\w-])")
 _WORDS = (

@@ -50,7 +50,7 @@ def check_draft(answer: CheckedAnswer, language_of: LanguageOf | None) -> Source
     language, nothing is shown until the language of the answer is certain.
     """
     answer = replace(answer, text=_end_with_source(answer.text))
-    faulty = {fault.block for fault in find_faults(answer)}
+    faulty = {fault.block for fault in find_faults(answer, in_draft=True)}
     sound = [
         index
         for index, block in enumerate(answer.blocks)
@@ -59,7 +59,7 @@ def check_draft(answer: CheckedAnswer, language_of: LanguageOf | None) -> Source
     if not sound or not _is_in_language(answer, sound, language_of):
         return None
     whole = SourcedText(answer.text, answer.used)
-    return without_blocks(whole, faulty, answer.references, answer.context, answer.said)
+    return without_blocks(whole, faulty, answer.references, answer.context, answer.typed)
 
 
 def _end_with_source(text: str) -> str:

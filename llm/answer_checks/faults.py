@@ -4,11 +4,13 @@
 |--------------------------------------------------------------|--------|
 | a number that no source has, that nobody said, not computed  | yes    |
 | code from which a foreign address was removed                | yes    |
+| code with an IP address, or a number of eight digits, so too | yes    |
 | a number that other sources have than those that are cited   | no     |
 | a line of code, or an identifier in code, that no source has | no     |
 | a paragraph, an item or a row that cites nothing             | no     |
 
-Names, negations and meaning are the judge's alone.
+Names, negations and meaning are the judge's alone. Code with a word that neither a source nor the
+person has is marked as foreign: it may be right, and goes out only if a judge has read it.
 """
 
 import re
@@ -33,6 +35,11 @@ _LEAST = 12
 _SPAN = re.compile(r"(?<!`)(`{1,3})(?!`)([^`\n]+)\1(?!`)")
 _QUANTITY = re.compile(r"[<>=~\u2248+-]{0,3}\s?\d[\d.,:]*\s?[^\W\d]{0,12}%?")
 _TARGET = re.compile(r"\]\([^()\s]*\)")
+_ADDRESS = re.compile(r"(?<![\w.])(?:\d{1,3}(?:\.\d{1,3}){3}|0[xX][0-9A-Fa-f]{8,16})(?![\w.]*\d)")
+_LONG_NUMBER = re.compile(r"(?<![\w.])\d{8,}(?![\w.]*\d)")
+_CODE_WORD = re.compile(r"[^\W\d_]{2,}")
+_DOTS = str.maketrans("\u3002\uff0e\uff61", "...")
+"""What a browser and a resolver of names read as a full stop."""
 _ORDERED = re.compile(r"[ \t>]*\d{1,9}[.)]")
 
 
@@ -45,6 +52,7 @@ class Fault:
     reason: str
     is_proved: bool = False
     is_uncited: bool = False
+    is_foreign: bool = False
     cell: int | None = None
 
 
@@ -52,7 +60,8 @@ class Fault:
 class CheckedAnswer:
     """An answer with the texts that it is checked against.
 
-    `said` is what the person said: the question, the conversation, an assumption, the date.
+    `said` is what was said: the question, the conversation, an assumption. `typed` is what the
+    person typed: the addresses in it may be shown.
     """
 
     text: str
@@ -61,6 +70,7 @@ class CheckedAnswer:
     used: tuple[SourceUsed, ...]
     language: str
     said: tuple[str, ...] = ()
+    typed: tuple[str, ...] = ()
     assumption: str = ""
 
     @cached_property
@@ -89,18 +99,21 @@ class CheckedAnswer:
     @cached_property
     def allowed(self) -> Allowed:
         """The links and addresses that it may contain."""
-        return collect_allowed(references_of(self.used, self.references), self.context, self.said)
+        return collect_allowed(references_of(self.used, self.references), self.context, self.typed)
 
     def is_quoted(self, text: str) -> bool:
         """Return whether a source has a text word for word."""
         return self.given.find_prose(text) is not None
 
 
-def find_faults(answer: CheckedAnswer) -> tuple[Fault, ...]:
-    """Return the faults of an answer, proved ones first, at most `MOST_FAULTS`."""
+def find_faults(answer: CheckedAnswer, *, in_draft: bool = False) -> tuple[Fault, ...]:
+    """Return the faults of an answer, proved ones first, at most `MOST_FAULTS`.
+
+    A sentence above a list needs a source of its own in a draft, which no judge has read.
+    """
     checks = _Checks(answer)
     found = [fault for index in range(len(answer.blocks)) for fault in checks.find(index)]
-    found += checks.find_uncited({fault.block for fault in found})
+    found += checks.find_uncited({fault.block for fault in found}, in_draft)
     found.sort(key=lambda fault: not fault.is_proved)
     return tuple(found[:MOST_FAULTS])
 
@@ -145,7 +158,8 @@ class _Checks:
         texts = [source.text for source in answer.given.sources]
         self._numbers = KnownNumbers(texts, answer.said, tuple(_count_lists(answer)))
         self._letters = "\n".join("".join(text.split()) for text in (*texts, *answer.said))
-        self._typed = frozenset().union(*map(addresses_of, answer.said))
+        said = " ".join((*texts, *answer.said, *answer.typed)).casefold()
+        self._words = frozenset(_CODE_WORD.findall(said))
         self._assumed = plain_line(remove_marks(answer.assumption))
 
     def find(self, index: int) -> Iterator[Fault]:
@@ -159,7 +173,7 @@ class _Checks:
         elif not self._is_notice(block):
             yield from self._find_in(block.text, index, None)
 
-    def find_uncited(self, others: Iterable[int]) -> list[Fault]:
+    def find_uncited(self, others: Iterable[int], in_draft: bool) -> list[Fault]:
         """Return a note for each block that cites nothing near, and has no other fault."""
         blocks, others = self._answer.blocks, set(others)
         return [
@@ -167,16 +181,19 @@ class _Checks:
             for index in uncovered(blocks, cover_nearby(blocks))
             if index not in others
             and not self._is_notice(blocks[index])
-            and not _introduces(blocks, index)
+            and not _names_what_follows(blocks, index)
+            and (in_draft or not _frames(blocks, index))
         ]
 
     def _find_in_code(self, code: str, index: int) -> Iterator[Fault]:
         absent = [line.strip() for line in code.split("\n") if not self._has(line)]
         if absent:
             # A command without the foreign address that stood in it helps nobody.
-            is_proved = any(LEFT_OUT in line for line in absent)
+            is_proved = any(LEFT_OUT in line or self._leads_elsewhere(line) for line in absent)
             reason = f"no source has the code: {'; '.join(absent[:_SHOWN])}"
-            yield Fault(index, code.strip("\n"), reason, is_proved=is_proved)
+            is_foreign = any(map(self._has_foreign_word, absent))
+            quote = code.strip("\n")
+            yield Fault(index, quote, reason, is_proved=is_proved, is_foreign=is_foreign)
 
     def _find_in(self, text: str, index: int, cell: int | None) -> Iterator[Fault]:
         bare = shown_text(_TARGET.sub("]", remove_marks(text)))
@@ -193,7 +210,16 @@ class _Checks:
             yield Fault(index, quote, f"the sources that it cites do not have: {shown}", cell=cell)
         elif absent:
             shown = ", ".join(absent[:_SHOWN])
-            yield Fault(index, quote, f"no source has the code: {shown}", cell=cell)
+            is_foreign = any(" " in span and self._has_foreign_word(span) for span in absent)
+            is_proved = any(map(self._leads_elsewhere, absent))
+            yield Fault(
+                index,
+                quote,
+                f"no source has the code: {shown}",
+                is_proved=is_proved,
+                is_foreign=is_foreign,
+                cell=cell,
+            )
 
     def _spans(self, text: str) -> Iterator[str]:
         found = (span[2].strip() for span in _SPAN.finditer(text))
@@ -201,6 +227,21 @@ class _Checks:
 
     def _has(self, code: str) -> bool:
         return "".join(code.split()) in self._letters
+
+    def _leads_elsewhere(self, code: str) -> bool:
+        """Return whether code that no source has names an address of a machine or a person.
+
+        Names of hosts were removed before; an address in numbers looks like a version.
+        """
+        plain = code.translate(_DOTS)
+        named = plain != code and any(not self._has(one) for one in addresses_of(plain))
+        unknown = any(not self._has(found) for found in _ADDRESS.findall(code))
+        numbers = _LONG_NUMBER.findall(code)
+        return named or unknown or any(map(self._numbers.find_unknown, numbers))
+
+    def _has_foreign_word(self, code: str) -> bool:
+        """Return whether a word of code stands in no source, and nobody said it."""
+        return any(word.casefold() not in self._words for word in _CODE_WORD.findall(code))
 
     def _is_notice(self, block: Block) -> bool:
         """Return whether a block states the assumption of the desk."""
@@ -215,18 +256,18 @@ def _quote(text: str) -> str:
     return " ".join(remove_marks(text).split())
 
 
-def _introduces(blocks: Sequence[Block], index: int) -> bool:
-    """Return whether a block stands for what follows it: it ends with a colon, is a heading in
-    bold, or is one sentence directly above a list, a table or code.
-    """
+def _names_what_follows(blocks: Sequence[Block], index: int) -> bool:
+    """Return whether a block ends with a colon, or is a heading in bold."""
+    bare = blocks[index].text.strip()
+    is_bold = bare.startswith("**") and bare.endswith("**") and bare.count("**") == 2
+    return leads_over(blocks[index]) or (is_bold and index + 1 < len(blocks))
+
+
+def _frames(blocks: Sequence[Block], index: int) -> bool:
+    """Return whether a block is one sentence directly above a list, a table or code."""
     block, following = blocks[index], blocks[index + 1 : index + 2]
-    if leads_over(block):
-        return True
     if not following or block.kind not in (BlockKind.PARAGRAPH, BlockKind.ITEM):
         return False
-    bare = block.text.strip()
-    if bare.startswith("**") and bare.endswith("**") and bare.count("**") == 2:
-        return True
     begins = following[0].kind in (BlockKind.HEADER, BlockKind.CODE) or (
         following[0].kind is BlockKind.ITEM and following[0].group != block.group
     )

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from llm.conversations.turns import ModelMessage
+from llm.conversation import ModelMessage
 from llm.port import Task
 
 

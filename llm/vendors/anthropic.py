@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import httpx2
 
-from llm.conversations.turns import (
+from llm.conversation import (
     ModelMessage,
     StopReason,
     ToolChoice,

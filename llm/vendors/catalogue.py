@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, cast
 
 from llm.vendors.capabilities import Capabilities
-from llm.vendors.request_forms.rerank_forms import RerankForm
+from llm.vendors.wire import RerankForm
 
 if TYPE_CHECKING:
     from llm.vendors.wire import ChatClient, EmbeddingClient

@@ -1,5 +1,6 @@
 """Google's Gemini models and embeddings."""
 
+import base64
 import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,12 +12,20 @@ from google import genai
 from google.genai import errors, types
 from pydantic import ValidationError
 
+from llm.conversation import (
+    ModelMessage,
+    StopReason,
+    ToolChoice,
+    ToolConversation,
+    ToolMessage,
+    ToolUse,
+    UserMessage,
+)
 from llm.errors import ModelError, ModelTimeout, ModelUnavailable
 from llm.port import Usage
 from llm.real_request_guard import check_allowed
 from llm.vendors.catalogue import Vendor, VendorAccess
 from llm.vendors.http_status import error_of, retry_after_seconds, wrong_key
-from llm.vendors.request_forms.google_tools import make_contents, make_tool_config, read_message
 from llm.vendors.wire import Delta, ModelReply, Request, StepReply, StepRequest
 
 THOUGHT_TOKENS = 1024
@@ -290,3 +299,101 @@ def _read_delay(error: errors.APIError) -> float | None:
         if delay is not None:
             return float(delay.group(1))
     return None
+
+
+_MODES = {
+    ToolChoice.AUTO: types.FunctionCallingConfigMode.AUTO,
+    ToolChoice.NONE: types.FunctionCallingConfigMode.NONE,
+    ToolChoice.REQUIRED: types.FunctionCallingConfigMode.ANY,
+}
+
+
+def make_contents(conversation: ToolConversation) -> list[types.Content]:
+    """Return the messages; the results of one message's calls are one content."""
+    contents: list[types.Content] = []
+    results: list[types.Part] = []
+    for message in conversation.messages:
+        if isinstance(message, ToolMessage):
+            results.append(_make_result(message))
+            continue
+        contents += _flush(results)
+        if isinstance(message, UserMessage):
+            contents.append(types.Content(role="user", parts=[types.Part(text=message.text)]))
+        else:
+            contents.append(types.Content(role="model", parts=list(_make_parts(message))))
+    return [*contents, *_flush(results)]
+
+
+def make_tool_config(conversation: ToolConversation) -> dict[str, Any]:
+    """Return the part of a configuration that describes the tools."""
+    if not conversation.tools:
+        return {}
+    declarations = [
+        types.FunctionDeclaration(
+            name=tool.name,
+            description=tool.description,
+            parameters_json_schema=tool.input_schema,
+        )
+        for tool in conversation.tools
+    ]
+    calling = types.FunctionCallingConfig(mode=_MODES[conversation.tool_choice])
+    return {
+        "tools": [types.Tool(function_declarations=declarations)],
+        "tool_config": types.ToolConfig(function_calling_config=calling),
+    }
+
+
+def read_message(
+    conversation: ToolConversation, response: types.GenerateContentResponse, reply: ModelReply
+) -> StepReply:
+    """Return the message of a response; a call without an id gets one from its position."""
+    candidates = response.candidates or []
+    content = candidates[0].content if candidates else None
+    calls: list[ToolUse] = []
+    for part in (content.parts if content is not None else None) or []:
+        if part.function_call is not None:
+            place = f"call-{len(conversation.messages)}-{len(calls)}"
+            signature = base64.b64encode(part.thought_signature or b"").decode()
+            calls.append(
+                ToolUse(
+                    call_id=part.function_call.id or place,
+                    name=part.function_call.name or "",
+                    arguments=part.function_call.args or {},
+                    signature=signature,
+                )
+            )
+    stop = StopReason.TOOL_USE if calls else StopReason.END_TURN
+    return StepReply(
+        message=ModelMessage(text=reply.text, calls=tuple(calls)),
+        stop=StopReason.MAX_TOKENS if reply.truncated else stop,
+        usage=reply.usage,
+        refusal=reply.refusal,
+        answered_by=reply.answered_by,
+    )
+
+
+def _make_parts(message: ModelMessage) -> Iterator[types.Part]:
+    if message.text or not message.calls:
+        yield types.Part(text=message.text)
+    for call in message.calls:
+        arguments = call.arguments if isinstance(call.arguments, dict) else {}
+        yield types.Part(
+            function_call=types.FunctionCall(id=call.call_id, name=call.name, args=arguments),
+            thought_signature=base64.b64decode(call.signature) if call.signature else None,
+        )
+
+
+def _make_result(message: ToolMessage) -> types.Part:
+    key = "error" if message.is_error else "output"
+    return types.Part(
+        function_response=types.FunctionResponse(
+            id=message.call_id, name=message.name, response={key: message.text}
+        )
+    )
+
+
+def _flush(results: list[types.Part]) -> list[types.Content]:
+    """Return the gathered results as one content, if there are any, and empty the list."""
+    gathered = [types.Content(role="user", parts=list(results))] if results else []
+    results.clear()
+    return gathered

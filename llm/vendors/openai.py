@@ -1,5 +1,6 @@
 """OpenAI's chat completions and embeddings, and those of every compatible server."""
 
+import json
 import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,9 +10,18 @@ from typing import Any, cast
 import httpx2
 import openai
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.chat.chat_completion import Choice
 from openai.types.completion_usage import CompletionUsage
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
+from llm.conversation import (
+    ModelMessage,
+    StopReason,
+    ToolConversation,
+    ToolMessage,
+    ToolUse,
+    UserMessage,
+)
 from llm.errors import (
     ModelTimeout,
     ModelUnavailable,
@@ -23,7 +33,6 @@ from llm.port import Usage
 from llm.real_request_guard import check_allowed
 from llm.vendors.catalogue import Vendor, VendorAccess
 from llm.vendors.http_status import error_of, retry_after_seconds
-from llm.vendors.request_forms.openai_tools import make_step_parameters, read_step
 from llm.vendors.wire import Delta, ModelReply, Request, StepReply, StepRequest
 
 OWN_NAME = "openai"
@@ -288,3 +297,77 @@ def _of_status(model: str, key_variable: str, error: openai.APIStatusError) -> E
         parameter=error.param or "",
         retry_after_seconds=retry_after_seconds(error.response.headers),
     )
+
+
+def make_step_parameters(conversation: ToolConversation) -> dict[str, Any]:
+    """Return the messages and the tools of a request."""
+    messages = [_make_message(message) for message in conversation.messages]
+    if conversation.system:
+        messages.insert(0, {"role": "system", "content": conversation.system})
+    if not conversation.tools:
+        return {"messages": messages}
+    tools = [
+        {
+            "type": "function",
+            "function": {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.input_schema,
+            },
+        }
+        for tool in conversation.tools
+    ]
+    choice = conversation.tool_choice.value
+    return {"messages": messages, "tools": tools, "tool_choice": choice}
+
+
+def read_step(choice: Choice, reply: ModelReply) -> StepReply:
+    """Return the message of a completion, with its calls."""
+    calls = tuple(
+        ToolUse(
+            call_id=call.id,
+            name=call.function.name,
+            arguments=read_arguments(call.function.arguments),
+        )
+        for call in choice.message.tool_calls or ()
+        if call.type == "function"
+    )
+    stop = StopReason.TOOL_USE if calls else StopReason.END_TURN
+    return StepReply(
+        message=ModelMessage(text=reply.text, calls=calls),
+        stop=StopReason.MAX_TOKENS if reply.truncated else stop,
+        usage=reply.usage,
+        refusal=reply.refusal,
+        answered_by=reply.answered_by,
+    )
+
+
+def read_arguments(text: str) -> JsonValue:
+    """Return the arguments that a model wrote as JSON, or its text if that is no JSON."""
+    try:
+        found: JsonValue = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return text
+    return found
+
+
+def _make_message(message: UserMessage | ModelMessage | ToolMessage) -> dict[str, Any]:
+    if isinstance(message, UserMessage):
+        return {"role": "user", "content": message.text}
+    if isinstance(message, ToolMessage):
+        return {"role": "tool", "tool_call_id": message.call_id, "content": message.text}
+    if not message.calls:
+        return {"role": "assistant", "content": message.text}
+    calls = [
+        {
+            "id": call.call_id,
+            "type": "function",
+            "function": {"name": call.name, "arguments": _write_arguments(call.arguments)},
+        }
+        for call in message.calls
+    ]
+    return {"role": "assistant", "content": message.text or None, "tool_calls": calls}
+
+
+def _write_arguments(arguments: JsonValue) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments)

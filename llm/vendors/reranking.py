@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from httpx2 import AsyncClient, HTTPError, Response
 from pydantic import AliasChoices, BaseModel, Field, FiniteFloat, TypeAdapter, ValidationError
 
+from llm.circuit_breaker import CircuitBreaker
 from llm.errors import ModelError, ModelUnavailable, RejectedRequest, UnreadableOutput
-from llm.fallback.circuit_breaker import CircuitBreaker
 from llm.metering import UsageMeter
 from llm.port import Usage
 from llm.prices import PriceSource
@@ -20,8 +20,8 @@ from llm.real_request_guard import check_allowed
 from llm.vendors.catalogue import Vendor, VendorAccess
 from llm.vendors.http_status import error_of, retry_after_seconds
 from llm.vendors.model_transport import Transport
-from llm.vendors.request_forms.rerank_forms import RerankForm, choose_other_form
 from llm.vendors.vendor_model import CHARACTERS_PER_TOKEN
+from llm.vendors.wire import RerankForm, choose_other_form
 
 TASK_NAME = "rerank"
 LARGEST_REPLY = 1 << 20

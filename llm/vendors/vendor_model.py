@@ -1,28 +1,35 @@
 """Calls a vendor's model: renders, sends, parses, repairs once, and records usage and cost."""
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from functools import lru_cache
+from typing import Generic, TypeVar, cast
 
 import structlog
+from pydantic import BaseModel, JsonValue
 
 from llm.call_budget import CallBudget, hold
-from llm.conversations.port import ModelStep
-from llm.conversations.turns import ToolConversation, UserMessage
-from llm.errors import ModelError, ModelUnavailable, Refused, RejectedRequest, UnreadableOutput
+from llm.conversation import ModelStep, ToolConversation, UserMessage
+from llm.errors import (
+    ModelError,
+    ModelUnavailable,
+    Refused,
+    RejectedRequest,
+    UnreadableOutput,
+    UnusableSchema,
+)
+from llm.fingerprint import digest
 from llm.metering import UsageMeter
 from llm.output_parsing import NotReadable, read, read_complete_part
 from llm.partial_answers.text_listener import TextListener, find_listener
 from llm.port import I, ModelAnswer, O, Task, Usage
 from llm.prices import PriceSource
 from llm.prompts import JSON_OBJECT, REPAIR, JsonObjectInputs, Prompts, Rendered, RepairInputs
-from llm.stored_calls.fingerprint import digest
 from llm.vendors.capabilities import Capabilities, reduce_capabilities
 from llm.vendors.http_status import MESSAGE_CHARACTERS
 from llm.vendors.model_transport import Transport
-from llm.vendors.strict_schema import strict_schema
 from llm.vendors.wire import (
     ChatClient,
     Delta,
@@ -346,3 +353,68 @@ def make_refusal(model: str, task_name: str, reason: str) -> Refused:
     """Return the error for a model that refused; its reason is shortened."""
     message = " ".join(reason.split())[:MESSAGE_CHARACTERS]
     return Refused(f"{model!r} refused task {task_name!r}: {message}")
+
+
+DROPPED = frozenset(
+    {"title", "default", "minLength", "maxLength", "uniqueItems", "discriminator", "examples"}
+)
+"""Keywords that strict schemas lack; these constraints are checked when the answer is parsed."""
+
+Node = dict[str, JsonValue]
+
+
+@lru_cache(maxsize=64)
+def strict_schema(output: type[BaseModel]) -> Node:
+    """Return the schema with closed objects and required fields, without unsupported keywords.
+
+    Raises `UnusableSchema` for a mapping with free keys, which strict schemas cannot express.
+    """
+    schema = cast("Node", output.model_json_schema())
+    if "$ref" in schema:
+        # The schema of a recursive model is a reference; vendors require an object at the top.
+        definitions = cast("dict[str, Node]", schema["$defs"])
+        own = definitions[cast("str", schema["$ref"]).rpartition("/")[2]]
+        schema = {**own, "$defs": cast("JsonValue", definitions)}
+    return _strict(schema, output.__qualname__)
+
+
+def _strict(node: Mapping[str, JsonValue], place: str) -> Node:
+    if "$ref" in node:
+        # Other keywords next to a reference (a description) are not allowed.
+        return {"$ref": node["$ref"]}
+    strict: Node = {}
+    for key, value in node.items():
+        if key in DROPPED:
+            continue
+        strict["anyOf" if key == "oneOf" else key] = _value(key, value, place)
+    _close_tuple(strict)
+    return _close_object(strict, place) if strict.get("type") == "object" else strict
+
+
+def _value(key: str, value: JsonValue, place: str) -> JsonValue:
+    if key in {"properties", "$defs"} and isinstance(value, dict):
+        return {
+            name: _strict(cast("Node", part), f"{place}.{name}") for name, part in value.items()
+        }
+    if key in {"anyOf", "oneOf", "allOf", "prefixItems"} and isinstance(value, list):
+        return [_strict(cast("Node", part), place) for part in value]
+    if key == "items" and isinstance(value, dict):
+        return _strict(value, f"{place}[]")
+    return value
+
+
+def _close_tuple(strict: Node) -> None:
+    parts = strict.pop("prefixItems", None)
+    if isinstance(parts, list):
+        different = [part for n, part in enumerate(parts) if part not in parts[:n]]
+        strict["items"] = different[0] if len(different) == 1 else {"anyOf": different}
+
+
+def _close_object(strict: Node, place: str) -> Node:
+    if strict.get("additionalProperties", False) is not False or "properties" not in strict:
+        raise UnusableSchema(
+            f"expected fields with names at {place}, found a mapping with free keys: "
+            "a strict schema cannot say that"
+        )
+    properties = cast("Node", strict["properties"])
+    return {**strict, "required": list(properties), "additionalProperties": False}

@@ -2,7 +2,12 @@
 
 import pytest
 
-from agents.named_documents import TitledDocument, find_scope, list_unknown_names
+from agents.named_documents import (
+    TitledDocument,
+    find_scope,
+    identify_frameworks,
+    list_unknown_names,
+)
 
 LAW = TitledDocument("law", "Register Data Protection Act", "law.md")
 BRANDT = TitledDocument("brandt", "Contract of Brandt Datacentre", "contract.md")
@@ -73,3 +78,28 @@ def test_a_law_of_many_files_is_named_by_its_folder() -> None:
 )
 def test_a_german_noun_is_no_name_of_a_document(question: str, names: list[str]) -> None:
     assert list_unknown_names(question, EVERY, "de") == names
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Is the policy GDPR-compliant?", ("GDPR",)),
+        ("Entspricht der Vertrag der Datenschutz-Grundverordnung?", ("GDPR",)),
+        ("Regulation (EU) 2016/679", ("GDPR",)),
+        ("Check it against HIPAA and the Sarbanes-Oxley Act", ("HIPAA", "SOX")),
+        ("California Consumer Privacy Act", ("CCPA",)),
+        ("A contract about socks and soxes", ()),
+    ],
+)
+def test_a_framework_is_identified_by_any_of_its_names(text: str, found: tuple[str, ...]) -> None:
+    assert identify_frameworks(text) == found
+
+
+def test_a_law_is_found_by_another_name_of_its_framework() -> None:
+    law = TitledDocument("law", "General Data Protection Regulation")
+    other = TitledDocument("other", "Register Data Act")
+    contract = TitledDocument("c", "Contract of Halvorsen")
+
+    scope = find_scope("Does the Halvorsen contract comply with the GDPR?", [law, other, contract])
+
+    assert (scope.documents, scope.against) == ((contract,), (law,))

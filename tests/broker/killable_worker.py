@@ -7,7 +7,7 @@ from broker.maintenance.lease_renewer import LeaseRenewal
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from broker.values import Delivery, Finish, Forward, FrameSend, JournalEntry, Settlement
-from envelope.memory_write import Increment
+from envelope.memory_access import Increment
 from envelope.outcome import Outcome
 
 HOPS = 6

@@ -2,7 +2,7 @@ import itertools
 import time
 from collections.abc import Sequence
 
-from broker.settle.admission import AdmissionPolicy
+from broker.producer import AdmissionPolicy
 from broker.values import Accepted, Busy, Delivery, Duplicate
 from tests.support.broker_harness import BrokerHarness, finish, question
 from tests.support.waiting import wait_until

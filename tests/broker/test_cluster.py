@@ -5,7 +5,7 @@ import pytest
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from broker.values import BranchSend, Bury, FrameSend, Retry, ReturnResult, ScatterBranches
-from envelope.memory_write import Append
+from envelope.memory_access import Append
 from tests.support.broker_harness import (
     LAST_RESORT,
     BrokerHarness,

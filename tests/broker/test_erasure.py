@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from broker.keys import question_keys, shard_keys
-from broker.maintenance.file_rewriting import Rewriting
+from broker.maintenance.erasure import Rewriting
 from broker.redis_broker import RedisBroker
 from broker.values import Bury, Erased, FrameSend, Retry, Submission
 from tests.support.broker_harness import (

@@ -3,7 +3,7 @@
 import pytest
 
 from broker.values import Accepted, Duplicate
-from envelope.memory_read import MemoryRead
+from envelope.memory_access import MemoryRead
 from tests.support.broker_harness import BrokerHarness, finish, question
 from tests.support.local_consumer import RecordingConsumer, submission
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from broker.consume.group_reader import GroupReader
-from broker.consume.idle_reader import IdleReader
+from broker.consume.group_reader import GroupReader, IdleReader
 from broker.context import BrokerContext
 from broker.keys import stream_key
 from broker.settle.batch import BrokerLimits

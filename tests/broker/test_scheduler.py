@@ -7,7 +7,7 @@ import pytest
 from broker.redis_broker import RedisBroker
 from broker.transport.scripts import CANCEL
 from broker.values import Bury, Duplicate, Fields, Forward, FrameSend, Retry
-from envelope.memory_write import Append
+from envelope.memory_access import Append
 from tests.support.broker_harness import (
     LAST_RESORT,
     BrokerHarness,

@@ -4,7 +4,7 @@ from redis.exceptions import ResponseError
 from broker.keys import question_keys
 from broker.settle.batch import BrokerLimits, SettleBatch
 from broker.values import Bury, Finish, Forward, FrameSend, JournalEntry, Retry
-from envelope.memory_write import Append, Delete, Increment, SetFields
+from envelope.memory_access import Append, Delete, Increment, SetFields
 from envelope.outcome import Outcome
 from tests.support.broker_harness import (
     LAST_RESORT,

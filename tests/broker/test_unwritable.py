@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from broker.values import Bury, Delivery, Finish, Forward, FrameSend, JournalEntry, Retry
-from envelope.memory_write import Append, Increment, MemoryWrite, SetFields
+from envelope.memory_access import Append, Increment, MemoryWrite, SetFields
 from tests.support.broker_harness import (
     LAST_RESORT,
     BrokerHarness,

@@ -23,7 +23,7 @@ from deploy.assembly.runtime import KNOWING, connect_runtime
 from envelope.envelope import Envelope
 from llm.call_scope import current_scope
 from llm.port import I, ModelAnswer, O, Task
-from llm.stored_calls.stored_model import StoredModel
+from llm.stored_model import StoredModel
 from memory.model_calls import RedisCallStore
 from tests.support.app_harness import settings_of
 from tests.support.quoting_model import QuotingModel

@@ -8,8 +8,8 @@ from fakeredis import FakeAsyncRedis
 
 from config.errors import PromptError
 from config.settings import Settings
-from config.ways.specialist_settings import FOLDER as PROFILES
-from config.ways.specialist_settings import find_own_prompts
+from config.specialist_settings import FOLDER as PROFILES
+from config.specialist_settings import find_own_prompts
 from deploy.assembly.agent_factory import make_worker_specs
 from deploy.assembly.assistant_prompts import (
     PromptFolders,

@@ -11,7 +11,7 @@ import pytest
 
 from config.settings import load_settings
 from deploy.assembly.models import open_call_budget
-from deploy.assembly.tooling.tool_access import open_tool_budget
+from deploy.assembly.tool_access import open_tool_budget
 from envelope.question import Question as Message
 from llm.call_budget import CallCost
 from llm.call_scope import BudgetRefusal, CallScope, call_scope

@@ -6,8 +6,7 @@ import pytest
 
 from deploy.chat_channels import CHAT_CHANNELS
 from deploy.cli.main import VERBS
-from deploy.generate.chat_manifests import chat_pages, write_chat_services
-from deploy.generate.manifests import COMPOSE, FOLDER
+from deploy.generate.manifests import COMPOSE, FOLDER, chat_pages, write_chat_services
 
 NAMES = [spec.name for spec in CHAT_CHANNELS]
 

@@ -17,7 +17,7 @@ from deploy.assembly.gateways.http_gateway import open_http_app
 from deploy.assembly.ingestion import SOURCES, ask_owner
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime, run_workers
-from deploy.assembly.sources.source_spec import FetchedSource, parse_source
+from deploy.assembly.source_registry import FetchedSource, parse_source
 from deploy.cli.printing import list_operator_notes
 from gateway.port import CatalogSelection
 from knowledge.embedding import Embedder

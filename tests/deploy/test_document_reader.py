@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from deploy.assembly.gateways.document_reader import IndexedDocuments
+from deploy.assembly.gateways.document_catalog import IndexedDocuments
 from deploy.assembly.knowledge import make_embedder
 from knowledge.errors import IndexMismatch
 from knowledge.index.embedded import EdgeEngine

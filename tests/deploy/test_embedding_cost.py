@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from config.models.model_settings import ModelLimit
-from config.models.vendor_settings import CompatibleServer
-from deploy.assembly.describing.embedding_cost import PaidEmbedder
+from config.model_settings import ModelLimit
+from config.vendor_settings import CompatibleServer
+from deploy.assembly.embedding_cost import PaidEmbedder
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import open_knowledge
-from deploy.assembly.sources.source_spec import parse_source
+from deploy.assembly.source_registry import parse_source
 from deploy.cli.commands.ingest import result_fields, result_lines
 from knowledge.ingestion_report import PlainReport
 from tests.knowledge.searching.conftest import WordEmbedder

@@ -12,7 +12,7 @@ from broker.embedded.endpoint import Endpoint
 from config.settings import Settings
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
 from knowledge.embedding import Embedder
-from llm.conversations.turns import ModelMessage, ToolUse
+from llm.conversation import ModelMessage, ToolUse
 from llm.port import Model
 from llm.tasks import respond
 from tests.deploy.test_tool_way import DONE, cite_first, list_tools, score

@@ -13,8 +13,8 @@ from knowledge.embedding import Embedder
 from knowledge.library.library import Library
 from tests.support.app_harness import AppHarness, ConversationDriver, settings_of
 from tests.support.restricted_documents import AMOUNT, WORD, ingest_pages, open_app
-from tools.passage_search.graph_walk import GraphWalker, Walk
-from tools.passage_search.passages import LINKED
+from tools.graph_walk import GraphWalker, Walk
+from tools.passages import LINKED
 
 QUESTIONS = (
     "What is the bonus of a manager?",

@@ -34,8 +34,7 @@ from deploy.assembly.knowledge import (
     open_replacement,
 )
 from deploy.assembly.runtime import desk, run_desk
-from deploy.assembly.sources.source_registry import SourceRegistry
-from deploy.assembly.sources.source_spec import parse_source
+from deploy.assembly.source_registry import SourceRegistry, parse_source
 from deploy.errors import CommandError
 from gateway.desk import Message
 from knowledge.embedding import DEFAULT

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from config.settings import Settings
-from deploy.assembly.tooling.outside_tools import open_outside_tools
+from deploy.assembly.tool_access import open_outside_tools
 from deploy.errors import CommandError
 from tests.support.ticket_server import write_document
 from tools.catalog import ToolCatalog
@@ -75,7 +75,7 @@ async def test_without_the_extra_a_server_is_refused_with_the_name_of_the_extra(
 ) -> None:
     (folder / "outside.toml").write_text(SERVER)
     monkeypatch.setitem(sys.modules, "mcp", None)
-    for module in [name for name in sys.modules if name.startswith("tools.mcp.")]:
+    for module in [name for name in sys.modules if name.startswith("tools.outside.mcp_")]:
         monkeypatch.delitem(sys.modules, module)
 
     with pytest.raises(CommandError, match=r"install refdesk\[mcp\]"):

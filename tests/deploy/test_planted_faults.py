@@ -10,7 +10,7 @@ import pytest
 
 from broker.embedded.endpoint import Endpoint
 from deploy.assembly.knowledge import Knowledge
-from manager.fault_checks import FaultKind
+from manager.evidence_checks import FaultKind
 from tests.faults.planted.planted_runs import (
     QUESTIONS,
     STAGES,

@@ -1,11 +1,13 @@
-"""A review that was played: an honest model read the prompts, and its answers are replayed.
+"""Reviews that were played: an honest model read the prompts, and its answers are replayed.
 
-The contract is in other words than the law, and breaks three of its articles and leaves out two.
+Each contract is in other words than its law, one of them in another language as well, and breaks
+three of its articles and leaves out two.
 """
 
 import asyncio
 import json
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +16,15 @@ from fakeredis import FakeServer
 
 from agents.review.report.layout import lay_out
 from agents.review.report.report import ReviewReport
+from agents.review.report.report_json import decode_report
 from broker.embedded.endpoint import Endpoint
+from deploy.assembly.gateways.report_rendering import make_report_reader
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import Knowledge, make_searcher, open_index
-from gateway.reviewing.job_order import JobOrder
+from gateway.job_order import JobOrder
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import PlainReport
-from llm.conversations.turns import ModelMessage, ToolConversation
+from llm.conversation import ModelMessage, ToolConversation
 from llm.tasks.specialists import (
     classifier,
     compliance,
@@ -34,19 +38,62 @@ from tests.support.reviewing_model import synthesize, write
 
 pytestmark = pytest.mark.slow
 
-FOLDER = Path(__file__).parent.parent / "recordings" / "reviews"
-OUTPUTS: dict[str, list[Any]] = json.loads((FOLDER / "outputs.json").read_text("utf-8"))
-EXPECTED: dict[str, str] = json.loads((FOLDER / "expected.json").read_text("utf-8"))
-LAW = "Cold Chain Act"
+RECORDINGS = Path(__file__).parent.parent / "recordings"
 
 
-def replay(task: Any) -> Any:
+@dataclass(frozen=True, slots=True)
+class PlayedReview:
+    """The folder of a recording, the title of its law, and what was asked."""
+
+    name: str
+    law: str
+    contract: str
+    scope: str
+    question: str
+
+    @property
+    def folder(self) -> Path:
+        return RECORDINGS / self.name
+
+    def read_json(self, name: str) -> Any:
+        return json.loads((self.folder / name).read_text("utf-8"))
+
+    def read_texts(self) -> tuple[str, str]:
+        law, contract = (self.folder / name for name in ("law.md", self.contract))
+        return law.read_text("utf-8"), contract.read_text("utf-8")
+
+
+ENGLISH = PlayedReview(
+    "reviews",
+    "Cold Chain Act",
+    "contract.md",
+    "transport of medicines",
+    "Review the agreement against the Cold Chain Act",
+)
+GERMAN = PlayedReview(
+    "german_review",
+    "Lift Safety Act",
+    "vertrag.md",
+    "safety and maintenance of lifts",
+    "Prüfe den Vertrag nach dem Lift Safety Act",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """The reply of the desk, and the report, which is stored apart where it is long."""
+
+    fields: Fields
+    report: ReviewReport
+
+
+def replay(task: Any, recorded: Mapping[str, list[Any]]) -> Any:
     """Answer with what was recorded for a task; ids of documents are those of this desk."""
 
     def answer(given: Any) -> Any:
         is_talk = isinstance(given, ToolConversation)
         inputs = given.prompt if is_talk else given
-        outputs = [task.Output.model_validate(one) for one in OUTPUTS[task.TASK.name]]
+        outputs = [task.Output.model_validate(one) for one in recorded[task.TASK.name]]
         output: Any = choose(outputs, inputs) if task is compliance else outputs[0]
         if task is requirement_extractor:
             output = rename(output, inputs)
@@ -79,14 +126,20 @@ def rename(
 
 
 @pytest.fixture(scope="module")
-def reply(tmp_path_factory: pytest.TempPathFactory, embedder: Embedder) -> Fields:
+def reply(tmp_path_factory: pytest.TempPathFactory, embedder: Embedder) -> Reviewed:
     """The reply of the desk to the review."""
-    return asyncio.run(review(tmp_path_factory.mktemp("played"), embedder))
+    return asyncio.run(review(ENGLISH, tmp_path_factory.mktemp("played"), embedder))
 
 
-async def review(folder: Path, embedder: Embedder) -> Fields:
-    settings = settings_of(folder, way="specialists", domain_scope="transport of medicines")
-    pages = [FOLDER / "law.md", FOLDER / "contract.md"]
+@pytest.fixture(scope="module")
+def german(tmp_path_factory: pytest.TempPathFactory, embedder: Embedder) -> Reviewed:
+    """The reply of the desk to the review of a German contract by an English law."""
+    return asyncio.run(review(GERMAN, tmp_path_factory.mktemp("german"), embedder))
+
+
+async def review(played: PlayedReview, folder: Path, embedder: Embedder) -> Reviewed:
+    settings = settings_of(folder, way="specialists", domain_scope=played.scope)
+    pages = [played.folder / "law.md", played.folder / played.contract]
     await run_ingestion(settings, pages, PlainReport(lambda _line: None))
     index = await open_index(settings, embedder)
     knowledge = Knowledge(index, embedder, make_searcher(settings, index, embedder))
@@ -94,40 +147,52 @@ async def review(folder: Path, embedder: Embedder) -> Fields:
         classifier, compliance, gap_synthesizer, report_generator, requirement_extractor,
         risk_verifier,
     )  # fmt: skip
-    script = {task.TASK.name: [replay(task)] * 9 for task in tasks}
+    recorded = played.read_json("outputs.json")
+    script = {task.TASK.name: [replay(task, recorded)] * 9 for task in tasks}
     model = PartlyScriptedModel(**script, synthesis=[write(synthesize)])
-    played = Endpoint(url="", durable=False, played=FakeServer())
-    async with run_app(settings, played, knowledge, model) as harness:
+    redis = Endpoint(url="", durable=False, played=FakeServer())
+    async with run_app(settings, redis, knowledge, model) as harness:
         ids = {one.title: one.id for one in await knowledge.library.list_documents()}
-        law = ids.pop(LAW)
+        law = ids.pop(played.law)
         order = JobOrder(
             way="specialists", payload={"review": {"documents": [*ids.values()], "against": [law]}}
         )
-        asked = harness.driver().message("Review the agreement against the Cold Chain Act")
-        reply = dict(await harness.desk.ask(replace(asked, order=order)))
+        asked = replace(harness.driver().message(played.question), order=order)
+        reply: dict[str, Any] = dict(await harness.desk.ask(asked))
+        read = make_report_reader(settings, harness.client)
+        reference = reply["review_report"]["reference"]
+        report = decode_report(await read(harness.desk.question(asked), reference) or b"")
     await index.close()
-    return reply
+    assert isinstance(report, ReviewReport)
+    return Reviewed(reply, report)
 
 
-def test_every_article_gets_the_verdict_that_a_person_gave_it_before(reply: Fields) -> None:
-    report = ReviewReport.model_validate(reply["review_report"]["report"])
-
+def list_statuses(report: ReviewReport) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for one in report.requirements:
         found.setdefault(one.law.heading, set()).add(one.status)
+    return found
 
-    assert {name: {status} for name, status in EXPECTED.items()} == found
+
+def list_expected(played: PlayedReview) -> dict[str, set[str]]:
+    return {name: {status} for name, status in played.read_json("expected.json").items()}
+
+
+def test_every_article_gets_the_verdict_that_a_person_gave_it_before(reply: Reviewed) -> None:
+    report = reply.report
+
+    assert list_statuses(report) == list_expected(ENGLISH)
     assert report.counts == {
         "requirements": 14, "compliant": 9, "violations": 3, "gaps": 2, "undecided": 0
     }  # fmt: skip
-    assert "errors" not in reply
+    assert "errors" not in reply.fields
 
 
 def test_each_finding_has_the_words_of_both_sides_and_one_recommendation(
-    reply: Fields,
+    reply: Reviewed,
 ) -> None:
-    report = ReviewReport.model_validate(reply["review_report"]["report"])
-    law, contract = ((FOLDER / name).read_text("utf-8") for name in ("law.md", "contract.md"))
+    report = reply.report
+    law, contract = ENGLISH.read_texts()
 
     assert [one.law.heading for one in report.findings][:2] == [
         "Article 5 Other carriers", "Article 3 Notice"
@@ -147,12 +212,50 @@ def test_each_finding_has_the_words_of_both_sides_and_one_recommendation(
 
 
 def test_a_clause_that_permits_later_what_an_earlier_one_forbids_is_found(
-    reply: Fields,
+    reply: Reviewed,
 ) -> None:
-    report = ReviewReport.model_validate(reply["review_report"]["report"])
+    report = reply.report
 
     [carriers] = [one for one in report.findings if "Other carriers" in one.law.heading]
 
     assert [one.heading for one in carriers.evidence] == ["12 Busy weeks"]
     assert [one.kind for one in report.gaps] == ["consistency"]
     assert [one.heading for one in report.gaps[0].places] == ["6 Who drives", "12 Busy weeks"]
+
+
+def test_a_german_contract_is_judged_by_an_english_law(german: Reviewed) -> None:
+    report = german.report
+    law, contract = GERMAN.read_texts()
+
+    assert list_statuses(report) == list_expected(GERMAN)
+    assert report.language == "de"
+    assert all(one.law.words in law for one in report.requirements)
+    evidence = [place for one in report.requirements for place in one.evidence]
+    assert all(place.words in contract for place in evidence)
+    assert all(one.recommendation for one in report.findings)
+    assert "errors" not in german.fields
+
+
+def test_a_clause_that_permits_what_an_article_forbids_is_found_far_from_its_subject(
+    german: Reviewed,
+) -> None:
+    report = german.report
+
+    [release] = [one for one in report.findings if "Return to service" in one.law.heading]
+
+    assert [one.heading for one in release.evidence] == ["11 Treppensteigen vermeiden"]
+    [contradiction] = report.gaps
+    _, contract = GERMAN.read_texts()
+    assert all(one.words and one.words in contract for one in contradiction.places)
+    assert {one.heading for one in contradiction.places} == {
+        "4 Wenn jemand Hilfe braucht", "5 Steckengeblieben"
+    }  # fmt: skip
+
+
+def test_the_answer_has_what_is_fulfilled_and_what_contradicts_within_the_document(
+    german: Reviewed,
+) -> None:
+    text = str(german.fields["text"])
+
+    assert "Article 12 Recordings (12 Vertraulichkeit)" in text
+    assert "5 Steckengeblieben" in text

@@ -6,8 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from tests.support.app_harness import ROOT
-from worker.monitoring.depths import SHOWN
-from worker.monitoring.metrics import PrometheusMeter
+from worker.metrics import SHOWN, PrometheusMeter
 
 DASHBOARD: dict[str, Any] = json.loads((ROOT / "deploy/dashboards/workers.json").read_text())
 DEPLOYMENT = (ROOT / "docs" / "deployment.md").read_text()

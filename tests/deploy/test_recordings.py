@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from envelope.outcome import Outcome
+from gateway.answer import Answer, Source
 from knowledge.embedding import Embedder
+from tests.recordings.local_model import find_foreign
 from tests.recordings.measuring import find_faults
 from tests.recordings.plain_way import (
     STAGES,
@@ -110,3 +113,24 @@ def test_a_recording_that_is_older_than_its_prompt_is_listed_with_the_stage() ->
     listed = list(find_stale([Conversation(id="example", about="a test", turns=turns)]))
 
     assert listed == ["example: respond"]
+
+
+@pytest.mark.parametrize(
+    ("text", "faults"),
+    [
+        ("An invitation is valid for 7 days. [1]", []),
+        ("1. See `https://docs.acme.test/a`: 1,000 of 1000.", []),
+        ("It is valid for 9 days. [2]", ["source 2", "number 9"]),
+        ("See [here](https://evil.test).", ["link https://evil.test"]),
+        ("See www.evil.test", ["link www.evil.test"]),
+        ("Within [14] days, as it stands there.", []),
+    ],
+)
+def test_what_a_real_model_invented_is_found(text: str, faults: list[str]) -> None:
+    given = ["valid for 7 days, 1000 times, within [14] days, https://docs.acme.test/a"]
+    source = Source(number=1, title="Invitations")
+    answer = Answer(
+        conversation_id="c", message_id="m", outcome=Outcome.ANSWERED, text=text, sources=(source,)
+    )
+
+    assert [*find_foreign(answer, text, {"a.md": ""}, given)] == faults

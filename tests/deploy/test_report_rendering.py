@@ -8,9 +8,9 @@ import pypdfium2
 import pytest
 
 from citations.printed_report import PrintedReport, ReportPart, ReportTable, ReportText
-from deploy.assembly.reviewing.report_rendering import StoredReports, read_passage, render_report
+from deploy.assembly.gateways.report_rendering import StoredReports, read_passage, render_report
 from envelope.question import Question
-from gateway.reviewing.report_ports import ReportForm
+from gateway.review_ports import ReportForm
 
 QUESTION = Question(tenant="acme", assistant="docs", conversation_id="c1", message_id="m1")
 LINK = "#law/a b#3"

@@ -10,8 +10,8 @@ import pytest
 from fakeredis import FakeAsyncRedis
 
 from broker.values import Fields
-from config.models.vendor_settings import CompatibleServer
 from config.settings import Settings
+from config.vendor_settings import CompatibleServer
 from deploy.assembly.knowledge import make_reranker, make_searcher
 from deploy.assembly.models import ServerReranker, share_vectors
 from envelope.question import Question

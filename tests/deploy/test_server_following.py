@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from config.settings import Settings
-from deploy.assembly.indexes.server_following import CHECK_SECONDS, ServerFollower, open_collections
+from deploy.assembly.index_following import CHECK_SECONDS, ServerFollower, open_collections
 from deploy.assembly.ingestion_run import find_replacement_notes, run_ingestion
 from deploy.assembly.knowledge import Knowledge, open_knowledge, open_replacement
-from deploy.assembly.sources.source_registry import SourceRegistry
-from deploy.assembly.sources.source_spec import parse_source
+from deploy.assembly.source_registry import SourceRegistry, parse_source
 from gateway.http.uvicorn_server import listening, serving
 from knowledge.ingestion_report import IngestionResult, PlainReport
 from knowledge.port import SearchRequest

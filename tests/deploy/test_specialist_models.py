@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from broker.values import JournalEntry
-from llm.conversations.turns import ModelMessage, ToolUse
+from llm.conversation import ModelMessage, ToolUse
 from llm.errors import ModelUnavailable, UnreadableOutput
 from llm.tasks import judge, triage
 from llm.tasks.retrieval import hyde_expansion

@@ -9,8 +9,7 @@ import pytest
 
 from broker.values import JournalEntry
 from gateway.answer import answer_of
-from gateway.draft_events import DraftFollower
-from gateway.events import Event
+from gateway.events import DraftFollower, Event
 from tests.deploy.conftest import OpenApp
 from tests.deploy.test_answers_on_the_wire import (
     FIRST,

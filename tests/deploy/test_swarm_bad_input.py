@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from llm.conversations.turns import ModelMessage
+from llm.conversation import ModelMessage
 from llm.errors import RateLimited
 from llm.tasks import plan_swarm
 from tests.deploy.conftest import OpenApp

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from llm.conversations.turns import ModelMessage, ToolUse
+from llm.conversation import ModelMessage, ToolUse
 from llm.errors import ModelUnavailable
 from llm.tasks import plan_swarm, synthesize_findings, triage
 from tests.deploy.conftest import OpenApp

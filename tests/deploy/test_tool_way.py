@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from llm.conversations.turns import ModelMessage, ToolUse
+from llm.conversation import ModelMessage, ToolUse
 from llm.errors import ModelUnavailable
 from llm.tasks import assess, respond, triage
 from tests.deploy.conftest import OpenApp

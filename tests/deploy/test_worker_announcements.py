@@ -12,7 +12,7 @@ from deploy.assembly.assistant_prompts import PromptFolders
 from deploy.assembly.worker_announcements import ProcessControls, announcing
 from llm.tasks import scope
 from memory.errors import MemoryUnavailableError
-from memory.worker_controls import WorkerControls
+from memory.presence import WorkerControls
 from tests.support.app_harness import settings_of
 from tests.support.waiting import wait_until
 

@@ -13,8 +13,8 @@ from tests.faults.worker_main import BRANCHING_ROLES
 
 PAUSES = "manager/pausing/"
 ELSEWHERE = {
-    "worker/monitoring/depths.py": "answers who scrapes, and holds no entry",
-    "worker/monitoring/readiness.py": "beats for the probes, and holds no entry",
+    "worker/metrics.py": "answers who scrapes, and holds no entry",
+    "worker/health.py": "beats for the probes, and holds no entry",
     "worker/drafts.py": "shows a draft and settles nothing; see tests/deploy/test_killed_drafts.py",
     "worker/isolation.py": "runs in a process of its own, with tests of its own",
 }

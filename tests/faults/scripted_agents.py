@@ -20,13 +20,13 @@ from agents.agent import Agent
 from broker.maintenance.lease_renewer import LeaseRenewal
 from broker.values import Delivery, LeaseLost, Retry, Settlement
 from envelope.envelope import Envelope
-from envelope.memory_read import MemoryRead
+from envelope.memory_access import MemoryRead
 from envelope.outcome import RetryAfter, Wrote
 from envelope.question import Question
 from envelope.role import Role
 from llm.call_scope import current_scope
 from llm.port import I, Model, ModelAnswer, O, Task, Usage
-from llm.stored_calls.stored_model import CallKey, CallStore
+from llm.stored_model import CallKey, CallStore
 from memory.errors import MemoryUnavailableError
 from tests.faults.ledger import Ledger
 from tests.support.branching_flow import ToolCall

@@ -15,7 +15,7 @@ from broker.settle.batch import BrokerLimits
 from broker.transport.cluster import key_of
 from broker.transport.connect import connect
 from broker.values import Bury, Retry
-from envelope.memory_write import Append
+from envelope.memory_access import Append
 from envelope.question import Question
 from memory.conversation import RedisMemory
 from tests.faults.cluster import Cluster

@@ -15,7 +15,7 @@ from broker.settle.script import SETTLE
 from broker.transport.connect import connect
 from broker.transport.scripts import CANCEL, DISCARD, DUE, LEAVE, RENEW, RETURN, SUBMIT
 from broker.values import Bury, Duplicate, FrameSend, Retry
-from envelope.memory_write import Increment
+from envelope.memory_access import Increment
 from tests.faults.proxy import Proxy
 from tests.support.broker_harness import (
     LAST_RESORT,

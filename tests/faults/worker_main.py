@@ -15,7 +15,7 @@ from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from config.texts import load_texts
 from envelope.role import Role
-from llm.stored_calls.stored_model import StoredModel
+from llm.stored_model import StoredModel
 from manager.flow import Flow
 from manager.flows import FLOWS
 from manager.flows.swarm_flow import SWARM_FLOW

@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from knowledge.isolation.limits import ReadingLimits
+from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
 
 

@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from knowledge.language.cleaning import natural
 from knowledge.language.detector import ScriptAndNgramDetector
 from knowledge.language.langdetect import FencedLangdetect
 from knowledge.language.port import Detector
+from knowledge.language.protecting import natural
 from knowledge.language.scripts import CANDIDATES
 
 DETECTOR = ScriptAndNgramDetector()

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from knowledge.language.detector import ScriptAndNgramDetector
-from knowledge.language.model import load
+from knowledge.language.detector import ScriptAndNgramDetector, load
 
 LANGUAGES = ("de", "en", "es", "fr", "ru")
 TEXTS = (

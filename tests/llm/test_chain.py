@@ -3,6 +3,8 @@ import asyncio
 import pytest
 
 from llm.call_log import record_calls
+from llm.chain import ChainLink, FallbackChain
+from llm.circuit_breaker import CircuitBreaker
 from llm.errors import (
     ChainExhausted,
     MissingKey,
@@ -16,8 +18,6 @@ from llm.errors import (
     UnknownModel,
     UnreadableOutput,
 )
-from llm.fallback.chain import ChainLink, FallbackChain
-from llm.fallback.circuit_breaker import CircuitBreaker
 from llm.scripted import ScriptedModel, gate
 from tests.llm.sample_task import BLUE, COLOUR, SKY
 

@@ -10,9 +10,11 @@ import pytest
 from envelope.question import Question
 from llm.call_log import record_calls
 from llm.call_scope import call_scope
-from llm.conversations.port import ConversationModel, ModelStep
-from llm.conversations.turns import (
+from llm.chain import ChainLink, FallbackChain
+from llm.conversation import (
+    ConversationModel,
     ModelMessage,
+    ModelStep,
     StopReason,
     ToolChoice,
     ToolConversation,
@@ -22,12 +24,11 @@ from llm.conversations.turns import (
     UserMessage,
 )
 from llm.errors import ModelUnavailable, RateLimited, Refused, ScriptError, UnreadableOutput
-from llm.fallback.chain import ChainLink, FallbackChain
 from llm.partial_answers.text_listener import TextListener, listen
 from llm.port import Usage
 from llm.registry import Registry
 from llm.scripted import ScriptedModel
-from llm.stored_calls.stored_model import CallKey, StoredModel
+from llm.stored_model import CallKey, StoredModel
 from llm.vendors.catalogue import VendorAccess
 from tests.llm.conftest import QUICK
 from tests.llm.sample_task import BLUE, COLOUR, SKY, PlainPrompts
@@ -264,8 +265,8 @@ async def test_a_script_of_another_kind_is_an_error() -> None:
 
 
 def test_facts_stay_out_of_every_request() -> None:
-    from llm.vendors.request_forms.google_tools import make_contents
-    from llm.vendors.request_forms.openai_tools import make_step_parameters
+    from llm.vendors.google import make_contents
+    from llm.vendors.openai import make_step_parameters
 
     secret: dict[str, Any] = {"hint": "for rules alone"}
     informed = ASKED.model_copy(update={"facts": secret})

@@ -1,8 +1,8 @@
 import pytest
 
 from llm.call_log import record_calls
+from llm.chain import ChainLink, FallbackChain
 from llm.errors import ChainExhausted, ModelUnavailable, NoModel
-from llm.fallback.chain import ChainLink, FallbackChain
 from llm.missing_model import MissingModel
 from llm.scripted import ScriptedModel
 from tests.llm.sample_task import COLOUR, SKY

@@ -108,7 +108,7 @@ def test_the_clients_of_vendors_are_imported_only_when_somebody_asks_them() -> N
     program = (
         "import sys\n"
         "from llm.registry import Registry\n"
-        "import llm.fallback.chain, llm.scripted, llm.stored_calls.stored_model\n"
+        "import llm.chain, llm.scripted, llm.stored_model\n"
         "import llm.vendors.embeddings, llm.vendors.vendor_model\n"
         "Registry().model('offline')\n"
         "vendors = {'openai', 'google.genai', 'genai_prices', 'httpx2'}\n"

@@ -6,11 +6,11 @@ import pytest
 from envelope.question import Question as Message
 from llm.call_log import record_calls
 from llm.call_scope import call_scope
+from llm.chain import ChainLink, FallbackChain
 from llm.errors import ModelUnavailable
-from llm.fallback.chain import ChainLink, FallbackChain
 from llm.port import Model, Usage
 from llm.scripted import Scripted, ScriptedModel
-from llm.stored_calls.stored_model import CallKey, StoredModel
+from llm.stored_model import CallKey, StoredModel
 from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, PlainPrompts, Question
 
 GREY = Colour(name="grey")

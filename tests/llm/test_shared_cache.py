@@ -7,7 +7,8 @@ import pytest
 from envelope.question import Question as Message
 from llm.call_log import record_calls
 from llm.call_scope import call_scope
-from llm.conversations.turns import (
+from llm.chain import ChainLink, FallbackChain
+from llm.conversation import (
     ModelMessage,
     ToolConversation,
     ToolMessage,
@@ -15,10 +16,9 @@ from llm.conversations.turns import (
     UserMessage,
 )
 from llm.errors import ModelUnavailable
-from llm.fallback.chain import ChainLink, FallbackChain
 from llm.port import ModelAnswer, Usage
 from llm.scripted import Scripted, ScriptedModel, gate
-from llm.stored_calls.stored_model import CacheKey, CallKey, SharedCache, StoredModel
+from llm.stored_model import CacheKey, CallKey, SharedCache, StoredModel
 from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, PlainPrompts, Question
 
 GREY = Colour(name="grey")

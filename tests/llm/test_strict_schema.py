@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 import llm.tasks
 from llm.errors import UnusableSchema
 from llm.port import Task
-from llm.vendors.strict_schema import DROPPED, strict_schema
+from llm.vendors.vendor_model import DROPPED, strict_schema
 
 
 class Leaf(BaseModel):

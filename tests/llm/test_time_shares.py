@@ -14,7 +14,7 @@ from llm.partial_answers.text_listener import PartialText, TextListener
 from llm.port import ModelAnswer
 from llm.registry import Registry
 from llm.scripted import ScriptedModel
-from llm.stored_calls.stored_model import MOST_TIMEOUTS, StoredModel
+from llm.stored_model import MOST_TIMEOUTS, StoredModel
 from llm.vendors.catalogue import VendorAccess
 from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, PlainPrompts
 from tests.llm.test_replay import FakeCallStore

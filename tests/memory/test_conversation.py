@@ -5,7 +5,7 @@ import pytest
 
 from broker.keys import record_of
 from envelope.conversation import ClarificationReason, Pause, Preferences, Turn
-from envelope.memory_write import Append, Delete, Increment, MemoryWrite, SetFields
+from envelope.memory_access import Append, Delete, Increment, MemoryWrite, SetFields
 from envelope.question import Question
 from memory.conversation import QUESTION_CHARACTERS, SUMMARY_CHARACTERS, RedisMemory
 from memory.errors import MemoryUnavailableError

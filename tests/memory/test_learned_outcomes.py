@@ -5,7 +5,7 @@ from typing import Any
 from agents.swarm.advisor import advise
 from agents.swarm.history import read_history, write_outcome
 from agents.swarm.outcomes import QuestionKind, SwarmOutcome
-from envelope.memory_write import Append
+from envelope.memory_access import Append
 from envelope.question import Question
 from memory.conversation import RedisMemory
 from memory.learned_outcomes import MOST_OUTCOMES, RedisOutcomeLog

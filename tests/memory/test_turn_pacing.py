@@ -1,6 +1,6 @@
 from typing import Any
 
-from memory.turn_pacing import RedisTurns
+from memory.rate_limits import RedisTurns
 
 MINUTE: dict[str, Any] = {"every_seconds": 60.0, "at_once": 2}
 

@@ -17,7 +17,7 @@ from broker.embedded.endpoint import Endpoint
 from broker.values import JournalEntry
 from deploy.assembly.knowledge import Knowledge
 from gateway.answer import Answer, answer_of
-from gateway.draft_events import DraftFollower
+from gateway.events import DraftFollower
 from tests.recordings.plain_way import DOCUMENTS, DOMAIN, Conversation, load_conversations
 from tests.support.app_harness import AppHarness, ConversationDriver, Fields, run_app, settings_of
 
@@ -67,9 +67,10 @@ async def ask_all(
 ) -> AsyncIterator[Asked]:
     """Yield each turn as the model at this address answered it."""
     settings = settings_of(data, **DOMAIN, gen_model=MODEL, llamacpp_base_url=url)
-    endpoint = Endpoint(url="", durable=False, played=FakeServer())
-    async with run_app(settings, endpoint, knowledge) as harness:
-        for conversation in conversations:
+    for conversation in conversations:
+        # Each has a desk of its own: a desk does not ask a model again soon that was too slow.
+        endpoint = Endpoint(url="", durable=False, played=FakeServer())
+        async with run_app(settings, endpoint, knowledge) as harness:
             driver = harness.driver(expects_faults=True)
             told: list[str] = []
             for number, turn in enumerate(conversation.turns, start=1):
@@ -127,24 +128,26 @@ def _find_faults(asked: Asked, harness: AppHarness, given: Sequence[str]) -> Ite
         yield f"no outcome: {asked.answer.termination_reason}"
     documents = _read_documents()
     known = [*given, *(() if len(given) > 1 else documents.values())]
-    yield from _find_foreign(asked.answer, asked.answer.text, documents, known)
+    yield from find_foreign(asked.answer, asked.answer.text, documents, known)
     for draft in asked.drafts:
-        yield from (f"draft: {one}" for one in _find_foreign(None, draft, documents, known))
+        yield from (f"draft: {one}" for one in find_foreign(None, draft, documents, known))
 
 
-def _find_foreign(
+def find_foreign(
     answer: Answer | None, text: str, documents: dict[str, str], known: Sequence[str]
 ) -> Iterator[str]:
     """Yield each source, link and number that no document and nobody's words have."""
     links: set[str] = set()
+    held = "\n".join([*known, *documents.values()])
     if answer is not None:
         cited = {int(one) for marks in _MARK.findall(text) for one in marks.split(",")}
-        yield from (f"source {one}" for one in cited - {one.number for one in answer.sources})
+        # A document may have numbers in brackets of its own.
+        invented = cited - {one.number for one in answer.sources}
+        yield from (f"source {one}" for one in sorted(invented) if f"[{one}]" not in held)
         for source in answer.sources:
             links |= {one for one in (source.link, source.url, source.path) if one}
             if not any((source.path or "") in path for path in documents):
                 yield f"page {source.path}"
-    held = "\n".join([*known, *documents.values()])
     for address in _ADDRESS.findall(text):
         if address not in links and address.rstrip(".,;:") not in held:
             yield f"link {address}"

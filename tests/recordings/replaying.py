@@ -67,8 +67,10 @@ async def open_documents(data: Path, embedder: Embedder | None = None) -> AsyncI
     settings = settings_of(data, **DOMAIN)
     embedder = make_embedder(settings) if embedder is None else embedder
     index = await open_index(settings, embedder)
-    yield Knowledge(index, embedder, make_searcher(settings, index, embedder))
-    await index.close()
+    try:
+        yield Knowledge(index, embedder, make_searcher(settings, index, embedder))
+    finally:
+        await index.close()
 
 
 async def play(

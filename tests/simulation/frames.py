@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from pydantic_core import from_json
 
-from broker.encodable import LONG_FRAME
-from broker.values import Delivery
+from broker.values import LONG_FRAME, Delivery
 from envelope.encoding import to_json
 
 PADDING = "-" * LONG_FRAME

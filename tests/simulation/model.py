@@ -7,9 +7,9 @@ Redis. What happens in one round trip is one method here.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
-from broker.encodable import LONG_FRAME
 from broker.keys import name_of
 from broker.values import (
+    LONG_FRAME,
     WATCH,
     Accepted,
     Bury,
@@ -25,7 +25,7 @@ from broker.values import (
     Settlement,
     Submission,
 )
-from envelope.memory_write import Append, MemoryWrite, SetFields
+from envelope.memory_access import Append, MemoryWrite, SetFields
 from envelope.question import Question
 from tests.simulation.branch_model import BranchState, above
 from tests.simulation.expected_state import (

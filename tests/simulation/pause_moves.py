@@ -9,7 +9,7 @@ import pickle
 from typing import Any
 
 from broker.values import Delivery, Finish, Forward, Settlement
-from envelope.memory_write import Delete, MemoryWrite, SetFields
+from envelope.memory_access import Delete, MemoryWrite, SetFields
 from envelope.outcome import Outcome
 from tests.simulation.clock import SimulatedClock
 from tests.simulation.expected_state import MANAGER, SEARCH

@@ -24,7 +24,7 @@ from broker.values import (
     Settlement,
     Submission,
 )
-from envelope.memory_write import Append
+from envelope.memory_access import Append
 from envelope.outcome import Outcome
 from envelope.question import Question
 from tests.simulation.branch_moves import Branching, settle_in_branches

@@ -26,8 +26,7 @@ from deploy.cli.commands.chat import COMMANDS
 from deploy.cli.main import main
 from gateway.desk import Desk, Message
 from gateway.text import parse_command
-from llm.conversations.port import ModelStep
-from llm.conversations.turns import ToolConversation
+from llm.conversation import ModelStep, ToolConversation
 from llm.missing_model import MissingModel
 from llm.port import I, Model, ModelAnswer, O, Task
 from llm.scripted import Scripted, ScriptedModel

@@ -21,7 +21,7 @@ from broker.values import (
     Submission,
 )
 from envelope.envelope import Envelope
-from envelope.memory_write import MemoryWrite
+from envelope.memory_access import MemoryWrite
 from envelope.outcome import Outcome
 from envelope.question import Question
 from tests.support.waiting import wait_until

@@ -20,7 +20,7 @@ from playwright.async_api import (
     async_playwright,
 )
 
-from gateway.widget.script import part
+from gateway.widget.routes import part
 from tests.support.http_server import PATIENCE_SECONDS
 
 CHROMIUM = "chromium"

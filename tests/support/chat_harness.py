@@ -10,9 +10,9 @@ from config.texts import FixedTexts, load_texts
 from deploy.assembly.gateways.http_gateway import StoredConversations, StoredRates
 from gateway.chat.connector import ChatChannel
 from gateway.chat.delivery import ELLIPSIS
+from gateway.chat.people import People, PersonLimits
 from gateway.chat.ports import Channel, ChatPolicy
 from gateway.desk import Desk
-from gateway.limits.people import People, PersonLimits
 from memory.chat_state import RedisPushMemory
 from memory.errors import MemoryUnavailableError
 from tests.support.waiting import wait_until

@@ -15,8 +15,7 @@ from broker.values import Fields
 from deploy.assembly.gateways.http_gateway import StoredConversations, StoredKeys, StoredRates
 from gateway.api_keys import make_key
 from gateway.desk import Desk
-from gateway.http.access import Guard
-from gateway.http.allowed_hosts import AllowedHosts
+from gateway.http.access import AllowedHosts, Guard
 from gateway.http.app import make_app
 from gateway.http.context import HttpChannel, Release
 from gateway.http.links import Name, SourceLinks
@@ -25,7 +24,7 @@ from gateway.http.routes.catalog import Catalog
 from gateway.http.routes.documents import reader_router
 from gateway.http.routes.reviews import ReviewParts
 from gateway.http.uvicorn_server import listening, serving
-from gateway.limits.visitors import VisitorLimits, Visitors
+from gateway.http.visitors import VisitorLimits, Visitors
 from gateway.port import (
     CatalogEntry,
     CatalogMove,

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from broker.values import Delivery, Submission
-from envelope.memory_read import MemoryRead
+from envelope.memory_access import MemoryRead
 from envelope.question import Question
 from tests.support.broker_harness import LAST_RESORT, carrying
 

@@ -10,9 +10,9 @@ from pydantic import JsonValue
 
 from tools.calls import ToolCall, ToolCaller, ToolResult
 from tools.catalog import ToolCatalog
-from tools.effects.receipts import LocalReceipts
+from tools.effects import LocalReceipts
 from tools.executor import ToolExecutor
-from tools.mcp.server_tools import McpTool
+from tools.outside.mcp_tools import McpTool
 
 PROGRAM = Path(__file__).parent / "mcp_server.py"
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from llm.conversations.port import ModelStep
-from llm.conversations.turns import (
+from llm.conversation import (
     ModelMessage,
+    ModelStep,
     StopReason,
     ToolConversation,
     ToolMessage,

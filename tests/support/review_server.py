@@ -5,9 +5,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from deploy.assembly.reviewing.document_finder import NamedDocumentFinder
-from deploy.assembly.reviewing.report_rendering import StoredReports
-from deploy.assembly.reviewing.stored_attachments import StoredAttachments
+from deploy.assembly.gateways.report_rendering import StoredReports
+from deploy.assembly.gateways.review_documents import NamedDocumentFinder, StoredAttachments
 from envelope.question import Question
 from gateway.http.routes.review_form import ReviewEstimate
 from gateway.http.routes.reviews import ReviewParts

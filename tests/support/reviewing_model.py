@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from agents.named_documents import TitledDocument, find_scope
-from llm.conversations.turns import ModelMessage, ToolConversation
+from llm.conversation import ModelMessage, ToolConversation
 from llm.tasks import scope, triage, understand
 from llm.tasks.specialists import (
     citation_auditor,

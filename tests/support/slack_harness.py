@@ -13,15 +13,15 @@ import httpx
 from slack_sdk.signature import SignatureVerifier
 
 from gateway.chat.connector import ChatChannel
+from gateway.chat.platform_calls import Pacer
 from gateway.chat.ports import ChatPolicy
-from gateway.chat.rate_limit import Pacer
 from gateway.http.uvicorn_server import listening, serving
 from gateway.slack.app import SlackEvents, identify, make_app
 from gateway.slack.audience import SlackAudience
 from gateway.slack.channel import SlackChannel
 from gateway.slack.transport import PATH, make_client, slack_webhook
 from gateway.slack.web_api import RATES, SlackCalls
-from memory.turn_pacing import RedisTurns
+from memory.rate_limits import RedisTurns
 from tests.support.chat_harness import AT_ONCE, TEXTS, all_shown, open_connector
 from tests.support.fake_slack import BOT, TEAM, TOKEN, SlackApi
 from tests.support.waiting import wait_until

@@ -23,7 +23,7 @@ from manager.flows.stages import WORKED
 from manager.flows.swarm_flow import SWARM_FLOW
 from tests.support.worker_harness import FixedTexts
 from tools.calls import CitedPassage
-from tools.passage_search.passages import FoundPassage
+from tools.passages import FoundPassage
 
 Act = Callable[[str, int], Awaitable[Any]]
 """Receives the worker and how often it began; returns an outcome, or None for the usual one."""

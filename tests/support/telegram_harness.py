@@ -9,15 +9,21 @@ from typing import Any
 import httpx
 
 from gateway.chat.connector import ChatChannel
+from gateway.chat.platform_calls import Pacer
 from gateway.chat.ports import ChatPolicy
-from gateway.chat.rate_limit import Pacer
 from gateway.http.uvicorn_server import listening, serving
-from gateway.telegram.audience import TelegramAudience
 from gateway.telegram.bot_api import RATES, TelegramCalls
 from gateway.telegram.channel import TYPING_SECONDS, TelegramChannel
-from gateway.telegram.connection import Webhook, connect_bot, make_bot, receive_updates
-from gateway.telegram.webhook import HEADER, PATH
-from memory.turn_pacing import RedisTurns
+from gateway.telegram.connection import (
+    HEADER,
+    PATH,
+    Webhook,
+    connect_bot,
+    make_bot,
+    receive_updates,
+)
+from gateway.telegram.updates import TelegramAudience
+from memory.rate_limits import RedisTurns
 from tests.support.chat_harness import AT_ONCE, TEXTS, all_shown, open_connector
 from tests.support.fake_telegram import BOT, TOKEN, BotApi
 from tests.support.worker_harness import WorkerHarness

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tools.builtin.reasoning.calculator import compute
+from tools.builtin.calculator import compute
 from tools.calls import ToolCall, ToolCaller
 from tools.catalog import ToolCatalog
 from tools.errors import InvalidInput

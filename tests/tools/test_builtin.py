@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tools.builtin.reasoning.calculator import compute
+from tools.builtin.calculator import compute
 from tools.calls import ToolCall, ToolCaller, ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog
 from tools.errors import InvalidInput
@@ -114,6 +114,16 @@ async def test_a_graph_search_follows_a_name_that_two_passages_share(
 
     assert [one.document_id for one in found.citations] == ["costa"]
     assert "'lorenzo costa' is in both" in found.text
+
+
+async def test_a_search_finds_the_version_that_it_names(executor: ToolExecutor) -> None:
+    newest = await call(executor, "search", query="How often does a carrier report?", limit=1)
+    earlier = await call(
+        executor, "search", query="How often does a carrier report?", version="2024", limit=1
+    )
+
+    assert [one.version for one in newest.citations] == ["2025"]
+    assert [one.version for one in earlier.citations] == ["2024"]
 
 
 async def test_a_name_means_its_newest_version(executor: ToolExecutor) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from tools.builtin.reasoning.calculator import Calculator
+from tools.builtin.calculator import Calculator
 from tools.calls import EffectClass
 from tools.catalog import ToolCatalog, list_builtin
 

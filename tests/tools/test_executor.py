@@ -8,7 +8,6 @@ import pytest
 from pydantic import BaseModel, Field, JsonValue
 
 from tests.support.waiting import wait_until
-from tools.budget import CallLimit
 from tools.calls import (
     CitedPassage,
     EffectClass,
@@ -18,10 +17,9 @@ from tools.calls import (
     ToolResult,
 )
 from tools.catalog import ToolCatalog
-from tools.effects.approvals import make_approval_id
-from tools.effects.receipts import LocalReceipts
+from tools.effects import LocalReceipts, make_approval_id
 from tools.errors import OutcomeUnknown, ToolFailed, ToolRejected
-from tools.executor import ToolExecutor
+from tools.executor import CallLimit, ToolExecutor
 from tools.shortening import LONGEST_STORED
 from tools.tool import Tool
 

@@ -4,7 +4,7 @@ import pytest
 
 from tools.calls import ToolCall, ToolCaller, ToolResult
 from tools.executor import ToolExecutor
-from tools.passage_search.withdrawn_pages import is_notice
+from tools.graph_walk import is_notice
 
 
 async def walk(executor: ToolExecutor, query: str) -> ToolResult:

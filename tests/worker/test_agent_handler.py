@@ -1,5 +1,6 @@
 """What an agent returns becomes a settlement; what it must not write or read is a failure."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -196,3 +197,19 @@ class GreedyAgent(Agent[GroupReads, GroupWrites]):
 async def test_no_agent_changes_the_groups_of_the_person() -> None:
     with pytest.raises(ContractError, match="attributes of other roles: groups"):
         await AgentHandler(GreedyAgent(), limit_seconds=5.0).handle(DELIVERY, ENVELOPE)
+
+
+async def test_an_agent_that_used_up_the_time_of_its_question_is_not_run_once_more() -> None:
+    class HangingAgent(FixedAgent):
+        async def work(self, reads: SearchReads) -> Any:
+            await asyncio.Event().wait()
+
+    handler = AgentHandler(HangingAgent(None), limit_seconds=5.0)
+    late = replace(DELIVERY, remaining_seconds=0.51)
+
+    envelope = read_envelope(await handler.handle(late, ENVELOPE))
+
+    assert envelope.hop is not None
+    assert (envelope.hop.status, envelope.hop.reason) == (
+        "gave_up", "search took longer than the time that was left"
+    )  # fmt: skip

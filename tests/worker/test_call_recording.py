@@ -10,7 +10,7 @@ from envelope.envelope import Envelope
 from llm.call_log import record
 from llm.port import ModelCall, Usage
 from worker.call_recording import HopCalls, encode_model_call, fallbacks_of
-from worker.monitoring.metrics import PrometheusMeter
+from worker.metrics import PrometheusMeter
 
 ENVELOPE = Envelope(
     tenant="acme", assistant="docs", channel="test", conversation_id="c", message_id="m",

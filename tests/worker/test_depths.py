@@ -11,8 +11,8 @@ from broker.ports import Admin
 from broker.values import RoleStatus
 from tests.support.waiting import wait_until, yield_to_tasks
 from tests.support.worker_harness import WorkerHarness
-from worker.monitoring import depths
-from worker.monitoring.depths import Depths
+from worker import metrics as depths
+from worker.metrics import Depths
 
 
 class ScriptedAdmin:

@@ -13,9 +13,8 @@ import pytest
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 from worker.errors import HealthPortError
-from worker.monitoring.health import serving
-from worker.monitoring.metrics import PrometheusMeter
-from worker.monitoring.readiness import LONGEST_SILENCE_SECONDS, Readiness
+from worker.health import LONGEST_SILENCE_SECONDS, Readiness, serving
+from worker.metrics import PrometheusMeter
 from worker.process import WorkerProcess
 
 

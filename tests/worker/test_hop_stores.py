@@ -5,12 +5,12 @@ import pytest
 from fakeredis import FakeAsyncRedis
 
 from broker.keys import record_of
-from deploy.assembly.tooling.tool_access import open_attachments
+from deploy.assembly.tool_access import open_attachments
 from envelope.question import Question
 from memory.attachments import RedisAttachments
 from memory.receipts import RedisReceipts
 from tests.support.app_harness import settings_of
-from tools.effects.receipts import ReceiptKey
+from tools.effects import ReceiptKey
 from worker.hop_stores import HopAttachments, HopReceipts, receipt_scope
 
 QUESTION = Question(tenant="acme", assistant="desk", conversation_id="c1", message_id="m1")

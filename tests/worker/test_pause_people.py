@@ -9,7 +9,7 @@ from envelope.role import Role
 from gateway.desk import Desk, Message
 from manager.flows import NEWEST
 from manager.machine import Limits
-from manager.pausing.reply_reading import compute_code
+from manager.pause_replies import compute_code
 from tests.faults.journal_checker import check_journal
 from tests.support.pausing_flow import AskingTool, make_flow
 from tests.support.worker_harness import WorkerHarness

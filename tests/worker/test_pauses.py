@@ -15,7 +15,7 @@ from gateway.desk import Desk, Message
 from manager.flow_proofs import find_flow_problems
 from manager.flows import NEWEST
 from manager.machine import Limits
-from manager.pausing.reply_reading import compute_code
+from manager.pause_replies import compute_code
 from memory.conversation import RedisMemory
 from memory.key_names import conversation_keys
 from tests.faults.journal_checker import check_journal

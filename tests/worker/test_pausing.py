@@ -7,7 +7,7 @@ from envelope.role import Role
 from gateway.desk import Desk, Message
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
-from worker.monitoring.readiness import LONGEST_SILENCE_SECONDS, Readiness
+from worker.health import LONGEST_SILENCE_SECONDS, Readiness
 from worker.process import WorkerProcess
 
 QUESTION = Message("How do I add a rule?", "c1", "m1")

@@ -25,7 +25,7 @@ states. `${NAME}` is a variable of the environment of this process.
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
@@ -161,3 +161,28 @@ def _fill(value: Any, variables: Mapping[str, str], source: str) -> Any:
     if missing:
         raise InvalidToolSet(f"{source}: expected the variable {missing[0]!r}, found none")
     return _VARIABLE.sub(lambda found: variables[found[1]], value)
+
+
+HIDDEN = "[hidden]"
+_SHORTEST = 4
+_SHORTEST_INSIDE = 8
+"""Characters from which a secret is hidden inside of words, too."""
+
+
+def make_redaction(*configured: Mapping[str, str]) -> Callable[[str], str]:
+    """Return a function that hides the values of headers and of variables of the environment.
+
+    Of `Bearer abc` the last word is hidden as well, because a server may quote it alone.
+    """
+    values = [value.strip() for one in configured for value in one.values()]
+    words = {word for value in values for word in (value, value.rpartition(" ")[2])}
+    secrets = sorted((one for one in words if len(one) >= _SHORTEST), key=len, reverse=True)
+    if not secrets:
+        return str
+    pattern = re.compile("|".join(map(_match, secrets)))
+    return lambda text: pattern.sub(HIDDEN, text)
+
+
+def _match(secret: str) -> str:
+    exact = re.escape(secret)
+    return exact if len(secret) >= _SHORTEST_INSIDE else rf"(?<!\w){exact}(?!\w)"

@@ -15,7 +15,7 @@ from knowledge.index.terms import terms
 from llm.attacks.orders import is_order_to_assistant
 from tools.calls import CHANGES, CitedPassage, QuotedPassage, ToolErrorType, ToolResult
 from tools.listed_parts import find_listed_items
-from tools.passage_search.passages import LINKED, FoundPassage
+from tools.passages import LINKED, FoundPassage
 
 MOST_PASSAGES = 30
 LONGEST_PASSAGE = 2_000

@@ -1,7 +1,7 @@
 """The searches of a worker without a model."""
 
 from agents.swarm.planning.plan import WorkerPlan
-from llm.conversations.turns import ToolUse
+from llm.conversation import ToolUse
 from tools.dialogue import Dialogue
 from tools.plain_search import MOST_ROUNDS, plan_searches
 

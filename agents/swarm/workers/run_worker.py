@@ -6,7 +6,7 @@ from agents.swarm.planning.plan import WorkerPlan
 from agents.swarm.workers.output import WorkerOutput, write_output
 from agents.swarm.workers.plain_work import plan_worker_searches
 from agents.swarm.workers.worker_type import WorkerRegistry, open_worker
-from llm.conversations.turns import ModelMessage
+from llm.conversation import ModelMessage
 from tools.calls import ToolCall, ToolCaller
 from tools.dialogue import Dialogue, execute_calls
 from tools.executor import ToolExecutor

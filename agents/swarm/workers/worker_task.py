@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field, JsonValue
 
 from agents.swarm.planning.plan import WorkerPlan
 from agents.swarm.workers.output import WorkerOutput, bound_output
-from tools.passage_search.passages import FoundPassage
+from tools.passages import FoundPassage
 
 MOST_BYTES = 20_000
 """The bytes of passages that one worker gives back."""

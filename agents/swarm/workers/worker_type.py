@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from agents.swarm.errors import UnknownName
 from agents.swarm.planning.plan import WorkerPlan
-from llm.conversations.turns import ToolConversation, ToolDescription, UserMessage
+from llm.conversation import ToolConversation, ToolDescription, UserMessage
 from llm.tasks.work_on_task import TASK
 
 

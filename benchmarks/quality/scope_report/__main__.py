@@ -19,8 +19,7 @@ from benchmarks.quality.scope_report.features import (
     read_features,
     write_features,
 )
-from benchmarks.quality.scope_report.leave_out import report_collections
-from benchmarks.quality.scope_report.table import make_table, replace_table
+from benchmarks.quality.scope_report.leave_out import make_table, replace_table, report_collections
 from knowledge.answerability import BY_COSINES, BY_WORDS, AssessmentWeights, assess, assess_by_words
 
 PAGE = Path(__file__).parents[3] / "docs" / "measurements" / "evaluation.md"

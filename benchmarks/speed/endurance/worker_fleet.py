@@ -17,8 +17,8 @@ from agents.agent import Agent
 from benchmarks.speed.idle_agents import WRITES, IdleAgent, Reads
 from benchmarks.speed.refdesk_flow import NoTexts
 from broker.maintenance.lease_renewer import LeaseRenewal
+from broker.producer import NO_PACE, AdmissionPolicy
 from broker.redis_broker import RedisBroker
-from broker.settle.admission import NO_PACE, AdmissionPolicy
 from broker.transport.connect import connect
 from broker.values import Delivery, Settlement
 from envelope.envelope import Envelope

@@ -152,8 +152,8 @@ def goals(report: Report, payload: str) -> str:
         return ""
     trips, recovery, alone = refdesk.trips, refdesk.recovery, refdesk.alone
     rows = [
-        ["questions a second, times FastStream's", "10", *_ratio(refdesk, peer, _rates)],
-        ["the same by the clients' processor time", "10", *_ratio(peer, refdesk, _client)],
+        ["questions a second, times FastStream's", "5", *_ratio(refdesk, peer, _rates)],
+        ["the same by the clients' processor time", "5", *_ratio(peer, refdesk, _client)],
         ["one question alone, p50, of FastStream's", "0.5", *_ratio(refdesk, peer, _p50)],
         ["share of the raw limit", "0.5", *_ratio(refdesk, raw, _rates)],
         ["the same by the clients' processor time", "0.5", *_ratio(raw, refdesk, _client)],

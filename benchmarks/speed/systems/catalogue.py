@@ -23,7 +23,7 @@ SYSTEMS = (
     System(
         "refdesk", "refdesk_system", ("refdesk",),
         "One `WorkerProcess` of the manager (256 places) and eight roles (64 places each), as "
-        "`deploy` puts it together: the manager decides in the same process. The client is "
+        "`deploy` puts it together; results return over the manager's stream. The client is "
         "`gateway.desk.Desk` on the process's one broker, and waits for the stored reply. "
         "Everything is on: leases, ownership, journal, order in a conversation, memory, deadlines.",
         _says("yes", "yes", "yes", "held by Redis, whoever works", "yes", "yes"),

@@ -12,7 +12,7 @@ from broker.transport.connect import connect
 from broker.values import Delivery, Settlement
 from envelope.conversation import Turn
 from envelope.envelope import Envelope
-from envelope.memory_read import MemoryFound, MemoryRead
+from envelope.memory_access import MemoryFound, MemoryRead
 from envelope.question import Question
 from envelope.role import Role
 from gateway.desk import Desk, Message

@@ -1,22 +1,30 @@
 """Assembles the chat channels: desk, memory and texts behind the ports of the gateway."""
 
-from collections.abc import AsyncIterator, Callable
+import tomllib
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
 
+from config.errors import SettingsError
 from config.settings import Settings
 from config.texts import load_texts
-from deploy.assembly.gateways.chat_group_file import MakeUserGroups, read_chat_groups
 from deploy.assembly.gateways.http_gateway import StoredConversations, StoredRates
 from deploy.assembly.gateways.listening import serve_probes
+from deploy.assembly.recording import Records
 from deploy.assembly.runtime import Runtime, desk
+from deploy.chat_channels import CHAT_CHANNELS
+from envelope.question import parse_groups
+from envelope.texts import Texts
+from gateway.chat.chat_groups import ChatGroups, UserGroups
 from gateway.chat.connector import ChatChannel
 from gateway.chat.metrics import push_metrics
-from gateway.chat.ports import Channel, ChannelTexts, ChatPolicy, PushBroker
-from gateway.limits.people import People, PersonLimits
+from gateway.chat.people import People, PersonLimits
+from gateway.chat.ports import Channel, ChatPolicy, PushBroker
 from memory.chat_state import RedisPushMemory
 from memory.errors import MemoryUnavailableError
 from memory.leader_lock import RedisDuty
-from memory.turn_pacing import RedisTurns
+from memory.rate_limits import RedisTurns
 from worker.process import consumer_name
 
 DRAFT_SECONDS = 1.0
@@ -43,10 +51,14 @@ async def duty_of(runtime: Runtime, channel: str, name: str) -> AsyncIterator[Re
         await client.aclose()
 
 
+MakeUserGroups = Callable[[Iterable[str]], UserGroups]
+"""Returns the user groups of these ids."""
+
+
 @asynccontextmanager
 async def run_chat_channel(
     runtime: Runtime,
-    make_channel: Callable[[ChannelTexts], Channel],
+    make_channel: Callable[[Texts], Channel],
     *,
     secret: str,
     make_user_groups: MakeUserGroups | None = None,
@@ -75,7 +87,12 @@ async def run_chat_channel(
                 question_seconds=max(1, int(result_seconds)),
                 conversation_seconds=keep_seconds,
             ),
-            feedback=StoredConversations(client, shards=settings.shards, ttl_seconds=keep_seconds),
+            feedback=StoredConversations(
+                client,
+                shards=settings.shards,
+                ttl_seconds=keep_seconds,
+                records=Records(settings, runtime.broker),
+            ),
             texts=texts,
             policy=ChatPolicy(
                 burst_seconds=settings.burst_seconds,
@@ -108,3 +125,52 @@ def person_limits(settings: Settings) -> PersonLimits:
     """Return the limits of one person in a chat; a setting of 0 means no limit."""
     minute, day = settings.chat_questions_per_minute, settings.chat_questions_per_day
     return PersonLimits(minute if minute > 0 else None, day if day > 0 else None)
+
+
+_TABLES = frozenset({"people", "places"})
+_USER_GROUPS = "user_groups"
+_WITH_USER_GROUPS = frozenset({"slack"})
+
+
+def read_chat_groups(
+    file: Path | None, channel: str, make_user_groups: MakeUserGroups | None = None
+) -> ChatGroups:
+    """Return the groups of a channel; raises `SettingsError` for a file that cannot be used.
+
+    The file has the tables `[slack.people]`, `[slack.places]` and so on: each line names an id and
+    its groups. `make_user_groups` is called if it names user groups of the platform.
+    """
+    if file is None:
+        return ChatGroups()
+    try:
+        stated = tomllib.loads(file.read_text(encoding="utf-8"))
+        channels = {spec.name for spec in CHAT_CHANNELS}
+        if not stated.keys() <= channels:
+            raise ValueError(f"expected {' or '.join(sorted(channels))}, found {sorted(stated)}")
+        read = {name: _read_channel(name, tables) for name, tables in stated.items()}
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise SettingsError(f"CHAT_GROUPS_FILE: {file} cannot be used: {reason}") from error
+    groups = read.get(channel, ChatGroups())
+    if not groups.user_groups or make_user_groups is None:
+        return groups
+    return replace(groups, memberships=make_user_groups(groups.user_groups))
+
+
+def _read_channel(channel: str, tables: object) -> ChatGroups:
+    known = _TABLES | {_USER_GROUPS} if channel in _WITH_USER_GROUPS else _TABLES
+    if not isinstance(tables, dict) or not tables.keys() <= known:
+        expected = " or ".join(f"[{channel}.{table}]" for table in sorted(known))
+        raise ValueError(f"expected {expected}, found {tables!r:.80}")
+    people, places, user_groups = (
+        _read_table(tables.get(name, {})) for name in ("people", "places", _USER_GROUPS)
+    )
+    # One person may be a member of all of them.
+    parse_groups(group for groups in user_groups.values() for group in groups)
+    return ChatGroups(people, places, user_groups)
+
+
+def _read_table(table: object) -> Mapping[str, tuple[str, ...]]:
+    if not isinstance(table, dict) or not all(isinstance(one, list) for one in table.values()):
+        raise ValueError(f"expected ids with lists of groups, found {table!r:.80}")
+    return {name: parse_groups(groups) for name, groups in table.items()}

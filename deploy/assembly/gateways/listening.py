@@ -140,7 +140,7 @@ async def serve_probes(runtime: "Runtime", registry: "CollectorRegistry") -> Asy
     if not runtime.settings.health_port:
         yield
         return
-    from worker.monitoring.health import serving
+    from worker.health import serving
 
     watch = Watch(runtime)
     async with asyncio.TaskGroup() as tasks:

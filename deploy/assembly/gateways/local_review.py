@@ -10,24 +10,26 @@ from urllib.parse import quote
 from pydantic import JsonValue
 
 from agents.named_documents import make_sort_key
-from deploy.assembly.gateways.document_catalog import OwnedCatalog
-from deploy.assembly.gateways.document_reader import documents_of
+from deploy.assembly.gateways.document_catalog import OwnedCatalog, documents_of
 from deploy.assembly.gateways.http_gateway import StoredConversations
-from deploy.assembly.reviewing.document_finder import MOST_FOUND, NamedDocumentFinder
-from deploy.assembly.reviewing.report_rendering import (
+from deploy.assembly.gateways.report_rendering import (
     Report,
     StoredReports,
     make_report_reader,
     read_passage,
     render_report,
 )
-from deploy.assembly.reviewing.stored_attachments import StoredAttachments
+from deploy.assembly.gateways.review_documents import (
+    MOST_FOUND,
+    NamedDocumentFinder,
+    StoredAttachments,
+)
+from deploy.assembly.recording import Records
 from deploy.assembly.runtime import Runtime
 from deploy.errors import CommandError
 from envelope.question import Question
 from gateway.conversation_erasure import erase
-from gateway.reviewing.document_ports import DocumentEntry, DocumentRefusedError
-from gateway.reviewing.report_ports import ReportForm
+from gateway.review_ports import DocumentEntry, DocumentRefusedError, ReportForm
 from knowledge.documents.decoding import MAX_BYTES
 from knowledge.documents.folder import FolderListing, walk
 from knowledge.sections import document_of
@@ -59,7 +61,7 @@ class LocalReview:
 
         Every file of a folder is a document, those in its folders too, in the order of their
         numbers. Raises `CommandError` for a file that is too large and for a folder that cannot be
-        read completely, and the errors of `gateway.reviewing.document_ports`.
+        read completely, and the errors of `gateway.review_ports`.
         """
         path = Path(name)
         if await asyncio.to_thread(path.is_file):
@@ -167,7 +169,12 @@ async def open_local_review(
             attachments,
             NamedDocumentFinder(attachments, OwnedCatalog(settings, runtime.broker, opened)),
             StoredReports(make_report_reader(settings, client)),
-            StoredConversations(client, shards=settings.shards, ttl_seconds=1),
+            StoredConversations(
+                client,
+                shards=settings.shards,
+                ttl_seconds=1,
+                records=Records(settings, runtime.broker),
+            ),
         )
     finally:
         await attachments.close()

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from deploy.cli.answer_reports.tables import format_share, make_table_lines
 from deploy.errors import CommandError
-from deploy.evaluation.answers.measures import AnswerMeasure, list_cited_places
-from deploy.evaluation.answers.summaries import MeasuredVariant
+from deploy.evaluation.measures import AnswerMeasure, list_cited_places
+from deploy.evaluation.summaries import MeasuredVariant
 from envelope.hidden_characters import remove_hidden_characters
 from gateway.answer import safe_reply
 

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from deploy.cli.answer_reports.agent_costs import list_agent_costs
 from deploy.cli.markdown_tables import columns
 from deploy.cli.printing import WIDTH, reply_lines
+from deploy.cli.trace_lines import list_agent_costs
 
 if TYPE_CHECKING:
-    from deploy.assembly.reviewing.report_rendering import Report
+    from deploy.assembly.gateways.report_rendering import Report
 
 _MARKS = {"COMPLIANT": "ok  ", "VIOLATION": "FAIL", "GAP": "GAP ", "UNDECIDED": "?   "}
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from deploy.cli.markdown_tables import columns
 from deploy.cli.printing import WIDTH
-from deploy.evaluation.answers.summaries import Figures, MeasuredVariant, summarize
+from deploy.evaluation.summaries import Figures, MeasuredVariant, summarize
 
 NAME_COLUMNS = 22
 WORST_SHOWN = 10

@@ -11,8 +11,8 @@ from pydantic import JsonValue
 
 from config.settings import Settings, load_settings
 from deploy.assembly.runtime import open_desk
+from deploy.cli.arguments import add_groups_argument, read_groups
 from deploy.cli.draft_display import show_progress
-from deploy.cli.group_arguments import add_groups_argument, read_groups
 from deploy.cli.main import EXIT_STATUSES
 from deploy.cli.printing import choices, list_operator_notes, print_reply, say_json
 from deploy.errors import CommandError

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deploy.cli.group_arguments import add_groups_argument, read_groups
+from deploy.cli.arguments import add_groups_argument, read_groups
 from deploy.cli.printing import print_line, say_json, wrap
 from deploy.errors import CommandError
 

@@ -15,9 +15,9 @@ from pydantic import JsonValue
 
 from config.settings import load_settings
 from deploy.assembly.runtime import open_desk
+from deploy.cli.arguments import add_groups_argument, read_groups
 from deploy.cli.commands.ask import add_way_arguments, check_strategy
 from deploy.cli.draft_display import show_progress
-from deploy.cli.group_arguments import add_groups_argument, read_groups
 from deploy.cli.printing import choices, list_operator_notes, print_line, print_reply
 from gateway.desk import Desk, Message
 from gateway.errors import GatewayError

@@ -2,7 +2,7 @@
 
 import argparse
 
-from deploy.assembly.sources.source_spec import parse_source
+from deploy.assembly.source_registry import parse_source
 from deploy.cli.commands.ingest import add_result_arguments, ingest_and_report
 from deploy.errors import CommandError
 

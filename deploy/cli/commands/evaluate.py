@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deploy.cli.help_text import format_sentence
+from deploy.cli.arguments import format_sentence
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
 
 if TYPE_CHECKING:
     from config.settings import Settings
-    from deploy.evaluation.answers.desk_run import Variant
+    from deploy.evaluation.desk_run import Variant
 
 PURPOSES = {
     "retrieval": "measure whether searches find the right pages",
@@ -104,10 +104,10 @@ def _run_answers(chosen: argparse.Namespace) -> int:
     from config.settings import load_settings
     from deploy.cli.answer_reports.comparison_page import check_page_path, make_page
     from deploy.cli.answer_reports.tables import make_table_lines
-    from deploy.evaluation.answers.golden_files import load_golden_cases, select_cases
-    from deploy.evaluation.answers.run_folder import check_run_folder, write_run
-    from deploy.evaluation.answers.suite import AnswersPlan, find_documents, run_answers
-    from deploy.evaluation.answers.summaries import describe_measure, summarize
+    from deploy.evaluation.answers import AnswersPlan, find_documents, run_answers
+    from deploy.evaluation.golden import load_golden_cases, select_cases
+    from deploy.evaluation.run_folder import check_run_folder, write_run
+    from deploy.evaluation.summaries import describe_measure, summarize
 
     settings = load_settings()
     plan = AnswersPlan(
@@ -149,14 +149,14 @@ async def _measure_retrieval(data: Path) -> object:
 
 def _run_prompt(chosen: argparse.Namespace) -> Mapping[str, object]:
     from config.settings import load_settings
-    from deploy.evaluation.answers.run_folder import run_prompt_again
+    from deploy.evaluation.run_folder import run_prompt_again
 
     return asyncio.run(run_prompt_again(load_settings(), chosen.data, chosen.hash, chosen.model))
 
 
 def _make_variants(chosen: argparse.Namespace, settings: "Settings") -> "tuple[Variant, ...]":
     """Return each model with the product's prompts and with each folder of prompts."""
-    from deploy.evaluation.answers.desk_run import Variant
+    from deploy.evaluation.desk_run import Variant
 
     models: list[str | None] = [*dict.fromkeys(chosen.model or ())] or [None]
     folders: list[Path] = [*dict.fromkeys(chosen.prompts or ())]
@@ -176,13 +176,13 @@ def _make_variants(chosen: argparse.Namespace, settings: "Settings") -> "tuple[V
 async def _measure_judge(chosen: argparse.Namespace) -> Mapping[str, Any]:
     from config.settings import load_settings
     from deploy.assembly.models import make_registry
-    from deploy.evaluation.answers.judge_records import (
+    from deploy.evaluation.grounding import measure_judge
+    from deploy.evaluation.judging import (
         JudgeRecord,
         find_doubt,
         prompt_version,
         store_judge_record,
     )
-    from deploy.evaluation.grounding import measure_judge
 
     if chosen.limit is not None and chosen.limit < 1:
         raise CommandError(f"expected at least 1 at --limit, found {chosen.limit}")

@@ -8,8 +8,7 @@ from pathlib import Path
 from config.settings import load_settings
 from deploy.assembly.ingestion import dump_costs
 from deploy.assembly.ingestion_run import run_ingestion
-from deploy.assembly.sources.source_registry import SourceRegistry
-from deploy.assembly.sources.source_spec import SourceSpec, parse_source
+from deploy.assembly.source_registry import SourceRegistry, SourceSpec, parse_source
 from deploy.cli.printing import print_line, say_json
 from deploy.cli.progress import report_on_terminal
 from deploy.errors import EXIT_SOME_FAILED, CommandError

@@ -14,19 +14,19 @@ from config.settings import Settings, load_settings
 from config.texts import load_texts
 from deploy.cli.answer_reports.review_lines import list_review_lines
 from deploy.cli.answer_reports.review_progress import ReviewProgress, write_progress
-from deploy.cli.group_arguments import add_groups_argument, read_groups
+from deploy.cli.arguments import add_groups_argument, read_groups
 from deploy.cli.main import EXIT_STATUSES
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
 from envelope.ways.specialists import SpecialistName
 from gateway.answer import safe_reply
 from gateway.desk import Message
-from gateway.reviewing.job_order import JobOrder
-from gateway.reviewing.report_ports import ReportForm
+from gateway.job_order import JobOrder
+from gateway.review_ports import ReportForm
 
 if TYPE_CHECKING:
     from deploy.assembly.gateways.local_review import LocalReview
-    from deploy.assembly.reviewing.report_rendering import Report
+    from deploy.assembly.gateways.report_rendering import Report
     from gateway.desk import Desk
 
 EXIT_FINDINGS = 8

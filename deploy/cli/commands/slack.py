@@ -42,7 +42,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 def _say_manifest(url: str) -> None:
     try:
-        from gateway.slack.manifest import manifest
+        from gateway.slack.app import manifest
     except ImportError as error:
         raise CommandError(MISSING) from error
     parts = urlsplit(url)
@@ -66,15 +66,14 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
     )
     try:
         from gateway.slack.app import SlackEvents, identify, make_app
-        from gateway.slack.audience import SlackAudience
+        from gateway.slack.audience import SlackAudience, SlackUserGroups
         from gateway.slack.channel import SlackChannel
         from gateway.slack.transport import PATH, make_client, slack_webhook, socket_mode
-        from gateway.slack.user_groups import SlackUserGroups
         from gateway.slack.web_api import RATES, SlackCalls
     except ImportError as error:
         raise CommandError(MISSING) from error
     from deploy.assembly.gateways.chat_gateways import run_chat_channel, turns_of
-    from gateway.chat.rate_limit import Pacer
+    from gateway.chat.platform_calls import Pacer
 
     stop = asyncio.Event()
     collect_rarely()

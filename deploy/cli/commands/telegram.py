@@ -33,14 +33,14 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
     token = require_secret(settings.telegram_bot_token, "TELEGRAM_BOT_TOKEN", "the bot's token")
     secret = _webhook_secret(settings)
     try:
-        from gateway.telegram.audience import TelegramAudience
         from gateway.telegram.bot_api import RATES, TelegramCalls
         from gateway.telegram.channel import TelegramChannel
         from gateway.telegram.connection import Webhook, connect_bot, make_bot, receive_updates
+        from gateway.telegram.updates import TelegramAudience
     except ImportError as error:
         raise CommandError("Telegram needs: pip install '.[telegram]' in the checkout") from error
     from deploy.assembly.gateways.chat_gateways import duty_of, run_chat_channel, turns_of
-    from gateway.chat.rate_limit import Pacer
+    from gateway.chat.platform_calls import Pacer
 
     stop = asyncio.Event()
     collect_rarely()

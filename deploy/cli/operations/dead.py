@@ -17,7 +17,7 @@ from deploy.errors import CommandError
 from envelope.envelope import Envelope, decode
 from envelope.errors import DecodeError
 from envelope.role import Role
-from gateway.last_replies import make_dead_letter_changes, make_last_resort
+from gateway.desk import make_dead_letter_changes, make_last_resort
 
 ACTIONS = ("list", "show", "retry", "drop")
 

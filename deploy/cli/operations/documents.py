@@ -18,7 +18,7 @@ from deploy.assembly.indexed_documents import (
     REMOVE,
     TO,
 )
-from deploy.assembly.sources.source_registry import SourceRegistry
+from deploy.assembly.source_registry import SourceRegistry
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import EXIT_SOME_FAILED, CommandError
 

@@ -13,8 +13,7 @@ from config.settings import load_settings
 from deploy.assembly.data_folder import KeyHistory
 from deploy.assembly.gateways.http_gateway import StoredKeys
 from deploy.assembly.runtime import Runtime, connect_runtime
-from deploy.cli.group_arguments import add_groups_argument, read_groups
-from deploy.cli.help_text import format_sentence
+from deploy.cli.arguments import add_groups_argument, format_sentence, read_groups
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
 from gateway.api_keys import DEFAULT_SCOPES, Key, Scope, make_key, origin_in

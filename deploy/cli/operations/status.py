@@ -12,12 +12,11 @@ from broker.transport.cluster import ClusterClient
 from broker.values import RoleStatus
 from config.settings import Settings, load_settings
 from deploy.assembly.runtime import ROLES, Runtime, connect_runtime
-from deploy.assembly.sources.source_registry import RegisteredSource, SourceRegistry
+from deploy.assembly.source_registry import RegisteredSource, SourceRegistry
 from deploy.cli.printing import WIDTH, print_line, say_json
 from deploy.errors import CommandError
 from knowledge.errors import IndexOwned, KnowledgeError
-from memory.presence import LivingWorker, RedisPresence
-from memory.worker_controls import RedisControls, WorkerControls
+from memory.presence import LivingWorker, RedisControls, RedisPresence, WorkerControls
 
 NOBODY = "no worker is alive; start one with: refdesk up, or refdesk worker --role ROLE"
 INDENT = "    "

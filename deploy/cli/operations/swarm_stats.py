@@ -10,7 +10,7 @@ from agents.swarm.history import OutcomeHistory, read_history
 from agents.swarm.outcomes import QuestionKind
 from config.settings import Settings, load_settings
 from deploy.assembly.runtime import connect_runtime
-from deploy.cli.help_text import format_sentence
+from deploy.cli.arguments import format_sentence
 from deploy.cli.printing import WIDTH, print_line, say_json
 from memory.learned_outcomes import RedisOutcomeLog
 

@@ -16,10 +16,8 @@ from broker.maintenance.erasure import FORGOTTEN
 from broker.values import Fields, JournalEntry
 from config.settings import load_settings
 from deploy.assembly.runtime import connect_broker
-from deploy.cli.answer_reports.agent_costs import list_agent_costs
-from deploy.cli.answer_reports.error_lines import list_error_lines
-from deploy.cli.answer_reports.trajectory_lines import list_trajectory_lines
 from deploy.cli.printing import WIDTH, print_line, say_json
+from deploy.cli.trace_lines import list_agent_costs, list_error_lines, list_trajectory_lines
 from deploy.errors import CommandError
 from envelope.question import Question, names_conversation
 from manager.stage_event import StageEvent

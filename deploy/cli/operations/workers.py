@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from broker.ports import Admin
 from config.settings import load_settings
 from deploy.assembly.runtime import ROLES, connect_runtime
-from deploy.cli.help_text import format_sentence
+from deploy.cli.arguments import format_sentence
 from deploy.cli.printing import print_line
 from deploy.errors import CommandError
-from memory.presence import LivingWorker, RedisPresence
-from memory.worker_controls import LEVELS, RedisControls
+from memory.presence import LEVELS, LivingWorker, RedisControls, RedisPresence
 
 DEFAULT_LEVEL = "default"
 DRAIN_SECONDS = 180.0

@@ -12,8 +12,8 @@ from gateway.http.context import (
     require_conversation,
 )
 from gateway.http.errors import InvalidRequestError
-from gateway.http.middleware.body_limit import visitors_refused
-from gateway.reviewing.document_ports import Attachments, DocumentEntry
+from gateway.http.middleware import visitors_refused
+from gateway.review_ports import Attachments, DocumentEntry
 
 LONGEST_FILE_NAME = 300
 FileName = Annotated[

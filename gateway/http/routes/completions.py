@@ -20,24 +20,25 @@ from gateway.answer import Answer, Shows
 from gateway.api_keys import Scope
 from gateway.desk import Desk, Message
 from gateway.events import Event, EventCursor
-from gateway.http.access import Principal, list_people
+from gateway.http.access import Principal, choose_language, list_people
 from gateway.http.context import CHECKED, HttpChannel, check_no_chat, require_scope
 from gateway.http.errors import ForbiddenError, InvalidRequestError
-from gateway.http.language import choose_language
 from gateway.http.question_sender import QuestionSender
 from gateway.http.routes.completion_form import (
     Completion,
     CompletionRequest,
     ModelCard,
     ModelList,
+    RequestHistory,
     annotations_of,
+    clean_turn,
     content_of,
     extensions_of,
     find_foreign_tools,
+    history_of,
     usage_of,
 )
 from gateway.http.routes.messages import IdempotencyKey
-from gateway.http.routes.request_history import RequestHistory, clean_turn, history_of
 from gateway.http.sse import HEADERS, Admission, EventStream
 from gateway.text import clean_text
 

@@ -1,14 +1,31 @@
-"""The route that opens a conversation."""
+"""The routes that open, read, forget and rate conversations."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Literal
 from uuid import uuid4
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field
 
+from broker.replies.transcripts import RecentMessage
+from envelope.conversation import Turn
+from envelope.question import has_all
+from gateway.answer import Answer
 from gateway.api_keys import Scope
-from gateway.http.access import Principal
-from gateway.http.context import AssistantName, HttpChannel, identify_caller, open_session
+from gateway.conversation_erasure import erase
+from gateway.http.access import Principal, choose_language
+from gateway.http.context import (
+    AssistantName,
+    ConversationAccess,
+    HttpChannel,
+    MessageId,
+    identify_caller,
+    may_see,
+    open_session,
+    require_conversation,
+)
+from gateway.http.errors import InvalidRequestError, unknown
+from gateway.port import Feedback
 
 
 class Opened(BaseModel):
@@ -46,3 +63,153 @@ def opening_router(channel: HttpChannel) -> APIRouter:
         )
 
     return router
+
+
+MOST_MESSAGES = 50
+LONGEST_REASON = 1_000
+
+
+class HistoryTurn(BaseModel):
+    """A turn whose journal is no longer kept."""
+
+    speaker: Literal["user", "assistant"]
+    text: str
+
+
+class ConversationMessage(BaseModel):
+    """A message, with its answer once it has ended."""
+
+    message_id: str
+    text: str
+    at: float = Field(description="time of acceptance, Unix seconds")
+    status: Literal["running", "ended"]
+    answer: Answer | None = None
+    feedback: Feedback | None = None
+
+
+class Conversation(BaseModel):
+    """The turns and messages, oldest first."""
+
+    conversation_id: str
+    earlier: list[HistoryTurn] = Field([], description="turns before `messages`, text only")
+    messages: list[ConversationMessage]
+
+
+class NewFeedback(BaseModel, frozen=True, extra="forbid"):
+    """The rating of an answer."""
+
+    rating: Literal["up", "down"]
+    reason: str = Field("", max_length=LONGEST_REASON, examples=["It misses the second step."])
+
+
+class Reading:
+    """Reads, forgets and rates conversations."""
+
+    def __init__(self, channel: HttpChannel) -> None:
+        self._channel = channel
+
+    def router(self) -> APIRouter:
+        """Return the routes."""
+        router = APIRouter(tags=["conversations"])
+        base = "/v1/conversations/{conversation_id}"
+
+        @router.get(base, response_model_exclude_none=True, summary="Read a conversation")
+        async def read_conversation(
+            access: Annotated[
+                ConversationAccess, Depends(require_conversation(self._channel, Scope.READ))
+            ],
+            request: Request,
+        ) -> Conversation:
+            """Return the turns and messages of the conversation."""
+            return await self._read(access, choose_language(request))
+
+        @router.delete(base, status_code=204, summary="Erase a conversation")
+        async def forget_conversation(
+            access: Annotated[
+                ConversationAccess, Depends(require_conversation(self._channel, Scope.FORGET))
+            ],
+        ) -> Response:
+            """End the open messages, and erase the conversation."""
+            await self._forget(access)
+            return Response(status_code=204)
+
+        @router.post(
+            f"{base}/messages/{{message_id}}/feedback", status_code=204, summary="Rate an answer"
+        )
+        async def rate_answer(
+            access: Annotated[
+                ConversationAccess, Depends(require_conversation(self._channel, Scope.FEEDBACK))
+            ],
+            message_id: MessageId,
+            given: NewFeedback,
+        ) -> Response:
+            """Store a rating and a reason; the last one given counts."""
+            await self._rate(access, message_id, given)
+            return Response(status_code=204)
+
+        return router
+
+    async def _read(self, access: ConversationAccess, language: str) -> Conversation:
+        question = access.question()
+        recent = await self._channel.conversations.recent_messages(question, limit=MOST_MESSAGES)
+        recent = [one for one in recent if may_see(access.caller, one.first)]
+        turns = [
+            turn
+            for turn in await self._channel.conversations.turns(question)
+            if has_all(turn.groups or (), access.caller.groups)
+        ]
+        if not recent and not turns and not access.caller.public:
+            raise unknown("conversation")
+        feedback = await self._channel.conversations.feedback(question)
+        return Conversation(
+            conversation_id=access.conversation_id,
+            earlier=[
+                HistoryTurn(speaker=turn.speaker, text=turn.text)
+                for turn in _earlier(turns, recent)
+            ],
+            messages=[_message(access, one, feedback, language) for one in recent],
+        )
+
+    async def _forget(self, access: ConversationAccess) -> None:
+        """Erase the conversation, and with it the visitor's access to it."""
+        question = access.question()
+        await erase(self._channel.eraser, self._channel.conversations, question)
+        await self._channel.conversations.end_session(question)
+
+    async def _rate(self, access: ConversationAccess, message_id: str, given: NewFeedback) -> None:
+        question = access.question(message_id)
+        journal = await self._channel.replies.read_journal(question)
+        if not journal or not may_see(access.caller, journal[0]):
+            raise unknown("message")
+        if await self._channel.replies.read_reply(question) is None:
+            raise InvalidRequestError(
+                "this message has no answer yet", code="message_not_finished", status=409
+            )
+        await self._channel.conversations.give_feedback(
+            question, Feedback(rating=given.rating, reason=given.reason)
+        )
+        self._channel.meter.count_feedback(given.rating)
+
+
+def _message(
+    access: ConversationAccess, message: RecentMessage, feedback: dict[str, Feedback], language: str
+) -> ConversationMessage:
+    ended = message.last.kind == "finished"
+    message_id = message.question.message_id
+    return ConversationMessage(
+        message_id=message_id,
+        text=str(message.first.fields.get("text") or ""),
+        at=message.first.at,
+        status="ended" if ended else "running",
+        answer=access.shows(message.last.fields, language) if ended else None,
+        feedback=feedback.get(message_id),
+    )
+
+
+def _earlier(turns: Sequence[Turn], messages: Sequence[RecentMessage]) -> list[Turn]:
+    """Return the turns that are not among the messages: compared from the newest back."""
+    left = list(turns)
+    for one in reversed(messages):
+        if len(left) >= 2 and left[-2].text == one.first.fields.get("text"):
+            del left[-2:]
+    return left

@@ -15,9 +15,14 @@ from gateway.events import Event, EventCursor, events_of, place_of
 from gateway.http.context import APPROVED, ConversationAccess, HttpChannel, may_follow
 from gateway.http.errors import ForbiddenError, InvalidRequestError, unknown
 from gateway.http.sse import Admission, EventStream
-from gateway.journal_views.agent_totals import AgentTotals, sum_agents
-from gateway.journal_views.trajectory import TrajectoryMetrics, TrajectoryStep, read_trajectory
-from gateway.reviewing.job_order import read_deadline
+from gateway.job_order import read_deadline
+from gateway.trajectory import (
+    AgentTotals,
+    TrajectoryMetrics,
+    TrajectoryStep,
+    read_trajectory,
+    sum_agents,
+)
 
 log = structlog.get_logger("gateway")
 

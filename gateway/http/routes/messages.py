@@ -17,7 +17,7 @@ from gateway.answer import Answer
 from gateway.api_keys import Scope
 from gateway.desk import Message
 from gateway.events import EventCursor
-from gateway.http.access import Principal, list_people
+from gateway.http.access import Principal, choose_language, list_people
 from gateway.http.context import (
     APPROVED,
     ID,
@@ -28,7 +28,6 @@ from gateway.http.context import (
     use_session,
 )
 from gateway.http.errors import ForbiddenError, InvalidRequestError
-from gateway.http.language import choose_language
 from gateway.http.question_sender import QuestionSender
 from gateway.http.routes.message_follower import (
     MessageFollower,
@@ -36,8 +35,8 @@ from gateway.http.routes.message_follower import (
     MessageTrajectory,
     answer_response,
 )
+from gateway.job_order import JobOrder
 from gateway.person_tokens import LONGEST_PERSON
-from gateway.reviewing.job_order import JobOrder
 from gateway.text import LONGEST_CHARACTERS, clean_text, parse_command
 
 LANGUAGE = r"^[a-zA-Z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}$"

@@ -16,7 +16,7 @@ from gateway.http.context import ID
 from gateway.http.errors import InvalidRequestError, unknown
 from gateway.http.routes.attachments import ConversationDocument
 from gateway.http.routes.message_follower import JobProgress
-from gateway.reviewing.document_ports import DocumentEntry
+from gateway.review_ports import DocumentEntry
 
 LONGEST_NAME = 2_000
 MOST_DOCUMENTS = 5

@@ -18,7 +18,7 @@ from envelope.question import Question
 from gateway.api_keys import Scope
 from gateway.conversation_erasure import erase
 from gateway.desk import Message
-from gateway.http.access import Principal, list_people
+from gateway.http.access import Principal, choose_language, list_people
 from gateway.http.context import (
     AssistantName,
     ConversationAccess,
@@ -27,7 +27,6 @@ from gateway.http.context import (
     require_scope,
 )
 from gateway.http.errors import InvalidRequestError, unknown
-from gateway.http.language import choose_language
 from gateway.http.question_sender import QuestionSender
 from gateway.http.routes.attachments import (
     LONGEST_FILE_NAME,
@@ -55,9 +54,14 @@ from gateway.http.routes.review_form import (
     refuse_empty,
     validate_review,
 )
-from gateway.reviewing.document_ports import Attachments, DocumentEntry, DocumentFinder
-from gateway.reviewing.job_order import JobOrder
-from gateway.reviewing.report_ports import ReportForm, ReportRenderer
+from gateway.job_order import JobOrder
+from gateway.review_ports import (
+    Attachments,
+    DocumentEntry,
+    DocumentFinder,
+    ReportForm,
+    ReportRenderer,
+)
 
 WAY = "specialists"
 BASE = "/v1/reviews"

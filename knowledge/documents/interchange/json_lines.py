@@ -18,10 +18,10 @@ from knowledge.documents.errors import (
     UnknownShapeError,
     WrongFormatError,
 )
+from knowledge.documents.front_matter import parse_stated_groups
 from knowledge.documents.markup import markdown
-from knowledge.documents.metadata.front_matter import parse_stated_groups
-from knowledge.documents.metadata.stated_version import parse_stated_version
 from knowledge.documents.page import Block, BlockKind, Page, Prepared
+from knowledge.documents.stated_version import parse_stated_version
 
 _MOST_ITEMS = 10_000
 _MOST_LINE_BYTES = 16 * 1024 * 1024

@@ -9,10 +9,11 @@ Attachments are named and not read.
 import email
 import email.policy
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from email.message import EmailMessage
 from email.utils import parsedate_to_datetime
+from pathlib import PurePosixPath
 
 from knowledge.documents.decoding import MAX_BYTES, clean_text
 from knowledge.documents.errors import NoTextError, TooLargeError, WrongFormatError
@@ -292,3 +293,35 @@ def _is_new(text: str, seen: set[str]) -> bool:
 
 def _line(text: str) -> str:
     return " ".join(clean_text(text).split())
+
+
+SUFFIX = ".eml"
+_MOST_BYTES = 64 * 1024
+_MOST_IDS = 100
+_FIELD = re.compile(
+    rb"^(message-id|in-reply-to|references)[ \t]{0,3}:"
+    rb"([^\n]{0,8000}(?:\n[ \t][^\n]{0,8000}){0,100})",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ID = re.compile(rb"<([^<>\s]{1,250})>")
+
+
+def find_replies(messages: Iterable[tuple[PurePosixPath, bytes]]) -> frozenset[PurePosixPath]:
+    """Return the files of messages that answer a message of another of these files."""
+    own: dict[bytes, PurePosixPath] = {}
+    answered: dict[PurePosixPath, set[bytes]] = {}
+    for path, data in messages:
+        for name, value in _FIELD.findall(_take_header(data[:_MOST_BYTES])):
+            ids = _ID.findall(value)[:_MOST_IDS]
+            if name.lower() == b"message-id":
+                own.update((one, path) for one in ids[:1])
+            else:
+                answered.setdefault(path, set()).update(ids)
+    return frozenset(
+        path for path, ids in answered.items() if any(own.get(one, path) != path for one in ids)
+    )
+
+
+def _take_header(data: bytes) -> bytes:
+    plain = data.replace(b"\r\n", b"\n")
+    return plain.partition(b"\n\n")[0]

@@ -1,14 +1,11 @@
 """Reads AsciiDoc: sections, lists, listings, tables, admonitions; nothing is included or run."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from knowledge.documents.anchors import Anchors
 from knowledge.documents.decoding import decode
-from knowledge.documents.markup.asciidoc_inline import plain_asciidoc
-from knowledge.documents.markup.asciidoc_table import read_table
-from knowledge.documents.page import DEEPEST_INDENT, Block, BlockKind, Page
-from knowledge.documents.tables import write_table
+from knowledge.documents.page import DEEPEST_INDENT, Anchors, Block, BlockKind, Page
+from knowledge.documents.tables import MOST_COLUMNS, Cell, write_table
 
 _HEADING = re.compile(r"(={1,6}|#{1,6})[ \t]+(\S.*)\Z")
 _ATTRIBUTE = re.compile(r":(!?[\w-]{1,60}!?):(?:[ \t](.*))?\Z")
@@ -206,3 +203,115 @@ def _write_code(language: str, body: str) -> Iterator[Block]:
     if body.strip():
         fence = "````" if "```" in body else "```"
         yield Block(BlockKind.CODE, f"{fence}{language}\n{body.rstrip()}\n{fence}")
+
+
+_CELL = re.compile(r"(?:(?<=\s)|\A)((?:\d{0,3}(?:\.\d{1,3})?[+*])?[<^>.]{0,4}[aehlmsdv]?)\|(?!=)")
+_SPAN = re.compile(r"(\d{0,3})(?:\.(\d{1,3}))?([+*])")
+_COLUMNS = re.compile(r"cols=\"?([^\"\]]{1,300})")
+_TIMES = re.compile(r"(\d{1,3})\*")
+_BARS = "\x1b"
+
+
+def read_table(lines: Sequence[str], style: str, plain: Callable[[str], str]) -> list[list[Cell]]:
+    """Return the rows of a table whose block attributes are `style`.
+
+    Without a number of columns the first line has one row.
+    """
+    stated = _count_columns(style)
+    first = next((line for line in lines if line.strip()), "")
+    cells = list(_cells(lines, plain))
+    width = stated or sum(cell.columns for cell in _cells([first], plain)) or 1
+    rows: list[list[Cell]] = [[]]
+    filled = 0
+    taken: dict[int, int] = {}
+    for cell in cells:
+        if filled + taken.get(len(rows) - 1, 0) >= width:
+            rows.append([])
+            filled = 0
+        for below in range(1, min(cell.rows, 1000)):
+            at = len(rows) - 1 + below
+            taken[at] = taken.get(at, 0) + cell.columns
+        rows[-1].append(cell)
+        filled += cell.columns
+    return [row for row in rows if row]
+
+
+def _count_columns(style: str) -> int:
+    found = _COLUMNS.search(style)
+    if found is None:
+        return 0
+    parts = [part for part in found[1].replace(";", ",").split(",") if part.strip()]
+    times = (_TIMES.match(part.strip()) for part in parts)
+    return min(sum(int(found[1]) if found else 1 for found in times), MOST_COLUMNS)
+
+
+def _cells(lines: Sequence[str], plain: Callable[[str], str]) -> Iterator[Cell]:
+    text = "\n".join(lines).replace(_BARS, "").replace("\\|", _BARS)
+    marks = list(_CELL.finditer(text))
+    for index, mark in enumerate(marks):
+        end = marks[index + 1].start() if index + 1 < len(marks) else len(text)
+        content = plain(" ".join(text[mark.end() : end].split())).replace(_BARS, "|")
+        span = _SPAN.match(mark[1])
+        columns, rows = 1, 1
+        if span is not None:
+            columns, rows = int(span[1] or 1), int(span[2] or 1)
+        if span is not None and span[3] == "*":
+            yield from [Cell(content)] * min(columns, MOST_COLUMNS)
+        else:
+            yield Cell(content, max(columns, 1), max(rows, 1))
+
+
+_CODE = re.compile(r"`\+([^\n]{1,1000}?)\+`|``([^`\n]{1,1000})``|`([^`\n]{1,1000})`")
+_PASSED = re.compile(
+    r"\+\+\+([^\n]{1,500}?)\+\+\+|\+\+([^+\n]{1,500})\+\+|pass:\w?\[([^\]\n]{0,500})\]"
+)
+_REFERENCE = re.compile(r"<<([^<>,\n]{1,200})(?:,[ \t]{0,9}([^<>\n]{1,300}))?>>")
+_MACRO = re.compile(
+    r"(?:link|xref|mailto|kbd|btn|menu|footnote|image|icon|stem):{1,2}([^\s\[\]]{0,500})"
+    r"\[([^\[\]\n]{0,500})\]"
+)
+_LINK = re.compile(r"(https?://[^\s\[\]<>]{1,1000})\[([^\[\]\n]{0,500})\]")
+_STRONG = re.compile(r"(?<![\w*])\*(?=\S)([^*\n]{1,1000})(?<=\S)\*(?![\w*])")
+_EMPHASIS = re.compile(r"(?<!\w)_(?=[^\s_])([^_\n]{1,1000})(?<=[^\s_])_(?!\w)")
+_MARKED = re.compile(r"(?:\[[^\[\]\n]{1,60}\])?(?<![\w#])#(?=\S)([^#\n]{1,500})(?<=\S)#(?!\w)")
+_INLINE_ATTRIBUTE = re.compile(r"\{([\w-]{1,60})\}")
+_INLINE_ANCHOR = re.compile(r"\[\[[^\[\]\n]{1,100}\]\]")
+_HELD = re.compile("\x1a(\\d{1,9})\x1a")
+_KNOWN = {"nbsp": " ", "sp": " ", "empty": "", "plus": "+", "asterisk": "*", "backtick": "`"}
+
+
+def plain_asciidoc(text: str, attributes: Mapping[str, str]) -> str:
+    """Return the text on one line without markup; unknown attributes stay as written."""
+    held: list[str] = []
+
+    def hold_code(found: re.Match[str]) -> str:
+        held.append(f"`{next(part for part in found.groups() if part is not None)}`")
+        return f"\x1a{len(held) - 1}\x1a"
+
+    def hold_passed(found: re.Match[str]) -> str:
+        held.append(next((part for part in found.groups() if part is not None), ""))
+        return f"\x1a{len(held) - 1}\x1a"
+
+    def fill(found: re.Match[str]) -> str:
+        return attributes.get(found[1].lower(), _KNOWN.get(found[1], found[0]))
+
+    text = _INLINE_ATTRIBUTE.sub(fill, text.replace("\x1a", ""))
+    text = _PASSED.sub(hold_passed, _CODE.sub(hold_code, text))
+    text = _REFERENCE.sub(lambda found: found[2] or found[1], _INLINE_ANCHOR.sub("", text))
+    text = _LINK.sub(_show_link, _MACRO.sub(_show_macro, text))
+    for pattern in (_STRONG, _EMPHASIS, _MARKED):
+        text = pattern.sub(r"\1", text)
+    text = _HELD.sub(lambda found: held[int(found[1])], text.removesuffix(" +"))
+    return " ".join(text.split())
+
+
+def _show_link(found: re.Match[str]) -> str:
+    text = found[2] if "=" not in found[2] else found[2].partition(",")[0]
+    return text.rstrip("^") or found[1]
+
+
+def _show_macro(found: re.Match[str]) -> str:
+    shown = found[2].partition(",")[0].strip('"').rstrip("^")
+    if found[0].startswith("image"):
+        return shown
+    return shown or found[1]

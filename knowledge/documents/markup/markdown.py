@@ -2,8 +2,14 @@
 
 Only the block structure is parsed; inline markup is taken out by bounded patterns, because a
 full inline parse of one very long line takes more than linear time.
+
+Every pattern is bounded, so that a line of ten million characters costs linear time.
+
+Known are containers (`:::tip Title`), places of generated documentation (`::: module`), tables of
+contents, footnotes, abbreviations and shortcodes.
 """
 
+import html
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -11,15 +17,12 @@ from dataclasses import replace
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from knowledge.documents.anchors import Anchors
+from knowledge.documents import front_matter
 from knowledge.documents.decoding import decode
 from knowledge.documents.errors import WrongFormatError
-from knowledge.documents.markup import inline
 from knowledge.documents.markup.html import note_on_hidden, text_of
-from knowledge.documents.markup.site_marks import remove_site_marks
-from knowledge.documents.metadata import front_matter
-from knowledge.documents.page import DEEPEST_INDENT, Block, BlockKind, Page, first_heading
-from knowledge.documents.visibility.raw_markup import RawMarkup
+from knowledge.documents.markup.raw_markup import RawMarkup
+from knowledge.documents.page import DEEPEST_INDENT, Anchors, Block, BlockKind, Page, first_heading
 
 _STATED_ANCHOR = re.compile(r"\{[ \t]*#([\w:.-]+)(?:[ \t][^{}]{0,200})?\}[ \t]*\Z")
 _ADMONITION = re.compile(r"\A(?:!!!|\?\?\?\+?|===[!+]?)[ \t]")
@@ -133,13 +136,13 @@ class _Blocks:
         self._markup.begin_block()
         content = self._markup.visible_inline(token.content)
         self._markup.end_line()
-        self.links += inline.find_web_links(content)
+        self.links += find_web_links(content)
         if before.type == "heading_open":
             if content.strip() or not token.content:
                 yield self._heading(content, int(before.tag[1:]))
             return
         self._opened_note = _ADMONITION.match(token.content) is not None
-        text = inline.one_line(_NOTE.sub(_title_note, content, count=1))
+        text = one_line(_NOTE.sub(_title_note, content, count=1))
         if not text:
             return
         if not self._markers and self._opened_note and text == _title_of(token.content):
@@ -155,7 +158,7 @@ class _Blocks:
     def _heading(self, content: str, level: int) -> Block:
         content = content.rstrip(" \t")
         stated = _STATED_ANCHOR.match(content, max(0, content.rfind("{")))
-        text = inline.one_line(content if stated is None else content[: stated.start()])
+        text = one_line(content if stated is None else content[: stated.start()])
         name = self._anchors.take(text.replace("`", ""), stated[1] if stated else None)
         return Block(BlockKind.HEADING, text, level, name)
 
@@ -193,12 +196,12 @@ class _Blocks:
     def _plain_row(self, line: str) -> str:
         """Return a row without markup, in which an escaped bar is no border of a cell."""
         held = self._row(line).replace(_BAR, "").replace("\\|", _BAR)
-        return inline.plain(held).replace(_BAR, "\\|")
+        return plain(held).replace(_BAR, "\\|")
 
     def _row(self, line: str) -> str:
         self._markup.enter()
         row = self._markup.visible_inline(line.strip().lstrip(">").strip())
-        self.links += inline.find_web_links(row)
+        self.links += find_web_links(row)
         self._markup.leave()
         return row
 
@@ -253,3 +256,167 @@ def _code(info: str, content: str) -> Block:
     fence = "````" if "```" in content else "```"
     body = content.rstrip("\n")
     return Block(BlockKind.CODE, f"{fence}{info}\n{body}\n{fence}")
+
+
+_IMAGE = re.compile(r"!\[([^\[\]]{0,500})\](?:\([^()\n]{0,2000}\)|\[[^\[\]]{0,200}\])")
+_LINK = re.compile(
+    r"\[([^\[\]]{1,500})\](?:\((?:[^()\n]|\([^()\n]{0,200}\)){0,2000}\)|\[[^\[\]]{0,200}\])"
+)
+_WEB_LINK = re.compile(
+    r"(?<!!)\[([^\[\]]{1,200})\]\(<?(https?://[^\s<>()]{1,500}(?:\([^\s<>()]{0,100}\))?[^\s<>()]{0,200})"
+)
+_AUTOLINK = re.compile(r"<((?:https?|mailto):[^<>\s]{1,2000})>")
+_TAG = re.compile(r"</?[A-Za-z][\w.:-]{0,60}(?:\s[^<>]{0,2000})?/?>|<!--[^<>]{0,2000}-->")
+_STRONG = re.compile(r"(\*\*|__)(?=\S)([^*_\n]{1,2000})(?<=\S)\1")
+_EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,2000})(?<=[^\s*])\*(?![\w*])")
+_UNDERSCORED = re.compile(r"(?<!\w)_(?=[^\s_])([^_\n]{1,2000})(?<=[^\s_])_(?!\w)")
+_ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+.!|<>~-])")
+_TICKS = re.compile(r"`+")
+_FENCED_NOTE = re.compile(r"^[^\S\n]*(?:/{3,4}|:{3,4}|!{3}|\?{3}\+?)[ \t]*", re.MULTILINE)
+# Roles and targets as documentation generators write them in Markdown; a code span follows a role.
+_CODE_MARK = "\x1a"
+_ROLE = re.compile(rf"\{{([A-Za-z][\w:.-]{{0,40}})\}}(?={_CODE_MARK}(\d{{1,9}}){_CODE_MARK})")
+_MARKED_CODE = re.compile(rf"{_CODE_MARK}(\d{{1,9}}){_CODE_MARK}")
+_REFERENCE_ROLES = frozenset({"ref", "doc", "term", "numref", "any"})
+_REFERENCE_TARGET = re.compile(r"\s{0,3}<[^<>\n]{1,300}>\Z")
+_TARGET = re.compile(r"^\([\w.:-]{1,100}\)=[ \t]*$", re.MULTILINE)
+_ATTRIBUTE = r"(?:[#.][\w:.-]{1,60}|[\w-]{1,30}=(?:\"[^\"\n]{0,100}\"|[\w%.-]{1,60}))"
+_ATTRIBUTES = re.compile(
+    rf"[ \t]?\{{:?[ \t]{{0,3}}{_ATTRIBUTE}(?:[ \t]{{1,3}}{_ATTRIBUTE}){{0,9}}[ \t]{{0,3}}\}}"
+)
+_ICON = re.compile(r":(?:material|octicons|fontawesome|simple)-[\w-]{1,60}:[ \t]?")
+_FOOTNOTE_MARK = re.compile(r"\[\^[^\[\]\s]{1,60}\]")
+_SPACE = re.compile(r"[ \t]{2,}")
+
+
+def plain(text: str) -> str:
+    """Return the text without markup; code spans keep their backticks and every character."""
+    marked, spans = _mark_code(text.replace(_CODE_MARK, ""))
+    marked = _TARGET.sub("", _FENCED_NOTE.sub("", marked))
+    for role in _ROLE.finditer(marked):
+        if role[1] in _REFERENCE_ROLES:
+            number = int(role[2])
+            spans[number] = _REFERENCE_TARGET.sub("", spans[number].strip("`"))
+    marked = _FOOTNOTE_MARK.sub("", _ICON.sub("", _ROLE.sub("", marked)))
+    marked = _ATTRIBUTES.sub("", marked)
+    marked = _TAG.sub(" ", _AUTOLINK.sub(r"\1", _IMAGE.sub(r"\1", marked)))
+    marked = _SPACE.sub(" ", _without_marks(_LINK.sub(r"\1", marked))).strip()
+    return _MARKED_CODE.sub(lambda found: spans[int(found[1])], marked)
+
+
+def find_web_links(text: str) -> list[tuple[str, str]]:
+    """Return the label of each link to the web, without markup, and its address."""
+    marked, _ = _mark_code(text.replace(_CODE_MARK, ""))
+    found = ((one_line(link[1]), link[2]) for link in _WEB_LINK.finditer(marked))
+    return [(label, address) for label, address in found if label and label != address]
+
+
+def _mark_code(text: str) -> tuple[str, list[str]]:
+    """Return the text with a mark for each code span, and the spans with their backticks.
+
+    A span ends at the next run of equally many backticks (CommonMark 0.31, 6.1).
+    """
+    runs = list(_TICKS.finditer(text))
+    next_equal: dict[int, int] = {}
+    ends: list[int | None] = [None] * len(runs)
+    for index in range(len(runs) - 1, -1, -1):
+        length = len(runs[index][0])
+        ends[index] = next_equal.get(length)
+        next_equal[length] = index
+    parts: list[str] = []
+    spans: list[str] = []
+    at = index = 0
+    while index < len(runs):
+        end = ends[index]
+        if end is None or _is_escaped(text, runs[index].start()):
+            index += 1
+            continue
+        start, stop = runs[index].start(), runs[end].end()
+        parts += [text[at:start], f"{_CODE_MARK}{len(spans)}{_CODE_MARK}"]
+        spans.append(text[start:stop].replace("\n", " "))
+        at, index = stop, end + 1
+    return "".join([*parts, text[at:]]), spans
+
+
+def _is_escaped(text: str, at: int) -> bool:
+    first = at
+    while first and text[first - 1] == "\\":
+        first -= 1
+    return (at - first) % 2 == 1
+
+
+def one_line(text: str) -> str:
+    """Return the plain text with soft line breaks joined."""
+    return " ".join(line.strip() for line in plain(text).split("\n") if line.strip())
+
+
+def _without_marks(text: str) -> str:
+    for pattern, replacement in (
+        (_STRONG, r"\2"),
+        (_EMPHASIS, r"\1"),
+        (_UNDERSCORED, r"\1"),
+        (_ESCAPE, r"\1"),
+    ):
+        text = pattern.sub(replacement, text)
+    return html.unescape(text)
+
+
+_FENCE = re.compile(r"[ \t>]{0,40}(`{3,}|~{3,})")
+_CONTAINER = re.compile(
+    r"[ \t]{0,40}:{3,}[ \t]{0,9}(?:\{?([\w:.+-]{1,60})\}?)?(?:[ \t]{0,9}\[([^\[\]]{1,200})\]|"
+    r"[ \t]{1,9}(.{1,300}))?\Z"
+)
+_CONTENTS = re.compile(
+    r"[ \t]{0,3}(?:\[TOC\]|\[\[_?TOC_?\]\]|\[\[toc\]\])[ \t]{0,9}\Z", re.IGNORECASE
+)
+_SHORTCODE = re.compile(r"\{\{[<%][^{}]{0,500}[>%]\}\}|\{%[^{}%]{0,500}%\}")
+_FOOTNOTE = re.compile(r"[ \t]{0,3}\[\^[^\[\]]{1,60}\]:[ \t]{1,9}")
+_ABBREVIATION = re.compile(r"[ \t]{0,3}\*\[([^\[\]]{1,60})\]:[ \t]{1,9}")
+_NUMBER = re.compile(r"[\d ]{1,9}\Z")
+
+
+def remove_site_marks(text: str) -> str:
+    """Return Markdown without the marks; titles of containers stay as text."""
+    return "\n".join(_clean_lines(text.split("\n")))
+
+
+def _clean_lines(lines: list[str]) -> Iterator[str]:
+    fence: str | None = None
+    is_generated = False
+    for line in lines:
+        mark = _FENCE.match(line)
+        if mark is not None:
+            fence = _follow(fence, mark[1])
+        if fence is not None or mark is not None:
+            is_generated = False
+            yield line
+            continue
+        if is_generated and line[:1] in (" ", "\t"):
+            continue
+        container = _CONTAINER.match(line.rstrip())
+        name = container[1] or "" if container is not None else ""
+        is_generated = "." in name and container is not None and not (container[2] or container[3])
+        if container is not None:
+            yield from _write_container(container)
+        elif _CONTENTS.match(line) is None:
+            yield _clean_line(line)
+
+
+def _write_container(found: re.Match[str]) -> Iterator[str]:
+    title = found[2] or found[3] or ""
+    yield ""
+    if title and _NUMBER.match(title) is None:
+        yield title.strip()
+        yield ""
+
+
+def _clean_line(line: str) -> str:
+    if "{" in line and "`" not in line:
+        line = _SHORTCODE.sub("", line)
+    return _ABBREVIATION.sub(r"\1: ", _FOOTNOTE.sub("", line, count=1), count=1)
+
+
+def _follow(fence: str | None, mark: str) -> str | None:
+    if fence is None:
+        return mark
+    return None if mark[0] == fence[0] and len(mark) >= len(fence) else fence

@@ -7,8 +7,7 @@ from itertools import dropwhile
 
 from docutils import nodes
 
-from knowledge.documents.anchors import Anchors
-from knowledge.documents.page import DEEPEST_INDENT, Block, BlockKind
+from knowledge.documents.page import DEEPEST_INDENT, Anchors, Block, BlockKind
 
 _IGNORED = (
     nodes.comment,

@@ -5,15 +5,11 @@ tables of contents are left out. The parts are read without a library for Word f
 that are kept leave out insertions and the numbers that Word counts.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from knowledge.documents.anchors import Anchors
-from knowledge.documents.office.docx_styles import ParagraphStyle, Styles
-from knowledge.documents.office.docx_text import Paragraph, read_paragraph, walk_body
-from knowledge.documents.office.numbering import Numbering
-from knowledge.documents.office.properties import read_properties
 from knowledge.documents.office.zipped_xml import (
     ZippedXml,
     find_all,
@@ -22,12 +18,14 @@ from knowledge.documents.office.zipped_xml import (
     get_attribute,
     get_value,
     local_name,
+    read_properties,
 )
-from knowledge.documents.page import DEEPEST_INDENT, Block, BlockKind, Page, first_heading
+from knowledge.documents.page import DEEPEST_INDENT, Anchors, Block, BlockKind, Page, first_heading
 from knowledge.documents.tables import Cell, write_table
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
+
 
 _EXPECTED = "a Word document"
 _LONGEST_BOLD_HEADING = 80
@@ -74,12 +72,124 @@ def _read_notes(archive: ZippedXml, main: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
+class ParagraphStyle:
+    """What a paragraph is by its style; `level` is 0 for text, `list_id` empty for no list."""
+
+    level: int = 0
+    list_id: str = ""
+    list_level: int = 0
+    is_code: bool = False
+    is_contents: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class _Place:
     """Where a paragraph stands: its style, and its label in a list."""
 
     style: ParagraphStyle
     label: str | None
     list_level: int
+
+
+@dataclass(slots=True)
+class Paragraph:
+    """A paragraph; `text` is one line with code in backticks, `raw` keeps spaces and breaks.
+
+    `notes` name footnotes; `deleted` and `hidden` count passages that were left out.
+    """
+
+    text: str = ""
+    raw: str = ""
+    is_bold: bool = False
+    is_code: bool = False
+    notes: list[str] = field(default_factory=list)
+    deleted: int = 0
+    hidden: int = 0
+
+
+class Styles:
+    """The styles of a document by their ids; what a style leaves open its base says."""
+
+    def __init__(self, root: "Element | None") -> None:
+        self._styles = {
+            get_attribute(style, "styleId") or "": style for style in find_children(root, "style")
+        }
+        self._found: dict[str, ParagraphStyle] = {}
+
+    def find(self, style_id: str) -> ParagraphStyle:
+        """Return what a style says; an unknown one says nothing."""
+        if style_id not in self._found:
+            self._found[style_id] = self._read(style_id)
+        return self._found[style_id]
+
+    def _read(self, style_id: str) -> ParagraphStyle:
+        chain = self._chain(style_id)
+        names = [(get_value(style, "name") or "").lower() for style in chain]
+        properties = [find_child(style, "pPr") for style in chain]
+        lists = [get_value(found, "numPr", "numId") for found in properties]
+        list_levels = [get_value(found, "numPr", "ilvl") for found in properties]
+        return ParagraphStyle(
+            level=_find_level(names, [get_value(found, "outlineLvl") for found in properties]),
+            list_id=next((found for found in lists if found), ""),
+            list_level=next((int(at) for at in list_levels if at and at.isdecimal()), 0),
+            is_code=any(word in name for name in names[:1] for word in _STYLES_OF_CODE)
+            or any(is_typeface_of_code(find_child(style, "rPr")) for style in chain),
+            is_contents=any(name.startswith(("toc ", "table of figures")) for name in names),
+        )
+
+    def _chain(self, style_id: str) -> list["Element"]:
+        chain: list[Element] = []
+        following: str | None = style_id
+        while following in self._styles and len(chain) < _DEEPEST:
+            chain.append(self._styles[following])
+            following = get_value(chain[-1], "basedOn")
+        return chain
+
+
+class Numbering:
+    """The lists of a document, and how far each of them has counted."""
+
+    def __init__(self, root: "Element | None") -> None:
+        abstract = {
+            get_attribute(found, "abstractNumId"): _read_levels(found)
+            for found in find_children(root, "abstractNum")
+        }
+        self._lists: dict[str, tuple[str, Mapping[int, Level]]] = {}
+        for found in find_children(root, "num"):
+            name = get_value(found, "abstractNumId") or ""
+            levels = dict(abstract.get(name, {}))
+            own = ""
+            for override in find_children(found, "lvlOverride"):
+                start = get_value(override, "startOverride")
+                level = _to_number(get_attribute(override, "ilvl"))
+                if start is not None and level in levels:
+                    before = levels[level]
+                    levels[level] = Level(before.style, before.text, _to_number(start))
+                    own = f"#{get_attribute(found, 'numId')}"
+            self._lists[get_attribute(found, "numId") or ""] = (name + own, levels)
+        self._counts: dict[str, list[int | None]] = {}
+
+    def count(self, list_id: str, level: int) -> str | None:
+        """Return the label of the next paragraph: `4.2`, `(a)`, `-` for a bullet, or None."""
+        name, levels = self._lists.get(list_id, ("", {}))
+        found = levels.get(level)
+        if found is None or not 0 <= level < _LEVELS:
+            return None
+        if found.style == "bullet":
+            return "-"
+        counts = self._counts.setdefault(name, [None] * _LEVELS)
+        before = counts[level]
+        counts[level] = found.start if before is None else before + 1
+        counts[level + 1 :] = [None] * (_LEVELS - level - 1)
+
+        def number(placeholder: re.Match[str]) -> str:
+            shown = int(placeholder[1]) - 1
+            if shown not in levels:
+                return ""
+            value = counts[shown]
+            return _write_number(levels[shown].start if value is None else value, levels[shown])
+
+        return _PLACEHOLDER.sub(number, found.text).strip() or None
 
 
 class _DocxWriter:
@@ -223,3 +333,193 @@ def _looks_like_heading(paragraph: Paragraph, place: _Place) -> bool:
         and not text.endswith(_ENDS_OF_SENTENCES)
         and any(character.isalpha() for character in text)
     )
+
+
+_DELETED = frozenset({"del", "moveFrom"})
+_LEFT_OUT = frozenset({"pPr", "rPr", "instrText", "delText", "Fallback", "sdtPr", "sdtEndPr"})
+_SIGNS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "ptab": "\t"}
+_NOTES = {"footnoteReference": "footnote", "endnoteReference": "endnote"}
+_OFF = frozenset({"0", "false", "off", "none"})
+
+
+@dataclass(slots=True)
+class _Run:
+    """Text of one typeface."""
+
+    text: str
+    is_code: bool
+    is_bold: bool
+
+
+def walk_body(parent: "Element | None", *, inside_tables: bool = False) -> "Iterator[Element]":
+    """Yield the paragraphs and tables of a body or a cell in order, also those in controls.
+
+    Text boxes follow the paragraph that they are anchored at. With `inside_tables` a table is
+    replaced by its paragraphs.
+    """
+    waiting = [parent] if parent is not None else []
+    while waiting:
+        element = waiting.pop()
+        name = local_name(element.tag)
+        if name == "p" and element is not parent:
+            yield element
+            waiting.extend(reversed(list(_text_boxes(element))))
+        elif name == "tbl" and element is not parent and not inside_tables:
+            yield element
+        elif name not in _LEFT_OUT and name not in _DELETED:
+            waiting.extend(reversed(list(element)))
+
+
+def read_paragraph(element: "Element") -> Paragraph:
+    """Return what a paragraph shows."""
+    paragraph = Paragraph()
+    runs: list[_Run] = []
+    waiting: list[Element] = list(reversed(list(element)))
+    while waiting:
+        found = waiting.pop()
+        name = local_name(found.tag)
+        if name in _DELETED:
+            paragraph.deleted += any(True for _ in find_all(found, "delText"))
+        elif name == "r":
+            _read_run(found, paragraph, runs)
+        elif name not in _LEFT_OUT:
+            waiting.extend(reversed(list(found)))
+    visible = [run for run in runs if run.text.strip()]
+    paragraph.is_bold = bool(visible) and all(run.is_bold for run in visible)
+    paragraph.is_code = bool(visible) and all(run.is_code for run in visible)
+    paragraph.raw = "".join(run.text for run in runs)
+    paragraph.text = " ".join(_join(runs, mark_code=not paragraph.is_code).split())
+    return paragraph
+
+
+def _text_boxes(paragraph: "Element") -> "Iterator[Element]":
+    waiting = list(reversed(list(paragraph)))
+    while waiting:
+        element = waiting.pop()
+        name = local_name(element.tag)
+        if name == "txbxContent":
+            yield element
+        elif name not in _LEFT_OUT and name not in _DELETED:
+            waiting.extend(reversed(list(element)))
+
+
+def _read_run(run: "Element", paragraph: Paragraph, runs: list[_Run]) -> None:
+    properties = find_child(run, "rPr")
+    if _is_on(properties, "vanish"):
+        paragraph.hidden += 1
+        return
+    parts: list[str] = []
+    for child in run:
+        name = local_name(child.tag)
+        if name == "t":
+            parts.append(child.text or "")
+        elif name in _SIGNS:
+            parts.append(_SIGNS[name])
+        elif name in _NOTES:
+            paragraph.notes.append(f"{_NOTES[name]} {get_attribute(child, 'id')}")
+    if parts:
+        is_code = is_typeface_of_code(properties)
+        runs.append(_Run("".join(parts), is_code, _is_on(properties, "b")))
+
+
+def _is_on(properties: "Element | None", name: str) -> bool:
+    found = find_child(properties, name)
+    return found is not None and (get_attribute(found, "val") or "true").lower() not in _OFF
+
+
+def _join(runs: list[_Run], *, mark_code: bool) -> str:
+    """Return the text of runs, each stretch of code in backticks."""
+    text = ""
+    code = ""
+    for run in [*runs, _Run("", False, False)]:
+        if run.is_code and mark_code:
+            code += run.text
+            continue
+        text += _mark(code) + run.text
+        code = ""
+    return text
+
+
+def _mark(code: str) -> str:
+    bare = code.strip()
+    if not bare or "`" in bare:
+        return code
+    start = code.index(bare)
+    return f"{code[:start]}`{bare}`{code[start + len(bare) :]}"
+
+
+_DEEPEST = 12
+_TYPEFACES_OF_CODE = (
+    "consolas", "courier", "menlo", "monaco", "mono", "source code", "lucida console", "fira code",
+)  # fmt: skip
+_STYLES_OF_CODE = ("code", "preformatted", "listing", "verbatim")
+
+
+def is_typeface_of_code(properties: "Element | None") -> bool:
+    """Return whether runs with these properties are set in a typeface of code."""
+    fonts = find_child(properties, "rFonts")
+    name = (get_attribute(fonts, "ascii") or "").lower() if fonts is not None else ""
+    return any(typeface in name for typeface in _TYPEFACES_OF_CODE)
+
+
+def _find_level(names: list[str], outline_levels: list[str | None]) -> int:
+    for name, outline in zip(names, outline_levels, strict=True):
+        if outline is not None and outline.isdecimal():
+            return min(int(outline) + 1, 6) if int(outline) < 9 else 0
+        if name.startswith("heading ") and name[8:].isdecimal():
+            return max(1, min(int(name[8:]), 6))
+        if name == "title":
+            return 1
+    return 0
+
+
+_PLACEHOLDER = re.compile(r"%([1-9])")
+_ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"),
+          (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))  # fmt: skip
+_LARGEST_ROMAN = 4000
+_LEVELS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """How one level of a list is numbered; `text` has `%1` for the number of the first level."""
+
+    style: str
+    text: str
+    start: int
+
+
+def _read_levels(abstract: "Element") -> dict[int, Level]:
+    return {
+        _to_number(get_attribute(level, "ilvl")): Level(
+            style=get_value(level, "numFmt") or "decimal",
+            text=get_value(level, "lvlText") or "",
+            start=_to_number(get_value(level, "start") or "1"),
+        )
+        for level in find_children(abstract, "lvl")
+        if find_child(level, "lvlText") is not None
+    }
+
+
+def _write_number(number: int, level: Level) -> str:
+    if level.style in ("lowerLetter", "upperLetter") and number > 0:
+        letter = chr(ord("a") + (number - 1) % 26) * min((number - 1) // 26 + 1, 10)
+        return letter if level.style == "lowerLetter" else letter.upper()
+    if level.style in ("lowerRoman", "upperRoman") and 0 < number < _LARGEST_ROMAN:
+        roman = _write_roman(number)
+        return roman if level.style == "lowerRoman" else roman.upper()
+    if level.style == "none":
+        return ""
+    return f"{number:02d}" if level.style == "decimalZero" else str(number)
+
+
+def _write_roman(number: int) -> str:
+    written = ""
+    for value, sign in _ROMAN:
+        written += sign * (number // value)
+        number %= value
+    return written
+
+
+def _to_number(text: str | None) -> int:
+    return int(text) if text is not None and text.isdecimal() and len(text) < 7 else 0

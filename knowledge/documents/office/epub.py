@@ -9,9 +9,9 @@ from urllib.parse import unquote
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import WrongFormatError
 from knowledge.documents.markup import html
-from knowledge.documents.office.properties import choose_title
 from knowledge.documents.office.zipped_xml import (
     ZippedXml,
+    choose_title,
     find_all,
     find_child,
     find_children,

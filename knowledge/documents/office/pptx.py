@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from knowledge.documents.errors import WrongFormatError
-from knowledge.documents.office.properties import read_properties
 from knowledge.documents.office.zipped_xml import (
     ZippedXml,
     find_all,
@@ -16,6 +15,7 @@ from knowledge.documents.office.zipped_xml import (
     find_children,
     get_attribute,
     local_name,
+    read_properties,
 )
 from knowledge.documents.page import DEEPEST_INDENT, Block, BlockKind, Page
 from knowledge.documents.tables import Cell, write_table

@@ -1,7 +1,8 @@
-"""Opens files that are a zip of XML parts, within bounds of size and without entities."""
+"""Opens office files: a zip of XML parts, within bounds of size and without entities."""
 
 import io
 import posixpath
+import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -9,11 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from knowledge.documents.decoding import MAX_BYTES
+from knowledge.documents.decoding import MAX_BYTES, clean_text
 from knowledge.documents.errors import TooLargeError, WrongFormatError
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
+
 
 MOST_PARTS = 20_000
 MOST_UNPACKED_BYTES = 4 * MAX_BYTES
@@ -156,3 +158,46 @@ def get_value(element: "Element | None", *names: str) -> str | None:
     """Return the attribute `val` of the descendant at a path of names."""
     found = find_child(element, *names)
     return None if found is None else get_attribute(found, "val")
+
+
+_LEFT_BY_PROGRAMS = re.compile(
+    r"(?:microsoft (?:word|powerpoint|excel)\s*-|(?:untitled|anonymous|unnamed|document|slide|"
+    r"presentation|title|unspecified|none|new document|powerpoint presentation|"
+    r"pptx? presentation|blank presentation)[\s\d]*\Z)",
+    re.IGNORECASE,
+)
+_NAME_OF_A_FILE = re.compile(r"\S+\.(?:docx?|pptx?|xlsx?|pdf|odt|rtf|tex|dvi|indd|pages|html?)\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Properties:
+    """The title, description and keywords that a file states."""
+
+    title: str = ""
+    description: str = ""
+    keywords: tuple[str, ...] = ()
+
+
+def read_properties(archive: ZippedXml) -> Properties:
+    """Return the core properties of an office file; empty when it has none."""
+    name = archive.find_related("", "core-properties")
+    if name is None:
+        return Properties()
+    stated = {
+        local_name(element.tag): " ".join(clean_text(element.text or "").split())
+        for element in archive.parse(name)
+    }
+    words = (word.strip() for word in stated.get("keywords", "").replace(";", ",").split(","))
+    description = stated.get("subject", "")
+    return Properties(
+        title=choose_title(stated.get("title", "")),
+        description="" if _LEFT_BY_PROGRAMS.match(description) else description,
+        keywords=tuple(word for word in words if word)[:64],
+    )
+
+
+def choose_title(stated: str) -> str:
+    """Return a stated title; empty for one that a word processor left, such as `untitled`."""
+    title = " ".join(clean_text(stated).split()).strip("() ")
+    found = _LEFT_BY_PROGRAMS.match(title) or _NAME_OF_A_FILE.match(title)
+    return "" if found else title

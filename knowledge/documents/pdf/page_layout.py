@@ -8,8 +8,7 @@ from statistics import median
 
 from knowledge.documents.pdf.page_text import PageText, Segment
 from knowledge.documents.pdf.ruled_tables import take_tables
-from knowledge.documents.pdf.table_rows import TextTable
-from knowledge.documents.pdf.text_lines import Line, find_lines
+from knowledge.documents.pdf.text_lines import Line, TextTable, find_lines
 
 _LEADERS = re.compile(r"(?:\.[ \u00a0]?){4,}|\u2026{2,}|_{8,}")
 _CONTENTS_LINE = re.compile(

@@ -1,4 +1,4 @@
-"""Takes the text of a page of a PDF with its places: segments of lines, their size and typeface.
+"""Takes the text of a page of a PDF with its places: segments, typefaces, and drawn lines.
 
 Text that runs up, down or upside down on a page is read as if the page were turned for it, so its
 places are those that a reader sees.
@@ -10,21 +10,12 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from knowledge.documents.pdf.drawn_strokes import Stroke, take_strokes, turn_strokes
-from knowledge.documents.pdf.turned_text import (
-    Box,
-    Size,
-    TextDirection,
-    find_turn,
-    turn_box,
-    turn_point,
-    turn_size,
-)
-
 if TYPE_CHECKING:
-    from pypdfium2 import PdfPage, PdfTextPage
+    from pypdfium2 import PdfObject, PdfPage, PdfTextPage
+
 
 _GAP_OF_CELLS = 1.2
 """How many times its size may lie between two words of one segment."""
@@ -64,6 +55,19 @@ class DrawnRule:
     base: float
 
 
+@dataclass(frozen=True, slots=True)
+class Stroke:
+    """A straight line, in points from the lower left corner: `at` is its place across its course.
+
+    A horizontal one goes from its left end to its right end, a vertical one upwards.
+    """
+
+    is_vertical: bool
+    at: float
+    start: float
+    end: float
+
+
 @dataclass(slots=True)
 class PageText:
     """What a page shows; `has_pictures` says whether a page without text may be a scan."""
@@ -74,6 +78,15 @@ class PageText:
     rules: list[DrawnRule] = field(default_factory=list)
     strokes: list[Stroke] = field(default_factory=list)
     has_pictures: bool = False
+
+
+class TextDirection(Enum):
+    """The direction in which text runs on a page, in quarters of a circle against the clock."""
+
+    NONE = 0
+    UP = 1
+    UPSIDE_DOWN = 2
+    DOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +117,9 @@ def take_text(page: "PdfPage", text_page: "PdfTextPage") -> list[PageText]:
     taken[0].rules = _list_rules(objects.boxes, first, size)
     taken[0].strokes = turn_strokes(objects.lines, first, size)
     return taken
+
+
+Size = tuple[float, float]
 
 
 def _take_segments(
@@ -230,6 +246,9 @@ def _read_typeface(raw: Any, drawn: Any, turn: TextDirection) -> _Typeface:
     )
 
 
+Box = tuple[float, float, float, float]
+
+
 @dataclass(slots=True)
 class _Objects:
     """The drawing of a page: the places of its paths, their straight lines, and pictures."""
@@ -291,3 +310,105 @@ def _list_rules(boxes: list[Box], turn: TextDirection, size: Size) -> list[Drawn
             if top - bottom > 3:
                 rules.append(DrawnRule(left, right, bottom))
     return rules
+
+
+THICKEST = 3.0
+"""A filled box that is thinner, in points, is a line."""
+_SHORTEST = 3.0
+_STRAIGHT = 0.7
+_MOST_POINTS = 4_000
+"""Points of one path; a path of more is a drawing."""
+
+PathPoint = tuple[float, float]
+
+
+def take_strokes(drawn: "PdfObject") -> list[Box]:
+    """Return the straight horizontal and vertical lines of a path, as boxes without an area."""
+    from pypdfium2 import raw
+
+    fill, stroked = ctypes.c_int(), ctypes.c_int()
+    if not raw.FPDFPath_GetDrawMode(drawn.raw, fill, stroked):
+        return []
+    if not fill.value and not stroked.value:
+        return []
+    left, bottom, right, top = drawn.get_bounds()
+    if right - left <= THICKEST or top - bottom <= THICKEST:
+        x, y = (left + right) / 2, (bottom + top) / 2
+        if right - left > top - bottom:
+            return [(left, y, right, y)]
+        return [(x, bottom, x, top)]
+    if not stroked.value:
+        return []
+    matrix = raw.FS_MATRIX()
+    raw.FPDFPageObj_GetMatrix(drawn.raw, matrix)
+    return list(_find_straight(raw, drawn.raw, matrix))
+
+
+def turn_strokes(lines: list[Box], turn: TextDirection, size: Size) -> list[Stroke]:
+    """Return lines as a reader of text in a direction sees them; short ones are left out."""
+    found: list[Stroke] = []
+    for line in lines:
+        left, bottom, right, top = turn_box(turn, line, size)
+        if right - left >= max(_SHORTEST, top - bottom):
+            found.append(Stroke(False, bottom, left, right))
+        elif top - bottom >= _SHORTEST:
+            found.append(Stroke(True, left, bottom, top))
+    return found
+
+
+def _find_straight(raw: Any, path: Any, matrix: Any) -> Iterator[Box]:
+    first: PathPoint = (0.0, 0.0)
+    before: PathPoint = (0.0, 0.0)
+    x, y = ctypes.c_float(), ctypes.c_float()
+    for index in range(min(raw.FPDFPath_CountSegments(path), _MOST_POINTS)):
+        segment = raw.FPDFPath_GetPathSegment(path, index)
+        raw.FPDFPathSegment_GetPoint(segment, x, y)
+        point = (
+            matrix.a * x.value + matrix.c * y.value + matrix.e,
+            matrix.b * x.value + matrix.d * y.value + matrix.f,
+        )
+        kind = raw.FPDFPathSegment_GetType(segment)
+        if kind == raw.FPDF_SEGMENT_MOVETO:
+            first = point
+        elif kind == raw.FPDF_SEGMENT_LINETO:
+            yield from _keep_straight(before, point)
+        if raw.FPDFPathSegment_GetClose(segment):
+            yield from _keep_straight(point, first)
+            point = first
+        before = point
+
+
+def _keep_straight(one: PathPoint, other: PathPoint) -> Iterator[Box]:
+    (left, right), (bottom, top) = (sorted(ends) for ends in zip(one, other, strict=True))
+    if right - left <= _STRAIGHT or top - bottom <= _STRAIGHT:
+        yield left, bottom, right, top
+
+
+def find_turn(along: float, rise: float) -> TextDirection:
+    """Return the direction nearest to that of text whose unit runs `along` and rises by `rise`."""
+    return TextDirection(round(math.atan2(rise, along) / (math.pi / 2)) % 4)
+
+
+def turn_size(turn: TextDirection, size: Size) -> Size:
+    """Return the width and height of a page of `size` points for a reader of the turned text."""
+    width, height = size
+    return (height, width) if turn in (TextDirection.UP, TextDirection.DOWN) else (width, height)
+
+
+def turn_point(turn: TextDirection, x: float, y: float, size: Size) -> tuple[float, float]:
+    """Return a point of a page of `size` points, seen with the page turned for the text."""
+    width, height = size
+    if turn is TextDirection.UP:
+        return y, width - x
+    if turn is TextDirection.UPSIDE_DOWN:
+        return width - x, height - y
+    return (height - y, x) if turn is TextDirection.DOWN else (x, y)
+
+
+def turn_box(turn: TextDirection, box: Box, size: Size) -> Box:
+    """Return left, bottom, right and top of a box, seen with the page turned for the text."""
+    if turn is TextDirection.NONE:
+        return box
+    one, other = turn_point(turn, *box[:2], size), turn_point(turn, *box[2:], size)
+    (left, right), (bottom, top) = (sorted(ends) for ends in zip(one, other, strict=True))
+    return left, bottom, right, top

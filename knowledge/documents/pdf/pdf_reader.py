@@ -14,7 +14,7 @@ from knowledge.documents.errors import (
     TooLargeError,
     WrongFormatError,
 )
-from knowledge.documents.office.properties import choose_title
+from knowledge.documents.office.zipped_xml import choose_title
 from knowledge.documents.page import Block, Page, first_heading
 from knowledge.documents.pdf.page_layout import LaidOutPage, lay_out, remove_furniture
 from knowledge.documents.pdf.page_text import take_text

@@ -5,13 +5,11 @@ Other tables are found by cells that stand below each other, see `text_tables`.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise, product
 
-from knowledge.documents.pdf.drawn_grids import DrawnCell, DrawnGrid, find_grids
-from knowledge.documents.pdf.drawn_strokes import Stroke
-from knowledge.documents.pdf.page_text import Segment
-from knowledge.documents.pdf.table_rows import TextTable
-from knowledge.documents.pdf.text_lines import Line, find_lines, join_lines
+from knowledge.documents.pdf.page_text import Segment, Stroke
+from knowledge.documents.pdf.text_lines import Line, TextTable, find_lines, join_lines
 from knowledge.documents.tables import Cell
 
 _LEAST_FILLED = 0.25
@@ -20,6 +18,25 @@ _LONGEST_CELL = 15
 """Lines of a cell; a grid most of whose text is in longer ones is the layout of a page."""
 _PITCH_OF_ROWS = 1.5
 _BASELINE = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnCell:
+    """A cell: its first row and column, how many of them it spans, and its place on the page."""
+
+    row: int
+    column: int
+    rows: int
+    columns: int
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+    def holds(self, x: float, y: float) -> bool:
+        """Return whether a point is in this cell."""
+        return self.left <= x <= self.right and self.bottom <= y <= self.top
+
 
 CellLines = dict[DrawnCell, list[Line]]
 
@@ -49,6 +66,27 @@ def take_tables(
 
 def _find_middle(segment: Segment) -> tuple[float, float]:
     return (segment.left + segment.right) / 2, segment.base + segment.size * 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnGrid:
+    """The cells of a table by rows; `lefts` has one end more than there are columns.
+
+    `tops` has one end more than there are rows, the upper one first.
+    """
+
+    lefts: tuple[float, ...]
+    tops: tuple[float, ...]
+    cells: tuple[DrawnCell, ...]
+
+    @property
+    def area(self) -> float:
+        """The area of the grid, in square points."""
+        return (self.lefts[-1] - self.lefts[0]) * (self.tops[0] - self.tops[-1])
+
+    def find_cell(self, x: float, y: float) -> DrawnCell | None:
+        """Return the cell that has a point."""
+        return next((cell for cell in self.cells if cell.holds(x, y)), None)
 
 
 def _part(segments: Sequence[Segment], grid: DrawnGrid) -> tuple[list[Segment], list[Segment]]:
@@ -137,3 +175,160 @@ def _find_bases(row: CellLines) -> list[float]:
         if all(level):
             return bases
     return []
+
+
+_NEAR = 2.5
+"""Lines of a grid meet, and are one, within this distance in points."""
+_MOST_MEETINGS = 400_000
+"""Pairs of lines that are compared; a page with more is a drawing or a map."""
+_MOST_CELLS = 20_000
+
+
+def find_grids(strokes: Sequence[Stroke]) -> list[DrawnGrid]:
+    """Return the grids of at least two rows and columns, the largest first.
+
+    An outer side that is not drawn is where the lines end.
+    """
+    lines = [*_merge(strokes, is_vertical=False), *_merge(strokes, is_vertical=True)]
+    level = [line for line in lines if not line.is_vertical]
+    upright = [line for line in lines if line.is_vertical]
+    if len(level) * len(upright) > _MOST_MEETINGS:
+        return []
+    grids = [_make_grid(*parts) for parts in _list_connected(level, upright)]
+    found = [grid for grid in grids if grid is not None]
+    return sorted(found, key=lambda grid: -grid.area)
+
+
+def _merge(strokes: Sequence[Stroke], *, is_vertical: bool) -> list[Stroke]:
+    """Return lines; those that continue each other are one."""
+    chosen = sorted(
+        (one for one in strokes if one.is_vertical is is_vertical), key=lambda one: one.at
+    )
+    lines: list[Stroke] = []
+    while chosen:
+        places = _take_place(chosen)
+        at = sum(one.at for one in places) / len(places)
+        held: Stroke | None = None
+        for one in sorted(places, key=lambda one: one.start):
+            if held is not None and one.start <= held.end + _NEAR:
+                held = replace(held, end=max(held.end, one.end))
+                continue
+            if held is not None:
+                lines.append(held)
+            held = replace(one, at=at)
+        if held is not None:
+            lines.append(held)
+    return lines
+
+
+def _take_place(chosen: list[Stroke]) -> list[Stroke]:
+    """Take the first lines that lie within the distance in which lines are one."""
+    count = 1
+    while count < len(chosen) and chosen[count].at - chosen[0].at <= _NEAR:
+        count += 1
+    taken, chosen[:count] = chosen[:count], []
+    return taken
+
+
+def _meet(level: Stroke, upright: Stroke) -> bool:
+    return (
+        level.start - _NEAR <= upright.at <= level.end + _NEAR
+        and upright.start - _NEAR <= level.at <= upright.end + _NEAR
+    )
+
+
+def _list_connected(
+    level: Sequence[Stroke], upright: Sequence[Stroke]
+) -> Iterator[tuple[list[Stroke], list[Stroke]]]:
+    """Yield the lines that meet each other, directly or through others."""
+    parents = list(range(len(level) + len(upright)))
+
+    def find(one: int) -> int:
+        while parents[one] != one:
+            parents[one] = parents[parents[one]]
+            one = parents[one]
+        return one
+
+    for at, line in enumerate(level):
+        for other, crossing in enumerate(upright, start=len(level)):
+            if _meet(line, crossing):
+                parents[find(at)] = find(other)
+    ordered = sorted(range(len(parents)), key=find)
+    lines = [*level, *upright]
+    for _, members in groupby(ordered, key=find):
+        own = [lines[one] for one in members]
+        yield (
+            [one for one in own if not one.is_vertical],
+            [one for one in own if one.is_vertical],
+        )
+
+
+def _make_grid(level: list[Stroke], upright: list[Stroke]) -> DrawnGrid | None:
+    if not level or not upright:
+        return None
+    left, right = min(one.start for one in level), max(one.end for one in level)
+    bottom, top = min(one.start for one in upright), max(one.end for one in upright)
+    left, right = min(left, *(one.at for one in upright)), max(right, *(one.at for one in upright))
+    bottom, top = min(bottom, *(one.at for one in level)), max(top, *(one.at for one in level))
+    level = [*level, Stroke(False, top, left, right), Stroke(False, bottom, left, right)]
+    upright = [*upright, Stroke(True, left, bottom, top), Stroke(True, right, bottom, top)]
+    lefts = _list_places(upright)
+    tops = _list_places(level)[::-1]
+    rows, columns = len(tops) - 1, len(lefts) - 1
+    if rows < 2 or columns < 2 or rows * columns > _MOST_CELLS:
+        return None
+    return DrawnGrid(tuple(lefts), tuple(tops), tuple(_list_cells(lefts, tops, level, upright)))
+
+
+def _list_places(lines: Sequence[Stroke]) -> list[float]:
+    places: list[float] = []
+    for line in sorted(lines, key=lambda one: one.at):
+        if not places or line.at - places[-1] > _NEAR:
+            places.append(line.at)
+    return places
+
+
+def _list_cells(
+    lefts: Sequence[float], tops: Sequence[float], level: list[Stroke], upright: list[Stroke]
+) -> Iterator[DrawnCell]:
+    """Yield the cells by rows: each goes on to the right and down as far as no line ends it."""
+    rows, columns = len(tops) - 1, len(lefts) - 1
+    ended = _find_drawn(upright, lefts[1:], [(a + b) / 2 for a, b in pairwise(tops)])
+    closed = _find_drawn(level, tops[1:], [(a + b) / 2 for a, b in pairwise(lefts)])
+    taken: set[tuple[int, int]] = set()
+
+    def goes_down(below: int, column: int, last: int) -> bool:
+        own = range(column, last + 1)
+        return (
+            not any((below, at) in closed for at in own)
+            and not any((at, below + 1) in ended for at in own[:-1])
+            and not any((below + 1, at) in taken for at in own)
+        )
+
+    for row, column in product(range(rows), range(columns)):
+        if (row, column) in taken:
+            continue
+        last, below = column, row
+        while last + 1 < columns and (last, row) not in ended and (row, last + 1) not in taken:
+            last += 1
+        while below + 1 < rows and goes_down(below, column, last):
+            below += 1
+        taken.update(product(range(row, below + 1), range(column, last + 1)))
+        yield DrawnCell(
+            row, column, below - row + 1, last - column + 1,
+            lefts[column], tops[below + 1], lefts[last + 1], tops[row],
+        )  # fmt: skip
+
+
+def _find_drawn(
+    lines: Sequence[Stroke], places: Sequence[float], middles: Sequence[float]
+) -> set[tuple[int, int]]:
+    """Return where a line is drawn: the indexes of a place and of the middle of a cell there."""
+    return {
+        (place, middle)
+        for place, at in enumerate(places)
+        for line in lines
+        if abs(line.at - at) <= _NEAR
+        for middle, where in enumerate(middles)
+        if line.start <= where <= line.end
+    }

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from agents.question.translation import CombinedCall, Reads, TranslationAgent, Writes
-from envelope.conversation import ClarificationReason, Pause, Turn
+from envelope.conversation import ClarificationReason, Pause, Turn, Understanding
 from envelope.outcome import Wrote
-from envelope.understanding import Understanding
 from knowledge.errors import IndexUnavailable
 from knowledge.port import Findings, Hit, SearchRequest
 from llm.errors import UnreadableOutput

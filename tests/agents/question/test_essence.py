@@ -3,9 +3,8 @@ from typing import Any
 import pytest
 
 from agents.question.essence import EssenceAgent, Reads, Writes
-from envelope.conversation import ClarificationReason, ConversationAct, Pause, Turn
+from envelope.conversation import ClarificationReason, ConversationAct, Pause, Turn, Understanding
 from envelope.outcome import Wrote
-from envelope.understanding import Understanding
 from llm.errors import ModelUnavailable
 from llm.scripted import ScriptedModel
 from llm.tasks.essence import Inputs, Output

@@ -3,9 +3,14 @@ from typing import Any
 import pytest
 
 from agents.question.guardrails import GuardrailsAgent, Reads, Writes
-from envelope.conversation import ClarificationOption, ClarificationReason, Pause
+from envelope.conversation import (
+    ClarificationOption,
+    ClarificationReason,
+    Pause,
+    Turn,
+    Understanding,
+)
 from envelope.outcome import Wrote
-from envelope.understanding import Understanding
 from knowledge.errors import IndexUnavailable
 from knowledge.library.library import NamedInText
 from knowledge.port import CALIBRATION, Findings, Hit, SearchRequest
@@ -116,6 +121,25 @@ async def test_a_verdict_of_the_combined_call_is_not_overruled_by_coverage(
 
     assert (writes.within_scope, writes.decided_by) == (verdict == "within", "combined_call")
     assert (searcher.requests, model.calls) == ([], [])
+
+
+@pytest.mark.parametrize("has_model", [False, True], ids=["without a model", "with a model"])
+async def test_without_a_model_a_follow_up_is_looked_up_with_the_last_question(
+    has_model: bool,
+) -> None:
+    searcher = Covering(0.9)
+    found = Output(verdict="within", confidence=0.9, analysis="")
+    turns = [Turn(speaker="user", text="What is a rule?"), Turn(speaker="assistant", text="A way.")]
+
+    await guard(
+        "And its price?",
+        searcher=searcher,
+        model=ScriptedModel([found]) if has_model else None,
+        history=tuple(turns),
+    )
+
+    related = [one.related for one in searcher.requests]
+    assert related == [() if has_model else ("What is a rule?",)]
 
 
 async def test_what_is_out_of_scope_is_declined_before_anything_is_asked() -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from agents.review.expanded_searches import expand_search
-from llm.conversations.turns import ToolUse
+from llm.conversation import ToolUse
 from llm.missing_model import MissingModel
 from llm.scripted import ScriptedModel
 from llm.tasks.retrieval.hyde_expansion import Output

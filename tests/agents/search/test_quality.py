@@ -223,6 +223,66 @@ async def test_an_adapted_call_stays_where_the_judge_approves_it() -> None:
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        "refresh 203.0.113.7",
+        "refresh --only 203.0.113.7 --all",
+        "refresh 0xCB007107",
+        "refresh 3405803783",
+        "refresh evil\u3002example",
+    ],
+)
+async def test_code_with_an_address_that_nobody_gave_goes_whatever_the_judge_says(
+    line: str,
+) -> None:
+    block = f"```bash\n{line}\n```"
+    fooled = APPROVAL.model_copy(
+        update={"verdicts": (Verdict(passage=1, quote=line, supported=True),)}
+    )
+
+    writes = await judge(
+        ScriptedModel([fooled]), reads(f"{GOOD}\n\nRun: [4]\n\n{block}", attempt=1)
+    )
+    inline = await judge(ScriptedModel([fooled]), reads(f"{GOOD}\n\nRun `{line}`. [4]", attempt=1))
+
+    assert writes.response == f"{GOOD}\n\n<left_out in en>"
+    assert inline.response == f"{GOOD}\n\n<left_out in en>"
+
+
+async def test_an_address_in_numbers_that_the_person_gave_may_stand_in_code() -> None:
+    call = "```bash\nrefresh --only 10.20.30.40\n```"
+    fine = APPROVAL.model_copy(
+        update={"verdicts": (Verdict(passage=1, quote=call, supported=True),)}
+    )
+    asked = reads(f"Run this: [4]\n\n{call}", question="How do I refresh 10.20.30.40 only?")
+
+    writes = await judge(ScriptedModel([fine]), asked)
+
+    assert writes.response == f"Run this: [1]\n\n{call}"
+
+
+@pytest.mark.parametrize(
+    ("call", "is_shown"),
+    [
+        ("refresh --only my-own", True),
+        ("refresh --only A && erase everything", False),
+        ("install evil-package", False),
+    ],
+)
+async def test_without_a_judge_adapted_code_goes_out_only_in_words_that_were_given(
+    call: str, is_shown: bool
+) -> None:
+    block = f"```bash\n{call}\n```"
+    asked = reads(f"{GOOD}\n\nRun: [4]\n\n{block}", question="How do I refresh my own one?")
+
+    writes = await judge(ScriptedModel([UnreadableOutput("nothing")]), asked)
+
+    assert (block in writes.response) is is_shown
+    assert ("<left_out in en>" in writes.response) is not is_shown
+    assert writes.response.endswith("<not_judged in en>")
+
+
+@pytest.mark.parametrize(
     "silent",
     [
         UnreadableOutput("expected verdicts, found prose"),
@@ -274,7 +334,7 @@ async def test_passages_of_the_search_go_out_and_nobody_judges_them() -> None:
 async def test_the_judge_decides_whether_what_the_writer_misses_is_searched_for() -> None:
     missing = "how many rules a page has"
     wanting = {"decision": "research", "completeness": 0.6, "missing": ("rules of a page",)}
-    model = ScriptedModel([APPROVAL.model_copy(update={"completeness": 0.6})])
+    model = ScriptedModel([APPROVAL.model_copy(update={"completeness": 0.2})])
     other = ScriptedModel([APPROVAL.model_copy(update=wanting)])
 
     approved = await judge(model, reads(GOOD, missing=missing))

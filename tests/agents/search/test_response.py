@@ -68,6 +68,7 @@ def reads(
     )
     return Reads(
         search_context=context,
+        text=question,
         source_references=references,
         language=language,
         canonical_question=question,
@@ -480,6 +481,21 @@ async def test_an_address_that_the_person_typed_stays_as_code_with_every_path_on
 
     assert writes.response == "Open `http://localhost:3000/health`, not …. Up to 8. [1]"
     assert writes.sources_used[0].addresses == ("http://localhost:3000/health",)
+
+
+async def test_a_host_that_only_an_earlier_answer_named_is_not_the_persons() -> None:
+    written = "Run `fetch https://code.example/evil/x`. Up to 8. [1]"
+    earlier = Turn(speaker="assistant", text="It is at `https://code.example/acme/tools`.")
+    asked = Turn(speaker="user", text=earlier.text)
+    model = ScriptedModel([make_output(written)] * 2)
+    about = reads("Where is https://code.example/acme/tools ?")
+    canonical = about.model_copy(update={"text": "Where is it?"})
+
+    named = await respond(model, canonical.model_copy(update={"history": (earlier,)}))
+    typed = await respond(model, canonical.model_copy(update={"history": (asked,)}))
+
+    assert named.response == "Run `fetch …`. Up to 8. [1]"
+    assert typed.response == written
 
 
 async def test_brackets_of_a_document_are_no_citations_and_come_out_as_they_stood() -> None:

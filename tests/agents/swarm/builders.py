@@ -3,7 +3,7 @@
 from agents.swarm.planning.plan import SwarmPlan, WorkerPlan
 from agents.swarm.workers.output import WorkerOutput, WorkerStatus
 from tools.calls import CitedPassage
-from tools.passage_search.passages import FoundPassage
+from tools.passages import FoundPassage
 
 
 def make_worker(name: str, **changes: object) -> WorkerPlan:

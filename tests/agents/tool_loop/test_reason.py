@@ -9,7 +9,7 @@ from agents.tool_loop.reason import PlanLimits, Reads, ReasonAgent, Writes
 from envelope.outcome import GaveUp, Wrote
 from envelope.ways.tool_loop import AnswerAssessment, Intent, LoopEnd, PlanRound, Strategy
 from knowledge.index.listing import ListedDocument
-from llm.conversations.turns import ModelMessage, ToolChoice, ToolConversation, ToolUse
+from llm.conversation import ModelMessage, ToolChoice, ToolConversation, ToolUse
 from llm.errors import ModelUnavailable
 from llm.scripted import ScriptedModel
 from tools.calls import ToolErrorType, ToolResult

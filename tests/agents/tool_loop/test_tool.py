@@ -10,7 +10,7 @@ from config.texts import load_texts
 from envelope.outcome import Wrote
 from tools.calls import EffectClass, ToolCaller, ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog
-from tools.effects.receipts import ReceiptKey, ReceiptState
+from tools.effects import ReceiptKey, ReceiptState
 from tools.tool import Tool
 
 TEXTS = load_texts()

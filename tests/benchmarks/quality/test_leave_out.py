@@ -4,8 +4,14 @@ import pytest
 
 from benchmarks.quality.scope_report.features import Measured
 from benchmarks.quality.scope_report.fitting import fit
-from benchmarks.quality.scope_report.leave_out import compute_means, report_collections
-from benchmarks.quality.scope_report.table import BEGIN, END, make_table, replace_table
+from benchmarks.quality.scope_report.leave_out import (
+    BEGIN,
+    END,
+    compute_means,
+    make_table,
+    replace_table,
+    report_collections,
+)
 from knowledge.answerability import assess
 
 DECISIONS = ("answer", "ask", "refuse")

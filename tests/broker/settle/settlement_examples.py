@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-from broker.encodable import LONG_FRAME, BaseFrame
 from broker.settle.batch import BrokerLimits, ScriptCall, SettleBatch
 from broker.values import (
+    LONG_FRAME,
+    BaseFrame,
     BranchSend,
     Bury,
     ConsumerDemand,
@@ -20,7 +21,7 @@ from broker.values import (
     ScatterBranches,
     Settlement,
 )
-from envelope.memory_write import Append, Delete, Increment, SetFields
+from envelope.memory_access import Append, Delete, Increment, SetFields
 from envelope.outcome import Outcome
 from envelope.question import Question
 

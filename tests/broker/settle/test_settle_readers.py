@@ -12,8 +12,7 @@ from broker.keys import shard_keys
 from broker.settle import layout
 from broker.settle.batch import ScriptCall
 from broker.settle.layout import KINDS, RECORD_FIELDS, Group, names_of, pack_header, pack_shard
-from broker.settle.lua_header import render_header
-from broker.settle.script import SETTLE
+from broker.settle.script import SETTLE, render_header
 from tests.broker.settle.settlement_examples import LIMITS, WANTS, delivery, examples, pack
 
 FOLDER = files("broker") / "lua"
@@ -145,7 +144,7 @@ def test_lua_reads_a_scatter_and_its_branches_under_their_names() -> None:
 
     assert found["arguments"] == {
         "join": "#0", "role": "manager", "frame": "goes on", "need": 1, "at_once": 1,
-        "duration_ms": 2500, "branches": 2,
+        "duration_ms": 2500, "watch": "", "watch_frame": "", "branches": 2,
     }  # fmt: skip
     assert found["branches"][1] == {"path": "t2", "role": "quality", "frame": "2"}
     assert found["keys"]["frames"].startswith("rd:{3}:frames:")

@@ -1,8 +1,8 @@
 """The trajectory of a message in a terminal."""
 
-from deploy.cli.answer_reports.trajectory_lines import list_trajectory_lines
 from deploy.cli.printing import WIDTH
-from tests.gateway.journal_views.test_trajectory import JOURNAL
+from deploy.cli.trace_lines import list_trajectory_lines
+from tests.gateway.test_trajectory import JOURNAL
 
 
 def test_steps_metrics_and_agents_fit_a_terminal() -> None:

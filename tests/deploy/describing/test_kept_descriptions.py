@@ -2,7 +2,7 @@ from pathlib import Path
 
 from structlog.testing import capture_logs
 
-from deploy.assembly.describing.kept_descriptions import FILE, MOST_KEPT, KeptDescriptions
+from deploy.assembly.descriptions import FILE, MOST_KEPT, KeptDescriptions
 
 
 async def test_what_is_kept_is_there_for_the_next_process_until_it_is_cleared(

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from config.models.vendor_settings import CompatibleServer
 from config.settings import Settings
-from deploy.assembly.describing.model_descriptions import (
+from config.vendor_settings import CompatibleServer
+from deploy.assembly.descriptions import (
     LONGEST_CONTENT,
     MOST_PARTS,
     ModelDescriber,
@@ -19,7 +19,7 @@ from deploy.assembly.describing.model_descriptions import (
 from deploy.assembly.ingestion import make_describer
 from knowledge.ingestion import ingest
 from knowledge.ingestion_report import IngestionResult, PlainReport
-from knowledge.isolation.limits import ReadingLimits
+from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
 from tests.knowledge.documents.conftest import LengthEmbedder, MemoryIndex
 from tests.llm.vendor_dialects import OpenAI

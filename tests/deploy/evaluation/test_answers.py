@@ -12,12 +12,12 @@ from deploy.cli.main import main
 from deploy.cli.markdown_tables import columns
 from deploy.cli.printing import WIDTH
 from deploy.errors import CommandError
-from deploy.evaluation.answers.desk_run import Variant
-from deploy.evaluation.answers.golden import GoldenCase
-from deploy.evaluation.answers.run_folder import load_kept_prompt, run_prompt_again, write_run
-from deploy.evaluation.answers.suite import AnswersPlan, AnswersResult, run_answers
-from deploy.evaluation.answers.summaries import summarize
+from deploy.evaluation.answers import AnswersPlan, AnswersResult, run_answers
+from deploy.evaluation.desk_run import Variant
+from deploy.evaluation.golden import GoldenCase
 from deploy.evaluation.questions import UnknownFormatError
+from deploy.evaluation.run_folder import load_kept_prompt, run_prompt_again, write_run
+from deploy.evaluation.summaries import summarize
 from llm.tasks.judge import Output as Judgement
 from llm.tasks.respond import Output as Answer
 from tests.llm.vendor_dialects import OpenAI

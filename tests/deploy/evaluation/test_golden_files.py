@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.evaluation.answers.golden import GoldenCase
-from deploy.evaluation.answers.golden_files import load_golden_cases, select_cases
+from deploy.evaluation.golden import GoldenCase, load_golden_cases, select_cases
 from deploy.evaluation.questions import UnknownFormatError
 from tests.support.app_harness import EXAMPLES
 

@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 from deploy.cli.main import main
-from deploy.evaluation.answers.judge_records import (
-    JudgeRecord,
-    find_doubt,
-    load_judge_records,
-    prompt_version,
-    store_judge_record,
-)
 from deploy.evaluation.grounding import (
     JudgedLabel,
     compute_agreement,
     load_labelled_answers,
     measure_judge,
+)
+from deploy.evaluation.judging import (
+    JudgeRecord,
+    find_doubt,
+    load_judge_records,
+    prompt_version,
+    store_judge_record,
 )
 from deploy.evaluation.questions import UnknownFormatError
 from llm.errors import ModelUnavailable

@@ -11,11 +11,11 @@ from deploy.cli.answer_reports.tables import make_table_lines
 from deploy.cli.markdown_tables import columns
 from deploy.cli.printing import WIDTH
 from deploy.errors import CommandError
-from deploy.evaluation.answers.desk_run import AskedCase
-from deploy.evaluation.answers.golden import GoldenCase
-from deploy.evaluation.answers.journal_reading import CallTotals
-from deploy.evaluation.answers.measures import AnswerMeasure, is_page, measure_answer
-from deploy.evaluation.answers.summaries import MeasuredVariant, summarize
+from deploy.evaluation.desk_run import AskedCase
+from deploy.evaluation.golden import GoldenCase
+from deploy.evaluation.journal_reading import CallTotals
+from deploy.evaluation.measures import AnswerMeasure, is_page, measure_answer
+from deploy.evaluation.summaries import MeasuredVariant, summarize
 from llm.errors import ModelUnavailable
 from llm.scripted import ScriptedModel
 from llm.tasks.judge import Output as Judgement

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deploy.evaluation.answers.sentences import split_covered
+from deploy.evaluation.sentences import split_covered
 
 
 def covers(answer: str, language: str = "en") -> list[tuple[int, ...]]:

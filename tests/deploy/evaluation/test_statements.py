@@ -2,7 +2,7 @@
 
 import pytest
 
-from deploy.evaluation.answers.statements import says
+from deploy.evaluation.sentences import says
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 
 from broker.embedded.endpoint import Endpoint
 from deploy.assembly.knowledge import Knowledge
-from manager.fault_checks import FaultKind
+from manager.evidence_checks import FaultKind
 from tests.faults.planted.planting import NamedModel, Planted, plant
 from tests.support.app_harness import EXAMPLES, AppHarness, run_app, settings_of
 

@@ -19,11 +19,10 @@ from broker.values import Delivery, Settlement
 from envelope.envelope import Envelope
 from envelope.outcome import Wrote
 from llm.call_log import record
-from llm.conversations.port import ModelStep
-from llm.conversations.turns import ToolConversation
+from llm.conversation import ModelStep, ToolConversation
 from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage
 from manager.evidence import EVIDENCE, HANDED_OVER, EvidenceForm
-from manager.fault_checks import FaultKind
+from manager.evidence_checks import FaultKind
 from manager.manager import Manager
 from tests.support.quoting_model import QuotingModel
 from worker.agent_handler import AgentHandler

@@ -3,7 +3,7 @@
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from gateway.chat.formatting.marked_text import Marked
+from gateway.chat.marked_text import Marked
 
 QUICK = settings(max_examples=100, derandomize=True, deadline=None, database=None)
 SIGNS = "*_`~#>-+1.[]()!|\\<&: \n\tab\u00e9\u0301😀👩\u200d👧🇩🇪\ufe0f。؟"

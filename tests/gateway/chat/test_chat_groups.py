@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from config.errors import SettingsError
-from deploy.assembly.gateways.chat_group_file import read_chat_groups
+from deploy.assembly.gateways.chat_gateways import read_chat_groups
 from gateway.chat.chat_groups import ChatGroups, MembershipError
 
 FILE = """

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given
 
-from gateway.chat.formatting.marked_text import Mark, parse_marked
+from gateway.chat.marked_text import Mark, parse_marked
 from tests.gateway.chat.markdown_samples import QUICK, lines, markdown, texts
 
 

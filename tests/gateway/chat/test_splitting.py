@@ -2,9 +2,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gateway.chat.formatting.marked_text import Mark, Marked, parse_marked
-from gateway.chat.formatting.splitting import split, utf16_units
-from gateway.slack.mrkdwn import mrkdwn
+from gateway.chat.marked_text import Mark, Marked, parse_marked, split, utf16_units
+from gateway.slack.blocks import mrkdwn
 from tests.gateway.chat.markdown_samples import QUICK, lines, paint, texts
 
 FAMILY = "👩\u200d👩\u200d👧\u200d👦"

@@ -4,6 +4,7 @@ import asyncio
 import socket
 
 import pytest
+from starlette.types import Receive, Scope, Send
 from structlog.testing import capture_logs
 
 from gateway.connections.addresses import TrustedNetworks, group_address
@@ -128,6 +129,32 @@ async def test_an_answer_before_the_end_of_the_body_arrives() -> None:
 
         assert response.startswith(b"HTTP/1.1 200")
         assert b"connection: close" in response
+
+
+async def test_an_application_that_fails_leaves_no_connection_busy() -> None:
+    async def fail(scope: Scope, receive: Receive, send: Send) -> None:
+        raise RuntimeError("a fault")
+
+    async with line_server(app=fail) as server:
+        line = await server.line()
+        await line.send(GET)
+
+        assert (await line.rest()).startswith(b"HTTP/1.1 500")
+        await server.until(0)
+
+
+async def test_requests_that_wait_behind_another_are_answered_in_order() -> None:
+    async with line_server() as server:
+        line = await server.line()
+        post = b"POST /read HTTP/1.1\r\nContent-Length: 5\r\n" + HOST + b"\r\nabcde"
+        await line.send(WAIT + post + post + GET)
+        await busy(server, 1)
+        server.gate.set()
+
+        for body in (b"waited", b"read", b"read", b"ok"):
+            assert await line.status() == 200
+            assert await line.reader.readexactly(len(body)) == body
+        assert server.read_bytes == 10
 
 
 async def test_a_short_body_that_nobody_reads_costs_no_connection() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from broker.maintenance.file_rewriting import Rewriting
+from broker.maintenance.erasure import Rewriting
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from deploy.logging_setup import configure_logging

@@ -8,9 +8,8 @@ import httpx
 import pytest
 
 from deploy.assembly.gateways.http_gateway import StoredConversations
-from deploy.assembly.reviewing.document_finder import NamedDocumentFinder
-from deploy.assembly.reviewing.report_rendering import StoredReports
-from deploy.assembly.reviewing.stored_attachments import StoredAttachments
+from deploy.assembly.gateways.report_rendering import StoredReports
+from deploy.assembly.gateways.review_documents import NamedDocumentFinder, StoredAttachments
 from envelope.question import Question
 from envelope.role import Role
 from gateway.conversation_erasure import erase

@@ -8,7 +8,7 @@ from typing import Any
 import openai
 import pytest
 
-from broker.maintenance.file_rewriting import Rewriting
+from broker.maintenance.erasure import Rewriting
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect
 from deploy.assembly.gateways.http_gateway import StoredConversations

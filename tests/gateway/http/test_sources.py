@@ -11,7 +11,7 @@ import pytest
 
 from envelope.role import Role
 from gateway.http.links import LIFE_SECONDS, Citation, SourceLinks
-from gateway.http.routes.document_page import LONGEST_LINE, MOST_CHARACTERS, document_page
+from gateway.http.routes.documents import LONGEST_LINE, MOST_CHARACTERS, document_page
 from gateway.port import ReadableDocument, ReadableSection
 from memory.errors import MemoryUnavailableError
 from tests.support.http_server import (

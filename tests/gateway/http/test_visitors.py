@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from broker.transport.connect import connect
-from gateway.limits.visitors import SITE_FACTOR, VisitorLimits
+from gateway.http.visitors import SITE_FACTOR, VisitorLimits
 from tests.gateway.http.visitor_driver import (
     ATTACKER,
     FEW,

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import httpx
 
-from gateway.limits.visitors import VisitorLimits
+from gateway.http.visitors import VisitorLimits
 from tests.support.http_server import (
     WEBSITE,
     HttpServerFixture,

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from gateway.api_keys import make_key
-from gateway.limits.failures import FailureLimiter
-from gateway.limits.visitors import Visitors, networks_of
+from gateway.http.visitors import FailureLimiter, Visitors, networks_of
 from gateway.port import Demand, Shortage
 
 

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from gateway.answer import Source
-from gateway.chat.formatting.marked_text import plain_title
+from gateway.chat.marked_text import plain_title
 from gateway.chat.ports import Button
 from gateway.slack.blocks import messages
 from tests.support.fake_slack import ALL_CHARACTERS, allows

@@ -2,7 +2,7 @@ import asyncio
 from typing import Any
 
 from gateway.slack.web_api import RATES
-from memory.turn_pacing import RedisTurns
+from memory.rate_limits import RedisTurns
 from tests.support.chat_harness import ANSWER, WORKING
 from tests.support.fake_slack import ALLOWED, BOT, RefusedError, SlackApi
 from tests.support.slack_harness import SlackHarness, slack_desk, wait_until_settled

@@ -5,7 +5,7 @@ import pytest
 
 from broker.transport.connect import connect
 from envelope.role import Role
-from gateway.telegram.webhook import HEADER
+from gateway.telegram.connection import HEADER
 from tests.gateway.telegram.server_process import serve_telegram
 from tests.support.chat_harness import ANSWER, TEXTS, wait_until_acknowledged
 from tests.support.drafting import DraftedAnswer

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.telegram.webhook import HEADER
+from gateway.telegram.connection import HEADER
 from tests.gateway.connections.raw_connection import RawConnection
 from tests.gateway.hostile.values import NOT_JSON, bent
 from tests.support.telegram_harness import PERSON, SECRET, TelegramHarness

@@ -5,7 +5,7 @@ from typing import Any
 
 from gateway.telegram.bot_api import RATES
 from gateway.telegram.channel import TYPING_SECONDS
-from memory.turn_pacing import RedisTurns
+from memory.rate_limits import RedisTurns
 from tests.support.chat_harness import ANSWER, WORKING
 from tests.support.fake_telegram import IN_A_GROUP, IN_A_ROW, IN_A_SECOND, BotApi, flood
 from tests.support.telegram_harness import TelegramHarness, telegram_desk, wait_until_settled

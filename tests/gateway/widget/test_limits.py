@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.http.routes.transcript import LONGEST_REASON
+from gateway.http.routes.conversations import LONGEST_REASON
 from gateway.text import LONGEST_CHARACTERS
 from tests.gateway.widget.conftest import Come
 from tests.support.browser import WIDGET

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from knowledge.crawling.crawl_values import CrawlLimits, CrawlOutcome
-from knowledge.crawling.website import crawl
+from knowledge.crawling.crawler import crawl
 from knowledge.crawling.website_mirror import WebsiteMirror
 from knowledge.isolation.reader_process import ReaderProcess
 from tests.support.website import Website, serve_website

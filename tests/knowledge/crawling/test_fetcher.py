@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from knowledge.crawling.errors import AddressRefusedError, FetchError
+from knowledge.crawling.crawl_values import AddressRefusedError, FetchError
 from knowledge.crawling.fetcher import Fetcher, WebResponse, find_wait
 from knowledge.crawling.resolution import GuardedResolver
 from tests.knowledge.crawling.conftest import QUICK

@@ -2,7 +2,7 @@
 
 import pytest
 
-from knowledge.crawling.errors import AddressRefusedError, FetchError
+from knowledge.crawling.crawl_values import AddressRefusedError, FetchError
 from knowledge.crawling.resolution import GuardedResolver, is_ordinary, is_public
 
 PRIVATE = (

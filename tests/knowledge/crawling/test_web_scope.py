@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowledge.crawling.errors import AddressRefusedError
+from knowledge.crawling.crawl_values import AddressRefusedError
 from knowledge.crawling.web_scope import CrawlScope, check_start, normalise
 
 BASE = "https://docs.example.com/guide/setup?x=1#here"

@@ -2,10 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from knowledge.crawling.crawl_values import CrawlOutcome
-from knowledge.crawling.errors import CrawlError
-from knowledge.crawling.mirror_survey import survey_mirror
-from knowledge.crawling.website_mirror import WebsiteMirror
+from knowledge.crawling.crawl_values import CrawlError, CrawlOutcome
+from knowledge.crawling.website_mirror import WebsiteMirror, survey_mirror
 
 START = "https://a.test/docs/"
 

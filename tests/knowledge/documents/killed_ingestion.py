@@ -12,7 +12,7 @@ from knowledge import ingestion
 from knowledge.index.embedded import open_embedded
 from knowledge.index.qdrant import Identity
 from knowledge.ingestion_report import IngestionResult, PlainReport
-from knowledge.isolation.limits import ReadingLimits
+from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
 from knowledge.rule_descriptions import RuleDescriber
 from tests.support.embedders import UniformEmbedder

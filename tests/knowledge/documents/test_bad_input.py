@@ -2,12 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowledge.documents import plain_text
+from knowledge.documents import front_matter, plain_text
 from knowledge.documents.decoding import MAX_BYTES, decode
 from knowledge.documents.errors import NotTextError, ReadingError, TooLargeError
 from knowledge.documents.formats import Reader
 from knowledge.documents.markup import html, markdown, mdx
-from knowledge.documents.metadata import front_matter
 
 
 def test_a_byte_order_mark_is_no_text() -> None:

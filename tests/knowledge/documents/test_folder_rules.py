@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from knowledge.documents.errors import WrongFormatError
-from knowledge.documents.metadata.folder_rules import RULES_FILE, FolderRules, StatedByFolder
+from knowledge.documents.folder_rules import RULES_FILE, FolderRules, StatedByFolder
 
 HR = '[[documents]]\npath = "hr/*"\ngroups = ["hr"]\n'
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from knowledge.isolation.limits import ReadingLimits
+from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
 from tests.knowledge.documents.conftest import Desk
 from tests.knowledge.isolation.documents import ENDLESS

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowledge.documents.markup.inline import plain
+from knowledge.documents.markup.markdown import plain
 
 CODE = st.text(
     st.characters(exclude_characters="`\n\r\x1a", exclude_categories=["Cs", "Cc"]), min_size=1

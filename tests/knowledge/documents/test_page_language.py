@@ -2,7 +2,7 @@
 
 import pytest
 
-from knowledge.documents.metadata.page_language import find_stated_language, make_sample
+from knowledge.documents.front_matter import find_stated_language, make_sample
 from knowledge.documents.page import Block, BlockKind, Page
 
 

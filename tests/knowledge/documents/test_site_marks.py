@@ -1,7 +1,7 @@
 import pytest
 
 from knowledge.documents.markup import markdown
-from knowledge.documents.markup.site_marks import remove_site_marks
+from knowledge.documents.markup.markdown import remove_site_marks
 
 
 @pytest.mark.parametrize(

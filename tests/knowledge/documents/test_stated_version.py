@@ -5,7 +5,7 @@ from datetime import date
 
 import pytest
 
-from knowledge.documents.metadata.stated_version import (
+from knowledge.documents.stated_version import (
     find_numbers,
     parse_stated_version,
     remove_version,

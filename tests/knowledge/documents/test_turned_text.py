@@ -8,7 +8,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from knowledge.documents.page import BlockKind
 from knowledge.documents.pdf import pdf_reader
-from knowledge.documents.pdf.turned_text import TextDirection, find_turn, turn_box, turn_point
+from knowledge.documents.pdf.page_text import TextDirection, find_turn, turn_box, turn_point
 
 WIDTH, HEIGHT = A4
 ROWS = (("Radius", "Boom 12 m", "Boom 20 m"), ("4 m", "18.5", "14.0"), ("8 m", "9.6", "8.1"))

@@ -14,7 +14,7 @@ from knowledge.documents.errors import (
 )
 from knowledge.documents.formats import Item
 from knowledge.documents.location import locate
-from knowledge.isolation.limits import ReadingLimits
+from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
 from tests.knowledge.isolation.documents import ENDLESS, prepare
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from deploy.evaluation.questions import UnknownFormatError
-from deploy.evaluation.ranking import Ranking, compute_scores
-from deploy.evaluation.retrieval import evaluate
+from deploy.evaluation.retrieval import Ranking, compute_scores, evaluate
 from tests.knowledge.searching.conftest import FakeReranker, WordEmbedder
 
 PAGES = (

@@ -13,7 +13,7 @@ from agents.swarm.workers.output import (
 )
 from tests.agents.swarm.builders import make_output, make_passage, make_worker
 from tools.calls import ToolErrorType, ToolResult
-from tools.passage_search.passages import FoundPassage
+from tools.passages import FoundPassage
 
 
 def make_result(*passages: FoundPassage, success: bool = True) -> ToolResult:

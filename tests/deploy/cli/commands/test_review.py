@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.assembly.reviewing.document_finder import MOST_FOUND
+from deploy.assembly.gateways.review_documents import MOST_FOUND
 from deploy.cli.commands.review import EXIT_FINDINGS
 from knowledge.library.attachment_reading import MOST_CHARACTERS
 from tests.knowledge.documents import layouts

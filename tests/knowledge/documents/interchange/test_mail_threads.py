@@ -2,7 +2,7 @@
 
 from pathlib import PurePosixPath
 
-from knowledge.documents.interchange.mail_threads import find_replies
+from knowledge.documents.interchange.mail import find_replies
 from tests.knowledge.documents.conftest import Desk, desk
 
 __all__ = ["desk"]

@@ -5,7 +5,7 @@ import openpyxl
 import pytest
 
 from knowledge.documents.office import xlsx
-from knowledge.documents.office.cell_format import format_number
+from knowledge.documents.office.xlsx import format_number
 from knowledge.documents.page import BlockKind, Page
 
 

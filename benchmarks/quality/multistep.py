@@ -1,0 +1,274 @@
+"""The suite `multistep`: what one search, the tool loop and the swarm find for several steps.
+
+The corpus is ingested into a temporary index. The passages that a way shows are bounded in total,
+over all of its steps, so that both ways are compared at the same number.
+"""
+
+import tempfile
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, Protocol
+
+from agents.swarm.making import plan_listed
+from agents.swarm.planning.plan import SwarmPlan
+from agents.swarm.planning.plan_checks import arrange_workers
+from agents.swarm.shown_passages import choose_shown
+from agents.swarm.strategies.expansion import expand_plan
+from agents.swarm.workers.output import WorkerOutput
+from agents.swarm.workers.run_worker import run_worker
+from agents.swarm.workers.worker_type import make_registry
+from benchmarks.quality.multistep_files import MultistepData, MultistepTask, load_multistep
+from deploy.evaluation.retrieval import ingest_corpus
+from knowledge.embedding import Embedder, local_embedder
+from knowledge.index.embedded import open_embedded
+from knowledge.index.port import Index
+from knowledge.index.qdrant import Identity
+from knowledge.library.library import Library
+from knowledge.port import Searcher, SearchRequest
+from knowledge.search.ranking import weigh_levels_alone
+from knowledge.search.searcher import LevelSearcher
+from knowledge.sections import document_of
+from llm.conversation import ModelMessage, ToolConversation
+from tools.calls import ToolCall, ToolCaller
+from tools.catalog import make_builtin
+from tools.dialogue import Dialogue, execute_calls, list_passages
+from tools.executor import ToolExecutor
+from tools.plain_search import plan_searches
+
+WayName = Literal["search", "tools", "swarm"]
+DEFAULT_K = {"multihop": 10, "desk": 20, "versions": 5, "fanout": 10}
+
+Figures = dict[str, object]
+
+
+async def evaluate_multistep(
+    data: Path, way: WayName, *, k: int | None = None, embedder: Embedder | None = None
+) -> Figures:
+    """Return the figures of a way; raises `UnknownFormatError` for another kind of folder."""
+    loaded = load_multistep(data)
+    model = local_embedder() if embedder is None else embedder
+    most = DEFAULT_K[loaded.kind] if k is None else k
+    with tempfile.TemporaryDirectory(prefix="refdesk-evaluate-") as folder:
+        identity = Identity("evaluate", "multistep", model.name, model.dimensions)
+        index = await open_embedded(Path(folder) / "index", identity)
+        try:
+            await ingest_corpus([loaded.write_corpus(Path(folder))], index, model)
+            parts = make_parts(index, model)
+            chosen: Way = SearchWay(parts.searcher)
+            if way == "tools":
+                chosen = ToolsWay(parts)
+            if way == "swarm":
+                chosen = SwarmWay(parts)
+            figures = await measure_way(loaded, chosen, parts, most)
+            return {"suite": "multistep", "data": data.name, "way": way, "k": most, **figures}
+        finally:
+            await index.close()
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPages:
+    """The documents that a way shows, in their order, at most k, and what it took."""
+
+    document_ids: tuple[str, ...]
+    calls: int = 0
+    rounds: int = 0
+
+
+class Way(Protocol):
+    """One way of finding what a question needs."""
+
+    async def find(self, text: str, k: int) -> FoundPages:
+        """Return at most `k` documents, over all steps."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationParts:
+    """The parts of tools over an index that an evaluation has made."""
+
+    searcher: Searcher
+    search_level: Callable[[str], Searcher]
+    library: Library
+
+
+async def measure_way(data: MultistepData, way: Way, parts: EvaluationParts, k: int) -> Figures:
+    """Return the figures of the kind of data."""
+    pages = await _read_pages(parts)
+    started = time.perf_counter()
+    measured: list[Measured] = []
+    calls, rounds, shown = 0, 0, 0
+    for task in data.tasks:
+        found = await way.find(task.text, k)
+        calls, rounds = calls + found.calls, rounds + found.rounds
+        shown = max(shown, len(found.document_ids))
+        measured.append(_measure(task, found, pages, data))
+    seconds = time.perf_counter() - started
+    figures = measure_parts(measured, lambda some: compute_retrieval(some, k=k))
+    count = len(data.tasks)
+    figures["cost"] = {
+        "calls": round(calls / count, 2),
+        "rounds": round(rounds / count, 2),
+        "most documents shown": shown,
+        "milliseconds": round(1000 * seconds / count, 1),
+    }
+    return figures
+
+
+async def _read_pages(parts: EvaluationParts) -> dict[str, tuple[str, str]]:
+    """Return the page and the version of each document, by id."""
+    listed = await parts.library.list_documents()
+    read = await parts.library.read([one.id for one in listed])
+    return {one.listed.id: (one.page, one.listed.stated_version) for one in read}
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One task with the pages that a way found, in their order."""
+
+    part: str
+    gold: frozenset[str]
+    pages: tuple[str, ...]
+    answerable: bool | None = None
+
+
+def _measure(
+    task: MultistepTask,
+    found: FoundPages,
+    pages: dict[str, tuple[str, str]],
+    data: MultistepData,
+) -> Measured:
+    newest = data.versions[-1] if data.versions else ""
+    shown = [pages[one] for one in found.document_ids if one in pages]
+    return Measured(
+        part=task.part,
+        gold=task.gold,
+        pages=tuple(page for page, version in shown if version in {"", newest}),
+        answerable=task.answerable,
+    )
+
+
+_FURTHER_HITS = 5
+"""A page gives up to this number of hits: a search for pages asks for more hits than pages."""
+
+
+class SearchWay:
+    """One search for the whole text."""
+
+    def __init__(self, searcher: Searcher) -> None:
+        self._searcher = searcher
+
+    async def find(self, text: str, k: int) -> FoundPages:
+        request = SearchRequest(question=text, text=text, language="en", limit=k * _FURTHER_HITS)
+        found = await self._searcher.search(request)
+        ids = list(dict.fromkeys(hit.document_id for hit in found.hits))[:k]
+        return FoundPages(tuple(ids), calls=1, rounds=1)
+
+
+def make_parts(index: Index, embedder: Embedder) -> EvaluationParts:
+    """Return the parts; a search on one level is made when a tool needs it."""
+    known: dict[str, Searcher] = {}
+
+    def search_level(level: str) -> Searcher:
+        if level not in known:
+            weights = replace(weigh_levels_alone()[level])
+            known[level] = LevelSearcher(index, embedder, weights=weights)
+        return known[level]
+
+    return EvaluationParts(LevelSearcher(index, embedder), search_level, Library(index))
+
+
+class ToolsWay:
+    """A search for each part that a question lists; for a single one, along its links."""
+
+    def __init__(self, parts: EvaluationParts) -> None:
+        self._executor = ToolExecutor(make_builtin(parts))
+
+    async def find(self, text: str, k: int) -> FoundPages:
+        dialogue = Dialogue(ToolConversation(task="reason", messages=()))
+        while calls := plan_searches(text, dialogue, most_passages=k):
+            made = [
+                ToolCall(call_id=one.call_id, tool=one.name, arguments=one.arguments)
+                for one in calls
+            ]
+            found = await execute_calls(self._executor, made, ToolCaller(agent="reason"))
+            dialogue = replace(
+                dialogue,
+                messages=(*dialogue.messages, ModelMessage(calls=calls)),
+                results={**dialogue.results, **{one.call_id: one for one in found}},
+            )
+        cited = list_passages(dialogue.ordered_results)
+        return FoundPages(
+            document_ids=tuple(dict.fromkeys(document_of(one.chunk_id) for one in cited))[:k],
+            calls=len(dialogue.results),
+            rounds=len(dialogue.messages),
+        )
+
+
+class SwarmWay:
+    """Plans what a question lists, runs all workers, and gathers their passages."""
+
+    def __init__(self, parts: EvaluationParts) -> None:
+        self._registry = make_registry()
+        self._executor = ToolExecutor(make_builtin(parts))
+
+    async def find(self, text: str, k: int) -> FoundPages:
+        plan = plan_listed(text, most_passages=k)
+        outputs: dict[str, WorkerOutput] = {}
+        rounds = await self._run_waves(plan, outputs)
+        expanded = expand_plan(plan, outputs)
+        if expanded is not plan:
+            rounds += await self._run_waves(expanded, outputs)
+        usable = {name: one for name, one in outputs.items() if one.is_usable}
+        shown = choose_shown(expanded, usable, k)
+        return FoundPages(
+            document_ids=tuple(document_of(one.citation.chunk_id) for one in shown),
+            calls=sum(one.calls for one in outputs.values()),
+            rounds=rounds,
+        )
+
+    async def _run_waves(self, plan: SwarmPlan, outputs: dict[str, WorkerOutput]) -> int:
+        """Run the workers that have no output yet; return the number of waves."""
+        waves = arrange_workers([one for one in plan.workers if one.id not in outputs])
+        for wave in waves:
+            for worker in wave:
+                outputs[worker.id] = await run_worker(worker, self._executor, self._registry)
+        return len(waves)
+
+
+def measure_parts(
+    measured: Sequence[Measured], compute: Callable[[Sequence[Measured]], Figures]
+) -> Figures:
+    """Return figures of all tasks and of each part, and of every other task.
+
+    Tasks at odd positions are those that nothing was fitted on.
+    """
+    parts = sorted({one.part for one in measured})
+    figures: Figures = {"all": compute(measured)}
+    if len(parts) > 1:
+        figures |= {part: compute([one for one in measured if one.part == part]) for part in parts}
+    odd = measured[1::2]
+    figures["odd positions"] = {"all": compute(odd)} | {
+        part: compute([one for one in odd if one.part == part]) for part in parts if len(parts) > 1
+    }
+    return figures
+
+
+def compute_retrieval(measured: Sequence[Measured], *, k: int) -> Figures:
+    """Return the number of tasks, mean recall, and the share with every correct page among k."""
+    asked = [one for one in measured if one.gold and one.answerable is not False]
+    return {
+        "tasks": len(asked),
+        f"recall@{k}": _mean([count_recall(one.gold, one.pages[:k]) for one in asked]),
+        f"all@{k}": _mean([float(one.gold <= set(one.pages[:k])) for one in asked]),
+    }
+
+
+def count_recall(gold: Collection[str], found: Collection[str]) -> float:
+    """Return the share of `gold` in `found`."""
+    return len(set(gold) & set(found)) / len(gold)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return round(sum(values) / len(values), 4) if values else 0.0

@@ -1,1 +1,0 @@
-"""Measures ways of answering that take several steps: the suite `multistep`."""

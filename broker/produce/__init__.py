@@ -1,1 +1,0 @@
-"""How messages enter the queues."""

@@ -1,1 +1,0 @@
-"""Settings of models and of their vendors."""

@@ -1,1 +1,0 @@
-"""Settings of the ways in which questions are answered."""

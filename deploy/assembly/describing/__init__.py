@@ -1,1 +1,0 @@
-"""What an ingestion asks models for: descriptions of pages, and vectors with their cost."""

@@ -1,0 +1,255 @@
+"""Lets a model describe the pages of an ingestion, and keeps what is paid until it has ended.
+
+After a kill the next ingestion takes them from there. Only descriptions of pages that are not yet
+in the index matter, so the last `MOST_KEPT` suffice: an ingestion writes its pages after
+`knowledge.ingestion.CHUNKS_PER_BATCH` chunks.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import closing
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import TypeVar
+
+import structlog
+
+from deploy.assembly.data_folder import protect_data_folder
+from knowledge.documents.page import Page
+from knowledge.ingestion_report import DescriptionUsage, Report
+from knowledge.rule_descriptions import Description, complete_description
+from llm.call_log import record_calls
+from llm.errors import ModelError, ModelMisconfigured, ModelUnavailable
+from llm.fingerprint import fingerprint
+from llm.port import I, Model, ModelAnswer, ModelCall, O, Task
+from llm.prompts import Prompts
+from llm.stored_model import decode, encode
+from llm.tasks.describe import TASK, Inputs, Output
+from llm.tasks.retrieval import document_summary, section_summary
+
+LONGEST_CONTENT = 12_000
+"""Characters of a page, or of a part of it, that the model receives."""
+MOST_PARTS = 24
+"""Parts of a page that the model reads; what follows them is described by rules alone."""
+VERSION = "1"
+PAUSE_SECONDS = (2.0, 10.0, 30.0)
+"""How long a page waits for a model that is not available, unless the vendor states a time."""
+LONGEST_PAUSE_SECONDS = 60.0
+
+log = structlog.get_logger("ingestion")
+
+T = TypeVar("T")
+MOST_KEPT = 1000
+
+
+class KeptDescriptions:
+    """A file in the data folder; one that cannot be used is logged and keeps nothing."""
+
+    def __init__(self, folder: Path, *, most: int = MOST_KEPT) -> None:
+        self._folder = folder
+        self._most = most
+        self._path = folder / FILE
+
+    async def get(self, key: str) -> bytes | None:
+        """Return the answer that was kept under a key, or None."""
+        query = "SELECT answer FROM kept WHERE key = ?"
+        return await asyncio.to_thread(
+            self._use, lambda database: _first(database.execute(query, (key,)).fetchone())
+        )
+
+    async def put(self, key: str, answer: bytes) -> None:
+        """Keep an answer; those before the last `MOST_KEPT` are dropped."""
+        await asyncio.to_thread(self._use, lambda database: self._insert(database, key, answer))
+
+    async def clear(self) -> None:
+        """Keep nothing any longer."""
+        await asyncio.to_thread(self._remove)
+
+    def _use(self, act: Callable[[sqlite3.Connection], T]) -> T | None:
+        try:
+            protect_data_folder(self._folder)
+            return self._act(act)
+        except sqlite3.DatabaseError as error:
+            log.warning("kept_descriptions_unusable", file=str(self._path), error=str(error))
+            if not isinstance(error, sqlite3.OperationalError):
+                self._remove()  # it is no database
+            return None
+
+    def _act(self, act: Callable[[sqlite3.Connection], T]) -> T:
+        with closing(sqlite3.connect(self._path, timeout=BUSY_SECONDS)) as database:
+            # A killed process loses nothing by this; a power failure may.
+            database.execute("PRAGMA synchronous = OFF")
+            with database:
+                database.execute(_TABLE)
+                return act(database)
+
+    def _insert(self, database: sqlite3.Connection, key: str, answer: bytes) -> None:
+        database.execute("INSERT OR REPLACE INTO kept (key, answer) VALUES (?, ?)", (key, answer))
+        oldest = "DELETE FROM kept WHERE number <= (SELECT max(number) FROM kept) - ?"
+        database.execute(oldest, (self._most,))
+
+    def _remove(self) -> None:
+        self._path.unlink(missing_ok=True)
+
+
+class ModelDescriber:
+    """Asks a model for the descriptions of pages, `concurrency` at once.
+
+    Each answer is kept until the ingestion has ended: see `KeptDescriptions`. A model that is not
+    available is asked again after a while. If it still fails, the rules describe this page and
+    those that follow, until a page that asks it in between gets an answer; the next ingestion asks
+    for them again. A page that the model cannot describe stays described by the rules.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        prompts: Prompts,
+        kept: KeptDescriptions,
+        *,
+        concurrency: int = 1,
+        report: Report | None = None,
+        pauses: tuple[float, ...] = PAUSE_SECONDS,
+        close: Callable[[], Awaitable[None]],
+    ) -> None:
+        self.name = f"{model.name}-{VERSION}"
+        self.concurrency = concurrency
+        self.usage = DescriptionUsage()
+        self._model = model
+        self._prompts = prompts
+        self._kept = kept
+        self._report = report
+        self._pauses = pauses
+        self._close = close
+        self._is_away = False
+
+    async def describe(self, page: Page, language: str, by_rules: Description) -> Description:
+        """Return the description in the page's language."""
+        try:
+            output = await self._find_description(page, language)
+        except ModelError as error:
+            self._advance(replace(self.usage, failed=self.usage.failed + 1))
+            log.warning("description_fallback_used", page=page.title, error=str(error))
+            later = isinstance(error, ModelUnavailable | ModelMisconfigured)
+            again = "; the next ingestion asks it again" if later else ""
+            problem = f"it is described by rules, the model gave no description: {error}{again}"
+            return replace(by_rules, problem=problem, is_provisional=later)
+        made = Description(output.description, output.summary, output.keypoints, output.keywords)
+        return complete_description(page, made)
+
+    async def finish(self) -> None:
+        """Drop the kept answers: all pages are in the index."""
+        await self._kept.clear()
+
+    async def close(self) -> None:
+        """Close the connections to the model's vendor."""
+        await self._close()
+
+    async def _find_description(self, page: Page, language: str) -> Output:
+        """Return the description of a page; of a long one, from the summaries of all its parts."""
+        if len(page.content) <= LONGEST_CONTENT:
+            whole = Inputs(
+                title=page.title, crumbs=page.crumbs, content=page.content, language=language
+            )
+            return await self._find_output(TASK, whole)
+        parts = cut_page(page.content)
+        summaries = []
+        for number, content in enumerate(parts, 1):
+            part = section_summary.Inputs(
+                title=page.title,
+                place=f"{number} of {len(parts)}",
+                content=content,
+                language=language,
+            )
+            summaries.append((await self._find_output(section_summary.TASK, part)).summary)
+        joined = document_summary.Inputs(
+            title=page.title, crumbs=page.crumbs, sections=tuple(summaries), language=language
+        )
+        return await self._find_output(document_summary.TASK, joined)
+
+    async def _find_output(self, task: Task[I, O], inputs: I) -> O:
+        key = fingerprint(task, inputs, asked=self._model.name, prompts=self._prompts)
+        frame = await self._kept.get(key)
+        known = None if frame is None else decode(frame, task.output)
+        if known is not None:
+            self._count((), kept=1)
+            return known[0].output
+        answer = await self._ask_patiently(task, inputs)
+        await self._kept.put(key, encode(answer))
+        return answer.output
+
+    async def _ask_patiently(self, task: Task[I, O], inputs: I) -> ModelAnswer[O]:
+        for pause in self._pauses:
+            try:
+                return await self._ask(task, inputs)
+            except ModelUnavailable as error:
+                if self._is_away:
+                    raise
+                stated = error.retry_after_seconds
+                await asyncio.sleep(pause if stated is None else min(stated, LONGEST_PAUSE_SECONDS))
+        try:
+            return await self._ask(task, inputs)
+        except ModelUnavailable:
+            self._is_away = True
+            raise
+
+    async def _ask(self, task: Task[I, O], inputs: I) -> ModelAnswer[O]:
+        with record_calls() as calls:
+            try:
+                answer = await self._model.ask(task, inputs)
+            finally:
+                self._count(calls)
+        self._is_away = False
+        return answer
+
+    def _count(self, calls: Iterable[ModelCall], *, kept: int = 0) -> None:
+        usage = self.usage
+        for call in calls:
+            if not call.milliseconds:
+                continue  # the model was left alone
+            usage = DescriptionUsage(
+                calls=usage.calls + 1,
+                failed=usage.failed,
+                kept=usage.kept,
+                input_tokens=usage.input_tokens + call.usage.input_tokens,
+                output_tokens=usage.output_tokens + call.usage.output_tokens,
+                cost_usd=_add(usage.cost_usd, call.cost_usd),
+            )
+        self._advance(replace(usage, kept=usage.kept + kept))
+
+    def _advance(self, usage: DescriptionUsage) -> None:
+        self.usage = usage
+        if self._report is not None:
+            self._report.advance_descriptions(self.usage)
+
+
+def cut_page(content: str) -> list[str]:
+    """Return the parts of a long page: each ends at a paragraph, or at a line, where it can."""
+    parts: list[str] = []
+    rest = content
+    while rest and len(parts) < MOST_PARTS:
+        end = len(rest)
+        if end > LONGEST_CONTENT:
+            half = LONGEST_CONTENT // 2
+            ends = (rest.rfind(mark, half, LONGEST_CONTENT) for mark in ("\n\n", "\n", " "))
+            end = next((place for place in ends if place > 0), LONGEST_CONTENT)
+        parts.append(rest[:end])
+        rest = rest[end:].lstrip()
+    return parts
+
+
+def _add(one: Decimal | None, other: Decimal | None) -> Decimal | None:
+    return None if one is None or other is None else one + other
+
+
+FILE = "descriptions.sqlite"
+BUSY_SECONDS = 5.0
+_TABLE = (
+    "CREATE TABLE IF NOT EXISTS kept (number INTEGER PRIMARY KEY, key TEXT UNIQUE, answer BLOB)"
+)
+
+
+def _first(row: tuple[bytes] | None) -> bytes | None:
+    return None if row is None else row[0]

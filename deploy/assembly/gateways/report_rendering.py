@@ -1,0 +1,152 @@
+"""Renders the reports of reviews in several forms, with links for their reader."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+import orjson
+from pydantic import JsonValue
+
+from agents.review.report.docx_report import render_docx
+from agents.review.report.html_report import render_html
+from agents.review.report.layout import lay_out
+from agents.review.report.pdf_report import MissingPdfLibraryError, render_pdf
+from agents.review.report.report import ReviewReport
+from agents.review.report.report_json import decode_report
+from agents.review.requirements.checklist import make_checklist
+from agents.review.requirements.requirement import Extraction
+from broker.keys import record_of
+from citations.markdown_report import render_markdown
+from citations.printed_report import PrintedReport, ReportPart, ReportTable, ReportText
+from config.settings import Settings
+from envelope.question import Question
+from gateway.review_ports import DocumentRefusedError, ReportForm
+from gateway.source_urls import Opens
+from memory.work_store import RedisWorkStore
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+
+Report = ReviewReport | PrintedReport
+"""A report; those of earlier versions are stored as they are printed."""
+LinkOpener = Callable[[str], str]
+"""Returns the address of a link of a report for its reader, or an empty text."""
+ReadStored = Callable[[Question, str], Awaitable[bytes | None]]
+"""Returns a stored value of a question's conversation by its reference."""
+PASSAGE = "#"
+"""With this, and the id of a passage, the links of a report are stored."""
+_BASES = ("https://", "http://", "file://")
+"""What the addresses begin with that `open_links` puts in; all other links are gone by then."""
+
+
+class StoredReports:
+    """A `gateway.review_ports.ReportRenderer`.
+
+    Large reports are stored with the conversation, small ones are in the reply.
+    """
+
+    def __init__(self, read_stored: ReadStored) -> None:
+        self._read_stored = read_stored
+
+    async def render(
+        self, question: Question, report: Mapping[str, JsonValue], form: ReportForm, opens: Opens
+    ) -> bytes | None:
+        found = await self.read(question, report)
+        if found is None:
+            return None
+
+        def open_link(link: str) -> str:
+            name = read_passage(link)
+            address = opens({"chunk_id": name}) if name else None
+            return "" if address is None else address
+
+        try:
+            return await asyncio.to_thread(render_report, found, form, open_link)
+        except MissingPdfLibraryError as error:
+            raise DocumentRefusedError(str(error), "unsupported_document") from error
+
+    async def read(self, question: Question, reported: Mapping[str, JsonValue]) -> "Report | None":
+        """Return the report that a reply has or refers to; None: it is no longer kept."""
+        own, reference = reported.get("report"), reported.get("reference")
+        if isinstance(own, dict):
+            return decode_report(own)
+        if not isinstance(reference, str) or not reference:
+            return None
+        stored = await self._read_stored(question, reference)
+        return None if stored is None else decode_report(stored)
+
+    async def read_checklist(
+        self, question: Question, checklist: Mapping[str, JsonValue]
+    ) -> bytes | None:
+        """Return the checklist of a reply as JSON; None: it is no longer kept."""
+        stored = await self._read_stored(question, str(checklist.get("reference") or ""))
+        if stored is None:
+            return None
+        requirements = Extraction.model_validate_json(stored).requirements
+        law = str(checklist.get("target_law") or "")
+        return make_checklist(requirements, law).model_dump_json(indent=2).encode()
+
+
+def read_passage(link: str) -> str:
+    """Return the id of the passage that a link of a report leads to; empty: it is no such link."""
+    return link.removeprefix(PASSAGE) if link.startswith(PASSAGE) else ""
+
+
+def render_report(report: Report, form: ReportForm, open_link: LinkOpener) -> bytes:
+    """Return the file of a report; raises `MissingPdfLibraryError`."""
+    if form is ReportForm.JSON:
+        return _write_json(report, open_link)
+    printed = lay_out(report) if isinstance(report, ReviewReport) else report
+    linked = open_links(printed, open_link)
+    if form is ReportForm.PDF:
+        return render_pdf(linked, base=_BASES)
+    if form is ReportForm.DOCX:
+        return render_docx(linked, base=_BASES)
+    if form is ReportForm.HTML:
+        return render_html(linked, base=_BASES).encode()
+    return render_markdown(linked, base=_BASES).encode()
+
+
+def _write_json(report: Report, open_link: LinkOpener) -> bytes:
+    """Return a report as JSON, with the addresses that its reader can open."""
+
+    def open_value(value: object) -> object:
+        if isinstance(value, dict):
+            return {
+                name: open_link(one) if name == "link" and one else open_value(one)
+                for name, one in value.items()
+            }
+        return [open_value(one) for one in value] if isinstance(value, list | tuple) else value
+
+    found = report.model_dump(mode="json") if isinstance(report, ReviewReport) else asdict(report)
+    return orjson.dumps(open_value(found), option=orjson.OPT_INDENT_2)
+
+
+def open_links(report: PrintedReport, open_link: LinkOpener) -> PrintedReport:
+    """Return a report with the addresses that its reader can open in place of its links."""
+
+    def open_text(text: ReportText) -> ReportText:
+        more = tuple(map(open_text, text.more))
+        return replace(text, link=open_link(text.link) if text.link else "", more=more)
+
+    def open_part(part: ReportPart) -> ReportPart:
+        table = part.table
+        if table is not None:
+            rows = tuple(tuple(map(open_text, row)) for row in table.rows)
+            table = ReportTable(rows, table.shares)
+        return replace(
+            part,
+            paragraphs=tuple(map(open_text, part.paragraphs)),
+            items=tuple(map(open_text, part.items)),
+            table=table,
+        )
+
+    return replace(report, parts=tuple(map(open_part, report.parts)))
+
+
+def make_report_reader(settings: Settings, client: "Redis") -> ReadStored:
+    """Return the function that reads the reports that are stored with their conversations."""
+    store = RedisWorkStore(client, shards=settings.shards, record_of=record_of(settings.shards))
+    return store.get

@@ -1,0 +1,281 @@
+"""The documents of reviews: those given to a conversation, and those of the index by name."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from agents.named_documents import make_sort_key
+from config.settings import Settings
+from deploy.assembly.languages import language_of, make_detector
+from envelope.question import Question
+from gateway.http.reading_turns import ReadingTurns
+from gateway.port import (
+    CatalogEntry,
+    CatalogSelection,
+    DocumentCatalog,
+    ReadableDocument,
+    ReadableSection,
+)
+from gateway.review_ports import (
+    Attachments,
+    DocumentEntry,
+    DocumentRefusedError,
+    DocumentUnknownError,
+)
+from knowledge.documents.errors import (
+    NoTextError,
+    ReadingError,
+    TooLargeError,
+    WrongFormatError,
+)
+from knowledge.library.attached_documents import AttachedDocument
+from knowledge.sections import document_of, join_chunks
+from memory.attachments import MOST_ATTACHMENTS, RedisAttachments, Stored
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+    from knowledge.library.attachment_reading import PreparingReader
+
+
+_KINDS: tuple[tuple[type[ReadingError], str], ...] = (
+    (NoTextError, "empty_document"),
+    (TooLargeError, "document_too_large"),
+    (WrongFormatError, "unsupported_document"),
+)
+
+
+class StoredAttachments:
+    """A `gateway.review_ports.Attachments`.
+
+    A process that reads starts with the first file, another when two clients need one at the same
+    time. Each file is read within the limits of ingestion; `ReadingTurns` says whose is next.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        client: "Redis",
+        *,
+        most_documents: int = MOST_ATTACHMENTS,
+        make_reader: "Callable[[], PreparingReader] | None" = None,
+    ) -> None:
+        self._settings = settings
+        self._most_documents = most_documents
+        self._store = RedisAttachments(
+            client,
+            shards=settings.shards,
+            ttl_of=lambda one: settings.memory_seconds_of(one.tenant, one.assistant),
+            most_documents=most_documents,
+        )
+        self._language_of: Callable[[str], str] | None = None
+        self._idle: list[PreparingReader] = []
+        self._opened = ExitStack()
+        self._make_reader = make_reader or self._open_reader
+        self._turns = ReadingTurns()
+
+    async def attach(
+        self, question: Question, name: str, data: bytes, groups: Sequence[str], client: str = ""
+    ) -> DocumentEntry:
+        async with self._turns.take(question.tenant, client):
+            document = await self._read(name, data, groups)
+        stored = await self._store.put(question, document.id, document.encode())
+        if stored is Stored.NO_ROOM:
+            raise DocumentRefusedError(
+                f"expected at most {self._most_documents} documents of a usual size in a "
+                "conversation, found no room for one more: begin another conversation",
+                "too_many_documents",
+            )
+        return replace(name_document(document), is_new=stored is Stored.ADDED)
+
+    async def remove(self, question: Question, document_id: str) -> None:
+        await self._store.remove(question, document_id)
+
+    async def list_attached(
+        self, question: Question, groups: Sequence[str]
+    ) -> Sequence[DocumentEntry]:
+        stored = await self._store.all(question)
+        documents = [AttachedDocument.decode(one) for one in stored.values()]
+        visible = [one for one in documents if one.is_visible_to(groups)]
+        return [name_document(one) for one in sorted(visible, key=lambda one: (one.name, one.id))]
+
+    async def citing(
+        self, question: Question, chunk_id: str, groups: Sequence[str]
+    ) -> ReadableDocument | None:
+        name = document_of(chunk_id)
+        stored = await self._store.find(question, [name])
+        document = AttachedDocument.decode(stored[name]) if name in stored else None
+        if document is None or not document.is_visible_to(groups):
+            return None
+        return ReadableDocument(
+            title=document.title,
+            crumbs=(document.title,),
+            language=document.language,
+            sections=tuple(
+                ReadableSection(one.heading_path, one.anchor, one.text, chunk_id in one.chunk_ids)
+                for one in join_chunks(document.chunks)
+            ),
+        )
+
+    async def list_anchors(self, question: Question, document_id: str) -> dict[str, str]:
+        """Return the anchors of a document's passages by their ids, where they have one."""
+        stored = await self._store.find(question, [document_id])
+        chunks = [one for value in stored.values() for one in AttachedDocument.decode(value).chunks]
+        return {one.chunk_id: one.anchor for one in chunks if one.anchor}
+
+    async def close(self) -> None:
+        """End the processes that read."""
+        await asyncio.to_thread(self._opened.close)
+
+    async def _read(self, name: str, data: bytes, groups: Sequence[str]) -> AttachedDocument:
+        # Imported here: the readers are needed only where somebody gives a document.
+        from knowledge.library.attachment_reading import read_attachment
+
+        reader = self._idle.pop() if self._idle else self._make_reader()
+        if self._language_of is None:
+            self._language_of = language_of(self._settings, make_detector(self._settings))
+        try:
+            return await read_attachment(
+                reader, name, data, groups=groups, language_of=self._language_of
+            )
+        except ReadingError as error:
+            raise DocumentRefusedError(str(error), _name_kind(error)) from error
+        finally:
+            self._idle.append(reader)
+
+    def _open_reader(self) -> "PreparingReader":
+        from deploy.assembly.ingestion import reading_limits
+        from knowledge.isolation.reader_process import ReaderProcess
+
+        return self._opened.enter_context(ReaderProcess(reading_limits(self._settings)))
+
+
+def name_document(document: AttachedDocument) -> DocumentEntry:
+    """Return what people read of a document of a conversation."""
+    return DocumentEntry(
+        id=document.id,
+        title=document.title,
+        name=document.name,
+        language=document.language,
+        chunks=len(document.passages),
+    )
+
+
+def _name_kind(error: ReadingError) -> str:
+    return next((kind for own, kind in _KINDS if isinstance(error, own)), "unreadable_document")
+
+
+MOST_FOUND = 150
+"""Documents of one folder: a scope of more is larger than a branch may return."""
+MOST_COMPARED = 20_000
+"""Titles that are compared; a larger index is asked by ids and files."""
+_PER_PAGE = 500
+_WILDCARDS = frozenset("*?[")
+_SHOWN = 5
+
+
+class NamedDocumentFinder:
+    """A `gateway.review_ports.DocumentFinder`.
+
+    A document that the caller may not read is as unknown as one that does not exist.
+    """
+
+    def __init__(self, attachments: Attachments, catalog: DocumentCatalog) -> None:
+        self._attachments = attachments
+        self._catalog = catalog
+
+    async def find(
+        self, question: Question, name: str, groups: Sequence[str], *, is_rule: bool = False
+    ) -> Sequence[DocumentEntry]:
+        wanted = name.strip()
+        attached = await self._attachments.list_attached(question, groups)
+        if by_id := [one for one in attached if one.id == wanted]:
+            return by_id
+        own = [one for one in attached if wanted in (one.name, one.title)]
+        _refuse_several(wanted, own)
+        indexed = await self._find_indexed(question, wanted, groups) if is_rule or not own else []
+        if own and indexed:
+            ids = " and ".join(_show(one.id) for one in (*indexed[:1], *own))
+            raise DocumentUnknownError(
+                f"expected the name of one rule, found {_show(wanted)}, which is the name of a "
+                f"document of the index and of one of this conversation: name one by its id, {ids}"
+            )
+        if not (own or indexed):
+            raise DocumentUnknownError(
+                f"expected the id, file or title of a document, found {_show(wanted)}, which is "
+                "the name of none"
+            )
+        return own or indexed
+
+    async def _find_indexed(
+        self, question: Question, name: str, groups: Sequence[str]
+    ) -> list[DocumentEntry]:
+        selections = [CatalogSelection(ids=(name,))]
+        if not _WILDCARDS.intersection(name):
+            selections.append(CatalogSelection(patterns=(name,)))
+        for selection in selections:
+            found = await self._select(question, selection, groups, MOST_FOUND + 1)
+            if len(found) > MOST_FOUND:
+                raise DocumentUnknownError(
+                    f"expected a folder of at most {MOST_FOUND} documents, found more in "
+                    f"{_show(name)}"
+                )
+            if found:
+                return [
+                    _name(one) for one in sorted(found, key=lambda one: make_sort_key(one.source))
+                ]
+        return await self._find_by_title(question, name, groups)
+
+    async def _find_by_title(
+        self, question: Question, title: str, groups: Sequence[str]
+    ) -> list[DocumentEntry]:
+        wanted = _normalise(title)
+        every = await self._select(question, CatalogSelection(), groups, MOST_COMPARED)
+        found = [one for one in every if _normalise(one.title) == wanted]
+        named = [_name(one) for one in found]
+        _refuse_several(title, named)
+        return named
+
+    async def _select(
+        self, question: Question, selection: CatalogSelection, groups: Sequence[str], most: int
+    ) -> list[CatalogEntry]:
+        found: list[CatalogEntry] = []
+        after = ""
+        while len(found) < most:
+            page, _ = await self._catalog.find(
+                question.tenant, question.assistant, selection, after=after, limit=_PER_PAGE
+            )
+            found += [one for one in page if not one.groups or set(one.groups) & set(groups)]
+            if len(page) < _PER_PAGE:
+                break
+            after = page[-1].id
+        return found[:most]
+
+
+def _name(entry: CatalogEntry) -> DocumentEntry:
+    return DocumentEntry(
+        id=entry.id,
+        title=entry.title,
+        name=entry.source,
+        language=entry.language,
+        chunks=entry.chunks,
+    )
+
+
+def _refuse_several(name: str, found: Sequence[DocumentEntry]) -> None:
+    if len(found) > 1:
+        shown = ", ".join(_show(one.id) for one in found[:_SHOWN])
+        raise DocumentUnknownError(
+            f"expected the title of one document, found {_show(name)}, which is that of "
+            f"{len(found)}: name one of them by its id, such as {shown}"
+        )
+
+
+def _normalise(title: str) -> str:
+    return " ".join(title.casefold().split())
+
+
+def _show(name: str) -> str:
+    return repr(name if len(name) <= 100 else f"{name[:99]}…")

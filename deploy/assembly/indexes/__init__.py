@@ -1,1 +1,0 @@
-"""Follows an index that another one replaces."""

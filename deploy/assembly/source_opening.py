@@ -1,0 +1,133 @@
+"""Opens sources: paths, archives, repositories of this machine, and websites to crawl."""
+
+import hashlib
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+from config.settings import Settings
+from deploy.assembly.data_folder import protect_data_folder
+from deploy.assembly.source_registry import FetchedSource, SourceSpec
+from knowledge.crawling.crawl_values import CrawlLimits, CrawlOutcome
+from knowledge.crawling.crawler import AGENT, crawl
+from knowledge.crawling.website_mirror import WebsiteMirror, survey_mirror
+from knowledge.documents.survey import LanguageOf, ReadTitle, Survey
+from knowledge.git_repository import copy_revision, find_places, survey_copy
+from knowledge.index.listing import ListedDocument
+from knowledge.index.overlap import SurveySource, survey_part
+from knowledge.ingestion_report import Report
+from knowledge.isolation.messages import ReadingLimits
+from knowledge.isolation.reader_process import ReaderProcess
+
+
+def open_local(settings: Settings, spec: SourceSpec, stack: ExitStack) -> Path | SurveySource:
+    """Return the source of a path or a repository; `stack` removes its copy at the end."""
+    if spec.is_repository:
+        protect_data_folder(settings.refdesk_data)
+        # Not in memory, because pages may refer to any file of the repository.
+        folder = stack.enter_context(
+            tempfile.TemporaryDirectory(dir=settings.refdesk_data, prefix="git-")
+        )
+        return partial(_survey_repository, spec, Path(folder))
+    if not spec.web_address:
+        return Path(spec.place)
+    return partial(_survey_path, spec)
+
+
+def _survey_repository(
+    spec: SourceSpec,
+    target: Path,
+    listed: Sequence[ListedDocument],
+    read_title: ReadTitle,
+    language_of: LanguageOf,
+) -> Survey:
+    tree = target / (spec.repository.name.removesuffix(".git") or "repository")
+    tree.mkdir()
+    copied = copy_revision(spec.repository, spec.revision, spec.folder, tree)
+    return survey_copy(
+        spec.root,
+        tree,
+        spec.folder,
+        copied,
+        read_title,
+        language_of,
+        web_address=spec.web_address,
+        places=find_places(spec.repository),
+    )
+
+
+def _survey_path(
+    spec: SourceSpec,
+    listed: Sequence[ListedDocument],
+    read_title: ReadTitle,
+    language_of: LanguageOf,
+) -> Survey:
+    return survey_part(Path(spec.place), listed, read_title, language_of, spec.web_address)
+
+
+_MEGABYTE = 1_000_000
+
+
+async def fetch_sources(
+    settings: Settings, specs: Sequence[SourceSpec], limits: ReadingLimits, report: Report
+) -> list[FetchedSource]:
+    """Crawl the websites among the sources; others are ready as they are."""
+    if not any(spec.is_website for spec in specs):
+        return [FetchedSource(spec=spec) for spec in specs]
+    protect_data_folder(settings.refdesk_data)
+    with ReaderProcess(limits) as reader:
+        return [await _fetch(settings, spec, reader, report) for spec in specs]
+
+
+async def _fetch(
+    settings: Settings, spec: SourceSpec, reader: ReaderProcess, report: Report
+) -> FetchedSource:
+    if not spec.is_website:
+        return FetchedSource(spec=spec)
+    _, outcome = await crawl(
+        spec.place,
+        mirror_folder(settings, spec.place),
+        limits_of_crawl(settings, spec),
+        user_agent=f"{AGENT}/{version('refdesk')}",
+        read_links=reader.links,
+        progress=partial(report.advance_crawl, spec.place),
+    )
+    return FetchedSource(spec=spec, outcome=outcome)
+
+
+def limits_of_crawl(settings: Settings, spec: SourceSpec) -> CrawlLimits:
+    """Return the limits of a crawl: those of the source, else those of the settings."""
+    return CrawlLimits(
+        pages=settings.crawl_pages if spec.pages is None else spec.pages,
+        depth=settings.crawl_depth if spec.depth is None else spec.depth,
+        seconds=settings.crawl_seconds if spec.seconds is None else spec.seconds,
+        bytes_per_page=settings.crawl_page_mb * _MEGABYTE,
+        bytes_in_all=settings.crawl_total_mb * _MEGABYTE,
+        seconds_per_page=settings.crawl_page_seconds,
+        delay=settings.crawl_delay_seconds,
+        concurrency=settings.crawl_concurrency,
+    )
+
+
+def mirror_folder(settings: Settings, start: str) -> Path:
+    """Return the folder in which the pages of a website are kept."""
+    named = "\n".join((settings.tenant, settings.assistant, start))
+    digest = hashlib.sha256(named.encode()).hexdigest()[:16]
+    return settings.refdesk_data.resolve() / "websites" / digest
+
+
+def survey_website(settings: Settings, place: str, outcome: CrawlOutcome) -> SurveySource:
+    """Return the survey of a crawled website."""
+
+    def survey(
+        listed: Sequence[ListedDocument],
+        read_title: ReadTitle,
+        language_of: LanguageOf,
+    ) -> Survey:
+        mirror = WebsiteMirror(mirror_folder(settings, place), place)
+        return survey_mirror(mirror, outcome, read_title, language_of)
+
+    return survey

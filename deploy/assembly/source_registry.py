@@ -1,0 +1,199 @@
+"""Records in the data folder which sources were ingested, and how the last time went."""
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from uuid import uuid4
+
+from pydantic import BaseModel, Field, ValidationError
+
+from config.settings import Settings
+from deploy.assembly.data_folder import protect_data_folder
+from deploy.errors import CommandError
+from knowledge.crawling.crawl_values import AddressRefusedError, CrawlOutcome
+from knowledge.crawling.web_scope import check_start
+from knowledge.ingestion_report import IngestionResult
+
+_FILE = "sources.json"
+_MOST_REASONS = 3
+
+
+class SourceSpec(BaseModel, frozen=True, extra="forbid"):
+    """A source: `place` is an absolute path, a web address, or `git:` and an absolute path.
+
+    `revision` and `folder` are those of a repository; `web_address` makes web addresses of paths,
+    see `knowledge.documents.exports.make_address`. None: the limits of the settings.
+    """
+
+    place: str
+    revision: str = ""
+    folder: str = ""
+    web_address: str = ""
+    pages: int | None = None
+    depth: int | None = None
+    seconds: float | None = None
+
+    @property
+    def is_website(self) -> bool:
+        """Whether the place is a website, which is crawled."""
+        return self.place.startswith(WEB)
+
+    @property
+    def is_repository(self) -> bool:
+        """Whether the place is a Git repository on this machine."""
+        return self.place.startswith(GIT)
+
+    @property
+    def repository(self) -> Path:
+        """The folder of the repository."""
+        return Path(self.place.removeprefix(GIT))
+
+    @property
+    def root(self) -> str:
+        """The name of the source in the index; a folder of a repository is a separate one."""
+        return f"{self.place}/{self.folder}".rstrip("/") if self.is_repository else self.place
+
+
+class RegisteredSource(BaseModel, frozen=True, extra="forbid"):
+    """An ingested source; `read_at` are Unix seconds of the last time, `failures` its failures."""
+
+    tenant: str
+    assistant: str
+    spec: SourceSpec
+    read_at: float
+    failed: int = 0
+    reasons: tuple[str, ...] = ()
+
+
+class SourceList(BaseModel, extra="forbid"):
+    """The sources of a data folder; `id` names the list to other processes that share it."""
+
+    id: str = Field(default_factory=lambda: uuid4().hex)
+    sources: list[RegisteredSource] = []
+
+
+class SourceRegistry:
+    """The list of sources in a data folder; changes of several processes follow each other."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._folder = settings.refdesk_data
+        self._owner = (settings.tenant, settings.assistant)
+
+    def read(self) -> SourceList:
+        """Return the list; raise `CommandError` if it is damaged."""
+        path = self._folder / _FILE
+        try:
+            return SourceList.model_validate_json(path.read_bytes())
+        except FileNotFoundError:
+            return SourceList()
+        except (OSError, ValidationError) as error:
+            raise CommandError(
+                f"expected a list of sources in {path}, found a damaged one: remove it and ingest "
+                "the sources again"
+            ) from error
+
+    def record(self, specs: Sequence[SourceSpec], result: IngestionResult) -> None:
+        """Record that sources were ingested now, with the result that they have together."""
+        reasons = tuple(f"{place}: {reason}" for place, reason in result.failed[:_MOST_REASONS])
+        self._record(specs, len(result.failed), reasons)
+
+    def record_error(self, spec: SourceSpec, error: Exception) -> None:
+        """Record that a source could not be ingested at all."""
+        self._record([spec], 1, (str(error),))
+
+    def forget(self, root: str) -> bool:
+        """Remove a source from the list; return whether it was in it."""
+        if not (self._folder / _FILE).exists():
+            return False
+        with self._changing() as listed:
+            left = [one for one in listed.sources if not self._is_own(one, root)]
+            is_known = len(left) < len(listed.sources)
+            listed.sources = left
+        return is_known
+
+    def list_specs(self) -> list[SourceSpec]:
+        """Return the sources of this assistant; raise `CommandError` if the list is damaged."""
+        return [
+            source.spec
+            for source in self.read().sources
+            if (source.tenant, source.assistant) == self._owner
+        ]
+
+    def _record(self, specs: Sequence[SourceSpec], failed: int, reasons: tuple[str, ...]) -> None:
+        tenant, assistant = self._owner
+        with self._changing() as listed:
+            for spec in specs:
+                source = RegisteredSource(
+                    tenant=tenant,
+                    assistant=assistant,
+                    spec=spec,
+                    read_at=time.time(),
+                    failed=failed,
+                    reasons=reasons,
+                )
+                others = [one for one in listed.sources if not self._is_own(one, spec.root)]
+                listed.sources = [*others, source]
+
+    def _is_own(self, source: RegisteredSource, root: str) -> bool:
+        return (source.tenant, source.assistant) == self._owner and source.spec.root == root
+
+    @contextmanager
+    def _changing(self) -> Iterator[SourceList]:
+        protect_data_folder(self._folder)
+        with (self._folder / f"{_FILE}.lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            listed = self.read()
+            yield listed
+            _replace(self._folder / _FILE, listed.model_dump_json(indent=1))
+
+
+def _replace(path: Path, text: str) -> None:
+    waiting = path.with_name(f"{path.name}.new")
+    waiting.write_text(text, "utf-8")
+    waiting.replace(path)
+
+
+WEB = ("http://", "https://")
+GIT = "git:"
+
+
+class FetchedSource(BaseModel, frozen=True, extra="forbid"):
+    """A source that is ready to be ingested; `outcome` is that of its crawl, if it is a website."""
+
+    spec: SourceSpec
+    outcome: CrawlOutcome | None = None
+
+
+def parse_source(text: str, **options: str | float | None) -> SourceSpec:
+    """Return the source that a person names; raise `CommandError` if it names none."""
+    if text.lower().startswith(WEB):
+        try:
+            return SourceSpec.model_validate({"place": check_start(text), **options})
+        except AddressRefusedError as error:
+            raise CommandError(str(error)) from error
+    is_repository = text.startswith(GIT)
+    path = os.path.abspath(text.removeprefix(GIT))
+    spec = SourceSpec.model_validate({"place": f"{GIT * is_repository}{path}", **options})
+    _check_options(spec)
+    return spec
+
+
+def _check_options(spec: SourceSpec) -> None:
+    if not spec.is_repository and (spec.revision or spec.folder):
+        raise CommandError("--revision and --folder are for repositories: refdesk ingest git:PATH")
+    folder = PurePosixPath(spec.folder)
+    if folder.is_absolute() or ".." in folder.parts:
+        raise CommandError(f"expected a folder of the repository, found {spec.folder!r}")
+    if spec.web_address and not spec.web_address.startswith(WEB):
+        raise CommandError(
+            "expected a web address such as https://github.com/acme/docs/blob/{revision}/{path}, "
+            f"found {spec.web_address!r}"
+        )
+
+
+def spec_of(source: "Path | SourceSpec") -> SourceSpec:
+    """Return the source of a path."""
+    return source if isinstance(source, SourceSpec) else SourceSpec(place=str(source.absolute()))

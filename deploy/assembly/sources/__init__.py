@@ -1,1 +1,0 @@
-"""Opens the sources of documents: paths, websites, repositories."""

@@ -1,0 +1,35 @@
+"""Arguments that several commands have, and the form of help texts."""
+
+import argparse
+from collections.abc import Sequence
+
+from deploy.errors import CommandError
+from envelope.question import parse_groups
+
+
+def add_groups_argument(
+    parser: argparse.ArgumentParser,
+    purpose: str = "ask as a person of these groups (default: only public documents are read)",
+) -> None:
+    """Add the argument; `purpose` is its help."""
+    parser.add_argument(
+        "--groups",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="GROUP",
+        help=f"{purpose}; separated by blanks or commas; repeatable",
+    )
+
+
+def read_groups(given: Sequence[str]) -> tuple[str, ...]:
+    """Return the given groups; raises `CommandError` for an invalid name."""
+    try:
+        return parse_groups(part for text in given for part in text.split(",") if part)
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+
+
+def format_sentence(purpose: str) -> str:
+    """Return a purpose, such as `list all keys`, as a sentence."""
+    return f"{purpose[:1].upper()}{purpose[1:]}."

@@ -1,1 +1,0 @@
-"""Measures whole answers against golden questions: the suite `answers`."""

@@ -1,0 +1,256 @@
+"""Asks a complete desk the golden questions, in this process and over a separate Redis.
+
+Everything runs as in `refdesk ask`, with three differences: the desk's memory ends with the run, no
+two questions share an answer of a model, and questions are asked one after the other, so that
+durations can be compared.
+"""
+
+import asyncio
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from broker.values import Fields
+from config.settings import Settings
+from deploy.assembly.assistant_prompts import load_overriding_prompts
+from deploy.assembly.ingestion_run import run_ingestion
+from deploy.assembly.knowledge import Knowledge, open_knowledge
+from deploy.assembly.models import make_registry
+from deploy.assembly.runtime import (
+    ROLES,
+    Runtime,
+    connect_runtime,
+    desk,
+    run_workers,
+)
+from deploy.errors import CommandError
+from deploy.evaluation.golden import GoldenCase
+from deploy.evaluation.journal_reading import CallTotals, collect_evidence, count_calls
+from gateway.desk import Desk, Message
+from knowledge.errors import IndexOwned
+from knowledge.ingestion_report import PlainReport
+from llm.prompts import Prompts, Rendered
+
+CHANNEL = "evaluate"
+OwnSettings = Mapping[str, object]
+Progress = Callable[[str], None]
+_ONE_MODEL: OwnSettings = {
+    "guardrails_model": "",
+    "quality_model": "",
+    "translation_model": "",
+    "essence_model": "",
+    "clarification_model": "",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One of the desks that are compared: a model for every task, and a folder of prompts.
+
+    Without a model, the settings name the models; without a folder, the product's prompts are used.
+    """
+
+    model: str | None = None
+    prompts: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the variant in the tables."""
+        model = "as configured" if self.model is None else self.model
+        return model if self.prompts is None else f"{model} + {self.prompts.name}"
+
+    def apply(self, settings: Settings) -> Settings:
+        """Return the settings with which every task asks this variant's model."""
+        if self.model is None:
+            return settings
+        return settings.model_copy(update={**_ONE_MODEL, "gen_model": self.model})
+
+
+@dataclass(frozen=True, slots=True)
+class AskedCase:
+    """A golden question, its reply, calls and duration; `evidence` by the number of the source."""
+
+    case: GoldenCase
+    reply: Fields
+    evidence: Mapping[int, str]
+    totals: CallTotals
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPrompt:
+    """A prompt as it was sent, under the hash that the journal names."""
+
+    hash: str
+    task: str
+    system: str
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class VariantRun:
+    """The replies of one variant, in the order of the questions, and the prompts it sent."""
+
+    variant: Variant
+    asked: tuple[AskedCase, ...]
+    prompts: tuple[KeptPrompt, ...] = ()
+
+
+@asynccontextmanager
+async def open_documents(settings: Settings, documents: Sequence[Path]) -> AsyncIterator[Knowledge]:
+    """Open the desk's documents, or these paths in a temporary index.
+
+    Raises `CommandError` without documents, and when another process owns the desk's index.
+    """
+    async with AsyncExitStack() as stack:
+        if documents:
+            folder = await stack.enter_async_context(open_scratch_folder())
+            settings = _isolate(settings, folder, qdrant_url=None)
+            result = await run_ingestion(settings, documents, PlainReport(lambda _line: None))
+            if result.failed:
+                source, reason = result.failed[0]
+                raise CommandError(f"{source} cannot be read: {reason}")
+        try:
+            knowledge = await stack.enter_async_context(open_knowledge(settings, alone=True))
+        except IndexOwned as error:
+            raise CommandError(
+                f"{error}; stop it for the run, or name the documents with --documents"
+            ) from error
+        if not await knowledge.has_documents():
+            raise CommandError(
+                "there are no documents: name some with --documents PATH, put them into the folder "
+                "documents of --data, or read them with: refdesk ingest PATH..."
+            )
+        yield knowledge
+
+
+async def run_variant(
+    settings: Settings,
+    knowledge: Knowledge,
+    variant: Variant,
+    cases: Sequence[GoldenCase],
+    report: Progress,
+) -> VariantRun:
+    """Return the replies of one variant to all questions."""
+    prompts = RecordingPrompts(
+        load_overriding_prompts(
+            variant.prompts or settings.prompts_folder, settings.specialists_folder
+        )
+    )
+    async with AsyncExitStack() as stack:
+        folder = await stack.enter_async_context(open_scratch_folder())
+        own = _isolate(variant.apply(settings), folder, model_cache_seconds=0)
+        runtime = await stack.enter_async_context(connect_runtime(own))
+        client = runtime.endpoint.client()
+        stack.push_async_callback(client.aclose)
+        registry = make_registry(own, client, prompts=prompts)
+        stack.push_async_callback(registry.close)
+        await stack.enter_async_context(
+            run_workers(
+                runtime, ROLES, knowledge, models=lambda task: registry.model(own.model_of(task))
+            )
+        )
+        asked = await _ask_all(runtime, desk(runtime, CHANNEL), cases, variant, report)
+    return VariantRun(variant, asked, tuple(prompts))
+
+
+def _isolate(settings: Settings, folder: Path, **changes: object) -> Settings:
+    """Return settings that use neither the desk's Redis nor its data folder."""
+    own = {"refdesk_data": folder, "redis_url": None, "assistants": (), **changes}
+    return settings.model_copy(update=own)
+
+
+async def _ask_all(
+    runtime: Runtime,
+    asks: Desk,
+    cases: Sequence[GoldenCase],
+    variant: Variant,
+    report: Progress,
+) -> tuple[AskedCase, ...]:
+    asked: list[AskedCase] = []
+    for number, case in enumerate(cases, start=1):
+        report(f"{variant.name}: question {number} of {len(cases)}")
+        asked.append(await _ask_case(runtime, asks, case, number))
+    return tuple(asked)
+
+
+async def _ask_case(runtime: Runtime, asks: Desk, case: GoldenCase, number: int) -> AskedCase:
+    conversation = f"golden-{number}"
+    for turn, text in enumerate(case.turns, start=1):
+        await asks.ask(Message(text, conversation, f"turn-{turn}"))
+    message = Message(case.question, conversation, "question")
+    began = time.perf_counter()
+    reply = await asks.ask(message)
+    seconds = time.perf_counter() - began
+    journal = await runtime.broker.replies.read_journal(asks.question(message))
+    return AskedCase(
+        case=case,
+        reply=reply,
+        evidence=collect_evidence(journal, reply),
+        totals=count_calls(journal),
+        seconds=seconds,
+    )
+
+
+REMOVAL_SECONDS = 20.0
+"""How long to wait for the folder's server, which ends after the command that used it."""
+_RETRY_SECONDS = 0.05
+
+
+@asynccontextmanager
+async def open_scratch_folder() -> AsyncIterator[Path]:
+    """Provide a new folder while inside; raises `OSError` if it cannot be removed in 20 seconds."""
+    folder = Path(tempfile.mkdtemp(prefix="refdesk-evaluate-"))
+    try:
+        yield folder
+    finally:
+        await _remove(folder)
+
+
+async def _remove(folder: Path) -> None:
+    until = time.monotonic() + REMOVAL_SECONDS
+    while True:
+        try:
+            await asyncio.to_thread(_remove_now, folder)
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            await asyncio.sleep(_RETRY_SECONDS)
+        else:
+            return
+
+
+def _remove_now(folder: Path) -> None:
+    # A server that still ends removes or writes files: `rmtree` raises then, and is repeated.
+    if folder.exists():
+        shutil.rmtree(folder)
+
+
+MOST_PROMPTS = 50_000
+
+
+class RecordingPrompts:
+    """Renders as another `Prompts` does, and keeps what it rendered; the oldest go first."""
+
+    def __init__(self, prompts: Prompts) -> None:
+        self._prompts = prompts
+        self._kept: dict[str, KeptPrompt] = {}
+
+    def __iter__(self) -> Iterator[KeptPrompt]:
+        return iter(self._kept.values())
+
+    def render(self, task_name: str, inputs: BaseModel) -> Rendered:
+        """Return the prompt of a task, which is kept."""
+        rendered = self._prompts.render(task_name, inputs)
+        self._kept[rendered.hash] = KeptPrompt(
+            rendered.hash, task_name, rendered.system, rendered.user
+        )
+        if len(self._kept) > MOST_PROMPTS:
+            del self._kept[next(iter(self._kept))]
+        return rendered

@@ -1,1 +1,0 @@
-"""Text of answers as chat platforms take it."""

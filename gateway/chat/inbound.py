@@ -1,0 +1,245 @@
+"""Accepts messages: each once, several short ones as one question, a newer one before an older."""
+
+import json
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
+from typing import Literal
+
+import structlog
+
+from broker.values import Accepted, Duplicate
+from envelope.question import Question
+from envelope.texts import Texts
+from gateway.chat.coalescing import BURST, VERSION, BurstMessage, Bursts, first_version
+from gateway.chat.errors import PermanentError
+from gateway.chat.people import People
+from gateway.chat.platform_calls import retry
+from gateway.chat.ports import Channel, Incoming, PushMemory, Tally
+from gateway.chat.submission import MessageSubmitter
+
+Reason = Literal["limited_minute", "limited_day", "not_allowed"]
+Spawn = Callable[[Coroutine[None, None, None]], None]
+
+
+class Declining:
+    """Declines messages of a channel; `tally` counts them by reason."""
+
+    def __init__(
+        self,
+        memory: PushMemory,
+        channel: Channel,
+        texts: Texts,
+        *,
+        tally: Tally,
+        spawn: Spawn,
+    ) -> None:
+        self._memory = memory
+        self._channel = channel
+        self._texts = texts
+        self._tally = tally
+        self._spawn = spawn
+
+    async def decline(
+        self, reason: Reason, person: str, post: Mapping[str, str] | None, language: str
+    ) -> None:
+        """Count a declined message, and post a notice at `post`, unless that is None."""
+        self._tally.add(reason)
+        log.info("message_declined", channel=self._channel.name, reason=reason)
+        if post is None:
+            return
+        key, seconds = NOTICES[reason]
+        name = "\x1f".join(("declined", reason, person, str(int(time.time() // seconds))))
+        if await self._memory.claim(name, seconds=seconds):
+            text = self._texts.text(key, language)
+            # In the background: a notice that waits for its turn must not delay other messages.
+            self._spawn(self._say(post, text, key))
+
+    async def _say(self, post: Mapping[str, str], text: str, key: str) -> None:
+        try:
+            await retry(lambda: self._channel.post_placeholder(post, text), call_name="post_notice")
+        except PermanentError as never:
+            log.warning(
+                "platform_call_rejected",
+                call="post_notice",
+                channel=self._channel.name,
+                error=str(never),
+                notice=key,
+            )
+
+
+class Intake:
+    """Decides which messages of a person form one question, and submits it."""
+
+    def __init__(
+        self,
+        asking: MessageSubmitter,
+        memory: PushMemory,
+        *,
+        people: People,
+        declining: Declining,
+        default_language: str,
+    ) -> None:
+        self._people = people
+        self._declining = declining
+        self._asking = asking
+        self._memory = memory
+        self._default_language = default_language
+        self._bursts = Bursts(memory)
+
+    async def accept(self, incoming: Incoming) -> None:
+        """Accept a message; once this returns, its outcome no longer depends on this process.
+
+        Raises the errors of the broker and the chat state, after which the platform repeats the
+        message.
+        """
+        language = await self.language(incoming.question, incoming.language)
+        if not await self._admits(incoming, language):
+            return
+        root = first_version(incoming)
+        known = await self._memory.fields(root)
+        if not await self._bursts.takes(incoming, known):
+            return
+        burst = known.get(BURST, root.message_id)
+        if incoming.alone or incoming.command is not None:
+            if incoming.edits is not None:
+                await self._without(root, burst, language, incoming)
+            await self._ask(incoming, language, incoming.question.message_id)
+        elif incoming.edits is None:
+            if BURST not in known:
+                await self._bursts.begin(incoming, burst)
+            await self._ask(incoming, language, burst)
+        else:
+            # A repeated event must not restore text that was erased meanwhile.
+            if BURST not in await self._memory.fields(incoming.question):
+                await self._bursts.change(incoming, burst)
+            await self._ask_again(incoming, language, burst)
+
+    async def _admits(self, incoming: Incoming, language: str) -> bool:
+        """Return whether a person may ask another question; otherwise notify them."""
+        question, person = incoming.question, incoming.person
+        shortage = await self._people.admit(person, question, incoming.command)
+        if shortage is None:
+            return True
+        reason: Reason = "limited_day" if shortage.period == "day" else "limited_minute"
+        await self._declining.decline(reason, person, incoming.post, language)
+        return False
+
+    async def withdraw(self, question: Question, message_id: str) -> None:
+        """Withdraw a message and its edits; `question` asks the rest of its burst."""
+        root = question.model_copy(update={"message_id": message_id})
+        known = await self._memory.fields(root)
+        await self._bursts.take_back(root)
+        burst = known.get(BURST, message_id)
+        language = known.get("language", self._default_language)
+        await self._without(root, burst, language, Incoming(question, "", {}, order=0.0))
+
+    async def language(self, question: Question, suggested: str | None) -> str:
+        """Return the language for texts before an answer has one; `suggested` is the platform's."""
+        known = (await self._memory.about(question)).get("language")
+        return known or suggested or self._default_language
+
+    async def _without(self, root: Question, burst: str, language: str, incoming: Incoming) -> None:
+        """Remove a message from its burst, and ask the rest again unless it has its outcome."""
+        await self._bursts.take_out(root, burst)
+        open_ = await self._open_of_burst(root, burst)
+        if not open_:
+            return
+        rest = incoming
+        if incoming.edits is not None:
+            id_ = f"{incoming.question.message_id}{VERSION}rest"
+            rest = replace(incoming, question=root.model_copy(update={"message_id": id_}))
+        plain = replace(rest, order=max(open_.values()), edits=None, command=None, fixed="")
+        await self._ask_again(plain, language, burst)
+
+    async def _ask_again(self, incoming: Incoming, language: str, burst: str) -> None:
+        """Submit a burst in its present form, instead of its earlier question."""
+        question = incoming.question
+        if BURST not in await self._memory.fields(question):
+            await self._bursts.assign(question, burst)
+        opened = await self._open_of_burst(question, burst)
+        if not await self._bursts.asks(question, burst):
+            # Who asks since then may be among them, and takes back the others itself.
+            return
+        parts = await self._bursts.parts(question, burst)
+        if parts:
+            incoming = await self._whole(incoming, parts)
+            # Open before the others end: the sign at the message is left to it.
+            await self._asking.open(incoming, language, burst)
+        for open_id in opened:
+            if open_id != question.message_id:
+                await self._asking.cancel(question.model_copy(update={"message_id": open_id}))
+        if parts:
+            await self._ask(incoming, language, burst)
+
+    async def _whole(self, incoming: Incoming, parts: Mapping[str, BurstMessage]) -> Incoming:
+        """Return the burst as one question, to be answered at its first message."""
+        text = "\n".join(part.text for part in parts.values())
+        known = [
+            await self._memory.fields(incoming.question.model_copy(update={"message_id": id_}))
+            for id_ in parts
+        ]
+        people = {person for fields in known if (person := fields.get("person"))}
+        return replace(
+            incoming,
+            text=text,
+            post=json.loads(known[0]["post"]) if known[0].get("post") else incoming.post,
+            people=tuple(sorted(people)),
+        )
+
+    async def _ask(self, incoming: Incoming, language: str, burst: str) -> None:
+        question = incoming.question
+        accepted = await self._asking.ask(incoming, language, burst)
+        if accepted is None:
+            return
+        if (joined := _find_merged_into(accepted)) is not None:
+            into = question.model_copy(update={"message_id": joined})
+            is_new = isinstance(accepted, Accepted)
+            await self._join(incoming, language, burst, into, is_new=is_new)
+        elif not await self._bursts.asks(question, burst):
+            await self._asking.cancel(question)
+
+    async def _join(
+        self, incoming: Incoming, language: str, burst: str, into: Question, *, is_new: bool
+    ) -> None:
+        """Make a message part of the burst that it joined."""
+        question = incoming.question
+        other = await self._bursts.of(into)
+        if other != burst:
+            await self._bursts.add(question, burst, other)
+        elif not is_new:
+            return
+        # A message of a burst must not join the new question of the same burst, which contains its
+        # text already. And that question may be older than this message's entry in the burst.
+        if other == burst or not await self._bursts.asks(into, other):
+            id_ = f"{question.message_id}{VERSION}joined"
+            again = replace(incoming, question=question.model_copy(update={"message_id": id_}))
+            await self._ask_again(replace(again, edits=None, alone=True), language, other)
+        if other != burst:
+            await self._bursts.move(question, burst, other)
+
+    async def _open_of_burst(self, question: Question, burst: str) -> dict[str, float]:
+        """Return the open questions of a burst with their order."""
+        opened = await self._memory.open_messages(question)
+        return {
+            id_: order
+            for id_, order in opened.items()
+            if await self._bursts.of(question.model_copy(update={"message_id": id_})) == burst
+        }
+
+
+def _find_merged_into(accepted: Accepted | Duplicate) -> str | None:
+    """Return the message that this one joined, now or at an earlier delivery."""
+    if isinstance(accepted, Accepted):
+        return accepted.merged_into
+    joined = (accepted.reply or {}).get("merged_into")
+    return joined if isinstance(joined, str) else None
+
+
+log = structlog.get_logger("gateway")
+NOTICES: Mapping[Reason, tuple[str, int]] = {
+    "limited_minute": ("push_limited_minute", 60),
+    "limited_day": ("push_limited_day", 86_400),
+    "not_allowed": ("push_not_allowed", 86_400),
+}
+"""The text of each reason, and the time (s) before the same person gets it again."""

@@ -1,1 +1,0 @@
-"""Turns messages of chat platforms into questions of the desk."""

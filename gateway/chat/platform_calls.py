@@ -1,0 +1,160 @@
+"""Calls a platform within its rate limits over all processes, and repeats what it asks for."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
+
+import structlog
+
+from gateway.chat.errors import CallSkippedError, NoOpError, RetryableError
+
+log = structlog.get_logger("gateway")
+T = TypeVar("T")
+TRIES = 6
+LONGEST_SECONDS = 60.0
+BACKOFF = 2.0
+
+
+async def retry(
+    call: Callable[[], Awaitable[T]], *, call_name: str, tries: int = TRIES
+) -> T | None:
+    """Return the result of `call`; None when the platform reports that nothing had to change.
+
+    `call_name` is the slug of the call in the log. Raises `PermanentError` at once, and
+    `RetryableError` after `tries` or when the wait would be too long.
+    """
+    for tried in range(1, tries + 1):
+        raise_if_cancelled()
+        try:
+            return await call()
+        except NoOpError:
+            return None
+        except RetryableError as error:
+            seconds = error.seconds if error.by_platform else error.seconds * BACKOFF**tried
+            if tried == tries or seconds > LONGEST_SECONDS:
+                raise
+            log.info(
+                "platform_call_retried",
+                call=call_name,
+                seconds=seconds,
+                requested_by_platform=error.by_platform,
+            )
+            await asyncio.sleep(seconds)
+    raise AssertionError("a loop that always returns or raises")
+
+
+def raise_if_cancelled() -> None:
+    """Raise a cancellation that a client swallowed: a task group cancels a task only once.
+
+    For long loops within a task group. An expired time limit does not count, because
+    `asyncio.timeout` withdraws its own cancellation.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
+SOON_SECONDS = 3.0
+"""An optional call is skipped if its turn would come later."""
+LATE_SECONDS = 600.0
+"""A required call is left to a later delivery if its turn would come later."""
+
+MISSED = 3
+"""After this many missed turns the call is made."""
+
+
+class Turns(Protocol):
+    """Assigns turns by name, over all processes of a channel."""
+
+    async def turn(
+        self, name: str, *, every_seconds: float, at_once: int, patience_seconds: float
+    ) -> float | None:
+        """Reserve the next turn and return the seconds until then; None: above the patience."""
+        ...
+
+    async def hold(self, name: str, *, every_seconds: float, at_once: int, seconds: float) -> None:
+        """Assign no turn for this time."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """`per_minute` calls, the first `at_once` without a wait; `each_place`: for every place.
+
+    A minute has at most `per_minute + at_once` calls: this sum must be below the platform's limit.
+    An optional call waits `soon_seconds` for its turn; 0: it is made at once or not at all.
+    """
+
+    per_minute: float
+    at_once: int = 1
+    each_place: bool = False
+    soon_seconds: float = SOON_SECONDS
+
+    @property
+    def every_seconds(self) -> float:
+        """The interval (seconds) of a long series of calls."""
+        return 60.0 / self.per_minute
+
+
+class Pacer:
+    """Makes every call wait for its turn."""
+
+    def __init__(self, turns: Turns, rates: Mapping[str, Rate]) -> None:
+        self._turns = turns
+        self._rates = rates
+
+    @asynccontextmanager
+    async def turn(
+        self, call: str, place: str = "", *, soon: bool = False, leaves: int = 0
+    ) -> AsyncIterator[None]:
+        """Wait for a turn and enter the context then; a platform's request to wait delays all
+        calls.
+
+        `leaves`: the call is made only if that many further calls need not wait after it. Raises
+        `CallSkippedError` for an optional call (`soon`, or one that `leaves` turns) whose turn
+        comes too late, and `RetryableError` for any other.
+        """
+        rate = self._rates[call]
+        if leaves:
+            soon, rate = True, replace(rate, soon_seconds=0.0)
+        name = f"{call}:{place}" if rate.each_place else call
+        for _ in range(MISSED):
+            if await self._came(name, rate, soon=soon, leaves=leaves):
+                break
+        try:
+            yield
+        except RetryableError as error:
+            if error.by_platform:
+                await self._turns.hold(
+                    name,
+                    every_seconds=rate.every_seconds,
+                    at_once=rate.at_once,
+                    seconds=error.seconds,
+                )
+                if soon and error.seconds > rate.soon_seconds:
+                    raise CallSkippedError(
+                        f"{name} would have to wait {error.seconds:g} s"
+                    ) from error
+            raise
+
+    async def _came(self, name: str, rate: Rate, *, soon: bool, leaves: int) -> bool:
+        """Wait for a turn; return False if the process woke so late that later turns came too.
+
+        Those turns would all be used together: each call asks for another one instead.
+        """
+        asked = time.monotonic()
+        seconds = await self._turns.turn(
+            name,
+            every_seconds=rate.every_seconds,
+            at_once=max(1, rate.at_once - leaves),
+            patience_seconds=rate.soon_seconds if soon else LATE_SECONDS,
+        )
+        if seconds is None:
+            if soon:
+                raise CallSkippedError(f"{name} would be executed too late")
+            raise RetryableError(f"{name} is called too often", LATE_SECONDS, by_platform=True)
+        await asyncio.sleep(seconds)
+        return time.monotonic() - asked - seconds < rate.every_seconds * rate.at_once

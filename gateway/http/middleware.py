@@ -1,0 +1,294 @@
+"""The middleware of HTTP: who asks, what browsers may read, bodies within limits, the log.
+
+Python reads more than JSON: `NaN`, and repeated names, of which another reader may take the other
+value.
+
+A log line contains the route, never the requested address; no text, no key and no token. Ids of
+keys are not secret.
+"""
+
+import json
+import re
+import time
+from collections.abc import MutableMapping, Sequence
+from typing import Any, NoReturn
+from uuid import uuid4
+
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from broker.errors import BrokerUnavailableError
+from gateway.connections.bodies import RETRY_SECONDS, BufferBudget, read_body
+from gateway.connections.errors import (
+    BodyError,
+    BodyTooLargeError,
+    BodyTooSlowError,
+    CallerGoneError,
+)
+from gateway.http.access import Guard, Principal
+from gateway.http.context import HttpMeter
+from gateway.http.errors import (
+    ForbiddenError,
+    HttpError,
+    InvalidRequestError,
+    UnavailableError,
+    away,
+    failure,
+)
+
+BODILESS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class Authentication:
+    """Rejects requests with a body from callers without a key, or from foreign websites.
+
+    Every route with a body needs a key, so that this can be decided without knowing the route. The
+    guard stores the caller in the request, and routes do not look it up again.
+    """
+
+    def __init__(
+        self, app: ASGIApp, guard: Guard, *, unavailable: Sequence[type[Exception]] = ()
+    ) -> None:
+        self._app = app
+        self._guard = guard
+        self._unavailable: tuple[type[Exception], ...] = (BrokerUnavailableError, *unavailable)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] not in BODILESS:
+            error = await self._check(scope)
+            if error is not None:
+                request_id = str(scope["state"]["request_id"])
+                await failure(error, request_id)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    async def _check(self, scope: Scope) -> HttpError | None:
+        try:
+            await self._guard.caller(Request(scope))
+        except HttpError as error:
+            return error
+        except self._unavailable:
+            return away()
+        return None
+
+
+UPLOADS = re.compile(r"/v1/(?:reviews|conversations/[^/]{1,200}/documents)")
+"""Where documents are given, which are larger than messages; not open to public keys."""
+
+
+class BodyLimit:
+    """Rejects bodies that are too large, too slow, too many at a time, or invalid JSON.
+
+    A document may be as large as the budget of one address.
+    """
+
+    def __init__(self, app: ASGIApp, *, longest_bytes: int, budget: BufferBudget) -> None:
+        self._app = app
+        self._longest_bytes = longest_bytes
+        self._budget = budget
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] in BODILESS:
+            await self._app(scope, receive, send)
+            return
+        is_upload = UPLOADS.fullmatch(scope["path"]) is not None
+        caller = scope["state"].get("caller")
+        if is_upload and isinstance(caller, Principal) and caller.public:
+            # Before the body: everybody could fill the memory with bodies that end with a refusal.
+            await _refuse(visitors_refused(), scope, receive, send)
+            return
+        longest = self._budget.largest_body if is_upload else self._longest_bytes
+        with self._budget.lease(scope) as lease:
+            try:
+                body = await read_body(scope, receive, lease, longest_bytes=longest)
+                check_json(scope, body)
+            except CallerGoneError:
+                return
+            except BodyError as error:
+                await _refuse(_translate_error(error), scope, receive, send)
+            except HttpError as error:
+                await _refuse(error, scope, receive, send)
+            else:
+                await self._app(scope, _replay(body, receive), send)
+
+
+def visitors_refused() -> ForbiddenError:
+    """Return the error for a public key that gives a document or starts a review."""
+    return ForbiddenError(
+        "expected a secret key: documents and reviews are not open to visitors",
+        code="secret_key_required",
+    )
+
+
+def _translate_error(error: BodyError) -> HttpError:
+    if isinstance(error, BodyTooLargeError):
+        return InvalidRequestError(str(error), code="body_too_large", status=413)
+    if isinstance(error, BodyTooSlowError):
+        return InvalidRequestError(str(error), code="timeout", status=408)
+    return UnavailableError(str(error), code="busy", retry_after_seconds=RETRY_SECONDS)
+
+
+async def _refuse(error: HttpError, scope: Scope, receive: Receive, send: Send) -> None:
+    await failure(error, str(scope["state"]["request_id"]))(scope, receive, send)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    is_delivered = False
+
+    async def replay() -> Message:
+        nonlocal is_delivered
+        if is_delivered:
+            return await receive()
+        is_delivered = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay
+
+
+def check_json(scope: Scope, body: bytes) -> None:
+    """Raise `InvalidRequestError` for an invalid body of the type JSON; other types pass."""
+    kind = Headers(scope=scope).get("content-type", "").partition(";")[0].strip().lower()
+    if not body or not (kind == "application/json" or kind.endswith("+json")):
+        return
+    try:
+        # Decoded here: Python's parser would accept lone surrogates, and guess the encoding.
+        json.loads(body.decode(), object_pairs_hook=_check_names, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        # The message does not repeat the body, and neither does Python's chained error.
+        raise InvalidRequestError(
+            "expected a JSON body: UTF-8, numbers of a usual size, few levels, unique names",
+            code="invalid_json",
+        ) from error
+
+
+def _check_names(pairs: Sequence[tuple[str, object]]) -> None:
+    """Raise for repeated names; returns nothing, because the parsed value is not used."""
+    names = [name for name, _ in pairs]
+    if len(set(names)) != len(names):
+        raise ValueError("a duplicate name")
+
+
+def _refuse_constant(_name: str) -> NoReturn:
+    raise ValueError("a number that is not valid in JSON")
+
+
+METHODS = "GET, POST, DELETE"
+SENT = (
+    "Authorization, Content-Type, Accept, Accept-Language, Idempotency-Key, Last-Event-ID, "
+    "X-Conversation-Token, X-Person-Token, X-Request-Id"
+)
+SHOWN = "Location, Retry-After, X-Message-Id, X-Request-Id"
+MAX_AGE_SECONDS = "600"
+BEFOREHAND = Response(
+    status_code=204,
+    headers={
+        "Access-Control-Allow-Origin": "*",
+        "Access-Control-Allow-Methods": METHODS,
+        "Access-Control-Allow-Headers": SENT,
+        "Access-Control-Max-Age": MAX_AGE_SECONDS,
+    },
+)
+
+
+class Origins:
+    """Answers preflight requests, and marks the answers that a website may read.
+
+    The guard decides, because it knows the key of a request. A preflight request has no key, and
+    every page may send one, so that a rejected page can read the reason. This admits nobody,
+    because the request itself is checked again, and needs neither Redis nor a lookup of a key.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        origin = headers.get("origin")
+        if scope["type"] != "http" or origin is None:
+            await self._app(scope, receive, send)
+        elif scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
+            await BEFOREHAND(scope, receive, send)
+        else:
+            await self._app(scope, receive, _marking(scope, send))
+
+
+def _marking(scope: Scope, send: Send) -> Send:
+    async def answer(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            headers.add_vary_header("Origin")
+            allowed = scope["state"].get("allowed_origin")
+            if allowed is not None:
+                headers["Access-Control-Allow-Origin"] = allowed
+                headers["Access-Control-Expose-Headers"] = SHOWN
+        await send(message)
+
+    return answer
+
+
+log = structlog.get_logger("gateway")
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+CLIENT_CLOSED = 499
+"""The status in the log of a request that ended before an answer began, as nginx has it."""
+UNLOGGED_ROUTES = frozenset({"/healthz", "/readyz", "/metrics"})
+SECURITY_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+class RequestLog:
+    """The outermost middleware: whatever the layers inside raise is logged here, and counted."""
+
+    def __init__(self, app: ASGIApp, *, meter: HttpMeter) -> None:
+        self._app = app
+        self._meter = meter
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = _request_id(Headers(scope=scope))
+        state: MutableMapping[str, Any] = scope.setdefault("state", {})
+        state["request_id"] = request_id
+        began, status = time.perf_counter(), CLIENT_CLOSED
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = int(message["status"])
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-Id"] = request_id
+                for name, value in SECURITY_HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            try:
+                await self._app(scope, receive, answer)
+            except Exception as error:
+                log.error("request_failed", exc_info=error)
+            finally:
+                self._log_request(scope, status, time.perf_counter() - began)
+
+    def _log_request(self, scope: Scope, status: int, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", "")
+        self._meter.count_request(route, status, seconds)
+        if route not in UNLOGGED_ROUTES:
+            log.info(
+                "request",
+                method=scope["method"],
+                route=route,
+                status=status,
+                milliseconds=round(seconds * 1000, 1),
+            )
+
+
+def _request_id(headers: Headers) -> str:
+    given = headers.get("x-request-id", "")
+    return given if _REQUEST_ID.fullmatch(given) else uuid4().hex

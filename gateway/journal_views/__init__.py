@@ -1,1 +1,0 @@
-"""Views of the journal of a message: its trajectory, and what each agent took."""

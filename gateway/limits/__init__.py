@@ -1,1 +1,0 @@
-"""Limits of single people: visitors of websites, people who guess keys, people in chats."""

@@ -1,0 +1,147 @@
+"""The interfaces of reviews: the documents of a conversation, and the report in its forms.
+
+A conversation is identified by any `Question` of it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from pydantic import JsonValue
+
+from envelope.question import Question
+from gateway.errors import GatewayError
+from gateway.port import ReadableDocument
+from gateway.source_urls import Opens
+
+ATTACHED = "attached:"
+"""With this the ids of documents of conversations begin, and those of their passages."""
+
+
+def is_attached(chunk_id: str) -> bool:
+    """Return whether an id is that of a document of a conversation, or of a passage of one."""
+    return chunk_id.startswith(ATTACHED)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentEntry:
+    """A document of a conversation, or one of the index; `language` in ISO 639-1.
+
+    `name` is its file name, `chunks` the number of its passages. `is_new`: the conversation has it
+    since this call.
+    """
+
+    id: str
+    title: str
+    name: str
+    language: str
+    chunks: int
+    is_new: bool = False
+
+
+class DocumentRefusedError(GatewayError):
+    """A document cannot be read, or there is no room for it; `kind` is a slug of the reason.
+
+    One of `empty_document`, `unreadable_document`, `unsupported_document`, `document_too_large`,
+    `too_many_documents`.
+    """
+
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class DocumentUnknownError(GatewayError):
+    """A name leads to no document that the caller may read, or to more than one."""
+
+
+class Attachments(Protocol):
+    """Stores the documents that a person gives to one conversation."""
+
+    async def attach(
+        self, question: Question, name: str, data: bytes, groups: Sequence[str], client: str = ""
+    ) -> DocumentEntry:
+        """Read and store a file's bytes; raises `DocumentRefusedError`.
+
+        Only people with all of `groups` read it. The same file has the same id each time. Files are
+        read by turns of tenants and of their clients, which `client` names, such as a key; raises
+        `BusyError` where too many wait.
+        """
+        ...
+
+    async def remove(self, question: Question, document_id: str) -> None:
+        """Remove a document of the conversation."""
+        ...
+
+    async def list_attached(
+        self, question: Question, groups: Sequence[str]
+    ) -> Sequence[DocumentEntry]:
+        """Return the documents of the conversation that a person of these groups may read."""
+        ...
+
+    async def citing(
+        self, question: Question, chunk_id: str, groups: Sequence[str]
+    ) -> ReadableDocument | None:
+        """Return the document of a cited chunk, or None where this conversation has none."""
+        ...
+
+
+class DocumentFinder(Protocol):
+    """Finds the documents that a request names, as far as its caller may read them."""
+
+    async def find(
+        self, question: Question, name: str, groups: Sequence[str], *, is_rule: bool = False
+    ) -> Sequence[DocumentEntry]:
+        """Return the document of an id, file, title, or web address, or those of a folder.
+
+        Documents of the question's conversation are found, too. A rule (`is_rule`) is looked for in
+        the index first: a document that somebody gave to the conversation never takes its place.
+        Raises `DocumentUnknownError`, also for a name of more than one document.
+        """
+        ...
+
+
+class ReportForm(StrEnum):
+    """A form in which people get a report."""
+
+    MARKDOWN = "md"
+    HTML = "html"
+    PDF = "pdf"
+    DOCX = "docx"
+    JSON = "json"
+
+    @property
+    def media_type(self) -> str:
+        """The media type of a file of this form."""
+        return {
+            ReportForm.MARKDOWN: "text/markdown; charset=utf-8",
+            ReportForm.HTML: "text/html; charset=utf-8",
+            ReportForm.PDF: "application/pdf",
+            ReportForm.DOCX: "application/vnd.openxmlformats-officedocument."
+            "wordprocessingml.document",
+            ReportForm.JSON: "application/json",
+        }[self]
+
+
+class ReportRenderer(Protocol):
+    """Renders the report that the reply of a review refers to."""
+
+    async def render(
+        self, question: Question, report: Mapping[str, JsonValue], form: ReportForm, opens: Opens
+    ) -> bytes | None:
+        """Return a report in a form, or None where it is no longer kept.
+
+        `report` is the attribute `review_report` of the reply to `question`; `opens` returns the
+        link of a place. Raises `DocumentRefusedError` for a form that is not installed.
+        """
+        ...
+
+    async def read_checklist(
+        self, question: Question, checklist: Mapping[str, JsonValue]
+    ) -> bytes | None:
+        """Return a checklist as JSON (`target_law`, `checklist`), or None where it is gone.
+
+        `checklist` is the attribute of this name of the reply to `question`.
+        """
+        ...

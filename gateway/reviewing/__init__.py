@@ -1,1 +1,0 @@
-"""What jobs and reviews ask for, and the interfaces that they use."""

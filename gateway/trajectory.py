@@ -1,0 +1,300 @@
+"""The trajectory of a message: thoughts, actions and observations, read from its journal.
+
+Nothing is recorded twice: the steps are a view of the entries that agents and tools left anyway.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, Field, JsonValue
+from pydantic_core import to_json
+
+from broker.values import Fields, JournalEntry
+
+LONGEST_CONTENT = 500
+"""Characters of one step."""
+_HALLUCINATION = "hallucination"
+_TOOL = "tool"
+_THOUGHTS = (("triage", "reasoning"), ("routing", "reasoning"), ("extracted", "analysis"))
+"""Attributes with a text that says why, and its name there."""
+
+
+class StepKind(StrEnum):
+    """What a step of a trajectory is."""
+
+    THOUGHT = "thought"
+    ACTION = "action"
+    OBSERVATION = "observation"
+
+
+class TrajectoryStep(BaseModel, frozen=True):
+    """One step; `iteration` counts the turns of an agent in its branch, from 1."""
+
+    kind: StepKind
+    agent: str
+    iteration: int = Field(ge=1)
+    content: str = Field(default="", description="shortened")
+    tool_name: str | None = None
+    tool_input: JsonValue = None
+    success: bool | None = Field(None, description="of an observation")
+    error_type: str | None = Field(None, description="of an observation that has no result")
+    branch: str = Field(default="", description="path of the branch; empty: the trunk")
+    at_ms: float = Field(0.0, ge=0, description="since the message was accepted")
+
+
+class TrajectoryMetrics(BaseModel, frozen=True):
+    """What a trajectory comes to; rates are 0.0 without a call."""
+
+    steps: int = 0
+    thoughts: int = 0
+    tool_calls: int = 0
+    unique_tools: int = 0
+    repeated_calls: int = Field(0, description="calls with the tool and the input of another one")
+    success_rate: float = 0.0
+    hallucination_rate: float = 0.0
+    model_calls: int = 0
+    tokens: int = 0
+    cost_usd: str | None = Field("0", description="None: the price of a call is unknown")
+    duration_ms: float = 0.0
+
+
+@dataclass
+class Trajectory:
+    """The steps of a message in order, and the sums of its model calls."""
+
+    steps: list[TrajectoryStep] = field(default_factory=list)
+    model_calls: int = 0
+    tokens: int = 0
+    cost_usd: Decimal | None = Decimal(0)
+    duration_ms: float = 0.0
+
+    def add_thought(self, content: str, iteration: int, **more: Any) -> None:
+        """Add why an agent did something."""
+        self._add(StepKind.THOUGHT, content, iteration, more)
+
+    def add_action(
+        self, tool_name: str, tool_input: JsonValue, iteration: int, **more: Any
+    ) -> None:
+        """Add a call that an agent asked for."""
+        called = {"tool_name": tool_name, "tool_input": tool_input}
+        self._add(StepKind.ACTION, "", iteration, {**more, **called})
+
+    def add_observation(
+        self,
+        content: str,
+        success: bool,
+        iteration: int,
+        **more: Any,
+    ) -> None:
+        """Add the result of a call, or its error."""
+        self._add(StepKind.OBSERVATION, content, iteration, {**more, "success": success})
+
+    def compute_metrics(self) -> TrajectoryMetrics:
+        """Return the counts and rates of these steps."""
+        kinds = Counter(one.kind for one in self.steps)
+        actions = [one for one in self.steps if one.kind is StepKind.ACTION]
+        seen = [one for one in self.steps if one.kind is StepKind.OBSERVATION]
+        distinct = {(one.agent, one.tool_name, to_json(one.tool_input)) for one in actions}
+        invented = sum(one.error_type == _HALLUCINATION for one in seen)
+        return TrajectoryMetrics(
+            steps=len(self.steps),
+            thoughts=kinds[StepKind.THOUGHT],
+            tool_calls=len(actions),
+            unique_tools=len({one.tool_name for one in actions}),
+            repeated_calls=len(actions) - len(distinct),
+            success_rate=_divide(sum(one.success is True for one in seen), len(seen)),
+            hallucination_rate=_divide(invented, len(seen)),
+            model_calls=self.model_calls,
+            tokens=self.tokens,
+            cost_usd=None if self.cost_usd is None else str(self.cost_usd),
+            duration_ms=round(self.duration_ms, 3),
+        )
+
+    def _add(self, kind: StepKind, content: str, iteration: int, more: Mapping[str, Any]) -> None:
+        step = TrajectoryStep(
+            kind=kind, content=content[:LONGEST_CONTENT], iteration=iteration, **more
+        )
+        self.steps.append(step)
+
+
+def read_trajectory(entries: Sequence[JournalEntry]) -> Trajectory:
+    """Return the trajectory of a message from its journal, which may still grow."""
+    found = Trajectory()
+    if not entries:
+        return found
+    began, turns = entries[0].at, Counter[tuple[str, str]]()
+    found.duration_ms = (entries[-1].at - began) * 1000
+    for entry in entries:
+        if is_vendor_call(entry):
+            _count_call(found, entry.fields)
+        elif entry.kind == "agent_run" and isinstance(entry.fields.get("writes"), dict):
+            _read_run(found, entry, max(0.0, entry.at - began) * 1000, turns)
+    return found
+
+
+def _count_call(found: Trajectory, fields: Mapping[str, JsonValue]) -> None:
+    found.model_calls += 1
+    for name in ("input_tokens", "output_tokens"):
+        value = fields.get(name)
+        found.tokens += value if isinstance(value, int) else 0
+    price = fields.get("cost_usd")
+    if price is None or found.cost_usd is None:
+        found.cost_usd = None
+    else:
+        found.cost_usd += Decimal(str(price))
+
+
+def _read_run(
+    found: Trajectory, entry: JournalEntry, at: float, turns: Counter[tuple[str, str]]
+) -> None:
+    writes, role = entry.fields["writes"], str(entry.fields.get("role"))
+    branch = str(entry.fields.get("branch") or "")
+    place = {"branch": branch, "at_ms": round(at, 3)}
+    if not isinstance(writes, dict):
+        return
+    if role == _TOOL:
+        caller = branch.rpartition("/")[0]
+        for one in _list_objects(writes.get("tool_executions")):
+            agent = str(one.get("agent_name") or _TOOL)
+            _add_execution(found, one, max(1, turns[agent, caller]), agent=agent, **place)
+        return
+    thoughts, calls = list(_list_thoughts(writes)), _list_objects(writes.get("tool_calls"))
+    if not thoughts and not calls:
+        return
+    turns[role, branch] += 1
+    iteration = turns[role, branch]
+    for text in thoughts:
+        found.add_thought(text, iteration, agent=role, **place)
+    for one in calls:
+        tool = str(one.get("tool"))
+        found.add_action(tool, one.get("arguments"), iteration, agent=role, **place)
+
+
+def _add_execution(
+    found: Trajectory, one: Mapping[str, JsonValue], iteration: int, **place: Any
+) -> None:
+    has_succeeded = one.get("success") is True
+    found.add_observation(
+        str(one.get("result_summary") or one.get("error") or ""),
+        has_succeeded,
+        iteration,
+        tool_name=str(one.get("tool_name")),
+        error_type=None if has_succeeded else str(one.get("error_type")),
+        **place,
+    )
+
+
+def _list_thoughts(writes: Mapping[str, JsonValue]) -> Iterable[str]:
+    """Yield what an agent wrote about its reasons: with its calls, and in its decisions."""
+    for message in _list_objects(writes.get("plan_messages")):
+        if message.get("text"):
+            yield str(message["text"])
+    if isinstance(writes.get("reasoning"), str) and writes["reasoning"]:
+        yield str(writes["reasoning"])
+    for name, inner in _THOUGHTS:
+        value = writes.get(name)
+        if isinstance(value, dict) and value.get(inner):
+            yield str(value[inner])
+
+
+def _list_objects(value: JsonValue) -> list[dict[str, JsonValue]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _divide(part: int, whole: int) -> float:
+    return round(part / whole, 4) if whole else 0.0
+
+
+_RULES = "offline"
+
+
+class AgentTotals(BaseModel, frozen=True):
+    """The sums of one agent over all of its runs, in all branches.
+
+    `error_count` counts runs that failed or gave up, and the errors that runs have written.
+    """
+
+    agent: str
+    runs: int
+    total_time_ms: float
+    model_calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: str | None
+    error_count: int
+
+
+@dataclass
+class _Sums:
+    """The sums of an agent so far; without a price from one call on, the cost is unknown."""
+
+    runs: int = 0
+    milliseconds: float = 0.0
+    model_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: Decimal | None = Decimal(0)
+    errors: int = 0
+
+    def add_call(self, fields: Fields) -> None:
+        self.model_calls += 1
+        self.input_tokens += _read_whole(fields.get("input_tokens"))
+        self.output_tokens += _read_whole(fields.get("output_tokens"))
+        price = fields.get("cost_usd")
+        known = price is not None and self.cost is not None
+        self.cost = self.cost + Decimal(str(price)) if known and self.cost is not None else None
+
+
+def is_vendor_call(entry: JournalEntry) -> bool:
+    """Return whether an entry is the call of a vendor's model; the rules are no model."""
+    return entry.kind == "model_call" and entry.fields.get("model") != _RULES
+
+
+def sum_agents(entries: Iterable[JournalEntry]) -> list[AgentTotals]:
+    """Return the totals of each agent, the one with most time first.
+
+    The calls of models before the run of an agent, in the same branch, are those of the agent.
+    """
+    sums: defaultdict[str, _Sums] = defaultdict(_Sums)
+    waiting: defaultdict[str, list[Fields]] = defaultdict(list)
+    for entry in entries:
+        branch = str(entry.fields.get("branch") or "")
+        if is_vendor_call(entry):
+            waiting[branch].append(entry.fields)
+        elif entry.kind == "agent_run":
+            own = sums[str(entry.fields.get("role"))]
+            own.runs += 1
+            took = entry.fields.get("milliseconds")
+            own.milliseconds += took if isinstance(took, int | float) else 0.0
+            own.errors += _count_errors(entry.fields)
+            for call in waiting.pop(branch, ()):
+                own.add_call(call)
+    totals = [
+        AgentTotals(
+            agent=name,
+            runs=one.runs,
+            total_time_ms=round(one.milliseconds, 3),
+            model_calls=one.model_calls,
+            input_tokens=one.input_tokens,
+            output_tokens=one.output_tokens,
+            cost_usd=None if one.cost is None else str(one.cost),
+            error_count=one.errors,
+        )
+        for name, one in sums.items()
+    ]
+    return sorted(totals, key=lambda one: (-one.total_time_ms, one.agent))
+
+
+def _count_errors(fields: Fields) -> int:
+    writes = fields.get("writes")
+    written = writes.get("errors") if isinstance(writes, dict) else None
+    failed = fields.get("status") != "completed"
+    return int(failed) + (len(written) if isinstance(written, list) else 0)
+
+
+def _read_whole(value: JsonValue) -> int:
+    return value if isinstance(value, int) else 0

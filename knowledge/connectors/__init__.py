@@ -1,1 +1,0 @@
-"""Brings documents here from places that are no folder."""

@@ -1,1 +1,0 @@
-"""Describing pages with a model while other pages are read."""

@@ -1,0 +1,250 @@
+"""Restores what exports hide: names, conversations and web addresses of pages; opens zip archives.
+
+The export adds the id of each page, 32 hexadecimal digits, to the names of its file and its folder.
+
+Nothing of an archive becomes a path of this machine. Sizes, their ratio and the number of members
+are bounded: both the stated ones and those that are read.
+"""
+
+import re
+import stat
+import threading
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from urllib.parse import quote
+
+from knowledge.documents.decoding import MAX_BYTES
+from knowledge.documents.errors import ReadingError, TooLargeError, WrongFormatError
+from knowledge.documents.folder import (
+    DEEPEST_FOLDER,
+    FolderListing,
+    FoundFile,
+    display_name,
+    is_left_out,
+)
+from knowledge.documents.folder_rules import RULES_FILE
+from knowledge.documents.formats import SUFFIXES, list_skipped
+from knowledge.documents.slack_export import restore_conversations
+
+_ID = re.compile(r"(?:\A|[_ -])(\d{3,20})\Z")
+
+Addresses = dict[PurePosixPath, str]
+
+
+def restore_exports(found: FolderListing, web_address: str = "") -> Addresses:
+    """Open the archives of a listing and restore the pages of exports in it.
+
+    Returns the web addresses of pages by path: those that exports state, and those that
+    `web_address` makes, see `make_address`.
+    """
+    expand_archives(found)
+    conversations = restore_conversations(found, web_address)
+    restored, stated = restore_names(found)
+    found.files[:] = [
+        replace(file, path=restored[file.path], origins=(*file.origins, file.path))
+        if file.path in restored
+        else file
+        for file in found.files
+    ]
+    found.files.sort(key=lambda file: file.path)
+    if not web_address:
+        return stated
+    made = {
+        file.path: make_address(web_address, file.path)
+        for file in found.files
+        if file.path not in conversations
+    }
+    return {**stated, **{path: url for path, url in made.items() if url}, **conversations}
+
+
+def make_address(pattern: str, path: PurePosixPath, revision: str = "") -> str:
+    """Return the web address of a file, or an empty text.
+
+    `pattern` contains `{path}`, `{page}` (the path without its ending), `{id}` (the number at the
+    end of the file's name, as Confluence writes it) or `{revision}`; without any of them it is
+    the address below which files have their paths.
+    """
+    if "{" not in pattern:
+        return f"{pattern.rstrip('/')}/{quote(str(path))}"
+    identity = _ID.search(path.stem)
+    if "{id}" in pattern and identity is None:
+        return ""
+    values = {
+        "{path}": quote(str(path)),
+        "{page}": quote(str(path.with_suffix(""))),
+        "{id}": identity[1] if identity is not None else "",
+        "{revision}": quote(revision),
+    }
+    for name, value in values.items():
+        pattern = pattern.replace(name, value)
+    return pattern
+
+
+_NOTION_ID = re.compile(r"\A(.{0,300}) ([0-9a-f]{32})(_all)?\Z", re.DOTALL)
+_OUTER = re.compile(r"\AExport-[0-9a-f]{8}(?:-[0-9a-f]{4,12}){4}\Z")
+_ADDRESS = "https://www.notion.so/{}"
+
+
+def restore_names(
+    found: FolderListing,
+) -> tuple[dict[PurePosixPath, PurePosixPath], dict[PurePosixPath, str]]:
+    """Return the restored paths of exported pages, by path, and their addresses, by restored path.
+
+    A page whose name is taken keeps the first digits of its id. A table that is exported twice,
+    filtered and whole, is read once.
+    """
+    paths = {file.path for file in found.files}
+    restored: dict[PurePosixPath, PurePosixPath] = {}
+    addresses: dict[PurePosixPath, str] = {}
+    taken = set(paths)
+    for path in sorted(paths):
+        match = _NOTION_ID.match(path.stem)
+        folders = [_clean(part) for part in path.parts[:-1] if not _OUTER.match(part)]
+        if match is None:
+            has_id = any(_NOTION_ID.match(part) for part in path.parts)
+            if folders != list(path.parts[:-1]) and has_id:
+                restored[path] = PurePosixPath(*folders, path.name)
+            continue
+        new = PurePosixPath(*folders, f"{match[1]}{path.suffix}")
+        if new in taken:
+            new = new.with_name(f"{match[1]} {match[2][:6]}{path.suffix}")
+        taken.add(new)
+        restored[path] = new
+        addresses[new] = _ADDRESS.format(match[2])
+    return restored, addresses
+
+
+def _clean(part: str) -> str:
+    match = _NOTION_ID.match(part)
+    return match[1] if match is not None else part
+
+
+MOST_MEMBERS = 100_000
+MOST_UNPACKED_BYTES = 2_000_000_000
+HIGHEST_RATIO = 200
+"""Unpacked bytes for each packed one; text has up to about 20."""
+_SMALL = 1_000_000
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, OSError)
+_LOCKED = 0x1
+
+
+class ZipArchive:
+    """An open archive; members are read one after the other."""
+
+    def __init__(self, path: Path) -> None:
+        """Open an archive; raise a `ReadingError` for one that is damaged or too large."""
+        try:
+            self._archive = zipfile.ZipFile(path)
+        except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
+            raise WrongFormatError(f"expected a zip archive, found a damaged one: {error}") from (
+                error
+            )
+        self.members = self._archive.infolist()
+        if len(self.members) > MOST_MEMBERS:
+            raise TooLargeError(
+                f"an archive may have {MOST_MEMBERS} files, this one has {len(self.members)}"
+            )
+        size = sum(member.file_size for member in self.members)
+        if size > MOST_UNPACKED_BYTES:
+            raise TooLargeError(
+                f"an archive may have {MOST_UNPACKED_BYTES} bytes unpacked, this one has {size}"
+            )
+        self._left = MOST_UNPACKED_BYTES
+        self._lock = threading.Lock()
+
+    def read(self, member: zipfile.ZipInfo) -> bytes:
+        """Return a member; raise a `ReadingError`."""
+        try:
+            with self._lock, self._archive.open(member) as part:
+                data = part.read(min(MAX_BYTES, self._left) + 1)
+        except _DAMAGED as error:
+            raise WrongFormatError(f"it is damaged in the archive: {error}") from error
+        self._left -= len(data)
+        if len(data) > MAX_BYTES:
+            raise TooLargeError(f"a file may have {MAX_BYTES} bytes, this one has more")
+        if self._left < 0:
+            raise TooLargeError(f"an archive may have {MOST_UNPACKED_BYTES} bytes unpacked")
+        return data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchivedFile(FoundFile):
+    """A file in an archive; its location is that of the archive."""
+
+    archive: ZipArchive
+    member: zipfile.ZipInfo
+
+    def read(self) -> bytes:
+        """Return its bytes; raise a `ReadingError`."""
+        return self.archive.read(self.member)
+
+
+def expand_archives(found: FolderListing) -> None:
+    """Add the files in the archives of a listing, each below the path of its archive."""
+    for file in found.archives:
+        try:
+            archive = ZipArchive(file.location)
+        except ReadingError as error:
+            found.failures.append((file.path, str(error)))
+            continue
+        if any(PurePosixPath(member.filename).name == RULES_FILE for member in archive.members):
+            reason = f"rules of access ({RULES_FILE}) are read in folders only: unpack the archive"
+            found.failures.append((file.path, reason))
+            continue
+        unknown: list[PurePosixPath] = []
+        for member, path in _list_members(archive, file.path, found):
+            if path.suffix.lower() in SUFFIXES:
+                names = (root.joinpath(*_split(member)) for root in (file.path, *file.origins))
+                origins = (*(name for name in names if name != path), *file.origins)
+                location = file.location
+                found.files.append(
+                    ArchivedFile(path, location, origins=origins, archive=archive, member=member)
+                )
+            else:
+                unknown.append(path)
+        found.skipped += list_skipped(unknown)
+    found.files.sort(key=lambda file: file.path)
+
+
+def _list_members(
+    archive: ZipArchive, root: PurePosixPath, found: FolderListing
+) -> Iterator[tuple[zipfile.ZipInfo, PurePosixPath]]:
+    known: set[PurePosixPath] = set()
+    for member in archive.members:
+        parts = _split(member)
+        if member.is_dir() or any(is_left_out(part) for part in parts if part != ".."):
+            continue
+        path = root.joinpath(*(display_name(part) for part in parts))
+        reason = _find_fault(member, parts)
+        if not reason and path in known:
+            reason = "the archive has another file of this name"
+        if reason:
+            found.skipped.append((root / display_name(member.filename.strip("/")), reason))
+            continue
+        known.add(path)
+        yield member, path
+
+
+def _split(member: zipfile.ZipInfo) -> list[str]:
+    """Return the folders and the name of a member, as its archive names them."""
+    return [part for part in member.filename.replace("\\", "/").split("/") if part]
+
+
+def _find_fault(member: zipfile.ZipInfo, parts: list[str]) -> str:
+    """Return why a member is not read, or an empty text."""
+    if ".." in parts or member.filename.startswith(("/", "\\")) or not parts or ":" in parts[0]:
+        return "its path leads out of the archive"
+    if len(parts) > DEEPEST_FOLDER:
+        return f"it is deeper than {DEEPEST_FOLDER} folders"
+    if stat.S_ISLNK(member.external_attr >> 16):
+        return "a link in an archive is not followed"
+    if member.flag_bits & _LOCKED:
+        return "it is locked with a password"
+    packed = max(1, member.compress_size)
+    if member.file_size > _SMALL and member.file_size > HIGHEST_RATIO * packed:
+        ratio = member.file_size // packed
+        return f"it unpacks to {ratio} times its size, as a zip bomb does"
+    return ""

@@ -1,0 +1,154 @@
+"""Reads what a page says of itself before it begins: a small mapping in YAML."""
+
+import re
+from dataclasses import dataclass, replace
+
+import yaml
+
+from envelope.question import parse_groups
+from knowledge.documents.decoding import clean_text
+from knowledge.documents.page import BlockKind, Page
+from knowledge.documents.stated_version import parse_stated_version
+
+MAX_CHARACTERS = 16_384
+_FENCED = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_MOST_KEYWORDS = 64
+
+
+_MAY_STATE_GROUPS = re.compile(r"^[\"']?groups[\"']?[ \t]*:", re.IGNORECASE | re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class FrontMatter:
+    """The stated values; the others are empty or None.
+
+    `unclear_groups` is the reason for which the groups that may read the page are unknown: such a
+    page must not be read, because it would be public.
+    """
+
+    title: str = ""
+    description: str = ""
+    keywords: tuple[str, ...] = ()
+    language: str | None = None
+    url: str | None = None
+    version: str = ""
+    groups: tuple[str, ...] = ()
+    unclear_groups: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+class _PlainLoader(yaml.SafeLoader):
+    """The safe loader without aliases: a few of them can stand for billions of values."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.events.AliasEvent):
+            raise yaml.YAMLError("it uses aliases")
+        return super().compose_node(parent, index)
+
+
+def take(text: str) -> tuple[FrontMatter, str]:
+    """Return the front matter and the text after it; what cannot be used becomes a warning."""
+    found = _FENCED.match(text[: MAX_CHARACTERS + 16])
+    if found is None:
+        return _without_front_matter(text), text
+    rest = text[found.end() :]
+    try:
+        stated = yaml.load(found[1], _PlainLoader)  # noqa: S506 - a subclass of the safe loader
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        reason = str(error).split("\n", 1)[0]
+        return _ignore(found[1], f"front matter was ignored: {reason}"), rest
+    if stated is None:
+        return FrontMatter(), rest
+    if not isinstance(stated, dict):
+        kind = type(stated).__name__
+        warning = f"front matter was ignored: expected a mapping, found {kind}"
+        return _ignore(found[1], warning), rest
+    return replace(_from_mapping(stated), version=_find_version(found[1])), rest
+
+
+def _find_version(stated: str) -> str:
+    """Return the version as it is written: YAML would read `1.10` as the number 1.1."""
+    node = yaml.compose(stated, _PlainLoader)
+    pairs = node.value if isinstance(node, yaml.MappingNode) else []
+    values = (
+        value.value
+        for key, value in pairs
+        if isinstance(key, yaml.ScalarNode)
+        and key.value.casefold() == "version"
+        and isinstance(value, yaml.ScalarNode)
+    )
+    return parse_stated_version(clean_text(next(values, "")))
+
+
+def _without_front_matter(text: str) -> FrontMatter:
+    """Return the front matter of a text without one; it may only lack its end."""
+    head = text[:MAX_CHARACTERS]
+    if head.startswith("---") and _MAY_STATE_GROUPS.search(head):
+        return FrontMatter(unclear_groups="its front matter has no end")
+    return FrontMatter()
+
+
+def _ignore(stated: str, warning: str) -> FrontMatter:
+    is_unclear = _MAY_STATE_GROUPS.search(stated) is not None
+    return FrontMatter(warnings=(warning,), unclear_groups=warning if is_unclear else "")
+
+
+def parse_stated_groups(value: object) -> tuple[str, ...]:
+    """Return the groups that a document states, as a list or a text; raises `ValueError`."""
+    names = value.split(",") if isinstance(value, str) else value
+    if not isinstance(names, list) or not names:
+        raise ValueError(
+            f"expected the names of its groups, found {value!r:.80}; a public document has none"
+        )
+    return parse_groups(names)
+
+
+def _from_mapping(stated: dict[object, object]) -> FrontMatter:
+    named = [value for key, value in stated.items() if _text(key).casefold() == "groups"]
+    groups: tuple[str, ...] = ()
+    unclear = ""
+    try:
+        groups = parse_groups(name for value in named for name in parse_stated_groups(value))
+    except ValueError as error:
+        unclear = str(error)
+    return FrontMatter(
+        groups=groups,
+        unclear_groups=unclear,
+        title=_text(stated.get("title")),
+        description=_text(stated.get("description")),
+        keywords=_texts(stated.get("keywords")) or _texts(stated.get("tags")),
+        language=_text(stated.get("lang")) or _text(stated.get("language")) or None,
+        url=_text(stated.get("url")) or _text(stated.get("canonical_url")) or None,
+    )
+
+
+def _text(value: object) -> str:
+    return clean_text(value).strip() if isinstance(value, str) else ""
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = value.split(",")
+    if not isinstance(value, list):
+        return ()
+    return tuple(text for item in value[:_MOST_KEYWORDS] if (text := _text(item)))
+
+
+_SAMPLE_CHARACTERS = 2000
+
+
+def find_stated_language(page: Page) -> str | None:
+    """Return the language code that a page states (`pt` for `pt-BR`), or None."""
+    stated = (page.language or "").replace("_", "-").partition("-")[0].strip().lower()
+    return stated if len(stated) in (2, 3) and stated.isascii() and stated.isalpha() else None
+
+
+def make_sample(page: Page) -> str:
+    """Return the title and the first characters of a page, without code."""
+    parts: list[str] = [page.title]
+    room = _SAMPLE_CHARACTERS
+    for block in page.blocks:
+        if block.kind is not BlockKind.CODE and room > 0:
+            parts.append(block.text[:room])
+            room -= len(block.text)
+    return "\n".join(parts)

@@ -1,0 +1,455 @@
+"""Computes how the text in an element looks to a reader: visible, tiny, or without contrast.
+
+External style sheets are not read. Conditions (`@media`) are evaluated for the screen of a desktop
+computer.
+"""
+
+import colorsys
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+Attributes = Mapping[str, str | None]
+
+_NEVER_SHOWN = (
+    "script style noscript template datalist rp audio video object iframe canvas svg head "
+    "annotation annotation-xml noembed noframes"
+)
+NEVER_SHOWN = frozenset(_NEVER_SHOWN.split())
+"""Elements whose text browsers do not show as a part of the page."""
+
+_HIDING = (
+    "hidden invisible d-none sr-only visually-hidden screen-reader-text is-hidden display-none "
+    "opacity-0"
+)
+_HIDING_CLASSES = frozenset(_HIDING.split())
+_SHOWING_CLASSES = ("block", "flex", "grid", "inline", "inline-block", "inline-flex", "table")
+
+Colour = tuple[int, int, int] | str
+"""Red, green and blue, or the text of an unknown colour, which is equal only to itself."""
+BLACK: Colour = (0, 0, 0)
+WHITE: Colour = (255, 255, 255)
+
+
+@dataclass(frozen=True, slots=True)
+class Appearance:
+    """The appearance of the text inside an element."""
+
+    colour: Colour = BLACK
+    background: Colour = WHITE
+    is_invisible: bool = False
+    is_tiny: bool = False
+
+    @property
+    def shows_text(self) -> bool:
+        """Whether the text can be seen."""
+        return not (
+            self.is_invisible
+            or self.is_tiny
+            or self.colour == TRANSPARENT
+            or are_alike(self.colour, self.background)
+        )
+
+
+Declarations = Mapping[str, str]
+
+
+def appearance_inside(
+    outer: Appearance,
+    tag: str,
+    attributes: Attributes,
+    ruled: Declarations,
+    *,
+    has_stylesheets: bool = False,
+) -> Appearance | None:
+    """Return the appearance of text in an element, or None if the element is hidden.
+
+    `ruled` are the declarations of the page's style elements that apply to it. With
+    `has_stylesheets` there are external style sheets: a class may then set an unknown background.
+    """
+    if tag in NEVER_SHOWN or "hidden" in attributes or attributes.get("aria-hidden") == "true":
+        return None
+    if tag == "dialog" and "open" not in attributes:
+        return None
+    classes = (attributes.get("class") or attributes.get("classname") or "").split()
+    if _classes_hide(classes):
+        return None
+    styles = {**_presentation(tag, attributes), **ruled, **_inline(attributes)}
+    if not styles and not (classes and has_stylesheets):
+        return outer
+    if hides_subtree(styles):
+        return None
+    return _apply_declarations(outer, styles, unknown=bool(classes) and has_stylesheets)
+
+
+def _classes_hide(classes: list[str]) -> bool:
+    if _HIDING_CLASSES.isdisjoint(classes):
+        return False
+    return not any(
+        (name.startswith("d-") and name != "d-none") or name.partition(":")[2] in _SHOWING_CLASSES
+        for name in classes
+    )
+
+
+def _inline(attributes: Attributes) -> dict[str, str]:
+    style = attributes.get("style")
+    return parse_declarations(style) if style else {}
+
+
+def _presentation(tag: str, attributes: Attributes) -> dict[str, str]:
+    found = {}
+    if colour := attributes.get("color") if tag == "font" else attributes.get("text"):
+        found["color"] = colour.lower()
+    if background := attributes.get("bgcolor"):
+        found["background-color"] = background.lower()
+    if tag == "font" and attributes.get("size") == "0":
+        found["font-size"] = "0"
+    return found
+
+
+def _apply_declarations(outer: Appearance, styles: Declarations, *, unknown: bool) -> Appearance:
+    inner = replace(
+        outer,
+        colour=_colour(outer.colour, styles),
+        background=_background(outer.background, styles, unknown=unknown),
+    )
+    tiny = font_is_tiny(styles)
+    if tiny is not None:
+        inner = replace(inner, is_tiny=tiny)
+    if styles.get("visibility") in ("hidden", "collapse"):
+        inner = replace(inner, is_invisible=True)
+    elif styles.get("visibility") in ("visible", "initial"):
+        inner = replace(inner, is_invisible=False)
+    return inner
+
+
+def _colour(outer: Colour, styles: Declarations) -> Colour:
+    stated = styles.get("-webkit-text-fill-color") or styles.get("color")
+    if not stated or stated in ("inherit", "currentcolor", "unset"):
+        return outer
+    return BLACK if stated == "initial" else parse_colour(stated)
+
+
+def _background(outer: Colour, styles: Declarations, *, unknown: bool) -> Colour:
+    inner = UNKNOWN if unknown and outer == WHITE else outer
+    for name in ("background", "background-image", "background-color"):
+        if name in styles and styles[name] != "none":
+            stated = parse_background(styles[name])
+            inner = inner if stated == TRANSPARENT else stated
+    return inner
+
+
+MOST_RULES = 500
+"""The number of rules of a page that are applied."""
+_MOST_CHARACTERS = 1_000_000
+
+_NAMES = (
+    "display visibility content-visibility opacity filter clip clip-path -webkit-clip-path "
+    "transform scale zoom position float left top right bottom margin-left margin-top text-indent "
+    "width height max-width max-height overflow overflow-x overflow-y font font-size color "
+    "background background-color background-image -webkit-text-fill-color"
+)
+_PROPERTIES = frozenset(_NAMES.split())
+_COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*(?:\*/|\Z)")
+_BRACE = re.compile("([{}])")
+_WHEN = re.compile(
+    r":(?:hover|focus-within|focus-visible|focus|active|target|checked)\b|\[open\]", re.IGNORECASE
+)
+_WIDTH = re.compile(r"\((min|max)-width\s*:\s*(\d{1,6}(?:\.\d{0,3})?)(px|em|rem)\)")
+_SCREEN_PIXELS = 1280
+_HOLDING = frozenset({"", "all", "screen", "onlyscreen", "(prefers-color-scheme:light)"})
+_IDENTIFIER, _CLASS = re.compile(r"#[\w-]"), re.compile(r"[.:\[][\w-]")
+_ELEMENT = re.compile(r"(?:^|[\s>+~])[a-zA-Z]")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One selector with its declarations; the rule of the highest `rank` applies."""
+
+    selector: str
+    declarations: dict[str, str]
+    rank: tuple[int, int, int, int, int]
+
+
+def parse_rules(css: str) -> list[Rule]:
+    """Return the rules that may hide or show something, at most `MOST_RULES`."""
+    found: list[Rule] = []
+    for selectors, body in _blocks(_COMMENT.sub("", css[:_MOST_CHARACTERS])):
+        styles = parse_declarations(body)
+        kept = {name: value for name, value in styles.items() if name in _PROPERTIES}
+        for selector in selectors.split(",") if kept else ():
+            if (rule := _rule(selector.strip(), kept, len(found))) is not None:
+                found.append(rule)
+            if len(found) >= MOST_RULES:
+                return found
+    return found
+
+
+def _rule(selector: str, styles: dict[str, str], order: int) -> Rule | None:
+    """Return the rule; one for a click or a pointer counts only if it shows something."""
+    is_dynamic = _WHEN.search(selector) is not None
+    if not selector or "::" in selector or (is_dynamic and not _shows(styles)):
+        return None
+    rank = (
+        int(is_dynamic),
+        len(_IDENTIFIER.findall(selector)),
+        len(_CLASS.findall(selector)),
+        len(_ELEMENT.findall(selector)),
+        order,
+    )
+    return Rule(_WHEN.sub("", selector) or "*", styles, rank)
+
+
+def _shows(styles: dict[str, str]) -> bool:
+    return (
+        styles.get("display", "none") != "none"
+        or styles.get("visibility") == "visible"
+        or styles.get("opacity", "0") not in ("0", "0%", ".0")
+        or styles.get("max-height", "0") not in ("0", "0px")
+        or styles.get("height", "0") not in ("0", "0px")
+    )
+
+
+def _blocks(css: str) -> Iterator[tuple[str, str]]:
+    """Yield selectors and bodies of the rules whose conditions are true."""
+    conditions: list[bool] = []
+    selector: str | None = None
+    pieces = _BRACE.split(css)
+    for before, brace in zip(pieces[::2], pieces[1::2], strict=False):
+        text = before.rpartition(";")[2].strip() if brace == "{" else before
+        if brace == "{":
+            if text.startswith("@"):
+                conditions.append(_holds(text))
+            elif selector is None:
+                selector = text
+        elif selector is not None:
+            if all(conditions):
+                yield selector, text
+            selector = None
+        elif conditions:
+            conditions.pop()
+
+
+def _holds(condition: str) -> bool:
+    name, _, rest = condition.partition(" ")
+    if name.lower() in ("@supports", "@layer", "@container", "@scope"):
+        return True
+    if name.lower() != "@media":
+        return False
+    return any(_medium_holds(medium) for medium in rest.lower().split(","))
+
+
+def _medium_holds(medium: str) -> bool:
+    for kind, number, unit in _WIDTH.findall(medium):
+        pixels = float(number) * (1 if unit == "px" else 16)
+        if (pixels > _SCREEN_PIXELS) if kind == "min" else (pixels < _SCREEN_PIXELS):
+            return False
+    rest = (part.replace(" ", "") for part in re.split(r"\band\b", _WIDTH.sub("", medium)))
+    return all(part in _HOLDING for part in rest)
+
+
+LONGEST_STYLE = 10_000
+"""The number of characters of one style that are read."""
+_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))")
+_CAMEL = re.compile(r"([a-z])([A-Z])")
+_LENGTH = re.compile(r"(-?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9}))\s?(px|pt|em|rem|ex|ch|%|v[wh]|)")
+_PIXELS = {"px": 1.0, "pt": 1.33, "em": 16.0, "rem": 16.0, "ex": 8.0, "ch": 8.0, "%": 0.16}
+_FAR = -400.0
+_TINY = 1.0
+_LEAST_OPACITY = 0.06
+_SHIFTS = ("left", "top", "right", "bottom", "margin-left", "margin-top", "text-indent")
+_SIZES = ("width", "height", "max-width", "max-height")
+_OVERFLOWS = ("overflow", "overflow-x", "overflow-y")
+_NO_CLIP = re.compile(r"inset\(\s*(?:[5-9]\d|100)(?:\.\d{1,9})?%|circle\(\s*0(?:px|%)?[\s)]")
+_NO_RECTANGLE = re.compile(r"rect\(\s*[01](?:px)?[\s,]+[01](?:px)?[\s,]+[01](?:px)?[\s,]+[01]")
+_NO_SCALE = re.compile(r"scale(?:x|y|3d)?\(\s*+0?\.?0*+\s*+[,)]")
+_TRANSLATED = re.compile(r"translate(?:x|y|3d)?\(\s*(-\d{1,9}[^,)]{0,9})")
+_NO_OPACITY = re.compile(r"opacity\(\s*(?:0?\.0\d*|0)%?\s*\)")
+
+
+def parse_declarations(style: str) -> dict[str, str]:
+    """Return the properties of a style attribute, or of one rule, in lower case.
+
+    An attribute of JSX, such as `{{display: "none"}}`, is read, too.
+    """
+    text = style[:LONGEST_STYLE]
+    jsx = text.lstrip().startswith("{")
+    if jsx:
+        text = text.strip("{} \t\n").replace("'", "").replace('"', "")
+        text = _CAMEL.sub(r"\1-\2", text)
+    text = _ESCAPE.sub(_unescape, _COMMENT.sub("", text)).lower()
+    found: dict[str, str] = {}
+    for part in text.split("," if jsx else ";"):
+        name, colon, value = part.partition(":")
+        if colon:
+            found[name.strip()] = value.replace("!important", "").strip()
+    return found
+
+
+def hides_subtree(styles: Declarations) -> bool:
+    """Return whether the whole content is hidden, regardless of the styles of its parts."""
+    return (
+        styles.get("display") == "none"
+        or styles.get("content-visibility") == "hidden"
+        or _is_faint(styles)
+        or _is_clipped(styles)
+        or _is_far_away(styles)
+        or _is_collapsed(styles)
+    )
+
+
+def font_is_tiny(styles: Declarations) -> bool | None:
+    """Return whether letters are too small to be seen, or None without a font size."""
+    size = styles.get("font-size") or _size_of_font(styles.get("font", ""))
+    pixels = _pixels(size) if size else None
+    return None if pixels is None else pixels <= _TINY
+
+
+def _size_of_font(font: str) -> str:
+    found = _LENGTH.search(re.sub(r"\b\d00\b", "", font[:200]))
+    return found[0] if found else ""
+
+
+def _is_faint(styles: Declarations) -> bool:
+    opacity = styles.get("opacity", "1")
+    found = _LENGTH.match(opacity)
+    value = float(found[1]) / (100 if found[2] == "%" else 1) if found else 1.0
+    return value < _LEAST_OPACITY or _NO_OPACITY.search(styles.get("filter", "")) is not None
+
+
+def _is_clipped(styles: Declarations) -> bool:
+    clip = styles.get("clip-path", "") or styles.get("-webkit-clip-path", "")
+    if _NO_CLIP.search(clip) or _NO_RECTANGLE.search(styles.get("clip", "")):
+        return True
+    transform = styles.get("transform", "")
+    return (
+        _NO_SCALE.search(transform) is not None
+        or styles.get("scale", "1") == "0"
+        or _first_pixels(styles.get("zoom", "1")) == 0
+    )
+
+
+def _is_far_away(styles: Declarations) -> bool:
+    placed = styles.get("position", "static") not in ("static", "relative") or "float" in styles
+    for name in _SHIFTS:
+        pixels = _first_pixels(styles.get(name, ""))
+        moved = (
+            placed or name.startswith(("margin", "text")) or styles.get("position") == "relative"
+        )
+        if moved and pixels is not None and pixels <= _FAR:
+            return True
+    shift = _TRANSLATED.search(styles.get("transform", ""))
+    return shift is not None and (_first_pixels(shift[1]) or 0) <= _FAR
+
+
+def _is_collapsed(styles: Declarations) -> bool:
+    if not any(styles.get(name, "").startswith(("hidden", "clip")) for name in _OVERFLOWS):
+        return False
+    sizes = (_first_pixels(styles[name]) for name in _SIZES if name in styles)
+    return any(size is not None and 0 <= size <= _TINY for size in sizes)
+
+
+def _first_pixels(value: str) -> float | None:
+    return _pixels(value) if value else None
+
+
+def _pixels(value: str) -> float | None:
+    found = _LENGTH.match(value)
+    if found is None:
+        return None
+    factor = 1.0 if not found[2] else _PIXELS.get(found[2], 10.0)
+    return float(found[1]) * factor
+
+
+def _unescape(found: re.Match[str]) -> str:
+    if found[2] is not None:
+        return found[2]
+    code = int(found[1], 16)
+    return chr(code) if 0 < code < 0x110000 else ""
+
+
+TRANSPARENT = "transparent"
+UNKNOWN = "unknown"
+"""The background is a picture, a gradient, or defined in another file."""
+
+_LEAST_DIFFERENCE = 24
+_LEAST_ALPHA = 0.06
+_COLOUR_NAMES: dict[str, Colour] = {
+    name: (code >> 16, code >> 8 & 255, code & 255)
+    for name, code in {
+        "white": 0xFFFFFF, "black": 0, "red": 0xFF0000, "lime": 0xFF00, "blue": 0xFF,
+        "yellow": 0xFFFF00, "aqua": 0xFFFF, "cyan": 0xFFFF, "fuchsia": 0xFF00FF,
+        "magenta": 0xFF00FF, "silver": 0xC0C0C0, "gray": 0x808080, "grey": 0x808080,
+        "maroon": 0x800000, "olive": 0x808000, "green": 0x8000, "purple": 0x800080,
+        "teal": 0x8080, "navy": 0x80, "orange": 0xFFA500, "snow": 0xFFFAFA,
+        "ghostwhite": 0xF8F8FF, "whitesmoke": 0xF5F5F5, "ivory": 0xFFFFF0,
+        "floralwhite": 0xFFFAF0, "mintcream": 0xF5FFFA, "azure": 0xF0FFFF,
+        "aliceblue": 0xF0F8FF, "seashell": 0xFFF5EE, "honeydew": 0xF0FFF0,
+        "lavenderblush": 0xFFF0F5, "oldlace": 0xFDF5E6, "linen": 0xFAF0E6,
+        "gainsboro": 0xDCDCDC, "lightgray": 0xD3D3D3, "lightgrey": 0xD3D3D3,
+        "darkgray": 0xA9A9A9, "darkgrey": 0xA9A9A9, "dimgray": 0x696969, "dimgrey": 0x696969,
+    }.items()
+}  # fmt: skip
+_HEX = re.compile(r"#?([0-9a-f]{3,8})\Z")
+_FUNCTION = re.compile(r"(rgba?|hsla?)\(([^()]{0,80})\)\Z")
+_NUMBER = re.compile(r"-?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})%?")
+_PICTURE = re.compile(r"url\(|gradient\(|image\(")
+_TOKEN = re.compile(r"[\w#.-]{1,40}\([^()]{0,80}\)|[\w#.-]{1,40}")
+
+
+def parse_colour(text: str) -> Colour:
+    """Return the colour that a value in lower case names."""
+    text = text.strip()
+    if text in _COLOUR_NAMES:
+        return _COLOUR_NAMES[text]
+    if (found := _HEX.match(text)) is not None and len(found[1]) != 5 and len(found[1]) != 7:
+        return _from_hex(found[1])
+    if (called := _FUNCTION.match(text)) is not None:
+        return _from_numbers(called[1], _NUMBER.findall(called[2]), text)
+    return text
+
+
+def parse_background(text: str) -> Colour:
+    """Return the colour of a `background`, or `UNKNOWN` for a picture or a gradient."""
+    if _PICTURE.search(text):
+        return UNKNOWN
+    tokens = _TOKEN.findall(text[:400])
+    for token in tokens:
+        colour = parse_colour(token)
+        if len(tokens) == 1 or colour == TRANSPARENT or not isinstance(colour, str):
+            return colour
+    return UNKNOWN
+
+
+def are_alike(first: Colour, second: Colour) -> bool:
+    """Return whether text of one colour is invisible on a background of the other."""
+    if isinstance(first, str) or isinstance(second, str):
+        return first == second and first not in (UNKNOWN, TRANSPARENT)
+    return all(abs(a - b) <= _LEAST_DIFFERENCE for a, b in zip(first, second, strict=True))
+
+
+def _from_hex(digits: str) -> Colour:
+    if len(digits) <= 4:
+        digits = "".join(digit * 2 for digit in digits)
+    if len(digits) == 8 and int(digits[6:], 16) < _LEAST_ALPHA * 255:
+        return TRANSPARENT
+    return int(digits[:2], 16), int(digits[2:4], 16), int(digits[4:6], 16)
+
+
+def _from_numbers(function: str, numbers: list[str], text: str) -> Colour:
+    if len(numbers) < 3:
+        return text
+    if len(numbers) > 3 and _share(numbers[3], 1) < _LEAST_ALPHA:
+        return TRANSPARENT
+    if function.startswith("rgb"):
+        red, green, blue = (round(255 * _share(number, 255)) for number in numbers[:3])
+        return red, green, blue
+    hue = float(numbers[0].rstrip("%")) / 360 % 1
+    shares = colorsys.hls_to_rgb(hue, _share(numbers[2], 100), _share(numbers[1], 100))
+    red, green, blue = (round(255 * share) for share in shares)
+    return red, green, blue
+
+
+def _share(number: str, whole: float) -> float:
+    value = float(number[:-1]) / 100 if number.endswith("%") else float(number) / whole
+    return min(1.0, max(0.0, value))

@@ -1,0 +1,109 @@
+"""Removes from a tree the elements that a reader of the page does not see."""
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
+
+from knowledge.documents.markup.appearance import Appearance, appearance_inside, parse_rules
+
+_TABS_AROUND = 3
+_MOST_PANELS = 200
+_UNREAD = frozenset({"script", "style", "svg", "canvas"})
+
+
+def remove_hidden(tree: LexborHTMLParser) -> int:
+    """Remove hidden elements and texts; return the number of removed words.
+
+    Hidden panels of tabs are kept if the page shows a tab for each of them.
+    """
+    removal = _Removal(tree)
+    root = tree.root
+    if root is not None:
+        removal.walk(root, Appearance())
+    removal.open_panels()
+    return removal.words
+
+
+class _Removal:
+    """Walks a tree with an explicit stack, which allows nesting of any depth."""
+
+    def __init__(self, tree: LexborHTMLParser) -> None:
+        self.words = 0
+        self._ruled = _apply_stylesheets(tree)
+        self._has_stylesheets = tree.css_first("link[rel~=stylesheet]") is not None
+        self._panels: list[tuple[LexborNode, Appearance]] = []
+
+    def walk(self, top: LexborNode, appearance: Appearance) -> None:
+        hidden: list[LexborNode] = []
+        stack = [(top, appearance)]
+        while stack:
+            node, outer = stack.pop()
+            if node.tag == "-text":
+                if not outer.shows_text:
+                    hidden.append(node)
+            elif (inner := self._inside(node, outer)) is not None:
+                stack.extend((child, inner) for child in node.iter(include_text=True))
+            elif node.tag != "head":
+                self._keep_or_hide(node, outer, hidden)
+        for node in hidden:
+            self._remove(node)
+
+    def open_panels(self) -> None:
+        """Look into the panels whose tabs are still there, now that hidden tabs are gone."""
+        panels, self._panels = self._panels, []
+        for panel, outer in panels:
+            if _has_tab(panel):
+                for child in panel.iter(include_text=True):
+                    self.walk(child, outer)
+            else:
+                self._remove(panel)
+        for panel, _ in self._panels:
+            self._remove(panel)
+
+    def _inside(self, node: LexborNode, outer: Appearance) -> Appearance | None:
+        return appearance_inside(
+            outer,
+            node.tag or "",
+            node.attributes,
+            self._ruled.get(node.mem_id, {}),
+            has_stylesheets=self._has_stylesheets,
+        )
+
+    def _keep_or_hide(self, node: LexborNode, outer: Appearance, hidden: list[LexborNode]) -> None:
+        is_panel = node.attributes.get("role") == "tabpanel"
+        if is_panel and len(self._panels) < _MOST_PANELS:
+            self._panels.append((node, outer))
+        else:
+            hidden.append(node)
+
+    def _remove(self, node: LexborNode) -> None:
+        if node.tag not in _UNREAD:
+            is_text = node.tag == "-text"
+            text = node.text_content if is_text else node.text(separator=" ")
+            self.words += len((text or "").split())
+        node.decompose()
+
+
+def _apply_stylesheets(tree: LexborHTMLParser) -> dict[int, dict[str, str]]:
+    """Return what the page's own style sheets say of its elements."""
+    css = "\n".join(node.text() for node in tree.css("style"))
+    found: dict[int, dict[str, str]] = {}
+    for rule in sorted(parse_rules(css), key=lambda rule: rule.rank) if css else ():
+        try:
+            nodes = tree.css(rule.selector)
+        except SelectolaxError:
+            continue
+        for node in nodes:
+            found.setdefault(node.mem_id, {}).update(rule.declarations)
+    return found
+
+
+def _has_tab(panel: LexborNode) -> bool:
+    """Return whether the page shows a tab near the panel for each of its panels."""
+    around = panel.parent
+    for _ in range(_TABS_AROUND):
+        if around is None:
+            return False
+        tabs = sum(1 for tab in around.css("[role=tab]") if tab.text(strip=True))
+        if tabs:
+            return tabs >= len(around.css("[role=tabpanel]"))
+        around = around.parent
+    return False

@@ -1,1 +1,0 @@
-"""Reads what pages and folders state about documents: titles, languages, groups, versions."""

@@ -1,1 +1,0 @@
-"""Finds the parts of a page's HTML that a reader does not see."""

@@ -1,1 +1,0 @@
-"""Keeps the ids and the embeddings of documents whose files were moved."""

@@ -1,0 +1,266 @@
+"""Asks the models of a chain in turn: the next one when one fails, is slow or is paused."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Generic, TypeVar
+
+from llm.call_log import record
+from llm.call_scope import CallAllowance, allow, remaining_seconds
+from llm.circuit_breaker import CircuitBreaker
+from llm.conversation import ConversationModel, ModelStep, ToolConversation
+from llm.errors import (
+    BudgetExhausted,
+    ChainExhausted,
+    MissingKey,
+    ModelError,
+    ModelTimeout,
+    ModelUnavailable,
+    NoModel,
+    RateLimited,
+    Refused,
+    RejectedRequest,
+    UnknownModel,
+    UnreadableOutput,
+)
+from llm.partial_answers.text_listener import find_listener
+from llm.port import I, Model, ModelAnswer, ModelCall, O, Task, Usage
+
+A = TypeVar("A", bound="ModelAnswer[Any] | ModelStep")
+
+FALLBACK_ON = (
+    NoModel, ModelUnavailable, UnknownModel, MissingKey, RejectedRequest, UnreadableOutput, Refused,
+    BudgetExhausted,
+)  # fmt: skip
+"""Faults of the program are left out: they are the same for every model."""
+PATIENCE_SECONDS = 5.0
+RESERVE_SECONDS = 1.0
+"""Of the time of a hop, this much is left for the models that follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainLink:
+    """One model of a chain; `breaker` is None for a model that asks no vendor."""
+
+    model: Model
+    breaker: CircuitBreaker | None = None
+
+    def may_be_asked(self) -> bool:
+        """Return whether this is a vendor's model that is not left alone."""
+        return self.breaker is not None and not self.breaker.is_open()
+
+
+class FallbackChain:
+    """Models that are asked one after the other, until one answers.
+
+    A model that fails is followed by the next at once. One that has not answered after
+    `patience_seconds`, and has written nothing meanwhile, keeps running, and the next model of a
+    vendor is asked as well: the first answer counts. A model without a vendor, such as `offline`,
+    is asked only when nothing else runs. A failing model is left alone for a while: see
+    `CircuitBreaker`. Every model records its failures (`llm.call_log`), so that a fallback is in
+    the journal.
+    """
+
+    def __init__(
+        self, links: Sequence[ChainLink], *, patience_seconds: float = PATIENCE_SECONDS
+    ) -> None:
+        if not links:
+            raise ValueError("expected at least one model in a chain, found none")
+        self._links = tuple(links)
+        self._patience_seconds = patience_seconds
+        vendors = sum(link.breaker is not None for link in links)
+        self._last_start = (vendors or len(self._links)) - 1
+        self.name = ",".join(link.model.name for link in links)
+
+    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
+        async def ask_one(model: Model) -> ModelAnswer[O]:
+            return await model.ask(task, inputs)
+
+        return await self._race(task.name, ask_one, skip)
+
+    async def converse(self, conversation: ToolConversation, *, skip: int = 0) -> ModelStep:
+        async def ask_one(model: Model) -> ModelStep:
+            if not isinstance(model, ConversationModel):
+                raise RejectedRequest(f"expected a model that calls tools, found {model.name!r}")
+            return await model.converse(conversation)
+
+        return await self._race(conversation.task, ask_one, skip)
+
+    async def _race(self, task_name: str, ask: Callable[[Model], Awaitable[A]], skip: int) -> A:
+        links = self._links[min(skip, self._last_start) :]
+        return await _Race(links, task_name, ask, self._patience_seconds).run()
+
+    def __repr__(self) -> str:
+        return f"FallbackChain({self.name!r})"
+
+
+class _Race(Generic[A]):
+    """The models of a chain on one question."""
+
+    def __init__(
+        self,
+        links: Sequence[ChainLink],
+        task_name: str,
+        ask: Callable[[Model], Awaitable[A]],
+        patience_seconds: float,
+    ) -> None:
+        self._links = links
+        self._task_name = task_name
+        self._ask = ask
+        self._patience_seconds = patience_seconds
+        self._waiting = deque(links)
+        self._running: dict[asyncio.Task[A | Exception], tuple[ChainLink, float]] = {}
+        self._errors: list[ModelError] = []
+        self._fault: Exception | None = None
+        self._characters = 0
+
+    async def run(self) -> A:
+        """Return the first answer; raises what the models raised when there is none."""
+        answer: A | None = None
+        async with asyncio.TaskGroup() as group:
+            try:
+                self._start_next(group)
+                while self._running and answer is None and self._fault is None:
+                    answer = await self._wait(group)
+            finally:
+                self._stop_running(answer)
+        if answer is None and self._fault is not None:
+            raise self._fault
+        if answer is None:
+            raise _make_exhausted_error(self._links, self._errors)
+        return answer
+
+    async def _wait(self, group: asyncio.TaskGroup) -> A | None:
+        """Return an answer, or None after something else happened."""
+        has_next = self._has_next()
+        patience = min(self._patience_seconds, remaining_seconds(2 * self._patience_seconds) / 2)
+        ended, _ = await asyncio.wait(
+            self._running,
+            timeout=patience if has_next else None,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        answers = [self._finish(task) for task in ended]
+        answer = next((found for found in answers if found is not None), None)
+        is_late = has_next and (ended or not self._is_being_written())
+        if answer is None and (is_late or not self._running):
+            self._start_next(group)
+        return answer
+
+    def _is_being_written(self) -> bool:
+        """Return whether more of an answer has come since the last look: its model is not late."""
+        listener = find_listener(self._task_name)
+        before, self._characters = self._characters, listener.characters if listener else 0
+        return self._characters > before
+
+    def _has_next(self) -> bool:
+        """Return whether a vendor's model may be asked while another runs.
+
+        Those that are left alone are passed over; a model without a vendor waits for its turn.
+        """
+        following = (one for one in self._waiting if one.breaker is None or one.may_be_asked())
+        first = next(following, None)
+        return first is not None and first.breaker is not None
+
+    def _start_next(self, group: asyncio.TaskGroup) -> None:
+        """Start the next model that may be asked; those that are left alone count as failed."""
+        while self._waiting:
+            link = self._waiting.popleft()
+            try:
+                if link.breaker is not None:
+                    link.breaker.enter()
+            except ModelError as error:
+                self._errors.append(error)
+                _record_omission(self._task_name, link, error)
+                continue
+            allowance = CallAllowance(
+                reserve_seconds=RESERVE_SECONDS if self._waiting else 0.0,
+                retries=not any(later.may_be_asked() for later in self._waiting),
+            )
+            task = group.create_task(_ask_link(link, self._ask, allowance))
+            self._running[task] = (link, asyncio.get_running_loop().time())
+            return
+
+    def _finish(self, task: asyncio.Task[A | Exception]) -> A | None:
+        link, started = self._running.pop(task)
+        outcome = task.result()
+        if not isinstance(outcome, Exception):
+            if link.breaker is not None:
+                link.breaker.note_success()
+            return outcome
+        if isinstance(outcome, FALLBACK_ON):
+            self._errors.append(outcome)
+            self._blame(link, started, outcome)
+        else:
+            self._fault = outcome
+            if link.breaker is not None:
+                link.breaker.abandon()
+        return None
+
+    def _blame(self, link: ChainLink, started: float, error: ModelError) -> None:
+        """Open the breaker, unless there was no time to answer in, or no budget to ask."""
+        if link.breaker is None:
+            return
+        taken = asyncio.get_running_loop().time() - started
+        is_hasty = isinstance(error, ModelTimeout) and (
+            taken < self._patience_seconds or not error.had_full_time
+        )
+        if is_hasty or isinstance(error, BudgetExhausted):
+            link.breaker.abandon()
+        else:
+            link.breaker.note_failure(error)
+
+    def _stop_running(self, answer: A | None) -> None:
+        for task, (link, started) in self._running.items():
+            task.cancel()
+            if link.breaker is None:
+                continue
+            if answer is None:
+                link.breaker.abandon()
+                continue
+            slow = ModelTimeout(
+                f"expected an answer of {link.model.name!r} before {answer.model!r} gave one, "
+                "found none"
+            )
+            self._blame(link, started, slow)
+
+
+async def _ask_link(
+    link: ChainLink, ask: Callable[[Model], Awaitable[A]], allowance: CallAllowance
+) -> A | Exception:
+    """Return the answer, or the error: an error that leaves would end the other models' tasks."""
+    with allow(allowance):
+        try:
+            return await ask(link.model)
+        except Exception as error:  # noqa: BLE001 - raised again outside of the group
+            return error
+
+
+def _record_omission(task_name: str, link: ChainLink, error: ModelError) -> None:
+    record(
+        ModelCall(
+            task=task_name,
+            model=link.model.name,
+            usage=Usage(),
+            cost_usd=Decimal(0),
+            milliseconds=0.0,
+            error=f"{type(error).__name__}: {error}",
+        )
+    )
+
+
+def _make_exhausted_error(links: Sequence[ChainLink], errors: Sequence[ModelError]) -> ModelError:
+    if len(errors) == 1:
+        return errors[0]
+    why = "; ".join(str(error) for error in errors)
+    message = f"expected an answer from one of {len(links)} models, all failed: {why}"
+    if all(isinstance(error, BudgetExhausted) for error in errors):
+        return errors[0]
+    limited = [error for error in errors if isinstance(error, RateLimited)]
+    if len(limited) == len(errors):
+        known = [
+            error.retry_after_seconds for error in limited if error.retry_after_seconds is not None
+        ]
+        return RateLimited(message, retry_after_seconds=min(known, default=None))
+    return ChainExhausted(message, tuple(errors))

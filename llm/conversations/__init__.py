@@ -1,1 +1,0 @@
-"""Conversations with models that call tools: messages, steps, and the port of models."""

@@ -1,1 +1,0 @@
-"""Stores finished model calls: for redelivered envelopes, and for equal questions of others."""

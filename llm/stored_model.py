@@ -1,0 +1,361 @@
+"""Reuses stored answers: of a redelivered hop, and of equal questions by others."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Protocol
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from envelope.question import Question
+from llm.call_log import record, record_calls
+from llm.call_scope import CallScope, current_scope
+from llm.conversation import ConversationModel, ModelStep, ToolConversation
+from llm.errors import ChainExhausted, ModelError, ModelTimeout, RejectedRequest
+from llm.fingerprint import digest, fingerprint, fingerprint_conversation
+from llm.port import I, Model, ModelAnswer, ModelCall, O, Task, Usage
+from llm.prompts import Prompts
+
+OFFLINE = "offline"
+MOST_TIMEOUTS = 2
+"""How often a model may run out of time in one question: it is not asked a third time."""
+_TIMEOUTS = "timeouts"
+"""The place of these counts among the paid calls of a question."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallKey:
+    """Identifies one call of one hop, in all deliveries of its envelope.
+
+    `stage` names the branch of the question, too: equal calls of two branches are two calls.
+    """
+
+    question: Question
+    stage: str
+    attempt: int
+    prompt_hash: str
+
+
+class CallStore(Protocol):
+    """Stores answers until their question ends."""
+
+    async def get(self, key: CallKey) -> bytes | None:
+        """Return the answer of a call; raises when its question has ended."""
+        ...
+
+    async def put(self, key: CallKey, answer: bytes) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CacheKey:
+    """Identifies an answer within its tenant and assistant by all that determines it.
+
+    `question` is the caller; it is not compared.
+    """
+
+    tenant: str
+    assistant: str
+    content_hash: str
+    question: Question = field(compare=False)
+
+
+class CacheStore(Protocol):
+    """Stores answers for a short time."""
+
+    async def get(self, key: CacheKey) -> bytes | None: ...
+
+    async def put(self, key: CacheKey, answer: bytes, *, ttl_seconds: int) -> None: ...
+
+
+@dataclass(slots=True)
+class CacheCounts:
+    """Hits and misses; `saved_usd` excludes hits of unknown price, which are counted separately."""
+
+    hits: int = 0
+    misses: int = 0
+    saved_usd: Decimal = Decimal(0)
+    hits_of_unknown_price: int = 0
+
+    def add_hit(self, cost_usd: Decimal | None) -> None:
+        """Count a hit on an answer of this cost."""
+        self.hits += 1
+        if cost_usd is None:
+            self.hits_of_unknown_price += 1
+        else:
+            self.saved_usd += cost_usd
+
+
+class SharedCache:
+    """The answers that all questions of an assistant share for `ttl_seconds`."""
+
+    def __init__(self, store: CacheStore, *, ttl_seconds: int) -> None:
+        self.counts = CacheCounts()
+        self._store = store
+        self._ttl_seconds = ttl_seconds
+        self._locks: dict[CacheKey, asyncio.Lock] = {}
+        self._waiting: Counter[CacheKey] = Counter()
+
+    async def get(self, key: CacheKey) -> bytes | None:
+        """Return the shared answer, while it lives."""
+        return await self._store.get(key)
+
+    async def put(self, key: CacheKey, answer: bytes) -> None:
+        """Share an answer."""
+        await self._store.put(key, answer, ttl_seconds=self._ttl_seconds)
+
+    @asynccontextmanager
+    async def lock(self, key: CacheKey) -> AsyncIterator[None]:
+        """Let one caller of this process at a time look for and pay the answer of a key."""
+        # A lock rather than a shared future: when the caller inside is cancelled, the next asks.
+        lock = self._locks.setdefault(key, asyncio.Lock())
+        self._waiting[key] += 1
+        try:
+            async with lock:
+                yield
+        finally:
+            self._waiting[key] -= 1
+            if not self._waiting[key]:
+                del self._waiting[key], self._locks[key]
+
+
+class StoredModel:
+    """Looks for an answer in two stores before it asks, and stores what it paid for.
+
+    `calls` hold the answers of the running question, for a redelivered hop: the answer has the
+    usage and cost of when it was paid, and its calls are recorded again with `from_store`, because
+    the delivery that paid may have ended before its journal was written.
+
+    `cache` holds the answers that questions of one assistant share. A hit costs nothing and is
+    recorded with `from_cache`. In one process the same thing is asked once at a time. A further
+    attempt wants another answer than the one that was rejected, and does not look there.
+
+    Outside of a `call_scope` the question is unknown, and nothing is looked up or stored.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        calls: CallStore | None = None,
+        *,
+        prompts: Prompts | None,
+        cache: SharedCache | None = None,
+    ) -> None:
+        self.name = model.name
+        self._model = model
+        self._calls = calls
+        self._cache = cache
+        self._prompts = prompts
+
+    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
+        scope = current_scope()
+        if scope is None:
+            return await self._model.ask(task, inputs, skip=skip)
+        asked = f"{self.name}+{skip}"
+        content_hash = fingerprint(task, inputs, asked=asked, prompts=self._prompts)
+        if self._calls is None:
+            return await self._ask_shared(scope, content_hash, task, inputs, skip)
+        key = CallKey(scope.question, scope.place, scope.attempt, content_hash)
+        frame = await self._calls.get(key)
+        found = decode(frame, task.output) if frame is not None else None
+        if found is not None:
+            return _replay(*found)
+        async with self._in_time(scope, self._calls):
+            with record_calls() as calls:
+                answer = await self._ask_shared(scope, content_hash, task, inputs, skip)
+        await self._calls.put(key, encode(answer, calls))
+        return answer
+
+    async def converse(self, conversation: ToolConversation, *, skip: int = 0) -> ModelStep:
+        """Return the next message; a redelivered hop finds it in the store.
+
+        Two equal conversations in one hop are two calls: each is stored with its number. A step of
+        another question is taken only where `sharing` allows it, for a person of the same groups,
+        and after the same results: it depends on them, letter by letter, so that a changed index
+        shares nothing that it changed.
+        """
+        if not isinstance(self._model, ConversationModel):
+            raise RejectedRequest(f"expected a model that calls tools, found {self.name!r}")
+        scope = current_scope()
+        if scope is None or self._calls is None:
+            return await self._model.converse(conversation, skip=skip)
+        content_hash = digest(f"{self.name}+{skip}", conversation.model_dump_json())
+        number = scope.count_equal(content_hash)
+        key = CallKey(scope.question, scope.place, scope.attempt, f"{content_hash}-{number}")
+        frame = await self._calls.get(key)
+        found = decode_step(frame) if frame is not None else None
+        if found is not None:
+            for call in found[1]:
+                record(replace(call, from_cache=False))
+            return found[0]
+        async with self._in_time(scope, self._calls):
+            with record_calls() as calls:
+                step = await self._step_shared(scope, conversation, skip, is_first=not number)
+        await self._calls.put(key, encode_step(step, calls))
+        return step
+
+    @asynccontextmanager
+    async def _in_time(self, scope: CallScope, calls: CallStore) -> AsyncIterator[None]:
+        """Count when the model runs out of time, in whatever process, and then ask it no more."""
+        key = CallKey(scope.question, _TIMEOUTS, 0, self.name)
+        count = int(await calls.get(key) or 0)
+        if count >= MOST_TIMEOUTS:
+            raise ModelTimeout(
+                f"expected an answer of {self.name!r}, which ran out of time {count} times in this "
+                "question and is not asked again in it"
+            )
+        try:
+            yield
+        except (ModelTimeout, ChainExhausted) as error:
+            if _is_for_time(error):
+                await calls.put(key, str(count + 1).encode())
+            raise
+
+    async def _step_shared(
+        self, scope: CallScope, conversation: ToolConversation, skip: int, *, is_first: bool
+    ) -> ModelStep:
+        model = self._model
+        if not isinstance(model, ConversationModel):
+            raise RejectedRequest(f"expected a model that calls tools, found {self.name!r}")
+        cache = self._cache
+        may_share = conversation.sharing is not None and is_first and not scope.attempt
+        # The rules cost less than a look into the cache.
+        if cache is None or not may_share or self.name == OFFLINE:
+            return await model.converse(conversation, skip=skip)
+        asked = fingerprint_conversation(conversation, asked=f"{self.name}+{skip}")
+        question = scope.question
+        key = CacheKey(question.tenant, question.assistant, asked, question)
+        async with cache.lock(key):
+            frame = await cache.get(key)
+            found = decode_step(frame) if frame is not None else None
+            if found is not None:
+                step = found[0]
+                _record_hit(cache, key, conversation.task, step.model, step.cost_usd)
+                return replace(step, usage=Usage(), cost_usd=Decimal(0), milliseconds=0.0)
+            cache.counts.misses += 1
+            step = await model.converse(conversation, skip=skip)
+            if step.model != OFFLINE:
+                await cache.put(key, encode_step(step))
+            return step
+
+    async def _ask_shared(
+        self, scope: CallScope, content_hash: str, task: Task[I, O], inputs: I, skip: int
+    ) -> ModelAnswer[O]:
+        if self._cache is None or scope.attempt > 0:
+            return await self._model.ask(task, inputs, skip=skip)
+        question = scope.question
+        key = CacheKey(question.tenant, question.assistant, content_hash, question)
+        async with self._cache.lock(key):
+            frame = await self._cache.get(key)
+            found = decode(frame, task.output) if frame is not None else None
+            if found is not None:
+                return self._hit(self._cache, key, task, found[0])
+            self._cache.counts.misses += 1
+            answer = await self._model.ask(task, inputs, skip=skip)
+            if answer.model != OFFLINE or self.name == OFFLINE:
+                # The rules answer while vendors are away; nobody else has to wait for those then.
+                await self._cache.put(key, encode(answer))
+            return answer
+
+    def _hit(
+        self, cache: SharedCache, key: CacheKey, task: Task[I, O], answer: ModelAnswer[O]
+    ) -> ModelAnswer[O]:
+        _record_hit(cache, key, task.name, answer.model, answer.cost_usd)
+        return replace(answer, usage=Usage(), cost_usd=Decimal(0), milliseconds=0.0)
+
+
+def _is_for_time(error: ModelError) -> bool:
+    if isinstance(error, ChainExhausted):
+        return all(isinstance(one, ModelTimeout) for one in error.errors)
+    return isinstance(error, ModelTimeout)
+
+
+def _record_hit(
+    cache: SharedCache, key: CacheKey, task: str, model: str, cost_usd: Decimal | None
+) -> None:
+    """Record a call that costs nothing, because another question has paid for its answer."""
+    cache.counts.add_hit(cost_usd)
+    record(
+        ModelCall(
+            task=task,
+            model=model,
+            usage=Usage(),
+            cost_usd=Decimal(0),
+            milliseconds=0.0,
+            from_store=True,
+            prompt_hash=key.content_hash,
+            from_cache=True,
+            saved_usd=cost_usd,
+        )
+    )
+
+
+def _replay(answer: ModelAnswer[O], calls: Sequence[ModelCall]) -> ModelAnswer[O]:
+    for call in calls:
+        record(replace(call, from_cache=False))
+    return answer
+
+
+class _StoredAnswer(BaseModel, frozen=True):
+    """An answer, its output as JSON inside the JSON, and the calls that were made for it."""
+
+    output: str
+    model: str
+    usage: Usage
+    cost_usd: Decimal | None
+    milliseconds: float
+    calls: tuple[ModelCall, ...] = ()
+
+
+class _StoredStep(BaseModel, frozen=True):
+    """A step of a conversation, and the calls that were made for it."""
+
+    step: ModelStep
+    calls: tuple[ModelCall, ...] = ()
+
+
+_KEPT = TypeAdapter(_StoredAnswer)
+_KEPT_STEP = TypeAdapter(_StoredStep)
+
+
+def encode_step(step: ModelStep, calls: Sequence[ModelCall] = ()) -> bytes:
+    """Return the bytes of a step to keep."""
+    return _KEPT_STEP.dump_json(_StoredStep(step=step, calls=tuple(calls)))
+
+
+def decode_step(frame: bytes) -> tuple[ModelStep, Sequence[ModelCall]] | None:
+    """Return a step and its calls, marked as kept; None when they are of another version."""
+    try:
+        kept = _KEPT_STEP.validate_json(frame)
+    except ValidationError:
+        return None
+    calls = [replace(call, from_store=True) for call in kept.calls]
+    return replace(kept.step, from_store=True), calls
+
+
+def encode(answer: ModelAnswer[O], calls: Sequence[ModelCall] = ()) -> bytes:
+    """Return the bytes to keep."""
+    kept = _StoredAnswer(
+        output=answer.output.model_dump_json(),
+        model=answer.model,
+        usage=answer.usage,
+        cost_usd=answer.cost_usd,
+        milliseconds=answer.milliseconds,
+        calls=tuple(calls),
+    )
+    return _KEPT.dump_json(kept)
+
+
+def decode(frame: bytes, output: type[O]) -> tuple[ModelAnswer[O], Sequence[ModelCall]] | None:
+    """Return the answer and its calls, marked as kept; None when they are of another version."""
+    try:
+        kept = _KEPT.validate_json(frame)
+        read = output.model_validate_json(kept.output)
+    except ValidationError:
+        return None
+    answer = ModelAnswer(
+        read, kept.model, kept.usage, kept.cost_usd, kept.milliseconds, from_store=True
+    )
+    return answer, [replace(call, from_store=True) for call in kept.calls]

@@ -1,1 +1,0 @@
-"""Notes how swarms did, for later plans."""

@@ -1,0 +1,270 @@
+"""Reads the reply to a pause, by rules alone, and builds replies of messages that end with one."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from math import isfinite
+
+from pydantic import JsonValue, TypeAdapter
+
+from citations.links import plain_line
+from envelope.conversation import InputField, Pause, PauseQuestion, PauseReply, SuggestedAction
+from envelope.outcome import Outcome
+from envelope.texts import Texts
+from manager.flow import Ending
+
+PAUSE_ENDINGS = frozenset({Ending.PAUSE, Ending.PAUSE_OVER, Ending.PAUSE_FOREIGN})
+Payload = Mapping[str, JsonValue]
+_REPLY: TypeAdapter[dict[str, JsonValue]] = TypeAdapter(dict[str, JsonValue])
+
+
+def end_with_pause(
+    ending: Ending, payload: Payload, texts: Texts, language: str
+) -> dict[str, JsonValue]:
+    """Return the questions of a pause; else why it does not go on, with its best answer."""
+    pause = find_new_pause(payload)
+    language = (pause.language if pause is not None else "") or language
+    if ending is Ending.PAUSE and pause is not None:
+        return make_pause_reply(pause, texts, language)
+    if ending is Ending.PAUSE_FOREIGN:
+        text = texts.text("pause_foreign", language)
+        return {"outcome": Outcome.REFUSED.value, "text": text}
+    best = pause.best_answer if pause is not None else None
+    over = texts.text("pause_over", language)
+    if best is None:
+        return {"outcome": Outcome.REFUSED.value, "text": over}
+    found = _REPLY.validate_python(best)
+    return {**found, "outcome": Outcome.ANSWERED.value, "text": f"{over}\n\n{found.get('text')}"}
+
+
+def find_new_pause(payload: Payload) -> Pause | None:
+    """Return the pause with which a message ends, if it asks for information or an approval."""
+    found = payload.get("new_pause")
+    return Pause.model_validate(found) if isinstance(found, dict) else None
+
+
+def make_pause_reply(pause: Pause, texts: Texts, language: str) -> dict[str, JsonValue]:
+    """Return the reply that asks the questions of a pause which are still open."""
+    missing = {one.name for one in list_missing(pause, pause.answers)}
+    asked = [one for one in pause.questions if one.field is None or one.field.name in missing]
+    lead = texts.text(f"ask_{pause.kind}", language)
+    lines = [plain_line(one.text) for one in asked]
+    if len(lines) > 1:
+        # A single question has none: the choices below it are numbered.
+        lines = [f"{number}. {line}" for number, line in enumerate(lines, 1)]
+    actions = [one.model_dump(mode="json", exclude_none=True) for one in
+               _make_actions(pause, asked, texts, language)]  # fmt: skip
+    questions: list[JsonValue] = [one.model_dump(mode="json", exclude_none=True) for one in asked]
+    return {
+        "outcome": "clarification",
+        "text": "\n".join((lead, *lines)),
+        "suggested_actions": [*actions],
+        "pause": {
+            "id": pause.pause_id,
+            "kind": pause.kind,
+            "expires": pause.expires,
+            "questions": questions,
+        },
+    }
+
+
+def _make_actions(
+    pause: Pause, asked: Sequence[PauseQuestion], texts: Texts, language: str
+) -> Iterable[SuggestedAction]:
+    """Yield the buttons of a pause: approve and deny, or the choices of its only question."""
+    if pause.kind == "approval":
+        for key in ("approve", "deny"):
+            label = texts.text(key, language)
+            yield SuggestedAction(label=label, value=f"{label} #{compute_code(pause.pause_id)}")
+        return
+    if len(asked) == 1:
+        wanted = asked[0].field
+        for choice in (wanted.choices if wanted is not None else ()) or asked[0].suggestions:
+            yield SuggestedAction(label=choice, value=choice)
+    label = texts.text("exit_action", language)
+    yield SuggestedAction(label=label, value=label, kind="exit")
+
+
+LONGEST_VALUE = 2_000
+"""The most characters of one value."""
+CODE_DIGITS = 8
+_CODED = re.compile(r"(?P<label>[^#\n]{1,80}) #(?P<code>[0-9a-f]{8})")
+Values = dict[str, str | float]
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The user approved, or gave every required value; else denied, or wants to stop."""
+
+    is_granted: bool
+    values: Values = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """Values are missing or not of their type; `values` are those so far."""
+
+    values: Values
+
+
+@dataclass(frozen=True, slots=True)
+class NotOpen:
+    """The reply is to a pause that has expired, was answered, or is not of this conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherTopic:
+    """The message is no reply to the pause."""
+
+
+ReadReply = Answered | Unanswered | NotOpen | OtherTopic
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyLabels:
+    """The words of the buttons in every language, folded: to approve, to deny, and to stop.
+
+    `yes` and `no` are what people write instead; nobody else's count.
+    """
+
+    approve: frozenset[str]
+    deny: frozenset[str]
+    stop: frozenset[str] = frozenset()
+    yes: frozenset[str] = frozenset()
+    no: frozenset[str] = frozenset()
+
+
+def compute_code(pause_id: str) -> str:
+    """Return the digits that a button of a pause carries, so that it answers no other one."""
+    return hashlib.blake2b(pause_id.encode(), digest_size=CODE_DIGITS // 2).hexdigest()
+
+
+def read_typed(pause: Pause | None, reply: PauseReply, now: float) -> ReadReply:
+    """Return the meaning of a typed reply; `now` in Unix seconds."""
+    if pause is None or reply.pause_id != pause.pause_id or now >= pause.expires:
+        return NotOpen()
+    if reply.approve is False:
+        return Answered(is_granted=False, values=dict(pause.answers))
+    if pause.kind == "approval":
+        return Answered(is_granted=True) if reply.approve else Unanswered({})
+    return _complete(pause, _read_values(pause, reply.fields))
+
+
+def read_words(
+    pause: Pause | None, text: str, labels: ReplyLabels, now: float, *, is_own: bool = True
+) -> ReadReply:
+    """Return the meaning of a message in words, or of a pressed button, which sends its words.
+
+    Free text of somebody else than who was asked (`is_own` is false) is about something else.
+    """
+    # Equal lines are one press: messages that follow at once are joined.
+    lines = list(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
+    words = lines[0] if len(lines) == 1 else ""
+    coded = _CODED.fullmatch(words)
+    label = _fold(coded["label"] if coded else words)
+    is_button = coded is not None and label in labels.approve | labels.deny
+    if coded is not None and is_button and not _is_code_of(pause, coded["code"], now):
+        return NotOpen()
+    if pause is None or now >= pause.expires:
+        return OtherTopic()
+    if label in labels.deny | labels.stop:
+        return Answered(is_granted=False, values=dict(pause.answers))
+    if pause.kind == "approval":
+        plain = _fold(words) if is_own else ""
+        if plain in labels.no:
+            return Answered(is_granted=False)
+        is_granted = label in labels.approve or plain in labels.yes
+        return Answered(is_granted=True) if is_granted else OtherTopic()
+    return _read_lines(pause, lines, is_own=is_own)
+
+
+def _is_code_of(pause: Pause | None, code: str, now: float) -> bool:
+    return pause is not None and code == compute_code(pause.pause_id) and now < pause.expires
+
+
+def _read_lines(pause: Pause, lines: Sequence[str], *, is_own: bool) -> ReadReply:
+    """Return the values of lines such as `name: value`, or of one text for the only open field."""
+    names = {one.name.casefold(): one.name for one in list_fields(pause)}
+    named: dict[str, str | int | float] = {}
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if colon and name.strip().casefold() in names:
+            named[names[name.strip().casefold()]] = value.strip()
+    if named:
+        return _complete(pause, _read_values(pause, named))
+    missing = list_missing(pause, pause.answers)
+    text = "\n".join(lines)
+    if len(missing) != 1 or text.endswith(("?", "？", "؟")):
+        return OtherTopic()
+    if missing[0].type == "text" and not is_own:
+        return OtherTopic()
+    values = _read_values(pause, {missing[0].name: text})
+    return _complete(pause, values) if values else OtherTopic()
+
+
+def _complete(pause: Pause, values: Values) -> ReadReply:
+    known = {**pause.answers, **values}
+    return Unanswered(known) if list_missing(pause, known) else Answered(True, known)
+
+
+def list_fields(pause: Pause) -> list[InputField]:
+    """Return the fields of a pause."""
+    return [one.field for one in pause.questions if one.field is not None]
+
+
+def list_missing(pause: Pause, values: Mapping[str, str | float]) -> list[InputField]:
+    """Return the required fields without a value."""
+    return [one for one in list_fields(pause) if one.required and one.name not in values]
+
+
+def _read_values(pause: Pause, given: Mapping[str, str | int | float]) -> Values:
+    """Return the values that are of the type of their field; the others are asked for again."""
+    values: Values = {}
+    for one in list_fields(pause):
+        value = _parse(one, given[one.name]) if one.name in given else None
+        if value is not None:
+            values[one.name] = value
+    return values
+
+
+def _parse(wanted: InputField, given: str | int | float) -> str | float | None:
+    text = str(given).strip()
+    if not text or len(text) > LONGEST_VALUE:
+        return None
+    if wanted.type == "number":
+        return _parse_number(given, text)
+    if wanted.type == "date":
+        return _parse_date(text)
+    if wanted.type == "choice":
+        return _parse_choice(wanted.choices, text)
+    return text
+
+
+def _parse_number(given: str | int | float, text: str) -> float | None:
+    try:
+        number = float(text.replace(",", ".") if isinstance(given, str) else given)
+    except (ValueError, OverflowError):
+        return None
+    return number if isfinite(number) else None
+
+
+def _parse_date(text: str) -> str | None:
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        return None
+
+
+def _parse_choice(choices: Sequence[str], text: str) -> str | None:
+    """Return the choice by its words or by its number in the list, from 1."""
+    by_words = {_fold(choice): choice for choice in choices}
+    if _fold(text) in by_words:
+        return by_words[_fold(text)]
+    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(len(choices)))
+    return choices[int(text) - 1] if is_number and 0 < int(text) <= len(choices) else None
+
+
+def _fold(text: str) -> str:
+    return " ".join(text.casefold().split()).rstrip(".!")

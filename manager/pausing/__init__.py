@@ -1,1 +1,0 @@
-"""Pauses that ask for information or an approval, and go on where they stopped."""

@@ -1,1 +1,0 @@
-"""Records in the payload what a hop means for its question."""

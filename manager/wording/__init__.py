@@ -1,1 +1,0 @@
-"""The texts of replies that no agent writes."""

@@ -1,0 +1,60 @@
+from pathlib import PurePosixPath
+
+from knowledge.documents.formats import MOST_NAMED, explain_skip, list_skipped
+from tests.knowledge.documents.conftest import Desk
+
+
+async def test_what_is_skipped_in_a_folder_is_listed_with_its_reason(desk: Desk) -> None:
+    desk.write("a.md", "# A\n\nText.\n")
+    desk.write("logo.png", b"\x89PNG")
+    desk.write("old.doc", b"\xd0\xcf")
+    desk.write("package.json", '{"name": "desk"}')
+    desk.write("Makefile", "all:\n")
+
+    result = await desk.ingest()
+
+    assert (result.added, result.failed) == (1, ())
+    assert dict(result.skipped) == {
+        "Makefile": "it has no suffix, by which formats are recognised",
+        "logo.png": "a picture; text in pictures is not read",
+        "old.doc": "an office format that is not read; save it as .docx, .xlsx, .pptx or .pdf",
+        "package.json": "it holds data and is no description of an interface (OpenAPI)",
+    }
+    assert "skipped logo.png: a picture; text in pictures is not read" in desk.lines
+
+
+def test_many_files_of_one_suffix_are_one_line_more() -> None:
+    listed = list_skipped(PurePosixPath(f"{number:02}.png") for number in range(MOST_NAMED + 7))
+
+    assert len(listed) == MOST_NAMED + 1
+    assert str(listed[-1][0]) == "7 more files .png"
+
+
+def test_a_suffix_that_nobody_knows_has_a_reason_too() -> None:
+    assert explain_skip(PurePosixPath("a.xyz")) == "no reader knows this format"
+
+
+async def test_an_interface_is_ingested_as_one_document_for_each_operation(desk: Desk) -> None:
+    paths = "{'/a/{id}': {get: {summary: Find}}, /b: {post: {summary: Make}}}"
+    desk.write("api.yaml", f"openapi: 3.1.0\ninfo: {{title: Things}}\npaths: {paths}\n")
+
+    first = await desk.ingest()
+    second = await desk.ingest()
+
+    assert set(desk.index.documents) == {
+        "docs/api.yaml/overview",
+        "docs/api.yaml/GET/a/{id}",
+        "docs/api.yaml/POST/b",
+    }
+    assert (first.added, second.unchanged, second.removed) == (3, 3, 0)
+
+
+async def test_a_damaged_interface_keeps_what_is_indexed(desk: Desk) -> None:
+    desk.write("api.yaml", "openapi: 3.1.0\npaths: {/b: {post: {summary: Make}}}\n")
+    await desk.ingest()
+    desk.write("api.yaml", "openapi: [")
+
+    result = await desk.ingest()
+
+    assert result.failed[0][0] == "api.yaml"
+    assert len(desk.index.documents) == 2

@@ -1,0 +1,286 @@
+"""The tool `compare_documents`."""
+
+import asyncio
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from knowledge.documents.stated_version import remove_version
+from knowledge.index.listing import ListedDocument
+from knowledge.library.comparison import SectionPair, compare_documents
+from knowledge.library.library import WholeDocument
+from knowledge.sections import Section
+from tools.calls import CitedPassage, QuotedPassage, ToolCaller
+from tools.errors import InvalidInput
+from tools.passages import cite_chunk, describe_place
+from tools.tool import LibraryTool
+
+_MOST_PHRASES = 8
+_LONGEST_PHRASE = 200
+_LONGEST_SECTION = 800
+_MOST_READ = 30
+"""Up to this number of changed documents two versions are compared section by section."""
+_MOST_SECTIONS = 10
+_MOST_BYTES = 30_000
+"""Size of a comparison as JSON, from which on further changes are only named: larger results are
+not kept as data."""
+_READ_AT_ONCE = 256
+_WITHDRAWN = re.compile(
+    r"\W{0,3}(?:withdrawn|repealed|deleted|removed|superseded|deprecated|revoked)\b", re.IGNORECASE
+)
+"""How the text of a document begins that has no content any more."""
+
+
+class Inputs(BaseModel, frozen=True, extra="forbid"):
+    """Two documents by id, or two versions of all documents whose title begins alike."""
+
+    old: str = Field(
+        min_length=1, max_length=500, description="id of the older document, or its version"
+    )
+    new: str = Field(
+        min_length=1, max_length=500, description="id of the newer document, or its version"
+    )
+    title_prefix: str = Field(
+        default="",
+        max_length=200,
+        description="with two versions: compare only documents whose title begins so",
+    )
+    limit: int = Field(default=30, ge=1, le=500, description="changes to return")
+
+
+class DocumentChange(BaseModel, frozen=True):
+    """One section, or one document, that is new, gone or changed."""
+
+    change: Literal["changed", "added", "removed"]
+    title: str
+    document_id: str = ""
+    old: CitedPassage | None = None
+    new: CitedPassage | None = None
+    only_old: tuple[str, ...] = ()
+    only_new: tuple[str, ...] = ()
+    old_text: str = ""
+    new_text: str = ""
+
+
+class Output(BaseModel, frozen=True):
+    """The differences; `total` counts all of them, `same` what did not change."""
+
+    changes: tuple[DocumentChange, ...]
+    total: int
+    same: int
+
+
+class CompareDocuments(LibraryTool[Inputs, Output]):
+    """Aligns two documents section by section, or two versions document by document."""
+
+    name = "compare_documents"
+    aliases = ("compare_docs", "compare_versions")
+    description = (
+        "Compare two documents section by section, or two versions (such as 'r4' and 'r5') "
+        "document by document: added, removed and changed."
+    )
+    inputs = Inputs
+    output = Output
+    is_source = True
+
+    async def run(self, inputs: Inputs, caller: ToolCaller) -> Output:
+        documents = await self._library.read([inputs.old, inputs.new], caller.groups)
+        if len(documents) == 2:
+            pairs = await asyncio.to_thread(compare_documents, *documents)
+            return _describe(pairs, documents[0], documents[1], inputs.limit)
+        return await self._compare_versions(inputs, caller)
+
+    def render(self, output: Output) -> str:
+        lines = [_render_change(one) for one in output.changes]
+        kinds = {one.change for one in output.changes}
+        if output.total == len(output.changes):
+            lines = [f"{one}: none" for one in ("added", "removed") if one not in kinds] + lines
+        return "\n".join((f"{output.total} changes, {output.same} unchanged", *lines))
+
+    def cite(self, output: Output) -> Iterable[CitedPassage]:
+        found = (one for change in output.changes for one in (change.new, change.old))
+        return list({one.chunk_id: one for one in found if one is not None}.values())
+
+    def quote(self, output: Output) -> Iterable[QuotedPassage]:
+        texts = (
+            (citation, text)
+            for change in output.changes
+            for citation, text in ((change.new, change.new_text), (change.old, change.old_text))
+        )
+        quoted = (
+            QuotedPassage(citation=citation, text=text)
+            for citation, text in texts
+            if citation is not None and text
+        )
+        return list({one.citation.chunk_id: one for one in quoted}.values())
+
+    async def _compare_versions(self, inputs: Inputs, caller: ToolCaller) -> Output:
+        listed = [
+            one
+            for one in await self._library.list_documents(caller.groups)
+            if one.title.startswith(inputs.title_prefix)
+        ]
+        old = {_name_page(one): one for one in listed if one.stated_version == inputs.old}
+        new = {_name_page(one): one for one in listed if one.stated_version == inputs.new}
+        stated = {one.stated_version for one in await self._library.list_documents(caller.groups)}
+        if not {inputs.old, inputs.new} <= stated:
+            raise InvalidInput(
+                "expected the ids of two documents, or two versions that documents state, "
+                f"found {inputs.old[:100]!r} and {inputs.new[:100]!r}"
+            )
+        ids = [one.id for one in (*old.values(), *new.values())]
+        withdrawn = await self._list_withdrawn(ids, caller)
+        old = {name: one for name, one in old.items() if one.id not in withdrawn}
+        active = {name: one for name, one in new.items() if one.id not in withdrawn}
+        both = old.keys() & active.keys()
+        changed = [one for one in sorted(both) if old[one].content_hash != new[one].content_hash]
+        added = [active[name] for name in active if name not in old]
+        removed = [_list_change("removed", old[name]) for name in old if name not in active]
+        if len(changed) <= _MOST_READ:
+            pairs = [(old[name].id, new[name].id) for name in changed]
+            alike = await self._compare_sections(pairs, caller)
+        else:
+            alike = [_list_change("changed", new[name]) for name in changed]
+        changes = [*await self._quote_added(added, caller), *removed, *alike]
+        shown = tuple(_bound_details(changes[: inputs.limit]))
+        return Output(changes=shown, total=len(changes), same=len(both) - len(changed))
+
+    async def _compare_sections(
+        self, pairs: Sequence[tuple[str, str]], caller: ToolCaller
+    ) -> list[DocumentChange]:
+        """Return the sections that differ in pairs of documents, an older and a newer one."""
+        found = []
+        for ids in pairs:
+            documents = await self._library.read(ids, caller.groups)
+            if len(documents) == len(ids):
+                old, new = documents
+                sections = await asyncio.to_thread(compare_documents, old, new)
+                whole = _describe(sections, old, new, _MOST_SECTIONS)
+                title, own = new.listed.title, new.listed.id
+                found += [
+                    one.model_copy(
+                        update={
+                            "change": "changed",
+                            "title": _join_title(title, one.title),
+                            "document_id": own,
+                        }
+                    )
+                    for one in whole.changes
+                ]
+        return found
+
+    async def _quote_added(
+        self, added: Sequence[ListedDocument], caller: ToolCaller
+    ) -> list[DocumentChange]:
+        """Return documents that only the newer version has, the first ones with their beginning."""
+        ids = [one.id for one in added[:_MOST_READ]]
+        documents = {one.listed.id: one for one in await self._library.read(ids, caller.groups)}
+        return [_quote_beginning(one, documents.get(one.id)) for one in added]
+
+    async def _list_withdrawn(self, document_ids: list[str], caller: ToolCaller) -> set[str]:
+        """Return the documents that only say that they were withdrawn."""
+        withdrawn = set()
+        for start in range(0, len(document_ids), _READ_AT_ONCE):
+            part = document_ids[start : start + _READ_AT_ONCE]
+            for document in await self._library.read(part, caller.groups):
+                text = document.chunks[0].chunk.text
+                if len(document.chunks) == 1 and _WITHDRAWN.match(text):
+                    withdrawn.add(document.listed.id)
+        return withdrawn
+
+
+def _bound_details(changes: Sequence[DocumentChange]) -> Iterator[DocumentChange]:
+    """Return the changes, those beyond the bound without places, phrases and texts."""
+    named = [_name_change(one) for one in changes]
+    room = _MOST_BYTES - sum(map(_measure_bytes, named))
+    for whole, name in zip(changes, named, strict=True):
+        room -= _measure_bytes(whole) - _measure_bytes(name)
+        yield whole if room >= 0 else name
+
+
+def _measure_bytes(one: DocumentChange) -> int:
+    return len(json.dumps(one.model_dump(mode="json")))
+
+
+def _name_change(one: DocumentChange) -> DocumentChange:
+    return DocumentChange(change=one.change, title=one.title, document_id=one.document_id)
+
+
+def _quote_beginning(added: ListedDocument, document: WholeDocument | None) -> DocumentChange:
+    named = _list_change("added", added)
+    if document is None:
+        return named
+    text = document.chunks[0].chunk.text[:_LONGEST_SECTION]
+    return named.model_copy(update={"new": cite_chunk(document, 0), "new_text": text})
+
+
+def _list_change(
+    change: Literal["changed", "added", "removed"], document: ListedDocument
+) -> DocumentChange:
+    return DocumentChange(change=change, title=document.title, document_id=document.id)
+
+
+def _describe(
+    pairs: Iterable[SectionPair], old: WholeDocument, new: WholeDocument, limit: int
+) -> Output:
+    changes: list[DocumentChange] = []
+    same = 0
+    for pair in pairs:
+        if pair.change == "same":
+            same += 1
+            continue
+        section = pair.new if pair.new is not None else pair.old
+        heading = " > ".join(section.heading_path) if section is not None else ""
+        changes.append(
+            DocumentChange(
+                change=pair.change,
+                title=heading or new.listed.title,
+                old=_cite_section(old, pair.old),
+                new=_cite_section(new, pair.new),
+                only_old=_cut_phrases(pair.only_old),
+                only_new=_cut_phrases(pair.only_new),
+                old_text=_cut_section(pair.old),
+                new_text=_cut_section(pair.new),
+            )
+        )
+    return Output(changes=tuple(changes[:limit]), total=len(changes), same=same)
+
+
+def _join_title(document: str, section: str) -> str:
+    return section if section.startswith(document) else f"{document} > {section}"
+
+
+def _cite_section(document: WholeDocument, section: Section | None) -> CitedPassage | None:
+    if section is None:
+        return None
+    places = range(len(document.chunks))
+    own = (at for at in places if document.chunks[at].chunk.chunk_id in section.chunk_ids)
+    first = next(own, None)
+    return None if first is None else cite_chunk(document, first)
+
+
+def _cut_section(section: Section | None) -> str:
+    return "" if section is None else section.text[:_LONGEST_SECTION]
+
+
+def _cut_phrases(phrases: Iterable[str]) -> tuple[str, ...]:
+    return tuple(phrase[:_LONGEST_PHRASE] for phrase in phrases)[:_MOST_PHRASES]
+
+
+def _render_change(one: DocumentChange) -> str:
+    places = [
+        f"{name}: [{citation.chunk_id}] {describe_place(citation)}"
+        for name, citation in (("old", one.old), ("new", one.new))
+        if citation is not None
+    ]
+    words = [f"- {phrase}" for phrase in one.only_old] + [f"+ {phrase}" for phrase in one.only_new]
+    return "\n  ".join((f"{one.change}: {one.title}", *places, *words))
+
+
+def _name_page(document: ListedDocument) -> str:
+    """Return the id without the version, which is after `@`, or in the path."""
+    unversioned = document.id.rpartition("@")[0]
+    return unversioned or remove_version(document.id, document.stated_version)

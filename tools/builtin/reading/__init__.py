@@ -1,1 +1,0 @@
-"""Tools that read documents: lists, whole documents, comparisons."""

@@ -1,1 +1,0 @@
-"""Tools that work on found passages: arithmetic, checks, summaries."""

@@ -1,1 +1,0 @@
-"""What calls with effects need: a receipt, so that one happens once, and approvals of people."""

@@ -1,0 +1,458 @@
+"""Walks from passages to passages that they lead to: the search behind `graph_search`.
+
+Ingestion writes the edges; a walk reads those of the passages where it starts, and nothing else.
+The edges are:
+
+- a *link*: a passage mentions the title of a document, or the code with which the title begins
+  ("see AC-2(10)", "Article 6");
+- a *cross reference*: a passage refers to another one of its document ("see Section 4");
+- a *shared name*: two passages mention the same rare name, code or quoted phrase;
+- the passage *above*: the first one of the section that encloses a passage.
+
+A candidate is ranked by the usual search for the query, by its edges to the passages where the walk
+starts, and by the words of the query that those passages lack.
+
+A search leaves earlier versions out, and the page of the newest one has only a notice, such as
+"Withdrawn: incorporated into SC-7(5)", without the words that are asked for.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from knowledge.documents.stated_version import find_numbers
+from knowledge.index.graph.called_names import split_words
+from knowledge.index.terms import terms
+from knowledge.library.attached_documents import is_attached_id
+from knowledge.library.library import Library
+from knowledge.library.passage_graph import (
+    ConnectedPassage,
+    DocumentNames,
+    DocumentRecord,
+    PassageGraph,
+    find_names,
+)
+from knowledge.port import Hit, Searcher, SearchRequest
+from knowledge.sections import document_of
+from tools.passages import LINKED, FoundPassage, cite_hit, cite_place
+
+_CANDIDATES = 60
+_MOST_NAMES = 40
+"""The rare names of one start that are looked up."""
+_MOST_LINKS = 40
+_MOST_SHARING = 60
+_REFERENCE_SIZE = 3_000
+"""The number of passages by which the rarity of a name is measured."""
+_NOTICE_FACTOR = 3.0
+"""How much more a link counts in a document whose content is in another one now."""
+_FEW_CHUNKS = 3
+"""A document of so few chunks is read whole where the walk starts."""
+_TEXT_OF_START = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class GraphWeights:
+    """The weights of a walk; they were fitted on questions of several passages.
+
+    `docs/measurements/evaluation.md` names the data and the figures on other data. `search` is the
+    factor of the search's score; `named` is added to documents that the query names, `linked` to
+    passages that a start mentions, `shared` to those that share a name with it, by the rarity of
+    the name; `above` to the passage above a start; `missing` to those that have the words of the
+    query that every start lacks. A start counts `decay` times as much as the one before it. A name
+    in more than `most_common` passages is no edge.
+    """
+
+    search: float = 0.5
+    named: float = 6.0
+    linked: float = 5.0
+    shared: float = 6.0
+    above: float = 0.5
+    missing: float = 3.0
+    decay: float = 0.9
+    most_common: int = 20
+    most_starts: int = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """A request: the query, the passages to start from (best first), and those to leave out."""
+
+    query: str
+    start: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    limit: int = 5
+    language: str = "en"
+    groups: tuple[str, ...] = ()
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """Where a walk starts: the text, the passages that it is of, and its weight."""
+
+    text: str
+    passages: tuple[ConnectedPassage, ...]
+    weight: float
+
+    @property
+    def mentioned(self) -> list[str]:
+        found = (name for one in self.passages for name in find_names(one))
+        return list(dict.fromkeys(found))
+
+
+@dataclass(slots=True)
+class WalkCandidate:
+    """A passage, the best one of its document unless a start is in the same document."""
+
+    passage: FoundPassage
+    search: float
+    words: frozenset[str]
+    named: float = 0.0
+    linked: float = 0.0
+    shared: float = 0.0
+    above: float = 0.0
+    relation: str = ""
+
+
+@dataclass(slots=True)
+class CandidatePool:
+    """The candidates of one walk by document; those of the starts' documents by passage."""
+
+    excluded_documents: frozenset[str]
+    excluded_passages: frozenset[str]
+    least: float = 0.0
+    by_key: dict[str, WalkCandidate] = field(default_factory=dict)
+
+    @classmethod
+    def leave_out(cls, chunk_ids: Iterable[str]) -> "CandidatePool":
+        """Return a pool without candidates of the documents of these passages."""
+        passages = frozenset(chunk_ids)
+        return cls(frozenset(document_of(one) for one in passages), passages)
+
+    def is_open(self, document_id: str) -> bool:
+        """Return whether a passage of a document may be added, and none is there yet."""
+        return document_id not in self.excluded_documents and document_id not in self.by_key
+
+    def add_hit(self, hit: Hit) -> None:
+        """Add a hit of the search."""
+        if self.is_open(hit.document_id):
+            found = FoundPassage(citation=cite_hit(hit), text=hit.text)
+            words = list_terms(f"{hit.title} {hit.text}", hit.language)
+            self.by_key[hit.document_id] = WalkCandidate(found, hit.score, words)
+
+    def add_passage(self, passage: ConnectedPassage, *, is_of_start: bool = False) -> None:
+        """Add a passage to which an edge leads."""
+        listed, chunk = passage.document.listed, passage.chunk
+        if is_of_start:
+            key, is_new = chunk.chunk_id, chunk.chunk_id not in self.excluded_passages
+        else:
+            key, is_new = listed.id, self.is_open(listed.id)
+        if is_new and key not in self.by_key:
+            citation = cite_place(listed, passage.document.crumbs, chunk)
+            words = list_terms(f"{listed.title} {chunk.text}", listed.language)
+            found = FoundPassage(citation=citation, text=chunk.text)
+            self.by_key[key] = WalkCandidate(found, self.least, words)
+
+
+class GraphWalker:
+    """Walks in the documents of one assistant."""
+
+    def __init__(
+        self, searcher: Searcher, library: Library, weights: GraphWeights | None = None
+    ) -> None:
+        self._searcher = searcher
+        self._library = library
+        self._weights = GraphWeights() if weights is None else weights
+
+    async def walk(self, walk: Walk) -> list[FoundPassage]:
+        """Return passages, the best one of each document, best first."""
+        request = SearchRequest(
+            question=walk.query,
+            text=walk.query,
+            language=walk.language or None,
+            limit=_CANDIDATES,
+            groups=walk.groups,
+        )
+        findings = await self._searcher.search(request)
+        graph = await self._library.open_graph(walk.groups)
+        pool = CandidatePool.leave_out((*walk.start, *walk.exclude))
+        for hit in findings.hits:
+            pool.add_hit(hit)
+        pool.least = min((hit.score for hit in findings.hits), default=0.0)
+        if not walk.start:
+            await self._add_withdrawn(graph, pool, walk)
+        starts = await self._read_starts(graph, walk)
+        names = await _find_called(graph, starts, walk)
+        await _add_named(graph, pool, names, walk)
+        await _add_linked(graph, pool, names, starts, walk)
+        await self._add_sharing(graph, pool, starts, walk)
+        await _add_neighbours(graph, pool, starts)
+        return self._rank(pool, walk, " ".join(start.text for start in starts))
+
+    async def _add_withdrawn(self, graph: PassageGraph, pool: CandidatePool, walk: Walk) -> None:
+        """Add a page whose content is elsewhere now, if the version before it fits the query."""
+        found = await find_withdrawn(
+            self._searcher, self._library, graph, walk.query, walk.language, walk.groups
+        )
+        if found is None:
+            return
+        pool.add_passage(found)
+        candidate = pool.by_key.get(found.document.listed.id)
+        if candidate is not None:
+            candidate.linked = _NOTICE_FACTOR
+            candidate.relation = "the version before it fits the query"
+
+    async def _read_starts(self, graph: PassageGraph, walk: Walk) -> list[_Start]:
+        """Return where the walk starts; of a short document all of its chunks."""
+        wanted = walk.start[: self._weights.most_starts]
+        indexed = [one for one in wanted if not is_attached_id(document_of(one))]
+        documents = await graph.read_documents(map(document_of, indexed))
+        chunks = {
+            one: _list_chunks(one, documents[document_of(one)])
+            for one in indexed
+            if document_of(one) in documents
+        }
+        passages = await graph.read_passages(
+            [chunk_id for ids in chunks.values() for chunk_id in ids], documents
+        )
+        starts = await self._read_attached(wanted, walk)
+        for chunk_id, ids in chunks.items():
+            own = tuple(passages[one] for one in ids if one in passages)
+            if own:
+                texts = (own[0].document.listed.title, *(one.chunk.text for one in own))
+                starts[chunk_id] = _Start(". ".join(texts), own, 1.0)
+        decay = self._weights.decay
+        return [
+            replace(starts[one], weight=decay**number)
+            for number, one in enumerate(one for one in wanted if one in starts)
+        ]
+
+    async def _read_attached(self, wanted: Sequence[str], walk: Walk) -> dict[str, _Start]:
+        """Return the starts in documents of the conversation, which have no written edges."""
+        ids = [one for one in wanted if is_attached_id(document_of(one))]
+        found = await self._library.read([document_of(one) for one in ids], walk.groups)
+        starts: dict[str, _Start] = {}
+        for document in found:
+            record = DocumentRecord(document.listed, document.crumbs, "")
+            for one in document.chunks:
+                text = f"{document.listed.title}. {one.chunk.text}"
+                starts[one.chunk.chunk_id] = _Start(
+                    text, (ConnectedPassage(record, one.chunk),), 1.0
+                )
+        return {one: starts[one] for one in ids if one in starts}
+
+    async def _add_sharing(
+        self, graph: PassageGraph, pool: CandidatePool, starts: Sequence[_Start], walk: Walk
+    ) -> None:
+        asked = set(split_words(walk.query))
+        by_start = [
+            [name for name in start.mentioned if not set(name.split()) <= asked][:_MOST_NAMES]
+            for start in starts
+        ]
+        every = [name for names in by_start for name in names]
+        shared = await graph.find_sharing(every, most_common=self._weights.most_common)
+        owners = [document_of(one) for ids in shared.values() for one in ids]
+        documents = await graph.read_documents(owners)
+        titles = None if walk.version else await graph.find_versions(documents.values())
+        for start, names in zip(starts, by_start, strict=True):
+            values = _rate_sharing(names, shared, titles)
+            best = sorted(values, key=lambda owner: -values[owner].value)[:_MOST_SHARING]
+            wanted = [values[owner].chunk_id for owner in best if pool.is_open(owner)]
+            for passage in (await graph.read_passages(wanted, documents)).values():
+                pool.add_passage(passage)
+            for owner in best:
+                candidate, found = pool.by_key.get(owner), values[owner]
+                if candidate is not None and candidate.shared < found.value * start.weight:
+                    candidate.shared = found.value * start.weight
+                    candidate.relation = candidate.relation or f"{found.name!r} is in both"
+
+    def _rank(self, pool: CandidatePool, walk: Walk, started: str) -> list[FoundPassage]:
+        candidates = list(pool.by_key.values())
+        asked = list_terms(walk.query, walk.language)
+        rarity = _measure_rarity(asked, candidates)
+        missing = asked - list_terms(started, walk.language)
+        weights, total = self._weights, max(sum(rarity.values()), 1e-9)
+
+        def rate(one: WalkCandidate) -> float:
+            lacking = sum([rarity[term] for term in sorted(missing & one.words)]) / total
+            return (
+                weights.search * one.search
+                + weights.named * one.named
+                + weights.linked * one.linked
+                + weights.shared * one.shared
+                + weights.above * one.above
+                + weights.missing * lacking
+            )
+
+        rated = sorted(((rate(one), one) for one in candidates), key=lambda pair: -pair[0])
+        return [_rescore(one, score) for score, one in rated[: walk.limit]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sharing:
+    """How rare a shared name is, the name, and the passage that shares it."""
+
+    value: float
+    name: str
+    chunk_id: str
+
+
+def _list_chunks(chunk_id: str, document: DocumentRecord) -> list[str]:
+    name, count = document.listed.id, document.listed.chunks
+    return [f"{name}#{at}" for at in range(count)] if count <= _FEW_CHUNKS else [chunk_id]
+
+
+async def _find_called(graph: PassageGraph, starts: Sequence[_Start], walk: Walk) -> DocumentNames:
+    """Return the documents that the query and the starts mention."""
+    links = [name for start in starts for one in start.passages for name in one.links]
+    titles = [one.document.listed.title for start in starts for one in start.passages[:1]]
+    unlinked = [
+        start.text[:_TEXT_OF_START]
+        for start in starts
+        if any(not one.document.version for one in start.passages)
+    ]
+    return await graph.find_called(links, (walk.query, *titles, *unlinked))
+
+
+async def _add_named(
+    graph: PassageGraph, pool: CandidatePool, names: DocumentNames, walk: Walk
+) -> None:
+    found = names.find_in(walk.query, walk.version)
+    await _add_first(graph, pool, [one for name in found for one in name.document_ids])
+    for name in found:
+        for one in name.document_ids:
+            if one in pool.by_key:
+                pool.by_key[one].named = 1.0
+                pool.by_key[one].relation = f"the query names {name.name!r}"
+
+
+async def _add_linked(
+    graph: PassageGraph,
+    pool: CandidatePool,
+    names: DocumentNames,
+    starts: Sequence[_Start],
+    walk: Walk,
+) -> None:
+    for start in starts:
+        found = names.find_in(start.text, walk.version)
+        value = start.weight * (_NOTICE_FACTOR if is_notice(start.text) else 1.0)
+        await _add_first(graph, pool, [one for name in found for one in name.document_ids])
+        for name in found:
+            for one in name.document_ids:
+                candidate = pool.by_key.get(one)
+                if candidate is not None and candidate.linked < value:
+                    candidate.linked = value
+                    candidate.relation = f"{name.name!r} {LINKED}"
+
+
+async def _add_first(graph: PassageGraph, pool: CandidatePool, document_ids: list[str]) -> None:
+    """Add the first passages of documents."""
+    wanted = [one for one in document_ids[:_MOST_LINKS] if pool.is_open(one)]
+    documents = await graph.read_documents(wanted)
+    first = [f"{one}#0" for one in documents]
+    for passage in (await graph.read_passages(first, documents)).values():
+        pool.add_passage(passage)
+
+
+async def _add_neighbours(
+    graph: PassageGraph, pool: CandidatePool, starts: Sequence[_Start]
+) -> None:
+    """Add the passages that a start refers to in its document, and the one above it."""
+    for start in starts:
+        for passage in start.passages:
+            owner = {passage.document.listed.id: passage.document}
+            wanted = (*passage.references, *((passage.parent,) if passage.parent else ()))
+            for chunk_id, found in (await graph.read_passages(wanted, owner)).items():
+                pool.add_passage(found, is_of_start=True)
+                candidate = pool.by_key.get(chunk_id)
+                if candidate is None:
+                    continue
+                if chunk_id in passage.references:
+                    heading = (found.chunk.heading_path or (found.document.listed.title,))[-1]
+                    candidate.linked = max(candidate.linked, start.weight)
+                    candidate.relation = f"{heading!r} {LINKED}"
+                else:
+                    candidate.above = max(candidate.above, start.weight)
+                    candidate.relation = candidate.relation or "it is above"
+
+
+def _rate_sharing(
+    names: Iterable[str], shared: Mapping[str, Sequence[str]], titles: DocumentNames | None
+) -> dict[str, _Sharing]:
+    """Return the documents that share a rare name: how rare, the name, and where it is."""
+    values: dict[str, _Sharing] = {}
+    for name in names:
+        chunks = shared.get(name, ())
+        value = math.log(_REFERENCE_SIZE / max(1, len(chunks))) / math.log(_REFERENCE_SIZE)
+        for chunk_id in chunks:
+            owner = document_of(chunk_id)
+            is_left_out = titles is not None and titles.is_superseded(owner)
+            known = values.get(owner)
+            if (known is None or value > known.value) and not is_left_out:
+                values[owner] = _Sharing(value, name, chunk_id)
+    return values
+
+
+def _measure_rarity(
+    asked: frozenset[str], candidates: Sequence[WalkCandidate]
+) -> Mapping[str, float]:
+    """Return the weight of each term of the query: high where few candidates have it."""
+    count = len(candidates)
+    return {
+        term: math.log(1 + (count + 1) / (1 + sum(term in one.words for one in candidates)))
+        for term in sorted(asked)
+    }
+
+
+def _rescore(one: WalkCandidate, score: float) -> FoundPassage:
+    citation = one.passage.citation.model_copy(update={"score": round(score, 6)})
+    return one.passage.model_copy(update={"citation": citation, "relation": one.relation})
+
+
+def list_terms(text: str, language: str) -> frozenset[str]:
+    """Return the terms of a text."""
+    return frozenset(terms(text, language or "en"))
+
+
+_NOTICE = re.compile(
+    r"(?:withdrawn|repealed|deleted|removed|superseded|deprecated|moved|replaced)\W{1,3}"
+    r"(?:and )?(?:incorporated|moved|merged|replaced|see|into|to|by)\b",
+    re.IGNORECASE,
+)
+_NOTICE_CHARACTERS = 400
+_QUERY_CHARACTERS = 300
+
+
+def is_notice(text: str) -> bool:
+    """Return whether a document says at its beginning that its content is in another one now."""
+    return _NOTICE.search(text[:_NOTICE_CHARACTERS]) is not None
+
+
+async def find_withdrawn(
+    searcher: Searcher,
+    library: Library,
+    graph: PassageGraph,
+    query: str,
+    language: str,
+    groups: Sequence[str],
+) -> ConnectedPassage | None:
+    """Return the notice in the newest version of the page of the one before it that fits best.
+
+    None: there are no two versions, the query names one, or that page was not withdrawn.
+    """
+    versions = sorted(await library.list_versions(groups), key=find_numbers)
+    if len(versions) < 2 or (await library.find_named(query, groups)).versions:
+        return None
+    before, newest = versions[-2:]
+    number = ".".join(map(str, find_numbers(before)))
+    text = f"{query[:_QUERY_CHARACTERS]} version {number}"
+    request = SearchRequest(
+        question=text, text=text, language=language or None, limit=1, groups=tuple(groups)
+    )
+    found = await searcher.search(request)
+    ids = [one.document_id for one in found.hits[:1] if one.document_id.count(before) == 1]
+    documents = await graph.read_documents([one.replace(before, newest) for one in ids])
+    chunks = [f"{name}#0" for name in documents]
+    passages = await graph.read_passages(chunks, documents)
+    return next((one for one in passages.values() if is_notice(one.chunk.text)), None)

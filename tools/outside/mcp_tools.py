@@ -1,0 +1,223 @@
+"""The tools of MCP servers: what a server says about them is shown to models and never believed.
+
+Which tools there are and what they change is the operator's word (`tools.outside.configuration`). A
+tool whose definition is another one than at the start, or than the operator pinned, is not called.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from typing import Any
+
+import structlog
+from mcp import MCPError
+from mcp_types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+)
+from mcp_types import Tool as Definition
+from pydantic import JsonValue, TypeAdapter, ValidationError
+
+from tools.calls import ToolCaller
+from tools.errors import InvalidInput, InvalidSchema, OutcomeUnknown, ToolFailed, ToolRejected
+from tools.outside.configuration import McpServerEntry, McpToolEntry, make_redaction
+from tools.outside.foreign_schemas import ForeignSchema, digest_definition
+from tools.outside.foreign_text import MOST_DESCRIPTION, MOST_RESULT, clean, clean_line
+from tools.outside.mcp_connection import McpConnection
+from tools.outside.mcp_http_transport import open_address
+from tools.outside.mcp_stdio_transport import ServerEnd, open_process
+from tools.outside.outside_tool import OutsideInputs, OutsideOutput, OutsideTool, make_output
+
+_LONGEST_ERROR = 400
+_JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
+
+log = structlog.get_logger("tools")
+
+
+class McpTool(OutsideTool):
+    """A tool of an MCP server."""
+
+    def __init__(
+        self, server: str, remote: str, entry: McpToolEntry, redact: Callable[[str], str] = str
+    ) -> None:
+        super().__init__(remote, entry, entry.effect, redact)
+        self.remote = remote
+        self.connection: McpConnection | None = None
+        self.description = entry.description or f"The tool {remote!r} of {server!r}."
+        self._entry = entry
+        self._digest: str | None = None
+        self._schema: ForeignSchema | None = None
+        self._output: ForeignSchema | None = None
+        self._fault = ""
+
+    @property
+    def schema(self) -> ForeignSchema | None:
+        return self._schema
+
+    def update(self, definition: Definition | None) -> None:
+        """Compare a definition with the first one and the pin; None: it is not offered."""
+        if definition is None:
+            self._fault = f"expected a tool {self.remote!r} of its server, found none"
+            return
+        schema, output = definition.input_schema, definition.output_schema
+        try:
+            digest = digest_definition(self.remote, definition.description or "", schema, output)
+        except (RecursionError, TypeError, ValueError) as error:
+            self._fault = f"expected a definition in JSON, found {type(error).__name__}"
+            return
+        expected = self._entry.pin or self._digest or digest
+        if digest != expected:
+            since = "pinned" if self._entry.pin else "read at the start"
+            self._fault = (
+                f"the definition of {self.remote!r} has changed: expected the digest {expected} "
+                f"that was {since}, found {digest}"
+            )
+            return
+        self._fault = ""
+        if self._digest is None:
+            self._accept(definition, digest)
+
+    def _accept(self, definition: Definition, digest: str) -> None:
+        try:
+            self._schema = ForeignSchema(definition.input_schema)
+            if definition.output_schema is not None:
+                self._output = ForeignSchema(definition.output_schema, is_input=False)
+        except InvalidSchema as error:
+            self._schema = None
+            self._fault = f"the schema of {self.remote!r} cannot be used: {error}"
+            return
+        self._digest = digest
+        if self._entry.description is None and definition.description:
+            self.description = clean(definition.description, MOST_DESCRIPTION)
+
+    async def call(self, inputs: OutsideInputs, caller: ToolCaller) -> OutsideOutput:
+        if self.connection is None:
+            raise ToolFailed("expected a connection to the server, found none")
+        await self.connection.check()
+        if self._fault:
+            raise ToolRejected(self._fault)
+        # The schema may have been read just now: the server was away at the start.
+        if self._schema is not None and (problems := self._schema.find_problems(inputs.arguments)):
+            raise InvalidInput(problems)
+        try:
+            result = await self.connection.call(self.remote, inputs.arguments)
+        except ConnectionError as error:
+            raise OutcomeUnknown(str(error)) from error
+        except MCPError as error:
+            reason = clean_line(str(error), _LONGEST_ERROR)
+            raise ToolRejected(
+                f"the server answered with an error: {reason}", status=error.code
+            ) from error
+        except ValidationError as error:
+            raise OutcomeUnknown("expected a result in the form of MCP, found another") from error
+        return self._read(result)
+
+    def _read(self, result: CallToolResult) -> OutsideOutput:
+        texts, left_out = _read_content(result.content)
+        if result.is_error:
+            reason = clean_line(" ".join(texts), _LONGEST_ERROR) or "no reason"
+            raise ToolRejected(f"the tool reports an error: {reason}")
+        written = _JSON.dump_json(result.structured_content).decode()
+        if self._output is not None:
+            self._check_output(result.structured_content, len(written))
+        if not texts and result.structured_content is not None:
+            texts = [written]
+        return make_output(texts, left_out)
+
+    def _check_output(self, found: JsonValue, size: int) -> None:
+        if found is None or self._output is None:
+            raise OutcomeUnknown("expected the structured result that its schema promises")
+        if size > MOST_RESULT:
+            raise OutcomeUnknown(f"expected a result of at most {MOST_RESULT} bytes, found {size}")
+        if problems := self._output.find_problems(found):
+            raise OutcomeUnknown(f"expected a result of the tool's own schema: {problems}")
+
+
+def _read_content(content: Sequence[Any]) -> tuple[list[str], list[str]]:
+    """Return the texts of a result, and the kinds of content that are no text."""
+    texts: list[str] = []
+    left_out: list[str] = []
+    for block in content:
+        if isinstance(block, TextContent):
+            texts.append(block.text[:MOST_RESULT])
+        elif isinstance(block, ImageContent | AudioContent):
+            left_out.append(f"{block.type} {block.mime_type}")
+        elif isinstance(block, ResourceLink):
+            left_out.append("resource link")
+        elif isinstance(block, EmbeddedResource):
+            if isinstance(block.resource, BlobResourceContents):
+                left_out.append(f"resource {block.resource.mime_type or 'of unknown type'}")
+            else:
+                texts.append(block.resource.text[:MOST_RESULT])
+    return texts, left_out
+
+
+@asynccontextmanager
+async def open_servers(
+    servers: Mapping[str, McpServerEntry], *, clock: Callable[[], float] = time.monotonic
+) -> AsyncIterator[list[McpTool]]:
+    """Yield the tools of servers, which are connected inside the block.
+
+    A server that cannot be reached is logged; its tools are there, and each call tries again.
+    """
+    opened = [_make_server(name, entry, clock) for name, entry in servers.items()]
+    try:
+        async with asyncio.TaskGroup() as group:
+            serving = [group.create_task(connection.serve()) for connection, _ in opened]
+            try:
+                await asyncio.gather(*(_start(connection) for connection, _ in opened))
+                yield [tool for _, tools in opened for tool in tools]
+            finally:
+                for (connection, _), task in zip(opened, serving, strict=True):
+                    connection.stop()
+                    task.cancel()
+    except BaseExceptionGroup as errors:
+        # An error of the block is the caller's, and leaves as it came.
+        if len(errors.exceptions) == 1:
+            raise errors.exceptions[0] from errors.exceptions[0].__cause__
+        raise
+
+
+async def _start(connection: McpConnection) -> None:
+    try:
+        await connection.check()
+    except ToolFailed as error:
+        log.warning("mcp_server_unavailable", server=connection.name, error=str(error))
+
+
+def _make_server(
+    name: str, entry: McpServerEntry, clock: Callable[[], float]
+) -> tuple[McpConnection, list[McpTool]]:
+    redact = make_redaction(entry.headers, entry.environment)
+    tools = [McpTool(name, remote, one, redact) for remote, one in entry.tools.items()]
+    connection = McpConnection(
+        name,
+        partial(_open_streams, entry),
+        partial(_update_tools, tools),
+        start_seconds=entry.start_seconds,
+        clock=clock,
+        redact=redact,
+    )
+    for tool in tools:
+        tool.connection = connection
+    return connection, tools
+
+
+def _update_tools(tools: Sequence[McpTool], definitions: Sequence[Definition]) -> None:
+    by_name = {one.name: one for one in definitions}
+    for tool in tools:
+        tool.update(by_name.get(tool.remote))
+
+
+def _open_streams(entry: McpServerEntry, end: ServerEnd) -> AbstractAsyncContextManager[Any]:
+    if entry.url is not None:
+        seconds = max(one.timeout_seconds for one in entry.tools.values())
+        return open_address(entry.url, entry.headers, seconds)
+    return open_process(entry.command or (), entry.environment, entry.directory, end)

@@ -1,1 +1,0 @@
-"""Passages as results of tools, and the searches that several tools share."""

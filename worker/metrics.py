@@ -1,0 +1,274 @@
+"""Counts the work of a worker for Prometheus; `worker.metrics` adds Redis' figures.
+
+| metric                       | labels               | meaning                               |
+|------------------------------|----------------------|---------------------------------------|
+| refdesk_handled_total        | role, outcome        | settled hops                          |
+| refdesk_handling_seconds     | role                 | from taking to settling               |
+| refdesk_running              | role                 | entries this process works on         |
+| refdesk_slots                | role                 | entries it can work on at once        |
+| refdesk_leases_lost_total    | role                 | entries whose lease was lost          |
+| refdesk_redelivered_total    | role                 | entries taken over                    |
+| refdesk_failures_total       | role, reason         | bad frames, failed runs               |
+| refdesk_fallbacks_total      | role, reason         | levels and models that were missing   |
+| refdesk_model_calls_total    | role, model, outcome | stored answers left out               |
+| refdesk_model_cost_usd_total | role, model          | where the price is known              |
+| refdesk_model_unpriced_total | role, model          | calls whose price is unknown          |
+| refdesk_model_cache_hits_total | role, model        | answers that another question had paid |
+| refdesk_model_saved_usd_total | role, model         | what those had cost, where known      |
+| refdesk_decisions_total      | role, by             | by rules, a combined call, an own one |
+| refdesk_searches_total       | role, source         | in the index, or of the cache         |
+| refdesk_quality_score        | role                 | scores of judged answers, 0-1         |
+| refdesk_tool_calls_total     | role, tool, error_type | success, or why there is no result  |
+| refdesk_specialist_errors_total | role, severity    | entries of `errors` of reviews        |
+| refdesk_evidence_faults_total | role, kind          | faults found in work behind answers   |
+| refdesk_routed_total         | role, event          | rows of the flow that were taken      |
+
+| metric                 | labels | meaning                                         |
+|------------------------|--------|-------------------------------------------------|
+| refdesk_depth          | role   | entries that wait or run, over all processes    |
+| refdesk_in_flight      | role   | of these, taken by a worker                     |
+| refdesk_oldest_seconds | role   | age of the oldest of them                       |
+| refdesk_dead_letters   | role   | dead letters that are still kept                |
+| refdesk_consumers      | role   | workers of the role, over all processes         |
+| refdesk_broker_up      |        | 0: Redis did not answer, the others are missing |
+
+Every process reports the same figures of a role: charts take the largest, never the sum.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from decimal import Decimal
+
+import structlog
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from broker.errors import BrokerError
+from broker.ports import Admin
+from broker.values import RoleStatus
+
+SCORE_BUCKETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+class PrometheusMeter:
+    """Counts into its own Prometheus registry."""
+
+    def __init__(self) -> None:
+        self.registry = own = CollectorRegistry()
+        ProcessCollector(registry=own)
+
+        def counter(name: str, meaning: str, *labels: str) -> Counter:
+            return Counter(f"refdesk_{name}", meaning, ["role", *labels], registry=own)
+
+        self._handled = counter("handled", "Settled hops.", "outcome")
+        self._seconds = Histogram(
+            "refdesk_handling_seconds",
+            "Seconds from taking to settling.",
+            ["role"],
+            registry=own,
+            buckets=BUCKETS,
+        )
+        self._running = Gauge(
+            "refdesk_running", "Entries this process works on.", ["role"], registry=own
+        )
+        self._slots = Gauge(
+            "refdesk_slots", "Entries it can work on at once.", ["role"], registry=own
+        )
+        self._lost = counter("leases_lost", "Entries lost to others.")
+        self._redelivered = counter("redelivered", "Entries taken over.")
+        self._failures = counter("failures", "Failed runs and bad frames.", "reason")
+        self._fallbacks = counter("fallbacks", "Hops that used a fallback.", "reason")
+        self._calls = counter("model_calls", "Model calls.", "model", "outcome")
+        self._cost = counter("model_cost_usd", "Cost of model calls in USD.", "model")
+        self._unpriced = counter("model_unpriced", "Calls of unknown price.", "model")
+        self._cache_hits = counter("model_cache_hits", "Answers another question paid.", "model")
+        self._decisions = counter("decisions", "What decided a stage.", "by")
+        self._searches = counter("searches", "Searches of the documents.", "source")
+        self._routed = counter("routed", "Decisions of the manager, by stage.", "event")
+        self._faults = counter("evidence_faults", "Faults in the work behind answers.", "kind")
+        self._tool_calls = counter("tool_calls", "Calls of tools.", "tool", "error_type")
+        self._errors = counter("specialist_errors", "Errors in reviews.", "severity")
+        self._scores = Histogram(
+            "refdesk_quality_score",
+            "Scores of judged answers.",
+            ["role"],
+            registry=own,
+            buckets=SCORE_BUCKETS,
+        )
+        self._saved = counter("model_saved_usd", "Cost in USD that hits saved.", "model")
+
+    def register_role(self, role: str, *, slots: int, running: Callable[[], int]) -> None:
+        """Register the gauges of a role: its slots, and the entries that it works on."""
+        self._slots.labels(role).set(slots)
+        self._running.labels(role).set_function(running)
+        # A rate needs a first value: an event that never happened is exported as 0.
+        for counter in (self._lost, self._redelivered, self._seconds):
+            counter.labels(role)
+
+    def count_hop(self, role: str, outcome: str, seconds: float) -> None:
+        """Count a settled hop."""
+        self._handled.labels(role, outcome).inc()
+        self._seconds.labels(role).observe(seconds)
+
+    def count_lost(self, role: str) -> None:
+        """Count a lost entry."""
+        self._lost.labels(role).inc()
+
+    def count_redelivery(self, role: str) -> None:
+        """Count an entry taken over."""
+        self._redelivered.labels(role).inc()
+
+    def count_failure(self, role: str, reason: str) -> None:
+        """Count a failure; `reason` is a slug."""
+        self._failures.labels(role, reason).inc()
+
+    def count_fallback(self, role: str, reason: str) -> None:
+        """Count a fallback; `reason` is a slug."""
+        self._fallbacks.labels(role, reason).inc()
+
+    def count_decision(self, role: str, by: str) -> None:
+        """Count what decided a stage: `rules`, `combined_call` or `own_call`."""
+        self._decisions.labels(role, by).inc()
+
+    def count_search(self, role: str, source: str) -> None:
+        """Count a search; `source` is `index`, or `cache` if an equal search found it before."""
+        self._searches.labels(role, source).inc()
+
+    def count_tool_call(self, role: str, tool: str, error_type: str) -> None:
+        """Count a call of a tool; invented names are counted as `other`."""
+        self._tool_calls.labels(role, tool, error_type).inc()
+
+    def count_specialist_error(self, role: str, severity: str) -> None:
+        """Count an error that a specialist wrote."""
+        self._errors.labels(role, severity).inc()
+
+    def count_fault(self, kind: str) -> None:
+        """Count a fault that the manager found at the end of a question."""
+        self._faults.labels("manager", kind).inc()
+
+    def count_routing(self, stage: str, event: str) -> None:
+        """Count a decision of the manager: after this stage, with this event."""
+        self._routed.labels(stage, event).inc()
+
+    def observe_score(self, role: str, score: float) -> None:
+        """Record the score of a judged answer, 0 to 1."""
+        self._scores.labels(role).observe(score)
+
+    def count_model_call(
+        self, role: str, model: str, *, failed: bool, cost_usd: Decimal | None
+    ) -> None:
+        """Count a model call that was made for a role."""
+        self._calls.labels(role, model, "failed" if failed else "answered").inc()
+        if cost_usd is not None:
+            self._cost.labels(role, model).inc(float(cost_usd))
+        elif not failed:
+            self._unpriced.labels(role, model).inc()
+
+    def count_cache_hit(self, role: str, model: str, *, saved_usd: Decimal | None) -> None:
+        """Count an answer that another question had paid; `saved_usd` is None when unknown."""
+        self._cache_hits.labels(role, model).inc()
+        if saved_usd is not None:
+            self._saved.labels(role, model).inc(float(saved_usd))
+
+
+FRESH_SECONDS = 1.0
+"""How long a read is reused, so that many scrapes cost Redis one read."""
+PATIENCE_SECONDS = 1.0
+"""How long a scrape waits for Redis; Prometheus itself gives up after ten seconds by default."""
+
+SHOWN = {
+    "depth": ("refdesk_depth", "Entries that wait or run."),
+    "in_flight": ("refdesk_in_flight", "Entries taken by a worker."),
+    "oldest_seconds": ("refdesk_oldest_seconds", "Age of the oldest entry."),
+    "dead": ("refdesk_dead_letters", "Frames that were given up."),
+    "consumers": ("refdesk_consumers", "Workers of the role."),
+}
+
+log = structlog.get_logger("worker")
+Status = Sequence[RoleStatus]
+
+
+class Depths(Collector):
+    """Collects in the thread of a scrape; `run` reads in the event loop of the broker."""
+
+    def __init__(self, admin: Admin, roles: Sequence[str]) -> None:
+        self._admin = admin
+        self._roles = roles
+        self._lock = threading.Lock()
+        self._asked = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._awaited: Future[Status | None] | None = None
+        self._read: tuple[float, Status] | None = None
+        self._known = True
+
+    async def run(self) -> None:
+        """Read whenever a scrape requests it, until cancelled."""
+        self._loop = asyncio.get_running_loop()
+        try:
+            while True:
+                await self._asked.wait()
+                self._asked.clear()
+                self._publish(await self._status())
+        finally:
+            self._loop = None
+            self._publish(None)
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield the gauges; those of the roles only when Redis has just answered."""
+        status = self._ask()
+        yield GaugeMetricFamily(
+            "refdesk_broker_up", "Whether Redis answered the last scrape.", value=status is not None
+        )
+        for name, (metric, meaning) in SHOWN.items() if status is not None else ():
+            family = GaugeMetricFamily(metric, meaning, labels=["role"])
+            for role in status if status is not None else ():
+                family.add_metric([role.role], getattr(role, name))
+            yield family
+
+    def describe(self) -> list[GaugeMetricFamily]:
+        """Return the gauges without reading: the registry calls this on registration."""
+        names = [*SHOWN.values(), ("refdesk_broker_up", "")]
+        return [GaugeMetricFamily(metric, meaning) for metric, meaning in names]
+
+    def _ask(self) -> Status | None:
+        with self._lock:
+            if self._read is not None and time.monotonic() - self._read[0] < FRESH_SECONDS:
+                return self._read[1]
+            loop = self._loop
+            if loop is None:
+                return None
+            if self._awaited is None:
+                self._awaited = Future()
+                loop.call_soon_threadsafe(self._asked.set)
+            awaited = self._awaited
+        try:
+            return awaited.result(PATIENCE_SECONDS)
+        except TimeoutError:
+            return None  # the loop is busy, or Redis is slow
+
+    async def _status(self) -> Status | None:
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                status = await self._admin.read_status(self._roles)
+        except (BrokerError, TimeoutError) as error:
+            if self._known:
+                log.warning(
+                    "queue_depths_unavailable", error=str(error) or "Redis did not answer in time"
+                )
+            self._known = False
+            return None
+        self._known = True
+        return status
+
+    def _publish(self, status: Status | None) -> None:
+        with self._lock:
+            if status is not None:
+                self._read = (time.monotonic(), status)
+            awaited, self._awaited = self._awaited, None
+        if awaited is not None:
+            awaited.set_result(status)

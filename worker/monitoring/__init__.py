@@ -1,1 +1,0 @@
-"""Monitoring of a worker process: health, readiness and metrics."""
