@@ -13,7 +13,7 @@ percent-encoded: no id can reach into another key.
 | rd:{n}:pace              | hash   | submit                | submit         | ttl                |
 | rd:{n}:delayed           | zset   | submit, settle        | due            | members: due       |
 | rd:{n}:parked            | hash   | settle                | due            | fields: due        |
-| rd:{n}:notices           | stream | close                 | outcome        | capped, ttl        |
+| rd:{n}:notices           | stream | close, a rating       | outcome, ended | capped, ttl        |
 | rd:{n}:alarms            | stream | submit, settle, close | alarm          | capped, ttl        |
 | rd:{n}:duty              | hash   | sweep, due            | sweep, due     | ttl                |
 | rd:{n}:pulse             | -      | nobody                | heartbeat      | never exists       |
@@ -24,7 +24,7 @@ percent-encoded: no id can reach into another key.
 | rd:{n}:journal:<question> | stream | submit, settle, close | journal, reply | ttl               |
 | rd:{n}:frames:<question> | hash  | settle, due           | take, settle, due | closed, ttl     |
 | rd:{n}:order:<conversation> | list | submit, close        | submit, close  | when empty, ttl    |
-| rd:{n}:conversation:<conversation> | hash | submit        | close, due     | fields: started |
+| rd:{n}:conversation:<conversation> | hash | submit, settle | close, due, submit | fields: begun |
 | rd:{n}:asked:<conversation> | zset | submit               | forget         | ttl                |
 | rd:{n}:tombstone:<conversation> | string | finish         | finish         | last open deadline |
 | rd:{n}:named:<message id> | zset  | submit                | find           | capped, ttl        |

@@ -8,6 +8,7 @@
 | `ReplyReader` | the gateway, the worker before it repeats a start, the commands that follow |
 | `Admin` | the commands that operate, the worker's gauges |
 | `Eraser` | the erasure of conversations |
+| `EndedReader` | the recorder of ended messages |
 
 Maintenance has no port: only `broker.maintenance` runs it. Every operation is one atomic step and
 one round trip, and raises `BrokerUnavailableError` when Redis does not answer. An entry belongs to
@@ -26,6 +27,7 @@ from broker.values import (
     DeadLetter,
     Delivery,
     Duplicate,
+    EndedMessage,
     Erased,
     Fields,
     JournalEntry,
@@ -220,6 +222,29 @@ class Eraser(Protocol):
         ...
 
 
+class EndedReader(Protocol):
+    """Gives the messages that ended to those who record them, until they are acknowledged."""
+
+    async def take(self, *, count: int, block_seconds: float) -> Sequence[EndedMessage]:
+        """Return up to `count` messages of each shard; none after `block_seconds`.
+
+        Returns again what was taken a lease ago and not acknowledged.
+        """
+        ...
+
+    async def acknowledge(self, messages: Sequence[EndedMessage]) -> None:
+        """Note that these messages are recorded."""
+        ...
+
+    async def list_forgotten(self, messages: Sequence[EndedMessage]) -> Sequence[EndedMessage]:
+        """Return those messages whose journal was erased, or has expired."""
+        ...
+
+    async def announce_rating(self, question: Question) -> None:
+        """Give the message once more, because its answer was rated."""
+        ...
+
+
 class Broker(Settler, Protocol):
     """All ports of one Redis, for the code that assembles their clients."""
 
@@ -240,6 +265,9 @@ class Broker(Settler, Protocol):
 
     @property
     def eraser(self) -> Eraser: ...
+
+    @property
+    def ended(self) -> EndedReader: ...
 
     async def prepare(self, roles: Sequence[str]) -> None:
         """Check the server, and create the streams and groups of these roles."""

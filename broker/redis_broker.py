@@ -25,15 +25,14 @@ from broker.maintenance.loop import Maintenance, Upkeep
 from broker.maintenance.orphan_rescuer import MakeNotice, OrphanRescuer
 from broker.maintenance.queue_admin import QueueAdmin
 from broker.maintenance.scheduler import Scheduler
-from broker.ports import Admin, Consumer, DraftWriter, Eraser, Producer, ReplyReader
+from broker.ports import Admin, Consumer, DraftWriter, EndedReader, Eraser, Producer, ReplyReader
 from broker.producer import NO_PACE, AdmissionPolicy, RedisProducer, SubmissionLimits
 from broker.replies.draft_writer import JournalDraftWriter
+from broker.replies.ended_messages import EndedMessages
 from broker.replies.reply_waiter import ReplyWaiter
 from broker.replies.result_list import ResultList
 from broker.settle.batch import BrokerLimits, SettleBatch, unwritable
 from broker.settle.script import SETTLE
-from broker.transport.connect import reachable
-from broker.transport.scripts import RunScript
 from broker.transport.server_check import check_server
 from broker.values import ConsumerDemand, Delivery, Finish, FrameSend, Settled, Settlement
 from envelope.question import Question
@@ -120,6 +119,7 @@ class RedisBroker:
         self.drafts: DraftWriter = JournalDraftWriter(context)
         self.admin: Admin = QueueAdmin(context)
         self.eraser: Eraser = self._forgetting
+        self.ended: EndedReader = EndedMessages(context)
         self.maintenance = Maintenance(Scheduler(context), rescuer, upkeep, Heartbeats(context))
 
     async def settle(self, settlements: Sequence[tuple[Delivery, Settlement]]) -> Sequence[bool]:
@@ -137,12 +137,12 @@ class RedisBroker:
         kept = [False] * len(settlements)
         taken: list[Delivery] = []
         away: dict[int, BrokerUnavailableError] = {}
-        run = SETTLE.run_at_once if len(by_shard) == 1 else SETTLE.run
-        calls = [
-            self._settle(shard, [settlements[index] for index in indices], wants, run)
-            for shard, indices in by_shard.items()
-        ]
-        answers = [await calls[0]] if len(calls) == 1 else await self._context.on_shards(calls)
+        answers = await self._context.on_shards(
+            [
+                self._settle(shard, [settlements[index] for index in indices], wants)
+                for shard, indices in by_shard.items()
+            ]
+        )
         for indices, answer in zip(by_shard.values(), answers, strict=True):
             if isinstance(answer, BrokerUnavailableError):
                 away.update(dict.fromkeys(indices, answer))
@@ -172,7 +172,6 @@ class RedisBroker:
         shard: int,
         batch: Sequence[tuple[Delivery, Settlement]],
         wants: Sequence[ConsumerDemand],
-        run: RunScript,
     ) -> tuple[Sequence[int], Sequence[Delivery]]:
         packed = SettleBatch(shard, self._context.limits, jitter=self._random.random, wants=wants)
         forgets = {
@@ -184,8 +183,7 @@ class RedisBroker:
         call = packed.call(self._context.roles)
         finishes = [delivery.question for delivery, what in batch if isinstance(what, Finish)]
         async with self._outcomes.ending(finishes):
-            with reachable():
-                done, now_ms, taken = await run(self._context.client, call.keys, call.fold())
+            done, now_ms, taken = await self._context.run(SETTLE, call.keys, call.fold())
             for (delivery, settlement), held in zip(batch, done, strict=True):
                 if held and isinstance(settlement, Finish):
                     self._outcomes.publish_local(delivery.question, settlement.reply)

@@ -51,6 +51,16 @@ class Encodable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class EndedMessage:
+    """A message that ended; `is_rating`: its answer was rated after that."""
+
+    entry_id: str
+    shard: int
+    question: Question
+    is_rating: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Submission:
     """A message to accept. `result_list` names a push channel; it is empty for channels that pull.
 

@@ -1,9 +1,11 @@
 """Settings of retention and erasure."""
 
 import re
+from typing import Literal
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field, SecretStr, field_validator
 
+Redaction = Literal["email", "number", "address"]
 DAY_SECONDS = 86_400
 HOUR_SECONDS = 3_600
 WHOSE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,63})?")
@@ -15,6 +17,7 @@ class Retention(BaseModel, frozen=True, extra="forbid"):
     memory_ttl_days: float | None = Field(None, gt=0)
     result_ttl_hours: float | None = Field(None, gt=0)
     dead_letter_ttl_days: float | None = Field(None, gt=0)
+    records_days: float | None = Field(None, ge=0)
 
 
 class RetentionSettings(BaseModel):
@@ -25,10 +28,28 @@ class RetentionSettings(BaseModel):
     )
     result_ttl_hours: float = Field(24.0, gt=0, description="retention of replies and journals")
     dead_letter_ttl_days: float = Field(7.0, gt=0, description="retention of dead letters")
+    records_days: float = Field(
+        90.0,
+        ge=0,
+        description="retention of the records of questions and answers, which the console shows to "
+        "the owner; 0: none are kept",
+    )
+    records_url: SecretStr | None = Field(
+        None,
+        description="database of the records: `postgresql://USER:PASSWORD@HOST/NAME` (needs the "
+        "extra `postgresql`) or `sqlite:///PATH`; unset: `records.sqlite3` in the data folder. Set "
+        "it where several processes serve questions on different machines",
+    )
+    records_redact: tuple[Redaction, ...] = Field(
+        (),
+        description="what is replaced in records before they are written: `email`, `number` "
+        "(telephone, card and account numbers of at least 7 digits), `address` (of web pages)",
+    )
     retention: dict[str, Retention] = Field(
         {},
         description="different retention by `tenant` or `tenant/assistant`: a JSON object of "
-        "objects with `memory_ttl_days`, `result_ttl_hours`, `dead_letter_ttl_days`; must be equal "
+        "objects with `memory_ttl_days`, `result_ttl_hours`, `dead_letter_ttl_days`, "
+        "`records_days`; must be equal "
         "in all processes",
     )
     erasure_rewrite_seconds: float = Field(
@@ -64,6 +85,10 @@ class RetentionSettings(BaseModel):
     def dead_letter_seconds_of(self, tenant: str, assistant: str) -> float:
         """Return the retention of dead letters in seconds."""
         return self._of(tenant, assistant, "dead_letter_ttl_days") * DAY_SECONDS
+
+    def records_days_of(self, tenant: str, assistant: str) -> float:
+        """Return the retention of records in days; 0: none are kept."""
+        return self._of(tenant, assistant, "records_days")
 
     def _of(self, tenant: str, assistant: str, name: str) -> float:
         for whose in (f"{tenant}/{assistant}", tenant):

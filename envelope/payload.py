@@ -111,7 +111,7 @@ class Attribute:
 # fmt: off
 CATALOGUE: tuple[Attribute, ...] = (
     Attribute("text", str, "what the user typed, cleaned of control characters; joined by the manager with messages that followed at once", MANAGER,
-              (Role.LANG, Role.TRANSLATION, Role.ESSENCE, Role.GUARDRAILS, Role.SEARCH, Role.AUGMENTATION, *CALLING, Role.REPORT_GENERATOR)),
+              (Role.LANG, Role.TRANSLATION, Role.ESSENCE, Role.GUARDRAILS, Role.SEARCH, Role.AUGMENTATION, Role.RESPONSE, Role.QUALITY, *CALLING, Role.REPORT_GENERATOR)),
     Attribute("command", str | None, "the command's name, when the message is a command", NOBODY,
               (Role.COMMAND, Role.MANAGER)),
     Attribute("arguments", tuple[str, ...], "the command's arguments", NOBODY, (Role.COMMAND,)),

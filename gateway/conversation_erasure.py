@@ -9,13 +9,16 @@ from gateway.port import Conversations
 async def erase(eraser: Eraser, conversations: Conversations, question: Question) -> Erased:
     """Erase the question's conversation; return the counts of the erased data.
 
-    No worker needs to run. When it returns, Redis contains no text of the conversation. If it fails
+    No worker needs to run. When it returns, neither Redis nor the database of
+    the records contains text of the conversation. If it fails
     or is interrupted, repeat it, which is no error.
     """
     # First the data that only the conversation's keys lead to, because these are deleted next.
     await conversations.forget_threads(question)
     await conversations.forget_posts(question)
     erased = await eraser.forget(question, conversations.memory_keys(question))
+    # After the journals, which a recorder may be reading now; it looks again once it has written.
+    await conversations.forget_records(question)
     # Once more: a chat platform may have delivered a message in the meantime.
     await conversations.forget_posts(question)
     return erased

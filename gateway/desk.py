@@ -165,7 +165,7 @@ class Desk:
                 last_resort=self.last_resort(question, message.language),
                 result_list=self._result_list,
                 not_before_seconds=message.not_before_seconds,
-                accepted=self._make_accepted_fields(message, payload),
+                accepted=self._make_accepted_fields(message, payload, envelope.flow),
                 keep_seconds=self._keep_seconds,
                 decoded=envelope,
                 dead_letter_changes=make_dead_letter_changes(self._words, message.language),
@@ -334,8 +334,12 @@ class Desk:
             payload=payload,
         )
 
-    def _make_accepted_fields(self, message: Message, payload: dict[str, JsonValue]) -> Fields:
-        noted: Fields = {"text": payload["text"], "channel": self._channel}
+    def _make_accepted_fields(
+        self, message: Message, payload: dict[str, JsonValue], flow: str
+    ) -> Fields:
+        noted: Fields = {"text": payload["text"], "channel": self._channel, "flow": flow}
+        if message.people:
+            noted["person"] = message.people[0]
         if message.request_id:
             noted["request_id"] = message.request_id
         if message.key_id is not None:

@@ -248,6 +248,10 @@ class Conversations(Protocol):
         """Delete the text of the question's conversation that chat channels store."""
         ...
 
+    async def forget_records(self, question: Question) -> None:
+        """Delete the records of the conversation."""
+        ...
+
     async def is_chat(self, question: Question) -> bool:
         """Return whether a chat channel stored the conversation under this id.
 

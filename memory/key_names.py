@@ -21,6 +21,8 @@
 | rd:thread:<tenant>/<assistant>:<hash>      | str  | gateway | gateway | ttl      |
 | rd:keys                                    | hash | keys    | gateway | never    |
 | rd:keys:links                              | str  | gateway | gateway | never    |
+| rd:{console}:code:<hash>                   | str  | console | gateway | minutes  |
+| rd:{console}:session:<hash>                | str  | gateway | gateway | hours    |
 | rd:rate:{owner}:<limit>                    | hash | gateway | gateway | when full|
 | rd:rate:{owner}:once/<hash>                | str  | gateway | gateway | minutes  |
 | rd:push:{channel/<conversation>}:about     | hash | gateway | gateway | ttl      |
@@ -191,3 +193,8 @@ def tenant_budget_key(tenant: str, day: str) -> str:
 def outcomes_key(tenant: str, assistant: str, shard: int) -> str:
     """Return the key of the outcomes that an assistant learns from; those of one shard."""
     return f"rd:{shard_tag(shard)}:outcomes:{in_key(tenant)}/{in_key(assistant)}"
+
+
+def console_key(kind: str, digest: str) -> str:
+    """Return the key of a `code` or `session` of the console."""
+    return f"rd:{{console}}:{kind}:{digest}"

@@ -12,7 +12,12 @@ from pydantic import BaseModel, JsonValue
 from agents.agent import Agent, AgentParts
 from agents.named_documents import identify_frameworks
 from agents.review.compression import compress_requirements
-from agents.review.requirements.requirement import Extraction, Requirement, RuleKind
+from agents.review.requirements.requirement import (
+    Extraction,
+    Requirement,
+    RuleKind,
+    TextPlace,
+)
 from agents.review.requirements.units import (
     DocumentUnits,
     cut_document,
@@ -139,9 +144,15 @@ class _Material:
     def find_closest(self, rule: Requirement, most: int) -> tuple[Passage, ...]:
         """Return the passages closest to a requirement, to what fulfils it, and what breaks it."""
         asked = " ".join((*rule.place.heading_path, rule.statement))
-        found = [self.search.find(asked, self.language_of(rule), most)]
+        found = [self.search.find(asked, self.language_of(rule), most, _read_subject(rule.place))]
         found += [self.search.find(one, self.language, most) for one in rule.wordings]
         return tuple({one.id: one for own in found for one in own}.values())
+
+
+def _read_subject(place: TextPlace) -> str:
+    """Return the heading above a rule without its number, which another text means differently."""
+    words = place.heading_path[-1].split() if place.heading_path else []
+    return " ".join(one for one in words if one.isalpha())
 
 
 class ComplianceAgent(Agent[Reads, Writes]):

@@ -194,6 +194,11 @@ class ReportGeneratorAgent(Agent[Reads, Writes]):
                 for one in documents.values()
                 for unit in one.units
             },
+            unit_texts={
+                (unit.document_id, unit.unit_id): unit.text
+                for one in documents.values()
+                for unit in one.units
+            },
             units_unread=checklist.units_unread,
             notes=(
                 *found.notes, *extraction.notes, *review.notes, *reads.sequence_notes,

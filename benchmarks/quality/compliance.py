@@ -55,8 +55,11 @@ async def evaluate(data: Path, *, embedder: Embedder | None = None) -> Figures:
         expected = "; or ".join(", ".join(names) for names in (_AGREEMENTS, _NOTICES))
         raise UnknownFormatError(f"expected {expected} in {data}")
     requirements = {
-        str(row["req_id"]): " ".join(
-            str(row[key]) for key in ("name", "legal_text", "requirement") if row.get(key)
+        str(row["req_id"]): (
+            " ".join(
+                str(row[key]) for key in ("name", "legal_text", "requirement") if row.get(key)
+            ),
+            str(row.get("name") or ""),
         )
         for row in rows(data / "requirements.jsonl")
     }
@@ -75,11 +78,12 @@ async def evaluate(data: Path, *, embedder: Embedder | None = None) -> Figures:
 
 
 def _show(
-    position: int, document: LabelledDocument, requirements: Mapping[str, str]
+    position: int, document: LabelledDocument, requirements: Mapping[str, tuple[str, str]]
 ) -> Iterator[ShownEvidence]:
     search = PassageSearch(cut_passages(document.units))
     for name, spans in document.evidence.items():
-        places = [one.place for one in search.find(requirements[name], "en", SHOWN)]
+        text, heading = requirements[name]
+        places = [one.place for one in search.find(text, "en", SHOWN, heading)]
         found = [
             any(one.unit_id == unit and one.start < end and start < one.end for one in places)
             for unit, start, end in spans

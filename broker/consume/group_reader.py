@@ -41,14 +41,19 @@ class PendingLook:
 class GroupReader:
     """Reads as a consumer of the group; several shards are read concurrently.
 
-    `key_of` returns the stream of a name (a role, or a result list) in a shard.
+    `key_of` returns the stream of a name (a role, or a result list) in a shard; `group` is the
+    consumer group of these streams.
     """
 
     def __init__(
-        self, context: BrokerContext, key_of: Callable[[str, int], str] = stream_key
+        self,
+        context: BrokerContext,
+        key_of: Callable[[str, int], str] = stream_key,
+        group: str = GROUP,
     ) -> None:
         self._context = context
         self._key_of = key_of
+        self._group = group
         self._streams: dict[str, dict[bytes, int]] = {}
         self._turn = 0
 
@@ -133,7 +138,7 @@ class GroupReader:
                 # Before the read: an entry that arrives between both is found by one of them.
                 pipeline.execute_command("XREVRANGE", stream, "+", "-", "COUNT", 1)
             pipeline.execute_command(
-                "XREADGROUP", "GROUP", GROUP, consumer, "COUNT", count, *block,
+                "XREADGROUP", "GROUP", self._group, consumer, "COUNT", count, *block,
                 "STREAMS", *streams, *(">" for _ in streams),
             )  # fmt: skip
             pipeline.time()
@@ -148,7 +153,7 @@ class GroupReader:
     async def _make_group(self, stream: bytes) -> None:
         with reachable():
             try:
-                await self._context.client.xgroup_create(stream, GROUP, id="0", mkstream=True)
+                await self._context.client.xgroup_create(stream, self._group, id="0", mkstream=True)
             except ResponseError as error:
                 if not str(error).startswith("BUSYGROUP"):
                     raise

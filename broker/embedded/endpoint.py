@@ -229,7 +229,6 @@ def _choose_server(folder: Path, servers: Sequence[Path]) -> Path:
     for server, version in versions.items():
         if before is None or version.can_read_data_of(before):
             note.write_text(f"{version.kind} {'.'.join(map(str, version.numbers))}", "utf-8")
-            log.info("embedded_redis_started", server=str(version), program=str(server))
             return server
     found = ", ".join(f"{version} at {server}" for server, version in versions.items())
     raise EmbeddedServerError(f"expected {before} or newer for the data in {folder}, found {found}")

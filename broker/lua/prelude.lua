@@ -191,7 +191,7 @@ end
 
 -- Notify the processes that wait for outcomes; a notice is a hint, the journal is the truth.
 local function notice(shard, name)
-  redis.call('XADD', shard.notices, 'MAXLEN', '~', '10000', '*', 'q', name)
+  redis.call('XADD', shard.notices, 'MAXLEN', '~', '100000', '*', 'q', name)
   if not shard.noticed then
     redis.call('PEXPIRE', shard.notices, shard.ttl)
     shard.noticed = true

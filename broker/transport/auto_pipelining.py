@@ -1,16 +1,20 @@
 """A client whose script calls share round trips.
 
 Calls that are made while others are in flight are sent together in the next round trip. A single
-call is sent at once; under load hundreds share a round trip, and are sent and received in one step.
-Each call has a separate answer or error; when a round trip fails, each of its calls fails.
+call is sent at once. Without this, hundreds of calls at once would take a connection each. Each
+call has a separate answer or error; when a round trip fails, each of its calls fails.
 """
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import hiredis
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
+
+if TYPE_CHECKING:
+    from redis.asyncio import Connection
 
 LANES = 3
 """Shared round trips in flight at once: while Redis processes one, this process packs the next."""
@@ -29,6 +33,8 @@ class AutoPipeliningRedis(Redis):
         self._waiting: list[_Waiting] = []
         self._travelling = 0
         self._lanes: set[asyncio.Task[None]] = set()
+        self._kept: list[Connection] = []
+        """Connections of earlier trips: to take one from the pool and return it takes longer."""
         self._is_closed = False
 
     async def evalsha(self, sha: str, numkeys: int, *keys_and_args: Any) -> Any:
@@ -46,7 +52,7 @@ class AutoPipeliningRedis(Redis):
             return await answer
         self._travelling += 1
         try:
-            [found] = await self.send_trip([call])
+            [found] = await self._send_trip([call])
         finally:
             self._release_lane()
         if isinstance(found, ResponseError):
@@ -67,7 +73,7 @@ class AutoPipeliningRedis(Redis):
         # A call that was cancelled while it waited is not sent.
         batch = [each for each in batch if not each[1].done()]
         try:
-            answers = await self.send_trip([call for call, _ in batch]) if batch else ()
+            answers = await self._send_trip([call for call, _ in batch]) if batch else ()
         except Exception as error:  # noqa: BLE001 - each call of this trip raises it
             answers = [error] * len(batch)
         except BaseException:
@@ -84,23 +90,43 @@ class AutoPipeliningRedis(Redis):
             else:
                 answer.set_result(found)
 
-    async def send_trip(self, calls: Sequence[Call]) -> list[Any]:
-        """Send calls now, in one round trip, and return their answers.
+    async def _send_trip(self, calls: Sequence[Call]) -> list[Any]:
+        """Send calls now on an unused connection, and return their answers.
 
-        An error of the server is the answer to its call.
+        An error of the server is the answer to its call. When the round trip fails or is cancelled,
+        the connection is closed, so that no unread answer remains on it.
         """
-        pipeline = self.pipeline(transaction=False)
-        for call in calls:
-            pipeline.execute_command(*call)
+        connection = self._kept.pop() if self._kept else await self._new_connection()
         try:
-            answers: list[Any] = await pipeline.execute(raise_on_error=False)
-            return answers
+            if not connection.is_connected or await connection.can_read():
+                # The server closed it, or no longer answers on it: it is opened again below.
+                await connection.disconnect(nowait=True)
+            await connection.send_packed_command([hiredis.pack_command(call) for call in calls])
+            return [await _read_answer(connection) for _ in calls]
+        except BaseException:
+            await connection.disconnect(nowait=True)
+            raise
         finally:
+            self._kept.append(connection)
             if self._is_closed:
                 # A trip that was waiting when the client was closed has connected again.
-                await self.connection_pool.disconnect(inuse_connections=False)
+                await connection.disconnect(nowait=True)
+
+    async def _new_connection(self) -> "Connection":
+        pool: Any = self.connection_pool
+        made: Connection = await pool.get_connection()
+        return made
 
     async def aclose(self, close_connection_pool: bool | None = None) -> None:
-        """Close the client; later trips leave no connection open."""
+        """Close the connections of earlier trips, and the client; later trips leave none open."""
         self._is_closed = True
+        while self._kept:
+            await self.connection_pool.release(self._kept.pop())
         await super().aclose(close_connection_pool)
+
+
+async def _read_answer(connection: "Connection") -> Any:
+    try:
+        return await connection.read_response()
+    except ResponseError as error:
+        return error

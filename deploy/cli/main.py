@@ -21,6 +21,7 @@ VERBS: dict[str, str] = {
     "up": "run all roles in one worker process",
     "serve": "serve the HTTP API, the chat completions API and the widget",
     **{spec.name: spec.purpose for spec in CHAT_CHANNELS},
+    "console": "print a link that opens the console of a running `refdesk serve`",
     "keys": "create, list and revoke keys of the HTTP API",
     "worker": "run a worker process for the given roles",
     "workers": "pause roles, drain, set the log level or reload prompts of workers",
@@ -35,7 +36,7 @@ VERBS: dict[str, str] = {
     "evaluate": "measure Refdesk on a folder of evaluation data",
 }
 OPERATIONS = frozenset(
-    {"documents", "keys", "workers", "trace", "status", "swarm", "forget", "dead"}
+    {"console", "documents", "keys", "workers", "trace", "status", "swarm", "forget", "dead"}
 )
 """The verbs for operators."""
 MODULES = {"swarm": "swarm_stats"}

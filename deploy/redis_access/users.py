@@ -86,6 +86,7 @@ GATEWAY = RedisUser(
     (
         *_QUESTIONS, *_READS_SHARDS, *_CONVERSATIONS, "rd:{*}:mem:*:visit", "rd:{*}:outcomes:*",
         "%R~rd:keys", "rd:keys:links", "rd:rate:*", "rd:thread:*", "rd:push:*",
+        "rd:{console}:*",
     ),
 )  # fmt: skip
 """Reads keys of the HTTP channel and makes none. No access to budgets, limits and answers of

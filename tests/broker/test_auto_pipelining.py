@@ -10,15 +10,12 @@ from redis.exceptions import NoScriptError, ResponseError
 from broker.redis_broker import RedisBroker
 from broker.transport.auto_pipelining import LANES
 from broker.transport.connect import connect
-from broker.transport.scripts import PEEK
 from tests.support.broker_harness import question
 from tests.support.waiting import wait_until, yield_to_tasks
 
 pytestmark = pytest.mark.redis
 
 ECHO = "return ARGV[1]"
-PEEKING = (["{0}deadlines", "{0}delayed", "{0}duty"], [1])
-"""Keys and arguments of the script `peek`."""
 FAIL = "return redis.error_reply('WRONG ' .. ARGV[1])"
 
 
@@ -55,43 +52,6 @@ async def test_many_calls_at_once_share_few_trips_and_each_gets_its_own_answer(
     assert [str(error) for error in errors] == [f"WRONG {n}" for n in range(0, 500, 10)]
     assert {type(error) for error in errors} == {ResponseError}
     assert len(connections) <= LANES + 1
-
-
-async def test_a_call_that_is_sent_at_once_waits_for_no_other(redis_url: str) -> None:
-    client: Any = connect(redis_url)
-    await load_script(client, PEEK.text)
-    echo = await load_script(client, ECHO)
-    watcher: Any = connect(redis_url)
-    await watcher.execute_command("CLIENT", "PAUSE", 60_000, "WRITE")
-
-    async def all_stand_there() -> bool:
-        commands = [each["cmd"] for each in await watcher.client_list()]
-        return commands.count("evalsha") > LANES
-
-    async with asyncio.TaskGroup() as group:
-        for number in range(LANES):
-            group.create_task(client.evalsha(echo, 0, str(number)))
-        await wait_until(lambda: waiting(watcher))
-        group.create_task(client.evalsha(echo, 0, "waits for a lane"))
-        at_once = group.create_task(PEEK.run_at_once(client, *PEEKING))
-        await wait_until(all_stand_there)
-        await watcher.execute_command("CLIENT", "UNPAUSE")
-    await client.aclose()
-    await watcher.aclose()
-
-    assert at_once.result()[0]
-
-
-async def test_a_script_that_is_sent_at_once_is_loaded_where_the_server_forgot_it(
-    redis_url: str,
-) -> None:
-    client: Any = connect(redis_url)
-    await client.script_flush()
-
-    answer = await PEEK.run_at_once(client, *PEEKING)
-    await client.aclose()
-
-    assert answer[0]
 
 
 async def test_who_looks_at_once_for_outcomes_shares_connections(redis_url: str) -> None:

@@ -245,6 +245,8 @@ def test_a_clause_that_permits_what_an_article_forbids_is_found_far_from_its_sub
 
     assert [one.heading for one in release.evidence] == ["11 Treppensteigen vermeiden"]
     [contradiction] = report.gaps
+    _, contract = GERMAN.read_texts()
+    assert all(one.words and one.words in contract for one in contradiction.places)
     assert {one.heading for one in contradiction.places} == {
         "4 Wenn jemand Hilfe braucht", "5 Steckengeblieben"
     }  # fmt: skip

@@ -1,6 +1,6 @@
 from pydantic import JsonValue
 
-from manager.way_report import add_planned_tasks, describe_way
+from manager.way_report import add_planned_tasks, describe_way, read_parts
 
 CALL: dict[str, JsonValue] = {
     "tool_name": "search", "success": True, "error_type": "success", "duration_ms": 2.0,
@@ -80,3 +80,20 @@ def test_a_question_that_ends_while_workers_run_has_the_tasks_of_its_plan() -> N
     assert add_planned_tasks({"tasks": []}, {"swarm_plan": plan}) == {"tasks": []}
     assert add_planned_tasks({"outcome": "failed"}, {}) == {"outcome": "failed"}
     assert add_planned_tasks(None, {"swarm_plan": plan}) is None
+
+
+def test_workers_that_look_up_one_item_work_on_one_part() -> None:
+    payload: dict[str, JsonValue] = {
+        "swarm_plan": {
+            "workers": [{"id": "w0", "subject": "Alder"}, {"id": "w1", "subject": "Alder"}]
+        },
+        "task_ledger": {
+            "tasks": [
+                {"task_id": "w0", "title": "vendor Alder"},
+                {"task_id": "w1", "title": "document alder"},
+            ]
+        },
+        "worker_outputs": {"w1": {"status": "done", "passages": [{}]}},
+    }
+
+    assert read_parts(payload) == {"Alder": True}

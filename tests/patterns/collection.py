@@ -51,7 +51,8 @@ def find_patterns(package: str) -> list[Pattern]:
     """Return the patterns of a package; raises `UnreadablePattern` for what cannot be read."""
     found: dict[tuple[str | bytes, int], Pattern] = {}
     for path in product_files():
-        if path.relative_to(ROOT).parts[0] != package or path.stem == "__main__":
+        is_script = path.stem == "__main__" or "migrations" in path.parts  # not to be imported
+        if path.relative_to(ROOT).parts[0] != package or is_script:
             continue
         for pattern in _patterns_of(path):
             found.setdefault(pattern.key, pattern)

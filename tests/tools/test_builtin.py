@@ -116,6 +116,16 @@ async def test_a_graph_search_follows_a_name_that_two_passages_share(
     assert "'lorenzo costa' is in both" in found.text
 
 
+async def test_a_search_finds_the_version_that_it_names(executor: ToolExecutor) -> None:
+    newest = await call(executor, "search", query="How often does a carrier report?", limit=1)
+    earlier = await call(
+        executor, "search", query="How often does a carrier report?", version="2024", limit=1
+    )
+
+    assert [one.version for one in newest.citations] == ["2025"]
+    assert [one.version for one in earlier.citations] == ["2024"]
+
+
 async def test_a_name_means_its_newest_version(executor: ToolExecutor) -> None:
     found = await call(executor, "lookup", name="article 6")
 

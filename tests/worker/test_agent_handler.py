@@ -279,3 +279,19 @@ async def test_groups_of_tasks_work_inside() -> None:
         return len([task.result() for task in tasks])
 
     assert await run_with_timeout(many(), 5.0) == 3
+
+
+async def test_an_agent_that_used_up_the_time_of_its_question_is_not_run_once_more() -> None:
+    class HangingAgent(FixedAgent):
+        async def work(self, reads: SearchReads) -> Any:
+            await asyncio.Event().wait()
+
+    handler = AgentHandler(HangingAgent(None), limit_seconds=5.0)
+    late = replace(DELIVERY, remaining_seconds=0.51)
+
+    envelope = read_envelope(await handler.handle(late, ENVELOPE))
+
+    assert envelope.hop is not None
+    assert (envelope.hop.status, envelope.hop.reason) == (
+        "gave_up", "search took longer than the time that was left"
+    )  # fmt: skip

@@ -88,9 +88,7 @@ class _Layout:
         items = [text for one in report.findings for text in self._print_finding(one)]
         for gap in report.gaps:
             items.append(ReportText(f"{self._name('gap', gap.kind)}: {gap.summary}"))
-            items += [
-                ReportText("", one.link, is_detail=True, place=_name(one)) for one in gap.places
-            ]
+            items += [self._cite_gap(one) for one in gap.places]
         text = "" if items else self.say("no_findings" if report.is_judged else "nobody_judged")
         return ReportPart(self.say("findings"), (ReportText(text),) if text else (), tuple(items))
 
@@ -112,6 +110,11 @@ class _Layout:
         if one.confidence is not None:
             shown = self.say("confidence_is", value=f"{one.confidence:.2f}")
             yield ReportText(shown, is_detail=True)
+
+    def _cite_gap(self, place: QuotedPlace) -> ReportText:
+        if place.words:
+            return self._cite("words", place)
+        return ReportText("", place.link, is_detail=True, place=_name(place))
 
     def _cite(self, key: str, place: QuotedPlace) -> ReportText:
         shown = self.say(key, words=place.words)
@@ -232,11 +235,11 @@ class _Layout:
         return ReportPart(self.say("appendix"), (ReportText(self.say("no_advice")),), tuple(items))
 
     def _describe(self, document_id: str) -> Iterator[str]:
-        """Yield a document with its id and its file, and its classes."""
+        """Yield a document with its file and its language, and its classes."""
         for one in self._report.documents:
             if one.id == document_id:
                 role = self.say("law" if one.role == "law" else "document")
-                names = ", ".join(filter(None, (one.file, one.id, one.language)))
+                names = ", ".join(filter(None, (one.file or one.title, one.language)))
                 yield f"{role}: {one.title} ({names})"
                 classes = (
                     f"{self.say(f'class_{name}')}: {value}" for name, value in one.classes.items()

@@ -160,7 +160,7 @@ class ReportInputs:
     """All that a report is composed of.
 
     `judges` are the models that decided; without a model `is_judged` is false. `headings` are
-    those of units, by their ids.
+    those of units, by their ids; `unit_texts` by document and unit.
     """
 
     title: str
@@ -177,6 +177,7 @@ class ReportInputs:
     summary: Sequence[str] = ()
     recommendations: Mapping[str, str] = field(default_factory=dict)
     headings: Mapping[str, str] = field(default_factory=dict)
+    unit_texts: Mapping[tuple[str, str], str] = field(default_factory=dict)
     units_unread: Sequence[str] = ()
     notes: Sequence[str] = ()
     made_on: date | None = None
@@ -273,7 +274,7 @@ class _Composer:
                     kind=one.kind,
                     summary=clean_words(one.summary),
                     requirements=one.requirement_ids,
-                    places=tuple(map(self.point_to, one.places)),
+                    places=tuple(self.point_to(place, self._read(place)) for place in one.places),
                 )
 
     def list_citations(self) -> Iterator[ReportedCitation]:
@@ -285,6 +286,11 @@ class _Composer:
                 says=one.says,
                 problems=tuple(map(clean_words, one.problems)),
             )
+
+    def _read(self, place: TextPlace) -> str:
+        """Return the words of a place; empty where its unit is not at hand."""
+        whole = self._inputs.unit_texts.get((place.document_id, place.unit_id), "")
+        return whole[place.start : place.end]
 
     def point_to(self, place: TextPlace, words: str = "") -> QuotedPlace:
         own = self._documents.get(place.document_id)

@@ -24,6 +24,12 @@ LONGEST = 900
 With 600, the right passage was among the first three of 79 % of the requirements of 184 agreements;
 with 900, of 85 %.
 """
+HEADING_WEIGHT = 2.0
+"""Beside the text of a rule.
+
+With 0, the right passage was among the first three of 58 % of the duties of 56 notices, with 1 of
+63 %, with 2 of 66 %; the halves differ alike.
+"""
 Scores = npt.NDArray[np.float64]
 
 
@@ -137,9 +143,14 @@ class PassageSearch:
         mean = lengths.mean() if len(lengths) else 1.0
         self._norms = K * (1 - B + B * lengths / mean)
 
-    def find(self, text: str, language: str, most: int) -> tuple[Passage, ...]:
-        """Return the passages closest to a text, the best first; none that shares no word."""
+    def find(self, text: str, language: str, most: int, heading: str = "") -> tuple[Passage, ...]:
+        """Return the passages closest to a text, the best first; none that shares no word.
+
+        The words of the `heading` above the text say what it is about, and weigh more.
+        """
         scores = self._score(text, language)
+        if heading:
+            scores += HEADING_WEIGHT * self._score(heading, language)
         order = np.argsort(-scores, kind="stable")[:most]
         return tuple(self.passages[int(at)] for at in order if scores[at] > 0)
 

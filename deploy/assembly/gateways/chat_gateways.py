@@ -11,6 +11,7 @@ from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.gateways.http_gateway import StoredConversations, StoredRates
 from deploy.assembly.gateways.listening import serve_probes
+from deploy.assembly.recording import Records
 from deploy.assembly.runtime import Runtime, desk
 from deploy.chat_channels import CHAT_CHANNELS
 from envelope.question import parse_groups
@@ -86,7 +87,12 @@ async def run_chat_channel(
                 question_seconds=max(1, int(result_seconds)),
                 conversation_seconds=keep_seconds,
             ),
-            feedback=StoredConversations(client, shards=settings.shards, ttl_seconds=keep_seconds),
+            feedback=StoredConversations(
+                client,
+                shards=settings.shards,
+                ttl_seconds=keep_seconds,
+                records=Records(settings, runtime.broker),
+            ),
             texts=texts,
             policy=ChatPolicy(
                 burst_seconds=settings.burst_seconds,

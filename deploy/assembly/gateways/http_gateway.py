@@ -15,12 +15,14 @@ from deploy.assembly.data_folder import KeyHistory
 from deploy.assembly.gateways.document_catalog import OwnedCatalog, documents_of
 from deploy.assembly.gateways.report_rendering import StoredReports, make_report_reader
 from deploy.assembly.gateways.review_documents import NamedDocumentFinder, StoredAttachments
+from deploy.assembly.recording import Records, connect_records, keeps_records
 from deploy.assembly.runtime import Runtime, desks
 from deploy.chat_channels import CHAT_CHANNELS
 from envelope.conversation import Pause, Turn
 from envelope.question import Question
 from gateway.api_keys import Key
 from gateway.connections.bodies import BufferBudget
+from gateway.console.routes import Console, console_router
 from gateway.http.access import AllowedHosts, Guard
 from gateway.http.app import make_app
 from gateway.http.context import HttpChannel
@@ -35,6 +37,7 @@ from gateway.port import Demand, Feedback, Shortage, VisitorSession
 from gateway.widget.routes import widget_router
 from knowledge.errors import KnowledgeError
 from memory.chat_state import RedisPushMemory
+from memory.console_state import RedisConsoleSessions
 from memory.conversation import RedisMemory
 from memory.errors import MemoryUnavailableError
 from memory.http_state import EMPTY_SECONDS, RedisApiKeys, RedisRates, RedisSessionStore
@@ -117,8 +120,10 @@ class StoredConversations:
         ttl_seconds: int,
         ttl_of: Callable[[Question], int] | None = None,
         empty_seconds: int = EMPTY_SECONDS,
+        records: Records | None = None,
     ) -> None:
         self._shards = shards
+        self._records = records
         self._memory = RedisMemory(
             client, shards=shards, window=KEPT_TURNS, ttl_seconds=ttl_seconds
         )
@@ -176,6 +181,10 @@ class StoredConversations:
         for memory in self._pushed:
             await memory.forget_words(question)
 
+    async def forget_records(self, question: Question) -> None:
+        if self._records is not None:
+            await self._records.forget(question)
+
     async def is_chat(self, question: Question) -> bool:
         return any([await memory.has_conversation(question) for memory in self._pushed])
 
@@ -183,6 +192,8 @@ class StoredConversations:
         noted = feedback.model_copy(update={"at": time.time()})
         await self._sessions.put_feedback(question, noted.model_dump_json())
         await self._outcomes.rate(question, 1 if feedback.rating == "up" else -1)
+        if self._records is not None:
+            await self._records.announce_rating(question)
 
     async def feedback(self, question: Question) -> dict[str, Feedback]:
         found = await self._sessions.feedback(question)
@@ -205,6 +216,7 @@ async def open_http_app(
     settings, texts, meter = runtime.settings, load_texts(), PrometheusHttpMeter()
     client, opened = runtime.endpoint.client(), documents_of(runtime)
     attachments = StoredAttachments(settings, client)
+    records = connect_records(settings) if keeps_records(settings) else None
     documents = opened if settings.source_links else None
     try:
         history = None if settings.require_keys else KeyHistory(settings.refdesk_data)
@@ -224,6 +236,7 @@ async def open_http_app(
             ttl_seconds=settings.memory_seconds_of(settings.tenant, settings.assistant),
             ttl_of=lambda question: settings.memory_seconds_of(question.tenant, question.assistant),
             empty_seconds=int(settings.empty_conversation_minutes * MINUTE_SECONDS),
+            records=Records(settings, runtime.broker),
         )
         channel = HttpChannel(
             replies=runtime.broker.replies,
@@ -258,6 +271,17 @@ async def open_http_app(
             )
         catalog = OwnedCatalog(settings, runtime.broker, opened)
         others.append(Catalog(channel, catalog).router())
+        others.append(
+            console_router(
+                Console(
+                    RedisConsoleSessions(client),
+                    records,
+                    assistants=[(one.tenant, one.assistant) for one in settings.of_assistants()],
+                    records_days=settings.records_days,
+                    unavailable=stores,
+                )
+            )
+        )
         made = make_app(
             channel,
             stopping=stopping,
@@ -275,6 +299,8 @@ async def open_http_app(
         )
         yield made.app
     finally:
+        if records is not None:
+            await asyncio.to_thread(records.close)
         await attachments.close()
         if opened is not None:
             await opened.close()

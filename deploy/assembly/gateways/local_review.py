@@ -24,6 +24,7 @@ from deploy.assembly.gateways.review_documents import (
     NamedDocumentFinder,
     StoredAttachments,
 )
+from deploy.assembly.recording import Records
 from deploy.assembly.runtime import Runtime
 from deploy.errors import CommandError
 from envelope.question import Question
@@ -168,7 +169,12 @@ async def open_local_review(
             attachments,
             NamedDocumentFinder(attachments, OwnedCatalog(settings, runtime.broker, opened)),
             StoredReports(make_report_reader(settings, client)),
-            StoredConversations(client, shards=settings.shards, ttl_seconds=1),
+            StoredConversations(
+                client,
+                shards=settings.shards,
+                ttl_seconds=1,
+                records=Records(settings, runtime.broker),
+            ),
         )
     finally:
         await attachments.close()

@@ -11,6 +11,7 @@ from config.settings import Settings, load_settings
 from deploy.assembly.assistant_prompts import TASK_OF_ROLE
 from deploy.assembly.gateways.listening import budget_of, limits_of
 from deploy.assembly.models import check_keys
+from deploy.assembly.recording import recording
 from deploy.assembly.runtime import Runtime, connect_runtime, run_desk, run_maintenance
 from deploy.cli.printing import print_line
 from worker.process import collect_rarely
@@ -52,7 +53,7 @@ async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> No
         await stack.enter_async_context(stop_on_signals(stop))
         if not alone:
             await check_keys(settings, tuple(TASK_OF_ROLE.values()))
-        runtime = await stack.enter_async_context(answering(settings, alone=alone))
+        runtime = await stack.enter_async_context(answering(settings, alone=alone, records=True))
         stopping = asyncio.Event()
         reason = why_keys(settings, host)
         app = await stack.enter_async_context(
@@ -71,13 +72,21 @@ async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> No
 
 
 @asynccontextmanager
-async def answering(settings: Settings, *, alone: bool) -> AsyncIterator[Runtime]:
-    """Have questions answered: by this process, or, with `alone`, by workers on the same Redis."""
-    if not alone:
-        async with run_desk(settings, empty=True) as runtime:
-            yield runtime
-        return
-    async with connect_runtime(settings) as runtime, run_maintenance(runtime):
+async def answering(
+    settings: Settings, *, alone: bool, records: bool = False
+) -> AsyncIterator[Runtime]:
+    """Have questions answered: by this process, or, with `alone`, by workers on the same Redis.
+
+    With `records`, or on the data folder's own Redis, they are recorded by this process as well.
+    """
+    async with AsyncExitStack() as stack:
+        if alone:
+            runtime = await stack.enter_async_context(connect_runtime(settings))
+            await stack.enter_async_context(run_maintenance(runtime))
+        else:
+            runtime = await stack.enter_async_context(run_desk(settings, empty=True))
+        if records or settings.redis_url is None:
+            await stack.enter_async_context(recording(runtime))
         yield runtime
 
 

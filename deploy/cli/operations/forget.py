@@ -7,6 +7,7 @@ from dataclasses import asdict
 from broker.values import Erased
 from config.settings import Settings, load_settings
 from deploy.assembly.gateways.http_gateway import StoredConversations
+from deploy.assembly.recording import Records
 from deploy.assembly.runtime import Runtime, connect_runtime
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
@@ -62,7 +63,12 @@ async def _forget(chosen: argparse.Namespace, settings: Settings) -> int:
 async def _erase(runtime: Runtime, question: Question) -> Erased:
     client = runtime.endpoint.client()
     try:
-        conversations = StoredConversations(client, shards=runtime.settings.shards, ttl_seconds=1)
+        conversations = StoredConversations(
+            client,
+            shards=runtime.settings.shards,
+            ttl_seconds=1,
+            records=Records(runtime.settings, runtime.broker),
+        )
         return await erase(runtime.broker.eraser, conversations, question)
     finally:
         await client.aclose()

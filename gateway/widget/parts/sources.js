@@ -3,6 +3,7 @@
 import { icon, make, plainTitle, titled, unseen } from "./elements.js";
 import { harmless, placeOf } from "./links.js";
 
+const MOST_SHOWN = 8; // places; further ones are folded
 const OPENS = { target: "_blank", rel: "noopener noreferrer" };
 
 /** The sources of one answer. */
@@ -33,9 +34,20 @@ export class Sources {
       node.setAttribute("aria-label", `${label} (${this.words.tab})`);
       return node;
     }
-    const goes = () => this.items.get(place)?.focus();
+    const goes = () => {
+      const item = this.items.get(place);
+      item?.closest("details")?.setAttribute("open", "");
+      item?.focus();
+    };
     const named = { type: "button", class: "cite", title, "aria-label": label };
     return make("button", { ...named, onclick: goes }, String(number));
+  }
+
+  /** Return further places where a reader unfolds them, or null when there are none. */
+  #folded(items) {
+    if (!items.length) return null;
+    const summary = make("summary", {}, `${this.words.more} (${items.length})`);
+    return make("details", {}, summary, make("ol", {}, ...items));
   }
 
   /** Return the list, or null when nothing is cited. */
@@ -46,8 +58,9 @@ export class Sources {
       this.items.set(place, item);
       return item;
     });
-    const list = make("ol", {}, ...items);
-    return make("section", { class: "sources" }, make("p", { class: "label" }, this.words.sources), list);
+    const list = make("ol", {}, ...items.slice(0, MOST_SHOWN));
+    const label = make("p", { class: "label" }, this.words.sources);
+    return make("section", { class: "sources" }, label, list, this.#folded(items.slice(MOST_SHOWN)));
   }
 }
 

@@ -42,3 +42,17 @@ def test_every_passage_has_its_turn_within_the_room() -> None:
 
 def test_brackets_that_are_no_id_stay() -> None:
     assert cite_by_number("array[0] of [a#1] and [b]", {"a#1": 3}) == "array[0] of [3] and [b]"
+
+
+def test_a_worker_without_a_result_is_left_out_where_another_one_looked_up_the_same_item() -> None:
+    plan = make_swarm_plan(
+        make_worker("w0", subject="Alder"), make_worker("w1", subject="Birch"),
+        make_worker("w2", subject="Alder"),
+    )  # fmt: skip
+    outputs = {"w2": make_output("w2", make_passage("p", "It costs 12."), text="12 [p#0]")}
+
+    material = gather_material(plan, outputs)
+
+    assert [(one.text, bool(one.problem)) for one in material.findings] == [
+        ("", True), ("12 [1]", False),
+    ]  # fmt: skip

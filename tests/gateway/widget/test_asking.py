@@ -88,6 +88,26 @@ async def test_an_answer_comes_with_sources_that_open_at_the_heading(
     assert await shown.part("a.place small").first.inner_text() == "Routing › Routing rules"
 
 
+async def test_of_many_sources_the_first_are_shown_and_the_others_unfold(
+    http_server: HttpServerFixture, come: Come
+) -> None:
+    many = [
+        {**NAMED, "number": n, "chunk_id": f"rules#{n}", "anchor": f"part-{n}"}
+        for n in range(1, 11)
+    ]
+    http_server.harness.script.next(Role.RESPONSE, {"sources_used": many})
+    shown = await (await come()).opens()
+
+    await shown.asks("How do I add a rule?")
+    await shown.has_answers(1)
+
+    places = shown.part(".sources li")
+    assert [await place.is_visible() for place in await places.all()] == [True] * 8 + [False] * 2
+    await shown.part(".sources summary").click()
+    assert await shown.part(".sources summary").inner_text() == "More passages (2)"
+    assert all([await place.is_visible() for place in await places.all()])
+
+
 async def test_a_source_without_an_address_opens_in_the_desks_own_reader(
     http_server: HttpServerFixture, come: Come
 ) -> None:

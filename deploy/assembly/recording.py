@@ -1,0 +1,104 @@
+"""Assembles the records: which database, what is kept, and the task that writes them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from broker.ports import Broker
+from config.settings import Settings
+from deploy.errors import CommandError
+from envelope.question import Question
+from gateway.port import Feedback
+from memory.http_state import RedisSessionStore
+
+if TYPE_CHECKING:
+    from deploy.assembly.runtime import Runtime
+    from records.store import RecordStore
+
+FILE = "records.sqlite3"
+
+
+def keeps_records(settings: Settings) -> bool:
+    """Return whether the questions of any assistant are recorded."""
+    return any(one.records_days_of(one.tenant, one.assistant) > 0
+               for one in settings.of_assistants())  # fmt: skip
+
+
+def connect_records(settings: Settings) -> "RecordStore":
+    """Return the store of the records; raises `CommandError` for a `RECORDS_URL` of no use."""
+    from records.errors import RecordsUrlError
+    from records.store import connect_store
+
+    url = settings.records_url
+    place = f"sqlite:///{(settings.refdesk_data / FILE).resolve()}"
+    try:
+        return connect_store(place if url is None else url.get_secret_value())
+    except RecordsUrlError as error:
+        raise CommandError(f"RECORDS_URL: {error}") from error
+
+
+class Records:
+    """What channels do with the records of a conversation; nothing where none are kept."""
+
+    def __init__(self, settings: Settings, broker: Broker) -> None:
+        self._settings = settings
+        self._broker = broker
+
+    async def announce_rating(self, question: Question) -> None:
+        """Have the rating of an answer recorded."""
+        if keeps_records(self._settings):
+            await self._broker.ended.announce_rating(question)
+
+    async def forget(self, question: Question) -> None:
+        """Delete the records of the question's conversation, also those of an earlier setting."""
+        is_there = self._settings.records_url is not None
+        if is_there or (self._settings.refdesk_data / FILE).exists():
+            await asyncio.to_thread(self._forget, question)
+
+    def _forget(self, question: Question) -> None:
+        store = connect_records(self._settings)
+        try:
+            store.prepare()
+            store.forget(question)
+        finally:
+            store.close()
+
+
+@asynccontextmanager
+async def recording(runtime: "Runtime") -> AsyncIterator[None]:
+    """Record the messages that end, as far as the settings keep records."""
+    if not keeps_records(runtime.settings):
+        yield
+        return
+    from records.recorder import Recorder, RecordRules
+    from records.redaction import redact
+
+    settings = runtime.settings
+    assistants = settings.of_assistants()
+    rules = RecordRules(
+        days={
+            (one.tenant, one.assistant): settings.records_days_of(one.tenant, one.assistant)
+            for one in assistants
+        },
+        redact=partial(redact, kinds=settings.records_redact),
+    )
+    store, client = connect_records(settings), runtime.endpoint.client()
+    sessions = RedisSessionStore(client, shards=settings.shards, ttl_seconds=1, empty_seconds=1)
+
+    async def find_rating(question: Question) -> Feedback | None:
+        found = (await sessions.feedback(question)).get(question.message_id)
+        return None if found is None else Feedback.model_validate_json(found)
+
+    recorder = Recorder(runtime.broker.ended, runtime.broker.replies, store, rules, find_rating)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(recorder.run())
+            try:
+                yield
+            finally:
+                running.cancel()
+    finally:
+        await asyncio.to_thread(store.close)
+        await client.aclose()

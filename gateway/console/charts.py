@@ -1,0 +1,120 @@
+"""Draws the charts of the console as SVG, which needs no script."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from gateway.console.figures import OUTCOMES, DayFigures
+
+_HEIGHT, _STEP, _GAP, _FOOT = 160, 24, 4, 18
+_LANE_HEIGHT, _LANE_WIDTH, _LABEL_WIDTH = 22, 1000, 190
+_LEAST_WIDTH = 2.0
+_MOST_LANES = 60
+
+
+def draw_days(days: Sequence[DayFigures]) -> Markup:
+    """Return a bar for each day, divided by outcome; the numbers are in its title."""
+    most = max((day.total for day in days), default=0) or 1
+    width = max(1, len(days)) * _STEP
+    parts = [
+        Markup('<svg class="chart" role="img" viewBox="0 0 {} {}" aria-label="{}">').format(
+            width, _HEIGHT + _FOOT, f"Questions by day, at most {most} on one day"
+        )
+    ]
+    for at, day in enumerate(days):
+        counts = ", ".join(f"{day.outcomes.get(name, 0)} {name}" for name in OUTCOMES
+                           if day.outcomes.get(name))  # fmt: skip
+        parts.append(Markup("<g><title>{}: {}</title>").format(day.day, counts or "no questions"))
+        bottom = float(_HEIGHT)
+        for name in OUTCOMES:
+            height = day.outcomes.get(name, 0) / most * (_HEIGHT - _GAP)
+            bottom -= height
+            if height:
+                parts.append(
+                    Markup('<rect class="{}" x="{}" y="{:.1f}" width="{}" height="{:.1f}"/>')
+                    .format(f"outcome-{name}", at * _STEP + _GAP, bottom, _STEP - _GAP, height)
+                )  # fmt: skip
+        if at % max(1, len(days) // 6) == 0:
+            parts.append(
+                Markup('<text x="{}" y="{}">{}</text>').format(
+                    at * _STEP + _GAP, _HEIGHT + _FOOT - 4, day.day[5:]
+                )
+            )
+        parts.append(Markup("</g>"))
+    parts.append(Markup('<text x="0" y="12">{}</text></svg>').format(most))
+    return Markup("").join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One line of a trace: what ran, in which branch, and when (seconds since acceptance)."""
+
+    label: str
+    detail: str
+    kind: str
+    start: float
+    seconds: float
+    depth: int
+
+
+def list_lanes(steps: Sequence[Mapping[str, Any]]) -> list[Lane]:
+    """Return the lanes of a recorded trace: runs of agents and calls of models, in time."""
+    lanes = []
+    for step in steps:
+        took = float(step.get("seconds") or 0.0)
+        branch = str(step.get("branch") or "")
+        if step["kind"] == "agent_run":
+            label, detail = str(step.get("role", "")), str(step.get("status", ""))
+        elif step["kind"] == "model_call":
+            label = f"{step.get('task', '')} · {step.get('model', '')}".strip(" ·")
+            price = step.get("cost_usd")
+            detail = f"{step.get('tokens', 0)} tokens" + (f", ${price}" if price else "")
+        elif step["kind"] in {"retried", "dead_lettered", "memory_failed", "budget_exhausted"}:
+            label, detail = str(step["kind"]).replace("_", " "), str(step.get("text", ""))
+        else:
+            continue
+        # The journal notes a run when it has ended.
+        start = max(0.0, float(step["at"]) - took)
+        lanes.append(Lane(label, detail, str(step["kind"]), start, took, branch.count("/")
+                          + bool(branch)))  # fmt: skip
+    return sorted(lanes, key=lambda one: one.start)
+
+
+def draw_lanes(lanes: Sequence[Lane], seconds: float) -> Markup:
+    """Return the lanes as bars on one time axis of `seconds`; no more than fit on a page."""
+    shown, whole = lanes[:_MOST_LANES], max(seconds, 0.001)
+    height = max(1, len(shown)) * _LANE_HEIGHT
+    parts = [
+        Markup('<svg class="lanes" role="img" viewBox="0 0 {} {}" aria-label="{}">').format(
+            _LABEL_WIDTH + _LANE_WIDTH, height, f"What ran when, in {seconds:.1f} seconds"
+        )
+    ]
+    for at, lane in enumerate(shown):
+        x = _LABEL_WIDTH + lane.start / whole * _LANE_WIDTH
+        width = max(_LEAST_WIDTH, lane.seconds / whole * _LANE_WIDTH)
+        width = min(width, _LABEL_WIDTH + _LANE_WIDTH - x)
+        y = at * _LANE_HEIGHT
+        parts.append(
+            Markup(
+                '<g><title>{}</title><text x="{}" y="{}">{}</text>'
+                '<rect class="lane-{}" x="{:.1f}" y="{}" width="{:.1f}" height="{}"/></g>'
+            ).format(
+                f"{lane.label}: {lane.seconds:.2f} s, {lane.detail}",
+                lane.depth * 10,
+                y + 15,
+                _shorten(lane.label, 28 - lane.depth),
+                lane.kind,
+                x,
+                y + 4,
+                width,
+                _LANE_HEIGHT - 8,
+            )
+        )
+    parts.append(Markup("</svg>"))
+    return Markup("").join(parts)
+
+
+def _shorten(text: str, most: int) -> Markup:
+    return escape(text if len(text) <= most else f"{text[: most - 1]}…")

@@ -1,0 +1,74 @@
+"""Fills the templates of the console."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import cache
+from importlib.resources import files
+from typing import Any
+from urllib.parse import urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from records.record import Record
+
+_ANSWERS = MarkdownIt("zero").enable(
+    ["backticks", "blockquote", "code", "emphasis", "fence", "heading", "hr", "list", "table"]
+)
+"""What answers may contain; links and images stay text, and HTML is escaped."""
+
+
+def render_answer(text: str) -> Markup:
+    """Return an answer in Markdown as inert HTML."""
+    return Markup(_ANSWERS.render(text))  # noqa: S704 - markdown-it escapes all text
+
+
+def fill(template: str, **values: Any) -> bytes:
+    """Return a page; every value is escaped unless it is `Markup`."""
+    return _environment().get_template(template).render(values).encode()
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(str(files("gateway.console") / "templates")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "moment": _moment,
+        "dollars": _dollars,
+        "seconds": _seconds,
+        "query": urlencode,
+        "address": _address,
+    }
+    return environment
+
+
+def _moment(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _dollars(cost: Decimal | None) -> str:
+    if cost is None:
+        return "unknown"
+    return f"${cost:.4f}" if 0 < cost < 1 else f"${cost:.2f}"
+
+
+def _seconds(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f} s"
+
+
+def _address(record: Record) -> str:
+    """Return the query that names a record."""
+    return urlencode(
+        {
+            "tenant": record.tenant,
+            "assistant": record.assistant,
+            "conversation": record.conversation_id,
+            "message": record.message_id,
+        }
+    )

@@ -1,0 +1,226 @@
+"""The record of one message: what its journal says, in the form in which the owner keeps it."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
+
+from pydantic import JsonValue
+
+from broker.values import JournalEntry
+from envelope.question import Question
+
+LONGEST_STEP = 300
+"""Characters of a text in a step of the trace."""
+MOST_STEPS = 400
+"""Steps of the trace that are kept; a question of hundreds of branches has more."""
+_OWN_MODELS = frozenset({"offline"})
+"""Names under which journals of older releases list the work of rules."""
+
+Redact = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One ended message.
+
+    Times in Unix seconds, `seconds` from acceptance to the outcome. `person` is a pseudonym, empty
+    if the channel knows none. `quality` from 0 to 1; None: nobody judged. `cost_usd`: None if the
+    price of a call is unknown. `stage_seconds` is by role. `steps` is the trace, see `make_record`.
+    """
+
+    tenant: str
+    assistant: str
+    conversation_id: str
+    message_id: str
+    accepted_at: float
+    ended_at: float
+    channel: str = ""
+    person: str = ""
+    way: str = ""
+    language: str = ""
+    question: str = ""
+    canonical: str = ""
+    outcome: str = ""
+    reason: str = ""
+    answered_by: str = ""
+    answer: str = ""
+    sources: tuple[dict[str, JsonValue], ...] = ()
+    quality: float | None = None
+    judge: str = ""
+    models: tuple[str, ...] = ()
+    model_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: Decimal | None = Decimal(0)
+    seconds: float = 0.0
+    stage_seconds: dict[str, float] = field(default_factory=dict)
+    steps: tuple[dict[str, JsonValue], ...] = ()
+    rating: str = ""
+    rating_reason: str = ""
+
+    @property
+    def id(self) -> Question:
+        """The identity of the message."""
+        return Question(
+            tenant=self.tenant,
+            assistant=self.assistant,
+            conversation_id=self.conversation_id,
+            message_id=self.message_id,
+        )
+
+    def redacted(self, redact: Redact) -> "Record":
+        """Return the record with `redact` applied to every text that people or models wrote."""
+        return replace(
+            self,
+            question=redact(self.question),
+            canonical=redact(self.canonical),
+            answer=redact(self.answer),
+            rating_reason=redact(self.rating_reason),
+            steps=tuple(_redact_values(step, redact) for step in self.steps),
+        )
+
+
+def make_record(question: Question, entries: Sequence[JournalEntry]) -> Record | None:
+    """Return the record of an ended message from its journal; None while it has not ended.
+
+    Each step of the trace has `kind` (a kind of the journal), `at` (seconds since acceptance) and,
+    where they apply, `role`, `branch`, `seconds`, `text`, `model`, `tokens`, `cost_usd`.
+    """
+    if not entries or entries[0].kind != "accepted" or entries[-1].kind != "finished":
+        return None
+    accepted, finished = entries[0], entries[-1]
+    reply = finished.fields
+    written = _list_writes(entries)
+    calls = [entry.fields for entry in entries if _is_model_call(entry)]
+    return Record(
+        tenant=question.tenant,
+        assistant=question.assistant,
+        conversation_id=question.conversation_id,
+        message_id=question.message_id,
+        accepted_at=accepted.at,
+        ended_at=finished.at,
+        channel=_text(accepted.fields, "channel"),
+        person=_text(accepted.fields, "person"),
+        way=_find_way(entries),
+        language=_text(reply, "language"),
+        question=_text(accepted.fields, "text"),
+        canonical=_text(written, "canonical_question"),
+        outcome=_text(reply, "outcome"),
+        reason=_find_reason(reply),
+        answered_by=_text(reply, "answered_by"),
+        answer=_text(reply, "text"),
+        sources=tuple(_keep_place(one) for one in _list_objects(reply.get("sources"))),
+        quality=_number_or_none(reply.get("quality_score")),
+        judge=_find_judge(written),
+        models=tuple(dict.fromkeys(_text(call, "model") for call in calls)),
+        model_calls=len(calls),
+        input_tokens=sum(_whole(call.get("input_tokens")) for call in calls),
+        output_tokens=sum(_whole(call.get("output_tokens")) for call in calls),
+        cost_usd=_sum_cost(calls),
+        seconds=round(finished.at - accepted.at, 3),
+        stage_seconds=_sum_stages(entries),
+        steps=tuple(_make_step(entry, accepted.at) for entry in entries[:MOST_STEPS]),
+    )
+
+
+def _list_writes(entries: Iterable[JournalEntry]) -> dict[str, JsonValue]:
+    """Return what the agents of the trunk wrote, the last value of each attribute."""
+    written: dict[str, JsonValue] = {}
+    for entry in entries:
+        writes = entry.fields.get("writes")
+        if entry.kind == "agent_run" and isinstance(writes, dict) and not _branch(entry):
+            written.update(writes)
+    return written
+
+
+def _is_model_call(entry: JournalEntry) -> bool:
+    return entry.kind == "model_call" and entry.fields.get("model") not in _OWN_MODELS
+
+
+def _find_way(entries: Iterable[JournalEntry]) -> str:
+    """Return the way of the message: the last one that the manager chose, else that it began on."""
+    flows = [entry.fields["flow"] for entry in entries if entry.fields.get("flow")]
+    return str(flows[-1]).partition("@")[0] if flows else ""
+
+
+def _find_reason(reply: Mapping[str, JsonValue]) -> str:
+    names = ("termination_reason", "clarification_reason", "fallback_reason")
+    return next((text for name in names if (text := _text(reply, name))), "")
+
+
+def _find_judge(written: Mapping[str, JsonValue]) -> str:
+    result = written.get("validation_result")
+    return _text(result, "judge") if isinstance(result, dict) else ""
+
+
+def _sum_cost(calls: Sequence[Mapping[str, JsonValue]]) -> Decimal | None:
+    prices = [call.get("cost_usd") for call in calls]
+    if any(price is None for price in prices):
+        return None
+    return sum((Decimal(str(price)) for price in prices), Decimal(0))
+
+
+def _sum_stages(entries: Iterable[JournalEntry]) -> dict[str, float]:
+    sums: defaultdict[str, float] = defaultdict(float)
+    for entry in entries:
+        if entry.kind == "agent_run":
+            took = _number_or_none(entry.fields.get("milliseconds")) or 0.0
+            sums[_text(entry.fields, "role")] += took / 1000
+    return {role: round(seconds, 3) for role, seconds in sums.items()}
+
+
+def _make_step(entry: JournalEntry, accepted_at: float) -> dict[str, JsonValue]:
+    fields = entry.fields
+    step: dict[str, JsonValue] = {"kind": entry.kind, "at": round(entry.at - accepted_at, 3)}
+    if _branch(entry):
+        step["branch"] = _branch(entry)
+    took = _number_or_none(fields.get("milliseconds"))
+    if took is not None:
+        step["seconds"] = round(took / 1000, 3)
+    for name in ("role", "status", "row", "target", "task", "model", "cost_usd", "budget"):
+        if fields.get(name) not in (None, ""):
+            step[name] = fields[name]
+    if entry.kind == "model_call":
+        tokens = (_whole(fields.get(name)) for name in ("input_tokens", "output_tokens"))
+        step["tokens"] = sum(tokens)
+    reason = fields.get("reason") or fields.get("error")
+    if reason:
+        step["text"] = str(reason)[:LONGEST_STEP]
+    return step
+
+
+def _keep_place(source: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return what leads to a source; its text stays in the document."""
+    names = ("number", "chunk_id", "title", "crumbs", "heading_path", "anchor", "url", "path")
+    return {name: source[name] for name in names if source.get(name)}
+
+
+def _redact_values(step: Mapping[str, JsonValue], redact: Redact) -> dict[str, JsonValue]:
+    return {
+        name: redact(value) if name == "text" and isinstance(value, str) else value
+        for name, value in step.items()
+    }
+
+
+def _branch(entry: JournalEntry) -> str:
+    return str(entry.fields.get("branch") or "")
+
+
+def _list_objects(value: JsonValue) -> list[dict[str, JsonValue]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _text(fields: Mapping[str, Any], name: str) -> str:
+    value = fields.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _whole(value: JsonValue) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _number_or_none(value: JsonValue) -> float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number else None  # type: ignore[arg-type]

@@ -1,0 +1,154 @@
+"""Records ended messages: reads them from Redis Streams, and writes each to the database once."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import structlog
+
+from broker.errors import BrokerUnavailableError
+from broker.ports import EndedReader, ReplyReader
+from broker.values import EndedMessage
+from envelope.question import Question
+from records.errors import RecordRefusedError, RecordsUnavailableError
+from records.record import Record, Redact, make_record
+from records.store import RecordStore
+
+log = structlog.get_logger("records")
+
+AT_ONCE = 50
+BLOCK_SECONDS = 5.0
+LONGEST_PAUSE_SECONDS = 30.0
+DAY_SECONDS = 86_400
+HOUR_SECONDS = 3_600
+
+
+class Rating(Protocol):
+    """The rating of an answer."""
+
+    @property
+    def rating(self) -> str: ...
+
+    @property
+    def reason(self) -> str: ...
+
+
+FindRating = Callable[[Question], Awaitable[Rating | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRules:
+    """What is kept: `days` by tenant and assistant, 0: nothing; `redact` is applied to texts."""
+
+    days: dict[tuple[str, str], float] = field(default_factory=dict)
+    redact: Redact = str
+
+    def keeps(self, question: Question) -> bool:
+        """Return whether the messages of an assistant are recorded."""
+        return self.days.get((question.tenant, question.assistant), 0.0) > 0
+
+
+class Recorder:
+    """Records the messages that ended; `run` it in one process or in several.
+
+    While the database does not answer, messages wait in Redis. A message whose process died is
+    taken again after a lease, and its record replaced by the same one. Texts of a conversation
+    that is erased while it is recorded are deleted again. `pause_seconds`: before the first retry.
+    """
+
+    def __init__(
+        self,
+        ended: EndedReader,
+        replies: ReplyReader,
+        store: RecordStore,
+        rules: RecordRules,
+        find_rating: FindRating,
+        *,
+        pause_seconds: float = 1.0,
+    ) -> None:
+        self._ended = ended
+        self._replies = replies
+        self._store = store
+        self._rules = rules
+        self._find_rating = find_rating
+        self._pause_seconds = pause_seconds
+        self._next_deletion = 0.0
+        self.delayed = ""
+        """Why records wait at present; empty if they do not."""
+
+    async def run(self) -> None:
+        """Record until cancelled."""
+        pause, is_prepared = 0.0, False
+        own = asyncio.current_task()
+        # `asyncio.wait_for` of Python 3.11, as in fakeredis, loses a cancellation that arrives
+        # together with the result.
+        while own is None or not own.cancelling():
+            try:
+                if not is_prepared:
+                    await asyncio.to_thread(self._store.prepare)
+                    is_prepared = True
+                await self.record_next(block_seconds=BLOCK_SECONDS)
+                await self._delete_old()
+                pause, self.delayed = 0.0, ""
+            except (BrokerUnavailableError, RecordsUnavailableError) as error:
+                pause = min(max(self._pause_seconds, pause * 2), LONGEST_PAUSE_SECONDS)
+                self.delayed = str(error)
+                log.warning("records_delayed", error=self.delayed, retry_seconds=pause)
+                await asyncio.sleep(pause)
+
+    async def record_next(self, *, block_seconds: float = 0.0) -> int:
+        """Record the next messages; return their number."""
+        taken = await self._ended.take(count=AT_ONCE, block_seconds=block_seconds)
+        kept = [message for message in taken if self._rules.keeps(message.question)]
+        finished = [message for message in kept if not message.is_rating]
+        records = [await self._read(message) for message in finished]
+        await asyncio.to_thread(self._write, [record for record in records if record is not None])
+        for message in kept:
+            if message.is_rating:
+                await self._rate(message.question)
+        # After the writing: who erases deletes the journal first, and the record after that.
+        for message in await self._ended.list_forgotten(finished) if finished else ():
+            await asyncio.to_thread(self._store.forget, message.question, message=True)
+        if taken:
+            await self._ended.acknowledge(taken)
+        return len(taken)
+
+    async def _read(self, message: EndedMessage) -> Record | None:
+        entries = await self._replies.read_journal(message.question)
+        if entries and entries[-1].fields.get("forgot"):
+            await asyncio.to_thread(self._store.forget, message.question)
+        record = make_record(message.question, entries)
+        return None if record is None else record.redacted(self._rules.redact)
+
+    def _write(self, records: Sequence[Record]) -> None:
+        try:
+            self._store.write(records)
+        except RecordRefusedError:
+            for record in records:
+                self._write_one(record)
+
+    def _write_one(self, record: Record) -> None:
+        try:
+            self._store.write([record])
+        except RecordRefusedError as error:
+            log.error("record_refused", message_id=record.message_id, error=str(error))
+
+    async def _rate(self, question: Question) -> None:
+        found = await self._find_rating(question)
+        if found is not None:
+            reason = self._rules.redact(found.reason)
+            await asyncio.to_thread(self._store.rate, question, found.rating, reason)
+
+    async def _delete_old(self) -> None:
+        now = time.time()
+        if now < self._next_deletion:
+            return
+        self._next_deletion = now + HOUR_SECONDS
+        for assistant, days in self._rules.days.items():
+            before = now - days * DAY_SECONDS
+            count = await asyncio.to_thread(self._store.delete_older, before, assistant)
+            if count:
+                log.info("records_deleted", tenant=assistant[0], assistant=assistant[1],
+                         count=count)  # fmt: skip

@@ -1,0 +1,379 @@
+"""Keeps records in a database: SQLite in the data folder, or PostgreSQL.
+
+All calls block; the callers run them in threads.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from decimal import Decimal
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Engine,
+    Float,
+    Integer,
+    MetaData,
+    RowMapping,
+    String,
+    Table,
+    Text,
+    create_engine,
+    delete,
+    event,
+    func,
+    make_url,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import (
+    ArgumentError,
+    InterfaceError,
+    OperationalError,
+    SQLAlchemyError,
+)
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from envelope.question import Question
+from records.errors import RecordRefusedError, RecordsUnavailableError, RecordsUrlError
+from records.record import Record
+
+ID = ("tenant", "assistant", "conversation_id", "message_id")
+"""The columns that identify a message."""
+PAGE = 50
+"""Records of one page."""
+_JSON_COLUMNS = ("sources", "models", "stage_seconds", "steps")
+_TIMEOUT_SECONDS = 10.0
+_EXPECTED = "sqlite:///PATH or postgresql://HOST/NAME"
+
+metadata = MetaData()
+messages = Table(
+    "messages",
+    metadata,
+    *(Column(name, String(128), primary_key=True) for name in ID),
+    Column("accepted_at", Float, nullable=False),
+    Column("ended_at", Float, nullable=False, index=True),
+    Column("channel", String(64), nullable=False),
+    Column("person", String(128), nullable=False),
+    Column("way", String(64), nullable=False),
+    Column("language", String(16), nullable=False),
+    Column("question", Text, nullable=False),
+    Column("canonical", Text, nullable=False),
+    Column("outcome", String(32), nullable=False),
+    Column("reason", String(128), nullable=False),
+    Column("answered_by", String(32), nullable=False),
+    Column("answer", Text, nullable=False),
+    Column("sources", Text, nullable=False),
+    Column("quality", Float),
+    Column("judge", String(128), nullable=False),
+    Column("models", Text, nullable=False),
+    Column("model_calls", Integer, nullable=False),
+    Column("input_tokens", Integer, nullable=False),
+    Column("output_tokens", Integer, nullable=False),
+    Column("cost_usd", String(40)),
+    Column("seconds", Float, nullable=False),
+    Column("stage_seconds", Text, nullable=False),
+    Column("steps", Text, nullable=False),
+    Column("rating", String(8), nullable=False),
+    Column("rating_reason", Text, nullable=False),
+)
+"""One row for each ended message; lists and objects are JSON, costs are decimal numbers as text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which records to read; an empty value selects all. Times in Unix seconds.
+
+    `assistants` are pairs of tenant and assistant; None: all. `text` occurs in question or answer,
+    in any case.
+    """
+
+    assistants: tuple[tuple[str, str], ...] | None = None
+    since: float = 0.0
+    until: float = 0.0
+    outcome: str = ""
+    reason: str = ""
+    channel: str = ""
+    way: str = ""
+    rating: str = ""
+    text: str = ""
+
+
+class RecordStore:
+    """The records of one database; see `connect_store`. Raises `RecordsUnavailableError`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def prepare(self) -> None:
+        """Create the tables, or bring them up to date."""
+        with self._begin() as connection:
+            _migrate(connection)
+
+    def write(self, records: Iterable[Record]) -> None:
+        """Store records; one that is there already is replaced, and its rating is kept."""
+        rows = [_make_row(record) for record in records]
+        if not rows:
+            return
+        insert = (postgresql if self._engine.dialect.name == "postgresql" else sqlite).insert
+        statement = insert(messages)
+        kept = {*ID, "rating", "rating_reason"}
+        changed = {one.name: statement.excluded[one.name] for one in messages.c
+                   if one.name not in kept}  # fmt: skip
+        with self._begin() as connection:
+            connection.execute(
+                statement.on_conflict_do_update(index_elements=ID, set_=changed), rows
+            )
+
+    def rate(self, question: Question, rating: str, reason: str) -> bool:
+        """Store the rating of an answer; False if there is no record of the message."""
+        values = {"rating": rating, "rating_reason": reason}
+        with self._begin() as connection:
+            found = connection.execute(update(messages).where(_is(question)).values(values))
+        return found.rowcount > 0
+
+    def forget(self, question: Question, *, message: bool = False) -> int:
+        """Delete the records of a conversation, or of one `message`; return their number.
+
+        Nothing of their texts stays in the file of SQLite.
+        """
+        one = _is(question) if message else _is_conversation(question)
+        with self._begin() as connection:
+            count = connection.execute(delete(messages).where(one)).rowcount
+        if count:
+            self._clean()
+        return count
+
+    def delete_older(self, ended_before: float, assistant: tuple[str, str]) -> int:
+        """Delete the records of an assistant that ended before a time; return their number."""
+        tenant, name = assistant
+        old = delete(messages).where(
+            messages.c.ended_at < ended_before,
+            messages.c.tenant == tenant,
+            messages.c.assistant == name,
+        )
+        with self._begin() as connection:
+            count = connection.execute(old).rowcount
+        if count:
+            self._clean()
+        return count
+
+    def get(self, question: Question) -> Record | None:
+        """Return the record of one message."""
+        with self._begin() as connection:
+            row = connection.execute(select(messages).where(_is(question))).mappings().first()
+        return None if row is None else _read_row(row)
+
+    def find(self, selection: Selection, *, offset: int = 0, limit: int = PAGE) -> Sequence[Record]:
+        """Return records, those that ended last first."""
+        wanted = (
+            select(messages)
+            .where(*_conditions(selection))
+            .order_by(messages.c.ended_at.desc(), messages.c.message_id)
+            .offset(offset)
+            .limit(limit)
+        )
+        with self._begin() as connection:
+            return [_read_row(row) for row in connection.execute(wanted).mappings()]
+
+    def find_conversation(self, question: Question, *, limit: int = PAGE) -> Sequence[Record]:
+        """Return the records of a question's conversation, oldest first."""
+        wanted = (
+            select(messages)
+            .where(_is_conversation(question))
+            .order_by(messages.c.accepted_at)
+            .limit(limit)
+        )
+        with self._begin() as connection:
+            return [_read_row(row) for row in connection.execute(wanted).mappings()]
+
+    def count(self, selection: Selection, *by: str) -> dict[tuple[str, ...], int]:
+        """Return the number of records for each combination of values of these columns."""
+        columns = [messages.c[name] for name in by]
+        wanted = select(*columns, func.count()).where(*_conditions(selection)).group_by(*columns)
+        with self._begin() as connection:
+            return {tuple(row[:-1]): row[-1] for row in connection.execute(wanted)}
+
+    def read_figures(self, selection: Selection) -> Sequence[Mapping[str, Any]]:
+        """Return what statistics need of each record, without its texts, oldest first."""
+        names = (
+            "ended_at", "assistant", "channel", "way", "outcome", "reason", "answered_by", "rating",
+            "seconds", "cost_usd", "input_tokens", "output_tokens",
+        )  # fmt: skip
+        wanted = (
+            select(*(messages.c[name] for name in names))
+            .where(*_conditions(selection))
+            .order_by(messages.c.ended_at)
+        )
+        with self._begin() as connection:
+            rows = connection.execute(wanted)
+            return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
+
+    def _begin(self) -> "_Transaction":
+        return _Transaction(self._engine)
+
+    def _clean(self) -> None:
+        """Take deleted text out of the log of SQLite; the pages are overwritten already."""
+        if self._engine.dialect.name == "sqlite":
+            with self._begin() as connection:
+                connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+class _Transaction:
+    """A transaction whose errors say whether the database is away or refuses the values."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._context = engine.begin()
+
+    def __enter__(self) -> Connection:
+        with _naming_errors():
+            return self._context.__enter__()
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        with _naming_errors():
+            self._context.__exit__(kind, error, trace)
+            if error is not None:
+                raise error
+
+
+@contextmanager
+def _naming_errors() -> Iterator[None]:
+    try:
+        yield
+    except (OperationalError, InterfaceError, PoolTimeoutError) as error:
+        raise RecordsUnavailableError(_describe(error)) from error
+    except SQLAlchemyError as error:
+        raise RecordRefusedError(_describe(error)) from error
+
+
+def connect_store(url: str) -> RecordStore:
+    """Return the store at a URL of SQLAlchemy, without connecting to it.
+
+    Raises `RecordsUrlError` for a URL that cannot be used.
+    """
+    try:
+        address = make_url(url)
+    except ArgumentError:
+        raise RecordsUrlError(f"expected {_EXPECTED}, found no URL") from None
+    backend = address.get_backend_name()
+    if backend == "sqlite":
+        engine = create_engine(address, connect_args={"timeout": _TIMEOUT_SECONDS})
+        _prepare_file(engine, address.database)
+        return RecordStore(engine)
+    if backend != "postgresql":
+        raise RecordsUrlError(f"expected {_EXPECTED}, found {address.drivername}://")
+    try:
+        return RecordStore(
+            create_engine(
+                address.set(drivername="postgresql+psycopg"),
+                pool_pre_ping=True,
+                connect_args={"connect_timeout": int(_TIMEOUT_SECONDS)},
+            )
+        )
+    except ModuleNotFoundError:
+        raise RecordsUrlError(
+            "PostgreSQL needs the extra postgresql: pip install 'refdesk[postgresql]'"
+        ) from None
+
+
+def _prepare_file(engine: Engine, path: str | None) -> None:
+    """Have only the owner read the file, and overwrite what is deleted from it."""
+    if path and path != ":memory:":
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).touch(mode=0o600)
+
+    @event.listens_for(engine, "connect")
+    def set_pragmas(connection: Any, _: Any) -> None:
+        for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "secure_delete=ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+
+def _migrate(connection: Connection) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(resources.files("records") / "migrations"))
+    config.attributes["connection"] = connection
+    if connection.dialect.name == "postgresql":
+        # Several processes start at once; the lock ends with the transaction.
+        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7316905210)")
+    command.upgrade(config, "head")
+
+
+def _make_row(record: Record) -> dict[str, Any]:
+    row = {one.name: getattr(record, one.name) for one in fields(record)}
+    for name in _JSON_COLUMNS:
+        row[name] = json.dumps(row[name], ensure_ascii=False)
+    row["cost_usd"] = None if record.cost_usd is None else str(record.cost_usd)
+    return {name: _fit(name, value) for name, value in row.items()}
+
+
+def _fit(name: str, value: Any) -> Any:
+    """Cut a text to the length of its column; PostgreSQL stores no NUL."""
+    if not isinstance(value, str):
+        return value
+    return value.replace("\0", "")[: getattr(messages.c[name].type, "length", None)]
+
+
+def _read_row(row: RowMapping) -> Record:
+    values = dict(row)
+    for name in _JSON_COLUMNS:
+        value = json.loads(values[name])
+        values[name] = tuple(value) if isinstance(value, list) else value
+    cost = values["cost_usd"]
+    values["cost_usd"] = None if cost is None else Decimal(cost)
+    return Record(**values)
+
+
+def _is(question: Question) -> ColumnElement[bool]:
+    return _is_conversation(question) & (messages.c.message_id == question.message_id)
+
+
+def _is_conversation(question: Question) -> ColumnElement[bool]:
+    return (
+        (messages.c.tenant == question.tenant)
+        & (messages.c.assistant == question.assistant)
+        & (messages.c.conversation_id == question.conversation_id)
+    )
+
+
+def _conditions(selection: Selection) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = []
+    if selection.assistants is not None:
+        pairs = [
+            (messages.c.tenant == tenant) & (messages.c.assistant == assistant)
+            for tenant, assistant in selection.assistants
+        ]
+        found.append(or_(False, *pairs))
+    if selection.since:
+        found.append(messages.c.ended_at >= selection.since)
+    if selection.until:
+        found.append(messages.c.ended_at < selection.until)
+    for name in ("outcome", "reason", "channel", "way", "rating"):
+        value = getattr(selection, name)
+        if value:
+            found.append(messages.c[name] == value)
+    if selection.text:
+        found.append(
+            messages.c.question.icontains(selection.text, autoescape=True)
+            | messages.c.answer.icontains(selection.text, autoescape=True)
+        )
+    return found
+
+
+def _describe(error: Exception) -> str:
+    """Return the first line of an error without the statement and its values."""
+    original = getattr(error, "orig", None)
+    return str(original if original is not None else error).partition("\n")[0]

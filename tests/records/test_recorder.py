@@ -1,0 +1,208 @@
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from broker.values import Fields, Finish, JournalEntry
+from envelope.outcome import Outcome
+from envelope.question import Question
+from records.errors import RecordsUnavailableError
+from records.record import Record
+from records.recorder import Recorder, RecordRules
+from records.redaction import redact
+from records.store import RecordStore, Selection, connect_store
+from tests.support.broker_harness import BrokerHarness, question
+from tests.support.waiting import wait_until
+
+RULES = RecordRules(days={("acme", "desk"): 30.0})
+CALL: Fields = {"model": "m@house", "input_tokens": 10, "output_tokens": 5, "cost_usd": "0.25"}
+RUN: Fields = {"role": "essence", "milliseconds": 1500.0, "writes": {"canonical_question": "Days?"}}
+
+
+@dataclass
+class GivenRating:
+    rating: str
+    reason: str = ""
+
+
+@dataclass
+class Desk:
+    """A broker whose questions are answered, and what records them."""
+
+    harness: BrokerHarness
+    store: RecordStore
+    ratings: dict[Question, GivenRating] = field(default_factory=dict)
+
+    def recorder(self, rules: RecordRules = RULES, *, pause_seconds: float = 1.0) -> Recorder:
+        broker = self.harness.broker
+
+        async def find(asked: Question) -> GivenRating | None:
+            return self.ratings.get(asked)
+
+        return Recorder(
+            broker.ended, broker.replies, self.store, rules, find, pause_seconds=pause_seconds
+        )
+
+    async def answer(self, message: str = "m1", text: str = "30 days.", **reply: str) -> Question:
+        asked = question(message)
+        await self.harness.submit(asked)
+        journal = (JournalEntry("model_call", CALL), JournalEntry("agent_run", RUN))
+        fields: Fields = {"outcome": "answered", "text": text, **reply}
+        finish = Finish(Outcome.ANSWERED, fields, journal=journal)
+        assert await self.harness.settle(await self.harness.take(), finish)
+        return asked
+
+    def records(self) -> list[Record]:
+        return list(self.store.find(Selection()))
+
+
+@pytest.fixture
+def desk(harness: BrokerHarness, store: RecordStore) -> Desk:
+    return Desk(harness, store)
+
+
+async def test_an_ended_message_is_recorded_once_with_its_work(desk: Desk) -> None:
+    asked = await desk.answer()
+    recorder = desk.recorder()
+
+    assert await recorder.record_next() == 1
+    assert await recorder.record_next() == 0
+
+    (found,) = desk.records()
+    assert (found.id, found.outcome, found.answer) == (asked, "answered", "30 days.")
+    assert (found.model_calls, found.input_tokens, str(found.cost_usd)) == (1, 10, "0.25")
+    assert found.canonical == "Days?"
+    assert found.stage_seconds == {"essence": 1.5}
+    assert [step["kind"] for step in found.steps] == [
+        "accepted", "model_call", "agent_run", "finished",
+    ]  # fmt: skip
+
+
+class KilledError(BaseException):
+    """The process dies."""
+
+
+async def test_a_kill_between_writing_and_acknowledging_loses_and_doubles_nothing(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await desk.answer()
+    dying = desk.harness.make()
+
+    async def die(_messages: object) -> None:
+        raise KilledError
+
+    monkeypatch.setattr(dying.ended, "acknowledge", die)
+    killed = Recorder(dying.ended, dying.replies, desk.store, RULES, partial(_no_rating))
+    with pytest.raises(KilledError):
+        await killed.record_next()
+
+    await wait_until(desk.recorder().record_next)
+
+    assert len(desk.records()) == 1
+
+
+async def _no_rating(_asked: Question) -> None:
+    return None
+
+
+async def test_a_database_that_is_away_delays_records_and_loses_none(
+    harness: BrokerHarness, tmp_path: Path
+) -> None:
+    place = tmp_path / "away" / "records.sqlite3"
+    store = connect_store(f"sqlite:///{place}")
+    place.unlink()
+    place.mkdir()  # what stands in its place cannot be opened
+    desk = Desk(harness, store)
+    await desk.answer("m1")
+    recorder = desk.recorder(pause_seconds=0.01)
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(recorder.run())
+        await wait_until(lambda: recorder.delayed)
+        place.rmdir()
+
+        await desk.answer("m2")
+
+        await wait_until(lambda: has_records(desk, 2))
+        running.cancel()
+    store.close()
+
+
+def has_records(desk: Desk, count: int) -> bool:
+    try:
+        return len(desk.records()) == count
+    except RecordsUnavailableError:
+        return False
+
+
+async def test_a_conversation_erased_while_it_is_recorded_leaves_no_record(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = await desk.answer()
+    write: Callable[..., None] = desk.store.write
+    loop = asyncio.get_running_loop()
+
+    def erase_first(records: list[Record]) -> None:
+        erased = desk.harness.broker.eraser.forget(asked)
+        asyncio.run_coroutine_threadsafe(_drop(erased), loop).result(10)
+        desk.store.forget(asked)
+        write(records)
+
+    monkeypatch.setattr(desk.store, "write", erase_first)
+
+    await desk.recorder().record_next()
+
+    assert desk.records() == []
+
+
+async def _drop(awaited: Awaitable[object]) -> None:
+    await awaited
+
+
+async def test_a_message_that_has_everything_forgotten_takes_earlier_records_along(
+    desk: Desk,
+) -> None:
+    await desk.answer("m1")
+    await desk.recorder().record_next()
+
+    await desk.answer("m2", "Everything is forgotten.", forgot="all")
+    await desk.recorder().record_next()
+
+    assert [one.message_id for one in desk.records()] == ["m2"]
+
+
+async def test_a_rating_is_added_to_the_record_even_after_the_journal_is_gone(desk: Desk) -> None:
+    asked = await desk.answer()
+    await desk.recorder().record_next()
+    await desk.harness.client.delete("rd:{0}:journal:acme/desk/c1/m1")
+    desk.ratings[asked] = GivenRating("down", "out of date")
+
+    await desk.harness.broker.ended.announce_rating(asked)
+    await desk.recorder().record_next()
+
+    (found,) = desk.records()
+    assert (found.rating, found.rating_reason) == ("down", "out of date")
+
+
+async def test_an_assistant_that_keeps_no_records_has_none(desk: Desk) -> None:
+    await desk.answer()
+
+    assert await desk.recorder(RecordRules(days={("acme", "desk"): 0.0})).record_next() == 1
+
+    assert desk.records() == []
+
+
+async def test_what_is_to_be_redacted_is_written_nowhere(desk: Desk) -> None:
+    await desk.answer(
+        text="Write to ann@example.org or call +49 30 1234567, see https://a.example."
+    )
+    rules = RecordRules(
+        days=RULES.days, redact=partial(redact, kinds=("email", "number", "address"))
+    )
+
+    await desk.recorder(rules).record_next()
+
+    (found,) = desk.records()
+    assert found.answer == "Write to [email] or call [number], see [address]"
