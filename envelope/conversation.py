@@ -65,6 +65,8 @@ class ConversationAct(StrEnum):
     THANKS = "thanks"
     FAREWELL = "farewell"
     ACKNOWLEDGEMENT = "acknowledgement"
+    EXIT = "exit"
+    """Gives up what the desk asked or works on."""
     CAPABILITIES = "capabilities"
     STRAY_CHOICE = "stray_choice"
     NO_ANSWER_YET = "no_answer_yet"

@@ -167,9 +167,13 @@ def classify_shown(payload: Writes, _threshold: float) -> StageEvent:
 
 
 def classify_shown_topic(writes: Writes, _threshold: float) -> StageEvent:
-    """Return whether a model read the message that waits as one about something else."""
+    """Return whether the message that waits gives the work up: it is about something else, as a
+    model read it, or asks to stop.
+    """
     if not writes.get("canonical_question"):
         return _FAILED
+    if writes.get("conversation_act") == ConversationAct.EXIT:
+        return StageEvent.OTHER_TOPIC
     is_judged = writes.get("decided_by") in {"combined_call", "own_call"}
     is_new = writes.get("context_type") == "new_topic" and not writes.get("conversation_act")
     return StageEvent.OTHER_TOPIC if is_judged and is_new else _DONE
@@ -229,6 +233,7 @@ ACT_EVENTS: dict[str, StageEvent] = {
             ConversationAct.THANKS,
             ConversationAct.FAREWELL,
             ConversationAct.ACKNOWLEDGEMENT,
+            ConversationAct.EXIT,
         ),
         StageEvent.COURTESY,
     ),

@@ -71,6 +71,7 @@ _TEXTS = {
     ConversationAct.THANKS: "act_thanks",
     ConversationAct.FAREWELL: "act_farewell",
     ConversationAct.ACKNOWLEDGEMENT: "act_acknowledgement",
+    ConversationAct.EXIT: "act_acknowledgement",
     ConversationAct.CAPABILITIES: "act_capabilities",
     ConversationAct.STRAY_CHOICE: "push_expired",
     ConversationAct.NO_ANSWER_YET: "act_no_answer",

@@ -99,7 +99,7 @@ _DESCRIPTIONS = {
     StageEvent.NEEDS_INPUT: "the user has to say or to approve something",
     StageEvent.REPLIED: "the user gave the values or the approval",
     StageEvent.DENIED: "the user denied, or cannot be asked",
-    StageEvent.OTHER_TOPIC: "the message that waits is about something else",
+    StageEvent.OTHER_TOPIC: "the message that waits is about something else, or asks to stop",
     StageEvent.PAUSE_OVER: "a reply to a pause that is no longer open",
     StageEvent.PAUSE_UNANSWERED: "a reply to a pause that lacks values",
     StageEvent.PAUSE_FOREIGN: "a reply to a pause of somebody else",

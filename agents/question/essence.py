@@ -222,7 +222,7 @@ def _list_changes(
 def _check_act(reads: Reads, found: Understanding) -> ConversationAct | None:
     """Return the act that a model saw, if it can be one: "why?" after an answer is a question."""
     if found.wants_exit:
-        return ConversationAct.ACKNOWLEDGEMENT
+        return ConversationAct.EXIT
     is_answered = _find_last_answer(reads.history) is not None
     if found.act is ConversationAct.WHY and is_answered:
         return None
@@ -321,7 +321,7 @@ def _read_act(reads: Reads) -> tuple[ConversationAct | None, str]:
     if known is not None:
         return known
     if normalise(reads.text) in EXIT:
-        return ConversationAct.ACKNOWLEDGEMENT, ""
+        return ConversationAct.EXIT, ""
     last = reads.history[-1] if reads.history else None
     is_answer = last is not None and last.outcome in {None, "answered"}
     lists = is_answer and last is not None and _LIST_ITEM.search(last.text) is not None

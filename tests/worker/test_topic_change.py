@@ -92,6 +92,17 @@ async def test_a_message_about_something_else_ends_the_swarm_with_what_is_there(
     assert list(check_journal(list(journal), SWARM_FLOW)) == []
 
 
+async def test_a_message_that_asks_to_stop_ends_the_swarm_too(harness: WorkerHarness) -> None:
+    worker = Worker("w0")
+    prepare(harness, worker, {**SAME, "conversation_act": "exit"})
+
+    first, second = await ask_both(harness, worker)
+
+    assert first["outcome"] == "answered"
+    assert list_states(first) == {"w0": "completed", "w1": "cancelled", "w2": "cancelled"}
+    assert second["text"] == "act_acknowledgement/en"
+
+
 async def test_the_model_reads_it_after_the_question_that_runs(harness: WorkerHarness) -> None:
     worker = Worker("w0")
     prepare(harness, worker, OTHER)

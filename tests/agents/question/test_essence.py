@@ -265,7 +265,7 @@ async def test_without_a_model_words_after_an_open_question_are_searched_for_wit
     [
         ("thank you!", Act.THANKS),
         ("hi", Act.GREETING),
-        ("exit", Act.ACKNOWLEDGEMENT),
+        ("exit", Act.EXIT),
         ("help", Act.CAPABILITIES),
         ("3", Act.STRAY_CHOICE),
     ],
