@@ -368,7 +368,7 @@ class Erased:
     """Counts the data of one conversation that was erased.
 
     `messages`: those that still had text; `ended` of them were open. `entries`: those in streams or
-    waiting for a retry. `memories`: keys of its memory.
+    waiting for a retry. `memories`: keys of its memory. `records`: in the database of the owner.
     """
 
     messages: int = 0
@@ -376,11 +376,13 @@ class Erased:
     entries: int = 0
     dead_letters: int = 0
     memories: int = 0
+    records: int = 0
 
     @property
     def found(self) -> bool:
         """Whether there was anything."""
-        return bool(self.messages or self.entries or self.dead_letters or self.memories)
+        stored = self.messages or self.entries or self.dead_letters or self.memories
+        return bool(stored or self.records)
 
     def __add__(self, other: "Erased") -> "Erased":
         return Erased(
@@ -389,6 +391,7 @@ class Erased:
             entries=self.entries + other.entries,
             dead_letters=self.dead_letters + other.dead_letters,
             memories=self.memories + other.memories,
+            records=self.records + other.records,
         )
 
 

@@ -18,7 +18,7 @@ async def erase(eraser: Eraser, conversations: Conversations, question: Question
     await conversations.forget_posts(question)
     erased = await eraser.forget(question, conversations.memory_keys(question))
     # After the journals, which a recorder may be reading now; it looks again once it has written.
-    await conversations.forget_records(question)
+    erased += Erased(records=await conversations.forget_records(question))
     # Once more: a chat platform may have delivered a message in the meantime.
     await conversations.forget_posts(question)
     return erased

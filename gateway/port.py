@@ -248,8 +248,8 @@ class Conversations(Protocol):
         """Delete the text of the question's conversation that chat channels store."""
         ...
 
-    async def forget_records(self, question: Question) -> None:
-        """Delete the records of the conversation."""
+    async def forget_records(self, question: Question) -> int:
+        """Delete the records of the conversation; return their number."""
         ...
 
     async def is_chat(self, question: Question) -> bool:

@@ -51,21 +51,24 @@ class Records:
         if keeps_records(self._settings):
             await self._broker.ended.announce(question, "rated")
 
-    async def forget(self, question: Question) -> None:
+    async def forget(self, question: Question) -> int:
         """Delete the records of the question's conversation, also those of an earlier setting.
+
+        Returns their number.
 
         A process on another machine that keeps a database of its own is told, and deletes them too.
         """
         await self._broker.ended.announce(question, "forgotten")
         is_there = self._settings.records_url is not None
         if is_there or (self._settings.refdesk_data / FILE).exists():
-            await asyncio.to_thread(self._forget, question)
+            return await asyncio.to_thread(self._forget, question)
+        return 0
 
-    def _forget(self, question: Question) -> None:
+    def _forget(self, question: Question) -> int:
         store = connect_records(self._settings)
         try:
             store.prepare()
-            store.forget(question)
+            return store.forget(question)
         finally:
             store.close()
 

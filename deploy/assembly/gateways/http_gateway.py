@@ -181,9 +181,8 @@ class StoredConversations:
         for memory in self._pushed:
             await memory.forget_words(question)
 
-    async def forget_records(self, question: Question) -> None:
-        if self._records is not None:
-            await self._records.forget(question)
+    async def forget_records(self, question: Question) -> int:
+        return 0 if self._records is None else await self._records.forget(question)
 
     async def is_chat(self, question: Question) -> bool:
         return any([await memory.has_conversation(question) for memory in self._pushed])

@@ -16,6 +16,7 @@ from envelope.question import CHANNEL_MARK, HTTP, Question, qualify_conversation
 from gateway.conversation_erasure import erase
 
 EXIT_NOTHING = 3
+TERMINAL = "cli"
 LEFT = (
     "Ids of messages remain for RESULT_TTL_HOURS, so that repeated messages are recognised. "
     "Erase backups, snapshots and files of replicas yourself; see docs/operations.md."
@@ -56,8 +57,20 @@ async def _forget(chosen: argparse.Namespace, settings: Settings) -> int:
             )
         question = await _question(chosen, runtime)
         erased = await _erase(runtime, question)
+        if not erased.found and _may_be_terminals(chosen):
+            # `refdesk ask --conversation ID` stores the id with its channel.
+            own = qualify_conversation(TERMINAL, question.conversation_id)
+            others = question.model_copy(update={"conversation_id": own})
+            if (erased := await _erase(runtime, others)).found:
+                question = others
     _report(question, erased, settings, as_json=chosen.json)
     return 0 if erased.found else EXIT_NOTHING
+
+
+def _may_be_terminals(chosen: argparse.Namespace) -> bool:
+    """Return whether nothing but the id was given, which may be one of the terminal."""
+    named = chosen.conversation
+    return named is not None and chosen.channel is None and CHANNEL_MARK not in named
 
 
 async def _erase(runtime: Runtime, question: Question) -> Erased:
@@ -132,6 +145,7 @@ def _report(question: Question, erased: Erased, settings: Settings, *, as_json: 
     print_line(f"  {erased.entries} envelopes that waited, ran or were delayed")
     print_line(f"  {erased.dead_letters} dead letters")
     print_line(f"  {erased.memories} entries of its memory")
+    print_line(f"  {erased.records} records of the console")
     print_line(_file_line(settings))
     print_line(LEFT)
 

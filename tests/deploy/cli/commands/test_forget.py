@@ -56,6 +56,15 @@ def test_a_conversation_is_forgotten_once_and_the_second_time_there_is_nothing(
     assert served("forget", "--message", message_id).status == 3
 
 
+def test_the_id_that_ask_got_is_the_id_to_forget(served: Run) -> None:
+    served("ask", "--conversation", "holiday-7", "How do I configure SMS routing rules?")
+
+    result = served("forget", "holiday-7")
+
+    assert result.status == 0
+    assert "the conversation 'cli/holiday-7' of default/default is erased" in result.out
+
+
 def test_a_conversation_of_another_tenant_is_not_touched(served: Run) -> None:
     message_id, conversation = ask_about(served, make_canary())
 
