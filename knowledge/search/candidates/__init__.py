@@ -1,0 +1,1 @@
+"""Finds the chunks that a question is compared with, and their exact scores."""

@@ -1,0 +1,1 @@
+"""What a search looks like in numbers, for the decisions that are based on it."""

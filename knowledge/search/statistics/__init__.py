@@ -1,0 +1,1 @@
+"""Knows about all documents what a search needs, without a copy of them."""
