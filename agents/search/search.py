@@ -42,7 +42,7 @@ _MERE_REPLY = 3
 _PLAINLY_ELSEWHERE = 0.05
 """The calibrated coverage below which nothing that was found is about the question."""
 _SHORT_QUESTION = 5
-_ALIKE = 0.9
+_ALIKE = 0.8
 """The share of the best page's score from which a short question may mean the second page."""
 _MOST_TERMS = 3
 """The terms of one repeated search that are searched alone."""

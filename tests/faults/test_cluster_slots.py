@@ -52,7 +52,7 @@ def test_every_row_of_the_tables_is_tagged_with_a_shard_or_belongs_to_all(module
     rows = ROW.findall(module.__doc__ or "")
 
     assert len(rows) > 5
-    allowed = ("rd:{n}:", "rd:{shard}:", "rd:{0}:", *SHARED, RATES, *PUSHED)
+    allowed = ("rd:{n}:", "rd:{shard}:", "rd:{0}:", "rd:{console}:", *SHARED, RATES, *PUSHED)
     assert [row for row in rows if not row.startswith(allowed)] == []
 
 

@@ -170,7 +170,7 @@ def test_a_document_with_too_much_text_is_refused_before_it_is_cut_and_described
         archive.writestr("word/document.xml", body)
     path = PurePosixPath("a.docx")
     item = Item("a.docx", packed.getvalue(), "a.docx")
-    monkeypatch.setattr("knowledge.isolation.messages.chunking", None)
+    monkeypatch.setattr("knowledge.isolation.preparation.chunking", None)
 
     with pytest.raises(TooLargeError, match="expected at most 50,000 characters, found 86,000"):
         prepare(item, path, locate(path, ()), 50_000)
