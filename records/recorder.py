@@ -12,6 +12,7 @@ from broker.errors import BrokerUnavailableError
 from broker.ports import EndedReader, ReplyReader
 from broker.values import EndedMessage
 from envelope.question import Question
+from memory.errors import MemoryUnavailableError
 from records.errors import RecordRefusedError, RecordsUnavailableError
 from records.record import Record, Redact, make_record
 from records.store import RecordStore
@@ -22,6 +23,12 @@ AT_ONCE = 50
 BLOCK_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 30.0
 DAY_SECONDS = 86_400
+UNAVAILABLE = (
+    BrokerUnavailableError,
+    MemoryUnavailableError,
+    RecordsUnavailableError,
+    RecordRefusedError,
+)
 HOUR_SECONDS = 3_600
 
 
@@ -92,7 +99,7 @@ class Recorder:
                 await self.record_next(block_seconds=BLOCK_SECONDS)
                 await self._delete_old()
                 pause, self.delayed = 0.0, ""
-            except (BrokerUnavailableError, RecordsUnavailableError) as error:
+            except UNAVAILABLE as error:
                 pause = min(max(self._pause_seconds, pause * 2), LONGEST_PAUSE_SECONDS)
                 self.delayed = str(error)
                 log.warning("records_delayed", error=self.delayed, retry_seconds=pause)
@@ -107,7 +114,7 @@ class Recorder:
         await asyncio.to_thread(self._write, [record for record in records if record is not None])
         for message in taken:
             if message.event == "forgotten":
-                await asyncio.to_thread(self._store.forget, message.question)
+                await self._forget(message.question, _read_time(message))
             elif message.event == "rated":
                 await self._rate(message.question)
         # After the writing: who erases deletes the journal first, and the record after that.
@@ -120,9 +127,18 @@ class Recorder:
     async def _read(self, message: EndedMessage) -> Record | None:
         entries = await self._replies.read_journal(message.question)
         if entries and entries[-1].fields.get("forgot"):
-            await asyncio.to_thread(self._store.forget, message.question)
-        record = make_record(message.question, entries)
+            await self._forget(message.question, entries[-1].at)
+        try:
+            record = make_record(message.question, entries)
+        except (ValueError, ArithmeticError) as error:
+            # A journal that cannot be read must not hold up the others.
+            log.error("record_refused", message_id=message.question.message_id, error=str(error))
+            return None
         return None if record is None else record.redacted(self._rules.redact)
+
+    async def _forget(self, question: Question, ended_before: float) -> None:
+        """Delete what was recorded of a conversation until then; it may have gone on."""
+        await asyncio.to_thread(self._store.forget, question, ended_before=ended_before)
 
     def _write(self, records: Sequence[Record]) -> None:
         try:
@@ -154,3 +170,8 @@ class Recorder:
             if count:
                 log.info("records_deleted", tenant=assistant[0], assistant=assistant[1],
                          count=count)  # fmt: skip
+
+
+def _read_time(message: EndedMessage) -> float:
+    """Return when an event was announced, in Unix seconds of Redis."""
+    return int(message.entry_id.partition("-")[0]) / 1000

@@ -14,6 +14,7 @@ from typing import Any
 
 from alembic import command
 from alembic.config import Config
+from alembic.util import CommandError
 from sqlalchemy import (
     Column,
     ColumnElement,
@@ -29,7 +30,6 @@ from sqlalchemy import (
     create_engine,
     delete,
     event,
-    func,
     make_url,
     or_,
     select,
@@ -117,8 +117,12 @@ class RecordStore:
 
     def prepare(self) -> None:
         """Create the tables, or bring them up to date."""
-        with self._begin() as connection:
-            _migrate(connection)
+        try:
+            with self._begin() as connection:
+                _migrate(connection)
+        except CommandError as error:
+            # For example tables of a newer release, during a rolling update.
+            raise RecordsUnavailableError(str(error)) from error
 
     def write(self, records: Iterable[Record]) -> None:
         """Store records; one that is there already is replaced, and its rating is kept."""
@@ -142,12 +146,18 @@ class RecordStore:
             found = connection.execute(update(messages).where(_is(question)).values(values))
         return found.rowcount > 0
 
-    def forget(self, question: Question, *, message: bool = False) -> int:
+    def forget(
+        self, question: Question, *, message: bool = False, ended_before: float | None = None
+    ) -> int:
         """Delete the records of a conversation, or of one `message`; return their number.
+
+        `ended_before` (Unix seconds) leaves later ones.
 
         Nothing of their texts stays in the file of SQLite.
         """
         one = _is(question) if message else _is_conversation(question)
+        if ended_before is not None:
+            one &= messages.c.ended_at <= ended_before
         with self._begin() as connection:
             count = connection.execute(delete(messages).where(one)).rowcount
         if count:
@@ -196,13 +206,6 @@ class RecordStore:
         )
         with self._begin() as connection:
             return [_read_row(row) for row in connection.execute(wanted).mappings()]
-
-    def count(self, selection: Selection, *by: str) -> dict[tuple[str, ...], int]:
-        """Return the number of records for each combination of values of these columns."""
-        columns = [messages.c[name] for name in by]
-        wanted = select(*columns, func.count()).where(*_conditions(selection)).group_by(*columns)
-        with self._begin() as connection:
-            return {tuple(row[:-1]): row[-1] for row in connection.execute(wanted)}
 
     def read_figures(self, selection: Selection) -> Sequence[Mapping[str, Any]]:
         """Return what statistics need of each record, without its texts, oldest first."""

@@ -27,7 +27,6 @@ COOKIE = "refdesk_console"
 DAY_SECONDS = 86_400
 PERIODS = (1, 7, 30, 90)
 LONGEST_SEARCH = 200
-SESSION_SECONDS = 12 * 3600
 _POLICY = (
     "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'self'; "
     "frame-ancestors 'none'"
@@ -93,7 +92,6 @@ class _Pages:
         answer.set_cookie(
             COOKIE,
             token,
-            max_age=SESSION_SECONDS,
             path=PATH,
             httponly=True,
             samesite="strict",

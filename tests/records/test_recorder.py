@@ -183,6 +183,37 @@ async def test_a_conversation_that_another_process_erased_leaves_no_record(desk:
     assert desk.records() == []
 
 
+async def test_a_journal_that_cannot_be_read_holds_up_no_other(desk: Desk) -> None:
+    asked = question("m0")
+    await desk.harness.submit(asked)
+    journal = (JournalEntry("model_call", {**CALL, "cost_usd": "much"}),)
+    fields: Fields = {"outcome": "answered", "text": "30 days."}
+    finish = Finish(Outcome.ANSWERED, fields, journal=journal)
+    assert await desk.harness.settle(await desk.harness.take(), finish)
+    await desk.answer("m1")
+
+    assert await desk.recorder().record_next() == 2
+
+    assert [one.message_id for one in desk.records()] == ["m1"]
+
+
+async def test_what_is_asked_after_an_erasure_is_recorded(desk: Desk) -> None:
+    asked = await desk.answer("m1")
+    await desk.harness.broker.ended.announce(asked, "forgotten")
+    announced = await desk.harness.client.time()
+
+    async def is_later() -> bool:
+        seconds, microseconds = await desk.harness.client.time()
+        return bool((seconds, microseconds // 1000) > (announced[0], announced[1] // 1000))
+
+    await wait_until(is_later)
+    await desk.answer("m2")
+
+    await desk.recorder().record_next()
+
+    assert [one.message_id for one in desk.records()] == ["m2"]
+
+
 async def test_a_rating_is_added_to_the_record_even_after_the_journal_is_gone(desk: Desk) -> None:
     asked = await desk.answer()
     await desk.recorder().record_next()
