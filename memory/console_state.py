@@ -24,7 +24,7 @@ return 1
 
 
 class RedisConsoleSessions:
-    """See `gateway.console.port.ConsoleSessions`; all keys share a slot of Redis Cluster."""
+    """See `gateway.console.routes.ConsoleSessions`; all keys share a slot of Redis Cluster."""
 
     def __init__(self, client: "Redis") -> None:
         self._client = client

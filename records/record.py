@@ -1,5 +1,6 @@
 """The record of one message: what its journal says, in the form in which the owner keeps it."""
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,11 @@ MOST_STEPS = 400
 _OWN_MODELS = frozenset({"offline"})
 """Names under which journals of older releases list the work of rules."""
 
+_PATTERNS = {
+    "email": re.compile(r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{1,255}"),
+    "number": re.compile(r"\+?\d(?:[ ./-]?\d){6,30}"),
+    "address": re.compile(r"https?://[^\s\"'<>]{1,2000}"),
+}
 Redact = Callable[[str], str]
 
 
@@ -224,3 +230,10 @@ def _whole(value: JsonValue) -> int:
 def _number_or_none(value: JsonValue) -> float | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number else None  # type: ignore[arg-type]
+
+
+def redact(text: str, kinds: Sequence[str]) -> str:
+    """Return a text in which each match of a kind is replaced by its name, such as `[email]`."""
+    for kind in kinds:
+        text = _PATTERNS[kind].sub(f"[{kind}]", text)
+    return text

@@ -13,9 +13,8 @@ from broker.ports import EndedReader, ReplyReader
 from broker.values import EndedMessage
 from envelope.question import Question
 from memory.errors import MemoryUnavailableError
-from records.errors import RecordRefusedError, RecordsUnavailableError
 from records.record import Record, Redact, make_record
-from records.store import RecordStore
+from records.store import RecordRefusedError, RecordStore, RecordsUnavailableError
 
 log = structlog.get_logger("records")
 

@@ -45,7 +45,6 @@ from sqlalchemy.exc import (
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from envelope.question import Question
-from records.errors import RecordRefusedError, RecordsUnavailableError, RecordsUrlError
 from records.record import Record
 
 ID = ("tenant", "assistant", "conversation_id", "message_id")
@@ -88,6 +87,18 @@ messages = Table(
     Column("rating_reason", Text, nullable=False),
 )
 """One row for each ended message; lists and objects are JSON, costs are decimal numbers as text."""
+
+
+class RecordsUnavailableError(Exception):
+    """The database of the records does not answer."""
+
+
+class RecordsUrlError(ValueError):
+    """`RECORDS_URL` names no database that can be used."""
+
+
+class RecordRefusedError(Exception):
+    """The database does not accept the values of a record."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,7 @@ def keeps_records(settings: Settings) -> bool:
 
 def connect_records(settings: Settings) -> "RecordStore":
     """Return the store of the records; raises `CommandError` for a `RECORDS_URL` of no use."""
-    from records.errors import RecordsUrlError
-    from records.store import connect_store
+    from records.store import RecordsUrlError, connect_store
 
     url = settings.records_url
     place = f"sqlite:///{(settings.refdesk_data / FILE).resolve()}"
@@ -79,8 +78,8 @@ async def recording(runtime: "Runtime") -> AsyncIterator[None]:
     if not keeps_records(runtime.settings):
         yield
         return
+    from records.record import redact
     from records.recorder import Recorder, RecordRules
-    from records.redaction import redact
 
     settings = runtime.settings
     assistants = settings.of_assistants()

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import structlog
 from fastapi import APIRouter, Query, Request, Response
@@ -15,10 +15,8 @@ from envelope.question import Question
 from gateway.console.charts import draw_days, draw_lanes, list_lanes
 from gateway.console.figures import OUTCOMES, compute_figures
 from gateway.console.pages import fill, render_answer
-from gateway.console.port import ConsoleSessions
-from records.errors import RecordsUnavailableError
 from records.record import Record
-from records.store import PAGE, RecordStore, Selection
+from records.store import PAGE, RecordStore, RecordsUnavailableError, Selection
 
 log = structlog.get_logger("gateway")
 
@@ -42,6 +40,22 @@ _HEADERS = {
 Text = Annotated[str, Query(max_length=LONGEST_SEARCH)]
 Days = Annotated[int, Query(ge=1, le=3660)]
 Page = Annotated[int, Query(ge=1, le=10_000)]
+
+
+class ConsoleSessions(Protocol):
+    """Stores the sessions of the console, and the codes of one-time links."""
+
+    async def open(self, code: str) -> str | None:
+        """Return the token of a new session for a code, which is used up; None: no such code."""
+        ...
+
+    async def is_open(self, token: str) -> bool:
+        """Return whether a session is open."""
+        ...
+
+    async def end(self, token: str) -> None:
+        """End a session; to end it twice is no error."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,9 @@ import pytest
 from broker.values import Fields, Finish, JournalEntry
 from envelope.outcome import Outcome
 from envelope.question import Question
-from records.errors import RecordsUnavailableError
-from records.record import Record
+from records.record import Record, redact
 from records.recorder import Recorder, RecordRules
-from records.redaction import redact
-from records.store import RecordStore, Selection, connect_store
+from records.store import RecordStore, RecordsUnavailableError, Selection, connect_store
 from tests.support.broker_harness import BrokerHarness, question
 from tests.support.waiting import wait_until
 

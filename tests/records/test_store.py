@@ -7,9 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from records.errors import RecordsUnavailableError, RecordsUrlError
 from records.record import Record
-from records.store import RecordStore, Selection, connect_store
+from records.store import (
+    RecordStore,
+    RecordsUnavailableError,
+    RecordsUrlError,
+    Selection,
+    connect_store,
+)
 
 RECORD = Record(
     tenant="acme",
