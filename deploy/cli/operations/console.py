@@ -6,10 +6,11 @@ import asyncio
 from config.settings import Settings, load_settings
 from deploy.assembly.recording import keeps_records
 from deploy.assembly.runtime import connect_runtime
-from deploy.cli.commands.serve import PORT
 from deploy.cli.printing import print_line
 from deploy.errors import CommandError
 from memory.console_state import RedisConsoleSessions
+
+PORT = 8000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
