@@ -12,6 +12,7 @@ from broker.replies.transcripts import RecentMessage, Transcripts
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.data_folder import KeyHistory
+from deploy.assembly.gateways.console import make_gate, make_provider
 from deploy.assembly.gateways.document_catalog import OwnedCatalog, documents_of
 from deploy.assembly.gateways.report_rendering import StoredReports, make_report_reader
 from deploy.assembly.gateways.review_documents import NamedDocumentFinder, StoredAttachments
@@ -37,7 +38,6 @@ from gateway.port import Demand, Feedback, Shortage, VisitorSession
 from gateway.widget.routes import widget_router
 from knowledge.errors import KnowledgeError
 from memory.chat_state import RedisPushMemory
-from memory.console_state import RedisConsoleSessions
 from memory.conversation import RedisMemory
 from memory.errors import MemoryUnavailableError
 from memory.http_state import EMPTY_SECONDS, RedisApiKeys, RedisRates, RedisSessionStore
@@ -273,10 +273,10 @@ async def open_http_app(
         others.append(
             console_router(
                 Console(
-                    RedisConsoleSessions(client),
+                    make_gate(settings, client),
                     records,
-                    assistants=[(one.tenant, one.assistant) for one in settings.of_assistants()],
                     records_days=settings.records_days,
+                    provider=make_provider(settings),
                     unavailable=stores,
                 )
             )
