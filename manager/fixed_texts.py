@@ -93,15 +93,13 @@ def find_act(payload: Mapping[str, JsonValue]) -> ConversationAct | None:
     return ConversationAct(value) if value in set(ConversationAct) else None
 
 
-def act_text(
-    payload: Mapping[str, JsonValue], texts: Texts, language: str, domain_name: str
-) -> str:
+def act_text(payload: Mapping[str, JsonValue], texts: Texts, language: str, topic: str) -> str:
     """Return the fixed text for the act of the message."""
     act = find_act(payload)
     key = _why_key(payload.get("history")) if act is ConversationAct.WHY else None
     if key is None:
         key = _TEXTS.get(act or ConversationAct.NO_ANSWER_YET, "act_no_answer")
-    return texts.text(key, language, domain_name=domain_name)
+    return texts.text(key, language, topic=topic)
 
 
 def _why_key(history: JsonValue) -> str | None:

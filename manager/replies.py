@@ -47,7 +47,7 @@ LANGUAGE_CONFIDENCE = 0.8
 
 
 def end_reply(
-    envelope: Envelope, decision: Decision, end: End, texts: Texts, domain_name: str = ""
+    envelope: Envelope, decision: Decision, end: End, texts: Texts, topic: str = ""
 ) -> Reply:
     """Return the final reply; the best answer replaces an answer that was not approved."""
     payload = envelope.payload
@@ -57,7 +57,7 @@ def end_reply(
     elif end.ending is Ending.BEST:
         reply = _apology(envelope, texts, decision.termination_reason)
     elif end.ending is Ending.ACT:
-        text = act_text(payload, texts, language_of(payload), domain_name)
+        text = act_text(payload, texts, language_of(payload), topic)
         reply = {"outcome": "answered", "text": text}
     elif end.ending in PAUSE_ENDINGS:
         reply = end_with_pause(end.ending, payload, texts, language_of(payload))
