@@ -230,10 +230,10 @@ async def test_when_the_model_fails_the_fixed_text_is_said_and_the_reason_is_kep
 
 
 async def test_a_language_without_texts_is_answered_in_english_and_says_so() -> None:
-    found = await word_question(Reads(clarification_reason=Reason.MISSING_DETAILS, language="ko"))
+    found = await word_question(Reads(clarification_reason=Reason.MISSING_DETAILS, language="sv"))
 
     assert found.response == TEXTS.text("ask_details", "en")
-    assert "'ko'" in found.clarification_fallback
+    assert "'sv'" in found.clarification_fallback
 
 
 async def test_text_of_documents_and_users_is_never_a_name_to_fill_in() -> None:
