@@ -7,7 +7,7 @@ from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
 from agents.named_documents import TitledDocument, find_scope, list_named
-from agents.review.requirements.units import cut_document
+from agents.review.rule_units import cut_document
 from agents.review.specialist import LoopTurns, NoOutput, TeamSettings, Toolbox, add_focus
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote

@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
-from agents.swarm.making import plan_listed
-from agents.swarm.planning.plan import SwarmPlan
-from agents.swarm.planning.plan_checks import arrange_workers
-from agents.swarm.shown_passages import choose_shown
-from agents.swarm.strategies.expansion import expand_plan
-from agents.swarm.workers.output import WorkerOutput
-from agents.swarm.workers.run_worker import run_worker
-from agents.swarm.workers.worker_type import make_registry
+from agents.swarm.expansion import expand_plan
+from agents.swarm.material import choose_shown
+from agents.swarm.plan_making import arrange_workers, plan_listed
+from agents.swarm.swarm_plan import SwarmPlan, WorkerPlan
+from agents.swarm.work import plan_worker_searches
+from agents.swarm.worker_output import WorkerOutput, write_output
+from agents.swarm.workers import WorkerRegistry, make_registry, open_worker
 from benchmarks.quality.multistep_files import MultistepData, MultistepTask, load_multistep
 from deploy.evaluation.retrieval import ingest_corpus
 from knowledge.embedding import Embedder, local_embedder
@@ -36,6 +35,26 @@ from tools.catalog import make_builtin
 from tools.dialogue import Dialogue, execute_calls, list_passages
 from tools.executor import ToolExecutor
 from tools.plain_search import plan_searches
+
+
+async def run_worker(
+    worker: WorkerPlan, executor: ToolExecutor, registry: WorkerRegistry
+) -> WorkerOutput:
+    """Return what a worker finds by plain searches."""
+    caller = ToolCaller(agent=worker.id, allowed=frozenset(worker.tools))
+    dialogue = Dialogue(open_worker(worker, registry.find(worker.role), ()))
+    while calls := plan_worker_searches(worker, dialogue):
+        made = [
+            ToolCall(call_id=one.call_id, tool=one.name, arguments=one.arguments) for one in calls
+        ]
+        found = await execute_calls(executor, made, caller)
+        dialogue = replace(
+            dialogue,
+            messages=(*dialogue.messages, ModelMessage(calls=calls)),
+            results={**dialogue.results, **{one.call_id: one for one in found}},
+        )
+    return write_output(worker, dialogue.ordered_results)
+
 
 WayName = Literal["search", "tools", "swarm"]
 DEFAULT_K = {"multihop": 10, "desk": 20, "versions": 5, "fanout": 10}

@@ -77,7 +77,7 @@ def check_strategy(name: str | None) -> str:
         return ""
     # It imports the swarm, which other questions do not need.
     from agents.swarm.errors import UnknownName
-    from agents.swarm.strategies.strategy_registry import make_strategies
+    from agents.swarm.strategies import make_strategies
 
     try:
         return make_strategies().find(name).name

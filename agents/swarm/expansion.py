@@ -6,8 +6,8 @@ about each member. The second wave is planned when the first has returned; a pla
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from agents.swarm.planning.plan import MOST_WORKERS, SwarmPlan, WorkerPlan, name_worker
-from agents.swarm.workers.output import WorkerOutput
+from agents.swarm.swarm_plan import MOST_WORKERS, SwarmPlan, WorkerPlan, name_worker
+from agents.swarm.worker_output import WorkerOutput
 from tools.listed_parts import find_asked_words
 
 _CANDIDATES = 20

@@ -1,20 +1,67 @@
-"""Advises a strategy and a number of workers from earlier outcomes of one assistant.
+"""Learns from the outcomes of swarms which strategy suits a kind of question.
 
-For each kind of question and choice the memory has a decaying mean of values, and the weight of the
-evidence behind it. Advice is given only where the difference of two choices is larger than what
-chance explains; otherwise the configured choice stays. So a memory fed with noise does not drift:
-a difference of means of noise stays below `_SIGMAS` standard errors.
-
-Everything is bounded: kinds and choices are few, the weight of evidence converges to
-`1 / (1 - decay)`, and the bonus of a strategy is at most `MOST_BONUS`.
+The value of an outcome weighs the judge's score, the thumbs of users, cost and time. It says
+nothing about a question itself: no text is stored.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
-from agents.swarm.outcomes import QuestionKind, SwarmOutcome
+from tools.listed_parts import find_items, split_questions
+
+if TYPE_CHECKING:
+    from memory.learned_outcomes import LoggedOutcome
+
+
+_JUDGE, _THUMB, _COST, _TIME = 0.6, 0.2, 0.1, 0.1
+_DEAR_USD = 0.2
+_SLOW_SECONDS = 120.0
+_NEUTRAL = 0.5
+
+
+class QuestionKind(StrEnum):
+    """The kinds of questions by which strategies are compared."""
+
+    GROUP = "group"
+    SEVERAL = "several"
+    SINGLE = "single"
+
+
+class SwarmOutcome(BaseModel, frozen=True, extra="forbid"):
+    """How one swarm did.
+
+    `judge` is the score of the judge, 1 to 10, None if nobody judged; `thumb` is 1 or -1, 0: none.
+    """
+
+    kind: QuestionKind
+    strategy: str
+    workers: int = Field(ge=1)
+    judge: float | None = Field(default=None, ge=1, le=10)
+    cost_usd: float = Field(default=0.0, ge=0)
+    seconds: float = Field(default=0.0, ge=0)
+    thumb: int = Field(default=0, ge=-1, le=1)
+
+    @property
+    def value(self) -> float:
+        """How well it did, 0 to 1."""
+        judge = _NEUTRAL if self.judge is None else (self.judge - 1) / 9
+        thumb = (self.thumb + 1) / 2
+        cost = 1 - min(1.0, self.cost_usd / _DEAR_USD)
+        time = 1 - min(1.0, self.seconds / _SLOW_SECONDS)
+        return _JUDGE * judge + _THUMB * thumb + _COST * cost + _TIME * time
+
+
+def classify_question(question: str) -> QuestionKind:
+    """Return the kind of a question by what it lists."""
+    if find_items(question) is not None:
+        return QuestionKind.GROUP
+    return QuestionKind.SEVERAL if split_questions(question) else QuestionKind.SINGLE
+
 
 DECAY = 0.99
 """What remains of the weight of an outcome when the next one of its kind and choice is noted."""
@@ -172,3 +219,54 @@ def _find_reference(
         return choices[configured]
     others = {name: one for name, one in choices.items() if name != best}
     return max(others.values(), key=lambda one: one.mean)
+
+
+ReadOutcomes = Callable[[], Awaitable["Sequence[LoggedOutcome]"]]
+FindAdvice = Callable[[QuestionKind, str], Awaitable[SwarmAdvice]]
+"""Returns the advice for a kind of question; the second is the strategy that is used otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeHistory:
+    """The memory of an assistant, and the number of its outcomes.
+
+    `unreadable` outcomes are of another version and are left out.
+    """
+
+    memory: SwarmMemory
+    outcomes: int
+    thumbs: int
+    unreadable: int
+
+
+def write_outcome(outcome: SwarmOutcome) -> str:
+    """Return an outcome as it is logged: without its thumb, which users give later."""
+    return outcome.model_dump_json(exclude={"thumb"}, exclude_defaults=True)
+
+
+def read_history(entries: "Iterable[LoggedOutcome]") -> OutcomeHistory:
+    """Return what follows from outcomes, oldest first; later ones weigh more."""
+    memory, read, thumbs, unreadable = SwarmMemory(), 0, 0, 0
+    for entry in entries:
+        try:
+            outcome = SwarmOutcome.model_validate_json(entry.written)
+        except ValidationError:
+            unreadable += 1
+            continue
+        read += 1
+        thumbs += bool(entry.thumb)
+        thumb = min(1, max(-1, entry.thumb))
+        memory = note_outcome(memory, outcome.model_copy(update={"thumb": thumb}))
+    return OutcomeHistory(memory, read, thumbs, unreadable)
+
+
+def make_advice(read_outcomes: ReadOutcomes | None) -> FindAdvice | None:
+    """Return a function that gives advice from outcomes; None where nothing is learned."""
+    if read_outcomes is None:
+        return None
+
+    async def find_advice(kind: QuestionKind, configured: str) -> SwarmAdvice:
+        history = read_history(await read_outcomes())
+        return advise(history.memory, kind, configured=configured)
+
+    return find_advice

@@ -1,16 +1,97 @@
-"""Reads and writes checklists: the JSON form of requirements, as people and models write it.
-
-`{"target_law": "...", "checklist": [{"id": "REQ-001", "requirement": "...",
-"source_section": "...", "severity": "mandatory", "applicability": "..."}]}`
-"""
+"""The requirements of a law: the units of a rule, what they demand, and checklists of others."""
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
 from agents.review.errors import ChecklistError
-from agents.review.requirements.requirement import Requirement, Severity
+
+Severity = Literal["mandatory", "recommended", "optional", "unjudged"]
+
+
+class RuleKind(StrEnum):
+    """What a rule does; `UNIT` is a whole unit of a law that no model has read."""
+
+    DUTY = "duty"
+    BAN = "ban"
+    PERMISSION = "permission"
+    DEFINITION = "definition"
+    UNIT = "unit"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleUnit:
+    """A unit of a document, such as an article or a clause.
+
+    `unit_id` is unique within the document; `language` is an ISO 639-1 code.
+    """
+
+    document_id: str
+    unit_id: str
+    text: str
+    heading_path: tuple[str, ...] = ()
+    language: str = "en"
+
+
+class TextPlace(BaseModel, frozen=True):
+    """Where a text stands: the characters from `start` to before `end` of a unit."""
+
+    document_id: str
+    unit_id: str
+    heading_path: tuple[str, ...] = ()
+    start: int = Field(ge=0)
+    end: int = Field(ge=0)
+
+
+class Requirement(BaseModel, frozen=True):
+    """One verifiable rule.
+
+    `quotation` is the unchanged text at `place`; `statement` is the rule in one sentence, and the
+    text of a whole unit where no model has read it. `wordings` are sentences of a model as a
+    document would have them: one that fulfils the rule, and one that breaks it.
+    """
+
+    id: str
+    kind: RuleKind
+    statement: str
+    quotation: str
+    place: TextPlace
+    addressee: str = ""
+    condition: str = ""
+    severity: Severity = "mandatory"
+    granularity: Literal["sentence", "item", "unit"] = "sentence"
+    wordings: tuple[str, ...] = ()
+
+    @property
+    def is_definition(self) -> bool:
+        """Whether it defines a word: a document can neither fulfil nor break it."""
+        return self.kind is RuleKind.DEFINITION
+
+
+class UnitAccount(BaseModel, frozen=True):
+    """What became of one unit: its requirements, or the reason why it has none."""
+
+    unit_id: str
+    requirement_ids: tuple[str, ...] = ()
+    reason: str = ""
+
+
+class Extraction(BaseModel, frozen=True):
+    """The requirements of a rule; `units` has every unit that was read once, in order."""
+
+    requirements: tuple[Requirement, ...]
+    units: tuple[UnitAccount, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def rules(self) -> tuple[Requirement, ...]:
+        """The requirements that a document can fulfil: all but definitions."""
+        return tuple(one for one in self.requirements if not one.is_definition)
+
 
 LARGEST = 20_000_000
 """Characters of a checklist."""

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
-from agents.swarm.planning.plan import WorkerPlan
+from agents.swarm.swarm_plan import WorkerPlan
 from envelope.sources import TOOL_SOURCE
 from knowledge.index.graph.called_names import split_words
 from knowledge.index.terms import terms

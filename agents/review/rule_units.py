@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from agents.review.requirements.requirement import RuleUnit, TextPlace
-from agents.review.requirements.segments import split_segments
+from agents.review.passages import split_segments
+from agents.review.requirements import RuleUnit, TextPlace
 from envelope.ways.specialists import PartPlan
 from knowledge.library.library import WholeDocument
 
