@@ -31,7 +31,7 @@ from agents.review.verdicts import ReviewResult
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.ways.specialists import Extracted, FindingList, SpecialistError, StoredVerdicts
+from envelope.specialists import Extracted, FindingList, SpecialistError, StoredVerdicts
 from llm.tasks.specialists.citation_auditor import TASK, CheckedStatement, CitedStatement, Inputs
 
 _MOST_STATEMENTS = 60

@@ -8,7 +8,7 @@ from pydantic import BaseModel, JsonValue
 from agents.review.requirements import Requirement
 from agents.review.verdicts import Risk, Verdict, VerdictEvidence
 from envelope.conversation import Turn
-from envelope.ways.specialists import Extracted
+from envelope.specialists import Extracted
 from llm.port import I
 from llm.tasks.specialists.material import KnownRequirement, KnownVerdict, SpecialistInputs
 

@@ -12,14 +12,14 @@ from agents.review.specialist import LoopTurns, NoOutput, TeamSettings, Toolbox,
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.ways.specialists import (
+from envelope.specialists import (
     Extracted,
     ExtractedPassage,
     ReviewedDocument,
     ReviewScope,
     SpecialistError,
 )
-from envelope.ways.tool_loop import NO_TRIAGE, Triage
+from envelope.tool_loop import NO_TRIAGE, Triage
 from llm.conversation import ModelMessage, ToolUse
 from llm.port import OFFLINE
 from llm.tasks.specialists.extractor import TASK, CandidateDocument, Inputs, Output

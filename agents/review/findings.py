@@ -9,7 +9,7 @@ from string import Formatter
 
 from agents.review.requirements import Extraction, Requirement, TextPlace
 from agents.review.verdicts import ReviewResult, Status, SynthesizedGap, Verdict
-from envelope.ways.specialists import SpecialistError
+from envelope.specialists import SpecialistError
 
 _NOTES_FILE = Path(__file__).with_name("fixed_notes.toml")
 _ENGLISH = "en"

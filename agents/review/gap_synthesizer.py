@@ -22,7 +22,7 @@ from agents.review.verdicts import CollectedGaps, ReviewResult, Status, Synthesi
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.ways.specialists import (
+from envelope.specialists import (
     Extracted,
     FindingList,
     SpecialistError,

@@ -28,7 +28,7 @@ from agents.review.verdicts import ExtractedPart, join_extractions
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.ways.specialists import (
+from envelope.specialists import (
     Extracted,
     PartPlan,
     SpecialistError,

@@ -18,7 +18,7 @@ from agents.review.verdicts import RankedRisks, ReviewResult, Risk
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.ways.specialists import (
+from envelope.specialists import (
     ErrorSeverity,
     FindingList,
     SpecialistError,

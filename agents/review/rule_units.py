@@ -8,7 +8,7 @@ from itertools import groupby
 
 from agents.review.passages import split_segments
 from agents.review.requirements import RuleUnit, TextPlace
-from envelope.ways.specialists import PartPlan
+from envelope.specialists import PartPlan
 from knowledge.library.library import WholeDocument
 
 LONGEST_UNIT = 6_000

@@ -14,7 +14,7 @@ from pydantic import BaseModel, JsonValue
 from agents.agent import AgentParts, WorkStore
 from agents.review.context import add_context
 from envelope.encoding import brief
-from envelope.ways.specialists import (
+from envelope.specialists import (
     PHASES,
     ErrorSeverity,
     SpecialistError,
@@ -29,9 +29,8 @@ from llm.tasks.specialists.material import SpecialistInputs
 from tools.calls import ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog
 from tools.dialogue import Dialogue, DialogueLimits, describe_calls
-from tools.executor import CRITICAL
+from tools.executor import CRITICAL, shorten
 from tools.schemas import describe_tools
-from tools.shortening import shorten
 
 if TYPE_CHECKING:
     from knowledge.library.library import Library

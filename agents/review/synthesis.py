@@ -29,7 +29,7 @@ from envelope.conversation import ClarificationOption, ClarificationReason
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import TOOL_SOURCE, SearchResult, SourceReference, SourceUsed
-from envelope.ways.specialists import (
+from envelope.specialists import (
     CitationCheck,
     ErrorSeverity,
     Extracted,
@@ -42,7 +42,7 @@ from envelope.ways.specialists import (
     StoredVerdicts,
     plan_further_round,
 )
-from envelope.ways.tool_loop import NO_TRIAGE, Triage
+from envelope.tool_loop import NO_TRIAGE, Triage
 from knowledge.library.library import WholeDocument
 from llm.port import OFFLINE
 from llm.tasks.specialists.synthesis import (

@@ -16,7 +16,7 @@ from agents.swarm.workers import read_outputs
 from envelope.conversation import PauseQuestion
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.ways.swarm import TOPIC_CHANGE, LedgerStep
+from envelope.swarm import TOPIC_CHANGE, LedgerStep
 
 MOST_STALLS = 2
 MOST_REPLANS = 2

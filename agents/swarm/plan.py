@@ -30,8 +30,8 @@ from agents.swarm.workers import TYPES, WorkerRegistry, make_registry, read_outp
 from envelope.conversation import PauseQuestion, Turn
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
+from envelope.swarm import PlanStep
 from envelope.texts import Texts
-from envelope.ways.swarm import PlanStep
 from llm.errors import ModelError
 from llm.port import Model, Usage
 from llm.prices import estimate_call_usd
@@ -39,7 +39,7 @@ from llm.tasks.essence import ContextType
 from llm.tasks.plan_swarm import TASK, Inputs, MissingFact, Output
 from llm.tasks.work_on_task import TASK as WORK_TASK
 from tools.catalog import ToolCatalog
-from tools.document_overview import describe_documents
+from tools.passages import describe_documents
 
 if TYPE_CHECKING:
     from knowledge.index.listing import ListedDocument

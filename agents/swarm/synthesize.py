@@ -35,8 +35,8 @@ from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import FoundPart, SearchResult, SourceReference, SourceUsed
+from envelope.swarm import NO_DISSENT, NO_PERSONA, TABLE_CELLS
 from envelope.texts import Texts
-from envelope.ways.swarm import NO_DISSENT, NO_PERSONA, TABLE_CELLS
 from llm.errors import NO_MODEL, ModelError
 from llm.port import Model
 from llm.tasks.respond import PromptSource

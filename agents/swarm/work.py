@@ -37,14 +37,15 @@ from tools.calls import ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog
 from tools.dialogue import (
     MOST_CALLS,
+    MOST_ROUNDS,
     Dialogue,
     DialogueEnd,
     DialogueLimits,
     describe_calls,
+    plan_searches,
     read_results,
 )
-from tools.document_overview import describe_documents
-from tools.plain_search import MOST_ROUNDS, plan_searches
+from tools.passages import describe_documents
 from tools.schemas import describe_tools
 
 if TYPE_CHECKING:

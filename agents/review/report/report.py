@@ -24,7 +24,7 @@ from agents.review.verdicts import (
 from citations.addresses import find_addresses
 from citations.links import clean_text, plain_line
 from citations.printed_report import PrintedReport
-from envelope.ways.specialists import ReviewedDocument
+from envelope.specialists import ReviewedDocument
 
 _BROKEN = str.maketrans({".": "[.]", ":": "[:]", "@": "[@]"})
 

@@ -15,8 +15,13 @@ from agents.review.report.pdf_report import MissingPdfLibraryError, render_pdf
 from agents.review.report.report import ReviewReport, decode_report
 from agents.review.requirements import Extraction, make_checklist
 from broker.keys import record_of
-from citations.markdown_report import render_markdown
-from citations.printed_report import PrintedReport, ReportPart, ReportTable, ReportText
+from citations.printed_report import (
+    PrintedReport,
+    ReportPart,
+    ReportTable,
+    ReportText,
+    render_markdown,
+)
 from config.settings import Settings
 from envelope.question import Question
 from gateway.review_ports import DocumentRefusedError, ReportForm

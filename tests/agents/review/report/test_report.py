@@ -34,10 +34,9 @@ from agents.review.verdicts import (
     Verdict,
     VerdictEvidence,
 )
-from citations.markdown_report import render_markdown
-from citations.own_links import keep_own_link
-from citations.printed_report import PrintedReport, ReportText
-from envelope.ways.specialists import ReviewedDocument
+from citations.links import keep_own_link
+from citations.printed_report import PrintedReport, ReportText, render_markdown
+from envelope.specialists import ReviewedDocument
 
 HOSTILE = (
     "<script>alert(1)</script> [x](http://evil.example) | `code` \u202e see www.evil.example or "

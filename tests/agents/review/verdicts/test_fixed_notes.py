@@ -9,7 +9,7 @@ import pytest
 from agents.named_documents import TitledDocument, find_scope
 from agents.review import findings
 from agents.review.findings import list_errors, translate_note
-from envelope.ways.specialists import SpecialistError, complete_sequence
+from envelope.specialists import SpecialistError, complete_sequence
 
 NOTES: dict[str, dict[str, str]] = tomllib.loads(
     Path(findings.__file__).with_name("fixed_notes.toml").read_text("utf-8")
