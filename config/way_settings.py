@@ -1,4 +1,4 @@
-"""Settings of the ways: which one answers, the limits of each, the tools that run elsewhere, and the
+"""Settings of the ways: which one answers, the limits of each, tools that run elsewhere, and the
 profiles of specialists.
 """
 
