@@ -87,6 +87,11 @@ class DomainSettings(BaseModel):
         "file's path, `{page}`: without its suffix); unset: in the document reader",
     )
 
+    @property
+    def topic(self) -> str:
+        """What questions may be about: the scope without its full stop, else the name."""
+        return self.domain_scope.strip().rstrip(".") or self.domain_name
+
     @field_validator("documentation_url", "prompts_folder", mode="before")
     @classmethod
     def _empty_is_unset(cls, value: object) -> object:

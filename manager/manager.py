@@ -93,7 +93,7 @@ class Manager:
         *,
         limits: Limits,
         quality_threshold: float,
-        domain_names: Mapping[tuple[str, str], str] | None = None,
+        topics: Mapping[tuple[str, str], str] | None = None,
         on_routed: OnRouted = ignore_routing,
         on_fault: OnFault = ignore_fault,
     ) -> None:
@@ -102,7 +102,7 @@ class Manager:
         self._texts = texts
         self._limits = limits
         self._quality_threshold = quality_threshold
-        self._domain_names = domain_names if domain_names is not None else {}
+        self._topics = topics if topics is not None else {}
         self._on_routed = on_routed
         self._on_fault = on_fault
         self._pauses = Pauses(flows, memory, texts, limits=limits)
@@ -294,8 +294,8 @@ class Manager:
         reason = envelope.payload.get("termination_reason")
         if reason and decision.termination_reason == "":
             decision = replace(decision, termination_reason=str(reason))
-        names = self._domain_names.get((envelope.tenant, envelope.assistant), "")
-        reply = replies.end_reply(envelope, decision, end, self._texts, names)
+        topic = self._topics.get((envelope.tenant, envelope.assistant), "")
+        reply = replies.end_reply(envelope, decision, end, self._texts, topic)
         ended = await self._with_dropped(delivery, envelope, replies.remember(envelope, reply))
         ended = note_outcome(ended, envelope, reply)
         ended = ended if hop.kept is None else replace(ended, kept=hop.kept)

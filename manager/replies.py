@@ -109,15 +109,13 @@ def find_act(payload: Mapping[str, JsonValue]) -> ConversationAct | None:
     return ConversationAct(value) if value in set(ConversationAct) else None
 
 
-def act_text(
-    payload: Mapping[str, JsonValue], texts: Texts, language: str, domain_name: str
-) -> str:
+def act_text(payload: Mapping[str, JsonValue], texts: Texts, language: str, topic: str) -> str:
     """Return the fixed text for the act of the message."""
     act = find_act(payload)
     key = _why_key(payload.get("history")) if act is ConversationAct.WHY else None
     if key is None:
         key = _TEXTS.get(act or ConversationAct.NO_ANSWER_YET, "act_no_answer")
-    return texts.text(key, language, domain_name=domain_name)
+    return texts.text(key, language, topic=topic)
 
 
 def _why_key(history: JsonValue) -> str | None:
@@ -139,7 +137,7 @@ LANGUAGE_CONFIDENCE = 0.8
 
 
 def end_reply(
-    envelope: Envelope, decision: Decision, end: End, texts: Texts, domain_name: str = ""
+    envelope: Envelope, decision: Decision, end: End, texts: Texts, topic: str = ""
 ) -> Reply:
     """Return the final reply; the best answer replaces an answer that was not approved."""
     payload = envelope.payload
@@ -149,7 +147,7 @@ def end_reply(
     elif end.ending is Ending.BEST:
         reply = _apology(envelope, texts, decision.termination_reason)
     elif end.ending is Ending.ACT:
-        text = act_text(payload, texts, language_of(payload), domain_name)
+        text = act_text(payload, texts, language_of(payload), topic)
         reply = {"outcome": "answered", "text": text}
     elif end.ending in PAUSE_ENDINGS:
         reply = end_with_pause(end.ending, payload, texts, language_of(payload))

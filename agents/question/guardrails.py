@@ -328,8 +328,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         )
 
     def _about(self) -> str:
-        scope = self._domain_scope.strip().rstrip(".")
-        return f"{self._domain_name} ({scope})" if scope else self._domain_name
+        return self._domain_scope.strip().rstrip(".") or self._domain_name
 
 
 def is_covered(coverage: float, ambiguity: float, strictness: Strictness) -> bool:

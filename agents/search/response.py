@@ -48,8 +48,6 @@ _REASONS = {
     "insufficient_context": ClarificationReason.INSUFFICIENT_CONTEXT,
     "missing_details": ClarificationReason.MISSING_DETAILS,
 }
-_NAMED = frozenset(["ar", "cs", "de", "en", "es", "fr", "hi", "it", "ja", "pt", "ru", "uk", "zh"])
-"""Languages whose names the fixed texts have (`language_de`, ...)."""
 
 
 MEANWHILE = "meanwhile"
@@ -407,7 +405,8 @@ class ResponseAgent(Agent[Reads, Writes]):
         return f"{above}\n\n{text}"
 
     def _name(self, code: str, language: str) -> str:
-        return self._look_up_text(f"language_{code}", language) if code in _NAMED else code
+        is_named = code in self._texts.languages
+        return self._look_up_text(f"language_{code}", language) if is_named else code
 
     def _look_up_text(self, key: str, language: str, **values: str) -> str:
         """Return a fixed text on one line: it cannot open a list or a fence."""

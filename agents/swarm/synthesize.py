@@ -54,7 +54,6 @@ _LONGEST_QUOTED = 400
 _MOST_SHOWN = 3
 _UNREADABLE = "unreadable"
 """The reason for a model whose text cites nothing."""
-_NAMED = frozenset(["ar", "cs", "de", "en", "es", "fr", "hi", "it", "ja", "pt", "ru", "uk", "zh"])
 _NUMBER = re.compile(r"\[(\d{1,4})\]")
 
 
@@ -311,7 +310,8 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         )
 
     def _name(self, language: str) -> str:
-        return self._texts.text(f"language_{language}", "en") if language in _NAMED else language
+        is_named = language in self._texts.languages
+        return self._texts.text(f"language_{language}", "en") if is_named else language
 
 
 def _quote(text: str) -> str:

@@ -363,9 +363,7 @@ def make_manager(
             enough_share=settings.swarm_enough_share,
         ),
         quality_threshold=settings.quality_score_threshold,
-        domain_names={
-            (one.tenant, one.assistant): one.domain_name for one in settings.of_assistants()
-        },
+        topics={(one.tenant, one.assistant): one.topic for one in settings.of_assistants()},
         on_routed=on_routed,
         on_fault=on_fault,
     )

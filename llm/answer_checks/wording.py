@@ -60,7 +60,7 @@ def find_fault(text: str, inputs: Inputs) -> str:
     """Return why a model's wording must not be shown, or an empty text."""
     if not text:
         return "it is empty"
-    about = (inputs.question, inputs.message, *inputs.options, inputs.domain_name)
+    about = (inputs.question, inputs.message, *inputs.options, inputs.topic)
     return find_asking_fault(text, "\n".join((*about, inputs.fixed_text)))
 
 

@@ -25,7 +25,7 @@ from tests.support.app_harness import settings_of
 OWN = "You greet like a pirate.\n---\n{{ question | data('question') }}\n"
 ASKED = scope.Inputs(question="How?", domain_name="Ships", coverage=0.5)
 WORDED = clarify.Inputs(
-    reason=ClarificationReason.OUT_OF_SCOPE, language="en", domain_name="Ships", fixed_text="No."
+    reason=ClarificationReason.OUT_OF_SCOPE, language="en", topic="Ships", fixed_text="No."
 )
 
 

@@ -151,7 +151,7 @@ def _handlers(settings: WorkerSettings, ledger: Ledger, meter: WorkerMeter) -> l
             parallel_workers=settings.swarm.parallel,
             retries=settings.swarm.retries,
         )
-    texts = FixedTexts() if settings.swarm is None else load_texts(domain_name="desk")
+    texts = FixedTexts() if settings.swarm is None else load_texts(topic="desk")
     manager = Manager(flows, memory, texts, limits=limits, quality_threshold=0.7)
     calls = RedisCallStore(client, shards=1, record_of=record_of(1))
     model = StoredModel(Bill(ledger), NotingCalls(calls, ledger), prompts=None)
