@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, Field, field_validator
 
 from config.http_settings import WEB_ADDRESS
-from envelope.ways.tool_loop import WayName
+from envelope.tool_loop import WayName
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 

@@ -25,8 +25,8 @@ from envelope.memory_access import MemoryRead
 from envelope.outcome import Outcome
 from envelope.question import Question, has_all
 from envelope.role import Role
+from envelope.swarm import TOPIC_CHANGE
 from envelope.texts import Texts
-from envelope.ways.swarm import TOPIC_CHANGE
 from manager import branches, replies
 from manager.classify import classify_result
 from manager.contract import write_payload
@@ -59,8 +59,7 @@ from manager.offers import add_offer, add_open_parts
 from manager.pauses import Pauses, is_hidden_clarification, join_messages, take_shown
 from manager.recorded_progress import record_progress
 from manager.stage_event import StageEvent
-from manager.swarm_outcome import note_outcome
-from manager.way_report import add_planned_tasks, list_completed
+from manager.way_report import add_planned_tasks, list_completed, note_outcome
 from memory.port import Ended, Memory
 
 MANAGER = Role.MANAGER.value

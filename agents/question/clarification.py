@@ -6,8 +6,7 @@ from pydantic import BaseModel
 
 from agents.agent import Agent, AgentParts
 from citations.links import Allowed, clean_text, keep_links, plain_line
-from citations.nearest_pages import list_labels, list_nearest_pages
-from citations.places import choose_alternatives
+from citations.places import choose_alternatives, list_labels, list_nearest_pages
 from envelope.conversation import (
     REFUSALS,
     ClarificationOption,

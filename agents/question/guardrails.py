@@ -17,8 +17,8 @@ from envelope.conversation import (
 )
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.ways.specialists import ReviewScope
-from envelope.ways.tool_loop import WayName
+from envelope.specialists import ReviewScope
+from envelope.tool_loop import WayName
 from knowledge.errors import KnowledgeError
 from knowledge.port import Findings, Hit, Searcher, SearchRequest
 from knowledge.search.refusals import find_refusal_reason

@@ -18,10 +18,9 @@ from pydantic import BaseModel, Field
 
 from agents.agent import Agent, AgentParts
 from citations.blocks import remove_cells
-from citations.citing import claims_something
+from citations.citing import SourcedText, claims_something, without_blocks
 from citations.feedback import Complaint, write_complaints
 from citations.links import keep_links
-from citations.removal import SourcedText, without_blocks
 from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -36,7 +35,7 @@ from llm.answer_checks.faults import (
     references_by_number,
     text_of,
 )
-from llm.answer_checks.missing import check_missing
+from llm.answer_checks.wording import check_missing
 from llm.errors import ModelError
 from llm.port import Model
 from llm.tasks.judge import TASK, Inputs, JudgedSource, Output, Passage

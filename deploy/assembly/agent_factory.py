@@ -101,7 +101,7 @@ class AgentFactory:
     def tools(self) -> "ToolCatalog":
         """The tools over the assistant's documents; raises `LookupError` without an index."""
         # It imports the search, which processes without an index do not need.
-        from deploy.assembly.index_tools import make_tools
+        from deploy.assembly.tool_access import make_tools
 
         return make_tools(self.settings, self._find_knowledge(), self.tool_access.outside)
 

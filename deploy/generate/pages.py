@@ -18,14 +18,14 @@ from agents.roster import SPECS
 from agents.spec import AgentSpec, ProgressStep
 from config.env_file import HARMLESS
 from config.settings import Settings
-from config.specialist_settings import load_profiles
+from config.way_settings import load_profiles
 from deploy.generate.manifests import GROUPS, Group
-from deploy.progress_steps import list_steps
+from deploy.generate.pods import list_steps
 from envelope.merging import MergeRule
 from envelope.payload import CATALOGUE, Attribute
 from envelope.role import Role
-from envelope.ways.specialists import NEEDS, PHASES, SpecialistName
-from manager.diagram import draw
+from envelope.specialists import NEEDS, PHASES, SpecialistName
+from manager.flow_proofs import draw
 from manager.flows import EVERY
 
 ROOT = Path(__file__).parent.parent.parent

@@ -18,7 +18,7 @@ from envelope.role import Role
 from llm.stored_model import StoredModel
 from manager.flow import Flow
 from manager.flows import FLOWS
-from manager.flows.swarm_flow import SWARM_FLOW
+from manager.flows.swarm import SWARM_FLOW
 from manager.machine import Limits
 from manager.manager import Manager
 from memory.conversation import RedisMemory

@@ -4,7 +4,7 @@ import pytest
 
 from config.texts import load_texts
 from envelope.conversation import ClarificationReason, ConversationAct
-from manager.fixed_texts import COURTESIES, act_text
+from manager.replies import COURTESIES, act_text
 
 TEXTS = load_texts()
 DOMAIN = "Bluebird SMS"
