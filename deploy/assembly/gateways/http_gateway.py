@@ -19,6 +19,7 @@ from deploy.assembly.gateways.review_documents import NamedDocumentFinder, Store
 from deploy.assembly.recording import Records, connect_records, keeps_records
 from deploy.assembly.runtime import Runtime, desks
 from deploy.chat_channels import CHAT_CHANNELS
+from deploy.errors import CommandError
 from envelope.conversation import Pause, Turn
 from envelope.question import Question
 from gateway.api_keys import Key
@@ -34,7 +35,9 @@ from gateway.http.routes.documents import reader_router
 from gateway.http.routes.review_form import ReviewEstimate
 from gateway.http.routes.reviews import EstimateReview, ReviewParts, estimate_nothing
 from gateway.http.visitors import VisitorLimits, Visitors
+from gateway.person_tokens import PersonIssuer, PersonTokens
 from gateway.port import Demand, Feedback, Shortage, VisitorSession
+from gateway.signing_keys import SigningKeys, check_address
 from gateway.widget.routes import widget_router
 from knowledge.errors import KnowledgeError
 from memory.chat_state import RedisPushMemory
@@ -228,6 +231,7 @@ async def open_http_app(
             visitors=Visitors(await keys.link_secret(), visitor_limits(settings)),
             open_tenant=settings.tenant if keyless else None,
             hosts=AllowedHosts(settings.allowed_hosts, public_url=settings.public_url),
+            persons=PersonTokens(list_person_issuers(settings)),
         )
         conversations = StoredConversations(
             client,
@@ -319,6 +323,32 @@ def _make_estimate(settings: Settings) -> EstimateReview:
         )
 
     return estimate
+
+
+def list_person_issuers(settings: Settings) -> list[PersonIssuer]:
+    """Return the providers whose tokens state persons; raises `CommandError`."""
+    return [
+        PersonIssuer(
+            issuer,
+            one.audience,
+            one.tenant or settings.tenant,
+            _keys_at(one.jwks_url),
+            one.groups_claim,
+        )
+        for issuer, one in settings.person_issuers.items()
+    ]
+
+
+def _keys_at(address: str) -> SigningKeys:
+    try:
+        check_address(address)
+    except ValueError as error:
+        raise CommandError(f"PERSON_ISSUERS: jwks_url: {error}") from error
+
+    async def find_address() -> str:
+        return address
+
+    return SigningKeys(find_address)
 
 
 def visitor_limits(settings: Settings) -> VisitorLimits:
