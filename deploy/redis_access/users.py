@@ -85,7 +85,7 @@ GATEWAY = RedisUser(
     "refdesk-gateway",
     (
         *_QUESTIONS, *_READS_SHARDS, *_CONVERSATIONS, "rd:{*}:mem:*:visit", "rd:{*}:outcomes:*",
-        "%R~rd:keys", "rd:keys:links", "rd:rate:*", "rd:thread:*", "rd:push:*",
+        "%R~rd:keys", "rd:keys:links", "rd:keys:uses", "rd:rate:*", "rd:thread:*", "rd:push:*",
         "rd:{console}:*",
     ),
 )  # fmt: skip

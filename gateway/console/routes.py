@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Annotated, Any
 
-import structlog
 from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
@@ -15,11 +14,10 @@ from gateway.console.access import Gate, Role, admit_visitors, make_route_class,
 from gateway.console.charts import draw_days, draw_lanes, list_lanes
 from gateway.console.figures import OUTCOMES, compute_figures
 from gateway.console.pages import HEADERS, PATH, render_answer, show_page
+from gateway.console.people import Forget, KeyReader, PeoplePages
 from gateway.console.sign_in import SignIn, SignInProvider
 from records.record import Record
-from records.store import PAGE, RecordStore, RecordsUnavailableError, Selection
-
-log = structlog.get_logger("gateway")
+from records.store import PAGE, RecordStore, Selection
 
 DAY_SECONDS = 86_400
 PERIODS = (1, 7, 30, 90)
@@ -36,6 +34,8 @@ class Console:
     gate: Gate
     store: RecordStore | None
     records_days: float
+    keys: KeyReader
+    forget: Forget
     provider: SignInProvider | None = None
     unavailable: tuple[type[Exception], ...] = ()
     clock: Callable[[], float] = time.time
@@ -47,6 +47,7 @@ def console_router(console: Console) -> APIRouter:
     routes = make_route_class(console.gate, sign_in.refuse, console.unavailable)
     router = APIRouter(include_in_schema=False, route_class=routes)
     sign_in.add_to(router)
+    PeoplePages(console.store, console.keys, console.forget).add_to(router)
     router.add_api_route(f"{PATH}/console.css", pages.style, methods=["GET"])
     router.add_api_route(PATH, pages.today, methods=["GET"])
     router.add_api_route(f"{PATH}/questions", pages.questions, methods=["GET"])
@@ -179,15 +180,6 @@ class _Pages:
             )
         try:
             found = await run_in_threadpool(read, store)
-        except RecordsUnavailableError as error:
-            log.warning("console_unavailable", error=str(error))
-            return show_page(
-                "notice.html",
-                503,
-                user=user_of(request),
-                title="The database of the records does not answer",
-                text=f"Questions are answered as usual, and recorded when it is back. ({error})",
-            )
         except ValueError:
             found = None
         if found is None:

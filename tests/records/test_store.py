@@ -1,14 +1,17 @@
 import os
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection, create_engine
 
 from records.record import Record
 from records.store import (
+    PersonFigures,
     RecordStore,
     RecordsUnavailableError,
     RecordsUrlError,
@@ -74,6 +77,27 @@ def test_records_are_selected_by_assistant_time_outcome_and_text(store: RecordSt
     assert ids(outcome="refused") == ["m2"]
     assert ids(text="WIE VIELE") == ["m2", "m1"]
     assert ids(text="100%_") == []
+
+
+def test_people_are_counted_and_found_with_their_conversations(store: RecordStore) -> None:
+    others = [
+        replace(RECORD, message_id="m3", conversation_id="c2", ended_at=3_000.0),
+        replace(RECORD, message_id="m4", person="p-8", ended_at=4_000.0),
+        replace(RECORD, message_id="m5", person="", ended_at=5_000.0),
+    ]
+    store.write([RECORD, OTHER, *others])
+    store.rate(RECORD.id, "down", "")
+    desk = Selection(assistants=(("acme", "desk"),))
+
+    everybody = store.list_people(Selection())
+
+    assert everybody == [
+        PersonFigures("p-8", 1, 1, 0, 4_000.0), PersonFigures("p-7", 3, 3, 1, 3_000.0)
+    ]  # fmt: skip
+    assert store.list_people(desk, person="p-7") == [PersonFigures("p-7", 2, 2, 1, 3_000.0)]
+    assert store.list_people(Selection(), offset=1, limit=5) == everybody[1:]
+    found = store.find_conversations_of("p-7", desk)
+    assert sorted(one.conversation_id for one in found) == ["c1", "c2"]
 
 
 def test_pages_of_records_follow_each_other(store: RecordStore) -> None:
@@ -150,6 +174,58 @@ def test_only_the_owner_may_read_the_file(tmp_path: Path) -> None:
 
     assert modes == {0}
     store.close()
+
+
+@pytest.fixture
+def rights(postgres_url: str) -> Iterator[Connection]:
+    """An operator's connection to a PostgreSQL where the user `reader` has no rights."""
+    engine = create_engine(postgres_url.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.exec_driver_sql("CREATE ROLE reader LOGIN")
+        yield connection
+        connection.exec_driver_sql("DROP OWNED BY reader")
+        connection.exec_driver_sql("DROP ROLE reader")
+    engine.dispose()
+
+
+@pytest.mark.slow
+def test_missing_rights_and_tables_delay_records_and_refuse_none(
+    rights: Connection, postgres_url: str
+) -> None:
+    rights.exec_driver_sql("DROP TABLE IF EXISTS messages, alembic_version")
+    store = connect_store(postgres_url.replace("refdesk@", "reader@"))
+    owned = connect_store(postgres_url)
+    with pytest.raises(RecordsUnavailableError, match="permission denied"):
+        store.prepare()
+    with pytest.raises(RecordsUnavailableError, match="does not exist"):
+        store.write([RECORD])
+    owned.prepare()
+    rights.exec_driver_sql("GRANT SELECT ON messages, alembic_version TO reader")
+
+    store.prepare()
+    assert store.find(Selection()) == []
+    with pytest.raises(RecordsUnavailableError, match="permission denied"):
+        store.write([RECORD])
+    with pytest.raises(RecordsUnavailableError, match="permission denied"):
+        store.forget(RECORD.id)
+    rights.exec_driver_sql("GRANT INSERT, UPDATE, DELETE ON messages TO reader")
+    store.write([RECORD])
+
+    assert store.forget(RECORD.id) == 1
+    owned.close()
+    store.close()
+
+
+def test_a_file_that_may_only_be_read_delays_records_too(tmp_path: Path) -> None:
+    place = tmp_path / "records.sqlite3"
+    writing = connect_store(f"sqlite:///{place}")
+    writing.prepare()
+    reading = connect_store(f"sqlite:///file:{place}?mode=ro&uri=true")
+
+    with pytest.raises(RecordsUnavailableError, match="readonly"):
+        reading.write([RECORD])
+    reading.close()
+    writing.close()
 
 
 @pytest.mark.parametrize("url", ["mysql://host/name", "nonsense", "http://host/name"])

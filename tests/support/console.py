@@ -1,14 +1,19 @@
 """Sessions of the console in memory, and an application that has only the console."""
 
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import httpx
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 
+from broker.values import Erased
+from envelope.question import Question
+from gateway.api_keys import Key
 from gateway.console.access import COOKIE, Assistant, Gate, Identity, Role
+from gateway.console.people import Forget
 from gateway.console.routes import Console, console_router
 from gateway.console.sign_in import SignInProvider
 from records.store import RecordStore
@@ -44,19 +49,51 @@ class FakeSessions:
         self.people = {one: kept for one, kept in self.people.items() if kept[0] != subject}
 
 
-def make_console(
+@dataclass
+class FakeKeys:
+    keys: list[Key] = field(default_factory=list)
+    used: dict[str, float] = field(default_factory=dict)
+
+    async def all(self) -> Sequence[Key]:
+        return self.keys
+
+    async def uses(self) -> Mapping[str, float]:
+        return self.used
+
+
+async def forget_nothing(question: Question) -> Erased:
+    return Erased()
+
+
+def make_router(
     store: RecordStore | None,
     sessions: FakeSessions | None = None,
     *,
+    keys: FakeKeys | None = None,
+    forget: Forget = forget_nothing,
     roles: Mapping[Assistant, Mapping[str, Role]] | None = None,
     assistants: tuple[Assistant, ...] = (DESK,),
     provider: SignInProvider | None = None,
+) -> APIRouter:
+    """Return the routes of a console."""
+    return console_router(
+        Console(
+            Gate(sessions or FakeSessions(), assistants, roles or {}),
+            store,
+            records_days=90.0,
+            keys=keys or FakeKeys(),
+            forget=forget,
+            provider=provider,
+        )
+    )
+
+
+def make_console(
+    store: RecordStore | None, sessions: FakeSessions | None = None, **parts: Any
 ) -> FastAPI:
-    """Return an application with the console alone."""
+    """Return an application with the console alone; see `make_router`."""
     app = FastAPI()
-    gate = Gate(sessions or FakeSessions(), assistants, roles or {}, "")
-    console = Console(gate, store, records_days=90.0, provider=provider)
-    app.include_router(console_router(console))
+    app.include_router(make_router(store, sessions, **parts))
     return app
 
 

@@ -27,6 +27,7 @@ from deploy.redis_access.users import (
     RedisUser,
     draw_users,
 )
+from gateway.api_keys import make_key
 from gateway.conversation_erasure import erase
 from gateway.desk import Message
 from gateway.port import Feedback
@@ -130,6 +131,9 @@ async def test_what_gateways_and_operators_keep_is_in_their_reach(guarded: Guard
     assert await keys.all() == []
     assert not await keys.any()
     assert await keys.link_secret()
+    key = make_key("secret", tenant="acme")[0]
+    await keys.note_use(key)
+    assert list(await keys.uses()) == [key.id]
     assert await StoredRates(client).admit("owner", []) is None
     assert await RedisDuty(chat, "slack", "poll", "me").keep(1.0)
     await client.aclose()

@@ -27,6 +27,7 @@ RECORD = Record(
     accepted_at=NOW - 62,
     ended_at=NOW - 60,
     channel="slack",
+    person="p1",
     way="search",
     language="en",
     question="How many days of leave do I have?",
@@ -207,8 +208,11 @@ async def look_at_pages(browser: Browser, url: str, width: int, scheme: str) -> 
         color_scheme=scheme,  # type: ignore[arg-type]
     )
     page = await context.new_page()
+    await page.goto(f"{url}/console")
+    assert await violations(page) == []
     await page.goto(f"{url}/console/login?code=code")
-    for path in ("/console", "/console/questions", QUESTION, "/console/question?tenant=x"
+    for path in ("/console", "/console/questions", QUESTION, "/console/people",
+                 "/console/people/forget?person=p1", "/console/question?tenant=x"
                  "&assistant=x&conversation=x&message=x"):  # fmt: skip
         await page.goto(f"{url}{path}")
 
