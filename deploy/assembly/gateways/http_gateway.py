@@ -4,7 +4,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from agents.review.cost_estimate import estimate_cost
@@ -12,6 +12,7 @@ from broker.replies.transcripts import RecentMessage, Transcripts
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.data_folder import KeyHistory
+from deploy.assembly.gateways.console import open_console
 from deploy.assembly.gateways.document_catalog import OwnedCatalog, documents_of
 from deploy.assembly.gateways.report_rendering import StoredReports, make_report_reader
 from deploy.assembly.gateways.review_documents import NamedDocumentFinder, StoredAttachments
@@ -22,7 +23,6 @@ from envelope.conversation import Pause, Turn
 from envelope.question import Question
 from gateway.api_keys import Key
 from gateway.connections.bodies import BufferBudget
-from gateway.console.routes import Console, console_router
 from gateway.http.access import AllowedHosts, Guard
 from gateway.http.app import make_app
 from gateway.http.context import HttpChannel
@@ -37,7 +37,6 @@ from gateway.port import Demand, Feedback, Shortage, VisitorSession
 from gateway.widget.routes import widget_router
 from knowledge.errors import KnowledgeError
 from memory.chat_state import RedisPushMemory
-from memory.console_state import RedisConsoleSessions
 from memory.conversation import RedisMemory
 from memory.errors import MemoryUnavailableError
 from memory.http_state import EMPTY_SECONDS, RedisApiKeys, RedisRates, RedisSessionStore
@@ -217,6 +216,7 @@ async def open_http_app(
     attachments = StoredAttachments(settings, client)
     records = connect_records(settings) if keeps_records(settings) else None
     documents = opened if settings.source_links else None
+    stack = AsyncExitStack()
     try:
         history = None if settings.require_keys else KeyHistory(settings.refdesk_data)
         keys = StoredKeys(client, history)
@@ -270,17 +270,10 @@ async def open_http_app(
             )
         catalog = OwnedCatalog(settings, runtime.broker, opened)
         others.append(Catalog(channel, catalog).router())
-        others.append(
-            console_router(
-                Console(
-                    RedisConsoleSessions(client),
-                    records,
-                    assistants=[(one.tenant, one.assistant) for one in settings.of_assistants()],
-                    records_days=settings.records_days,
-                    unavailable=stores,
-                )
-            )
+        console = await stack.enter_async_context(
+            open_console(runtime, channel, client, records, stores)
         )
+        others.extend(console.routers)
         made = make_app(
             channel,
             stopping=stopping,
@@ -295,9 +288,11 @@ async def open_http_app(
                 reports,
                 _make_estimate(settings),
             ),
+            has_session=console.has_session,
         )
         yield made.app
     finally:
+        await stack.aclose()
         if records is not None:
             await asyncio.to_thread(records.close)
         await attachments.close()
