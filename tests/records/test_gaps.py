@@ -201,7 +201,7 @@ def test_the_least_similarity_follows_the_scale_of_the_model() -> None:
 
 
 def test_a_group_goes_on_as_the_gap_of_most_of_its_questions() -> None:
-    before = {("a",): "old", ("b",): "old", ("c",): "other"}
+    before: dict[tuple[str, ...], str] = {("a",): "old", ("b",): "old", ("c",): "other"}
 
     first, second = match_groups([[("a",), ("b",), ("c",)], [("d",)]], before)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 from fakeredis import FakeServer
+from pydantic import JsonValue
 
 from broker.embedded.endpoint import Endpoint
 from broker.redis_broker import RedisBroker
@@ -216,7 +217,12 @@ async def test_exported_texts_run_no_formula_in_a_spreadsheet(
 
 
 async def test_hostile_text_stays_text(desk: OwnersDesk, store: RecordStore) -> None:
-    place = {"document_id": "d", "title": HOSTILE, "crumbs": [HOSTILE], "path": HOSTILE}
+    place: dict[str, JsonValue] = {
+        "document_id": "d",
+        "title": HOSTILE,
+        "crumbs": [HOSTILE],
+        "path": HOSTILE,
+    }
     store.write([replace(REFUSED, question=HOSTILE, channel=HOSTILE, nearest=(place,))])
 
     for path in ("/console/gaps", await find_gap(desk), QUESTION):
