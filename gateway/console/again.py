@@ -7,7 +7,7 @@ from broker.ports import ReplyReader
 from broker.values import JournalEntry
 from envelope.conversation import Turn
 from envelope.question import Question, copy_for_owner
-from gateway.console.frame import Name, NoticeError
+from gateway.console.access import Assistant, ConsoleRefusedError
 from gateway.desk import Desk, Message
 from gateway.errors import BusyError, MessageError
 from records.record import Record, make_record
@@ -26,12 +26,12 @@ class Again:
     before it. `desks` are those of the channel `console`.
     """
 
-    def __init__(self, desks: Mapping[Name, Desk], replies: ReplyReader) -> None:
+    def __init__(self, desks: Mapping[Assistant, Desk], replies: ReplyReader) -> None:
         self._desks = desks
         self._replies = replies
 
     async def ask(self, record: Record, conversation: Sequence[Record]) -> Question:
-        """Submit the question of a record, and return the new one; raises `NoticeError`."""
+        """Submit the question of a record, and return the new one; raises `ConsoleRefusedError`."""
         desk = self._desks[record.tenant, record.assistant]
         message = Message(
             text=record.question,
@@ -45,9 +45,11 @@ class Again:
             question = desk.question(message)
             await desk.submit(message)
         except BusyError as error:
-            raise NoticeError("The desk is busy", str(error), 503) from error
+            raise ConsoleRefusedError(503, "The desk is busy", str(error)) from error
         except (MessageError, ValueError) as error:
-            raise NoticeError("This question cannot be asked again", str(error)) from error
+            raise ConsoleRefusedError(
+                400, "This question cannot be asked again", str(error)
+            ) from error
         return question
 
     async def read(

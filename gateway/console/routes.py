@@ -1,37 +1,64 @@
 """The routes of the console, and its pages of what was asked."""
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
+import structlog
 from fastapi import APIRouter, Query, Request, Response
-from starlette.responses import RedirectResponse
+from starlette.concurrency import run_in_threadpool
 
 from envelope.question import Question
+from gateway.console.access import Gate, Role, admit_visitors, make_route_class, require, user_of
 from gateway.console.again import find_repeated
 from gateway.console.charts import draw_days, draw_lanes, list_lanes
-from gateway.console.figures import compute_figures
-from gateway.console.frame import COOKIE, HEADERS, PATH, Frame, Visitor, show_notice
-from gateway.console.pages import render_answer
+from gateway.console.figures import OUTCOMES, compute_figures
+from gateway.console.pages import HEADERS, PATH, render_answer, show_page
+from gateway.console.sign_in import SignIn, SignInProvider
 from records.record import Record
-from records.store import PAGE, RecordStore, Selection
+from records.store import PAGE, RecordStore, RecordsUnavailableError, Selection
+
+log = structlog.get_logger("gateway")
 
 DAY_SECONDS = 86_400
 PERIODS = (1, 7, 30, 90)
 LONGEST_SEARCH = 200
-
 Text = Annotated[str, Query(max_length=LONGEST_SEARCH)]
 Days = Annotated[int, Query(ge=1, le=3660)]
 Page = Annotated[int, Query(ge=1, le=10_000)]
 
 
-def console_router(frame: Frame) -> APIRouter:
+class ConsolePart(Protocol):
+    """Some pages of the console; each route states the role that it demands."""
+
+    def add_to(self, router: APIRouter) -> None:
+        """Add the routes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Console:
+    """What the pages read; `store` is None where no records are kept."""
+
+    gate: Gate
+    store: RecordStore | None
+    records_days: float
+    provider: SignInProvider | None = None
+    parts: Sequence[ConsolePart] = ()
+    unavailable: tuple[type[Exception], ...] = ()
+    clock: Callable[[], float] = time.time
+
+
+def console_router(console: Console) -> APIRouter:
     """Return the routes of the console."""
-    router = APIRouter(include_in_schema=False)
-    pages = _Pages(frame)
-    router.add_api_route(f"{PATH}/login", pages.login, methods=["GET"])
-    router.add_api_route(f"{PATH}/logout", pages.logout, methods=["GET"])
+    sign_in, pages = SignIn(console.gate, console.provider), _Pages(console)
+    routes = make_route_class(console.gate, sign_in.refuse, console.unavailable)
+    router = APIRouter(include_in_schema=False, route_class=routes)
+    sign_in.add_to(router)
+    for part in console.parts:
+        part.add_to(router)
     router.add_api_route(f"{PATH}/console.css", pages.style, methods=["GET"])
     router.add_api_route(PATH, pages.today, methods=["GET"])
     router.add_api_route(f"{PATH}/questions", pages.questions, methods=["GET"])
@@ -40,72 +67,35 @@ def console_router(frame: Frame) -> APIRouter:
 
 
 class _Pages:
-    def __init__(self, frame: Frame) -> None:
-        self._frame = frame
+    def __init__(self, console: Console) -> None:
+        self._console = console
 
-    async def login(
-        self, request: Request, code: Annotated[str, Query(max_length=100)]
-    ) -> Response:
-        """Open a session for the code of a one-time link."""
-        try:
-            token = await self._frame.sessions.open(code)
-        except self._frame.unavailable:
-            return show_notice("Redis does not answer", "Try the same link again in a moment.", 503)
-        if token is None:
-            return show_notice(
-                "This link is no longer valid",
-                "Each link opens the console once, within ten minutes. Make a new one with: "
-                "refdesk console",
-                403,
-            )
-        answer = RedirectResponse(PATH, status_code=303, headers=HEADERS)
-        answer.set_cookie(
-            COOKIE,
-            token,
-            path=PATH,
-            httponly=True,
-            samesite="strict",
-            secure=request.url.scheme == "https",
-        )
-        return answer
-
-    async def logout(self, request: Request) -> Response:
-        """End the session."""
-        try:
-            await self._frame.sessions.end(request.cookies.get(COOKIE, ""))
-        except self._frame.unavailable:
-            return show_notice("Redis does not answer", "You are still signed in; try again.", 503)
-        answer = show_notice("You are signed out", "Open the console again with: refdesk console")
-        answer.delete_cookie(COOKIE, path=PATH)
-        return answer
-
+    @admit_visitors
     async def style(self) -> Response:
         """Return the style sheet."""
         text = (files("gateway.console") / "console.css").read_bytes()
         headers = {**HEADERS, "Cache-Control": "max-age=3600"}
         return Response(text, media_type="text/css", headers=headers)
 
+    @require(Role.VIEWER)
     async def today(self, request: Request, days: Days = 7) -> Response:
         """Show what happened in a period."""
-        until = self._frame.clock()
+        until = self._console.clock()
+        selection = Selection(
+            assistants=user_of(request).list_assistants(), since=until - days * DAY_SECONDS
+        )
 
-        async def read(visitor: Visitor) -> Mapping[str, Any]:
-            selection = Selection(
-                assistants=visitor.list_assistants(), since=until - days * DAY_SECONDS
-            )
+        def read(store: RecordStore) -> Mapping[str, Any]:
+            rows = store.read_figures(selection)
+            figures = compute_figures(rows, since=selection.since, until=until)
+            down = store.find(_narrow(selection, rating="down"), limit=5)
+            failed = store.find(_narrow(selection, outcome="failed"), limit=5)
+            return {"figures": figures, "chart": draw_days(figures.days), "down": down,
+                    "failed": failed}  # fmt: skip
 
-            def read_period(store: RecordStore) -> Mapping[str, Any]:
-                rows = store.read_figures(selection)
-                figures = compute_figures(rows, since=selection.since, until=until)
-                down = store.find(_narrow(selection, rating="down"), limit=5)
-                failed = store.find(_narrow(selection, outcome="failed"), limit=5)
-                return {"figures": figures, "chart": draw_days(figures.days), "down": down,
-                        "failed": failed}  # fmt: skip
+        return await self._show(request, "today.html", read, days=days, periods=PERIODS)
 
-            return await self._frame.query(read_period)
-
-        return await self._frame.show(request, "today.html", read, days=days, periods=PERIODS)
-
+    @require(Role.VIEWER)
     async def questions(
         self,
         request: Request,
@@ -119,20 +109,26 @@ class _Pages:
         rating: Text = "",
     ) -> Response:
         """Show a list of questions, by a search and filters."""
-        chosen: dict[str, Any] = {
+        chosen = {
             "text": text, "outcome": outcome, "reason": reason, "channel": channel, "way": way,
             "rating": rating,
         }  # fmt: skip
-        since = self._frame.clock() - days * DAY_SECONDS
+        selection = Selection(
+            assistants=user_of(request).list_assistants(),
+            since=self._console.clock() - days * DAY_SECONDS,
+            outcome=outcome,
+            reason=reason,
+            channel=channel,
+            way=way,
+            rating=rating,
+            text=text,
+        )
 
-        async def read(visitor: Visitor) -> Mapping[str, Any]:
-            selection = Selection(assistants=visitor.list_assistants(), since=since, **chosen)
-            found = await self._frame.query(
-                lambda store: store.find(selection, offset=(page - 1) * PAGE, limit=PAGE + 1)
-            )
+        def read(store: RecordStore) -> Mapping[str, Any]:
+            found = store.find(selection, offset=(page - 1) * PAGE, limit=PAGE + 1)
             return {"records": found[:PAGE], "has_more": len(found) > PAGE}
 
-        return await self._frame.show(
+        return await self._show(
             request,
             "questions.html",
             read,
@@ -143,6 +139,7 @@ class _Pages:
             outcomes=("answered", "clarification", "refused", "failed", "superseded"),
         )
 
+    @require(Role.VIEWER)
     async def question(
         self,
         request: Request,
@@ -153,38 +150,71 @@ class _Pages:
     ) -> Response:
         """Show one question whole: answer, sources, trace, and the rest of its conversation."""
 
-        async def read(visitor: Visitor) -> Mapping[str, Any] | None:
-            if (tenant, assistant) not in visitor.list_assistants():
+        def read(store: RecordStore) -> Mapping[str, Any] | None:
+            asked = Question(
+                tenant=tenant,
+                assistant=assistant,
+                conversation_id=conversation,
+                message_id=message,
+            )
+            record = store.get(asked)
+            if record is None:
                 return None
-            asked = name_question(tenant, assistant, conversation, message)
-            return None if asked is None else await self._frame.query(partial(_read_whole, asked))
+            lanes = list_lanes(record.steps)
+            return {
+                "record": record,
+                "answer": render_answer(record.answer),
+                "lanes": lanes,
+                "trace": draw_lanes(lanes, record.seconds),
+                "others": _list_conversation(store, record),
+                "repeated": find_repeated(store, record),
+            }
 
-        return await self._frame.show(request, "question.html", read)
+        return await self._show(request, "question.html", read)
 
-
-def name_question(tenant: str, assistant: str, conversation: str, message: str) -> Question | None:
-    """Return the question of these ids; None if there can be none."""
-    try:
-        return Question(
-            tenant=tenant, assistant=assistant, conversation_id=conversation, message_id=message
+    async def _show(
+        self,
+        request: Request,
+        template: str,
+        read: Callable[[RecordStore], Mapping[str, Any] | None],
+        *,
+        status: int = 200,
+        **values: Any,
+    ) -> Response:
+        """Return a page; `read` runs in a thread."""
+        store = self._console.store
+        if store is None:
+            return show_page(
+                "notice.html",
+                user=user_of(request),
+                title="No records are kept",
+                text="Set RECORDS_DAYS to more than 0 to keep them.",
+            )
+        try:
+            found = await run_in_threadpool(read, store)
+        except RecordsUnavailableError as error:
+            log.warning("console_unavailable", error=str(error))
+            return show_page(
+                "notice.html",
+                503,
+                user=user_of(request),
+                title="The database of the records does not answer",
+                text=f"Questions are answered as usual, and recorded when it is back. ({error})",
+            )
+        except ValueError:
+            found = None
+        if found is None:
+            template, status, found = "missing.html", 404, {}
+        return show_page(
+            template,
+            status,
+            **values,
+            **found,
+            user=user_of(request),
+            can_edit=user_of(request).may(Role.EDITOR),
+            all_outcomes=OUTCOMES,
+            records_days=self._console.records_days,
         )
-    except ValueError:
-        return None
-
-
-def _read_whole(asked: Question, store: RecordStore) -> Mapping[str, Any] | None:
-    record = store.get(asked)
-    if record is None:
-        return None
-    lanes = list_lanes(record.steps)
-    return {
-        "record": record,
-        "answer": render_answer(record.answer),
-        "lanes": lanes,
-        "trace": draw_lanes(lanes, record.seconds),
-        "others": _list_conversation(store, record),
-        "repeated": find_repeated(store, record),
-    }
 
 
 def _list_conversation(store: RecordStore, record: Record) -> Sequence[Record]:

@@ -12,17 +12,19 @@ from broker.replies.transcripts import RecentMessage, Transcripts
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.data_folder import KeyHistory
-from deploy.assembly.gateways.console import open_console
+from deploy.assembly.gateways.console import make_gate, make_provider, open_parts
 from deploy.assembly.gateways.document_catalog import OwnedCatalog, documents_of
 from deploy.assembly.gateways.report_rendering import StoredReports, make_report_reader
 from deploy.assembly.gateways.review_documents import NamedDocumentFinder, StoredAttachments
 from deploy.assembly.recording import Records, connect_records, keeps_records
 from deploy.assembly.runtime import Runtime, desks
 from deploy.chat_channels import CHAT_CHANNELS
+from deploy.errors import CommandError
 from envelope.conversation import Pause, Turn
 from envelope.question import Question
 from gateway.api_keys import Key
 from gateway.connections.bodies import BufferBudget
+from gateway.console.routes import Console, console_router
 from gateway.http.access import AllowedHosts, Guard
 from gateway.http.app import make_app
 from gateway.http.context import HttpChannel
@@ -30,10 +32,13 @@ from gateway.http.links import SourceLinks
 from gateway.http.metrics import PrometheusHttpMeter
 from gateway.http.routes.catalog import Catalog
 from gateway.http.routes.documents import reader_router
+from gateway.http.routes.gaps import gaps_router
 from gateway.http.routes.review_form import ReviewEstimate
 from gateway.http.routes.reviews import EstimateReview, ReviewParts, estimate_nothing
 from gateway.http.visitors import VisitorLimits, Visitors
+from gateway.person_tokens import PersonIssuer, PersonTokens
 from gateway.port import Demand, Feedback, Shortage, VisitorSession
+from gateway.signing_keys import SigningKeys, check_address
 from gateway.widget.routes import widget_router
 from knowledge.errors import KnowledgeError
 from memory.chat_state import RedisPushMemory
@@ -228,6 +233,7 @@ async def open_http_app(
             visitors=Visitors(await keys.link_secret(), visitor_limits(settings)),
             open_tenant=settings.tenant if keyless else None,
             hosts=AllowedHosts(settings.allowed_hosts, public_url=settings.public_url),
+            persons=PersonTokens(list_person_issuers(settings)),
         )
         conversations = StoredConversations(
             client,
@@ -270,10 +276,22 @@ async def open_http_app(
             )
         catalog = OwnedCatalog(settings, runtime.broker, opened)
         others.append(Catalog(channel, catalog).router())
-        console = await stack.enter_async_context(
-            open_console(runtime, channel, client, records, stores)
+        gate = make_gate(settings, client)
+        parts = await stack.enter_async_context(open_parts(runtime, records))
+        others.append(
+            console_router(
+                Console(
+                    gate,
+                    records,
+                    records_days=settings.records_days,
+                    provider=make_provider(settings),
+                    parts=parts.pages,
+                    unavailable=stores,
+                )
+            )
         )
-        others.extend(console.routers)
+        if parts.gaps is not None:
+            others.append(gaps_router(channel, parts.gaps))
         made = make_app(
             channel,
             stopping=stopping,
@@ -288,7 +306,7 @@ async def open_http_app(
                 reports,
                 _make_estimate(settings),
             ),
-            has_session=console.has_session,
+            has_session=gate.has_session,
         )
         yield made.app
     finally:
@@ -314,6 +332,32 @@ def _make_estimate(settings: Settings) -> EstimateReview:
         )
 
     return estimate
+
+
+def list_person_issuers(settings: Settings) -> list[PersonIssuer]:
+    """Return the providers whose tokens state persons; raises `CommandError`."""
+    return [
+        PersonIssuer(
+            issuer,
+            one.audience,
+            one.tenant or settings.tenant,
+            _keys_at(one.jwks_url),
+            one.groups_claim,
+        )
+        for issuer, one in settings.person_issuers.items()
+    ]
+
+
+def _keys_at(address: str) -> SigningKeys:
+    try:
+        check_address(address)
+    except ValueError as error:
+        raise CommandError(f"PERSON_ISSUERS: jwks_url: {error}") from error
+
+    async def find_address() -> str:
+        return address
+
+    return SigningKeys(find_address)
 
 
 def visitor_limits(settings: Settings) -> VisitorLimits:

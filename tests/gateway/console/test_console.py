@@ -10,15 +10,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-from fastapi import FastAPI
 from playwright.async_api import Browser
 
-from gateway.console.routes import console_router
 from gateway.http.uvicorn_server import listening, serving
 from records.record import Record
 from records.store import RecordStore, connect_store
 from tests.support.browser import chromium, violations
-from tests.support.console import HOSTILE, make_app, make_frame, signed_in, visitor
+from tests.support.console import browser_of, make_console, post, read_forgery_token
 
 NOW = time.time()
 RECORD = Record(
@@ -60,6 +58,7 @@ REFUSED = replace(
     quality=None,
 )
 FOREIGN = replace(RECORD, tenant="other", message_id="m3", question="A secret of others?")
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)> [x](javascript:alert(1))"
 
 
 @pytest.fixture
@@ -72,13 +71,10 @@ def store(tmp_path: Path) -> Iterator[RecordStore]:
     opened.close()
 
 
-def make_console(store: RecordStore | None) -> FastAPI:
-    return make_app([console_router(make_frame(store))])
-
-
 @pytest.fixture
 async def owner(store: RecordStore) -> AsyncIterator[httpx.AsyncClient]:
-    async with signed_in(make_console(store)) as client:
+    async with browser_of(make_console(store)) as client:
+        assert (await client.get("/console/login?code=code")).status_code == 303
         yield client
 
 
@@ -87,7 +83,7 @@ QUESTION = "/console/question?tenant=acme&assistant=desk&conversation=c1&message
 
 @pytest.mark.parametrize("path", ["/console", "/console/questions", QUESTION])
 async def test_nobody_sees_anything_without_a_session(store: RecordStore, path: str) -> None:
-    async with visitor(make_console(store)) as client:
+    async with browser_of(make_console(store)) as client:
         for headers in ({}, {"cookie": "refdesk_console=guessed"}):
             shown = await client.get(path, headers=headers)
 
@@ -97,7 +93,7 @@ async def test_nobody_sees_anything_without_a_session(store: RecordStore, path: 
 
 
 async def test_a_link_opens_the_console_once(store: RecordStore) -> None:
-    async with visitor(make_console(store)) as client:
+    async with browser_of(make_console(store)) as client:
         first = await client.get("/console/login?code=code")
         second = await client.get("/console/login?code=code")
 
@@ -109,7 +105,8 @@ async def test_a_link_opens_the_console_once(store: RecordStore) -> None:
 
 async def test_a_session_ends_when_its_owner_signs_out(owner: httpx.AsyncClient) -> None:
     token = owner.cookies["refdesk_console"]
-    await owner.get("/console/logout")
+    page = (await owner.get("/console")).text
+    await post(owner, "/console/logout", {"csrf": read_forgery_token(page)})
 
     headers = {"cookie": f"refdesk_console={token}"}
     assert (await owner.get("/console", headers=headers)).status_code == 401
@@ -187,7 +184,7 @@ async def test_a_database_that_is_away_is_named_as_such(
 
 
 async def test_an_owner_who_keeps_no_records_is_told_how_to(store: RecordStore) -> None:
-    async with visitor(make_console(None)) as client:
+    async with browser_of(make_console(None)) as client:
         await client.get("/console/login?code=code")
 
         assert "RECORDS_DAYS" in (await client.get("/console")).text
