@@ -231,6 +231,10 @@ class Gate:
         owns_all = all(roles.get(one) == Role.OWNER for one in self.assistants)
         return ConsoleUser(identity, roles, forgery_token, owns_all)
 
+    async def has_session(self, request: Request) -> bool:
+        """Return whether a request has an open session, before its body is read."""
+        return await self.find_user(request) is not None
+
     def roles_of(self, identity: Identity) -> dict[Assistant, Role]:
         """Return the roles of a person, by the settings in force."""
         if identity.is_operator:

@@ -4,17 +4,17 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from envelope.question import Question
 from gateway.console.access import Gate, Role, admit_visitors, make_route_class, require, user_of
+from gateway.console.again import find_repeated
 from gateway.console.charts import draw_days, draw_lanes, list_lanes
 from gateway.console.figures import OUTCOMES, compute_figures
 from gateway.console.pages import HEADERS, PATH, render_answer, show_page
-from gateway.console.people import Forget, KeyReader, PeoplePages
 from gateway.console.sign_in import SignIn, SignInProvider
 from records.record import Record
 from records.store import PAGE, RecordStore, Selection
@@ -27,6 +27,14 @@ Days = Annotated[int, Query(ge=1, le=3660)]
 Page = Annotated[int, Query(ge=1, le=10_000)]
 
 
+class ConsolePart(Protocol):
+    """Some pages of the console; each route states the role that it demands."""
+
+    def add_to(self, router: APIRouter) -> None:
+        """Add the routes."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Console:
     """What the pages read; `store` is None where no records are kept."""
@@ -34,9 +42,8 @@ class Console:
     gate: Gate
     store: RecordStore | None
     records_days: float
-    keys: KeyReader
-    forget: Forget
     provider: SignInProvider | None = None
+    parts: Sequence[ConsolePart] = ()
     unavailable: tuple[type[Exception], ...] = ()
     clock: Callable[[], float] = time.time
 
@@ -47,7 +54,8 @@ def console_router(console: Console) -> APIRouter:
     routes = make_route_class(console.gate, sign_in.refuse, console.unavailable)
     router = APIRouter(include_in_schema=False, route_class=routes)
     sign_in.add_to(router)
-    PeoplePages(console.store, console.keys, console.forget).add_to(router)
+    for part in console.parts:
+        part.add_to(router)
     router.add_api_route(f"{PATH}/console.css", pages.style, methods=["GET"])
     router.add_api_route(PATH, pages.today, methods=["GET"])
     router.add_api_route(f"{PATH}/questions", pages.questions, methods=["GET"])
@@ -156,6 +164,7 @@ class _Pages:
                 "lanes": lanes,
                 "trace": draw_lanes(lanes, record.seconds),
                 "others": _list_conversation(store, record),
+                "repeated": find_repeated(store, record),
             }
 
         return await self._show(request, "question.html", read)
@@ -190,6 +199,7 @@ class _Pages:
             **values,
             **found,
             user=user_of(request),
+            can_edit=user_of(request).may(Role.EDITOR),
             all_outcomes=OUTCOMES,
             records_days=self._console.records_days,
         )

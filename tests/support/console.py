@@ -13,13 +13,13 @@ from broker.values import Erased
 from envelope.question import Question
 from gateway.api_keys import Key
 from gateway.console.access import COOKIE, Assistant, Gate, Identity, Role
-from gateway.console.people import Forget
-from gateway.console.routes import Console, console_router
+from gateway.console.routes import Console, ConsolePart, console_router
 from gateway.console.sign_in import SignInProvider
 from records.store import RecordStore
 
 DESK, OTHER = ("acme", "desk"), ("acme", "hr")
 ORIGIN = "http://desk"
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)> [x](javascript:alert(1))"
 
 
 @dataclass
@@ -69,31 +69,22 @@ def make_router(
     store: RecordStore | None,
     sessions: FakeSessions | None = None,
     *,
-    keys: FakeKeys | None = None,
-    forget: Forget = forget_nothing,
     roles: Mapping[Assistant, Mapping[str, Role]] | None = None,
     assistants: tuple[Assistant, ...] = (DESK,),
     provider: SignInProvider | None = None,
+    parts: Sequence[ConsolePart] = (),
 ) -> APIRouter:
     """Return the routes of a console."""
-    return console_router(
-        Console(
-            Gate(sessions or FakeSessions(), assistants, roles or {}),
-            store,
-            records_days=90.0,
-            keys=keys or FakeKeys(),
-            forget=forget,
-            provider=provider,
-        )
-    )
+    gate = Gate(sessions or FakeSessions(), assistants, roles or {})
+    return console_router(Console(gate, store, records_days=90.0, provider=provider, parts=parts))
 
 
 def make_console(
-    store: RecordStore | None, sessions: FakeSessions | None = None, **parts: Any
+    store: RecordStore | None, sessions: FakeSessions | None = None, **options: Any
 ) -> FastAPI:
     """Return an application with the console alone; see `make_router`."""
     app = FastAPI()
-    app.include_router(make_router(store, sessions, **parts))
+    app.include_router(make_router(store, sessions, **options))
     return app
 
 
@@ -126,3 +117,20 @@ async def post(
 ) -> httpx.Response:
     """Send a form as a browser does that shows a page of `origin`."""
     return await client.post(path, data=dict(fields), headers={"origin": origin})
+
+
+@asynccontextmanager
+async def owner_of(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    """Provide the browser of an owner, who came by a link."""
+    async with browser_of(app) as client:
+        assert (await client.get("/console/login?code=code")).status_code == 303
+        yield client
+
+
+async def send_form(
+    owner: httpx.AsyncClient, page: str, path: str, **fields: str
+) -> httpx.Response:
+    """Send a form with the token that `page` shows, and the names of the assistant."""
+    token = read_forgery_token((await owner.get(page)).text)
+    named = {"tenant": DESK[0], "assistant": DESK[1], "csrf": token}
+    return await post(owner, path, {**named, **fields})

@@ -1,19 +1,55 @@
 """Assembles the console: who may enter it, and what its pages read."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from config.settings import Settings
+from deploy.assembly.gap_finding import finding_gaps
+from deploy.assembly.runtime import Runtime, desks
 from deploy.errors import CommandError
+from envelope.question import CONSOLE
 from gateway.console.access import Assistant, Gate, Role
+from gateway.console.again import Again
+from gateway.console.frame import Frame
+from gateway.console.gap_pages import GapPages
 from gateway.console.oidc import OidcClient, OidcProvider
 from gateway.console.pages import PATH
+from gateway.console.routes import ConsolePart
 from gateway.signing_keys import check_address
 from memory.console_state import RedisConsoleSessions
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
+
+    from records.gaps import GapFinder
+    from records.store import RecordStore
+
+
+@asynccontextmanager
+async def open_parts(
+    runtime: Runtime, records: "RecordStore | None"
+) -> AsyncIterator["ConsoleParts"]:
+    """Provide the pages that the owner works with, and the gaps."""
+    settings = runtime.settings
+    if records is None:
+        yield ConsoleParts((), None)
+        return
+    frame = Frame(records, settings.records_days)
+    again = Again(desks(runtime, CONSOLE), runtime.broker.replies)
+    embedder = None if runtime.knowledge is None else runtime.knowledge.embedder
+    async with finding_gaps(settings, records, embedder) as gaps:
+        yield ConsoleParts((GapPages(frame, gaps, again),), gaps)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleParts:
+    """Pages of the console, and what finds the gaps; None where no records are kept."""
+
+    pages: "Sequence[ConsolePart]"
+    gaps: "GapFinder | None"
 
 
 def make_gate(settings: Settings, client: "Redis") -> Gate:

@@ -4,7 +4,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from broker.replies.transcripts import RecentMessage, Transcripts
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.data_folder import KeyHistory
-from deploy.assembly.gateways.console import make_gate, make_provider
+from deploy.assembly.gateways.console import make_gate, make_provider, open_parts
 from deploy.assembly.gateways.document_catalog import OwnedCatalog, documents_of
 from deploy.assembly.gateways.report_rendering import StoredReports, make_report_reader
 from deploy.assembly.gateways.review_documents import NamedDocumentFinder, StoredAttachments
@@ -27,6 +27,7 @@ from envelope.conversation import Pause, Turn
 from envelope.question import Question
 from gateway.api_keys import Key
 from gateway.connections.bodies import BufferBudget
+from gateway.console.people import PeoplePages
 from gateway.console.routes import Console, console_router
 from gateway.conversation_erasure import erase
 from gateway.http.access import AllowedHosts, Guard
@@ -36,6 +37,7 @@ from gateway.http.links import SourceLinks
 from gateway.http.metrics import PrometheusHttpMeter
 from gateway.http.routes.catalog import Catalog
 from gateway.http.routes.documents import reader_router
+from gateway.http.routes.gaps import gaps_router
 from gateway.http.routes.review_form import ReviewEstimate
 from gateway.http.routes.reviews import EstimateReview, ReviewParts, estimate_nothing
 from gateway.http.visitors import VisitorLimits, Visitors
@@ -240,6 +242,7 @@ async def open_http_app(
     attachments = StoredAttachments(settings, client)
     records = connect_records(settings) if keeps_records(settings) else None
     documents = opened if settings.source_links else None
+    stack = AsyncExitStack()
     try:
         history = None if settings.require_keys else KeyHistory(settings.refdesk_data)
         keys = StoredKeys(client, history)
@@ -294,19 +297,27 @@ async def open_http_app(
             )
         catalog = OwnedCatalog(settings, runtime.broker, opened)
         others.append(Catalog(channel, catalog).router())
+        gate = make_gate(settings, client)
+        parts = await stack.enter_async_context(open_parts(runtime, records))
         others.append(
             console_router(
                 Console(
-                    make_gate(settings, client),
+                    gate,
                     records,
                     records_days=settings.records_days,
-                    keys=keys,
-                    forget=partial(erase, runtime.broker.eraser, conversations),
                     provider=make_provider(settings),
+                    parts=[
+                        *parts.pages,
+                        PeoplePages(
+                            records, keys, partial(erase, runtime.broker.eraser, conversations)
+                        ),
+                    ],
                     unavailable=stores,
                 )
             )
         )
+        if parts.gaps is not None:
+            others.append(gaps_router(channel, parts.gaps))
         made = make_app(
             channel,
             stopping=stopping,
@@ -321,9 +332,11 @@ async def open_http_app(
                 reports,
                 _make_estimate(settings),
             ),
+            has_session=gate.has_session,
         )
         yield made.app
     finally:
+        await stack.aclose()
         if records is not None:
             await asyncio.to_thread(records.close)
         await attachments.close()

@@ -12,11 +12,19 @@ import httpx
 import pytest
 from playwright.async_api import Browser
 
+from gateway.console.people import PeoplePages
 from gateway.http.uvicorn_server import listening, serving
 from records.record import Record
 from records.store import RecordStore, connect_store
 from tests.support.browser import chromium, violations
-from tests.support.console import browser_of, make_console, post, read_forgery_token
+from tests.support.console import (
+    FakeKeys,
+    browser_of,
+    forget_nothing,
+    make_console,
+    post,
+    read_forgery_token,
+)
 
 NOW = time.time()
 RECORD = Record(
@@ -196,9 +204,12 @@ async def test_an_owner_who_keeps_no_records_is_told_how_to(store: RecordStore) 
 async def test_every_page_is_readable_for_everybody(
     store: RecordStore, width: int, scheme: str
 ) -> None:
-    listener = listening("127.0.0.1", 0)
+    listener, people = listening("127.0.0.1", 0), PeoplePages(store, FakeKeys(), forget_nothing)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    async with serving(make_console(store), listener, asyncio.Event()), chromium() as browser:
+    async with (
+        serving(make_console(store, parts=[people]), listener, asyncio.Event()),
+        chromium() as browser,
+    ):
         await look_at_pages(browser, url, width, scheme)
 
 

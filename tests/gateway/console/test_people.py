@@ -11,7 +11,7 @@ from broker.values import Erased
 from envelope.question import Question
 from gateway.api_keys import make_key
 from gateway.console.access import Role
-from gateway.console.people import AT_ONCE
+from gateway.console.people import AT_ONCE, PeoplePages
 from records.record import Record
 from records.store import RecordStore, connect_store
 from tests.support.console import (
@@ -66,9 +66,8 @@ async def owner(store: RecordStore) -> AsyncIterator[Owner]:
         forgotten.append(question)
         return Erased(records=store.forget(question))
 
-    app = make_console(
-        store, sessions, keys=keys, forget=forget, roles=ROLES, assistants=(DESK, OTHER)
-    )
+    parts = [PeoplePages(store, keys, forget)]
+    app = make_console(store, sessions, parts=parts, roles=ROLES, assistants=(DESK, OTHER))
     async with browser_of(app) as client:
         await sign_in(client, sessions, "it")
         yield Owner(client, sessions, keys, store, forgotten)
