@@ -68,6 +68,7 @@ messages = Table(
     Column("ended_at", Float, nullable=False, index=True),
     Column("channel", String(64), nullable=False),
     Column("person", String(128), nullable=False),
+    Column("person_name", String(128), nullable=False),
     Column("way", String(64), nullable=False),
     Column("language", String(16), nullable=False),
     Column("question", Text, nullable=False),
@@ -163,9 +164,13 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class PersonFigures:
-    """What one person asked: messages, conversations, thumbs down, and when last (Unix seconds)."""
+    """What one person asked: messages, conversations, thumbs down, and when last (Unix seconds).
+
+    `name`: as the channel names them, else empty.
+    """
 
     person: str
+    name: str
     messages: int
     conversations: int
     down: int
@@ -308,6 +313,7 @@ class RecordStore:
         wanted = (
             select(
                 one.person,
+                func.max(one.person_name),
                 func.count(),
                 func.count(conversation.distinct()),
                 func.sum(case((one.rating == "down", 1), else_=0)),

@@ -20,7 +20,7 @@ from gateway.answer import Answer, Shows
 from gateway.api_keys import Scope
 from gateway.desk import Desk, Message
 from gateway.events import Event, EventCursor
-from gateway.http.access import Principal, choose_language, list_people
+from gateway.http.access import Principal, choose_language, list_people, name_person
 from gateway.http.context import CHECKED, HttpChannel, check_no_chat, require_scope
 from gateway.http.errors import ForbiddenError, InvalidRequestError
 from gateway.http.question_sender import QuestionSender
@@ -165,6 +165,7 @@ class Completions:
             pause=await self._pause(desk, history, key_id) if own else None,
             shows_drafts=bool(wanted.stream) and self._channel.release == CHECKED,
             people=list_people(caller, wanted.user, "user"),
+            person_name=name_person(caller, wanted.user),
         )
         question = desk.question(message)
         await check_no_chat(self._channel, question)
