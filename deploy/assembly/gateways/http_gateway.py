@@ -52,6 +52,7 @@ from memory.errors import MemoryUnavailableError
 from memory.http_state import EMPTY_SECONDS, RedisApiKeys, RedisRates, RedisSessionStore
 from memory.key_names import conversation_keys
 from memory.learned_outcomes import RedisOutcomeLog
+from memory.people import RedisPeople
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -309,7 +310,10 @@ async def open_http_app(
                     parts=[
                         *parts.pages,
                         PeoplePages(
-                            records, keys, partial(erase, runtime.broker.eraser, conversations)
+                            records,
+                            keys,
+                            partial(erase, runtime.broker.eraser, conversations),
+                            RedisPeople(client, lambda _question: 1).forget,
                         ),
                     ],
                     unavailable=stores,
