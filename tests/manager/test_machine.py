@@ -3,7 +3,7 @@
 import pytest
 
 from envelope.conversation import ClarificationReason as Reason
-from manager.flow import Counter, Flow, Next, PauseFor, Return, Row, Scatter
+from manager.flow import Counter, Flow, Next, PauseFor, Return, Row, Scatter, Stage
 from manager.flows import stages as at
 from manager.flows.auto_flow import AUTO_FLOW
 from manager.flows.search_flow import SEARCH_FLOW
@@ -129,7 +129,7 @@ SWARM = [
     (at.WORK, E.FAILED, {Counter.RETRY: LIMITS.retries}, BRANCH, "return as insufficient_context by retry_limit"),
     (at.WORK, E.FAILED, {}, BRANCH_WITHOUT_MONEY, "return by budget_usd"),
 ]
-AUTO = [
+AUTO: list[tuple[Stage, E, Counters, Context, str]] = [
     (at.TRIAGE, E.SEARCHES, {}, Context(), "search"),
     (at.TRIAGE, E.USES_TOOLS, {}, Context(), "reason"),
     (at.TRIAGE, E.USES_SWARM, {}, Context(), "plan"),
@@ -150,7 +150,7 @@ EXAMPLES = [
 
 @pytest.mark.parametrize(("flow", "stage", "event", "counters", "facts", "decision"), EXAMPLES)
 def test_every_example_of_a_decision_holds(
-    flow: Flow, stage: at.Stage, event: E, counters: Counters, facts: Context, decision: str
+    flow: Flow, stage: Stage, event: E, counters: Counters, facts: Context, decision: str
 ) -> None:
     assert describe(decide(flow, stage, event, {**counters}, LIMITS, facts)) == decision
 
@@ -162,7 +162,7 @@ def test_every_example_of_a_decision_holds(
         (TOOLS_FLOW, at.ASSESS, E.AGAIN, Counter.ITERATION),
     ],
 )
-def test_a_loop_is_counted(flow: Flow, stage: at.Stage, event: E, counter: Counter) -> None:
+def test_a_loop_is_counted(flow: Flow, stage: Stage, event: E, counter: Counter) -> None:
     first = decide(flow, stage, event, {}, LIMITS, Context())
 
     assert first.counters == {counter: 1}
@@ -180,7 +180,7 @@ def test_a_loop_is_counted(flow: Flow, stage: at.Stage, event: E, counter: Count
         (SWARM_FLOW, at.SYNTHESIZE, E.FAILED),
     ],
 )
-def test_a_failed_way_falls_back_and_its_row_says_so(flow: Flow, stage: at.Stage, event: E) -> None:
+def test_a_failed_way_falls_back_and_its_row_says_so(flow: Flow, stage: Stage, event: E) -> None:
     assert flow.row(stage, event).is_fallback
     assert not SWARM_FLOW.row(at.PLAN, E.SEARCHES).is_fallback
 
@@ -195,7 +195,8 @@ def test_workers_run_at_once_within_the_setting_and_enough_of_them_suffice() -> 
 
 
 def test_a_worker_at_a_limit_returns_what_it_found() -> None:
-    for counters, facts in (({Counter.STEP: LIMITS.steps}, BRANCH), ({}, BRANCH_WITHOUT_MONEY)):
+    used_up: Counters = {Counter.STEP: LIMITS.steps}
+    for counters, facts in ((used_up, BRANCH), ({}, BRANCH_WITHOUT_MONEY)):
         [action] = decide(SWARM_FLOW, at.WORK, E.CALLS, counters, LIMITS, facts).actions
         assert isinstance(action, Return)
         assert "worker_outputs" in action.attributes
