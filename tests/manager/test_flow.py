@@ -8,7 +8,7 @@ from agents.roster import AGENTS
 from envelope.conversation import ClarificationReason
 from envelope.envelope import Envelope
 from envelope.role import Role
-from envelope.ways.tool_loop import WayName
+from envelope.tool_loop import WayName
 from manager.flow import Counter, Flow, FlowError, Row, Stage, find_flow
 from manager.flows import FLOWS, NEWEST, stages
 from manager.flows.search_flow import SEARCH_FLOW

@@ -7,8 +7,8 @@ from manager.flow import Counter, Flow, Next, PauseFor, Return, Row, Scatter, St
 from manager.flows import stages as at
 from manager.flows.auto_flow import AUTO_FLOW
 from manager.flows.search_flow import SEARCH_FLOW
-from manager.flows.swarm_flow import SWARM_FLOW
-from manager.flows.tools_flow import TOOLS_FLOW
+from manager.flows.swarm import SWARM_FLOW
+from manager.flows.tool_loop import TOOLS_FLOW
 from manager.machine import Context, Counters, Decision, End, Limits, Send, decide
 from manager.stage_event import StageEvent as E
 
