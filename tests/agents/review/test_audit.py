@@ -1,4 +1,4 @@
-r"""Citations: whether each exists, has the numbers of its source, and is well formatted."""
+"""Citations: whether each exists, has the numbers of its source, and is well formatted."""
 
 import pytest
 
