@@ -9,15 +9,15 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from agents.roster import AGENTS
 from config.answer_settings import AnswerSettings
 from config.chat_settings import ChatSettings
+from config.console_settings import ConsoleSettings
 from config.domain_settings import DomainSettings
 from config.env_file import check_unnamed_file, find_env_file
 from config.errors import SettingsError
 from config.http_settings import HttpSettings
 from config.ingestion_settings import IngestionSettings
-from config.model_settings import ModelSettings
+from config.model_settings import ModelSettings, VendorSettings
 from config.retention_settings import RetentionSettings
 from config.storage_settings import StorageSettings
-from config.vendor_settings import VendorSettings
 from config.visitor_settings import VisitorSettings
 from config.way_settings import LearningSettings, OutsideSettings, SwarmSettings, WaySettings
 from llm.prices import find_context_window
@@ -52,6 +52,7 @@ class Settings(
     IngestionSettings,
     HttpSettings,
     VisitorSettings,
+    ConsoleSettings,
     ChatSettings,
     WaySettings,
     SwarmSettings,

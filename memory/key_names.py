@@ -22,7 +22,8 @@
 | rd:keys                                    | hash | keys    | gateway | never    |
 | rd:keys:links                              | str  | gateway | gateway | never    |
 | rd:{console}:code:<hash>                   | str  | console | gateway | minutes  |
-| rd:{console}:session:<hash>                | str  | gateway | gateway | hours    |
+| rd:{console}:session:<hash>                | hash | gateway | gateway | hours    |
+| rd:{console}:person:<hash>                 | set  | gateway | gateway | hours    |
 | rd:rate:{owner}:<limit>                    | hash | gateway | gateway | when full|
 | rd:rate:{owner}:once/<hash>                | str  | gateway | gateway | minutes  |
 | rd:push:{channel/<conversation>}:about     | hash | gateway | gateway | ttl      |
