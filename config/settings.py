@@ -9,6 +9,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from agents.roster import AGENTS
 from config.answer_settings import AnswerSettings
 from config.chat_settings import ChatSettings
+from config.console_settings import ConsoleSettings
 from config.domain_settings import DomainSettings
 from config.env_file import check_unnamed_file, find_env_file
 from config.errors import SettingsError
@@ -51,6 +52,7 @@ class Settings(
     IngestionSettings,
     HttpSettings,
     VisitorSettings,
+    ConsoleSettings,
     ChatSettings,
     WaySettings,
     SwarmSettings,

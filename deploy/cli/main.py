@@ -22,6 +22,7 @@ VERBS: dict[str, str] = {
     "serve": "serve the HTTP API, the chat completions API and the widget",
     **{spec.name: spec.purpose for spec in CHAT_CHANNELS},
     "console": "print a link that opens the console of a running `refdesk serve`",
+    "gaps": "list what the documents lack, or set the state of a gap",
     "keys": "create, list and revoke keys of the HTTP API",
     "worker": "run a worker process for the given roles",
     "workers": "pause roles, drain, set the log level or reload prompts of workers",
@@ -36,7 +37,8 @@ VERBS: dict[str, str] = {
     "evaluate": "measure Refdesk on a folder of evaluation data",
 }
 OPERATIONS = frozenset(
-    {"console", "documents", "keys", "workers", "trace", "status", "swarm", "forget", "dead"}
+    {"console", "documents", "gaps", "keys", "workers", "trace", "status", "swarm", "forget"}
+    | {"dead"}
 )
 """The verbs for operators."""
 MODULES = {"swarm": "swarm_stats"}

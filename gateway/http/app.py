@@ -14,7 +14,7 @@ from gateway.connections.bodies import BufferBudget
 from gateway.http.admission_queue import AdmissionQueue
 from gateway.http.context import HttpChannel
 from gateway.http.errors import Failure, add_error_handlers
-from gateway.http.middleware import Authentication, BodyLimit, Origins, RequestLog
+from gateway.http.middleware import Authentication, BodyLimit, HasSession, Origins, RequestLog
 from gateway.http.question_sender import QuestionSender
 from gateway.http.routes.attachments import AttachmentRoutes
 from gateway.http.routes.completions import Completions
@@ -49,6 +49,7 @@ def make_app(
     others: Sequence[APIRouter] = (),
     budget: BufferBudget | None = None,
     reviews: ReviewParts | None = None,
+    has_session: HasSession | None = None,
 ) -> HttpApplication:
     """Return the application; `others` are further routes.
 
@@ -56,7 +57,7 @@ def make_app(
     answer. When `stopping` is set, waiting requests end, so that clients continue at another
     process. `budget` bounds the bodies that are read concurrently. `reviews` has what
     reviews and the documents of conversations need; None: there are none. Callers are checked
-    before any body is read.
+    before any body is read; `has_session` checks those of the console.
     """
     app = FastAPI(
         title="Refdesk",
@@ -86,7 +87,7 @@ def make_app(
     routes = [route for router in routers for route in router.routes]
     budget = BufferBudget() if budget is None else budget
     limited = BodyLimit(app, longest_bytes=BODY_BYTES, budget=budget)
-    known = Authentication(limited, channel.guard, unavailable=unavailable)
+    known = Authentication(limited, channel.guard, unavailable=unavailable, has_session=has_session)
     return HttpApplication(RequestLog(Origins(known), meter=channel.meter), routes)
 
 

@@ -25,6 +25,7 @@ from gateway.http.routes.documents import reader_router
 from gateway.http.routes.reviews import ReviewParts
 from gateway.http.uvicorn_server import listening, serving
 from gateway.http.visitors import VisitorLimits, Visitors
+from gateway.person_tokens import PersonTokens
 from gateway.port import (
     CatalogEntry,
     CatalogMove,
@@ -206,6 +207,7 @@ async def open_http_server(
     release: Release | None = None,
     reviews: ReviewParts | None = None,
     job_seconds: float | None = None,
+    persons: PersonTokens | None = None,
     **broker_options: Any,
 ) -> AsyncIterator[HttpServerFixture]:
     """Open a server while inside; several may share one system."""
@@ -234,6 +236,7 @@ async def open_http_server(
             visitors=Visitors(SECRET, limits),
             open_tenant=open_tenant,
             hosts=hosts,
+            persons=persons,
         ),
         conversations=StoredConversations(harness.client, shards=1, ttl_seconds=3600),
         words=lambda key, language: f"{key}/{language}",

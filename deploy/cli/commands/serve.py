@@ -77,7 +77,8 @@ async def answering(
 ) -> AsyncIterator[Runtime]:
     """Have questions answered: by this process, or, with `alone`, by workers on the same Redis.
 
-    With `records`, or on the data folder's own Redis, they are recorded by this process as well.
+    This process records them as well: with `records`, on the data folder's own Redis, and where
+    `RECORDS_URL` names a database, which all processes share.
     """
     async with AsyncExitStack() as stack:
         if alone:
@@ -85,7 +86,7 @@ async def answering(
             await stack.enter_async_context(run_maintenance(runtime))
         else:
             runtime = await stack.enter_async_context(run_desk(settings, empty=True))
-        if records or settings.redis_url is None:
+        if records or settings.redis_url is None or settings.records_url is not None:
             await stack.enter_async_context(recording(runtime))
         yield runtime
 
