@@ -29,7 +29,7 @@ from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.specialists import Extracted, FindingList, SpecialistError, StoredVerdicts
-from llm.tasks.specialists.citation_auditor import TASK, CheckedStatement, CitedStatement, Inputs
+from llm.tasks.citation_auditor import TASK, CheckedStatement, CitedStatement, Inputs
 
 _MOST_STATEMENTS = 60
 _MOST_SUMMARY = 5

@@ -13,8 +13,8 @@ from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.specialists import Extracted, SpecialistError
 from knowledge.library.library import WholeDocument
-from llm.tasks.specialists.classifier import TASK, Inputs
-from llm.tasks.specialists.material import TextUnit
+from llm.tasks.classifier import TASK, Inputs
+from llm.tasks.specialist_material import TextUnit
 
 _CHARACTERS = 12_000
 _MOST_DOCUMENTS = 8

@@ -53,7 +53,7 @@ from envelope.specialists import (
     StoredPart,
     StoredVerdicts,
 )
-from llm.tasks.specialists.compliance import (
+from llm.tasks.compliance import (
     TASK,
     ClauseReading,
     ComparedMeasures,
@@ -61,7 +61,7 @@ from llm.tasks.specialists.compliance import (
     Output,
     RequirementVerdict,
 )
-from llm.tasks.specialists.material import TextUnit
+from llm.tasks.specialist_material import TextUnit
 
 _CLAUSE_ROUNDS, _ROUNDS = 2, 4
 """Parts without a result are tried once more: the clauses first, then the requirements."""

@@ -25,8 +25,8 @@ from envelope.specialists import (
 from envelope.tool_loop import NO_TRIAGE, Triage
 from llm.conversation import ModelMessage, ToolUse
 from llm.port import OFFLINE
-from llm.tasks.specialists.extractor import TASK, CandidateDocument, Inputs, Output
-from llm.tasks.specialists.material import TextUnit
+from llm.tasks.extractor import TASK, CandidateDocument, Inputs, Output
+from llm.tasks.specialist_material import TextUnit
 from tools.calls import QuotedPassage
 from tools.passages import describe_place
 

@@ -27,8 +27,8 @@ from envelope.specialists import (
     StoredChecklist,
     StoredVerdicts,
 )
-from llm.tasks.specialists.gap_synthesizer import TASK, FoundGap, Inputs
-from llm.tasks.specialists.material import TextUnit
+from llm.tasks.gap_synthesizer import TASK, FoundGap, Inputs
+from llm.tasks.specialist_material import TextUnit
 
 _LONGEST = 2_000
 _MOST_MET = 40

@@ -31,8 +31,8 @@ from envelope.specialists import (
     StoredChecklist,
     StoredVerdicts,
 )
-from llm.tasks.specialists.material import KnownVerdict
-from llm.tasks.specialists.report_generator import TASK, Inputs, Output
+from llm.tasks.report_generator import TASK, Inputs, Output
+from llm.tasks.specialist_material import KnownVerdict
 
 LARGEST_INLINE = 24_000
 """Bytes of a report that travels in the envelope: the result of a branch has at most 32 kB."""

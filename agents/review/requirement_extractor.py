@@ -38,8 +38,8 @@ from envelope.specialists import (
     StoredChecklist,
     StoredPart,
 )
-from llm.tasks.specialists.material import TextUnit
-from llm.tasks.specialists.requirement_extractor import TASK, Inputs, ListedRequirement, Output
+from llm.tasks.requirement_extractor import TASK, Inputs, ListedRequirement, Output
+from llm.tasks.specialist_material import TextUnit
 
 _LONGEST_REASON = 300
 _NO_TEXT = "no text"

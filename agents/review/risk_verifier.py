@@ -23,8 +23,8 @@ from envelope.specialists import (
     StoredChecklist,
     StoredVerdicts,
 )
-from llm.tasks.specialists.material import KnownVerdict
-from llm.tasks.specialists.risk_verifier import TASK, Inputs, RankedRisk
+from llm.tasks.risk_verifier import TASK, Inputs, RankedRisk
+from llm.tasks.specialist_material import KnownVerdict
 
 _MOST_SUMMARY = 5
 

@@ -25,8 +25,8 @@ from llm.conversation import ConversationModel, ModelMessage, ToolConversation, 
 from llm.errors import ModelError
 from llm.output_parsing import NotReadable, read
 from llm.port import OFFLINE, I, Model, O, Task
-from llm.tasks.retrieval.hyde_expansion import TASK, Inputs
-from llm.tasks.specialists.material import SpecialistInputs
+from llm.tasks.hyde_expansion import TASK, Inputs
+from llm.tasks.specialist_material import SpecialistInputs
 from tools.calls import ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog
 from tools.dialogue import Dialogue, DialogueLimits, describe_calls

@@ -44,7 +44,7 @@ from envelope.specialists import (
 from envelope.tool_loop import NO_TRIAGE, Triage
 from knowledge.library.library import WholeDocument
 from llm.port import OFFLINE
-from llm.tasks.specialists.synthesis import (
+from llm.tasks.synthesis import (
     TASK,
     FindingText,
     FurtherWork,

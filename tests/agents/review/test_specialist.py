@@ -7,7 +7,7 @@ from envelope.run import OUTSIDE
 from llm.conversation import ToolUse
 from llm.missing_model import MissingModel
 from llm.scripted import ScriptedModel
-from llm.tasks.retrieval.hyde_expansion import Output
+from llm.tasks.hyde_expansion import Output
 
 FOUND = Output(passage="The keeper may engage others.", queries=("sub-processor", "sub-processor"))
 
