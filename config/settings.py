@@ -83,7 +83,8 @@ class Settings(
         0,
         ge=0,
         le=65535,
-        description="port of /healthz, /readyz and /metrics of workers and chat channels; 0: none",
+        description="port on which every process answers /healthz, /readyz and /metrics without a "
+        "key; 0: none",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field("warning", description="logs")
 

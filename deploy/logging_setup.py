@@ -57,6 +57,7 @@ def configure_logging(level: str, *, secrets: Collection[str] = ()) -> None:
         logger_factory=lambda *names: ErrorStreamLogger(str(names[0]) if names else "refdesk"),
         cache_logger_on_first_use=False,
     )
+    logging.getLogger("worker").setLevel(number)
     _route_libraries(number, render)
 
 
