@@ -96,5 +96,7 @@ class QuestionObserver:
             log.error("question_not_measured", message_id=message.question.message_id,
                       error=str(error))  # fmt: skip
             return
-        for sink in self._sinks if record is not None else ():
+        if record is None:
+            return
+        for sink in self._sinks:
             sink.measure(EndedQuestion(record, entries))

@@ -21,6 +21,7 @@ from deploy.assembly.runtime import (
     run_desk,
     run_maintenance,
 )
+from deploy.cli.model_in_use import describe_models
 from deploy.cli.printing import print_line
 from worker.process import collect_rarely
 from worker.shutdown import stop_on_signals
@@ -142,6 +143,7 @@ async def _startup_lines(runtime: Runtime, host: str, port: int, *, reason: str)
             f"every request needs a key, and there is none: {reason}; run: refdesk keys create"
         )
     lines.append(await describe_server(runtime))
+    lines.append(describe_models(runtime.settings))
     return lines
 
 
