@@ -17,6 +17,7 @@ from config.ingestion_settings import IngestionSettings
 from config.model_settings import ModelSettings
 from config.retention_settings import RetentionSettings
 from config.storage_settings import StorageSettings
+from config.telemetry_settings import TelemetrySettings
 from config.vendor_settings import VendorSettings
 from config.visitor_settings import VisitorSettings
 from config.way_settings import LearningSettings, OutsideSettings, SwarmSettings, WaySettings
@@ -57,6 +58,7 @@ class Settings(
     SwarmSettings,
     OutsideSettings,
     LearningSettings,
+    TelemetrySettings,
     BaseSettings,
 ):
     """The settings of one process. Times are seconds unless the name says otherwise."""

@@ -76,6 +76,11 @@ class QuestionObserver:
                 log.warning("telemetry_delayed", error=str(error), retry_seconds=PAUSE_SECONDS)
                 await asyncio.sleep(PAUSE_SECONDS)
 
+    async def drain(self) -> None:
+        """Measure what has ended until now."""
+        while self._wanted.is_set() and await self.observe_next():
+            pass
+
     async def observe_next(self, *, block_seconds: float = 0.0) -> int:
         """Measure the next messages; return their number."""
         taken = await self._ended.take(count=AT_ONCE, block_seconds=block_seconds)

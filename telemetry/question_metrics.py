@@ -31,8 +31,8 @@ _OWNER = ("tenant", "assistant", "way")
 class QuestionMetrics(Collector):
     """The counters; `wanted` is set at the first scrape: nobody else needs the figures."""
 
-    def __init__(self) -> None:
-        self.wanted = asyncio.Event()
+    def __init__(self, wanted: asyncio.Event) -> None:
+        self.wanted = wanted
         self._loop = asyncio.get_running_loop()
         self._own = own = CollectorRegistry()
         self._questions = Counter(

@@ -23,7 +23,7 @@ from deploy.assembly.agent_factory import make_worker_specs
 from deploy.assembly.assistant_prompts import PromptFolders
 from deploy.assembly.data_folder import protect_data_folder
 from deploy.assembly.isolation import make_quarantine, warming
-from deploy.assembly.observing import observing
+from deploy.assembly.observing import needs_meter, observing
 from deploy.assembly.worker_announcements import ProcessControls, announcing
 from deploy.errors import CommandError
 from envelope.role import Role
@@ -111,7 +111,7 @@ async def working(
     """Run workers of `roles`, and connect to Redis."""
     async with AsyncExitStack() as stack:
         runtime = await stack.enter_async_context(connect_runtime(settings))
-        meter = make_meter() if health_port else None
+        meter = make_meter() if needs_meter(settings, health_port) else None
         knowledge = None
         if KNOWING & set(roles):
             from deploy.assembly.knowledge import open_knowledge
@@ -122,14 +122,14 @@ async def working(
             run_workers(runtime, roles, knowledge, health_port=health_port, meter=meter, warm=True)
         )
         registry = None if meter is None else meter.registry
-        await stack.enter_async_context(observing(runtime.broker, registry))
+        await stack.enter_async_context(observing(runtime.broker, settings, registry))
         yield runtime
 
 
 @asynccontextmanager
 async def open_desk(settings: Settings, *, channel: str = "cli") -> AsyncIterator[Desk]:
     """Open a desk that answers; raises `CommandError` while there are no documents."""
-    async with run_desk(settings) as runtime:
+    async with run_desk(settings) as runtime, observing(runtime.broker, settings, None):
         yield desk(runtime, channel)
 
 

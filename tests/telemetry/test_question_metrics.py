@@ -23,7 +23,7 @@ class Watched:
     def __init__(self, harness: BrokerHarness) -> None:
         self.harness = harness
         self.registry = CollectorRegistry()
-        self.metrics = QuestionMetrics()
+        self.metrics = QuestionMetrics(asyncio.Event())
         self.registry.register(self.metrics)
 
     def observer(self, now: Callable[[], float] = time.time) -> QuestionObserver:

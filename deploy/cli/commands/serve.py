@@ -115,7 +115,7 @@ async def answering(
         if records or settings.redis_url is None:
             await stack.enter_async_context(recording(runtime))
         registry = None if meter is None else meter.registry
-        await stack.enter_async_context(observing(runtime.broker, registry))
+        await stack.enter_async_context(observing(runtime.broker, settings, registry))
         yield runtime
 
 

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 
 from config.settings import Settings, load_settings
 from deploy.assembly.gateways.listening import add_place, budget_of, require_secret, serve_app
+from deploy.assembly.observing import needs_meter
 from deploy.assembly.runtime import make_meter
 from deploy.cli.commands.serve import answering
 from deploy.cli.printing import print_line
@@ -49,7 +50,7 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         await stack.enter_async_context(stop_on_signals(stop))
         bot = make_bot(token, url=settings.telegram_api_url)
         me = await stack.enter_async_context(connect_bot(bot))
-        meter = make_meter() if settings.health_port else None
+        meter = make_meter() if needs_meter(settings, settings.health_port) else None
         post = await stack.enter_async_context(
             answering(settings, alone=chosen.gateway_only, meter=meter)
         )
