@@ -54,6 +54,7 @@ from memory.key_names import conversation_keys
 from memory.learned_outcomes import RedisOutcomeLog
 
 if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
     from redis.asyncio import Redis
     from starlette.types import ASGIApp
 
@@ -229,15 +230,17 @@ async def open_http_app(
     runtime: Runtime,
     stopping: asyncio.Event,
     *,
+    registry: "CollectorRegistry | None" = None,
     keyless: bool = False,
     budget: BufferBudget | None = None,
 ) -> AsyncIterator["ASGIApp"]:
     """Provide the application of the HTTP channel.
 
-    `keyless`: requests need no key until the first one is created. `budget` bounds the bodies that
-    are read at the same time.
+    `/metrics` shows `registry`, to which the channel adds its own figures. `keyless`: requests need
+    no key until the first one is created. `budget` bounds the bodies that are read at the same
+    time.
     """
-    settings, texts, meter = runtime.settings, load_texts(), PrometheusHttpMeter()
+    settings, texts, meter = runtime.settings, load_texts(), PrometheusHttpMeter(registry)
     client, opened = runtime.endpoint.client(), documents_of(runtime)
     attachments = StoredAttachments(settings, client)
     records = connect_records(settings) if keeps_records(settings) else None
