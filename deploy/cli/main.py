@@ -21,6 +21,7 @@ VERBS: dict[str, str] = {
     "up": "run all roles in one worker process",
     "serve": "serve the HTTP API, the chat completions API and the widget",
     **{spec.name: spec.purpose for spec in CHAT_CHANNELS},
+    "mcp": "answer one program over its standard input and output, by MCP",
     "console": "print a link that opens the console of a running `refdesk serve`",
     "keys": "create, list and revoke keys of the HTTP API",
     "worker": "run a worker process for the given roles",
