@@ -22,7 +22,9 @@ from gateway.http.routes.attachments import AttachmentRoutes
 from gateway.http.routes.completions import Completions
 from gateway.http.routes.conversations import Reading, opening_router
 from gateway.http.routes.messages import Messages
+from gateway.http.routes.openai_questions import OpenAiQuestions
 from gateway.http.routes.probes import health_router
+from gateway.http.routes.responses import Responses
 from gateway.http.routes.reviews import ReviewParts, ReviewRoutes
 from gateway.http.routes.search import SearchRoutes
 from gateway.port import SearchableLibrary
@@ -91,11 +93,13 @@ def make_app(
     add_error_handlers(app, unavailable=unavailable)
     patience = AdmissionQueue(stopping, seconds=patience_seconds)
     sender = QuestionSender(channel, stopping, patience)
+    questions = OpenAiQuestions(channel, stopping, sender, turns=turns)
     routers = (
         opening_router(channel),
         Messages(channel, stopping, sender).router(),
         Reading(channel).router(),
-        Completions(channel, stopping, sender, turns=turns).router(),
+        Completions(channel, questions).router(),
+        Responses(channel, questions).router(),
         health_router(channel, registry, stopping),
         *others,
         *_make_review_routers(channel, stopping, sender, reviews),
