@@ -18,6 +18,7 @@ from gateway.http.errors import Failure, add_error_handlers
 from gateway.http.library import CallersLibrary
 from gateway.http.middleware import Authentication, BodyLimit, Origins, RequestLog
 from gateway.http.question_sender import QuestionSender
+from gateway.http.routes.api_page import api_page_router
 from gateway.http.routes.attachments import AttachmentRoutes
 from gateway.http.routes.completions import Completions
 from gateway.http.routes.conversations import Reading, opening_router
@@ -101,6 +102,7 @@ def make_app(
         Completions(channel, questions).router(),
         Responses(channel, questions).router(),
         health_router(channel, registry, stopping),
+        api_page_router(lambda: app.openapi()),
         *others,
         *_make_review_routers(channel, stopping, sender, reviews),
         *_make_library_routers(channel, library),
