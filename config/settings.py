@@ -14,10 +14,9 @@ from config.env_file import check_unnamed_file, find_env_file
 from config.errors import SettingsError
 from config.http_settings import HttpSettings
 from config.ingestion_settings import IngestionSettings
-from config.model_settings import ModelSettings
+from config.model_settings import ModelSettings, VendorSettings
 from config.retention_settings import RetentionSettings
 from config.storage_settings import StorageSettings
-from config.vendor_settings import VendorSettings
 from config.visitor_settings import VisitorSettings
 from config.way_settings import LearningSettings, OutsideSettings, SwarmSettings, WaySettings
 from llm.prices import find_context_window

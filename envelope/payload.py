@@ -32,7 +32,7 @@ from envelope.sources import (
     SourceUsed,
     ValidationResult,
 )
-from envelope.ways.specialists import (
+from envelope.specialists import (
     CitationCheck,
     Extracted,
     FindingList,
@@ -45,8 +45,8 @@ from envelope.ways.specialists import (
     StoredPart,
     StoredVerdicts,
 )
-from envelope.ways.swarm import LedgerStep, PlanStep
-from envelope.ways.tool_loop import (
+from envelope.swarm import LedgerStep, PlanStep
+from envelope.tool_loop import (
     AnswerAssessment,
     Intent,
     KeptAnswer,

@@ -14,7 +14,7 @@ from broker.values import Fields
 from citations.addresses import page_of
 from citations.links import Allowed, LinkedPage, allow, clean_text, keep_links, plain_line
 from envelope.outcome import Outcome
-from envelope.ways.specialists import ReviewedDocument
+from envelope.specialists import ReviewedDocument
 from gateway.answer_work import (
     BudgetUse,
     ChecklistSummary,

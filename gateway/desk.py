@@ -22,7 +22,7 @@ from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.question import Question, qualify_conversation, shard_of
 from envelope.role import Role
-from envelope.ways.swarm import read_cancelled
+from envelope.swarm import read_cancelled
 from gateway.answer import DEAD_LETTER, DEADLINE, FORGOTTEN, LOST, Words
 from gateway.errors import BusyError, MessageError, StoppingError
 from gateway.job_order import PLAIN, JobOrder

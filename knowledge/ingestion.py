@@ -39,7 +39,7 @@ from knowledge.isolation.preparation import Preparation
 from knowledge.moves import Vectors, find_vectors, keep_names
 from knowledge.rule_descriptions import Description
 
-READING_VERSION = "7"
+READING_VERSION = "8"
 HASH_SEPARATOR = "-"
 """What separates the hash of a text from that of its place."""
 CHUNKS_PER_BATCH = 256
@@ -160,6 +160,7 @@ class _Ingestion:
         self._hashes: Mapping[str, str] = {}
         self._moved: Mapping[tuple[str, str], ListedDocument] = {}
         self._is_move = False
+        self._missing_files: list[tuple[str, str]] = []
         self._waiting: list[tuple[Document, Vectors]] = []
         self._waiting_since = 0.0
 
@@ -190,6 +191,7 @@ class _Ingestion:
         for file in found.walk.files:
             await self._file(file, found.locations[file.path], found.root)
             self._ledger.advance()
+        self._note_missing_files(found.root)
         await self._queue.finish()
         await self._write(found.root)
         gone = self._ledger.gone()
@@ -245,9 +247,29 @@ class _Ingestion:
             empty = NoTextError("expected lines of JSON, found none")
             self._lose(file, place, str(file.path), empty)
 
+    def _note_missing_files(self, root: str) -> None:
+        """Note the files to which pages refer; many become one note that says what to ingest."""
+        missing, self._missing_files = self._missing_files, []
+        if len(missing) <= formats.MOST_NAMED:
+            for page, name in missing:
+                self._ledger.warn(
+                    page, f"the file {name!r}, to which it refers, is no text file in the folder"
+                )
+            return
+        page, name = missing[0]
+        names = len({name for _, name in missing})
+        self._ledger.warn(
+            root,
+            f"{names} files to which {len({page for page, _ in missing})} pages refer were not "
+            f"found, such as {name!r} in {page}: their text is missing there. Ingest the folder "
+            "that holds both, or the repository: refdesk ingest git:REPOSITORY --folder DOCS",
+        )
+
     async def _load(self, file: FoundFile) -> bytes:
         warnings: list[str] = []
-        data = await asyncio.to_thread(read_with_snippets, file, warnings.append)
+        missing: list[str] = []
+        data = await asyncio.to_thread(read_with_snippets, file, warnings.append, missing.append)
+        self._missing_files += [(str(file.path), name) for name in missing]
         for warning in warnings[:MOST_FAILURES]:
             self._ledger.warn(str(file.path), warning)
         return data

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
-from llm.call_log import record
 from llm.call_scope import CallAllowance, allow, remaining_seconds
 from llm.circuit_breaker import CircuitBreaker
 from llm.conversation import ConversationModel, ModelStep, ToolConversation
@@ -25,8 +24,8 @@ from llm.errors import (
     UnknownModel,
     UnreadableOutput,
 )
-from llm.partial_answers.text_listener import find_listener
-from llm.port import I, Model, ModelAnswer, ModelCall, O, Task, Usage
+from llm.partial_answers import find_listener
+from llm.port import I, Model, ModelAnswer, ModelCall, O, Task, Usage, record
 
 A = TypeVar("A", bound="ModelAnswer[Any] | ModelStep")
 
@@ -59,7 +58,7 @@ class FallbackChain:
     `patience_seconds`, and has written nothing meanwhile, keeps running, and the next model of a
     vendor is asked as well: the first answer counts. A model without a vendor, such as `offline`,
     is asked only when nothing else runs. A failing model is left alone for a while: see
-    `CircuitBreaker`. Every model records its failures (`llm.call_log`), so that a fallback is in
+    `CircuitBreaker`. Every model records its failures (`llm.port`), so that a fallback is in
     the journal.
     """
 

@@ -4,7 +4,9 @@ A *task* has a prompt file, a type of inputs and a type of outputs. Vendors rend
 from the inputs. Where none is configured, `llm.missing_model` raises `NoModel`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Generic, Protocol, TypeVar
@@ -124,3 +126,27 @@ class ScoreModel(Protocol):
     async def score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
         """Return a score for each text, in their order, or raise an error of `llm.errors`."""
         ...
+
+
+_calls: ContextVar[tuple[list[ModelCall], ...]] = ContextVar("model_calls", default=())
+
+
+@contextmanager
+def record_calls() -> Iterator[list[ModelCall]]:
+    """Yield a list that every call made inside is appended to, also from tasks started inside.
+
+    Blocks nest: a call is in the list of each block around it. The list stays readable after an
+    error, which is when the calls matter most.
+    """
+    calls: list[ModelCall] = []
+    token = _calls.set((*_calls.get(), calls))
+    try:
+        yield calls
+    finally:
+        _calls.reset(token)
+
+
+def record(call: ModelCall) -> None:
+    """Append a call to the lists of the blocks around this point; without one it is dropped."""
+    for calls in _calls.get():
+        calls.append(call)

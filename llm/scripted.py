@@ -8,10 +8,9 @@ from decimal import Decimal
 
 from pydantic import BaseModel
 
-from llm.call_log import record
 from llm.conversation import ModelMessage, ModelStep, StopReason, ToolConversation
 from llm.errors import ModelError, ScriptError
-from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage
+from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage, record
 
 
 @dataclass(frozen=True, slots=True)

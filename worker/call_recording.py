@@ -13,9 +13,8 @@ from broker.values import Fields, JournalEntry, Settlement
 from envelope.encoding import escape_surrogates
 from envelope.envelope import Envelope
 from knowledge.port import CALIBRATION, RERANKING
-from llm.call_log import record_calls
 from llm.call_scope import BudgetRefusal, call_scope, current_scope
-from llm.port import ModelCall
+from llm.port import ModelCall, record_calls
 from manager.evidence_checks import is_same_model
 from tools.calls import ToolErrorType
 from worker.agent_handler import Calls

@@ -6,8 +6,7 @@ from pydantic import BaseModel
 
 from agents.agent import Agent, AgentParts
 from citations.links import Allowed, clean_text, keep_links, plain_line
-from citations.nearest_pages import list_labels, list_nearest_pages
-from citations.places import choose_alternatives
+from citations.places import choose_alternatives, list_labels, list_nearest_pages
 from envelope.conversation import (
     REFUSALS,
     ClarificationOption,
@@ -77,7 +76,7 @@ class ClarificationSettings(Protocol):
     """The settings that this agent needs."""
 
     @property
-    def domain_name(self) -> str: ...
+    def topic(self) -> str: ...
 
 
 class ClarificationAgent(Agent[Reads, Writes]):
@@ -92,17 +91,17 @@ class ClarificationAgent(Agent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    def __init__(self, *, model: Model | None, texts: Texts, domain_name: str) -> None:
+    def __init__(self, *, model: Model | None, texts: Texts, topic: str) -> None:
         self._model = model
         self._texts = texts
-        self._domain_name = domain_name
+        self._topic = topic
 
     @classmethod
     def make(cls, parts: AgentParts[ClarificationSettings]) -> Self:
         return cls(
             model=find_model(parts.model(TASK.name)),
             texts=parts.texts,
-            domain_name=parts.settings.domain_name,
+            topic=parts.settings.topic,
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
@@ -142,7 +141,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
         fixed_text = self._texts.text(
             _choose_text(reason, reads),
             reads.language,
-            domain_name=self._domain_name,
+            topic=self._topic,
             question=plain_line(reads.canonical_question)[:LONGEST_QUESTION],
             document_languages=self._name_languages(reads),
             names=", ".join(f"“{plain_line(one)}”" for one in reads.unknown_documents or ()),
@@ -154,7 +153,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
             options=tuple(a.label for a in actions if a.kind in {"option", "source"}),
             history=reads.history,
             language=reads.language,
-            domain_name=self._domain_name,
+            topic=self._topic,
             stage=reads.asking_stage,
             fixed_text=fixed_text,
         )

@@ -24,7 +24,7 @@ from envelope.conversation import (
 )
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.ways.specialists import ReviewScope
+from envelope.specialists import ReviewScope
 from llm.errors import ModelError
 from llm.port import Model, find_model
 from llm.tasks.essence import TASK, ClarificationResult, ContextType, Inputs, Output, list_earlier

@@ -17,8 +17,8 @@ from envelope.conversation import (
 )
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.ways.specialists import ReviewScope
-from envelope.ways.tool_loop import WayName
+from envelope.specialists import ReviewScope
+from envelope.tool_loop import WayName
 from knowledge.errors import KnowledgeError
 from knowledge.port import Findings, Hit, Searcher, SearchRequest
 from knowledge.search.refusals import find_refusal_reason
@@ -328,8 +328,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         )
 
     def _about(self) -> str:
-        scope = self._domain_scope.strip().rstrip(".")
-        return f"{self._domain_name} ({scope})" if scope else self._domain_name
+        return self._domain_scope.strip().rstrip(".") or self._domain_name
 
 
 def is_covered(coverage: float, ambiguity: float, strictness: Strictness) -> bool:

@@ -20,17 +20,15 @@ from envelope.conversation import (
 )
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.ways.specialists import ReviewScope
-from envelope.ways.tool_loop import WayName
+from envelope.specialists import ReviewScope
+from envelope.tool_loop import WayName
 from knowledge.errors import KnowledgeError
 from knowledge.language.protecting import PlaceholderLost, Protected, protect
 from knowledge.port import ANSWER_CHARACTERS, Hit, Searcher, SearchRequest
 from knowledge.search.query import ENGLISH
 from llm.attacks.injection import BUDGET_SECONDS, inspect_within
 from llm.errors import ModelError
-from llm.partial_answers.following import ask_and_follow
-from llm.partial_answers.question_reader import QuestionReader
-from llm.partial_answers.text_listener import TextListener
+from llm.partial_answers import QuestionReader, TextListener, ask_and_follow
 from llm.port import Model, find_model
 from llm.tasks import understand
 from llm.tasks.essence import list_earlier

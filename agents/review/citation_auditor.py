@@ -6,18 +6,20 @@ from typing import Self
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.review.audit.citable_passages import find_cited_documents, list_citable_passages
-from agents.review.audit.citation_audit import (
+from agents.review.audit import (
     AuditedCitation,
     CitablePassage,
     CitationAudit,
+    CitedClaim,
     audit_citation,
     choose_closest,
+    find_cited_documents,
     find_named,
+    list_citable_passages,
     normalise_name,
+    read_citations,
 )
-from agents.review.audit.citation_reading import CitedClaim, read_citations
-from agents.review.requirements.units import cut_document
+from agents.review.rule_units import cut_document
 from agents.review.specialist import (
     LoopTurns,
     NoOutput,
@@ -25,11 +27,11 @@ from agents.review.specialist import (
     Toolbox,
     add_focus,
 )
-from agents.review.verdicts.verdict import ReviewResult
+from agents.review.verdicts import ReviewResult
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.ways.specialists import Extracted, FindingList, SpecialistError, StoredVerdicts
+from envelope.specialists import Extracted, FindingList, SpecialistError, StoredVerdicts
 from llm.tasks.specialists.citation_auditor import TASK, CheckedStatement, CitedStatement, Inputs
 
 _MOST_STATEMENTS = 60

@@ -9,7 +9,7 @@ from agents.review.specialist import LoopTurns, NoOutput, TeamSettings, Toolbox,
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.ways.specialists import Extracted, SpecialistError
+from envelope.specialists import Extracted, SpecialistError
 from knowledge.library.library import WholeDocument
 from llm.tasks.specialists.classifier import TASK, Inputs
 from llm.tasks.specialists.material import TextUnit

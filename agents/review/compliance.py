@@ -11,14 +11,16 @@ from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
 from agents.named_documents import identify_frameworks
-from agents.review.compression import compress_requirements
-from agents.review.requirements.requirement import (
+from agents.review.context import compress_requirements
+from agents.review.measures import compare_measures
+from agents.review.passages import Passage, PassageSearch, cut_passages
+from agents.review.requirements import (
     Extraction,
     Requirement,
     RuleKind,
     TextPlace,
 )
-from agents.review.requirements.units import (
+from agents.review.rule_units import (
     DocumentUnits,
     cut_document,
     divide_sizes,
@@ -34,14 +36,19 @@ from agents.review.specialist import (
     Toolbox,
     add_focus,
 )
-from agents.review.stored_results import DecidedPart, ReadClauses, join_decisions
-from agents.review.verdicts.measures import compare_measures
-from agents.review.verdicts.passages import Passage, PassageSearch, cut_passages
-from agents.review.verdicts.verdict import ReviewResult, Status, Verdict, VerdictEvidence
+from agents.review.verdicts import (
+    DecidedPart,
+    ReadClauses,
+    ReviewResult,
+    Status,
+    Verdict,
+    VerdictEvidence,
+    join_decisions,
+)
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.ways.specialists import (
+from envelope.specialists import (
     Extracted,
     PartPlan,
     SpecialistError,

@@ -7,19 +7,19 @@ from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
 from agents.named_documents import TitledDocument, find_scope, list_named
-from agents.review.requirements.units import cut_document
+from agents.review.rule_units import cut_document
 from agents.review.specialist import LoopTurns, NoOutput, TeamSettings, Toolbox, add_focus
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.ways.specialists import (
+from envelope.specialists import (
     Extracted,
     ExtractedPassage,
     ReviewedDocument,
     ReviewScope,
     SpecialistError,
 )
-from envelope.ways.tool_loop import NO_TRIAGE, Triage
+from envelope.tool_loop import NO_TRIAGE, Triage
 from llm.conversation import ModelMessage, ToolUse
 from llm.port import OFFLINE
 from llm.tasks.specialists.extractor import TASK, CandidateDocument, Inputs, Output

@@ -7,23 +7,22 @@ from typing import Self
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.review.audit.citation_audit import CitationAudit
-from agents.review.compression import compress_requirements, compress_verdicts
-from agents.review.requirements.requirement import Extraction, TextPlace
-from agents.review.requirements.units import cut_document, divide_sizes, list_units
+from agents.review.audit import CitationAudit
+from agents.review.context import compress_requirements, compress_verdicts
+from agents.review.passages import Passage, cut_passages
+from agents.review.requirements import Extraction, TextPlace
+from agents.review.rule_units import cut_document, divide_sizes, list_units
 from agents.review.specialist import (
     LoopTurns,
     TeamSettings,
     Toolbox,
     add_focus,
 )
-from agents.review.stored_results import CollectedGaps
-from agents.review.verdicts.passages import Passage, cut_passages
-from agents.review.verdicts.verdict import ReviewResult, Status, SynthesizedGap
+from agents.review.verdicts import CollectedGaps, ReviewResult, Status, SynthesizedGap
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.ways.specialists import (
+from envelope.specialists import (
     Extracted,
     FindingList,
     SpecialistError,

@@ -9,25 +9,23 @@ from pydantic import BaseModel, JsonValue
 from pydantic_core import from_json
 
 from agents.agent import Agent, AgentParts
-from agents.review.audit.citation_audit import CitationAudit
-from agents.review.compression import (
+from agents.review.audit import CitationAudit
+from agents.review.context import (
     compress_requirements,
     compress_verdicts,
     describe_risk,
     divide_findings,
 )
 from agents.review.report.layout import load_texts
-from agents.review.report.report import ReportInputs, compose_report
-from agents.review.report.report_json import encode_report
-from agents.review.requirements.requirement import Extraction, TextPlace
-from agents.review.requirements.units import DocumentUnits, cut_document, name_documents
+from agents.review.report.report import ReportInputs, compose_report, encode_report
+from agents.review.requirements import Extraction, TextPlace
+from agents.review.rule_units import DocumentUnits, cut_document, name_documents
 from agents.review.specialist import LoopTurns, TeamSettings, Toolbox, add_focus
-from agents.review.stored_results import CollectedGaps, RankedRisks
-from agents.review.verdicts.verdict import ReviewResult, Status
+from agents.review.verdicts import CollectedGaps, RankedRisks, ReviewResult, Status
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.ways.specialists import (
+from envelope.specialists import (
     Extracted,
     FindingList,
     ReportReference,

@@ -6,20 +6,19 @@ from typing import Self
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from agents.review.compression import (
+from agents.review.context import (
     compress_requirements,
     compress_verdicts,
     describe_risk,
     divide_findings,
 )
-from agents.review.requirements.requirement import Extraction
+from agents.review.requirements import Extraction
 from agents.review.specialist import LoopTurns, TeamSettings, Toolbox, add_focus
-from agents.review.stored_results import RankedRisks
-from agents.review.verdicts.verdict import ReviewResult, Risk
+from agents.review.verdicts import RankedRisks, ReviewResult, Risk
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.ways.specialists import (
+from envelope.specialists import (
     ErrorSeverity,
     FindingList,
     SpecialistError,

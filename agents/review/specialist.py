@@ -12,11 +12,9 @@ import structlog
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import AgentParts, WorkStore
-from agents.review.agent_context import add_context
-from agents.review.expanded_searches import NAME as EXPANSION
-from agents.review.expanded_searches import expand_search
+from agents.review.context import add_context
 from envelope.encoding import brief
-from envelope.ways.specialists import (
+from envelope.specialists import (
     PHASES,
     ErrorSeverity,
     SpecialistError,
@@ -26,16 +24,52 @@ from llm.conversation import ConversationModel, ModelMessage, ToolConversation, 
 from llm.errors import ModelError
 from llm.output_parsing import NotReadable, read
 from llm.port import OFFLINE, I, Model, O, Task
+from llm.tasks.retrieval.hyde_expansion import TASK, Inputs
 from llm.tasks.specialists.material import SpecialistInputs
 from tools.calls import ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog
 from tools.dialogue import Dialogue, DialogueLimits, describe_calls
-from tools.executor import CRITICAL
+from tools.executor import CRITICAL, shorten
 from tools.schemas import describe_tools
-from tools.shortening import shorten
 
 if TYPE_CHECKING:
     from knowledge.library.library import Library
+
+
+EXPANSION = TASK.name
+_MOST_WORDINGS, _LONGEST_WORDING = 4, 1_500
+
+
+async def expand_search(
+    calls: Sequence[ToolUse], model: Model | None, question: str, language: str
+) -> list[ToolUse]:
+    """Return the calls, the first search with other wordings; raises `ModelError`.
+
+    A search to which somebody gave parts or wordings stays as it is.
+    """
+    place = next((number for number, use in enumerate(calls) if read_query(use)), None)
+    if model is None or model.name == OFFLINE or place is None:
+        return [*calls]
+    use = calls[place]
+    inputs = Inputs(query=read_query(use), question=question, language=language)
+    found = (await model.ask(TASK, inputs)).output
+    texts = [one.strip()[:_LONGEST_WORDING] for one in (found.passage, *found.queries)]
+    wordings: list[JsonValue] = [*list(dict.fromkeys(filter(None, texts)))[:_MOST_WORDINGS]]
+    if not wordings or not isinstance(use.arguments, dict):
+        return [*calls]
+    changed = use.model_copy(update={"arguments": {**use.arguments, "wordings": wordings}})
+    return [*calls[:place], changed, *calls[place + 1 :]]
+
+
+def read_query(use: ToolUse) -> str:
+    """Return the query of a search in words that may be expanded; empty for other calls."""
+    given = use.arguments
+    if use.name != "search" or not isinstance(given, dict):
+        return ""
+    query = given.get("query")
+    is_done = given.get("aspects") or given.get("wordings")
+    return query if isinstance(query, str) and not is_done else ""
+
 
 log = structlog.get_logger("agents")
 T = TypeVar("T", bound=BaseModel)

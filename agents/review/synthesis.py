@@ -1,20 +1,15 @@
 r"""Writes the answer from the findings; its `\cite{id}` become numbered sources."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Literal, Protocol, Self
 
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
 from agents.named_documents import offer_documents
-from agents.review.cited_answer import number_citations
-from agents.review.further_rounds import may_ask_again, plan_further
-from agents.review.requirements.requirement import Extraction
-from agents.review.requirements.units import DocumentUnits, cut_document, name_documents
-from agents.review.specialist import GivenOutput, NoOutput, TeamSettings, Toolbox
-from agents.review.stored_results import CollectedGaps, RankedRisks
-from agents.review.verdicts.findings import (
+from agents.review.findings import (
     Finding,
     describe_checklist,
     describe_closest,
@@ -22,7 +17,10 @@ from agents.review.verdicts.findings import (
     describe_review,
     list_errors,
 )
-from agents.review.verdicts.verdict import ReviewResult, SynthesizedGap
+from agents.review.requirements import Extraction
+from agents.review.rule_units import DocumentUnits, cut_document, name_documents
+from agents.review.specialist import GivenOutput, NoOutput, TeamSettings, Toolbox
+from agents.review.verdicts import CollectedGaps, RankedRisks, ReviewResult, SynthesizedGap
 from citations.citing import cite
 from citations.links import keep_links
 from citations.proof import CitedSource, SourceTexts
@@ -31,7 +29,7 @@ from envelope.conversation import ClarificationOption, ClarificationReason
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import TOOL_SOURCE, SearchResult, SourceReference, SourceUsed
-from envelope.ways.specialists import (
+from envelope.specialists import (
     CitationCheck,
     ErrorSeverity,
     Extracted,
@@ -39,15 +37,87 @@ from envelope.ways.specialists import (
     FurtherRound,
     ReportReference,
     SpecialistError,
+    SpecialistName,
     StoredChecklist,
     StoredVerdicts,
+    plan_further_round,
 )
-from envelope.ways.tool_loop import NO_TRIAGE, Triage
+from envelope.tool_loop import NO_TRIAGE, Triage
 from knowledge.library.library import WholeDocument
 from llm.port import OFFLINE
-from llm.tasks.specialists.synthesis import TASK, FindingText, Inputs, Output, SynthesisSource
+from llm.tasks.specialists.synthesis import (
+    TASK,
+    FindingText,
+    FurtherWork,
+    Inputs,
+    Output,
+    SynthesisSource,
+)
 from tools.calls import CitedPassage
 from tools.passages import cite_chunk, describe_place
+
+_CITE = re.compile(r"\\cite\{([^{}\n]{1,1000})\}")
+_MOST = 100
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedAnswer:
+    """An answer with `[n]` in place of its citations, and what became of them."""
+
+    text: str
+    check: CitationCheck
+
+
+def number_citations(answer: str, numbers: Mapping[str, int]) -> NumberedAnswer:
+    """Return an answer whose citations are numbers of sources; ids without a number are removed."""
+    used: dict[str, None] = {}
+    invalid: dict[str, None] = {}
+
+    def show(found: re.Match[str]) -> str:
+        names = [name.strip() for name in found[1].split(",") if name.strip()]
+        used.update(dict.fromkeys(name for name in names if name in numbers))
+        invalid.update(dict.fromkeys(name for name in names if name not in numbers))
+        return "".join(f"[{numbers[name]}]" for name in names if name in numbers)
+
+    text = _CITE.sub(show, answer)
+    check = CitationCheck(
+        used_citations=tuple(used),
+        invalid_citations=tuple(name[:200] for name in list(invalid)[:_MOST]),
+        valid=not invalid,
+    )
+    return NumberedAnswer(text, check)
+
+
+_LONGEST_FOCUS = 500
+
+
+class RoundReads(Protocol):
+    """The rounds so far."""
+
+    @property
+    def further_round(self) -> FurtherRound | None: ...
+
+    @property
+    def attempt(self) -> int: ...
+
+    @property
+    def triage(self) -> Triage: ...
+
+
+def may_ask_again(reads: RoundReads) -> bool:
+    """Return whether specialists may work once more: one further round is enough for an answer."""
+    return reads.further_round is None and reads.attempt == 0
+
+
+def plan_further(wanted: FurtherWork | None, reads: RoundReads) -> FurtherRound | None:
+    """Return the round that a model asks for; None: it asks for none, or for one that cannot be."""
+    name = wanted.specialist.strip().lower() if wanted is not None else ""
+    is_known = name in set(SpecialistName) and name != SpecialistName.SYNTHESIS
+    if wanted is None or not is_known or not may_ask_again(reads):
+        return None
+    names = plan_further_round(SpecialistName(name), reads.triage.agent_sequence)
+    return FurtherRound(names=names, focus=wanted.focus[:_LONGEST_FOCUS])
+
 
 REVIEW = f"{TOOL_SOURCE}compliance_review"
 """The source of counts and of statuses: the review itself."""

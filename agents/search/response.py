@@ -13,11 +13,10 @@ from pydantic import BaseModel, Field, JsonValue
 from agents.agent import Agent, AgentParts, DraftPublisher
 from agents.desk_domain import DeskDomain, ResponseSettings
 from agents.search.passages import Passage, compose_passages, list_marked, name_place
-from citations.citing import Cited, cite
+from citations.citing import Cited, SourcedText, cite
 from citations.links import Allowed, keep_links, plain_line
 from citations.marking import map_marks, read_marks, remove_marks
 from citations.proof import CitedSource, SourceTexts
-from citations.removal import SourcedText
 from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.conversation import AnswerStyle, ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
@@ -33,11 +32,9 @@ from envelope.sources import (
 from envelope.texts import Texts
 from llm.answer_checks.draft_check import LanguageOf, check_draft
 from llm.answer_checks.faults import CheckedAnswer
-from llm.attacks.orders import is_order_to_assistant
+from llm.attacks.injection import is_order_to_assistant
 from llm.errors import NO_MODEL, ModelError
-from llm.partial_answers.draft_reader import DraftReader
-from llm.partial_answers.following import Silence, ask_and_follow
-from llm.partial_answers.text_listener import TextListener
+from llm.partial_answers import DraftReader, Silence, TextListener, ask_and_follow
 from llm.port import Model, ModelAnswer
 from llm.tasks.respond import TASK, Inputs, Output, PromptSource
 
@@ -51,8 +48,6 @@ _REASONS = {
     "insufficient_context": ClarificationReason.INSUFFICIENT_CONTEXT,
     "missing_details": ClarificationReason.MISSING_DETAILS,
 }
-_NAMED = frozenset(["ar", "cs", "de", "en", "es", "fr", "hi", "it", "ja", "pt", "ru", "uk", "zh"])
-"""Languages whose names the fixed texts have (`language_de`, ...)."""
 
 
 MEANWHILE = "meanwhile"
@@ -410,7 +405,8 @@ class ResponseAgent(Agent[Reads, Writes]):
         return f"{above}\n\n{text}"
 
     def _name(self, code: str, language: str) -> str:
-        return self._look_up_text(f"language_{code}", language) if code in _NAMED else code
+        is_named = code in self._texts.languages
+        return self._look_up_text(f"language_{code}", language) if is_named else code
 
     def _look_up_text(self, key: str, language: str, **values: str) -> str:
         """Return a fixed text on one line: it cannot open a list or a fence."""

@@ -1,18 +1,19 @@
 """Runs one call of a tool in its branch, or asks for the approval that it needs."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Protocol, Self
 
 from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
-from citations.exact_text import write_exactly
+from citations.links import allow, keep_links, plain_line
 from envelope.conversation import PauseQuestion
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
+from envelope.specialists import SpecialistProfile
 from envelope.texts import Texts
-from envelope.ways.specialists import SpecialistProfile
 from tools.calls import (
     ApprovalRequest,
     QuotedPassage,
@@ -26,6 +27,42 @@ from tools.catalog import ToolCatalog
 from tools.effects import ToolReceipts
 from tools.executor import ToolBudget, ToolExecutor
 from tools.tool import TIMEOUT_SECONDS
+
+_MARKS = frozenset("`<>[]@/:")
+_LEVELS = (frozenset("`"), _MARKS, _MARKS | frozenset(". "))
+"""Characters that are escaped, from the most readable form to the safest."""
+
+
+def write_exactly(value: JsonValue, longest: int) -> str | None:
+    """Return a value as JSON that replies show unchanged; None if it is longer than `longest`."""
+    text = json.dumps(value, ensure_ascii=False)
+    for escaped in _LEVELS:
+        shown = "".join(_escape(text, escaped))
+        if len(shown) <= longest and is_shown_unchanged(f"`{shown}`"):
+            return shown
+    return None
+
+
+def is_shown_unchanged(text: str) -> bool:
+    """Return whether a reply shows a text as it is."""
+    return plain_line(text) == text and keep_links(text, allow(())).text == text
+
+
+def _escape(text: str, escaped: frozenset[str]) -> Iterator[str]:
+    """Yield the signs of a JSON text; those of strings that are to be escaped as `\\uXXXX`."""
+    in_string = after_backslash = False
+    for sign in text:
+        if sign == '"' and not after_backslash:
+            in_string = not in_string
+        after_backslash = in_string and sign == "\\" and not after_backslash
+        yield _write_sign(sign, escaped) if in_string else sign
+
+
+def _write_sign(sign: str, escaped: frozenset[str]) -> str:
+    if not sign.isprintable():
+        return json.dumps(sign)[1:-1]
+    return f"\\u{ord(sign):04x}" if sign in escaped else sign
+
 
 MOST_QUOTED_CHARACTERS = 12_000
 """The characters of quoted passages that one result carries; further passages are left out."""

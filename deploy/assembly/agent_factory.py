@@ -101,7 +101,7 @@ class AgentFactory:
     def tools(self) -> "ToolCatalog":
         """The tools over the assistant's documents; raises `LookupError` without an index."""
         # It imports the search, which processes without an index do not need.
-        from deploy.assembly.index_tools import make_tools
+        from deploy.assembly.tool_access import make_tools
 
         return make_tools(self.settings, self._find_knowledge(), self.tool_access.outside)
 
@@ -363,9 +363,7 @@ def make_manager(
             enough_share=settings.swarm_enough_share,
         ),
         quality_threshold=settings.quality_score_threshold,
-        domain_names={
-            (one.tenant, one.assistant): one.domain_name for one in settings.of_assistants()
-        },
+        topics={(one.tenant, one.assistant): one.topic for one in settings.of_assistants()},
         on_routed=on_routed,
         on_fault=on_fault,
     )

@@ -11,8 +11,8 @@ from agents.roster import AGENTS
 from config.errors import PromptError, SettingsError
 from config.prompts import PromptFiles
 from config.settings import Settings
-from config.specialist_settings import find_own_prompts
-from envelope.ways.specialists import SpecialistName
+from config.way_settings import find_own_prompts
+from envelope.specialists import SpecialistName
 from llm.port import Task
 from llm.prompts import Prompts, Rendered, prompt_inputs
 

@@ -6,8 +6,7 @@ from config.settings import Settings
 from deploy.assembly.knowledge import identify_vectors, make_embedder
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import EmbeddingUsage, LimitWaits
-from llm.call_log import record_calls
-from llm.port import ModelCall
+from llm.port import ModelCall, record_calls
 from llm.quotas import Limiter, PatientLimiter
 
 

@@ -94,7 +94,7 @@ def open_call_budget(settings: Settings, client: "Redis") -> ModelCallBudget | N
 
 async def check_keys(settings: Settings, tasks: Sequence[str]) -> None:
     """Ask the vendors of these tasks' models whether they accept the keys; raises `MissingKey`."""
-    from llm.vendors.key_check import check_key
+    from llm.vendors.catalogue import check_key
 
     access = settings.vendor_access()
     vendors = vendors_by_name(access)

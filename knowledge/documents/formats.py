@@ -57,11 +57,15 @@ _PAGE: TypeAdapter[Page] = TypeAdapter(Page)
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """The bytes of one document: a whole file, a line of one, or a page taken out of one."""
+    """The bytes of one document: a whole file, a line of one, or a page taken out of one.
+
+    `is_record`: the bytes are a record of a prepared document, see `interchange.json_lines`.
+    """
 
     source: str
     data: bytes
     place: str
+    is_record: bool = False
 
 
 def holds_many(path: PurePosixPath) -> bool:
@@ -78,20 +82,28 @@ def items_of(path: PurePosixPath, data: bytes) -> Iterator[Item]:
     """Return the documents of a file as bytes, without reading them."""
     if path.suffix.lower() in _JSON_LINES:
         for number, line in json_lines.lines_of(data):
-            yield Item(str(path), line, f"{path}:{number}")
+            yield Item(str(path), line, f"{path}:{number}", is_record=True)
     else:
         yield Item(str(path), data, str(path))
 
 
 def refuse_other_data(data: bytes) -> None:
     """Raise `NoDocumentError` for JSON or YAML without a mark of the documents that it may hold."""
-    if not any(mark in data for mark in (*_MARKS_OF_INTERFACES, zendesk.MARK)):
-        raise NoDocumentError("it holds data and is no description of an interface (OpenAPI)")
+    marks = (*_MARKS_OF_INTERFACES, zendesk.MARK)
+    if not any(mark in data for mark in marks) and not json_lines.may_hold_records(data):
+        raise NoDocumentError(
+            "it holds data: no prepared documents and no description of an interface (OpenAPI)"
+        )
 
 
 def split(path: PurePosixPath, data: bytes) -> Iterator[Item]:
     """Yield the documents of a file that must be parsed; raise a `ReadingError`."""
     is_json = path.suffix.lower() == ".json"
+    if is_json and (records := json_lines.split_records(data)):
+        for number, record in records:
+            place = f"{path}:{number}" if len(records) > 1 else str(path)
+            yield Item(str(path), record, place, is_record=True)
+        return
     if is_json and not any(mark in data for mark in _MARKS_OF_INTERFACES):
         pages = zendesk.split_articles(data, str(path))
     else:
@@ -111,7 +123,7 @@ def read(item: Item, path: PurePosixPath, location: Location) -> Page:
     if not page.blocks:
         raise NoTextError("expected text, found none")
     return replace(
-        _set_place(page, path, location),
+        _set_place(page, item, path, location),
         groups=page.groups or location.groups,
         version=page.version or location.version,
     )
@@ -122,7 +134,7 @@ def _read(item: Item, suffix: str, location: Location) -> Page:
         from knowledge.documents.interchange import mail
 
         return mail.read(item.data, item.source, keeps_quotations=False)
-    if suffix in _JSON_LINES:
+    if item.is_record or suffix in _JSON_LINES:
         return json_lines.read(item.data, item.source)
     if suffix in _STRUCTURED:
         return _PAGE.validate_json(item.data)
@@ -141,15 +153,15 @@ def _find_reader(module: str) -> Reader:
     return reader
 
 
-def _set_place(page: Page, path: PurePosixPath, location: Location) -> Page:
+def _set_place(page: Page, item: Item, path: PurePosixPath, location: Location) -> Page:
+    if item.is_record or path.suffix.lower() in _JSON_LINES:
+        return replace(page, crumbs=page.crumbs or ((page.title,) if page.title else ()))
     if needs_splitting(path):
         return replace(
             page,
             name=f"{location.name}/{page.name}",
             crumbs=(*location.folders, *page.crumbs),
         )
-    if holds_many(path):
-        return replace(page, crumbs=page.crumbs or ((page.title,) if page.title else ()))
     title = page.title or location.file_title
     return replace(
         page,

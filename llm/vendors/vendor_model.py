@@ -20,17 +20,17 @@ from llm.errors import (
     UnreadableOutput,
     UnusableSchema,
 )
-from llm.fingerprint import digest
 from llm.metering import UsageMeter
 from llm.output_parsing import NotReadable, read, read_complete_part
-from llm.partial_answers.text_listener import TextListener, find_listener
+from llm.partial_answers import TextListener, find_listener
 from llm.port import I, ModelAnswer, O, Task, Usage
 from llm.prices import PriceSource
 from llm.prompts import JSON_OBJECT, REPAIR, JsonObjectInputs, Prompts, Rendered, RepairInputs
-from llm.vendors.capabilities import Capabilities, reduce_capabilities
+from llm.stored_model import digest
 from llm.vendors.http_status import MESSAGE_CHARACTERS
 from llm.vendors.model_transport import Transport
 from llm.vendors.wire import (
+    Capabilities,
     ChatClient,
     Delta,
     ModelReply,
@@ -38,6 +38,7 @@ from llm.vendors.wire import (
     Request,
     StepReply,
     StepRequest,
+    reduce_capabilities,
 )
 
 CHARACTERS_PER_TOKEN = 4

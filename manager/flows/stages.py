@@ -3,7 +3,6 @@
 from envelope.role import Role
 from manager import classify
 from manager.flow import Classifier, Stage, make_gather_stage, make_resume_stage
-from manager.flows import classify_swarm
 from manager.stage_event import StageEvent
 
 _E = StageEvent
@@ -128,27 +127,25 @@ def make_specialist_stage(role: Role, *, name: str = "", splits: bool = False) -
 PLAN = _make_stage(
     Role.PLAN,
     frozenset({_E.DONE, _E.NEEDS_APPROVAL, _E.SEARCHES, _E.FAILED}),
-    classify_swarm.classify_plan,
+    classify.classify_plan,
 )
 APPROVED_PLAN = make_resume_stage("approved_plan")
 GATHER = _make_stage(
-    Role.GATHER, frozenset({_E.DONE, _E.NEEDS_INPUT, _E.FAILED}), classify_swarm.classify_gather
+    Role.GATHER, frozenset({_E.DONE, _E.NEEDS_INPUT, _E.FAILED}), classify.classify_gather
 )
 GIVEN_FACTS = make_resume_stage("given_facts")
 LEDGER = _make_stage(
     Role.LEDGER,
     frozenset({_E.DONE, _E.BEGINS, _E.NEEDS_INPUT, _E.NEEDS_APPROVAL, _E.AGAIN, _E.FAILED}),
-    classify_swarm.classify_ledger,
+    classify.classify_ledger,
 )
 RESUMED_WORK = make_resume_stage("resumed_work")
-WORK = _make_stage(
-    Role.WORK, frozenset({_E.CALLS, _E.DONE, _E.FAILED}), classify_swarm.classify_work
-)
+WORK = _make_stage(Role.WORK, frozenset({_E.CALLS, _E.DONE, _E.FAILED}), classify.classify_work)
 WORKER_ACT = _make_stage(Role.TOOL, _DONE_OR_FAILED, name="worker_act")
 WORKER_RESULTS = make_gather_stage("worker_results", may_ask=True)
 WORKED = make_gather_stage("worked")
 SYNTHESIZE = _make_stage(
     Role.SYNTHESIZE,
     frozenset({_E.DONE, _E.NOTHING, _E.FAILED}),
-    classify_swarm.classify_synthesis,
+    classify.classify_swarm_answer,
 )

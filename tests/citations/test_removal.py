@@ -1,6 +1,6 @@
 """An answer that loses blocks loses their sources and links, and its numbers start at 1."""
 
-from citations.removal import SourcedText, without_blocks
+from citations.citing import SourcedText, without_blocks
 from envelope.sources import SourceReference, SourceUsed
 
 PAGES = "https://docs.acme.test"

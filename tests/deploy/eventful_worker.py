@@ -16,10 +16,9 @@ import structlog
 from broker.transport.connect import connect
 from deploy.assembly.runtime import connect_runtime, run_workers
 from deploy.logging_setup import configure_logging, secrets_of
-from llm.call_log import record
 from llm.call_scope import current_scope
 from llm.missing_model import MissingModel
-from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage
+from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage, record
 from tests.support.app_harness import settings_of
 
 HANGING = "test:hanging"

@@ -20,9 +20,8 @@ from deploy.assembly.knowledge import open_knowledge
 from deploy.assembly.runtime import ROLES, connect_runtime
 from llm.call_scope import current_scope
 from llm.conversation import ModelStep, ToolConversation
-from llm.fingerprint import digest
 from llm.port import I, ModelAnswer, O, Task
-from llm.stored_model import StoredModel
+from llm.stored_model import StoredModel, digest
 from memory.model_calls import RedisCallStore
 from tests.support.app_harness import settings_of
 from tests.support.reviewing_model import ReviewingModel

@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from config.model_settings import ModelLimit
-from config.vendor_settings import CompatibleServer
+from config.model_settings import CompatibleServer, ModelLimit
 from deploy.assembly.embedding_cost import PaidEmbedder
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import open_knowledge

@@ -10,8 +10,8 @@ import pytest
 from fakeredis import FakeAsyncRedis
 
 from broker.values import Fields
+from config.model_settings import CompatibleServer
 from config.settings import Settings
-from config.vendor_settings import CompatibleServer
 from deploy.assembly.knowledge import make_reranker, make_searcher
 from deploy.assembly.models import ServerReranker, share_vectors
 from envelope.question import Question
@@ -19,9 +19,9 @@ from knowledge.errors import RerankingFailed
 from knowledge.index.embedded import open_embedded
 from knowledge.port import SearchRequest
 from knowledge.search.reranking.cross_encoder import CrossEncoder
-from llm.call_log import record_calls
 from llm.call_scope import call_scope
 from llm.errors import MissingKey, UnknownProvider
+from llm.port import record_calls
 from tests.knowledge.searching.conftest import WordEmbedder, document, identity, put
 from tests.support.model_server import ModelServer, Response, running_server
 from worker.call_recording import fallbacks_of

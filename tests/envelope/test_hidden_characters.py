@@ -1,6 +1,6 @@
 import pytest
 
-from envelope.hidden_characters import remove_hidden_characters
+from envelope.encoding import remove_hidden_characters
 
 
 @pytest.mark.parametrize(

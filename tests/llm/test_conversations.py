@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from envelope.question import Question
-from llm.call_log import record_calls
 from llm.call_scope import call_scope
 from llm.chain import ChainLink, FallbackChain
 from llm.conversation import (
@@ -24,8 +23,8 @@ from llm.conversation import (
     UserMessage,
 )
 from llm.errors import ModelUnavailable, RateLimited, Refused, ScriptError, UnreadableOutput
-from llm.partial_answers.text_listener import TextListener, listen
-from llm.port import Usage
+from llm.partial_answers import TextListener, listen
+from llm.port import Usage, record_calls
 from llm.registry import Registry
 from llm.scripted import ScriptedModel
 from llm.stored_model import CallKey, StoredModel

@@ -11,10 +11,9 @@ import pytest
 import structlog
 
 from envelope.question import Question as Message
-from llm.call_log import record_calls
 from llm.call_scope import call_scope
 from llm.errors import ChainExhausted, MissingKey, ModelUnavailable, RateLimited
-from llm.port import ModelAnswer
+from llm.port import ModelAnswer, record_calls
 from llm.registry import Registry
 from llm.scripted import ScriptedModel
 from llm.vendors.catalogue import VendorAccess

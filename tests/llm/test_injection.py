@@ -4,8 +4,7 @@ from time import perf_counter
 
 import pytest
 
-from llm.attacks.disguises import readings
-from llm.attacks.injection import attack_in, inspect, inspect_within
+from llm.attacks.injection import attack_in, inspect, inspect_within, readings
 from tests.llm.attacks import ATTACKS
 from tests.llm.disguises import DISGUISES
 from tests.llm.innocent import INNOCENT

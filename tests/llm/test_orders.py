@@ -1,6 +1,6 @@
 import pytest
 
-from llm.attacks.orders import is_order_to_assistant
+from llm.attacks.injection import is_order_to_assistant
 
 
 @pytest.mark.parametrize(

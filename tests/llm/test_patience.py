@@ -10,9 +10,9 @@ import stamina.instrumentation
 from stamina.instrumentation import RetryDetails
 
 from envelope.question import Question as Message
-from llm.call_log import record_calls
 from llm.call_scope import call_scope, remaining_seconds
 from llm.errors import ModelTimeout, ModelUnavailable, RateLimited
+from llm.port import record_calls
 from llm.registry import Registry
 from llm.vendors.catalogue import VendorAccess
 from llm.vendors.http_status import retry_after_seconds

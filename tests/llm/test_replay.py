@@ -4,11 +4,10 @@ from decimal import Decimal
 import pytest
 
 from envelope.question import Question as Message
-from llm.call_log import record_calls
 from llm.call_scope import call_scope
 from llm.chain import ChainLink, FallbackChain
 from llm.errors import ModelUnavailable
-from llm.port import Model, Usage
+from llm.port import Model, Usage, record_calls
 from llm.scripted import Scripted, ScriptedModel
 from llm.stored_model import CallKey, StoredModel
 from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, PlainPrompts, Question

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from envelope.question import Question as Message
-from llm.call_log import record_calls
 from llm.call_scope import call_scope
 from llm.chain import ChainLink, FallbackChain
 from llm.conversation import (
@@ -16,7 +15,7 @@ from llm.conversation import (
     UserMessage,
 )
 from llm.errors import ModelUnavailable
-from llm.port import ModelAnswer, Usage
+from llm.port import ModelAnswer, Usage, record_calls
 from llm.scripted import Scripted, ScriptedModel, gate
 from llm.stored_model import CacheKey, CallKey, SharedCache, StoredModel
 from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, PlainPrompts, Question

@@ -4,11 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from llm.call_log import record_calls
 from llm.errors import ModelUnavailable, RateLimited
-from llm.partial_answers.following import ask_and_follow
-from llm.partial_answers.text_listener import PartialText, TextListener
-from llm.port import ModelAnswer, ModelCall, Usage
+from llm.partial_answers import PartialText, TextListener, ask_and_follow
+from llm.port import ModelAnswer, ModelCall, Usage, record_calls
 from llm.registry import Registry
 from llm.vendors.catalogue import VendorAccess
 from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, PlainPrompts

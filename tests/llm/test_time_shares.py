@@ -9,8 +9,7 @@ import pytest
 from envelope.question import Question as Message
 from llm.call_scope import call_scope
 from llm.errors import ModelTimeout
-from llm.partial_answers.following import ask_and_follow
-from llm.partial_answers.text_listener import PartialText, TextListener
+from llm.partial_answers import PartialText, TextListener, ask_and_follow
 from llm.port import ModelAnswer
 from llm.registry import Registry
 from llm.scripted import ScriptedModel

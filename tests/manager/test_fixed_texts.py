@@ -4,7 +4,7 @@ import pytest
 
 from config.texts import load_texts
 from envelope.conversation import ClarificationReason, ConversationAct
-from manager.fixed_texts import COURTESIES, act_text
+from manager.replies import COURTESIES, act_text
 
 TEXTS = load_texts()
 DOMAIN = "Bluebird SMS"
@@ -40,6 +40,6 @@ def test_what_the_assistant_can_do_names_its_domain() -> None:
 def test_why_is_answered_by_the_reason_of_the_last_turn(
     reason: ClarificationReason, key: str
 ) -> None:
-    expected = TEXTS.text(key, "en", domain_name=DOMAIN)
+    expected = TEXTS.text(key, "en", topic=DOMAIN)
 
     assert find_text(ConversationAct.WHY, reason=reason.value) == expected

@@ -6,8 +6,7 @@ from pydantic import JsonValue
 from manager.flow import Counter, PauseFor, Return, Scatter, Stage
 from manager.flows import stages as at
 from manager.flows.auto_flow import AUTO_FLOW
-from manager.flows.swarm import list_tasks, list_worker_calls
-from manager.flows.swarm_flow import SWARM_FLOW
+from manager.flows.swarm import SWARM_FLOW, list_tasks, list_worker_calls
 from manager.machine import Action, Context, End, Limits, Send, decide
 from manager.stage_event import StageEvent
 

@@ -4,12 +4,11 @@ import pytest
 from pydantic import JsonValue
 
 from envelope.outcome import Outcome
-from envelope.ways.tool_loop import WayName
+from envelope.tool_loop import WayName
 from manager.flow import Counter, Ending, Scatter, Stage
 from manager.flows import NEWEST, stages
 from manager.flows.auto_flow import AUTO_FLOW
-from manager.flows.tool_loop import list_calls
-from manager.flows.tools_flow import TOOLS_FLOW
+from manager.flows.tool_loop import TOOLS_FLOW, list_calls
 from manager.machine import NO_BETTER, Context, End, Limits, Send, decide
 from manager.stage_event import StageEvent
 

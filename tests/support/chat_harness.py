@@ -19,7 +19,7 @@ from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
 
 PATIENCE_SECONDS = 20.0
-TEXTS: FixedTexts = load_texts(domain_name="routing")
+TEXTS: FixedTexts = load_texts(topic="routing")
 WORKING = TEXTS.text("push_working", "en")
 PLACEHOLDERS = {WORKING, ELLIPSIS}
 ANSWER = "Open Routing [1]."

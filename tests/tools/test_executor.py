@@ -19,8 +19,7 @@ from tools.calls import (
 from tools.catalog import ToolCatalog
 from tools.effects import LocalReceipts, make_approval_id
 from tools.errors import OutcomeUnknown, ToolFailed, ToolRejected
-from tools.executor import CallLimit, ToolExecutor
-from tools.shortening import LONGEST_STORED
+from tools.executor import LONGEST_STORED, CallLimit, ToolExecutor
 from tools.tool import Tool
 
 CALLER = ToolCaller(agent="reason")

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.shortening import LONGEST_TEXT, shorten
+from tools.executor import LONGEST_TEXT, shorten
 
 
 def test_a_short_text_stays_as_it_is() -> None:

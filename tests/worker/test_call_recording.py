@@ -7,8 +7,7 @@ from pydantic import JsonValue
 
 from broker.values import Fields, Forward
 from envelope.envelope import Envelope
-from llm.call_log import record
-from llm.port import ModelCall, Usage
+from llm.port import ModelCall, Usage, record
 from worker.call_recording import HopCalls, encode_model_call, fallbacks_of
 from worker.metrics import PrometheusMeter
 

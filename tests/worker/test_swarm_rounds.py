@@ -11,7 +11,7 @@ import pytest
 from envelope.outcome import GaveUp
 from gateway.desk import Desk, Message
 from manager.flows import NEWEST
-from manager.flows.swarm_flow import SWARM_FLOW
+from manager.flows.swarm import SWARM_FLOW
 from tests.faults.journal_checker import check_journal
 from tests.support.due_times import find_deadline, find_joins, pass_deadline, pass_join
 from tests.support.swarm_agents import ActingWorker, make_hurried_flow, make_swarm

@@ -9,7 +9,7 @@ import pytest
 from envelope.role import Role
 from gateway.desk import Message
 from manager.flows import NEWEST
-from manager.flows.swarm_flow import SWARM_FLOW
+from manager.flows.swarm import SWARM_FLOW
 from tests.faults.journal_checker import check_journal
 from tests.support.swarm_agents import ActingWorker, make_swarm
 from tests.support.waiting import wait_until

@@ -68,7 +68,7 @@ async def run_chat_channel(
     `make_user_groups` returns the user groups of the platform; None if it has none.
     """
     settings = runtime.settings
-    texts = load_texts(domain_name=settings.domain_name)
+    texts = load_texts(topic=settings.topic)
     channel = make_channel(texts)
     groups = read_chat_groups(settings.chat_groups_file, channel.name, make_user_groups)
     await groups.warm()

@@ -162,7 +162,7 @@ class BlockWriter:
         self._written: list[Block] = []
         self._text: list[str] = []
         self._lists: list[int] = []
-        self._marker: str | None = None
+        self._markers: list[str] = []
         self._place: str | None = None
 
     def enter(self, node: LexborNode) -> bool:
@@ -174,8 +174,8 @@ class BlockWriter:
             self.flush()
             if tag == "pre":
                 self._write(_code(node))
-            for block in write_table(list(_rows(node))) if tag == "table" else ():
-                self._write(block)
+            if tag == "table":
+                self._table(node)
         elif tag == "code" and not _has(node, "a"):
             self._text.append(f"`{node.text().strip()}`")
         else:
@@ -192,20 +192,20 @@ class BlockWriter:
             self.flush()
         if tag in _LISTS and self._lists:
             self._lists.pop()
-        if tag == "li":
-            self._marker = None
+        if tag == "li" and self._markers:
+            self._markers.pop()
 
     def flush(self) -> None:
         """End the block that is being written."""
         text = self._line()
         if not text:
             return
-        if self._marker is None:
+        if not self._markers:
             self._write(Block(BlockKind.TEXT, text))
         else:
-            indent = "  " * min(len(self._lists) - 1, DEEPEST_INDENT)
-            self._write(Block(BlockKind.ITEM, f"{indent}{self._marker} {text}"))
-            self._marker = " " * len(self._marker)
+            indent = "  " * min(len(self._markers) - 1, DEEPEST_INDENT)
+            self._write(Block(BlockKind.ITEM, f"{indent}{self._markers[-1]} {text}"))
+            self._markers[-1] = " " * len(self._markers[-1])
 
     def take_blocks(self) -> Sequence[Block]:
         """Return the blocks written since the last time."""
@@ -219,9 +219,10 @@ class BlockWriter:
         if place := _identifier(node):
             self._place = place
         if tag in _LISTS:
-            self._lists.append(0)
+            start = node.attributes.get("start") or ""
+            self._lists.append(int(start) - 1 if start.isdecimal() and len(start) < 7 else 0)
         elif tag == "li":
-            self._marker = self._next_marker(node)
+            self._markers.append(self._next_marker(node))
         elif tag == "br":
             self._text.append("\n")
 
@@ -231,6 +232,13 @@ class BlockWriter:
         self._lists[-1] += 1
         ordered = node.parent is not None and node.parent.tag == "ol"
         return f"{self._lists[-1]}." if ordered else "-"
+
+    def _table(self, node: LexborNode) -> None:
+        caption = node.css_first("caption")
+        if caption is not None and (text := " ".join(caption.text().split())):
+            self._write(Block(BlockKind.TEXT, text))
+        for block in write_table(list(_rows(node))):
+            self._write(block)
 
     def _heading(self, node: LexborNode, level: int) -> None:
         text = self._line()

@@ -16,7 +16,7 @@ from knowledge.search.early_embedding import EarlyEmbedding
 from knowledge.search.query import wordings
 from knowledge.search.question_vectors import QuestionVectors
 from llm.errors import UnreadableOutput
-from llm.partial_answers.text_listener import find_listener
+from llm.partial_answers import find_listener
 from llm.port import I, ModelAnswer, O, Task, Usage
 from llm.scripted import ScriptedModel
 from llm.tasks import scope

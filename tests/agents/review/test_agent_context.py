@@ -2,10 +2,10 @@
 
 import json
 
-from agents.review.agent_context import add_context
 from agents.review.compliance import Reads
+from agents.review.context import add_context
 from envelope.conversation import Turn
-from envelope.ways.specialists import (
+from envelope.specialists import (
     Extracted,
     ExtractedPassage,
     ReviewedDocument,

@@ -1,6 +1,6 @@
 r"""`\cite{id}` becomes the number of a source, and nothing else does."""
 
-from agents.review.cited_answer import number_citations
+from agents.review.synthesis import number_citations
 
 
 def test_ids_become_numbers_and_unknown_ids_are_named_and_removed() -> None:

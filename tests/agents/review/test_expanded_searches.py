@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agents.review.expanded_searches import expand_search
+from agents.review.specialist import expand_search
 from llm.conversation import ToolUse
 from llm.missing_model import MissingModel
 from llm.scripted import ScriptedModel

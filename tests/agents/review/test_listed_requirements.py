@@ -1,12 +1,12 @@
 """What a model lists is proved: units exist, quotations stand there, no unit is forgotten."""
 
-from agents.review.listed_requirements import (
+from agents.review.requirement_extractor import (
     UNREAD,
     list_unaccounted,
     list_units_as_requirements,
     read_listed,
 )
-from agents.review.requirements.requirement import RuleUnit
+from agents.review.requirements import RuleUnit
 from llm.tasks.specialists.requirement_extractor import Output
 
 UNITS = [

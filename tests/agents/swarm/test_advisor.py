@@ -2,15 +2,17 @@
 
 import random
 
-from agents.swarm.advisor import (
+from agents.swarm.learning import (
     MOST_BONUS,
+    QuestionKind,
     SwarmMemory,
+    SwarmOutcome,
     advise,
+    classify_question,
     describe_memory,
     note_outcome,
     round_workers,
 )
-from agents.swarm.outcomes import QuestionKind, SwarmOutcome, classify_question
 
 STRATEGIES = ("intelligent", "council", "parallel")
 

@@ -3,16 +3,21 @@
 import pytest
 
 from agents.swarm.errors import PlanRejected
-from agents.swarm.making import describe_done, extend_plan, plan_listed, read_plan
-from agents.swarm.planning.plan import SwarmPlan
-from agents.swarm.planning.plan_checks import arrange_workers
-from agents.swarm.planning.tool_allocation import OfferedTool
-from agents.swarm.shown_passages import choose_shown, find_closest
-from agents.swarm.strategies.expansion import expand_plan
-from agents.swarm.strategies.strategy_registry import make_strategies
-from agents.swarm.workers.output import WorkerOutput
-from agents.swarm.workers.run_worker import run_worker
-from agents.swarm.workers.worker_type import make_registry
+from agents.swarm.expansion import expand_plan
+from agents.swarm.material import choose_shown, find_closest
+from agents.swarm.plan_making import (
+    OfferedTool,
+    arrange_workers,
+    describe_done,
+    extend_plan,
+    plan_listed,
+    read_plan,
+)
+from agents.swarm.strategies import make_strategies
+from agents.swarm.swarm_plan import SwarmPlan
+from agents.swarm.worker_output import WorkerOutput
+from agents.swarm.workers import make_registry
+from benchmarks.quality.multistep import run_worker
 from llm.tasks.plan_swarm import Output, PlannedWorker
 from tests.agents.swarm.builders import make_output, make_passage, make_swarm_plan, make_worker
 from tests.agents.swarm.conftest import ISLANDS

@@ -1,6 +1,6 @@
 """When a swarm goes on, plans again, or ends."""
 
-from agents.swarm.progress import MOST_REPLANS, NextStep, SwarmProgress, note_round
+from agents.swarm.ledger import MOST_REPLANS, NextStep, SwarmProgress, note_round
 from tests.agents.swarm.builders import make_output, make_passage
 
 FOUND = {"w": make_output("w", make_passage("a", "A fact."))}

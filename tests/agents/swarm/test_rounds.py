@@ -1,8 +1,8 @@
 """After a round the ledger knows every end: well, failed, late, or waiting for the user."""
 
-from agents.swarm.rounds import BranchReport, begin_tasks, list_waiting, settle_round
+from agents.swarm.ledger import BranchReport, begin_tasks, list_waiting, settle_round
 from agents.swarm.tasks import TaskLedger, TaskState
-from agents.swarm.workers.output import WorkerStatus
+from agents.swarm.worker_output import WorkerStatus
 from tests.agents.swarm.builders import make_output, make_passage, make_worker
 
 DONE, FAILED = BranchReport(status="completed"), BranchReport(status="failed", reason="killed")

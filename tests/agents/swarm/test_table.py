@@ -1,6 +1,6 @@
 """A table has a cell for each item and criterion, and counts those with a finding."""
 
-from agents.swarm.table import make_table
+from agents.swarm.material import make_table
 
 
 def test_each_cell_is_a_finding_or_named_as_missing() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from config.model_settings import CompatibleServer
 from config.settings import Settings
-from config.vendor_settings import CompatibleServer
 from deploy.assembly.descriptions import (
     LONGEST_CONTENT,
     MOST_PARTS,

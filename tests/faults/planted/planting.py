@@ -18,9 +18,8 @@ from broker.journal_events import JournalEvent
 from broker.values import Delivery, Settlement
 from envelope.envelope import Envelope
 from envelope.outcome import Wrote
-from llm.call_log import record
 from llm.conversation import ModelStep, ToolConversation
-from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage
+from llm.port import I, ModelAnswer, ModelCall, O, Task, Usage, record
 from manager.evidence import EVIDENCE, HANDED_OVER, EvidenceForm
 from manager.evidence_checks import FaultKind
 from manager.manager import Manager

@@ -1,6 +1,6 @@
 import pytest
 
-from tools.outside.foreign_text import clean, clean_line
+from tools.outside.foreign_schemas import clean, clean_line
 
 
 @pytest.mark.parametrize(

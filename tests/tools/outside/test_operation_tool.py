@@ -15,11 +15,10 @@ from tools.calls import EffectClass, ToolCall, ToolCaller, ToolErrorType, ToolRe
 from tools.catalog import ToolCatalog
 from tools.effects import LocalReceipts
 from tools.errors import InvalidToolSet
-from tools.executor import ToolExecutor
+from tools.executor import LONGEST_STORED, ToolExecutor
 from tools.outside.configuration import ApiEntry
-from tools.outside.operation_tool import MOST_BODY_BYTES, OperationTool, open_apis
+from tools.outside.openapi import MOST_BODY_BYTES, OperationTool, open_apis
 from tools.schemas import describe_tool
-from tools.shortening import LONGEST_STORED
 
 HEADERS = {"Authorization": "Bearer secret", "X-Tenant": "acme"}
 JSON = {"content-type": "application/json"}

@@ -2,8 +2,7 @@ r"""Citations: whether each exists, has the numbers of its source, and is well f
 
 import pytest
 
-from agents.review.audit.citation_audit import CitablePassage, CitationAudit, audit_citations
-from agents.review.audit.citation_reading import read_citations
+from agents.review.audit import CitablePassage, CitationAudit, audit_citations, read_citations
 
 PASSAGES = [
     CitablePassage(

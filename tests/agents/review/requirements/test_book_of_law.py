@@ -2,8 +2,8 @@
 
 from pathlib import PurePosixPath
 
-from agents.review.listed_requirements import list_units_as_requirements
-from agents.review.requirements.units import MOST_PARTS, cut_document, plan_parts
+from agents.review.requirement_extractor import list_units_as_requirements
+from agents.review.rule_units import MOST_PARTS, cut_document, plan_parts
 from knowledge.chunking import name_chunks
 from knowledge.documents.formats import Item
 from knowledge.documents.location import Location

@@ -3,10 +3,9 @@
 import pytest
 
 from agents.review.errors import ChecklistError
-from agents.review.listed_requirements import list_units_as_requirements, read_listed
-from agents.review.requirements.checklist import make_checklist, parse_checklist
-from agents.review.requirements.requirement import RuleUnit
-from agents.review.stored_results import join_extractions
+from agents.review.requirement_extractor import list_units_as_requirements, read_listed
+from agents.review.requirements import RuleUnit, make_checklist, parse_checklist
+from agents.review.verdicts import join_extractions
 from llm.tasks.specialists.material import TextUnit
 from llm.tasks.specialists.requirement_extractor import Inputs
 from tests.support.reviewing_model import list_requirements

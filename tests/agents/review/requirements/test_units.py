@@ -2,8 +2,8 @@
 
 import pytest
 
-from agents.review.requirements.requirement import RuleUnit
-from agents.review.requirements.units import (
+from agents.review.requirements import RuleUnit
+from agents.review.rule_units import (
     LONGEST_UNIT,
     MOST_PARTS,
     DocumentUnits,

@@ -7,13 +7,12 @@ from string import Formatter
 import pytest
 
 from agents.named_documents import TitledDocument, find_scope
-from agents.review.verdicts import fixed_notes
-from agents.review.verdicts.findings import list_errors
-from agents.review.verdicts.fixed_notes import translate_note
-from envelope.ways.specialists import SpecialistError, complete_sequence
+from agents.review import findings
+from agents.review.findings import list_errors, translate_note
+from envelope.specialists import SpecialistError, complete_sequence
 
 NOTES: dict[str, dict[str, str]] = tomllib.loads(
-    Path(fixed_notes.__file__).with_suffix(".toml").read_text("utf-8")
+    Path(findings.__file__).with_name("fixed_notes.toml").read_text("utf-8")
 )
 
 

@@ -1,7 +1,7 @@
 """Facts that only the user knows are asked for once, with their choices."""
 
-from agents.swarm.planning.fields import FieldType, RequiredInfoField
-from agents.swarm.planning.gathering import gather
+from agents.swarm.gather import gather
+from agents.swarm.swarm_plan import FieldType, RequiredInfoField
 
 PLAN = RequiredInfoField(
     name="plan", question="Which plan?", type=FieldType.CHOICE, choices=("Team", "Business")

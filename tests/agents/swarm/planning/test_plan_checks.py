@@ -3,14 +3,16 @@
 import pytest
 
 from agents.swarm.errors import PlanRejected
-from agents.swarm.planning.plan import MOST_WORKERS
-from agents.swarm.planning.plan_checks import accept_plan, arrange_workers, merge_overlapping
-from agents.swarm.planning.tool_allocation import (
+from agents.swarm.plan_making import (
     OfferedTool,
+    accept_plan,
     allocate_plan,
     allocate_tools,
+    arrange_workers,
     list_risky,
+    merge_overlapping,
 )
+from agents.swarm.swarm_plan import MOST_WORKERS
 from tests.agents.swarm.builders import make_swarm_plan, make_worker
 from tools.calls import EffectClass
 

@@ -1,6 +1,6 @@
 """The cost of a plan is an upper bound that a person can read before they approve it."""
 
-from agents.swarm.planning.plan_cost import measure_cost
+from agents.swarm.swarm_plan import measure_cost
 from llm.port import Usage
 from llm.prices import estimate_call_usd
 from tests.agents.swarm.builders import make_swarm_plan, make_worker

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import JsonValue
 
-from agents.swarm.workers.output import (
+from agents.swarm.worker_output import (
     LONGEST_PASSAGE,
     WorkerStatus,
     bound_output,

@@ -1,6 +1,6 @@
 """A worker receives its brief with what is known, and gives back a bounded result."""
 
-from agents.swarm.workers.worker_task import (
+from agents.swarm.workers import (
     MOST_BYTES,
     WorkerTask,
     dump_outputs,
