@@ -15,6 +15,7 @@ from config.errors import SettingsError
 from config.http_settings import HttpSettings
 from config.ingestion_settings import IngestionSettings
 from config.model_settings import ModelSettings, VendorSettings
+from config.notification_settings import NotificationSettings
 from config.retention_settings import RetentionSettings
 from config.storage_settings import StorageSettings
 from config.visitor_settings import VisitorSettings
@@ -52,6 +53,7 @@ class Settings(
     HttpSettings,
     VisitorSettings,
     ChatSettings,
+    NotificationSettings,
     WaySettings,
     SwarmSettings,
     OutsideSettings,

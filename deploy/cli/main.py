@@ -31,13 +31,25 @@ VERBS: dict[str, str] = {
     "status": "show queue depths, dead letters and live workers",
     "swarm": "show how strategies of swarms did, or delete their outcomes",
     "forget": "erase a conversation from all stores",
+    "webhooks": "list, retry or drop events that no endpoint accepted",
     "dead": "list, show, retry or drop dead letters",
     "review": "compare a document with rules, requirement by requirement, and report",
     "audit": "check the citations of a Markdown answer against the documents",
     "evaluate": "measure Refdesk on a folder of evaluation data",
 }
 OPERATIONS = frozenset(
-    {"console", "documents", "keys", "workers", "trace", "status", "swarm", "forget", "dead"}
+    {
+        "console",
+        "documents",
+        "keys",
+        "workers",
+        "trace",
+        "status",
+        "swarm",
+        "forget",
+        "dead",
+        "webhooks",
+    }
 )
 """The verbs for operators."""
 MODULES = {"swarm": "swarm_stats"}

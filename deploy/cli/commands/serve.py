@@ -13,6 +13,7 @@ from deploy.assembly.gateways.listening import budget_of, limits_of
 from deploy.assembly.models import check_keys
 from deploy.assembly.recording import recording
 from deploy.assembly.runtime import Runtime, connect_runtime, run_desk, run_maintenance
+from deploy.assembly.webhooks import sending_webhooks
 from deploy.cli.printing import print_line
 from worker.process import collect_rarely
 from worker.shutdown import stop_on_signals
@@ -77,7 +78,8 @@ async def answering(
 ) -> AsyncIterator[Runtime]:
     """Have questions answered: by this process, or, with `alone`, by workers on the same Redis.
 
-    With `records`, or on the data folder's own Redis, they are recorded by this process as well.
+    With `records`, or on the data folder's own Redis, they are recorded by this process as well,
+    and webhooks are sent.
     """
     async with AsyncExitStack() as stack:
         if alone:
@@ -87,6 +89,7 @@ async def answering(
             runtime = await stack.enter_async_context(run_desk(settings, empty=True))
         if records or settings.redis_url is None:
             await stack.enter_async_context(recording(runtime))
+            await stack.enter_async_context(sending_webhooks(runtime))
         yield runtime
 
 
