@@ -16,6 +16,7 @@ from config.errors import SettingsError
 from config.http_settings import HttpSettings
 from config.ingestion_settings import IngestionSettings
 from config.model_settings import ModelSettings, VendorSettings
+from config.notification_settings import NotificationSettings
 from config.retention_settings import RetentionSettings
 from config.storage_settings import StorageSettings
 from config.telemetry_settings import TelemetrySettings
@@ -55,6 +56,7 @@ class Settings(
     VisitorSettings,
     ConsoleSettings,
     ChatSettings,
+    NotificationSettings,
     WaySettings,
     SwarmSettings,
     OutsideSettings,

@@ -21,6 +21,7 @@ VERBS: dict[str, str] = {
     "up": "run all roles in one worker process",
     "serve": "serve the HTTP API, the chat completions API and the widget",
     **{spec.name: spec.purpose for spec in CHAT_CHANNELS},
+    "mcp": "answer one program over its standard input and output, by MCP",
     "console": "print a link that opens the console of a running `refdesk serve`",
     "gaps": "list what the documents lack, or set the state of a gap",
     "keys": "create, list and revoke keys of the HTTP API",
@@ -32,14 +33,26 @@ VERBS: dict[str, str] = {
     "status": "show queue depths, dead letters and live workers",
     "swarm": "show how strategies of swarms did, or delete their outcomes",
     "forget": "erase a conversation from all stores",
+    "webhooks": "list, retry or drop events that no endpoint accepted",
     "dead": "list, show, retry or drop dead letters",
     "review": "compare a document with rules, requirement by requirement, and report",
     "audit": "check the citations of a Markdown answer against the documents",
     "evaluate": "measure Refdesk on a folder of evaluation data",
 }
 OPERATIONS = frozenset(
-    {"console", "documents", "gaps", "keys", "workers", "trace", "status", "swarm", "forget"}
-    | {"dead"}
+    {
+        "console",
+        "documents",
+        "gaps",
+        "keys",
+        "workers",
+        "trace",
+        "status",
+        "swarm",
+        "forget",
+        "dead",
+        "webhooks",
+    }
 )
 """The verbs for operators."""
 MODULES = {"swarm": "swarm_stats"}

@@ -21,6 +21,7 @@ from deploy.assembly.runtime import (
     run_desk,
     run_maintenance,
 )
+from deploy.assembly.webhooks import sending_webhooks
 from deploy.cli.model_in_use import describe_models
 from deploy.cli.printing import print_line
 from worker.process import collect_rarely
@@ -103,9 +104,9 @@ async def answering(
 ) -> AsyncIterator[Runtime]:
     """Have questions answered: by this process, or, with `alone`, by workers on the same Redis.
 
-    This process records them as well: with `records`, on the data folder's own Redis, and where
-    `RECORDS_URL` names a database, which all processes share. `meter` counts what this process
-    does, and the questions that end.
+    This process records them as well, and sends webhooks: with `records`, on the data folder's own
+    Redis, and where `RECORDS_URL` names a database, which all processes share. `meter` counts what
+    this process does, and the questions that end.
     """
     async with AsyncExitStack() as stack:
         if alone:
@@ -115,6 +116,7 @@ async def answering(
             runtime = await stack.enter_async_context(run_desk(settings, empty=True, meter=meter))
         if records or settings.redis_url is None or settings.records_url is not None:
             await stack.enter_async_context(recording(runtime))
+            await stack.enter_async_context(sending_webhooks(runtime))
         registry = None if meter is None else meter.registry
         await stack.enter_async_context(observing(runtime.broker, settings, registry))
         yield runtime
