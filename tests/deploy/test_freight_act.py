@@ -27,10 +27,9 @@ from tests.support.app_harness import (
     run_app,
     settings_of,
 )
+from tests.support.shared_folder import provide_folder
 
 pytestmark = pytest.mark.slow
-
-from tests.support.shared_folder import provide_folder
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ROBOT = "It must stop when a person comes closer than 50 centimetres."
