@@ -269,6 +269,9 @@ class Broker(Settler, Protocol):
     @property
     def ended(self) -> EndedReader: ...
 
+    @property
+    def observed(self) -> EndedReader: ...
+
     async def prepare(self, roles: Sequence[str]) -> None:
         """Check the server, and create the streams and groups of these roles."""
         ...

@@ -21,6 +21,7 @@
 | rd:thread:<tenant>/<assistant>:<hash>      | str  | gateway | gateway | ttl      |
 | rd:keys                                    | hash | keys    | gateway | never    |
 | rd:keys:links                              | str  | gateway | gateway | never    |
+| rd:keys:uses                               | hash | gateway | console | never    |
 | rd:{console}:code:<hash>                   | str  | console | gateway | minutes  |
 | rd:{console}:session:<hash>                | hash | gateway | gateway | hours    |
 | rd:{console}:person:<hash>                 | set  | gateway | gateway | hours    |
@@ -152,6 +153,11 @@ def thread_key(tenant: str, assistant: str, digest: str) -> str:
 def api_keys_key() -> str:
     """Return the Redis key of the HTTP API's keys."""
     return "rd:keys"
+
+
+def key_uses_key() -> str:
+    """Return the key of when each key of the HTTP API was last used."""
+    return "rd:keys:uses"
 
 
 def link_secret_key() -> str:

@@ -28,9 +28,11 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    case,
     create_engine,
     delete,
     event,
+    func,
     make_url,
     or_,
     select,
@@ -39,8 +41,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import (
     ArgumentError,
-    InterfaceError,
-    OperationalError,
+    DataError,
+    DBAPIError,
+    IntegrityError,
     SQLAlchemyError,
 )
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -156,6 +159,17 @@ class Selection:
     way: str = ""
     rating: str = ""
     text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PersonFigures:
+    """What one person asked: messages, conversations, thumbs down, and when last (Unix seconds)."""
+
+    person: str
+    messages: int
+    conversations: int
+    down: int
+    last_at: float
 
 
 class RecordStore:
@@ -283,6 +297,47 @@ class RecordStore:
             rows = connection.execute(wanted)
             return [dict(zip(names, row, strict=True)) for row in rows]
 
+    def list_people(
+        self, selection: Selection, *, person: str = "", offset: int = 0, limit: int = PAGE
+    ) -> Sequence[PersonFigures]:
+        """Return the known people of a selection, who asked last first; or one `person`."""
+        one = messages.c
+        is_wanted = one.person == person if person else one.person != ""
+        conversation = one.tenant + "/" + one.assistant + "/" + one.conversation_id
+        last = func.max(one.ended_at)
+        wanted = (
+            select(
+                one.person,
+                func.count(),
+                func.count(conversation.distinct()),
+                func.sum(case((one.rating == "down", 1), else_=0)),
+                last,
+            )
+            .where(is_wanted, *_conditions(selection))
+            .group_by(one.person)
+            .order_by(last.desc(), one.person)
+            .offset(offset)
+            .limit(limit)
+        )
+        with self.begin() as connection:
+            return [PersonFigures(*row) for row in connection.execute(wanted)]
+
+    def find_conversations_of(
+        self, person: str, selection: Selection, *, limit: int = PAGE
+    ) -> Sequence[Question]:
+        """Return a message of each conversation in which a person asked."""
+        one = messages.c
+        wanted = (
+            select(one.tenant, one.assistant, one.conversation_id, func.min(one.message_id))
+            .where(one.person == person, *_conditions(selection))
+            .group_by(one.tenant, one.assistant, one.conversation_id)
+            .limit(limit)
+        )
+        with self.begin() as connection:
+            return [
+                Question(**dict(zip(ID, row, strict=True))) for row in connection.execute(wanted)
+            ]
+
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
@@ -319,7 +374,10 @@ class _Transaction:
 def _naming_errors() -> Iterator[None]:
     try:
         yield
-    except (OperationalError, InterfaceError, PoolTimeoutError) as error:
+    except (DataError, IntegrityError) as error:
+        raise RecordRefusedError(_describe(error)) from error
+    except (DBAPIError, PoolTimeoutError) as error:
+        # A missing right or table is no fault of a record: records wait until it is mended.
         raise RecordsUnavailableError(_describe(error)) from error
     except SQLAlchemyError as error:
         raise RecordRefusedError(_describe(error)) from error

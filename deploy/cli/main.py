@@ -28,6 +28,7 @@ VERBS: dict[str, str] = {
     "workers": "pause roles, drain, set the log level or reload prompts of workers",
     "models": "check the configured models: reachable, context window, speed, price",
     "trace": "show stages, decisions, model calls and cost of one message",
+    "doctor": "examine the installation: what is configured, answers, is slow, is missing",
     "status": "show queue depths, dead letters and live workers",
     "swarm": "show how strategies of swarms did, or delete their outcomes",
     "forget": "erase a conversation from all stores",
@@ -59,6 +60,7 @@ exit status:
   7  audit: some citations are wrong
   8  review: violations or gaps
   9  models: a model does not answer, or reads too little
+ 10  doctor: something that is configured does not work
 
 refdesk VERB --help explains the arguments of a verb. Settings are environment
 variables or lines of a file that --env-file names; docs/settings.md lists them.

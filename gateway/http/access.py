@@ -208,6 +208,7 @@ class Guard:
             key = await self._find_key(token, visitor, credential)
             if key.kind == "public":
                 await self._check_origin(request, key, visitor, credential)
+            await self._keys.note_use(key)
         self._failures.trust(credential)
         if key.kind == "public":
             self._warn_of_proxy(request)

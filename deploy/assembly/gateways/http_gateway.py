@@ -3,9 +3,12 @@
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
+
+import structlog
 
 from agents.review.cost_estimate import estimate_cost
 from broker.replies.transcripts import RecentMessage, Transcripts
@@ -24,7 +27,9 @@ from envelope.conversation import Pause, Turn
 from envelope.question import Question
 from gateway.api_keys import Key
 from gateway.connections.bodies import BufferBudget
+from gateway.console.people import PeoplePages
 from gateway.console.routes import Console, console_router
+from gateway.conversation_erasure import erase
 from gateway.http.access import AllowedHosts, Guard
 from gateway.http.app import make_app
 from gateway.http.context import HttpChannel
@@ -49,8 +54,11 @@ from memory.key_names import conversation_keys
 from memory.learned_outcomes import RedisOutcomeLog
 
 if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
     from redis.asyncio import Redis
     from starlette.types import ASGIApp
+
+log = structlog.get_logger("deploy")
 
 KEPT_TURNS = 50
 MINUTE_SECONDS = 60
@@ -63,6 +71,7 @@ class StoredKeys:
         self._keys = RedisApiKeys(client)
         self._history = history
         self._has_keys = False
+        self._noted: dict[str, float] = {}
 
     async def get(self, key_id: str) -> Key | None:
         found = await self._keys.get(key_id)
@@ -82,6 +91,19 @@ class StoredKeys:
         if not self._has_keys and self._history is not None:
             self._has_keys = self._history.has_keys
         return self._has_keys
+
+    async def note_use(self, key: Key) -> None:
+        now = time.time()
+        if now - self._noted.get(key.id, 0.0) >= MINUTE_SECONDS:
+            self._noted[key.id] = now
+            try:
+                await self._keys.note_use(key.id, now)
+            except MemoryUnavailableError as error:
+                # A Redis user of an earlier release may not write it; the request is answered.
+                log.warning("key_use_not_noted", error=str(error))
+
+    async def uses(self) -> Mapping[str, float]:
+        return await self._keys.uses()
 
     def _note(self) -> None:
         """Record, here and in the data folder, that keys exist, in case Redis loses them."""
@@ -208,15 +230,17 @@ async def open_http_app(
     runtime: Runtime,
     stopping: asyncio.Event,
     *,
+    registry: "CollectorRegistry | None" = None,
     keyless: bool = False,
     budget: BufferBudget | None = None,
 ) -> AsyncIterator["ASGIApp"]:
     """Provide the application of the HTTP channel.
 
-    `keyless`: requests need no key until the first one is created. `budget` bounds the bodies that
-    are read at the same time.
+    `/metrics` shows `registry`, to which the channel adds its own figures. `keyless`: requests need
+    no key until the first one is created. `budget` bounds the bodies that are read at the same
+    time.
     """
-    settings, texts, meter = runtime.settings, load_texts(), PrometheusHttpMeter()
+    settings, texts, meter = runtime.settings, load_texts(), PrometheusHttpMeter(registry)
     client, opened = runtime.endpoint.client(), documents_of(runtime)
     attachments = StoredAttachments(settings, client)
     records = connect_records(settings) if keeps_records(settings) else None
@@ -285,7 +309,12 @@ async def open_http_app(
                     records,
                     records_days=settings.records_days,
                     provider=make_provider(settings),
-                    parts=parts.pages,
+                    parts=[
+                        *parts.pages,
+                        PeoplePages(
+                            records, keys, partial(erase, runtime.broker.eraser, conversations)
+                        ),
+                    ],
                     unavailable=stores,
                 )
             )
