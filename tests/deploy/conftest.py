@@ -16,6 +16,7 @@ from knowledge.ingestion_report import PlainReport
 from llm.port import Model
 from tests.support.app_harness import EXAMPLES, AppHarness, run_app, settings_of
 from tests.support.empty_redis import PLAYED_REDIS
+from tests.support.model_server import ModelServer, running_server
 from tests.support.restricted_documents import HIDDEN, PAGES, ingest_pages
 from tests.support.shared_folder import provide_folder
 
@@ -44,6 +45,13 @@ def ingest_example(name: str, folder: Path) -> None:
     quiet = PlainReport(lambda _line: None)
     result = asyncio.run(run_ingestion(settings_of(folder), [EXAMPLES / name], quiet))
     assert (result.failed, result.added > 0) == ((), True)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ModelServer]:
+    """A vendor's server, which sends what a test says."""
+    async with running_server() as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")
