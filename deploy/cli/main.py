@@ -31,13 +31,27 @@ VERBS: dict[str, str] = {
     "status": "show queue depths, dead letters and live workers",
     "swarm": "show how strategies of swarms did, or delete their outcomes",
     "forget": "erase a conversation from all stores",
+    "backup": "write Redis, the index, the data folder and the records to a file",
+    "restore": "write a backup back",
     "dead": "list, show, retry or drop dead letters",
     "review": "compare a document with rules, requirement by requirement, and report",
     "audit": "check the citations of a Markdown answer against the documents",
     "evaluate": "measure Refdesk on a folder of evaluation data",
 }
 OPERATIONS = frozenset(
-    {"console", "documents", "keys", "workers", "trace", "status", "swarm", "forget", "dead"}
+    {
+        "console",
+        "documents",
+        "keys",
+        "workers",
+        "trace",
+        "status",
+        "swarm",
+        "forget",
+        "dead",
+        "backup",
+        "restore",
+    }
 )
 """The verbs for operators."""
 MODULES = {"swarm": "swarm_stats"}
