@@ -26,6 +26,7 @@ VERBS: dict[str, str] = {
     "worker": "run a worker process for the given roles",
     "workers": "pause roles, drain, set the log level or reload prompts of workers",
     "models": "check the configured models: reachable, context window, speed, price",
+    "replay": "run an ended question again beside the old answer, from a step if wanted",
     "trace": "show stages, decisions, model calls and cost of one message",
     "doctor": "examine the installation: what is configured, answers, is slow, is missing",
     "status": "show queue depths, dead letters and live workers",
