@@ -20,7 +20,7 @@ from envelope.conversation import Turn
 from envelope.merging import merge_writes
 from envelope.payload import MERGE_RULES
 from envelope.question import Question
-from envelope.ways.tool_loop import WayName
+from envelope.tool_loop import WayName
 from gateway.desk import Fork, Message
 from manager.flow import FlowError, find_flow
 from manager.flows import FLOWS, NEWEST
