@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import NoDocumentError, NoTextError, WrongFormatError
+from knowledge.documents.furniture import remove_repeated
 from knowledge.documents.interchange import json_lines, zendesk
 from knowledge.documents.location import Location
 from knowledge.documents.page import Block, BlockKind, Page, Prepared
@@ -118,6 +119,7 @@ def read(item: Item, path: PurePosixPath, location: Location) -> Page:
     """Return the page of an item, placed where its path puts it; raise a `ReadingError`."""
     try:
         page = clean_page(_read(item, path.suffix.lower(), location))
+        page = remove_repeated(page, location.repeated)
     except RecursionError as error:
         raise WrongFormatError("expected less nesting than found") from error
     if not page.blocks:
