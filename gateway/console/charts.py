@@ -37,7 +37,7 @@ def draw_days(days: Sequence[DayFigures]) -> Markup:
                     Markup('<rect class="{}" x="{}" y="{:.1f}" width="{}" height="{:.1f}"/>')
                     .format(f"outcome-{name}", at * _STEP + _GAP, bottom, _STEP - _GAP, height)
                 )  # fmt: skip
-        if at % max(1, len(days) // 6) == 0:
+        if at % max(2, len(days) // 6) == 0:
             parts.append(
                 Markup('<text x="{}" y="{}">{}</text>').format(
                     at * _STEP + _GAP, _HEIGHT + _FOOT - 4, day.day[5:]
@@ -59,13 +59,13 @@ def draw_amounts(days: Sequence[tuple[str, Decimal]], label: str) -> Markup:
     for at, (day, amount) in enumerate(days):
         height = float(amount / most) * (_HEIGHT - _GAP)
         x = at * _STEP + _GAP
-        bar = '<g><title>{}: ${:.4f}</title><rect class="amount" x="{}" y="{:.1f}" '
         parts.append(
-            Markup(bar + 'width="{}" height="{:.1f}"/></g>').format(
-                day, amount, x, _HEIGHT - height, _STEP - _GAP, height
-            )
+            Markup(
+                "<g><title>{}: {}</title>"
+                '<rect class="amount" x="{}" y="{:.1f}" width="{}" height="{:.1f}"/></g>'
+            ).format(day, f"${amount:.4f}", x, _HEIGHT - height, _STEP - _GAP, height)
         )
-        if at % max(1, len(days) // 6) == 0:
+        if at % max(2, len(days) // 6) == 0:
             text = Markup('<text x="{}" y="{}">{}</text>').format(x, _HEIGHT + _FOOT - 4, day[5:])
             parts.append(text)
     parts.append(Markup('<text x="0" y="12">${}</text></svg>').format(f"{most:.2f}"))

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from email import message_from_bytes
 from typing import Annotated, Any, Protocol
 
 from fastapi import APIRouter, Query, Request, Response
@@ -158,10 +159,11 @@ class OperationPages:
         )
 
     @require(Role.OWNER)
-    async def upload(self, request: Request, tenant: Text, assistant: Text, name: Text) -> Response:
-        """Keep the file of the body, which a page sends as it is, and read it."""
+    async def upload(self, request: Request, tenant: Text, assistant: Text) -> Response:
+        """Keep the file of a form, and read it."""
         try:
-            await self._operations.upload((tenant, assistant), name, await request.body())
+            name, data = read_file(request.headers.get("content-type", ""), await request.body())
+            await self._operations.upload((tenant, assistant), name, data)
         except ValueError as error:
             raise ConsoleRefusedError(400, "Not stored", str(error)) from error
         return lead("documents", tenant=tenant, assistant=assistant, said="reading")
@@ -265,6 +267,17 @@ class OperationPages:
         return await self._frame.show(
             request, "cost.html", read, days=days, periods=PERIODS, budgets=self._budgets
         )
+
+
+def read_file(content_type: str, body: bytes) -> tuple[str, bytes]:
+    """Return name and bytes of the file in a form (RFC 7578); raise `ValueError` without one."""
+    head = f"Content-Type: {content_type}\r\n\r\n".encode("latin-1", "replace")
+    for part in message_from_bytes(head + body).walk():
+        name = part.get_filename()
+        data = part.get_payload(decode=True)
+        if name and isinstance(data, bytes):
+            return name, data
+    raise ValueError("Choose a file first.")
 
 
 def sum_by_day(rows: Sequence[Mapping[str, Any]], days: Sequence[str]) -> dict[str, Decimal]:

@@ -9,6 +9,7 @@ import httpx
 from fastapi import FastAPI
 
 from gateway.console.access import COOKIE, Assistant, Gate, Identity, Role
+from gateway.console.attention import FindConcerns
 from gateway.console.routes import Console, ConsolePart, console_router
 from gateway.console.sign_in import SignInProvider
 from records.store import RecordStore
@@ -53,11 +54,14 @@ def make_console(
     assistants: tuple[Assistant, ...] = (DESK,),
     provider: SignInProvider | None = None,
     parts: Sequence[ConsolePart] = (),
+    concerns: Sequence[FindConcerns] = (),
 ) -> FastAPI:
     """Return an application with the console alone."""
     app = FastAPI()
     gate = Gate(sessions or FakeSessions(), assistants, roles or {}, "")
-    console = Console(gate, store, records_days=90.0, provider=provider, parts=parts)
+    console = Console(
+        gate, store, records_days=90.0, provider=provider, parts=parts, concerns=concerns
+    )
     app.include_router(console_router(console))
     return app
 

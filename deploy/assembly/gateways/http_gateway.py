@@ -277,7 +277,7 @@ async def open_http_app(
         catalog = OwnedCatalog(settings, runtime.broker, opened)
         others.append(Catalog(channel, catalog).router())
         gate = make_gate(settings, client)
-        parts = await stack.enter_async_context(open_parts(runtime, records))
+        parts = await stack.enter_async_context(open_parts(runtime, records, catalog))
         others.append(
             console_router(
                 Console(
@@ -286,6 +286,7 @@ async def open_http_app(
                     records_days=settings.records_days,
                     provider=make_provider(settings),
                     parts=parts.pages,
+                    concerns=parts.concerns,
                     unavailable=stores,
                 )
             )
