@@ -113,6 +113,7 @@ class CatalogEntry:
     kind: str = ""
     version: str = ""
     groups: tuple[str, ...] = ()
+    content_hash: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,78 @@ class DocumentCatalog(Protocol):
 
         `old` is the id of a document, a file or a folder; `new` is a file or a folder.
         """
+        ...
+
+
+class FoundPassage(BaseModel, frozen=True):
+    """A passage that a search found, with its place; `score` orders the passages of one search."""
+
+    chunk_id: str
+    document_id: str
+    title: str
+    text: str
+    crumbs: tuple[str, ...] = ()
+    heading_path: tuple[str, ...] = ()
+    anchor: str | None = None
+    url: str | None = None
+    path: str = ""
+    language: str = ""
+    version: str = ""
+    score: float = 0.0
+    levels: tuple[str, ...] = ()
+
+
+class FoundPassages(BaseModel, frozen=True):
+    """The result of a search, best passages first.
+
+    `quality` is calibrated, `total` counts all passages that were found, `corrected` is the query
+    with its spelling corrected; `fallbacks` names parts of the search that failed.
+    """
+
+    passages: tuple[FoundPassage, ...] = ()
+    quality: str = ""
+    total: int = 0
+    corrected: str | None = None
+    fallbacks: tuple[str, ...] = ()
+
+
+class LibraryDocument(BaseModel, frozen=True):
+    """A document of an index; `text` (Markdown) is empty in a list, `is_cut`: it has more text."""
+
+    id: str
+    title: str
+    source: str = ""
+    language: str = ""
+    url: str | None = None
+    version: str = ""
+    crumbs: tuple[str, ...] = ()
+    first_chunk_id: str = ""
+    text: str = ""
+    is_cut: bool = False
+
+
+class SearchableLibrary(Protocol):
+    """Searches and reads the documents that a person of these groups may read.
+
+    Every method raises an error of a store that does not answer.
+    """
+
+    async def search(
+        self, tenant: str, assistant: str, query: str, *, groups: Sequence[str], limit: int
+    ) -> FoundPassages:
+        """Return the best passages for a query, as the assistant itself would find them."""
+        ...
+
+    async def read(
+        self, tenant: str, assistant: str, document_id: str, *, groups: Sequence[str]
+    ) -> LibraryDocument | None:
+        """Return a document with its text, or None if these groups have no such document."""
+        ...
+
+    async def browse(
+        self, tenant: str, assistant: str, *, groups: Sequence[str], after: str, limit: int
+    ) -> Sequence[LibraryDocument]:
+        """Return documents without their text whose id is greater than `after`, by id."""
         ...
 
 

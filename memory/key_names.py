@@ -25,6 +25,9 @@
 | rd:{console}:code:<hash>                   | str  | console | gateway | minutes  |
 | rd:{console}:session:<hash>                | hash | gateway | gateway | hours    |
 | rd:{console}:person:<hash>                 | set  | gateway | gateway | hours    |
+| rd:{webhooks}:due                          | zset | gateway | gateway | when sent |
+| rd:{webhooks}:deliveries                   | hash | gateway | gateway | when sent |
+| rd:{webhooks}:dead                         | hash | gateway | operator| retried  |
 | rd:rate:{owner}:<limit>                    | hash | gateway | gateway | when full|
 | rd:rate:{owner}:once/<hash>                | str  | gateway | gateway | minutes  |
 | rd:push:{channel/<conversation>}:about     | hash | gateway | gateway | ttl      |
@@ -205,3 +208,8 @@ def outcomes_key(tenant: str, assistant: str, shard: int) -> str:
 def console_key(kind: str, digest: str) -> str:
     """Return the key of a `code` or `session` of the console."""
     return f"rd:{{console}}:{kind}:{digest}"
+
+
+def webhook_key(kind: str) -> str:
+    """Return the key of the deliveries of webhooks: `due`, `deliveries` or `dead`."""
+    return f"rd:{{webhooks}}:{kind}"

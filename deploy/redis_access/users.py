@@ -75,7 +75,7 @@ WORKER = RedisUser(
     "refdesk-worker",
     (
         *_QUESTIONS, *_CONVERSATIONS, "rd:{*}:budget:*", "rd:{*}:outcomes:*", "rd:{0}:workers",
-        "%R~rd:{0}:controls", "rd:budget:*", "rd:cache:*", "rd:limit:*",
+        "%R~rd:{0}:controls", "rd:{webhooks}:*", "rd:budget:*", "rd:cache:*", "rd:limit:*",
     ),
     selectors=("(+get +set ~rd:shards)",),
 )  # fmt: skip
@@ -86,7 +86,7 @@ GATEWAY = RedisUser(
     (
         *_QUESTIONS, *_READS_SHARDS, *_CONVERSATIONS, "rd:{*}:mem:*:visit", "rd:{*}:outcomes:*",
         "%R~rd:keys", "rd:keys:links", "rd:keys:uses", "rd:rate:*", "rd:thread:*", "rd:push:*",
-        "rd:{console}:*",
+        "rd:{console}:*", "rd:{webhooks}:*",
     ),
 )  # fmt: skip
 """Reads keys of the HTTP channel and makes none. No access to budgets, limits and answers of
