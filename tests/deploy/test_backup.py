@@ -40,7 +40,7 @@ def make_message(number: int) -> Message:
 async def _databases_are_empty(redis_url: str) -> None:
     for number in (HERE, THERE):
         client = Endpoint(url=f"{redis_url}?db={number}", durable=True).client()
-        await client.execute_command("FLUSHDB")
+        await client.flushdb()
         await client.aclose()
 
 

@@ -2,7 +2,7 @@
 
 import argparse
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from uuid import uuid4
 
@@ -20,7 +20,7 @@ from envelope.conversation import Turn
 from envelope.merging import merge_writes
 from envelope.payload import MERGE_RULES
 from envelope.question import Question
-from envelope.ways.tool_loop import WayName
+from envelope.tool_loop import WayName
 from gateway.desk import Fork, Message
 from manager.flow import FlowError, find_flow
 from manager.flows import FLOWS, NEWEST
@@ -165,7 +165,7 @@ def _find_role(flow: str, step: str) -> str:
 def _compare(before: Record, after: Record) -> Iterator[str]:
     yield f"question    {before.question}"
     yield f"{'':<{WIDTH}}{'original':<24}replay"
-    for name, value in (
+    rows: Sequence[tuple[str, Callable[[Record], str]]] = (
         ("outcome", lambda one: one.outcome),
         ("reason", lambda one: one.reason or "-"),
         ("written by", lambda one: one.answered_by or "-"),
@@ -173,7 +173,8 @@ def _compare(before: Record, after: Record) -> Iterator[str]:
         ("sources", lambda one: str(len(one.sources))),
         ("seconds", lambda one: f"{one.seconds:.1f}"),
         ("cost", lambda one: "unknown" if one.cost_usd is None else f"{one.cost_usd:.6f} USD"),
-    ):
+    )
+    for name, value in rows:
         yield f"{name:<{WIDTH}}{value(before):<24}{value(after)}"
     if before.answer == after.answer:
         yield from ("", "the answers are the same")
