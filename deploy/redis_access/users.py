@@ -85,7 +85,7 @@ GATEWAY = RedisUser(
     "refdesk-gateway",
     (
         *_QUESTIONS, *_READS_SHARDS, *_CONVERSATIONS, "rd:{*}:mem:*:visit", "rd:{*}:outcomes:*",
-        "%R~rd:keys", "rd:keys:links", "rd:rate:*", "rd:thread:*", "rd:push:*",
+        "%R~rd:keys", "rd:keys:links", "rd:keys:handover", "rd:rate:*", "rd:thread:*", "rd:push:*",
         "rd:{console}:*", "rd:{webhooks}:*",
     ),
 )  # fmt: skip
@@ -95,7 +95,7 @@ CHAT = RedisUser(
     "refdesk-chat",
     (
         *_QUESTIONS, *_READS_SHARDS, "%W~rd:{*}:mem:*:feedback", "rd:{*}:outcomes:*", "rd:push:*",
-        "rd:rate:*",
+        "rd:rate:*", "rd:keys:handover",
     ),
 )  # fmt: skip
 """No access to the memory of conversations and to documents that people gave to them."""

@@ -10,7 +10,7 @@ keys are not secret.
 import json
 import re
 import time
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any, NoReturn
 from uuid import uuid4
 
@@ -45,19 +45,27 @@ BODILESS = frozenset({"GET", "HEAD", "OPTIONS"})
 class Authentication:
     """Rejects requests with a body from callers without a key, or from foreign websites.
 
-    Every route with a body needs a key, so that this can be decided without knowing the route. The
-    guard stores the caller in the request, and routes do not look it up again.
+    Every route with a body needs a key, or an address that was signed here, so that this can be
+    decided without knowing the route: `is_signed` says whether a path is one. The guard stores the
+    caller in the request, and routes do not look it up again.
     """
 
     def __init__(
-        self, app: ASGIApp, guard: Guard, *, unavailable: Sequence[type[Exception]] = ()
+        self,
+        app: ASGIApp,
+        guard: Guard,
+        *,
+        unavailable: Sequence[type[Exception]] = (),
+        is_signed: Callable[[str], bool] = lambda _path: False,
     ) -> None:
         self._app = app
         self._guard = guard
+        self._is_signed = is_signed
         self._unavailable: tuple[type[Exception], ...] = (BrokerUnavailableError, *unavailable)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] not in BODILESS:
+        has_body = scope["type"] == "http" and scope["method"] not in BODILESS
+        if has_body and not self._is_signed(scope["path"]):
             error = await self._check(scope)
             if error is not None:
                 request_id = str(scope["state"]["request_id"])

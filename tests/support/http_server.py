@@ -34,6 +34,7 @@ from gateway.port import (
     Documents,
     FoundPassage,
     FoundPassages,
+    HandOver,
     LibraryDocument,
     ReadableDocument,
     ReadableSection,
@@ -261,6 +262,7 @@ async def open_http_server(
     reviews: ReviewParts | None = None,
     job_seconds: float | None = None,
     library: SearchableLibrary | None = None,
+    handover: HandOver | None = None,
     **broker_options: Any,
 ) -> AsyncIterator[HttpServerFixture]:
     """Open a server while inside; several may share one system."""
@@ -297,6 +299,7 @@ async def open_http_server(
         heartbeat_seconds=heartbeat_seconds,
         release=release,
         job_seconds=job_seconds,
+        handover=handover,
     )
     catalog = FakeCatalog()
     others = (*others, Catalog(channel, catalog).router())

@@ -17,6 +17,7 @@ from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.data_folder import KeyHistory
 from deploy.assembly.gateways.document_catalog import OwnedCatalog, documents_of
+from deploy.assembly.gateways.handover import make_handover
 from deploy.assembly.gateways.report_rendering import StoredReports, make_report_reader
 from deploy.assembly.gateways.review_documents import NamedDocumentFinder, StoredAttachments
 from deploy.assembly.gateways.searchable_library import OwnedLibrary
@@ -24,7 +25,7 @@ from deploy.assembly.recording import Records, connect_records, keeps_records
 from deploy.assembly.runtime import Runtime, desks
 from deploy.chat_channels import CHAT_CHANNELS
 from envelope.conversation import Pause, Turn
-from envelope.question import Question
+from envelope.question import HTTP, Question
 from gateway.api_keys import Key
 from gateway.connections.bodies import BufferBudget
 from gateway.console.routes import Console, console_router
@@ -95,6 +96,10 @@ class StoredKeys:
     async def link_secret(self) -> bytes:
         """Return the secret by which all HTTP processes on this Redis sign links."""
         return await self._keys.link_secret(secrets.token_bytes(32))
+
+    async def handover_secret(self) -> bytes:
+        """Return the secret by which all processes on this Redis sign where people answer."""
+        return await self._keys.handover_secret(secrets.token_bytes(32))
 
 
 class StoredRates:
@@ -239,7 +244,7 @@ async def make_channel(
     return HttpChannel(
         replies=runtime.broker.replies,
         eraser=runtime.broker.eraser,
-        desks=desks(runtime, "http"),
+        desks=desks(runtime, HTTP),
         guard=guard,
         conversations=conversations,
         words=load_texts().text,
@@ -254,6 +259,7 @@ async def make_channel(
             secret=secret if has_reader else None,
             address=settings.public_url or "",
         ),
+        handover=await make_handover(runtime, client, keys, conversations),
     )
 
 
