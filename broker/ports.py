@@ -270,8 +270,13 @@ class Broker(Settler, Protocol):
     def ended(self) -> EndedReader: ...
 
     @property
+    def observed(self) -> EndedReader:
+        """The same messages for whoever measures them."""
+        ...
+
+    @property
     def announced(self) -> EndedReader:
-        """The same messages for who tells other programs of them."""
+        """The same messages for whoever tells other programs of them."""
         ...
 
     async def prepare(self, roles: Sequence[str]) -> None:

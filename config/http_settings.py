@@ -10,6 +10,15 @@ WEB_ADDRESS = re.compile(r"https?://[^\s\"'<>]+")
 HOST_NAME = re.compile(r"(?:\*\.)?[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]")
 
 
+class PersonIssuer(BaseModel, frozen=True, extra="forbid"):
+    """An identity provider whose tokens state who asks; without a tenant that of `TENANT`."""
+
+    jwks_url: str
+    audience: str = Field(min_length=1)
+    tenant: str | None = None
+    groups_claim: str = "groups"
+
+
 class HttpSettings(BaseModel):
     """The HTTP channel; a part of `Settings`."""
 
@@ -35,6 +44,12 @@ class HttpSettings(BaseModel):
         "`X-Forwarded-Proto` are trusted (a JSON list); empty: none",
     )
 
+    person_issuers: dict[str, PersonIssuer] = Field(
+        {},
+        description="identity providers whose tokens (RS256, ES256) state who asks and in which "
+        "groups they are, by issuer: a JSON object of objects with `jwks_url`, `audience` and, "
+        "optionally, `tenant` and `groups_claim`",
+    )
     mcp_key: SecretStr | None = Field(
         None,
         description="secret key whose scopes, groups and limits hold for `refdesk mcp`; empty: the "

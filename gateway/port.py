@@ -3,7 +3,7 @@
 A conversation is identified by any `Question` of it, unless stated otherwise.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -287,6 +287,14 @@ class KeyStore(Protocol):
 
     async def any(self) -> bool:
         """Return whether a key was ever created."""
+        ...
+
+    async def note_use(self, key: Key) -> None:
+        """Note that a key is used now."""
+        ...
+
+    async def uses(self) -> Mapping[str, float]:
+        """Return when each key was last used (Unix seconds), by its id."""
         ...
 
 

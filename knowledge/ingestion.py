@@ -19,7 +19,7 @@ from typing import Protocol
 from knowledge import chunking, composing
 from knowledge.description_queue import DescriptionQueue, PageDescriber, open_queue
 from knowledge.document import Document
-from knowledge.documents import formats
+from knowledge.documents import formats, furniture
 from knowledge.documents.errors import NoDocumentError, NoTextError, ReadingError
 from knowledge.documents.folder import FolderListing, FoundFile
 from knowledge.documents.formats import Item
@@ -188,8 +188,12 @@ class _Ingestion:
         }
         self._ledger.open(found.root, find_owned(listed, found), len(found.walk.files))
         self._note(found.walk)
+        repeated = await asyncio.to_thread(self._find_repeated, found)
         for file in found.walk.files:
-            await self._file(file, found.locations[file.path], found.root)
+            place = found.locations[file.path]
+            if file.path.suffix.lower() in furniture.SUFFIXES:
+                place = replace(place, repeated=repeated)
+            await self._file(file, place, found.root)
             self._ledger.advance()
         self._note_missing_files(found.root)
         await self._queue.finish()
@@ -204,6 +208,29 @@ class _Ingestion:
         if not isinstance(path, Path):
             return path(listed, self._reader.title, self._language_of)
         return survey_part(path, listed, self._reader.title, self._language_of)
+
+    def _find_repeated(self, found: Survey) -> tuple[str, ...]:
+        """Return the texts that most pages of a website have: see `knowledge.documents.furniture`.
+
+        Pages that certain groups alone may read are not compared.
+        """
+        files = [
+            file
+            for file in found.walk.files
+            if file.path.suffix.lower() in furniture.SUFFIXES
+            and not found.locations[file.path].groups
+        ]
+        step = max(1, len(files) // furniture.MOST_SAMPLED)
+        pages = []
+        for file in files[::step][: furniture.MOST_SAMPLED]:
+            try:
+                item = Item(str(file.path), file.read(), str(file.path))
+                place = found.locations[file.path]
+                pages.append(self._reader.prepare(item, file.path, place).page)
+            except (OSError, ReadingError):
+                # The file is reported when it is read as a document.
+                continue
+        return furniture.find_repeated(pages)
 
     def _note(self, found: FolderListing) -> None:
         for place, reason in found.skipped:
@@ -375,7 +402,9 @@ class _Ingestion:
         )
         prefix = hashlib.sha256("\0".join(shaped_by).encode()).digest()
         text = hashlib.sha256(prefix + item.data).hexdigest()
-        located = hashlib.sha256(f"{place!r}\0{item.source}".encode()).hexdigest()
+        located = hashlib.sha256(
+            f"{replace(place, repeated=())!r}\0{item.source}".encode()
+        ).hexdigest()
         return f"{text}{HASH_SEPARATOR}{located}"
 
     async def _add(self, document: Document, vectors: Vectors, root: str) -> None:

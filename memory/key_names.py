@@ -22,8 +22,10 @@
 | rd:keys                                    | hash | keys    | gateway | never    |
 | rd:keys:links                              | str  | gateway | gateway | never    |
 | rd:keys:handover                           | str  | gateway | gateway | never    |
+| rd:keys:uses                               | hash | gateway | console | never    |
 | rd:{console}:code:<hash>                   | str  | console | gateway | minutes  |
-| rd:{console}:session:<hash>                | str  | gateway | gateway | hours    |
+| rd:{console}:session:<hash>                | hash | gateway | gateway | hours    |
+| rd:{console}:person:<hash>                 | set  | gateway | gateway | hours    |
 | rd:{webhooks}:due                          | zset | gateway | gateway | when sent |
 | rd:{webhooks}:deliveries                   | hash | gateway | gateway | when sent |
 | rd:{webhooks}:dead                         | hash | gateway | operator| retried  |
@@ -155,6 +157,11 @@ def thread_key(tenant: str, assistant: str, digest: str) -> str:
 def api_keys_key() -> str:
     """Return the Redis key of the HTTP API's keys."""
     return "rd:keys"
+
+
+def key_uses_key() -> str:
+    """Return the key of when each key of the HTTP API was last used."""
+    return "rd:keys:uses"
 
 
 def link_secret_key() -> str:

@@ -14,17 +14,18 @@ from broker.values import EndedMessage
 from envelope.question import Question
 
 RECORDS = "records"
+TELEMETRY = "telemetry"
 WEBHOOKS = "webhooks"
 """The consumer groups, each with one consumer of its name: any process continues its work."""
 
 
 class EndedMessages:
-    """Reads the notices of ended messages as a consumer group of their streams.
+    """Reads the notices of ended messages as the consumer group `group` of their streams.
 
     Redis keeps the last 100,000 notices of a shard, and journals for `RESULT_TTL_HOURS`.
     """
 
-    def __init__(self, context: BrokerContext, group: str = RECORDS) -> None:
+    def __init__(self, context: BrokerContext, group: str) -> None:
         self._context = context
         self._group = group
         self._reader = GroupReader(context, lambda _, shard: shard_keys(shard).notices, group)

@@ -17,7 +17,7 @@ from gateway.http.admission_queue import AdmissionQueue
 from gateway.http.context import HttpChannel
 from gateway.http.errors import Failure, add_error_handlers
 from gateway.http.library import CallersLibrary
-from gateway.http.middleware import Authentication, BodyLimit, Origins, RequestLog
+from gateway.http.middleware import Authentication, BodyLimit, HasSession, Origins, RequestLog
 from gateway.http.question_sender import QuestionSender
 from gateway.http.routes.api_page import api_page_router
 from gateway.http.routes.attachments import AttachmentRoutes
@@ -72,6 +72,7 @@ def make_app(
     others: Sequence[APIRouter] = (),
     budget: BufferBudget | None = None,
     reviews: ReviewParts | None = None,
+    has_session: HasSession | None = None,
     library: SearchableLibrary | None = None,
     mcp: MakeEndpoint | None = None,
 ) -> HttpApplication:
@@ -81,7 +82,8 @@ def make_app(
     answer. When `stopping` is set, waiting requests end, so that clients continue at another
     process. `budget` bounds the bodies that are read concurrently. `reviews` has what
     reviews and the documents of conversations need; None: there are none. `library` is searched for
-    other programs; `mcp` returns what speaks MCP. Callers are checked before any body is read.
+    other programs; `mcp` returns what speaks MCP. Callers are checked before any body is read;
+    `has_session` checks those of the console.
     """
     app = FastAPI(
         title="Refdesk",
@@ -119,8 +121,13 @@ def make_app(
     routes = [route for router in routers for route in router.routes]
     budget = BufferBudget() if budget is None else budget
     limited = BodyLimit(app, longest_bytes=BODY_BYTES, budget=budget)
-    is_signed = partial(is_reply_path, channel.handover)
-    known = Authentication(limited, channel.guard, unavailable=unavailable, is_signed=is_signed)
+    known = Authentication(
+        limited,
+        channel.guard,
+        unavailable=unavailable,
+        has_session=has_session,
+        is_signed=partial(is_reply_path, channel.handover),
+    )
     return HttpApplication(
         RequestLog(Origins(known), meter=channel.meter),
         routes,

@@ -27,6 +27,7 @@ from gateway.http.routes.reviews import ReviewParts
 from gateway.http.uvicorn_server import listening, serving
 from gateway.http.visitors import VisitorLimits, Visitors
 from gateway.mcp.endpoint import make_endpoint
+from gateway.person_tokens import PersonTokens
 from gateway.port import (
     CatalogEntry,
     CatalogMove,
@@ -261,6 +262,7 @@ async def open_http_server(
     release: Release | None = None,
     reviews: ReviewParts | None = None,
     job_seconds: float | None = None,
+    persons: PersonTokens | None = None,
     library: SearchableLibrary | None = None,
     handover: HandOver | None = None,
     **broker_options: Any,
@@ -291,6 +293,7 @@ async def open_http_server(
             visitors=Visitors(SECRET, limits),
             open_tenant=open_tenant,
             hosts=hosts,
+            persons=persons,
         ),
         conversations=StoredConversations(harness.client, shards=1, ttl_seconds=3600),
         words=lambda key, language: f"{key}/{language}",

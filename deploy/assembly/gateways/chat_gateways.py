@@ -30,6 +30,7 @@ from memory.rate_limits import RedisTurns
 from worker.process import consumer_name
 
 if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
     from redis.asyncio import Redis
 
 DRAFT_SECONDS = 1.0
@@ -67,10 +68,12 @@ async def run_chat_channel(
     *,
     secret: str,
     make_user_groups: MakeUserGroups | None = None,
+    registry: "CollectorRegistry | None" = None,
 ) -> AsyncIterator[ChatChannel]:
     """Run a chat channel that delivers replies; `secret` signs its buttons.
 
-    `make_user_groups` returns the user groups of the platform; None if it has none.
+    `make_user_groups` returns the user groups of the platform; None if it has none. `registry` has
+    the other metrics of the process.
     """
     settings = runtime.settings
     texts = load_texts(topic=settings.topic)
@@ -119,7 +122,13 @@ async def run_chat_channel(
         async with (
             serve_probes(
                 runtime,
-                push_metrics(channel.name, connector.tally, connector.refusals, connector.ratings),
+                push_metrics(
+                    channel.name,
+                    connector.tally,
+                    connector.refusals,
+                    connector.ratings,
+                    registry=registry,
+                ),
             ),
             connector.running(),
         ):

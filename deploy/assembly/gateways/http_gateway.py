@@ -3,19 +3,22 @@
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+import structlog
+
 from agents.review.cost_estimate import estimate_cost
 from broker.replies.transcripts import RecentMessage, Transcripts
 from config.settings import Settings
 from config.texts import load_texts
 from deploy.assembly.data_folder import KeyHistory
+from deploy.assembly.gateways.console import make_gate, make_provider, open_parts
 from deploy.assembly.gateways.document_catalog import OwnedCatalog, documents_of
 from deploy.assembly.gateways.handover import make_handover
 from deploy.assembly.gateways.report_rendering import StoredReports, make_report_reader
@@ -24,11 +27,14 @@ from deploy.assembly.gateways.searchable_library import OwnedLibrary
 from deploy.assembly.recording import Records, connect_records, keeps_records
 from deploy.assembly.runtime import Runtime, desks
 from deploy.chat_channels import CHAT_CHANNELS
+from deploy.errors import CommandError
 from envelope.conversation import Pause, Turn
 from envelope.question import HTTP, Question
 from gateway.api_keys import Key
 from gateway.connections.bodies import BufferBudget
+from gateway.console.people import PeoplePages
 from gateway.console.routes import Console, console_router
+from gateway.conversation_erasure import erase
 from gateway.http.access import AllowedHosts, Guard
 from gateway.http.app import MakeEndpoint, make_app
 from gateway.http.context import HttpChannel
@@ -36,14 +42,16 @@ from gateway.http.links import SourceLinks
 from gateway.http.metrics import PrometheusHttpMeter
 from gateway.http.routes.catalog import Catalog
 from gateway.http.routes.documents import reader_router
+from gateway.http.routes.gaps import gaps_router
 from gateway.http.routes.review_form import ReviewEstimate
 from gateway.http.routes.reviews import EstimateReview, ReviewParts, estimate_nothing
 from gateway.http.visitors import VisitorLimits, Visitors
+from gateway.person_tokens import PersonIssuer, PersonTokens
 from gateway.port import Demand, Feedback, SearchableLibrary, Shortage, VisitorSession
+from gateway.signing_keys import SigningKeys, check_address
 from gateway.widget.routes import widget_router
 from knowledge.errors import KnowledgeError
 from memory.chat_state import RedisPushMemory
-from memory.console_state import RedisConsoleSessions
 from memory.conversation import RedisMemory
 from memory.errors import MemoryUnavailableError
 from memory.http_state import EMPTY_SECONDS, RedisApiKeys, RedisRates, RedisSessionStore
@@ -51,8 +59,11 @@ from memory.key_names import conversation_keys
 from memory.learned_outcomes import RedisOutcomeLog
 
 if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
     from redis.asyncio import Redis
     from starlette.types import ASGIApp
+
+log = structlog.get_logger("deploy")
 
 KEPT_TURNS = 50
 MCP = "mcp"
@@ -67,6 +78,7 @@ class StoredKeys:
         self._keys = RedisApiKeys(client)
         self._history = history
         self._has_keys = False
+        self._noted: dict[str, float] = {}
 
     async def get(self, key_id: str) -> Key | None:
         found = await self._keys.get(key_id)
@@ -86,6 +98,19 @@ class StoredKeys:
         if not self._has_keys and self._history is not None:
             self._has_keys = self._history.has_keys
         return self._has_keys
+
+    async def note_use(self, key: Key) -> None:
+        now = time.time()
+        if now - self._noted.get(key.id, 0.0) >= MINUTE_SECONDS:
+            self._noted[key.id] = now
+            try:
+                await self._keys.note_use(key.id, now)
+            except MemoryUnavailableError as error:
+                # A Redis user of an earlier release may not write it; the request is answered.
+                log.warning("key_use_not_noted", error=str(error))
+
+    async def uses(self) -> Mapping[str, float]:
+        return await self._keys.uses()
 
     def _note(self) -> None:
         """Record, here and in the data folder, that keys exist, in case Redis loses them."""
@@ -232,6 +257,7 @@ async def make_channel(
         visitors=Visitors(secret, visitor_limits(settings)),
         open_tenant=settings.tenant if keyless else None,
         hosts=hosts,
+        persons=PersonTokens(list_person_issuers(settings)),
     )
     conversations = StoredConversations(
         client,
@@ -268,19 +294,22 @@ async def open_http_app(
     runtime: Runtime,
     stopping: asyncio.Event,
     *,
+    registry: "CollectorRegistry | None" = None,
     keyless: bool = False,
     budget: BufferBudget | None = None,
 ) -> AsyncIterator["ASGIApp"]:
     """Provide the application of the HTTP channel.
 
-    `keyless`: requests need no key until the first one is created. `budget` bounds the bodies that
-    are read at the same time.
+    `/metrics` shows `registry`, to which the channel adds its own figures. `keyless`: requests need
+    no key until the first one is created. `budget` bounds the bodies that are read at the same
+    time.
     """
-    settings, meter = runtime.settings, PrometheusHttpMeter()
+    settings, meter = runtime.settings, PrometheusHttpMeter(registry)
     client, opened = runtime.endpoint.client(), documents_of(runtime)
     attachments = StoredAttachments(settings, client)
     records = connect_records(settings) if keeps_records(settings) else None
     documents = opened if settings.source_links else None
+    stack = AsyncExitStack()
     try:
         history = None if settings.require_keys else KeyHistory(settings.refdesk_data)
         keys = StoredKeys(client, history)
@@ -304,17 +333,27 @@ async def open_http_app(
             )
         catalog = OwnedCatalog(settings, runtime.broker, opened)
         others.append(Catalog(channel, catalog).router())
+        gate = make_gate(settings, client)
+        parts = await stack.enter_async_context(open_parts(runtime, records))
         others.append(
             console_router(
                 Console(
-                    RedisConsoleSessions(client),
+                    gate,
                     records,
-                    assistants=[(one.tenant, one.assistant) for one in settings.of_assistants()],
                     records_days=settings.records_days,
+                    provider=make_provider(settings),
+                    parts=[
+                        *parts.pages,
+                        PeoplePages(
+                            records, keys, partial(erase, channel.eraser, channel.conversations)
+                        ),
+                    ],
                     unavailable=stores,
                 )
             )
         )
+        if parts.gaps is not None:
+            others.append(gaps_router(channel, parts.gaps))
         made = make_app(
             channel,
             stopping=stopping,
@@ -329,12 +368,14 @@ async def open_http_app(
                 reports,
                 _make_estimate(settings),
             ),
+            has_session=gate.has_session,
             library=library,
             mcp=_find_mcp(replace(channel, desks=desks(runtime, MCP)), library, stopping),
         )
         async with made.running():
             yield made.app
     finally:
+        await stack.aclose()
         if records is not None:
             await asyncio.to_thread(records.close)
         await attachments.close()
@@ -367,6 +408,32 @@ def _make_estimate(settings: Settings) -> EstimateReview:
         )
 
     return estimate
+
+
+def list_person_issuers(settings: Settings) -> list[PersonIssuer]:
+    """Return the providers whose tokens state persons; raises `CommandError`."""
+    return [
+        PersonIssuer(
+            issuer,
+            one.audience,
+            one.tenant or settings.tenant,
+            _keys_at(one.jwks_url),
+            one.groups_claim,
+        )
+        for issuer, one in settings.person_issuers.items()
+    ]
+
+
+def _keys_at(address: str) -> SigningKeys:
+    try:
+        check_address(address)
+    except ValueError as error:
+        raise CommandError(f"PERSON_ISSUERS: jwks_url: {error}") from error
+
+    async def find_address() -> str:
+        return address
+
+    return SigningKeys(find_address)
 
 
 def visitor_limits(settings: Settings) -> VisitorLimits:

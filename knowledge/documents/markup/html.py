@@ -21,6 +21,7 @@ _DROPPED = (
 _MAIN = ("main", "[role=main]", "article")
 _TAG = re.compile(r"<(/?)([a-z][a-z0-9-]{0,40})", re.IGNORECASE)
 _DEEPEST = 2000
+_DEEPEST_IN_LINK = 5
 _LEAST_WORDS = 5
 _MOST_LINKS = 5000
 _WEB_ADDRESS = re.compile(r"https?://[^\s<>\"']{1,800}")
@@ -161,6 +162,7 @@ class BlockWriter:
         self._anchors = anchors
         self._written: list[Block] = []
         self._text: list[str] = []
+        self._is_link = True
         self._lists: list[int] = []
         self._markers: list[str] = []
         self._place: str | None = None
@@ -169,7 +171,9 @@ class BlockWriter:
         """Note what an element begins; return whether its children are to be walked."""
         tag = node.tag
         if tag == "-text":
-            self._text.append(node.text_content or "")
+            text = node.text_content or ""
+            self._text.append(text)
+            self._is_link = self._is_link and (not text.strip() or _is_in_link(node))
         elif tag in ("pre", "table"):
             self.flush()
             if tag == "pre":
@@ -178,6 +182,7 @@ class BlockWriter:
                 self._table(node)
         elif tag == "code" and not _has(node, "a"):
             self._text.append(f"`{node.text().strip()}`")
+            self._is_link = self._is_link and _is_in_link(node)
         else:
             self._begin(node)
             return True
@@ -197,14 +202,17 @@ class BlockWriter:
 
     def flush(self) -> None:
         """End the block that is being written."""
+        is_link = self._is_link
         text = self._line()
         if not text:
             return
         if not self._markers:
-            self._write(Block(BlockKind.TEXT, text))
+            self._write(Block(BlockKind.TEXT, text, is_link=is_link))
         else:
             indent = "  " * min(len(self._markers) - 1, DEEPEST_INDENT)
-            self._write(Block(BlockKind.ITEM, f"{indent}{self._markers[-1]} {text}"))
+            self._write(
+                Block(BlockKind.ITEM, f"{indent}{self._markers[-1]} {text}", is_link=is_link)
+            )
             self._markers[-1] = " " * len(self._markers[-1])
 
     def take_blocks(self) -> Sequence[Block]:
@@ -250,12 +258,23 @@ class BlockWriter:
     def _line(self) -> str:
         text = " ".join("".join(self._text).split())
         self._text = []
+        self._is_link = True
         return text
 
     def _write(self, block: Block | None) -> None:
         if block is not None:
             self._written.append(block)
             self._place = None
+
+
+def _is_in_link(node: LexborNode) -> bool:
+    """Return whether a text is in a link: at most a few elements deep in it."""
+    parent = node.parent
+    for _ in range(_DEEPEST_IN_LINK):
+        if parent is None or parent.tag == "a":
+            break
+        parent = parent.parent
+    return parent is not None and parent.tag == "a"
 
 
 def _identifier(node: LexborNode) -> str | None:

@@ -76,7 +76,7 @@ class _DocutilsVisitor:
 
     def _writers(
         self,
-    ) -> Sequence[tuple[tuple[type[nodes.Node], ...], Callable[[nodes.Node], Iterator[Block]]]]:
+    ) -> Sequence[tuple[tuple[type, ...], Callable[[nodes.Node], Iterator[Block]]]]:
         return (
             (_IGNORED, lambda _: iter(())),
             ((nodes.system_message,), self._unknown),

@@ -1,0 +1,109 @@
+"""Assembles the console: who may enter it, and what its pages read."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from config.settings import Settings
+from deploy.assembly.gap_finding import finding_gaps
+from deploy.assembly.runtime import Runtime, desks
+from deploy.errors import CommandError
+from envelope.question import CONSOLE
+from gateway.console.access import Assistant, Gate, Role
+from gateway.console.again import Again
+from gateway.console.frame import Frame
+from gateway.console.gap_pages import GapPages
+from gateway.console.oidc import OidcClient, OidcProvider
+from gateway.console.pages import PATH
+from gateway.console.routes import ConsolePart
+from gateway.signing_keys import check_address
+from memory.console_state import RedisConsoleSessions
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+    from records.gaps import GapFinder
+    from records.store import RecordStore
+
+
+@asynccontextmanager
+async def open_parts(
+    runtime: Runtime, records: "RecordStore | None"
+) -> AsyncIterator["ConsoleParts"]:
+    """Provide the pages that the owner works with, and the gaps."""
+    settings = runtime.settings
+    if records is None:
+        yield ConsoleParts((), None)
+        return
+    frame = Frame(records, settings.records_days)
+    again = Again(desks(runtime, CONSOLE), runtime.broker.replies)
+    embedder = None if runtime.knowledge is None else runtime.knowledge.embedder
+    async with finding_gaps(settings, records, embedder) as gaps:
+        yield ConsoleParts((GapPages(frame, gaps, again),), gaps)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleParts:
+    """Pages of the console, and what finds the gaps; None where no records are kept."""
+
+    pages: "Sequence[ConsolePart]"
+    gaps: "GapFinder | None"
+
+
+def make_gate(settings: Settings, client: "Redis") -> Gate:
+    """Return what verifies sessions and roles."""
+    parts = urlsplit(settings.public_url or "")
+    sessions = RedisConsoleSessions(
+        client,
+        idle_seconds=int(settings.console_idle_minutes * 60),
+        longest_seconds=int(settings.console_session_hours * 3600),
+    )
+    roles = list_roles(settings)
+    origin = f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
+    return Gate(sessions, tuple(roles), roles, origin)
+
+
+def list_roles(settings: Settings) -> Mapping[Assistant, Mapping[str, Role]]:
+    """Return the roles by served assistant and person; of several the greatest."""
+    found: dict[Assistant, dict[str, Role]] = {}
+    for one in settings.of_assistants():
+        assistant = (one.tenant, one.assistant)
+        people = found[assistant] = {}
+        for person, name in settings.console_people_of(*assistant):
+            people[person] = max(people.get(person, Role.VIEWER), Role[name.upper()])
+    return found
+
+
+def make_provider(settings: Settings) -> OidcProvider | None:
+    """Return the provider by which people sign in; None if none is set up.
+
+    Raises `CommandError` for settings that cannot work.
+    """
+    issuer = settings.oidc_issuer
+    if issuer is None:
+        return None
+    try:
+        check_address(issuer)
+    except ValueError as error:
+        raise CommandError(f"OIDC_ISSUER: {error}") from error
+    if not settings.oidc_client_id or settings.public_url is None:
+        raise CommandError(
+            "OIDC_ISSUER needs OIDC_CLIENT_ID, and PUBLIC_URL, the address to which the provider "
+            f"leads back (register PUBLIC_URL{PATH}/login/return there)"
+        )
+    if "openid" not in settings.oidc_scopes:
+        raise CommandError('OIDC_SCOPES: expected "openid" among them')
+    secret = settings.oidc_client_secret
+    return OidcProvider(
+        OidcClient(
+            issuer=issuer,
+            client_id=settings.oidc_client_id,
+            client_secret="" if secret is None else secret.get_secret_value(),
+            return_address=f"{settings.public_url.rstrip('/')}{PATH}/login/return",
+            scopes=settings.oidc_scopes,
+            groups_claim=settings.oidc_groups_claim,
+            names=frozenset(name for people in list_roles(settings).values() for name in people),
+        )
+    )
