@@ -82,7 +82,8 @@ class HandOverError(Exception):
 class Receiver(Protocol):
     """Where conversations go."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     async def send(self, case: Case) -> None:
         """Send a conversation; raises `HandOverError` unless it was accepted."""

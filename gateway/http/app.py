@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from fastapi import APIRouter, FastAPI
 from prometheus_client import CollectorRegistry
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.connections.bodies import BufferBudget
@@ -117,7 +117,8 @@ def make_app(
     app.openapi = lambda: describe_api(app)  # type: ignore[method-assign] # as FastAPI wants it
     endpoint = None if mcp is None else mcp(sender)
     if endpoint is not None:
-        app.add_route(endpoint.path, endpoint, methods=["POST"], include_in_schema=False)
+        route = Route(endpoint.path, endpoint, methods=["POST"], include_in_schema=False)
+        app.router.routes.append(route)
     routes = [route for router in routers for route in router.routes]
     budget = BufferBudget() if budget is None else budget
     limited = BodyLimit(app, longest_bytes=BODY_BYTES, budget=budget)

@@ -36,7 +36,7 @@ class Desk:
         return RedisWebhookQueue(self.harness.client)
 
     def sender(self, *delays: float, reader: Any = None, **fields: Any) -> WebhookSender:
-        settings = WebhookEndpoint(url=self.receiver.url, secret=NEW, earlier_secret=OLD)  # type: ignore[arg-type]
+        settings = WebhookEndpoint(url=self.receiver.url, secret=NEW, earlier_secret=OLD)
         given = {"url": settings.url, "secrets": settings.secrets, "is_private": True, **fields}
         broker = self.harness.broker
 
