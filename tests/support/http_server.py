@@ -318,7 +318,9 @@ async def open_http_server(
         others=others,
         reviews=reviews,
         library=library,
-        mcp=None if library is None else partial(make_endpoint, channel, library, stopping, "1"),
+        mcp=None
+        if library is None
+        else partial(make_endpoint, channel, library, stopping, "1", STORES),
     )
     listener = listening("127.0.0.1", port)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"

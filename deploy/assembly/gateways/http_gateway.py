@@ -66,6 +66,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger("deploy")
 
 KEPT_TURNS = 50
+STORES = (MemoryUnavailableError, KnowledgeError)
+"""Errors of stores that do not answer."""
 MCP = "mcp"
 """The channel of programs that call the desk as a tool."""
 MINUTE_SECONDS = 60
@@ -319,7 +321,7 @@ async def open_http_app(
             runtime, client, keys, meter, keyless=keyless, has_reader=documents is not None
         )
         library = OwnedLibrary(runtime)
-        others, stores = [widget_router()], (MemoryUnavailableError, KnowledgeError)
+        others, stores = [widget_router()], STORES
         reports = StoredReports(make_report_reader(settings, client))
         if documents is not None:
             others.append(
@@ -392,7 +394,7 @@ def _find_mcp(
         return None
     from gateway.mcp.endpoint import make_endpoint
 
-    return partial(make_endpoint, channel, library, stopping, version("refdesk"))
+    return partial(make_endpoint, channel, library, stopping, version("refdesk"), STORES)
 
 
 def _make_estimate(settings: Settings) -> EstimateReview:
