@@ -113,6 +113,7 @@ class CatalogEntry:
     kind: str = ""
     version: str = ""
     groups: tuple[str, ...] = ()
+    content_hash: str = ""
 
 
 @dataclass(frozen=True, slots=True)

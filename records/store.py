@@ -68,6 +68,7 @@ messages = Table(
     Column("ended_at", Float, nullable=False, index=True),
     Column("channel", String(64), nullable=False),
     Column("person", String(128), nullable=False),
+    Column("person_name", String(128), nullable=False),
     Column("way", String(64), nullable=False),
     Column("language", String(16), nullable=False),
     Column("question", Text, nullable=False),
@@ -163,9 +164,13 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class PersonFigures:
-    """What one person asked: messages, conversations, thumbs down, and when last (Unix seconds)."""
+    """What one person asked: messages, conversations, thumbs down, and when last (Unix seconds).
+
+    `name`: as the channel names them, else empty.
+    """
 
     person: str
+    name: str
     messages: int
     conversations: int
     down: int
@@ -271,6 +276,20 @@ class RecordStore:
         with self.begin() as connection:
             return [_read_row(row) for row in connection.execute(wanted).mappings()]
 
+    def read_all(self) -> Iterator[Record]:
+        """Yield every record as of one moment."""
+        with self.begin() as connection:
+            streamed = connection.execution_options(stream_results=True, yield_per=PAGE)
+            for row in streamed.execute(select(messages)).mappings():
+                yield _read_row(row)
+
+    def restore(self, records: Iterable[Record]) -> None:
+        """Store records with their ratings."""
+        for record in records:
+            self.write([record])
+            if record.rating:
+                self.rate(record.id, record.rating, record.rating_reason)
+
     def find_conversation(self, question: Question, *, limit: int = PAGE) -> Sequence[Record]:
         """Return the records of a question's conversation, oldest first."""
         wanted = (
@@ -308,6 +327,7 @@ class RecordStore:
         wanted = (
             select(
                 one.person,
+                func.max(one.person_name),
                 func.count(),
                 func.count(conversation.distinct()),
                 func.sum(case((one.rating == "down", 1), else_=0)),

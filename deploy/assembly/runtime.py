@@ -205,6 +205,7 @@ def desk(runtime: Runtime, channel: str, *, result_list: str = "") -> Desk:
         keep_seconds=result_seconds(runtime.settings),
         flow=NEWEST[runtime.settings.way.value],
         ways=NEWEST,
+        names_people=runtime.settings.records_people == "id",
     )
 
 

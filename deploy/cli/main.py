@@ -28,12 +28,15 @@ VERBS: dict[str, str] = {
     "worker": "run a worker process for the given roles",
     "workers": "pause roles, drain, set the log level or reload prompts of workers",
     "models": "check the configured models: reachable, context window, speed, price",
+    "replay": "run an ended question again beside the old answer, from a step if wanted",
     "trace": "show stages, decisions, model calls and cost of one message",
     "doctor": "examine the installation: what is configured, answers, is slow, is missing",
     "status": "show queue depths, dead letters and live workers",
     "swarm": "show how strategies of swarms did, or delete their outcomes",
     "forget": "erase a conversation from all stores",
     "webhooks": "list, retry or drop events that no endpoint accepted",
+    "backup": "write Redis, the index, the data folder and the records to a file",
+    "restore": "write a backup back",
     "dead": "list, show, retry or drop dead letters",
     "review": "compare a document with rules, requirement by requirement, and report",
     "audit": "check the citations of a Markdown answer against the documents",
@@ -52,6 +55,8 @@ OPERATIONS = frozenset(
         "forget",
         "dead",
         "webhooks",
+        "backup",
+        "restore",
     }
 )
 """The verbs for operators."""

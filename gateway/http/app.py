@@ -117,8 +117,7 @@ def make_app(
     app.openapi = lambda: describe_api(app)  # type: ignore[method-assign] # as FastAPI wants it
     endpoint = None if mcp is None else mcp(sender)
     if endpoint is not None:
-        route = Route(endpoint.path, endpoint, methods=["POST"], include_in_schema=False)
-        app.router.routes.append(route)
+        app.routes.append(Route(endpoint.path, endpoint, methods=["POST"], include_in_schema=False))
     routes = [route for router in routers for route in router.routes]
     budget = BufferBudget() if budget is None else budget
     limited = BodyLimit(app, longest_bytes=BODY_BYTES, budget=budget)

@@ -45,7 +45,7 @@ from gateway.api_keys import Scope
 from gateway.desk import Desk, Message
 from gateway.errors import GatewayError
 from gateway.events import Event, EventCursor
-from gateway.http.access import Principal, list_people
+from gateway.http.access import Principal, list_people, name_person
 from gateway.http.context import ID, HttpChannel, check_no_chat
 from gateway.http.errors import HttpError, away
 from gateway.http.library import LONGEST_QUERY, CallersLibrary, refuse_public
@@ -179,7 +179,7 @@ class DeskTools:
         *,
         unavailable: Sequence[type[Exception]] = (),
     ) -> None:
-        self._unavailable = (BrokerUnavailableError, *unavailable)
+        self._unavailable: tuple[type[Exception], ...] = (BrokerUnavailableError, *unavailable)
         self._channel = channel
         self._sender = sender
         self._library = library
@@ -237,6 +237,7 @@ class DeskTools:
             key_id=principal.key_id,
             groups=principal.groups,
             people=list_people(principal, None, ""),
+            person_name=name_person(principal, None),
         )
         question = desk.question(message)
         await check_no_chat(self._channel, question)

@@ -13,7 +13,7 @@ from tests.deploy.test_conversation_acts import asks_for_essence, make_draft, ma
 from tests.support.app_harness import settings_of
 from tests.support.folder_copy import copy_folder
 from tests.support.http_desk import HttpDesk, open_http_desk
-from tests.support.model_server import ModelServer, running_server
+from tests.support.model_server import ModelServer
 
 pytestmark = pytest.mark.slow
 WEBHOOK = "How do I create a webhook?"
@@ -24,13 +24,6 @@ SEVERAL = "webhook, error 4029, sender ID, number: how?"
 NEW_WEBHOOK = make_draft("Open Developers > Webhooks and choose New webhook. [1][2][3]")
 NEW_KEY = make_draft("Open Developers > API keys and choose New key. [1][2][3]")
 FOUR = make_understanding(SEVERAL, context_type="new_topic", questions=[WEBHOOK, ERROR, *FURTHER])
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[ModelServer]:
-    async with running_server() as server:
-        server.lists_models = True
-        yield server
 
 
 @pytest.fixture

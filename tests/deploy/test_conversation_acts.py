@@ -1,7 +1,6 @@
 """Conversations of several turns over the example documents: by rules, and with a model."""
 
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -10,19 +9,12 @@ from tests.deploy.conftest import OpenApp
 from tests.deploy.test_asking_back import make_model
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.app_harness import ConversationDriver, options
-from tests.support.model_server import ModelServer, Response, running_server
+from tests.support.model_server import ModelServer, Response
 
 pytestmark = pytest.mark.slow
 VENDOR = OpenAI()
 QUESTION = "How do I configure SMS routing rules?"
 FIRST = "Open Routing > Rules and choose New rule."
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[ModelServer]:
-    async with running_server() as server:
-        server.lists_models = True
-        yield server
 
 
 def asks_for_essence(server: ModelServer) -> dict[str, object]:

@@ -66,7 +66,6 @@ async def test_every_reply_of_a_conversation_is_what_the_person_needs(
     script = script_of(turns)
     wrong: dict[str, list[str]] = {}
     async with running_server() as server:
-        server.lists_models = True
         server.will_send(*script)
         settings = asks_for_essence(server) if script else {}
         async with open_app(**settings) as harness:

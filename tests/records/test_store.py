@@ -28,6 +28,7 @@ RECORD = Record(
     ended_at=1_002.5,
     channel="http",
     person="p-7",
+    person_name="ada",
     way="search",
     language="de",
     question="Wie viele Tage?",
@@ -82,7 +83,7 @@ def test_records_are_selected_by_assistant_time_outcome_and_text(store: RecordSt
 def test_people_are_counted_and_found_with_their_conversations(store: RecordStore) -> None:
     others = [
         replace(RECORD, message_id="m3", conversation_id="c2", ended_at=3_000.0),
-        replace(RECORD, message_id="m4", person="p-8", ended_at=4_000.0),
+        replace(RECORD, message_id="m4", person="p-8", person_name="", ended_at=4_000.0),
         replace(RECORD, message_id="m5", person="", ended_at=5_000.0),
     ]
     store.write([RECORD, OTHER, *others])
@@ -92,9 +93,9 @@ def test_people_are_counted_and_found_with_their_conversations(store: RecordStor
     everybody = store.list_people(Selection())
 
     assert everybody == [
-        PersonFigures("p-8", 1, 1, 0, 4_000.0), PersonFigures("p-7", 3, 3, 1, 3_000.0)
+        PersonFigures("p-8", "", 1, 1, 0, 4_000.0), PersonFigures("p-7", "ada", 3, 3, 1, 3_000.0)
     ]  # fmt: skip
-    assert store.list_people(desk, person="p-7") == [PersonFigures("p-7", 2, 2, 1, 3_000.0)]
+    assert store.list_people(desk, person="p-7") == [PersonFigures("p-7", "ada", 2, 2, 1, 3_000.0)]
     assert store.list_people(Selection(), offset=1, limit=5) == everybody[1:]
     found = store.find_conversations_of("p-7", desk)
     assert sorted(one.conversation_id for one in found) == ["c1", "c2"]

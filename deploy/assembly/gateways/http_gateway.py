@@ -336,7 +336,7 @@ async def open_http_app(
         catalog = OwnedCatalog(settings, runtime.broker, opened)
         others.append(Catalog(channel, catalog).router())
         gate = make_gate(settings, client)
-        parts = await stack.enter_async_context(open_parts(runtime, records))
+        parts = await stack.enter_async_context(open_parts(runtime, records, catalog))
         others.append(
             console_router(
                 Console(
@@ -350,6 +350,7 @@ async def open_http_app(
                             records, keys, partial(erase, channel.eraser, channel.conversations)
                         ),
                     ],
+                    concerns=parts.concerns,
                     unavailable=stores,
                 )
             )

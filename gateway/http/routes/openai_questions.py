@@ -22,7 +22,7 @@ from envelope.question import Question
 from gateway.answer import Answer, Shows
 from gateway.desk import Desk, Message
 from gateway.events import Event, EventCursor
-from gateway.http.access import Principal, choose_language, list_people
+from gateway.http.access import Principal, choose_language, list_people, name_person
 from gateway.http.context import CHECKED, HttpChannel, check_no_chat
 from gateway.http.errors import InvalidRequestError
 from gateway.http.library import refuse_public
@@ -155,6 +155,7 @@ class OpenAiQuestions:
             pause=None if is_kept else await self._find_pause(desk, history, key_id),
             shows_drafts=wanted.is_streamed and self._channel.release == CHECKED,
             people=list_people(caller, wanted.user, "user"),
+            person_name=name_person(caller, wanted.user),
         )
         question = desk.question(message)
         await check_no_chat(self._channel, question)
