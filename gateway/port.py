@@ -239,6 +239,40 @@ class SearchableLibrary(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class OpenCase:
+    """A conversation that waits for a person: what was said, oldest first."""
+
+    turns: tuple[tuple[str, str], ...]
+
+
+class HandOver(Protocol):
+    """Hands conversations over to people, and brings their answers back."""
+
+    def hands_over(self, tenant: str, assistant: str) -> bool:
+        """Return whether the conversations of an assistant can be handed over."""
+        ...
+
+    async def request(self, question: Question, *, note: str, language: str, address: str) -> bool:
+        """Send the question's conversation to a person; return whether it was accepted.
+
+        `note` is what the visitor says to the person, `address` that of this server.
+        """
+        ...
+
+    def is_ticket(self, ticket: str) -> bool:
+        """Return whether a ticket was signed here and has not expired."""
+        ...
+
+    async def read(self, ticket: str) -> OpenCase | None:
+        """Return the conversation of a ticket; None: it has none that is still kept."""
+        ...
+
+    async def reply(self, ticket: str, text: str) -> bool:
+        """Show a person's answer in the conversation; return whether it was accepted."""
+        ...
+
+
 class KeyStore(Protocol):
     """Stores keys."""
 

@@ -85,7 +85,8 @@ GATEWAY = RedisUser(
     "refdesk-gateway",
     (
         *_QUESTIONS, *_READS_SHARDS, *_CONVERSATIONS, "rd:{*}:mem:*:visit", "rd:{*}:outcomes:*",
-        "%R~rd:keys", "rd:keys:links", "rd:keys:uses", "rd:rate:*", "rd:thread:*", "rd:push:*",
+        "%R~rd:keys", "rd:keys:links", "rd:keys:uses", "rd:keys:handover", "rd:rate:*",
+        "rd:thread:*", "rd:push:*",
         "rd:{console}:*", "rd:{webhooks}:*",
     ),
 )  # fmt: skip
@@ -95,7 +96,7 @@ CHAT = RedisUser(
     "refdesk-chat",
     (
         *_QUESTIONS, *_READS_SHARDS, "rd:{*}:mem:*:feedback", "rd:{*}:outcomes:*", "rd:push:*",
-        "rd:rate:*",
+        "rd:rate:*", "rd:keys:handover",
     ),
 )  # fmt: skip
 """Records ratings with the answers. No access to the rest of the memory of conversations, and to

@@ -35,6 +35,7 @@ from gateway.port import (
     Documents,
     FoundPassage,
     FoundPassages,
+    HandOver,
     LibraryDocument,
     ReadableDocument,
     ReadableSection,
@@ -263,6 +264,7 @@ async def open_http_server(
     job_seconds: float | None = None,
     persons: PersonTokens | None = None,
     library: SearchableLibrary | None = None,
+    handover: HandOver | None = None,
     **broker_options: Any,
 ) -> AsyncIterator[HttpServerFixture]:
     """Open a server while inside; several may share one system."""
@@ -300,6 +302,7 @@ async def open_http_server(
         heartbeat_seconds=heartbeat_seconds,
         release=release,
         job_seconds=job_seconds,
+        handover=handover,
     )
     catalog = FakeCatalog()
     others = (*others, Catalog(channel, catalog).router())
@@ -315,7 +318,9 @@ async def open_http_server(
         others=others,
         reviews=reviews,
         library=library,
-        mcp=None if library is None else partial(make_endpoint, channel, library, stopping, "1"),
+        mcp=None
+        if library is None
+        else partial(make_endpoint, channel, library, stopping, "1", STORES),
     )
     listener = listening("127.0.0.1", port)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
