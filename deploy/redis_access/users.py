@@ -76,6 +76,7 @@ WORKER = RedisUser(
     (
         *_QUESTIONS, *_CONVERSATIONS, "rd:{*}:budget:*", "rd:{*}:outcomes:*", "rd:{0}:workers",
         "%R~rd:{0}:controls", "rd:budget:*", "rd:cache:*", "rd:limit:*",
+        "%R~rd:verified:*",
     ),
     selectors=("(+get +set ~rd:shards)",),
 )  # fmt: skip
@@ -86,7 +87,7 @@ GATEWAY = RedisUser(
     (
         *_QUESTIONS, *_READS_SHARDS, *_CONVERSATIONS, "rd:{*}:mem:*:visit", "rd:{*}:outcomes:*",
         "%R~rd:keys", "rd:keys:links", "rd:rate:*", "rd:thread:*", "rd:push:*",
-        "rd:{console}:*",
+        "rd:{console}:*", "rd:verified:*",
     ),
 )  # fmt: skip
 """Reads keys of the HTTP channel and makes none. No access to budgets, limits and answers of

@@ -45,7 +45,7 @@ ESSENCE = _make_stage(
 )
 GUARDRAILS = _make_stage(
     Role.GUARDRAILS,
-    frozenset({_E.WITHIN, _E.OUTSIDE, _E.ASKS, _E.FAILED}),
+    frozenset({_E.WITHIN, _E.VERIFIED, _E.OUTSIDE, _E.ASKS, _E.FAILED}),
     classify.classify_guardrails,
 )
 SEARCH = _make_stage(
