@@ -36,6 +36,7 @@ from manager.machine import Limits
 from manager.manager import Manager, OnRouted, ignore_routing
 from memory.conversation import RedisMemory
 from memory.errors import MemoryStoreError
+from memory.verified_answers import RedisVerifiedAnswers
 from memory.work_store import RedisWorkStore
 from worker.agent_handler import AgentHandler, Assistant
 from worker.call_recording import HopCalls
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
     from deploy.assembly.assistant_prompts import PromptFolders
     from deploy.assembly.knowledge import Knowledge
+    from deploy.assembly.verified_answers import VerifiedFinder
     from knowledge.library.library import Library, NamedInText
     from knowledge.port import Searcher
     from knowledge.search.early_embedding import EarlyEmbedding
@@ -76,6 +78,7 @@ class AgentFactory:
     findings: FindingsCache | None = None
     early_embedding: "EarlyEmbedding | None" = None
     tool_access: ToolAccess = NO_ACCESS
+    verified: "RedisVerifiedAnswers | None" = None
 
     def agent(self, role: str) -> AnyAgent:
         """Return the agent of a role; imports the agent's module."""
@@ -133,6 +136,22 @@ class AgentFactory:
     def find_named(self) -> "Callable[[str, Sequence[str]], Awaitable[NamedInText]]":
         """Returns the versions and the documents that a text names."""
         return self._find_knowledge().library.find_named
+
+    @property
+    def find_verified(self) -> "VerifiedFinder | None":
+        """What finds the answers of the owner; None without an index or a store of answers."""
+        if self.knowledge is None or self.verified is None:
+            return None
+        from deploy.assembly.verified_answers import VerifiedFinder
+        from knowledge.calibration.queries import find_foreign_questions
+
+        knowledge, settings = self.knowledge, self.settings
+        unrelated = find_foreign_questions(settings.default_language)
+        return VerifiedFinder(
+            partial(self.verified.get, settings.tenant, settings.assistant),
+            lambda: knowledge.embedder,
+            unrelated or find_foreign_questions("en"),
+        )
 
     @property
     def read_outcomes(self) -> "Callable[[], Awaitable[Sequence[LoggedOutcome]]] | None":
@@ -257,6 +276,7 @@ async def make_worker_specs(
             findings,
             _make_early_embedding(settings, knowledge, client),
             await open_tool_access(settings, roles, client, stack),
+            RedisVerifiedAnswers(client),
         ),
         manager=manager,
         limit_seconds=settings.agent_timeout_seconds,
@@ -308,6 +328,7 @@ def _make_factories(
     findings: FindingsCache | None,
     early_embedding: "EarlyEmbedding | None",
     tool_access: ToolAccess,
+    verified: "RedisVerifiedAnswers | None" = None,
 ) -> dict[Assistant, AgentFactory]:
     """Return a factory for each assistant, which has only the assistant's own documents.
 
@@ -334,6 +355,7 @@ def _make_factories(
             findings,
             early_embedding,
             tool_access,
+            verified,
         )
 
     return {(one.tenant, one.assistant): make(one) for one in every}
