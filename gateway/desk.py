@@ -77,6 +77,18 @@ class Message:
     persona: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """Where the work on a message begins instead of at the start: a stage, its role, and what the
+    stages before it wrote.
+    """
+
+    flow: str
+    stage: str
+    role: str
+    payload: Mapping[str, JsonValue]
+
+
 Submit = Callable[[], Awaitable[Accepted | Duplicate]]
 
 
@@ -155,17 +167,22 @@ class Desk:
         """Return whether a message was accepted before."""
         return bool(await self._replies.read_journal(self.question(message)))
 
-    async def submit(self, message: Message) -> Accepted | Duplicate:
+    async def submit(self, message: Message, *, fork: Fork | None = None) -> Accepted | Duplicate:
         """Submit a message, for every channel; raises `MessageError` or `BusyError`."""
         question = self.question(message)
         payload = _payload(message)
         order = message.order
         envelope = self._envelope(question, payload, order).with_groups(message.groups)
+        role = Role.MANAGER.value
+        if fork is not None:
+            role = fork.role
+            begun = {**fork.payload, **payload, "stage": fork.stage}
+            envelope = envelope.replace(flow=fork.flow, payload=begun, target_role=role)
         result = await self._producer.submit(
             Submission(
                 question=question,
                 frame=envelope.encode(),
-                role=Role.MANAGER.value,
+                role=role,
                 deadline_seconds=self._choose_deadline(order.deadline_seconds),
                 last_resort=self.last_resort(question, message.language),
                 result_list=self._result_list,

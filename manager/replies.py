@@ -18,6 +18,7 @@ from envelope.outcome import Outcome
 from envelope.sources import SearchResult
 from envelope.swarm import TOPIC_CHANGE
 from envelope.texts import Texts
+from envelope.verified import VERIFIED
 from manager.flow import Counter, Ending
 from manager.machine import NO_BETTER, Decision, End
 from manager.offers import find_remaining, make_offer
@@ -89,6 +90,7 @@ _TEXTS = {
     ConversationAct.ACKNOWLEDGEMENT: "act_acknowledgement",
     ConversationAct.EXIT: "act_acknowledgement",
     ConversationAct.CAPABILITIES: "act_capabilities",
+    ConversationAct.PERSON: "act_person",
     ConversationAct.STRAY_CHOICE: "push_expired",
     ConversationAct.NO_ANSWER_YET: "act_no_answer",
 }
@@ -149,6 +151,8 @@ def end_reply(
     elif end.ending is Ending.ACT:
         text = act_text(payload, texts, language_of(payload), topic)
         reply = {"outcome": "answered", "text": text}
+        if find_act(payload) is ConversationAct.PERSON:
+            reply["asks_for_person"] = True
     elif end.ending in PAUSE_ENDINGS:
         reply = end_with_pause(end.ending, payload, texts, language_of(payload))
     elif end.ending is Ending.EXIT:
@@ -319,7 +323,9 @@ def _answer(payload: "Mapping[str, JsonValue]") -> Reply:
 
 
 def _describe_author(payload: "Mapping[str, JsonValue]") -> Reply:
-    """Return whether a model or the search answered, and the parts of what the search found."""
+    """Return who answered: the owner, a model or the search, with the parts of what it found."""
+    if payload.get("verified_answer"):
+        return {"answered_by": VERIFIED}
     author = payload.get("answered_by")
     names = ("answered_by", *(("fallback_reason", "passages") if author == SEARCH else ()))
     return {name: payload.get(name) for name in names} if author else {}

@@ -276,6 +276,20 @@ class RecordStore:
         with self.begin() as connection:
             return [_read_row(row) for row in connection.execute(wanted).mappings()]
 
+    def read_all(self) -> Iterator[Record]:
+        """Yield every record as of one moment."""
+        with self.begin() as connection:
+            streamed = connection.execution_options(stream_results=True, yield_per=PAGE)
+            for row in streamed.execute(select(messages)).mappings():
+                yield _read_row(row)
+
+    def restore(self, records: Iterable[Record]) -> None:
+        """Store records with their ratings."""
+        for record in records:
+            self.write([record])
+            if record.rating:
+                self.rate(record.id, record.rating, record.rating_reason)
+
     def find_conversation(self, question: Question, *, limit: int = PAGE) -> Sequence[Record]:
         """Return the records of a question's conversation, oldest first."""
         wanted = (

@@ -13,6 +13,7 @@ from broker.values import Erased
 from envelope.question import Question
 from gateway.api_keys import Key
 from gateway.console.access import COOKIE, Assistant, Gate, Identity, Role
+from gateway.console.attention import FindConcerns
 from gateway.console.routes import Console, ConsolePart, console_router
 from gateway.console.sign_in import SignInProvider
 from records.store import RecordStore
@@ -77,10 +78,13 @@ def make_router(
     assistants: tuple[Assistant, ...] = (DESK,),
     provider: SignInProvider | None = None,
     parts: Sequence[ConsolePart] = (),
+    concerns: Sequence[FindConcerns] = (),
 ) -> APIRouter:
     """Return the routes of a console."""
     gate = Gate(sessions or FakeSessions(), assistants, roles or {})
-    return console_router(Console(gate, store, records_days=90.0, provider=provider, parts=parts))
+    return console_router(
+        Console(gate, store, records_days=90.0, provider=provider, parts=parts, concerns=concerns)
+    )
 
 
 def make_console(
