@@ -208,7 +208,8 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             return await self._judge_by_coverage(reads, findings)
         nearest = [_make_place(hit) for hit in findings.hits]
         try:
-            found = (await self._model.ask(TASK, self._inputs(reads, nearest, signs))).output
+            inputs = self._inputs(reads, nearest, signs)
+            found = (await self._model.ask(TASK, inputs, self.run)).output
         except ModelError as error:
             writes = await self._judge_by_coverage(reads, findings)
             note = {"model_error": f"{type(error).__name__}: {error}"}
@@ -267,6 +268,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
 
     def _request(self, reads: Reads) -> SearchRequest:
         return SearchRequest(
+            run=self.run,
             question=reads.canonical_question,
             text=reads.text,
             text_eng=reads.text_eng,

@@ -26,6 +26,9 @@ NOTICES = {
     "asked": "The questions are being asked again. Reload this page to see how they end.",
     "saved": "Saved.",
     "removed": "Removed.",
+    "missing": "Nothing was changed: it is not there, or it is being read already.",
+    "reading": "It is being read. Reload this page to see how it ends.",
+    "sent": "The question was sent again, from its start, as a new message.",
 }
 """What a page says after a form was sent, by the value of `said` in its address."""
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -165,6 +166,11 @@ class GapPages:
         await self._frame.query(lambda _: None)
         found = [await self._gaps.find(name) for name in user.list_assistants()]
         return sorted((gap for gaps in found for gap in gaps), key=lambda gap: -gap.size)
+
+    def place(self, gap: Gap) -> str:
+        """Return the page of a gap, below the address of the console."""
+        named = {"tenant": gap.tenant, "assistant": gap.assistant, "id": gap.id}
+        return f"gap?{urlencode(named)}"
 
     async def _find_gap(self, assistant: Assistant, gap_id: str) -> Gap | None:
         await self._frame.query(lambda _: None)

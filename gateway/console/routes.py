@@ -6,21 +6,19 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Annotated, Any, Protocol
 
-import structlog
 from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from envelope.question import Question
 from gateway.console.access import Gate, Role, admit_visitors, make_route_class, require, user_of
 from gateway.console.again import find_repeated
+from gateway.console.attention import FindConcerns, find_in_figures
 from gateway.console.charts import draw_days, draw_lanes, list_lanes
 from gateway.console.figures import OUTCOMES, compute_figures
 from gateway.console.pages import HEADERS, PATH, render_answer, show_page
 from gateway.console.sign_in import SignIn, SignInProvider
 from records.record import Record
-from records.store import PAGE, RecordStore, RecordsUnavailableError, Selection
-
-log = structlog.get_logger("gateway")
+from records.store import PAGE, RecordStore, Selection
 
 DAY_SECONDS = 86_400
 PERIODS = (1, 7, 30, 90)
@@ -47,6 +45,7 @@ class Console:
     records_days: float
     provider: SignInProvider | None = None
     parts: Sequence[ConsolePart] = ()
+    concerns: Sequence[FindConcerns] = ()
     unavailable: tuple[type[Exception], ...] = ()
     clock: Callable[[], float] = time.time
 
@@ -79,19 +78,17 @@ class _Pages:
 
     @require(Role.VIEWER)
     async def today(self, request: Request, days: Days = 7) -> Response:
-        """Show what happened in a period."""
-        until = self._console.clock()
-        selection = Selection(
-            assistants=user_of(request).list_assistants(), since=until - days * DAY_SECONDS
-        )
+        """Show what happened in a period, and what needs attention."""
+        until, user = self._console.clock(), user_of(request)
+        selection = Selection(assistants=user.list_assistants(), since=until - days * DAY_SECONDS)
+        concerns = [one for find in self._console.concerns for one in await find(user)]
 
         def read(store: RecordStore) -> Mapping[str, Any]:
             rows = store.read_figures(selection)
             figures = compute_figures(rows, since=selection.since, until=until)
             down = store.find(_narrow(selection, rating="down"), limit=5)
-            failed = store.find(_narrow(selection, outcome="failed"), limit=5)
             return {"figures": figures, "chart": draw_days(figures.days), "down": down,
-                    "failed": failed}  # fmt: skip
+                    "concerns": [*find_in_figures(figures, days), *concerns]}  # fmt: skip
 
         return await self._show(request, "today.html", read, days=days, periods=PERIODS)
 
@@ -192,15 +189,6 @@ class _Pages:
             )
         try:
             found = await run_in_threadpool(read, store)
-        except RecordsUnavailableError as error:
-            log.warning("console_unavailable", error=str(error))
-            return show_page(
-                "notice.html",
-                503,
-                user=user_of(request),
-                title="The database of the records does not answer",
-                text=f"Questions are answered as usual, and recorded when it is back. ({error})",
-            )
         except ValueError:
             found = None
         if found is None:

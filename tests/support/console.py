@@ -4,11 +4,16 @@ import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import httpx
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 
+from broker.values import Erased
+from envelope.question import Question
+from gateway.api_keys import Key
 from gateway.console.access import COOKIE, Assistant, Gate, Identity, Role
+from gateway.console.attention import FindConcerns
 from gateway.console.routes import Console, ConsolePart, console_router
 from gateway.console.sign_in import SignInProvider
 from records.store import RecordStore
@@ -45,7 +50,23 @@ class FakeSessions:
         self.people = {one: kept for one, kept in self.people.items() if kept[0] != subject}
 
 
-def make_console(
+@dataclass
+class FakeKeys:
+    keys: list[Key] = field(default_factory=list)
+    used: dict[str, float] = field(default_factory=dict)
+
+    async def all(self) -> Sequence[Key]:
+        return self.keys
+
+    async def uses(self) -> Mapping[str, float]:
+        return self.used
+
+
+async def forget_nothing(question: Question) -> Erased:
+    return Erased()
+
+
+def make_router(
     store: RecordStore | None,
     sessions: FakeSessions | None = None,
     *,
@@ -53,12 +74,21 @@ def make_console(
     assistants: tuple[Assistant, ...] = (DESK,),
     provider: SignInProvider | None = None,
     parts: Sequence[ConsolePart] = (),
+    concerns: Sequence[FindConcerns] = (),
+) -> APIRouter:
+    """Return the routes of a console."""
+    gate = Gate(sessions or FakeSessions(), assistants, roles or {})
+    return console_router(
+        Console(gate, store, records_days=90.0, provider=provider, parts=parts, concerns=concerns)
+    )
+
+
+def make_console(
+    store: RecordStore | None, sessions: FakeSessions | None = None, **options: Any
 ) -> FastAPI:
-    """Return an application with the console alone."""
+    """Return an application with the console alone; see `make_router`."""
     app = FastAPI()
-    gate = Gate(sessions or FakeSessions(), assistants, roles or {}, "")
-    console = Console(gate, store, records_days=90.0, provider=provider, parts=parts)
-    app.include_router(console_router(console))
+    app.include_router(make_router(store, sessions, **options))
     return app
 
 

@@ -1,21 +1,28 @@
 """Assembles the console: who may enter it, and what its pages read."""
 
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from broker.values import DeadLetter
 from config.settings import Settings
+from deploy.assembly.dead_letters import retry_letter
 from deploy.assembly.gap_finding import finding_gaps
+from deploy.assembly.gateways.console_operations import operating
+from deploy.assembly.gateways.document_catalog import OwnedCatalog
 from deploy.assembly.runtime import Runtime, desks
 from deploy.errors import CommandError
 from envelope.question import CONSOLE
 from gateway.console.access import Assistant, Gate, Role
 from gateway.console.again import Again
+from gateway.console.attention import FindConcerns, find_in_gaps, find_in_operations
 from gateway.console.frame import Frame
 from gateway.console.gap_pages import GapPages
 from gateway.console.oidc import OidcClient, OidcProvider
+from gateway.console.operation_pages import Budgets, OperationPages
 from gateway.console.pages import PATH
 from gateway.console.routes import ConsolePart
 from gateway.signing_keys import check_address
@@ -30,25 +37,40 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def open_parts(
-    runtime: Runtime, records: "RecordStore | None"
+    runtime: Runtime, records: "RecordStore | None", catalog: OwnedCatalog
 ) -> AsyncIterator["ConsoleParts"]:
     """Provide the pages that the owner works with, and the gaps."""
-    settings = runtime.settings
-    if records is None:
-        yield ConsoleParts((), None)
-        return
+    settings, broker = runtime.settings, runtime.broker
     frame = Frame(records, settings.records_days)
-    again = Again(desks(runtime, CONSOLE), runtime.broker.replies)
-    embedder = None if runtime.knowledge is None else runtime.knowledge.embedder
-    async with finding_gaps(settings, records, embedder) as gaps:
-        yield ConsoleParts((GapPages(frame, gaps, again),), gaps)
+
+    async def retry(letter: DeadLetter) -> str:
+        try:
+            return await retry_letter(broker, letter, settings, deliver=False)
+        except CommandError as error:
+            raise ValueError(str(error)) from error
+
+    async with AsyncExitStack() as stack:
+        operations = await stack.enter_async_context(operating(runtime, catalog))
+        budgets = Budgets(settings.budget_usd, settings.budget_tenant_usd)
+        own = OperationPages(frame, operations, catalog, broker.admin, retry, budgets, time.time)
+        pages: list[ConsolePart] = [own]
+        concerns, gaps = [find_in_operations(own, operations)], None
+        if records is not None:
+            embedder = None if runtime.knowledge is None else runtime.knowledge.embedder
+            gaps = await stack.enter_async_context(finding_gaps(settings, records, embedder))
+            again = Again(desks(runtime, CONSOLE), broker.replies)
+            gap_pages = GapPages(frame, gaps, again)
+            pages.append(gap_pages)
+            concerns.append(find_in_gaps(gap_pages))
+        yield ConsoleParts(pages, concerns, gaps)
 
 
 @dataclass(frozen=True, slots=True)
 class ConsoleParts:
     """Pages of the console, and what finds the gaps; None where no records are kept."""
 
-    pages: "Sequence[ConsolePart]"
+    pages: Sequence[ConsolePart]
+    concerns: Sequence[FindConcerns]
     gaps: "GapFinder | None"
 
 
