@@ -19,8 +19,7 @@ scale by a calibration that ingestion learns from the documents, see `knowledge.
 there is none, they say nothing here, and neither do those that a failed model never gave. Then
 weights decide that were fitted without them, on words and places alone.
 
-The modules of `knowledge.search.evidence`
-define the features. One that is missing counts as 0.
+The module `knowledge.search.features` defines the features. One that is missing counts as 0.
 """
 
 import math
@@ -79,16 +78,15 @@ BY_COSINES = AssessmentWeights(
         "first": (0.983, -1.927),
         "agree": (0.792, -0.408),
     },
-    covered_bias=-12.251,
+    covered_bias=-9.171,
     covered={
-        "dense1": 9.877,
-        "dense10": 8.603,
-        "match": 3.187,
-        "bmabs": 1.997,
-        "gap": 2.138,
-        "kz": -0.183,
-        "agree": 2.390,
-        "best_page": 0.637,
+        "dense1": 8.339,
+        "dense10": 4.181,
+        "match": 1.262,
+        "bmabs": 0.795,
+        "gap": 3.08,
+        "agree": 2.425,
+        "best_page": 1.756,
     },
 )
 BY_WORDS = AssessmentWeights(
@@ -103,21 +101,20 @@ BY_WORDS = AssessmentWeights(
         "unmentioned": (-0.133, 0.601),
         "first": (0.517, -1.765),
     },
-    covered_bias=-7.919,
+    covered_bias=-6.259,
     covered={
-        "bmabs": 2.090,
-        "bm": 7.826,
-        "match": 3.161,
-        "best_page": 0.879,
-        "best": -1.493,
-        "known": -0.473,
-        "kz": -0.167,
-        "gen": -0.440,
-        "n": 1.824,
-        "unk": -0.576,
-        "subject_known": -0.136,
-        "subject_best": 1.071,
-        "surprise": 0.115,
+        "bmabs": 0.705,
+        "bm": 7.738,
+        "match": 3.242,
+        "best_page": -0.282,
+        "best": -1.702,
+        "known": -0.831,
+        "gen": -0.346,
+        "n": 2.364,
+        "unk": -0.845,
+        "subject_known": -0.407,
+        "subject_best": 2.144,
+        "surprise": 0.129,
     },
 )
 COVEREDBY_WORDS = 0.6

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from envelope.conversation import ClarificationReason
+
 Quality = Literal["excellent", "good", "poor"]
 ANSWER_CHARACTERS = 500
 """How much of the last answer a search of a follow-up takes into account."""
@@ -100,7 +102,7 @@ class CandidatePlace:
 class Findings:
     """The result of a search, best hits first.
 
-    `context` has what a reader needs to answer: see `knowledge.search.context.composer`.
+    `context` has what a reader needs to answer: see `knowledge.search.composer`.
     `answerability`, `coverage` and `ambiguity` are calibrated probabilities, 0 to 1: that the
     documents contain an answer, that they cover the topic of the question, and that the question is
     ambiguous. `fallbacks` names levels that failed, the search ran without them;
@@ -135,3 +137,18 @@ class Searcher(Protocol):
     """Looks a question up; raises `knowledge.errors.IndexUnavailable` when there is no index."""
 
     async def search(self, request: SearchRequest) -> Findings: ...
+
+
+def find_refusal_reason(
+    findings: Findings, *, language: str, text: str, text_eng: str
+) -> ClarificationReason | None:
+    """Return why nothing could be found; None where the documents can be asked in this language.
+
+    A text that nobody translated cannot be compared with documents in other languages.
+    """
+    if findings.documents == 0:
+        return ClarificationReason.NO_DOCUMENTS
+    is_foreign = bool(language and findings.languages) and language not in findings.languages
+    if is_foreign and text_eng in ("", text):
+        return ClarificationReason.NO_TRANSLATION
+    return None

@@ -2,7 +2,7 @@
 
 import re
 
-from knowledge.search.context.token_count import count_tokens
+from knowledge.sections import count_tokens
 
 LONGEST_TEXT = 1_500
 """Characters of a result that a model reads whose window is unknown."""

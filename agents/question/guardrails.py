@@ -20,8 +20,7 @@ from envelope.role import Role
 from envelope.ways.specialists import ReviewScope
 from envelope.ways.tool_loop import WayName
 from knowledge.errors import KnowledgeError
-from knowledge.port import Findings, Hit, Searcher, SearchRequest
-from knowledge.search.refusals import find_refusal_reason
+from knowledge.port import Findings, Hit, Searcher, SearchRequest, find_refusal_reason
 from llm.attacks.injection import BUDGET_SECONDS, inspect_within
 from llm.errors import ModelError
 from llm.port import Model, find_model
@@ -29,7 +28,7 @@ from llm.tasks.scope import TASK, Inputs, Output, Strictness
 
 if TYPE_CHECKING:
     from knowledge.library.library import NamedInText
-    from knowledge.search.early_embedding import EarlyEmbedding
+    from knowledge.search.question_vectors import EarlyEmbedding
 
 MOST_QUESTIONS = 3
 """The number of questions of one message that are answered together."""

@@ -38,7 +38,7 @@ from llm.tasks.scope import Strictness
 from llm.tasks.translate import TASK, Inputs, Output
 
 if TYPE_CHECKING:
-    from knowledge.search.early_embedding import EarlyEmbedding
+    from knowledge.search.question_vectors import EarlyEmbedding
 
 EarlyResult = Literal["", "kept", "discarded"]
 NEAREST = 8

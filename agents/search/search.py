@@ -25,10 +25,16 @@ from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import FoundPart, SearchResult, SearchStats
 from knowledge.errors import KnowledgeError
-from knowledge.port import ANSWER_CHARACTERS, ContextSection, Findings, Searcher, SearchRequest
-from knowledge.search.context.token_count import count_tokens
+from knowledge.port import (
+    ANSWER_CHARACTERS,
+    ContextSection,
+    Findings,
+    Searcher,
+    SearchRequest,
+    find_refusal_reason,
+)
 from knowledge.search.joined import search_parts, search_place
-from knowledge.search.refusals import find_refusal_reason
+from knowledge.sections import count_tokens
 
 _FURTHER_SHARE = 2
 """A repeated search adds at most the limit of the context divided by this number."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from knowledge.index.port import Index
 from knowledge.library.library import Library
 from knowledge.port import Findings, Searcher, SearchRequest
+from knowledge.search.ranking import weigh_levels_alone
 from knowledge.search.searcher import LevelSearcher
-from knowledge.search.weights import weigh_levels_alone
 
 if TYPE_CHECKING:
     from config.settings import Settings

@@ -18,7 +18,7 @@ from envelope.question import Question
 from knowledge.errors import RerankingFailed
 from knowledge.index.embedded import open_embedded
 from knowledge.port import SearchRequest
-from knowledge.search.reranking.cross_encoder import CrossEncoder
+from knowledge.search.reranking import CrossEncoder
 from llm.call_log import record_calls
 from llm.call_scope import call_scope
 from llm.errors import MissingKey, UnknownProvider

@@ -6,7 +6,7 @@ import pytest
 from knowledge.answerability import assess, assess_by_words, find_assess, find_uncalibrated
 from knowledge.index.calibration import SCALED, Calibration
 from knowledge.port import SearchRequest
-from knowledge.search.evidence.wording import wording
+from knowledge.search.features import measure_wording
 
 FOUND = {
     "dense1": 0.7,
@@ -35,7 +35,7 @@ NOT_FOUND = {
 
 
 def weigh_words(question: str, *related: str) -> dict[str, float]:
-    return wording(SearchRequest(question=question, related=related, turns=len(related)))
+    return measure_wording(SearchRequest(question=question, related=related, turns=len(related)))
 
 
 def test_what_is_found_is_answerable_and_covered() -> None:
@@ -95,12 +95,7 @@ def test_a_pronoun_with_no_turn_before_it_points_at_nothing() -> None:
     ["Wie lösche ich diese Regel?", "Как удалить это правило?", "¿Cómo borro esta regla?"],
 )
 def test_pointing_words_of_other_languages_are_seen(question: str) -> None:
-    assert weigh_words(question)["these"] == 1.0
-
-
-def test_names_are_distinguished_from_ordinary_words() -> None:
-    assert weigh_words("How old is the Eiffel Tower?")["named"] == 1.0
-    assert weigh_words("How old is the tower?")["named"] == 0.0
+    assert weigh_words(question)["definite"] == 1.0
 
 
 @pytest.mark.parametrize("question", ["", "?", "🙂", "它怎么工作?"])

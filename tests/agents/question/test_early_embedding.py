@@ -12,9 +12,8 @@ from envelope.conversation import Turn
 from envelope.outcome import Wrote
 from knowledge.errors import EmbeddingFailed
 from knowledge.port import CALIBRATION, Findings, SearchRequest
-from knowledge.search.early_embedding import EarlyEmbedding
 from knowledge.search.query import wordings
-from knowledge.search.question_vectors import QuestionVectors
+from knowledge.search.question_vectors import EarlyEmbedding, QuestionVectors
 from llm.errors import UnreadableOutput
 from llm.partial_answers.text_listener import find_listener
 from llm.port import I, ModelAnswer, O, Task, Usage
