@@ -12,6 +12,9 @@ separate the collections (their size, the length of their questions) were left o
 - In a collection of few chunks a question is also covered when its own words stand together in one
   chunk, and not by chance: there likeness alone refuses short questions and codes ("error 4029").
   In large collections words of any question stand together somewhere, and likeness decides.
+- There it is also covered when a chunk is more alike than questions from outside find one: the
+  more chunks, the more alike the best of them. Of 1,080 questions from outside, asked of 26 small
+  collections, 2 found a chunk of .45.
 
 Cosines mean something else in every embedding model and language. The weights were fitted on those
 of the shipped model on English documents, `CALIBRATED`. Those of another model are brought to its
@@ -117,11 +120,12 @@ BY_WORDS = AssessmentWeights(
         "surprise": 0.129,
     },
 )
-COVEREDBY_WORDS = 0.6
+COVERED_IN_FEW = 0.6
 ANSWEREDBY_WORDS = 0.35
 _FEW_CHUNKS = 300
 _HARDLY_ANY = 20
 _ENOUGH_WORDS = 0.35
+_ENOUGH_LIKENESS = 0.45
 _ALL_WORDS = 0.9
 _ONE_FACT_TWICE = -0.7
 """The surprise of one word in two chunks: a reference and its changelog state one fact."""
@@ -164,8 +168,10 @@ def _assess(features: Mapping[str, float], weights: AssessmentWeights) -> Assess
     answer, ask = _answer_or_ask(features, weights)
     coverage = _coverage(features, weights)
     if _stands_together(features):
-        coverage = max(coverage, COVEREDBY_WORDS)
+        coverage = max(coverage, COVERED_IN_FEW)
         answer = max(answer, ANSWEREDBY_WORDS)
+    elif weights is BY_COSINES and _is_alike(features):
+        coverage = max(coverage, COVERED_IN_FEW)
     return Assessment(answerability=answer, coverage=coverage, ambiguity=ask)
 
 
@@ -178,6 +184,12 @@ def _stands_together(features: Mapping[str, float]) -> bool:
     least = _ONE_FACT_TWICE if best >= _ALL_WORDS else 0.0
     by_chance = features["chunks"] > _HARDLY_ANY and surprise < least
     return not by_chance and placed >= _ENOUGH_WORDS
+
+
+def _is_alike(features: Mapping[str, float]) -> bool:
+    """Return whether one of few chunks is more like the question than any would be by chance."""
+    is_small = features.get("chunks", math.inf) <= _FEW_CHUNKS
+    return is_small and features.get("dense1", 0.0) >= _ENOUGH_LIKENESS
 
 
 def _answer_or_ask(

@@ -89,13 +89,17 @@ class ContextSection:
 
 @dataclass(frozen=True, slots=True)
 class CandidatePlace:
-    """A part of the documents that may be the subject of an ambiguous question."""
+    """A part of the documents that may be the subject of an ambiguous question.
+
+    `word_fit` is the best BM25 score of its chunks, as a share of the best one of the search.
+    """
 
     label: str
     crumbs: tuple[str, ...]
     document_id: str
     url: str | None
     score: float
+    word_fit: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

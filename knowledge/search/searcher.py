@@ -284,6 +284,9 @@ def _make_hits(
 
 
 def _make_places(found: Found, passages: Mapping[PointId, Passage]) -> Iterator[CandidatePlace]:
+    keywords = found.lists.keywords
+    # A page has the score of the best of its chunks, which come first.
+    by_words = {one.page: one.score / keywords[0].score for one in reversed(keywords)}
     for page in found.pages[:_PLACES]:
         passage = passages.get(page.chunks[0].chunk.point)
         if passage is not None:
@@ -293,4 +296,5 @@ def _make_places(found: Found, passages: Mapping[PointId, Passage]) -> Iterator[
                 document_id=passage.document_id,
                 url=passage.url,
                 score=round(page.score, 6),
+                word_fit=round(by_words.get(page.document.page, 0.0), 6),
             )

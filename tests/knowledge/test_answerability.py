@@ -113,6 +113,14 @@ def test_a_code_that_stands_in_a_small_collection_is_covered_without_likeness() 
     assert found.answerability >= 0.3
 
 
+def test_a_chunk_that_is_alike_covers_a_question_in_a_small_collection_alone() -> None:
+    alike = {**NOT_FOUND, "dense1": 0.5}
+
+    assert assess({**alike, "chunks": 24.0}).coverage >= 0.5
+    assert assess({**alike, "chunks": 2400.0}).coverage < 0.5
+    assert assess_by_words({**alike, "chunks": 24.0}).coverage < 0.5
+
+
 def test_words_that_stand_together_by_chance_cover_nothing() -> None:
     by_chance = {**NOT_FOUND, **WORDS, "chunks": 200.0, "surprise": -1.0}
     in_many = {**NOT_FOUND, **WORDS, "chunks": 5000.0}
