@@ -40,8 +40,11 @@ WHOLE_SHARE = 4
 """A section is whole up to this part of the context."""
 MOST_OF_PAGES = 60
 """The chunks of the very best pages that are among the candidates."""
-WHOLE_PAGES = 3
+WHOLE_PAGES = 5
 """The best pages, whose other sections fill what is left."""
+LOSS = 0.3
+"""A further chunk of a page loses less against other pages than among the hits: an answer needs
+what stands around, and ranks fall fast."""
 PASSAGE_TOKENS = 110
 """The size of any further part: about one chunk."""
 STEPS_TOKENS = 300
@@ -192,13 +195,13 @@ async def compose(
 
 def _choose_candidates(pages: Sequence[RankedPage], most: int) -> list[RankedChunk]:
     """Return the best chunks, the best one of each of many pages, and more of the first pages."""
-    best = list_candidates(pages, most)
+    best = list_candidates(pages, most, loss=LOSS)
     heads = [replace(one, chunks=one.chunks[:1]) for one in pages]
     chosen = {
         one.chunk.point: one
         for one in (
             *list_candidates(heads, MOST_PAGES),
-            *list_candidates(pages[:WHOLE_PAGES], MOST_OF_PAGES),
+            *list_candidates(pages[:WHOLE_PAGES], MOST_OF_PAGES, loss=LOSS),
         )
     }
     present = {one.chunk.point for one in best}

@@ -440,15 +440,16 @@ class Ranker:
 
 
 def list_hits(
-    pages: Sequence[RankedPage], limit: int, *, of_page: int = _HITS
+    pages: Sequence[RankedPage], limit: int, *, of_page: int = _HITS, loss: float = 1.0
 ) -> list[RankedChunk]:
     """Return the best chunks of the best pages, best first; at most `of_page` of one page.
 
-    The first chunk of a page has the score of the page, a later one a proportionally lower score.
-    Pages therefore keep their order, and a strong second chunk precedes a weak page.
+    The first chunk of a page has the score of the page, a later one a proportionally lower score,
+    to the power of `loss`. Pages therefore keep their order, and a strong second chunk precedes a
+    weak page.
     """
     found = [
-        RankedChunk(one.chunk, page.score * (one.score / first if first else 1.0))
+        RankedChunk(one.chunk, page.score * (one.score / first if first else 1.0) ** loss)
         for page in pages[:limit]
         for first in (page.chunks[0].score,)
         for one in page.chunks[:of_page]
@@ -456,9 +457,11 @@ def list_hits(
     return sorted(found, key=lambda one: -one.score)[:limit]
 
 
-def list_candidates(pages: Sequence[RankedPage], limit: int) -> list[RankedChunk]:
-    """Return the chunks that a context is made of, best first."""
-    return list_hits(pages, limit, of_page=_KEPT)
+def list_candidates(
+    pages: Sequence[RankedPage], limit: int, *, loss: float = 1.0
+) -> list[RankedChunk]:
+    """Return the chunks that a reranker reads or a context is made of, best first."""
+    return list_hits(pages, limit, of_page=_KEPT, loss=loss)
 
 
 def _compare(name: Sequence[int], question: Mapping[int, float]) -> float:
