@@ -14,7 +14,7 @@ separate the collections (their size, the length of their questions) were left o
   In large collections words of any question stand together somewhere, and likeness decides.
 - There it is also covered when a chunk is more alike than questions from outside find one: the
   more chunks, the more alike the best of them. Of 1,080 questions from outside, asked of 26 small
-  collections, 2 found a chunk of .45.
+  collections, none found a chunk of .48; .77 of the questions inside have one of .5.
 
 Cosines mean something else in every embedding model and language. The weights were fitted on those
 of the shipped model on English documents, `CALIBRATED`. Those of another model are brought to its
@@ -125,7 +125,7 @@ ANSWEREDBY_WORDS = 0.35
 _FEW_CHUNKS = 300
 _HARDLY_ANY = 20
 _ENOUGH_WORDS = 0.35
-_ENOUGH_LIKENESS = 0.45
+_ENOUGH_LIKENESS = 0.5
 _ALL_WORDS = 0.9
 _ONE_FACT_TWICE = -0.7
 """The surprise of one word in two chunks: a reference and its changelog state one fact."""
