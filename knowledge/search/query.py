@@ -1,7 +1,7 @@
 """Weighted terms and a vector to search for, from the question and its conversation."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from knowledge.index.page_kind import find_wanted_kinds
 from knowledge.index.queries import Floats, Terms
 from knowledge.index.terms import terms
 from knowledge.port import SearchRequest
+from knowledge.search.spelling import replace_words
 
 ENGLISH = "en"
 # Longer parts of an earlier turn or answer add nothing and cost time.
@@ -57,12 +58,21 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Wordings:
-    """The question in each known language, and the turns that it refers to."""
+    """The question in each known language, and the turns that it refers to.
+
+    `divided` has words that are searched for by their parts.
+    """
 
     question: tuple[tuple[str, str], ...]
     related: tuple[str, ...]
     previous: str
     language: str
+    divided: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def searched(self) -> tuple[tuple[str, str], ...]:
+        """Return the texts whose terms are searched for, each with its language."""
+        return tuple((replace_words(text, self.divided), spoken) for text, spoken in self.question)
 
     @property
     def embedded(self) -> list[str]:
@@ -91,7 +101,7 @@ def wordings(request: SearchRequest) -> Wordings:
 
 def make_query(wordings: Wordings, numbers: TermNumbers) -> Query:
     """Return the query without its vector."""
-    phrases = [numbers.of_all(terms(text, spoken)) for text, spoken in wordings.question]
+    phrases = [numbers.of_all(terms(text, spoken)) for text, spoken in wordings.searched]
     own = np.unique(np.concatenate(phrases))
     weight: dict[int, float] = dict.fromkeys(own.tolist(), 1.0)
     related = (terms(turn, wordings.language) for turn in wordings.related)

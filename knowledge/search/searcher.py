@@ -29,11 +29,12 @@ from knowledge.port import (
     SearchRequest,
 )
 from knowledge.search import composer, features, other_versions
+from knowledge.search.compounds import divide
 from knowledge.search.corpus import Corpora, CorpusView
 from knowledge.search.query import Query, Wordings, make_query, wordings
 from knowledge.search.ranking import SEMANTIC, Found, RankedChunk, Ranker, Weights, list_hits
 from knowledge.search.reranking import Reranker, rerank
-from knowledge.search.spelling import apply_corrections, find_corrections, list_doubtful
+from knowledge.search.spelling import find_corrections, list_doubtful, replace_words
 
 _NOTHING = Findings(hits=(), quality="poor", answerability=0.0, coverage=0.0, ambiguity=0.0)
 _PLACES = 5
@@ -212,14 +213,16 @@ class LevelSearcher:
             return asked, None
         letters = "" if all(map(str.isascii, doubtful)) else await view.read_letters()
         corrections = await find_corrections(doubtful, view.count_documents, letters)
-        if not corrections:
+        whole = [word for word in doubtful if word not in corrections]
+        divided = await divide(whole, view.count_documents)
+        if not corrections and not divided:
             return asked, None
         question = tuple(
-            (apply_corrections(text, corrections), spoken) for text, spoken in asked.question
+            (replace_words(text, corrections), spoken) for text, spoken in asked.question
         )
-        corrected = replace(asked, question=question)
-        await view.read_frequencies(_list_terms(view, corrected))
-        return corrected, question[0][0]
+        changed = replace(asked, question=question, divided=divided)
+        await view.read_frequencies(_list_terms(view, changed))
+        return changed, question[0][0] if corrections else None
 
     async def _make_query(
         self, asked: Wordings, view: CorpusView, *, by_words: bool
@@ -269,7 +272,7 @@ def _list_terms(view: CorpusView, asked: Wordings) -> list[int]:
     """Return the terms of the question in all of its wordings."""
     return [
         term
-        for text, spoken in asked.question
+        for text, spoken in asked.searched
         for term in view.numbers.of_all(terms(text, spoken)).tolist()
     ]
 

@@ -4,7 +4,7 @@ from knowledge.index.port import Index
 from knowledge.port import SearchRequest
 from knowledge.search.corpus import Corpora
 from knowledge.search.searcher import LevelSearcher
-from knowledge.search.spelling import apply_corrections, find_corrections
+from knowledge.search.spelling import find_corrections, replace_words
 from tests.knowledge.searching.conftest import WordEmbedder, document, put
 
 
@@ -73,6 +73,6 @@ async def test_words_that_are_gone_are_no_corrections(
 
 
 def test_a_correction_keeps_what_stands_around_the_word() -> None:
-    assert apply_corrections('Which "Carier"? carier.', {"carier": "carrier"}) == (
+    assert replace_words('Which "Carier"? carier.', {"carier": "carrier"}) == (
         'Which "carrier"? carrier.'
     )
