@@ -8,14 +8,11 @@ from uuid import uuid4
 
 import structlog
 
-from broker.errors import BrokerError
 from config.settings import Settings
-from deploy.assembly.ingestion import fetch, ingest_by_owner
 from deploy.assembly.runtime import Runtime
+from deploy.assembly.source_refresh import refresh_source
 from deploy.assembly.source_registry import RegisteredSource, SourceRegistry
 from deploy.errors import CommandError
-from knowledge.errors import KnowledgeError
-from knowledge.ingestion_report import PlainReport
 from memory.errors import MemoryUnavailableError
 from memory.leader_lock import RedisDuty
 
@@ -72,30 +69,7 @@ async def refresh_due_sources(runtime: Runtime, every_seconds: float) -> None:
     for source in sorted(listed.sources, key=lambda one: one.read_at):
         settings = _find_settings(runtime.settings, source)
         if settings is not None and time.time() - source.read_at >= every_seconds:
-            await _refresh_source(runtime, settings, source)
-
-
-async def _refresh_source(runtime: Runtime, settings: Settings, source: RegisteredSource) -> None:
-    registry, spec = SourceRegistry(settings), source.spec
-    quiet = PlainReport(lambda _line: None)
-    try:
-        fetched = await fetch(settings, [spec], quiet)
-        result = await ingest_by_owner(runtime.broker, settings, fetched, quiet)
-    except (KnowledgeError, BrokerError, CommandError, OSError) as error:
-        log.warning("source_not_refreshed", source=spec.root, error=str(error))
-        await asyncio.to_thread(registry.record_error, spec, error)
-        return
-    await asyncio.to_thread(registry.record, [spec], result)
-    for place, reason in result.failed:
-        log.warning("document_not_refreshed", source=spec.root, document=place, reason=reason)
-    log.info(
-        "source_refreshed",
-        source=spec.root,
-        added=result.added,
-        changed=result.changed,
-        removed=result.removed,
-        failed=len(result.failed),
-    )
+            await refresh_source(runtime, settings, source)
 
 
 def _find_settings(settings: Settings, source: RegisteredSource) -> Settings | None:

@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 import structlog
 
+from envelope.run import OUTSIDE, Run
 from knowledge.embedding import Embedder
 from knowledge.errors import EmbeddingFailed
 from knowledge.port import SearchRequest
@@ -32,9 +33,9 @@ class VectorStore(Protocol):
     A key is a hash of the embedding model and the text. Outside of a question nothing is stored.
     """
 
-    async def get(self, key: str) -> bytes | None: ...
+    async def get(self, run: Run, key: str) -> bytes | None: ...
 
-    async def put(self, key: str, vector: bytes) -> None: ...
+    async def put(self, run: Run, key: str, vector: bytes) -> None: ...
 
 
 class QuestionVectors:
@@ -76,30 +77,31 @@ class QuestionVectors:
         """Return a vector for each text of a document; none is kept."""
         return await self._embedder.embed_documents(texts)
 
-    async def embed_questions(self, texts: Sequence[str]) -> Sequence[Vector]:
+    async def embed_questions(self, texts: Sequence[str], run: Run = OUTSIDE) -> Sequence[Vector]:
         """Return a vector for each text of a question; raises what the store raises."""
         self._drop_old()
         keys = [self._hash(text) for text in texts]
         found = {key: self._kept.pop(key)[1] for key in dict.fromkeys(keys) if key in self._kept}
-        found |= await self._read_shared([key for key in dict.fromkeys(keys) if key not in found])
+        unknown = [key for key in dict.fromkeys(keys) if key not in found]
+        found |= await self._read_shared(run, unknown)
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
         if missing:
-            vectors = await self._embedder.embed_questions([*missing.values()])
+            vectors = await self._embedder.embed_questions([*missing.values()], run)
             made = dict(zip(missing, vectors, strict=True))
             expires = self._clock() + KEPT_SECONDS
             self._kept.update({key: (expires, vector) for key, vector in made.items()})
             found |= made
-            await self._share(made)
+            await self._share(run, made)
         return [found[key] for key in keys]
 
     def _hash(self, text: str) -> str:
         named = f"{self.name}/{self.dimensions}/{self.forms}\n{text}"
         return hashlib.blake2b(named.encode("utf-8", "replace"), digest_size=32).hexdigest()
 
-    async def _read_shared(self, keys: Sequence[str]) -> dict[str, Vector]:
+    async def _read_shared(self, run: Run, keys: Sequence[str]) -> dict[str, Vector]:
         if self._store is None:
             return {}
-        frames = await asyncio.gather(*map(self._store.get, keys))
+        frames = await asyncio.gather(*(self._store.get(run, key) for key in keys))
         vectors = {
             key: np.frombuffer(frame, dtype=np.float32)
             for key, frame in zip(keys, frames, strict=True)
@@ -107,10 +109,12 @@ class QuestionVectors:
         }
         return {key: vector.tolist() for key, vector in vectors.items()}
 
-    async def _share(self, made: Mapping[str, Vector]) -> None:
+    async def _share(self, run: Run, made: Mapping[str, Vector]) -> None:
         if self._store is not None:
             frames = {key: np.asarray(one, dtype=np.float32).tobytes() for key, one in made.items()}
-            await asyncio.gather(*(self._store.put(key, frame) for key, frame in frames.items()))
+            await asyncio.gather(
+                *(self._store.put(run, key, frame) for key, frame in frames.items())
+            )
 
     def _drop_old(self) -> None:
         now = self._clock()
@@ -134,7 +138,7 @@ class EarlyEmbedding:
     async def embed(self, request: SearchRequest) -> None:
         """Embed the texts of a search; texts that were embedded for this question cost nothing."""
         try:
-            await self._vectors.embed_questions(wordings(request).embedded)
+            await self._vectors.embed_questions(wordings(request).embedded, request.run)
         except self._expected as error:
             log.warning("early_embedding_failed", error=f"{type(error).__name__}: {error}")
 

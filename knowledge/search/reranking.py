@@ -13,6 +13,7 @@ from typing import Protocol
 
 import structlog
 
+from envelope.run import OUTSIDE, Run
 from knowledge.embedding import BATCH, FASTEMBED_SUFFIX, THREADS
 from knowledge.errors import RerankingFailed
 from knowledge.index.port import Passage
@@ -46,7 +47,9 @@ class Reranker(Protocol):
         """Load what scoring needs, if it is on this machine; raises `RerankingFailed`."""
         ...
 
-    async def score(self, question: str, passages: Sequence[str]) -> Sequence[float]:
+    async def score(
+        self, question: str, passages: Sequence[str], run: Run = OUTSIDE
+    ) -> Sequence[float]:
         """Return a score for each passage, in their order.
 
         Raises `knowledge.errors.RerankingFailed`, also when it takes longer than it may.
@@ -59,7 +62,11 @@ class Reranker(Protocol):
 
 
 async def rerank(
-    pages: list[RankedPage], question: str, reranker: Reranker, read: ReadPassages
+    pages: list[RankedPage],
+    question: str,
+    reranker: Reranker,
+    read: ReadPassages,
+    run: Run = OUTSIDE,
 ) -> tuple[list[RankedPage], tuple[str, ...]]:
     """Return the pages in the order of the reranker, and no fallback.
 
@@ -72,7 +79,7 @@ async def rerank(
     known = [one for one in best if one.chunk.point in texts]
     passages = [format_passage(texts[one.chunk.point]) for one in known]
     try:
-        scores = await reranker.score(question, passages)
+        scores = await reranker.score(question, passages, run)
     except RerankingFailed as error:
         log.warning("reranking_failed", reranker=reranker.name, error=str(error))
         return pages, (RERANKING,)
@@ -148,7 +155,9 @@ class CrossEncoder:
         """Load the model now, however long it takes; raises `RerankingFailed`."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._load_once)
 
-    async def score(self, question: str, passages: Sequence[str]) -> Sequence[float]:
+    async def score(
+        self, question: str, passages: Sequence[str], run: Run = OUTSIDE
+    ) -> Sequence[float]:
         call = asyncio.get_running_loop().run_in_executor(
             self._thread, self._score_now, question, list(passages)
         )

@@ -118,7 +118,9 @@ class LevelSearcher:
         found, fallbacks = look_up.found, self._list_fallbacks(look_up, assess, request)
         if self._reranker is not None and request.reranked and quality != "poor":
             asked = request.question if look_up.correction is None else look_up.correction
-            pages, failures = await rerank(found.pages, asked, self._reranker, view.index.passages)
+            pages, failures = await rerank(
+                found.pages, asked, self._reranker, view.index.passages, request.run
+            )
             found, fallbacks = replace(found, pages=pages), (*fallbacks, *failures)
         best = list_hits(found.pages, request.limit)
         points = [one.chunk.point for one in best]
@@ -165,7 +167,7 @@ class LevelSearcher:
         look_up = self._recent.pop(key, None)
         if look_up is None:
             asked, correction = await self._correct_spelling(view, request)
-            query, failed = await self._make_query(asked, view, by_words=request.by_words)
+            query, failed = await self._make_query(asked, view, request)
             look_up = await self._look_up(view, query, asked, request, is_last=is_last)
             if look_up is None:
                 return None
@@ -225,16 +227,17 @@ class LevelSearcher:
         return changed, question[0][0] if corrections else None
 
     async def _make_query(
-        self, asked: Wordings, view: CorpusView, *, by_words: bool
+        self, asked: Wordings, view: CorpusView, request: SearchRequest
     ) -> tuple[Query, bool]:
         """Return the query, and whether it could not be embedded."""
         query = make_query(asked, view.numbers)
-        if by_words:
+        if request.by_words:
             return query, False
         try:
-            return query.embed(asked, await self._embedder.embed_questions(asked.embedded)), False
+            vectors = await self._embedder.embed_questions(asked.embedded, request.run)
         except EmbeddingFailed:
             return query, True
+        return query.embed(asked, vectors), False
 
     async def _compose(
         self, view: CorpusView, look_up: _LookUp, hits: Sequence[Hit], request: SearchRequest

@@ -16,6 +16,7 @@ from deploy.assembly.indexed_documents import (
     LIMIT,
     MOVE,
     NAMES,
+    PATTERNS,
     REFUSED,
     REMOVE,
     TO,
@@ -151,6 +152,11 @@ class OwnedCatalog:
         request: Fields = {DOCUMENTS: REMOVE, LIMIT: 0, **_encode_selection(selection)}
         return _total(await self._act((tenant, assistant), request))
 
+    async def remove_source(self, tenant: str, assistant: str, place: str) -> int:
+        """Remove the documents of a source, and return their number."""
+        request: Fields = {DOCUMENTS: REMOVE, LIMIT: 0, PATTERNS: [place]}
+        return _total(await self._act((tenant, assistant), request))
+
     async def move(self, tenant: str, assistant: str, old: str, new: str) -> CatalogMove:
         # The files are on the machine of the process that ingests.
         request: Fields = {DOCUMENTS: MOVE, FROM: old, TO: new}
@@ -202,6 +208,7 @@ def _entry(listed: "Mapping[str, JsonValue]") -> CatalogEntry:
         kind=str(listed["kind"]),
         version=str(listed["stated_version"]),
         groups=tuple(map(str, groups)) if isinstance(groups, list | tuple) else (),
+        content_hash=str(listed.get("content_hash") or ""),
     )
 
 
