@@ -29,7 +29,8 @@ async def divide(words: Collection[str], count: CountDocuments) -> Mapping[str, 
     for word, pairs in possible.items():
         present = [pair for pair in pairs if known[pair[0]] and known[pair[1]]]
         if present:
-            found[word] = " ".join(max(present, key=_rate))
+            head, tail = max(present, key=_rate)
+            found[word] = f"{head} {tail}"
     return found
 
 
