@@ -176,7 +176,7 @@ class Answer(BaseModel, frozen=True, extra="ignore"):
     clarification_reason: str | None = None
     question: str | None = Field(None, description="the question as Refdesk understood it")
     model: str | None = Field(None, description="model that wrote the answer, if one did")
-    answered_by: Literal["model", "search"] | None = Field(
+    answered_by: Literal["model", "search", "verified"] | None = Field(
         None,
         description="of an answered question: `model` wrote an answer, or `search` found passages, "
         "which nobody judged: see `passages`",

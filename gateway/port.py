@@ -138,8 +138,21 @@ class CatalogMove:
     refused: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class CatalogUpload:
+    """The result of a file that was written into an index; `failures` name what was not read.
+
+    `written` counts new and changed documents. `refused` says why nothing was stored.
+    """
+
+    written: int = 0
+    unchanged: int = 0
+    failures: tuple[tuple[str, str], ...] = ()
+    refused: str = ""
+
+
 class DocumentCatalog(Protocol):
-    """Lists, moves and removes the documents of the assistants, for operators."""
+    """Lists, writes, moves and removes the documents of the assistants, for operators."""
 
     async def find(
         self,
@@ -164,6 +177,10 @@ class DocumentCatalog(Protocol):
 
         `old` is the id of a document, a file or a folder; `new` is a file or a folder.
         """
+        ...
+
+    async def write(self, tenant: str, assistant: str, name: str, data: bytes) -> CatalogUpload:
+        """Keep a file under a name with folders, in place of an earlier one, and index it."""
         ...
 
 

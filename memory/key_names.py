@@ -23,6 +23,7 @@
 | rd:keys:links                              | str  | gateway | gateway | never    |
 | rd:keys:handover                           | str  | gateway | gateway | never    |
 | rd:keys:uses                               | hash | gateway | console | never    |
+| rd:verified:<tenant>/<assistant>           | str  | gateway | agents  | never    |
 | rd:{console}:code:<hash>                   | str  | console | gateway | minutes  |
 | rd:{console}:session:<hash>                | hash | gateway | gateway | hours    |
 | rd:{console}:person:<hash>                 | set  | gateway | gateway | hours    |
@@ -210,6 +211,11 @@ def tenant_budget_key(tenant: str, day: str) -> str:
 def outcomes_key(tenant: str, assistant: str, shard: int) -> str:
     """Return the key of the outcomes that an assistant learns from; those of one shard."""
     return f"rd:{shard_tag(shard)}:outcomes:{in_key(tenant)}/{in_key(assistant)}"
+
+
+def verified_answers_key(tenant: str, assistant: str) -> str:
+    """Return the key of the verified answers of an assistant."""
+    return f"rd:verified:{in_key(tenant)}/{in_key(assistant)}"
 
 
 def console_key(kind: str, digest: str) -> str:

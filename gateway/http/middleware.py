@@ -42,6 +42,7 @@ from gateway.http.errors import (
 BODILESS = frozenset({"GET", "HEAD", "OPTIONS"})
 CONSOLE_FORMS = "/console/"
 CONSOLE_UPLOAD = "/console/documents/upload"
+INDEX_UPLOAD = "/v1/documents"
 HasSession = Callable[[Request], Awaitable[bool]]
 
 
@@ -140,7 +141,7 @@ class BodyLimit:
 
 
 def _is_upload(path: str) -> bool:
-    return path == CONSOLE_UPLOAD or UPLOADS.fullmatch(path) is not None
+    return path in (CONSOLE_UPLOAD, INDEX_UPLOAD) or UPLOADS.fullmatch(path) is not None
 
 
 def visitors_refused() -> ForbiddenError:

@@ -336,7 +336,7 @@ async def open_http_app(
         catalog = OwnedCatalog(settings, runtime.broker, opened)
         others.append(Catalog(channel, catalog).router())
         gate = make_gate(settings, client)
-        parts = await stack.enter_async_context(open_parts(runtime, records, catalog))
+        parts = await stack.enter_async_context(open_parts(runtime, client, records, catalog))
         others.append(
             console_router(
                 Console(

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from llm.port import Task
-from llm.tasks.specialists.material import KnownRequirement, SpecialistInputs, TextUnit
+from llm.tasks.specialist_material import KnownRequirement, SpecialistInputs, TextUnit
 
 Effect = Literal["fulfils", "breaks", "unclear"]
 

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from llm.port import Task
-from llm.tasks.specialists.material import SpecialistInputs
+from llm.tasks.specialist_material import SpecialistInputs
 
 
 class CitedStatement(BaseModel, frozen=True):

@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 from llm.port import Task
-from llm.tasks.specialists.material import SpecialistInputs, TextUnit
+from llm.tasks.specialist_material import SpecialistInputs, TextUnit
 
 
 class CandidateDocument(BaseModel, frozen=True):

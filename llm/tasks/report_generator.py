@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 from llm.port import Task
-from llm.tasks.specialists.material import KnownRequirement, KnownVerdict, SpecialistInputs
+from llm.tasks.specialist_material import KnownRequirement, KnownVerdict, SpecialistInputs
 
 
 class Inputs(SpecialistInputs):

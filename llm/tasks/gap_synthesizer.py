@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from llm.port import Task
-from llm.tasks.specialists.material import (
+from llm.tasks.specialist_material import (
     KnownRequirement,
     KnownVerdict,
     SpecialistInputs,
