@@ -55,7 +55,7 @@ def _load_rapidocr() -> Recognise:
     engine = RapidOCR(params={f"EngineConfig.onnxruntime.{name}": 1 for name in threads})
 
     def recognise(picture: Any) -> Sequence[RecognisedText]:
-        found = engine(np.asarray(picture.convert("RGB")))
+        found: Any = engine(np.asarray(picture.convert("RGB")))
         if found.boxes is None or found.txts is None:
             return ()
         return [
