@@ -51,16 +51,15 @@ class ErrorTracker:
                 "span_id": f"{make_span_id(trace_id, 0):016x}",
             }
             contexts["trace"] = ids
-        self._client.capture_event(
-            {
-                "message": name,
-                "level": "fatal" if level == "critical" else level,
-                "logger": str(event.get("logger", "refdesk")),
-                "fingerprint": [name, kind],
-                "extra": rest,
-                "contexts": contexts,
-            }
-        )
+        made: dict[str, Any] = {
+            "message": name,
+            "level": "fatal" if level == "critical" else level,
+            "logger": str(event.get("logger", "refdesk")),
+            "fingerprint": [name, kind],
+            "extra": rest,
+            "contexts": contexts,
+        }
+        self._client.capture_event(made)  # type: ignore[arg-type] # the event is a typed dictionary
 
     def close(self) -> None:
         """Send what waits, for a few seconds at most."""

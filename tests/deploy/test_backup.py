@@ -6,6 +6,7 @@ import json
 import tarfile
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,7 +40,7 @@ def make_message(number: int) -> Message:
 @pytest.fixture(autouse=True)
 async def _databases_are_empty(redis_url: str) -> None:
     for number in (HERE, THERE):
-        client = Endpoint(url=f"{redis_url}?db={number}", durable=True).client()
+        client: Any = Endpoint(url=f"{redis_url}?db={number}", durable=True).client()
         await client.execute_command("FLUSHDB")
         await client.aclose()
 

@@ -2,17 +2,18 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from broker.values import Delivery, Fields, Finish, JournalEntry
+from broker.values import Delivery, EndedMessage, Fields, Finish, JournalEntry
 from deploy.assembly.observing import connect_telemetry, observing
 from deploy.logging_setup import configure_logging
 from envelope.outcome import Outcome
+from envelope.question import Question
 from telemetry.observer import QuestionObserver
 from telemetry.trace_ids import find_root_id, find_trace_id
 from tests.support.app_harness import settings_of
@@ -194,13 +195,19 @@ async def test_a_question_that_is_sent_again_after_a_crash_has_the_same_spans(
 class _Given:
     """Gives the same messages each time, as to a process that takes over."""
 
-    def __init__(self, messages: object) -> None:
+    def __init__(self, messages: Sequence[EndedMessage]) -> None:
         self._messages = messages
 
-    async def take(self, *, count: int, block_seconds: float) -> object:
+    async def take(self, *, count: int, block_seconds: float) -> Sequence[EndedMessage]:
         return self._messages
 
-    async def acknowledge(self, messages: object) -> None:
+    async def acknowledge(self, messages: Sequence[EndedMessage]) -> None:
+        pass
+
+    async def list_forgotten(self, messages: Sequence[EndedMessage]) -> Sequence[EndedMessage]:
+        return ()
+
+    async def announce(self, question: Question, event: str) -> None:
         pass
 
 
