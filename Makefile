@@ -86,7 +86,7 @@ bench: install  ## measure the broker beside others, in one run; writes docs/mea
 	$(INSTALL) --require-hashes --requirement requirements/bench.txt
 	$(BIN)/python -m benchmarks.speed --full --write
 
-patterns: install  ## measure every regular expression again, and record those that are linear
+patterns: install  ## measure the regular expressions that are new, and record them if they are linear
 	$(BIN)/python -m tests.patterns.record
 
 faults: install  ## kill processes for half an hour and count what was lost, into docs/measurements/faults.md

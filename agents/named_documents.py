@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from envelope.conversation import ClarificationOption
-from envelope.ways.specialists import Extracted
+from envelope.specialists import Extracted
 
 if TYPE_CHECKING:
     from knowledge.library.library import Library

@@ -8,7 +8,7 @@
 | `ReplyReader` | the gateway, the worker before it repeats a start, the commands that follow |
 | `Admin` | the commands that operate, the worker's gauges |
 | `Eraser` | the erasure of conversations |
-| `EndedReader` | the recorder of ended messages |
+| `EndedReader` | the recorder of ended messages, and the webhooks |
 
 Maintenance has no port: only `broker.maintenance` runs it. Every operation is one atomic step and
 one round trip, and raises `BrokerUnavailableError` when Redis does not answer. An entry belongs to
@@ -181,6 +181,10 @@ class ReplyReader(Protocol):
         """Return the events after the entry `after`; wait up to `block_seconds` for the first."""
         ...
 
+    async def read_journals(self, questions: Sequence[Question]) -> list[Sequence[JournalEntry]]:
+        """Return the events of several questions, in one round trip."""
+        ...
+
 
 class Admin(Protocol):
     """Reports the state of the queues, and manages dead letters."""
@@ -270,7 +274,14 @@ class Broker(Settler, Protocol):
     def ended(self) -> EndedReader: ...
 
     @property
-    def observed(self) -> EndedReader: ...
+    def observed(self) -> EndedReader:
+        """The same messages for whoever measures them."""
+        ...
+
+    @property
+    def announced(self) -> EndedReader:
+        """The same messages for whoever tells other programs of them."""
+        ...
 
     async def prepare(self, roles: Sequence[str]) -> None:
         """Check the server, and create the streams and groups of these roles."""

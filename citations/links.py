@@ -15,10 +15,13 @@
 The result is parsed again as CommonMark: if a link to another place remains, all links are removed.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import groupby
+from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from citations.addresses import (
     FoundAddress,
@@ -30,6 +33,7 @@ from citations.addresses import (
     page_of,
 )
 from citations.reading import (
+    ACTIVE,
     brackets,
     definitions,
     fences,
@@ -39,8 +43,61 @@ from citations.reading import (
     tags,
     unescape,
 )
-from citations.verifying import disarm, is_free_of_foreign_links
-from envelope.hidden_characters import remove_hidden_characters
+from envelope.encoding import remove_hidden_characters
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+
+_HTML_TAG = re.compile(r"<\s*+(?:/\s*+)?([A-Za-z][A-Za-z0-9-]*)([^<>]*)")
+_LINK_SIGNS = ("](", "][", "]:", "<")
+_CITATION = r"\[\d{1,4}\](?![:(\[])"
+_OPENING = re.compile(rf"(?P<cite>{_CITATION})|[\[\]<]")
+
+
+def is_free_of_foreign_links(text: str, pages: Collection[str]) -> bool:
+    """Return whether every link leads to one of `pages`, and nothing else links or loads."""
+    if not any(sign in text for sign in _LINK_SIGNS):
+        return True
+    return not any(_is_foreign(token, pages) for token in _every(_markdown().parse(text)))
+
+
+def disarm(text: str) -> str:
+    """Return a text without links: all brackets but those of citations are escaped."""
+    plain = text.replace("\\", "").replace("](", "] (").replace("]:", "] :").replace("][", "] [")
+    return _OPENING.sub(lambda sign: sign[0] if sign["cite"] else f"\\{sign[0]}", plain)
+
+
+@cache
+def _markdown() -> "MarkdownIt":
+    """Return the parser, loaded on the first use."""
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": True})
+
+
+def _every(tokens: "list[Token]") -> "Iterator[Token]":
+    for token in tokens:
+        yield token
+        yield from token.children or ()
+
+
+def _is_foreign(token: "Token", pages: Collection[str]) -> bool:
+    match token.type:
+        case "link_open":
+            return page_of(str(token.attrs.get("href", ""))) not in pages
+        case "image":
+            return True
+        case "html_inline" | "html_block":
+            return any(_leads(tag) for tag in _HTML_TAG.finditer(token.content))
+        case _:
+            return False
+
+
+def _leads(tag: re.Match[str]) -> bool:
+    return tag[1].lower() in ACTIVE or bool(tag[2].strip(" /\t\n"))
+
 
 LEFT_OUT = "\u2026"
 MOST_REMOVED = 20
@@ -248,3 +305,21 @@ def _parts(text: str) -> Iterator[tuple[bool, str]]:
 def _write_address(address: str, fragment: str) -> str:
     whole = f"{address}#{fragment}" if fragment else address
     return whole.replace("(", "%28").replace(")", "%29")
+
+
+Base = str | tuple[str, ...]
+"""The beginning of the addresses that are ours, or several."""
+_SAFE = "/#?&=.-_~%:+"
+
+
+def keep_own_link(link: str, base: Base = "") -> str:
+    """Return a link, quoted for an attribute: below `base`, or an absolute path or anchor.
+
+    Any other one is dropped: an empty text is returned.
+    """
+    plain = "".join(link.split())
+    is_path = plain.startswith("/") and not plain.startswith(("//", "/\\"))
+    is_own = bool(base) and plain.startswith(base)
+    if not (is_own or is_path or plain.startswith("#")) or "\\" in plain:
+        return ""
+    return quote(plain, safe=_SAFE)

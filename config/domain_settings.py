@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, Field, field_validator
 
 from config.http_settings import WEB_ADDRESS
-from envelope.ways.tool_loop import WayName
+from envelope.tool_loop import WayName
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
@@ -86,6 +86,11 @@ class DomainSettings(BaseModel):
         "this address or by a template, `https://docs.acme.com/{page}#{anchor}` (`{path}`: the "
         "file's path, `{page}`: without its suffix); unset: in the document reader",
     )
+
+    @property
+    def topic(self) -> str:
+        """What questions may be about: the scope without its full stop, else the name."""
+        return self.domain_scope.strip().rstrip(".") or self.domain_name
 
     @field_validator("documentation_url", "prompts_folder", mode="before")
     @classmethod

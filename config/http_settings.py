@@ -3,11 +3,20 @@
 import ipaddress
 import re
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field, SecretStr, field_validator
 
 WEB_ADDRESS = re.compile(r"https?://[^\s\"'<>]+")
 
 HOST_NAME = re.compile(r"(?:\*\.)?[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]")
+
+
+class PersonIssuer(BaseModel, frozen=True, extra="forbid"):
+    """An identity provider whose tokens state who asks; without a tenant that of `TENANT`."""
+
+    jwks_url: str
+    audience: str = Field(min_length=1)
+    tenant: str | None = None
+    groups_claim: str = "groups"
 
 
 class HttpSettings(BaseModel):
@@ -33,6 +42,18 @@ class HttpSettings(BaseModel):
         (),
         description="addresses or networks of proxies whose `X-Forwarded-For` and "
         "`X-Forwarded-Proto` are trusted (a JSON list); empty: none",
+    )
+
+    person_issuers: dict[str, PersonIssuer] = Field(
+        {},
+        description="identity providers whose tokens (RS256, ES256) state who asks and in which "
+        "groups they are, by issuer: a JSON object of objects with `jwks_url`, `audience` and, "
+        "optionally, `tenant` and `groups_claim`",
+    )
+    mcp_key: SecretStr | None = Field(
+        None,
+        description="secret key whose scopes, groups and limits hold for `refdesk mcp`; empty: the "
+        "person who starts it may ask everything that `refdesk ask` answers",
     )
 
     http_connections: int = Field(
@@ -64,7 +85,7 @@ class HttpSettings(BaseModel):
         4, ge=1, description="the same for one address (IPv6: one /64)"
     )
 
-    @field_validator("public_url", mode="before")
+    @field_validator("public_url", "mcp_key", mode="before")
     @classmethod
     def _empty_address_is_unset(cls, value: object) -> object:
         return None if value == "" else value

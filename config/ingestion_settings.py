@@ -1,4 +1,4 @@
-"""Settings of ingestion and of crawls."""
+"""Settings of ingestion and crawls."""
 
 from pydantic import BaseModel, Field
 

@@ -17,7 +17,7 @@ from pydantic_core import to_jsonable_python
 
 from citations.marking import escape_brackets
 from config.errors import PromptError
-from envelope.hidden_characters import remove_hidden_characters
+from envelope.encoding import remove_hidden_characters
 from llm.prompts import fence
 
 FOLDER = Path(__file__).with_name("prompts")

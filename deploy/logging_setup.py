@@ -112,7 +112,8 @@ def secrets_of(settings: Settings) -> set[str]:
     keys = {value.get_secret_value() for value in values if isinstance(value, SecretStr)}
     urls = [value for value in values if isinstance(value, str) and "://" in value]
     passwords = {urlsplit(url).password for url in urls}
-    keys |= settings.secrets_of_servers() | set(settings.otlp_headers().values())
+    keys |= settings.secrets_of_servers() | settings.webhook_secrets
+    keys |= set(settings.otlp_headers().values())
     return {secret for secret in keys | {unquote(one) for one in passwords if one} if secret}
 
 

@@ -1,8 +1,10 @@
-"""Encodes values as compact JSON in UTF-8.
+"""Encodes values as compact JSON in UTF-8, and removes characters that nobody sees.
 
 Every hop encodes the whole envelope. For a frame of 4 kB, orjson takes less than a tenth of the
 time of pydantic's serializer.
 """
+
+import re
 
 import orjson
 import pydantic_core
@@ -43,3 +45,17 @@ def to_json(value: object) -> bytes:
     except TypeError:
         # orjson encodes no integer above 64 bits and no pydantic model; pydantic does.
         return pydantic_core.to_json(value)
+
+
+HIDDEN_RANGES = (
+    "\u180e\u200b\u202a-\u202e\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f\U000e0100-\U000e01ef"
+)
+"""Ranges for a character class of a regular expression."""
+
+_HIDDEN = re.compile(f"[{HIDDEN_RANGES}]+")
+
+
+def remove_hidden_characters(text: str) -> str:
+    """Return `text` without hidden characters; every other character stays as it is."""
+    return text if text.isascii() else _HIDDEN.sub("", text)

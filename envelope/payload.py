@@ -32,7 +32,7 @@ from envelope.sources import (
     SourceUsed,
     ValidationResult,
 )
-from envelope.ways.specialists import (
+from envelope.specialists import (
     CitationCheck,
     Extracted,
     FindingList,
@@ -45,8 +45,8 @@ from envelope.ways.specialists import (
     StoredPart,
     StoredVerdicts,
 )
-from envelope.ways.swarm import LedgerStep, PlanStep
-from envelope.ways.tool_loop import (
+from envelope.swarm import LedgerStep, PlanStep
+from envelope.tool_loop import (
     AnswerAssessment,
     Intent,
     KeptAnswer,
@@ -264,6 +264,7 @@ CATALOGUE: tuple[Attribute, ...] = (
               (Role.RESPONSE, Role.MANAGER)),
     Attribute("guardrails_confidence", Share, "0-1", (Role.GUARDRAILS,), NOBODY),
     Attribute("guardrails_analysis", str, "why", (Role.GUARDRAILS,), NOBODY),
+    Attribute("verified_answer", str, "the id of the answer of the owner that goes out; empty: there is none", (Role.GUARDRAILS,), MANAGER),
     Attribute("needs_clarification", bool, "whether the agent asks back or refuses", (*ASKERS, Role.MANAGER), (Role.CLARIFICATION, Role.MANAGER)),
     Attribute("clarification_reason", ClarificationReason | None, "why", (*ASKERS, Role.MANAGER),
               (Role.CLARIFICATION, Role.MANAGER)),
@@ -292,9 +293,9 @@ CATALOGUE: tuple[Attribute, ...] = (
               (Role.RESPONSE, Role.QUALITY, Role.ASSESS, Role.MANAGER)),
     Attribute("context_structure", dict[str, JsonValue], "the composition of the context", (Role.AUGMENTATION,), NOBODY),
     Attribute("response", str, "the text for the user",
-              (Role.RESPONSE, Role.QUALITY, Role.CLARIFICATION, Role.COMMAND, Role.ASSESS, Role.SYNTHESIZE, Role.SYNTHESIS),
+              (Role.GUARDRAILS, Role.RESPONSE, Role.QUALITY, Role.CLARIFICATION, Role.COMMAND, Role.ASSESS, Role.SYNTHESIZE, Role.SYNTHESIS),
               (Role.RESPONSE, Role.QUALITY, Role.REASON, Role.ASSESS, Role.SYNTHESIZE, Role.MANAGER)),
-    Attribute("sources_used", tuple[SourceUsed, ...], "sources the response cites", (Role.RESPONSE, Role.QUALITY, Role.ASSESS, Role.SYNTHESIZE, Role.SYNTHESIS),
+    Attribute("sources_used", tuple[SourceUsed, ...], "sources the response cites", (Role.GUARDRAILS, Role.RESPONSE, Role.QUALITY, Role.ASSESS, Role.SYNTHESIZE, Role.SYNTHESIS),
               (Role.RESPONSE, Role.QUALITY, Role.ASSESS, Role.MANAGER)),
     Attribute("removed_links", tuple[str, ...], "links and addresses removed from the response, because no cited source contains them",
               (Role.RESPONSE, Role.SYNTHESIZE), NOBODY),

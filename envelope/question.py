@@ -16,6 +16,8 @@ _UNRESERVED = re.compile(r"[A-Za-z0-9_.~-]*")
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 HTTP = "http"
 """The channel whose conversation ids have no prefix; clients choose them, without a slash."""
+CONSOLE = "console"
+"""The channel of questions that the owner asks again, beside the conversation of the person."""
 CHANNEL_MARK = "/"
 """Separates the channel from the rest of a conversation id; no channel name contains it."""
 
@@ -57,6 +59,12 @@ def qualify_conversation(channel: str, conversation_id: str) -> str:
         return conversation_id
     prefix = f"{channel}{CHANNEL_MARK}"
     return conversation_id if conversation_id.startswith(prefix) else prefix + conversation_id
+
+
+def copy_for_owner(question: Question) -> Question:
+    """Return the question in the conversation in which the owner asks it again."""
+    copied = qualify_conversation(CONSOLE, question.conversation_id)
+    return question.model_copy(update={"conversation_id": copied})
 
 
 def names_conversation(given_id: str, conversation_id: str) -> bool:

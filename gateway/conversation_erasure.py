@@ -2,7 +2,7 @@
 
 from broker.ports import Eraser
 from broker.values import Erased
-from envelope.question import Question
+from envelope.question import Question, copy_for_owner
 from gateway.port import Conversations
 
 
@@ -17,6 +17,9 @@ async def erase(eraser: Eraser, conversations: Conversations, question: Question
     await conversations.forget_threads(question)
     await conversations.forget_posts(question)
     erased = await eraser.forget(question, conversations.memory_keys(question))
+    # What the owner asked again of it, in a conversation of its own.
+    copied = copy_for_owner(question)
+    erased += await eraser.forget(copied, conversations.memory_keys(copied))
     # After the journals, which a recorder may be reading now; it looks again once it has written.
     erased += Erased(records=await conversations.forget_records(question))
     # Once more: a chat platform may have delivered a message in the meantime.

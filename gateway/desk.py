@@ -22,7 +22,7 @@ from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.question import Question, qualify_conversation, shard_of
 from envelope.role import Role
-from envelope.ways.swarm import read_cancelled
+from envelope.swarm import read_cancelled
 from gateway.answer import DEAD_LETTER, DEADLINE, FORGOTTEN, LOST, Words
 from gateway.errors import BusyError, MessageError, StoppingError
 from gateway.job_order import PLAIN, JobOrder
@@ -49,6 +49,7 @@ class Message:
     - `shows_drafts`: whether the channel shows sentences before the answer is approved
     - `groups`: those of the person, as the channel knows them; no field of a request names them
     - `people`: digests of who wrote the text; empty where the channel knows nobody
+    - `person_name`: the author as the channel names them, for a desk that `names_people`
     - `pause_reply`: a typed reply to an open pause, of which `text` are the words
     - `order`: another way, more time, or a review
     - `strategy`, `persona`: how a swarm divides the question, and in whose voice it answers
@@ -71,6 +72,7 @@ class Message:
     pause_reply: PauseReply | None = None
     order: JobOrder = PLAIN
     people: tuple[str, ...] = ()
+    person_name: str = ""
     strategy: str = ""
     persona: str = ""
 
@@ -95,6 +97,7 @@ class Desk:
 
     `keep_seconds`: how long replies and journals are kept; None: the default. `flow`: name and
     version of the flow that the messages begin with, `ways` that of other ways by their names.
+    With `names_people` the journal has the names of people, and not their digests alone.
     """
 
     def __init__(
@@ -112,6 +115,7 @@ class Desk:
         keep_seconds: float | None = None,
         flow: str = Envelope.flow,
         ways: Mapping[str, str] | None = None,
+        names_people: bool = False,
     ) -> None:
         self._producer = producer
         self._replies = replies
@@ -120,6 +124,7 @@ class Desk:
         self._channel = channel
         self._deadline_seconds = deadline_seconds
         self._words = words
+        self._names_people = names_people
         self._outage = Outage()
         self._result_list = result_list
         self._keep_seconds = keep_seconds
@@ -357,6 +362,8 @@ class Desk:
         noted: Fields = {"text": payload["text"], "channel": self._channel, "flow": flow}
         if message.people:
             noted["person"] = message.people[0]
+            if self._names_people and message.person_name:
+                noted["person_name"] = message.person_name
         if message.request_id:
             noted["request_id"] = message.request_id
         if message.key_id is not None:

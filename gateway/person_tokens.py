@@ -1,17 +1,21 @@
 """Reads the tokens by which a website or a program states the groups of the person who asks.
 
-A token is a JSON Web Token (RFC 7519) with HMAC-SHA-256 and the secret that its key got when it was
-created. It names the key (`aud`), its end (`exp`) and the `groups` of the person. Groups that the
+A token is a JSON Web Token (RFC 7519), either with HMAC-SHA-256 and the secret that its key got
+when it was created, or signed by an identity provider that the settings name. It names its end
+(`exp`), the key or the provider's audience (`aud`), and the `groups` of the person. Groups that the
 key may not state have no effect. `sub`, if it is there, is the person.
 """
 
 import math
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from envelope.question import parse_groups
 from gateway.api_keys import Key
 from gateway.errors import GatewayError
+from gateway.signing_keys import ALGORITHMS, SigningKeys, TokenError, read_token
 
 LONGEST_TOKEN = 8_000
 MOST_SECONDS = 24 * 3600
@@ -39,6 +43,63 @@ class StatedPerson:
     id: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class PersonIssuer:
+    """An identity provider whose tokens state the persons of one tenant."""
+
+    issuer: str
+    audience: str
+    tenant: str
+    keys: SigningKeys
+    groups_claim: str = "groups"
+
+
+class PersonTokens:
+    """Reads tokens of both kinds; the algorithm decides the kind, and each has its own keys."""
+
+    def __init__(self, issuers: Sequence[PersonIssuer] = ()) -> None:
+        self._issuers = {(one.tenant, one.issuer): one for one in issuers}
+
+    async def read(self, token: str, key: Key) -> StatedPerson:
+        """Return what a token states.
+
+        Raises `PersonTokenError` if it is not valid for this key, and `ProviderUnavailableError` if
+        the keys of its provider cannot be had.
+        """
+        issuer = self._find_issuer(token, key) if self._issuers else None
+        if issuer is None:
+            return read_person_token(token, key)
+        try:
+            claims = await read_token(
+                token,
+                issuer.keys,
+                issuer=issuer.issuer,
+                audience=issuer.audience,
+                now=time.time(),
+            )
+        except TokenError as error:
+            raise PersonTokenError(f"this token of a person is not valid: {error}") from error
+        # A provider states no groups for a person who is in none.
+        groups = claims.get(issuer.groups_claim, [])
+        return _state_person(claims, groups, key)
+
+    def _find_issuer(self, token: str, key: Key) -> PersonIssuer | None:
+        """Return the provider that a token names, by what is not verified yet."""
+        import jwt
+
+        if len(token) > LONGEST_TOKEN:
+            return None
+        try:
+            algorithm = jwt.get_unverified_header(token).get("alg")
+            claims = jwt.decode(token, options={"verify_signature": False})
+        except (jwt.PyJWTError, RecursionError, OverflowError):
+            return None
+        named = claims.get("iss")
+        if algorithm not in ALGORITHMS or not isinstance(named, str):
+            return None
+        return self._issuers.get((key.tenant, named))
+
+
 def read_person_token(token: str, key: Key) -> StatedPerson:
     """Return what a token states; raises `PersonTokenError` if it is not valid for this key."""
     import jwt  # only keys with such tokens need it
@@ -59,11 +120,14 @@ def read_person_token(token: str, key: Key) -> StatedPerson:
     except (jwt.PyJWTError, RecursionError, OverflowError) as error:
         reason = type(error).__name__
         raise PersonTokenError(f"this token of a person is not valid: {reason}") from error
+    return _state_person(claims, claims.get("groups"), key)
+
+
+def _state_person(claims: Mapping[str, Any], groups: object, key: Key) -> StatedPerson:
     expires_at = _read_end(claims["exp"])
     if expires_at > time.time() + MOST_SECONDS + LEEWAY_SECONDS:
         raise PersonTokenError(f"expected `exp` within {MOST_SECONDS // 3600} hours, found more")
-    groups = _select_groups(claims.get("groups"), key)
-    return StatedPerson(groups, expires_at, _read_id(claims.get("sub")))
+    return StatedPerson(_select_groups(groups, key), expires_at, _read_id(claims.get("sub")))
 
 
 def _read_end(stated: object) -> float:

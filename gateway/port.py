@@ -3,7 +3,7 @@
 A conversation is identified by any `Question` of it, unless stated otherwise.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -113,6 +113,7 @@ class CatalogEntry:
     kind: str = ""
     version: str = ""
     groups: tuple[str, ...] = ()
+    content_hash: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,19 @@ class CatalogMove:
     moved: int = 0
     removed: int = 0
     failed: tuple[tuple[str, str], ...] = ()
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogUpload:
+    """The result of a file that was written into an index; `failures` name what was not read.
+
+    `written` counts new and changed documents. `refused` says why nothing was stored.
+    """
+
+    written: int = 0
+    unchanged: int = 0
+    failures: tuple[tuple[str, str], ...] = ()
     refused: str = ""
 
 
@@ -166,6 +180,120 @@ class DocumentCatalog(Protocol):
         ...
 
 
+class DocumentWriter(DocumentCatalog, Protocol):
+    """A catalog that also takes in files."""
+
+    async def write(self, tenant: str, assistant: str, name: str, data: bytes) -> CatalogUpload:
+        """Keep a file under a name with folders, in place of an earlier one, and index it."""
+        ...
+
+
+class FoundPassage(BaseModel, frozen=True):
+    """A passage that a search found, with its place; `score` orders the passages of one search."""
+
+    chunk_id: str
+    document_id: str
+    title: str
+    text: str
+    crumbs: tuple[str, ...] = ()
+    heading_path: tuple[str, ...] = ()
+    anchor: str | None = None
+    url: str | None = None
+    path: str = ""
+    language: str = ""
+    version: str = ""
+    score: float = 0.0
+    levels: tuple[str, ...] = ()
+
+
+class FoundPassages(BaseModel, frozen=True):
+    """The result of a search, best passages first.
+
+    `quality` is calibrated, `total` counts all passages that were found, `corrected` is the query
+    with its spelling corrected; `fallbacks` names parts of the search that failed.
+    """
+
+    passages: tuple[FoundPassage, ...] = ()
+    quality: str = ""
+    total: int = 0
+    corrected: str | None = None
+    fallbacks: tuple[str, ...] = ()
+
+
+class LibraryDocument(BaseModel, frozen=True):
+    """A document of an index; `text` (Markdown) is empty in a list, `is_cut`: it has more text."""
+
+    id: str
+    title: str
+    source: str = ""
+    language: str = ""
+    url: str | None = None
+    version: str = ""
+    crumbs: tuple[str, ...] = ()
+    first_chunk_id: str = ""
+    text: str = ""
+    is_cut: bool = False
+
+
+class SearchableLibrary(Protocol):
+    """Searches and reads the documents that a person of these groups may read.
+
+    Every method raises an error of a store that does not answer.
+    """
+
+    async def search(
+        self, tenant: str, assistant: str, query: str, *, groups: Sequence[str], limit: int
+    ) -> FoundPassages:
+        """Return the best passages for a query, as the assistant itself would find them."""
+        ...
+
+    async def read(
+        self, tenant: str, assistant: str, document_id: str, *, groups: Sequence[str]
+    ) -> LibraryDocument | None:
+        """Return a document with its text, or None if these groups have no such document."""
+        ...
+
+    async def browse(
+        self, tenant: str, assistant: str, *, groups: Sequence[str], after: str, limit: int
+    ) -> Sequence[LibraryDocument]:
+        """Return documents without their text whose id is greater than `after`, by id."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCase:
+    """A conversation that waits for a person: what was said, oldest first."""
+
+    turns: tuple[tuple[str, str], ...]
+
+
+class HandOver(Protocol):
+    """Hands conversations over to people, and brings their answers back."""
+
+    def hands_over(self, tenant: str, assistant: str) -> bool:
+        """Return whether the conversations of an assistant can be handed over."""
+        ...
+
+    async def request(self, question: Question, *, note: str, language: str, address: str) -> bool:
+        """Send the question's conversation to a person; return whether it was accepted.
+
+        `note` is what the visitor says to the person, `address` that of this server.
+        """
+        ...
+
+    def is_ticket(self, ticket: str) -> bool:
+        """Return whether a ticket was signed here and has not expired."""
+        ...
+
+    async def read(self, ticket: str) -> OpenCase | None:
+        """Return the conversation of a ticket; None: it has none that is still kept."""
+        ...
+
+    async def reply(self, ticket: str, text: str) -> bool:
+        """Show a person's answer in the conversation; return whether it was accepted."""
+        ...
+
+
 class KeyStore(Protocol):
     """Stores keys."""
 
@@ -181,6 +309,14 @@ class KeyStore(Protocol):
 
     async def any(self) -> bool:
         """Return whether a key was ever created."""
+        ...
+
+    async def note_use(self, key: Key) -> None:
+        """Note that a key is used now."""
+        ...
+
+    async def uses(self) -> Mapping[str, float]:
+        """Return when each key was last used (Unix seconds), by its id."""
         ...
 
 

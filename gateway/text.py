@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from envelope.hidden_characters import HIDDEN_RANGES
+from envelope.encoding import HIDDEN_RANGES
 from gateway.errors import MessageError
 
 LONGEST_CHARACTERS = 8_000

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from knowledge.document import Chunk, Document
 from knowledge.documents.page import Block, BlockKind, Page
 
-VERSION = "3"
+VERSION = "4"
 WORDS = 75
 OVERLAP = 20
 LARGEST_CODE = 400
@@ -93,12 +93,17 @@ def passages(page: Page) -> Iterator[ChunkText]:
     """Return the passages of a page in order: those that somebody cut already, or our own."""
     links = _collect_clear_links(page)
     if page.prepared is not None and page.prepared.chunks:
-        yield from (ChunkText(text) for text in page.prepared.chunks)
+        for text in page.prepared.chunks:
+            yield ChunkText(text, links=_links_in(text, links))
         return
     for section in _sections(page):
         for text in _texts(section):
-            own = tuple((label, address) for label, address in links if label in text)
+            own = _links_in(text, links)
             yield ChunkText(text, section.heading_path, section.anchor, own)
+
+
+def _links_in(text: str, links: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    return tuple((label, address) for label, address in links if label in text)
 
 
 def _collect_clear_links(page: Page) -> list[tuple[str, str]]:
@@ -233,15 +238,21 @@ def _pieces(block: Block) -> Iterator[_Piece]:
     else:
         parts, joint, repeatable = _text_parts(block.text), " ", True
     first = "\n" if block.kind is BlockKind.ITEM else "\n\n"
+    following = joint
     for index, part in enumerate(parts):
-        yield _Piece(part, weight(part), joint if index else first, repeatable)
+        ends_line = part.endswith("\n")
+        part = part.rstrip("\n")
+        yield _Piece(part, weight(part), following if index else first, repeatable)
+        following = "\n" if ends_line else joint
 
 
 def _text_parts(text: str) -> Iterator[str]:
+    """Yield the sentences of a text; the last one of a line ends with a line break."""
     indent = text[: len(text) - len(text.lstrip())]
-    for sentence in sentences(text):
-        for part in _split_sentence(sentence):
-            yield indent + part
+    for line in text.split("\n"):
+        parts = [part for sentence in sentences(line) for part in _split_sentence(sentence)]
+        for number, part in enumerate(parts, 1):
+            yield f"{indent}{part}\n" if number == len(parts) else indent + part
             indent = ""
 
 

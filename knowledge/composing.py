@@ -83,8 +83,12 @@ def _web_address(url: str | None) -> str | None:
 
 def _label(source: str) -> str:
     """Return a source without what would lead out of a folder if somebody took it for a path."""
-    parts = (part for part in source.replace("\\", "/").split("/") if part not in ("", ".", ".."))
-    return "/".join(parts) or "unnamed"
+    scheme, mark, rest = source.partition("://")
+    is_address = bool(mark) and scheme.isalnum()
+    path = (rest if is_address else source).replace("\\", "/")
+    parts = (part for part in path.split("/") if part not in ("", ".", ".."))
+    label = "/".join(parts) or "unnamed"
+    return f"{scheme}://{label}" if is_address else label
 
 
 def _anchors(page: Page) -> tuple[str, ...]:

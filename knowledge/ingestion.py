@@ -19,7 +19,7 @@ from typing import Protocol
 from knowledge import chunking, composing
 from knowledge.description_queue import DescriptionQueue, PageDescriber, open_queue
 from knowledge.document import Document
-from knowledge.documents import formats
+from knowledge.documents import formats, furniture
 from knowledge.documents.errors import NoDocumentError, NoTextError, ReadingError
 from knowledge.documents.folder import FolderListing, FoundFile
 from knowledge.documents.formats import Item
@@ -39,7 +39,7 @@ from knowledge.isolation.preparation import Preparation
 from knowledge.moves import Vectors, find_vectors, keep_names
 from knowledge.rule_descriptions import Description
 
-READING_VERSION = "7"
+READING_VERSION = "8"
 HASH_SEPARATOR = "-"
 """What separates the hash of a text from that of its place."""
 CHUNKS_PER_BATCH = 256
@@ -160,6 +160,7 @@ class _Ingestion:
         self._hashes: Mapping[str, str] = {}
         self._moved: Mapping[tuple[str, str], ListedDocument] = {}
         self._is_move = False
+        self._missing_files: list[tuple[str, str]] = []
         self._waiting: list[tuple[Document, Vectors]] = []
         self._waiting_since = 0.0
 
@@ -187,9 +188,14 @@ class _Ingestion:
         }
         self._ledger.open(found.root, find_owned(listed, found), len(found.walk.files))
         self._note(found.walk)
+        repeated = await asyncio.to_thread(self._find_repeated, found)
         for file in found.walk.files:
-            await self._file(file, found.locations[file.path], found.root)
+            place = found.locations[file.path]
+            if file.path.suffix.lower() in furniture.SUFFIXES:
+                place = replace(place, repeated=repeated)
+            await self._file(file, place, found.root)
             self._ledger.advance()
+        self._note_missing_files(found.root)
         await self._queue.finish()
         await self._write(found.root)
         gone = self._ledger.gone()
@@ -202,6 +208,29 @@ class _Ingestion:
         if not isinstance(path, Path):
             return path(listed, self._reader.title, self._language_of)
         return survey_part(path, listed, self._reader.title, self._language_of)
+
+    def _find_repeated(self, found: Survey) -> tuple[str, ...]:
+        """Return the texts that most pages of a website have: see `knowledge.documents.furniture`.
+
+        Pages that certain groups alone may read are not compared.
+        """
+        files = [
+            file
+            for file in found.walk.files
+            if file.path.suffix.lower() in furniture.SUFFIXES
+            and not found.locations[file.path].groups
+        ]
+        step = max(1, len(files) // furniture.MOST_SAMPLED)
+        pages = []
+        for file in files[::step][: furniture.MOST_SAMPLED]:
+            try:
+                item = Item(str(file.path), file.read(), str(file.path))
+                place = found.locations[file.path]
+                pages.append(self._reader.prepare(item, file.path, place).page)
+            except (OSError, ReadingError):
+                # The file is reported when it is read as a document.
+                continue
+        return furniture.find_repeated(pages)
 
     def _note(self, found: FolderListing) -> None:
         for place, reason in found.skipped:
@@ -245,9 +274,29 @@ class _Ingestion:
             empty = NoTextError("expected lines of JSON, found none")
             self._lose(file, place, str(file.path), empty)
 
+    def _note_missing_files(self, root: str) -> None:
+        """Note the files to which pages refer; many become one note that says what to ingest."""
+        missing, self._missing_files = self._missing_files, []
+        if len(missing) <= formats.MOST_NAMED:
+            for page, name in missing:
+                self._ledger.warn(
+                    page, f"the file {name!r}, to which it refers, is no text file in the folder"
+                )
+            return
+        page, name = missing[0]
+        names = len({name for _, name in missing})
+        self._ledger.warn(
+            root,
+            f"{names} files to which {len({page for page, _ in missing})} pages refer were not "
+            f"found, such as {name!r} in {page}: their text is missing there. Ingest the folder "
+            "that holds both, or the repository: refdesk ingest git:REPOSITORY --folder DOCS",
+        )
+
     async def _load(self, file: FoundFile) -> bytes:
         warnings: list[str] = []
-        data = await asyncio.to_thread(read_with_snippets, file, warnings.append)
+        missing: list[str] = []
+        data = await asyncio.to_thread(read_with_snippets, file, warnings.append, missing.append)
+        self._missing_files += [(str(file.path), name) for name in missing]
         for warning in warnings[:MOST_FAILURES]:
             self._ledger.warn(str(file.path), warning)
         return data
@@ -353,7 +402,9 @@ class _Ingestion:
         )
         prefix = hashlib.sha256("\0".join(shaped_by).encode()).digest()
         text = hashlib.sha256(prefix + item.data).hexdigest()
-        located = hashlib.sha256(f"{place!r}\0{item.source}".encode()).hexdigest()
+        located = hashlib.sha256(
+            f"{replace(place, repeated=())!r}\0{item.source}".encode()
+        ).hexdigest()
         return f"{text}{HASH_SEPARATOR}{located}"
 
     async def _add(self, document: Document, vectors: Vectors, root: str) -> None:

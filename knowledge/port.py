@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from envelope.run import OUTSIDE, Run
+
 Quality = Literal["excellent", "good", "poor"]
 ANSWER_CHARACTERS = 500
 """How much of the last answer a search of a follow-up takes into account."""
@@ -22,7 +24,8 @@ class SearchRequest:
     the context that the findings have; 0: they have none. `groups` are those of the person who
     asks: only documents that they may read take part in the search. `limit` is that of the hits,
     and of the sections of the context.
-    `by_words` searches without a vector. `reranked` has the best chunks ordered by the reranker, if
+    `run` is the run for which a vendor embeds; it changes nothing in what is found. `by_words`
+    searches without a vector. `reranked` has the best chunks ordered by the reranker, if
     there is one: for a search from which a question is answered.
     """
 
@@ -40,6 +43,7 @@ class SearchRequest:
     groups: tuple[str, ...] = ()
     by_words: bool = False
     reranked: bool = False
+    run: Run = field(default=OUTSIDE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from time import perf_counter
 
-from llm.call_log import record
 from llm.errors import ModelError
-from llm.port import ModelCall, Usage
+from llm.port import ModelCall, Usage, record
 from llm.prices import PriceSource
 
 CANCELLED = "cancelled before the answer came"

@@ -4,12 +4,17 @@ A *task* has a prompt file, a type of inputs and a type of outputs. Vendors rend
 from the inputs. Where none is configured, `llm.missing_model` raises `NoModel`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
+
+from envelope.run import OUTSIDE, Run
+from llm.text_listener import TextListener
 
 I = TypeVar("I", bound=BaseModel)  # noqa: E741 - the pair I and O is the usual one
 O = TypeVar("O", bound=BaseModel)  # noqa: E741
@@ -83,11 +88,19 @@ class Model(Protocol):
 
     name: str
 
-    async def ask(self, task: Task[I, O], inputs: I, *, skip: int = 0) -> ModelAnswer[O]:
+    async def ask(
+        self,
+        task: Task[I, O],
+        inputs: I,
+        run: Run = OUTSIDE,
+        *,
+        skip: int = 0,
+        listener: TextListener | None = None,
+    ) -> ModelAnswer[O]:
         """Return the answer, or raise an error of `llm.errors`.
 
         `skip` starts that many models further down a fallback chain (a chain shorter than that
-        starts at its last model).
+        starts at its last model). `listener` receives the text while it is written.
         """
         ...
 
@@ -112,7 +125,7 @@ class VectorModel(Protocol):
     forms: str
 
     async def embed(
-        self, texts: Sequence[str], *, are_questions: bool = False
+        self, texts: Sequence[str], run: Run = OUTSIDE, *, are_questions: bool = False
     ) -> Sequence[Sequence[float]]: ...
 
 
@@ -121,6 +134,32 @@ class ScoreModel(Protocol):
 
     name: str
 
-    async def score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
+    async def score(
+        self, question: str, texts: Sequence[str], run: Run = OUTSIDE
+    ) -> Sequence[float]:
         """Return a score for each text, in their order, or raise an error of `llm.errors`."""
         ...
+
+
+_calls: ContextVar[tuple[list[ModelCall], ...]] = ContextVar("model_calls", default=())
+
+
+@contextmanager
+def record_calls() -> Iterator[list[ModelCall]]:
+    """Yield a list that every call made inside is appended to, also from tasks started inside.
+
+    Blocks nest: a call is in the list of each block around it. The list stays readable after an
+    error, which is when the calls matter most.
+    """
+    calls: list[ModelCall] = []
+    token = _calls.set((*_calls.get(), calls))
+    try:
+        yield calls
+    finally:
+        _calls.reset(token)
+
+
+def record(call: ModelCall) -> None:
+    """Append a call to the lists of the blocks around this point; without one it is dropped."""
+    for calls in _calls.get():
+        calls.append(call)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 
-from llm.port import Usage
+from llm.port import OFFLINE, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,23 @@ def estimate_call_usd(name: str, usage: Usage) -> Decimal | None:
     return cost_usd(vendor, model, usage, base_url=None) if model else None
 
 
+@lru_cache(maxsize=64)
+def find_smallest_window(name: str) -> int | None:
+    """Return the tokens that every model of a chain can read; None where one of them is unknown.
+
+    `name` is that of a model or a chain, as in `llm.port.Model`.
+    """
+    models = [one.partition("@") for one in name.split(",") if one and one != OFFLINE]
+    windows = [find_context_window(vendor, model) for model, _, vendor in models]
+    known = [one for one in windows if one is not None]
+    return min(known) if known and len(known) == len(windows) else None
+
+
 def find_context_window(provider: str, model: str) -> int | None:
     """Return the context window of a model in tokens; None where nobody knows it."""
     if not provider:
         return None
+    # A quarter of a second and 28 MiB, for those who ask a vendor only.
     from genai_prices.data_snapshot import get_snapshot
 
     try:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel
 
-from envelope.hidden_characters import remove_hidden_characters
+from envelope.encoding import remove_hidden_characters
 from llm.port import Task
 
 # Also as a sign of full width, and with characters between that nobody sees.

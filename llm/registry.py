@@ -16,7 +16,6 @@ from llm.prices import PriceSource
 from llm.prompts import Prompts
 from llm.quotas import Limiter
 from llm.stored_model import CallStore, SharedCache, StoredModel
-from llm.vendors.capabilities import Capabilities
 from llm.vendors.catalogue import (
     Vendor,
     VendorAccess,
@@ -33,6 +32,7 @@ from llm.vendors.model_transport import (
     Transport,
 )
 from llm.vendors.vendor_model import VendorModel
+from llm.vendors.wire import Capabilities
 
 if TYPE_CHECKING:
     from llm.vendors.reranking import VendorReranker

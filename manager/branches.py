@@ -19,8 +19,8 @@ from envelope.envelope import Envelope
 from envelope.merging import merge_writes
 from envelope.payload import CATALOGUE, MERGE_RULES
 from envelope.role import Role
-from envelope.ways.specialists import ErrorSeverity
-from envelope.ways.swarm import BY_WORKER, TOPIC_CHANGE
+from envelope.specialists import ErrorSeverity
+from envelope.swarm import BY_WORKER, TOPIC_CHANGE
 from manager.contract import write_payload
 from manager.evidence_checks import note_cut, note_join
 from manager.flow import BranchItem, Counter, Flow, Return, Scatter, Stage, Writes

@@ -6,7 +6,8 @@ Each function serves stages of `manager/flows`; its number is the quality thresh
 from envelope.conversation import REFUSALS, ClarificationReason, ConversationAct
 from envelope.envelope import Hop
 from envelope.role import Role
-from envelope.ways.tool_loop import LoopEnd
+from envelope.swarm import LedgerStep, PlanStep
+from envelope.tool_loop import LoopEnd
 from manager.flow import Stage, Writes
 from manager.stage_event import StageEvent
 
@@ -69,7 +70,9 @@ def classify_essence(writes: Writes, _threshold: float) -> StageEvent:
 
 
 def classify_guardrails(writes: Writes, _threshold: float) -> StageEvent:
-    """Return whether the question is within scope."""
+    """Return whether the owner has answered the question, else whether it is within scope."""
+    if writes.get("verified_answer"):
+        return StageEvent.VERIFIED
     if writes.get("within_scope") is False and _reason(writes) in {None, *REFUSALS}:
         return StageEvent.OUTSIDE
     if _asks(writes):
@@ -234,6 +237,7 @@ ACT_EVENTS: dict[str, StageEvent] = {
             ConversationAct.FAREWELL,
             ConversationAct.ACKNOWLEDGEMENT,
             ConversationAct.EXIT,
+            ConversationAct.PERSON,
         ),
         StageEvent.COURTESY,
     ),
@@ -242,3 +246,48 @@ ACT_EVENTS: dict[str, StageEvent] = {
     ConversationAct.NO_ANSWER_YET: StageEvent.NO_QUESTION,
 }
 """The events of the acts that the documents do not answer, or that begin elsewhere."""
+
+
+_PLAN_EVENTS = {
+    PlanStep.WORK: StageEvent.DONE,
+    PlanStep.APPROVE: StageEvent.NEEDS_APPROVAL,
+    PlanStep.SEARCH: StageEvent.SEARCHES,
+}
+_LEDGER_EVENTS = {
+    LedgerStep.WORK: StageEvent.BEGINS,
+    LedgerStep.ASK_INFORMATION: StageEvent.NEEDS_INPUT,
+    LedgerStep.ASK_APPROVAL: StageEvent.NEEDS_APPROVAL,
+    LedgerStep.REPLAN: StageEvent.AGAIN,
+    LedgerStep.FINISH: StageEvent.DONE,
+}
+
+
+def classify_plan(writes: Writes, _threshold: float) -> StageEvent:
+    """Return whether workers begin, a person approves the plan first, or one search is enough."""
+    step = str(writes.get("plan_step"))
+    return next((_PLAN_EVENTS[one] for one in PlanStep if one == step), StageEvent.FAILED)
+
+
+def classify_gather(writes: Writes, _threshold: float) -> StageEvent:
+    """Return whether facts are missing that only the user knows."""
+    if "collected_info" not in writes:
+        return StageEvent.FAILED
+    return StageEvent.NEEDS_INPUT if writes.get("needs_input") else StageEvent.DONE
+
+
+def classify_ledger(writes: Writes, _threshold: float) -> StageEvent:
+    """Return what follows a round of the workers."""
+    step = str(writes.get("ledger_step"))
+    return next((_LEDGER_EVENTS[one] for one in LedgerStep if one == step), StageEvent.FAILED)
+
+
+def classify_work(writes: Writes, _threshold: float) -> StageEvent:
+    """Return whether a worker calls tools, or has ended, be it to wait for the user."""
+    if writes.get("tool_calls"):
+        return StageEvent.CALLS
+    return StageEvent.DONE if writes.get("worker_outputs") else StageEvent.FAILED
+
+
+def classify_swarm_answer(writes: Writes, _threshold: float) -> StageEvent:
+    """Return whether anything was found that an answer can say."""
+    return StageEvent.DONE if writes.get("response") else StageEvent.NOTHING

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from envelope.conversation import REFUSALS, ClarificationReason
 from envelope.outcome import Outcome
 from envelope.role import Role
-from envelope.ways.swarm import TOPIC_CHANGE
+from envelope.swarm import TOPIC_CHANGE
 from manager.flow import (
     Counter,
     Ending,

@@ -25,8 +25,8 @@ from envelope.memory_access import MemoryRead
 from envelope.outcome import Outcome
 from envelope.question import Question, has_all
 from envelope.role import Role
+from envelope.swarm import TOPIC_CHANGE
 from envelope.texts import Texts
-from envelope.ways.swarm import TOPIC_CHANGE
 from manager import branches, replies
 from manager.classify import classify_result
 from manager.contract import write_payload
@@ -59,8 +59,7 @@ from manager.offers import add_offer, add_open_parts
 from manager.pauses import Pauses, is_hidden_clarification, join_messages, take_shown
 from manager.recorded_progress import record_progress
 from manager.stage_event import StageEvent
-from manager.swarm_outcome import note_outcome
-from manager.way_report import add_planned_tasks, list_completed
+from manager.way_report import add_planned_tasks, list_completed, note_outcome
 from memory.port import Ended, Memory
 
 MANAGER = Role.MANAGER.value
@@ -94,7 +93,7 @@ class Manager:
         *,
         limits: Limits,
         quality_threshold: float,
-        domain_names: Mapping[tuple[str, str], str] | None = None,
+        topics: Mapping[tuple[str, str], str] | None = None,
         on_routed: OnRouted = ignore_routing,
         on_fault: OnFault = ignore_fault,
     ) -> None:
@@ -103,7 +102,7 @@ class Manager:
         self._texts = texts
         self._limits = limits
         self._quality_threshold = quality_threshold
-        self._domain_names = domain_names if domain_names is not None else {}
+        self._topics = topics if topics is not None else {}
         self._on_routed = on_routed
         self._on_fault = on_fault
         self._pauses = Pauses(flows, memory, texts, limits=limits)
@@ -295,8 +294,8 @@ class Manager:
         reason = envelope.payload.get("termination_reason")
         if reason and decision.termination_reason == "":
             decision = replace(decision, termination_reason=str(reason))
-        names = self._domain_names.get((envelope.tenant, envelope.assistant), "")
-        reply = replies.end_reply(envelope, decision, end, self._texts, names)
+        topic = self._topics.get((envelope.tenant, envelope.assistant), "")
+        reply = replies.end_reply(envelope, decision, end, self._texts, topic)
         ended = await self._with_dropped(delivery, envelope, replies.remember(envelope, reply))
         ended = note_outcome(ended, envelope, reply)
         ended = ended if hop.kept is None else replace(ended, kept=hop.kept)

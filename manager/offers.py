@@ -12,8 +12,8 @@ from citations.links import plain_line
 from envelope.conversation import ClarificationReason, Pause
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
+from envelope.swarm import NOTES, TOPIC_CHANGE
 from envelope.texts import Texts
-from envelope.ways.swarm import NOTES, TOPIC_CHANGE
 from manager.way_report import list_effects, read_parts
 
 Reply = dict[str, JsonValue]

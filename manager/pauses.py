@@ -12,8 +12,8 @@ from envelope.conversation import ClarificationReason, Pause, PauseQuestion, Pau
 from envelope.encoding import to_json
 from envelope.envelope import Envelope, decode
 from envelope.question import Question, has_all
+from envelope.swarm import list_open, list_tasks
 from envelope.texts import Texts
-from envelope.ways.swarm import list_open, list_tasks
 from manager.contract import write_payload
 from manager.flow import Counter, Flow, PauseFor
 from manager.machine import Limits

@@ -1,12 +1,13 @@
 """Builds the final reply of a message, its last resort, and the changes of the memory."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from pydantic import JsonValue
 
-from citations.nearest_pages import MOST_PAGES, list_labels, list_nearest_pages
+from citations.places import MOST_PAGES, list_labels, list_nearest_pages
 from envelope.conversation import (
     ClarificationReason,
+    ConversationAct,
     Pause,
     Preferences,
     SuggestedAction,
@@ -15,27 +16,118 @@ from envelope.conversation import (
 from envelope.envelope import Envelope
 from envelope.outcome import Outcome
 from envelope.sources import SearchResult
+from envelope.swarm import TOPIC_CHANGE
 from envelope.texts import Texts
-from envelope.ways.swarm import TOPIC_CHANGE
-from manager.fixed_texts import (
-    COURTESIES,
-    DEAD_LETTER,
-    act_text,
-    find_act,
-    name_apology,
-    name_best_answer_text,
-    name_fixed_text,
-    name_refusal_limit,
-)
+from envelope.verified import VERIFIED
 from manager.flow import Counter, Ending
-from manager.machine import Decision, End
+from manager.machine import NO_BETTER, Decision, End
 from manager.offers import find_remaining, make_offer
 from manager.pause_replies import PAUSE_ENDINGS, end_with_pause, find_new_pause
 from manager.way_report import describe_way
 from memory.port import Ended
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+DEAD_LETTER = "dead_letter"
+"""The termination reason of a question that no process could work on."""
+BUDGETS = (
+    "budget_model_calls",
+    "budget_tool_calls",
+    "budget_tokens",
+    "budget_usd",
+    "budget_tenant_usd",
+)
+"""The termination reasons of exhausted budgets."""
+_OUT_OF_TIME = ("deadline", "total_time_limit")
+_OUT_OF_ATTEMPTS = (
+    "process_count_limit",
+    "research_limit",
+    "regenerate_limit",
+    "round_limit",
+    NO_BETTER,
+    *BUDGETS,
+)
+_BEST_ANSWERS = {
+    **dict.fromkeys(_OUT_OF_TIME, "limit_reached"),
+    **dict.fromkeys(_OUT_OF_ATTEMPTS, "attempts_reached"),
+    TOPIC_CHANGE: TOPIC_CHANGE,
+}
+_APOLOGIES = {
+    **dict.fromkeys(_OUT_OF_TIME, "deadline"),
+    **dict.fromkeys(("process_count_limit", *BUDGETS), "steps_reached"),
+}
+_REFUSALS = {"round_limit": "rounds_reached", "research_limit": "searches_reached"}
+_FIXED_REFUSALS = {
+    ClarificationReason.OUT_OF_SCOPE: "refused_out_of_scope",
+    ClarificationReason.INSUFFICIENT_CONTEXT: "refused_insufficient_context",
+    ClarificationReason.INTERNAL_FAULT: "apology",
+}
+
+
+def name_best_answer_text(termination_reason: str) -> str:
+    """Return the key of the text above an answer that went out before it was approved."""
+    return _BEST_ANSWERS.get(termination_reason, "fault_reached")
+
+
+def name_apology(termination_reason: str) -> str:
+    """Return the key of the text of an end without an answer."""
+    return _APOLOGIES.get(termination_reason, "apology")
+
+
+def name_refusal_limit(termination_reason: str) -> str | None:
+    """Return the key of the text above a refusal at a limit; None if no limit ended the work."""
+    return _REFUSALS.get(termination_reason)
+
+
+def name_fixed_text(reason: ClarificationReason | None) -> str:
+    """Return the key of the text that replaces an agent's own words for a reason."""
+    return "clarify_again" if reason is None else _FIXED_REFUSALS.get(reason, "clarify_again")
+
+
+_Reason = ClarificationReason
+_TEXTS = {
+    ConversationAct.GREETING: "push_start",
+    ConversationAct.THANKS: "act_thanks",
+    ConversationAct.FAREWELL: "act_farewell",
+    ConversationAct.ACKNOWLEDGEMENT: "act_acknowledgement",
+    ConversationAct.EXIT: "act_acknowledgement",
+    ConversationAct.CAPABILITIES: "act_capabilities",
+    ConversationAct.PERSON: "act_person",
+    ConversationAct.STRAY_CHOICE: "push_expired",
+    ConversationAct.NO_ANSWER_YET: "act_no_answer",
+}
+_WHY = {
+    _Reason.OUT_OF_SCOPE: "why_scope",
+    _Reason.SCOPE_UNCLEAR: "why_scope",
+    _Reason.INSUFFICIENT_CONTEXT: "why_missing",
+    _Reason.QUALITY_INSUFFICIENT: "why_missing",
+    _Reason.INTERNAL_FAULT: "why_fault",
+}
+COURTESIES = frozenset(ConversationAct) - {ConversationAct.REPHRASE, ConversationAct.CORRECTION}
+"""Acts that a fixed text answers; the memory keeps no turn of them."""
+
+
+def find_act(payload: Mapping[str, JsonValue]) -> ConversationAct | None:
+    """Return the act of the message, if it has one."""
+    value = payload.get("conversation_act")
+    return ConversationAct(value) if value in set(ConversationAct) else None
+
+
+def act_text(payload: Mapping[str, JsonValue], texts: Texts, language: str, topic: str) -> str:
+    """Return the fixed text for the act of the message."""
+    act = find_act(payload)
+    key = _why_key(payload.get("history")) if act is ConversationAct.WHY else None
+    if key is None:
+        key = _TEXTS.get(act or ConversationAct.NO_ANSWER_YET, "act_no_answer")
+    return texts.text(key, language, topic=topic)
+
+
+def _why_key(history: JsonValue) -> str | None:
+    """Return the text that explains the last turn; None if there is none."""
+    last = history[-1] if isinstance(history, list) and history else None
+    reason = last.get("reason") if isinstance(last, dict) else None
+    if reason not in set(_Reason):
+        return None
+    return _WHY.get(_Reason(str(reason)), "why_asked")
+
 
 Reply = dict[str, JsonValue]
 SEARCH = "search"
@@ -47,7 +139,7 @@ LANGUAGE_CONFIDENCE = 0.8
 
 
 def end_reply(
-    envelope: Envelope, decision: Decision, end: End, texts: Texts, domain_name: str = ""
+    envelope: Envelope, decision: Decision, end: End, texts: Texts, topic: str = ""
 ) -> Reply:
     """Return the final reply; the best answer replaces an answer that was not approved."""
     payload = envelope.payload
@@ -57,8 +149,10 @@ def end_reply(
     elif end.ending is Ending.BEST:
         reply = _apology(envelope, texts, decision.termination_reason)
     elif end.ending is Ending.ACT:
-        text = act_text(payload, texts, language_of(payload), domain_name)
+        text = act_text(payload, texts, language_of(payload), topic)
         reply = {"outcome": "answered", "text": text}
+        if find_act(payload) is ConversationAct.PERSON:
+            reply["asks_for_person"] = True
     elif end.ending in PAUSE_ENDINGS:
         reply = end_with_pause(end.ending, payload, texts, language_of(payload))
     elif end.ending is Ending.EXIT:
@@ -229,7 +323,9 @@ def _answer(payload: "Mapping[str, JsonValue]") -> Reply:
 
 
 def _describe_author(payload: "Mapping[str, JsonValue]") -> Reply:
-    """Return whether a model or the search answered, and the parts of what the search found."""
+    """Return who answered: the owner, a model or the search, with the parts of what it found."""
+    if payload.get("verified_answer"):
+        return {"answered_by": VERIFIED}
     author = payload.get("answered_by")
     names = ("answered_by", *(("fallback_reason", "passages") if author == SEARCH else ()))
     return {name: payload.get(name) for name in names} if author else {}

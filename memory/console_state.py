@@ -11,23 +11,49 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 CODE_SECONDS = 600
-SESSION_SECONDS = 12 * 3600
+IDLE_SECONDS = 3600
+LONGEST_SECONDS = 12 * 3600
 
 _OPEN = """
--- KEYS[1] the code, KEYS[2] the session. ARGV: seconds of the session. Returns 1 if it was opened.
-if redis.call('DEL', KEYS[1]) == 0 then
-  return 0
+-- KEYS[1] the session, KEYS[2] the sessions of its person. ARGV: who it is, the digest of the
+-- session, seconds without use, and at most.
+redis.call('HSET', KEYS[1], 'person', ARGV[1], 'opened', redis.call('TIME')[1])
+redis.call('EXPIRE', KEYS[1], ARGV[3])
+redis.call('SADD', KEYS[2], ARGV[2])
+redis.call('EXPIRE', KEYS[2], ARGV[4])
+"""
+_READ = """
+-- KEYS[1] the session. ARGV: seconds without use, and at most. Returns who it is, if it is open.
+local kept = redis.call('HMGET', KEYS[1], 'person', 'opened')
+if not kept[1] or not kept[2] then
+  return false
 end
-redis.call('SET', KEYS[2], '1', 'EX', ARGV[1])
-return 1
+local left = tonumber(kept[2]) + tonumber(ARGV[2]) - tonumber(redis.call('TIME')[1])
+if left <= 0 then
+  redis.call('DEL', KEYS[1])
+  return false
+end
+redis.call('EXPIRE', KEYS[1], math.min(tonumber(ARGV[1]), left))
+return kept[1]
 """
 
 
 class RedisConsoleSessions:
-    """See `gateway.console.routes.ConsoleSessions`; all keys share a slot of Redis Cluster."""
+    """See `gateway.console.access.ConsoleSessions`; all keys share a slot of Redis Cluster.
 
-    def __init__(self, client: "Redis") -> None:
+    A session ends `idle_seconds` after its last use, and `longest_seconds` after its start.
+    """
+
+    def __init__(
+        self,
+        client: "Redis",
+        *,
+        idle_seconds: int = IDLE_SECONDS,
+        longest_seconds: int = LONGEST_SECONDS,
+    ) -> None:
         self._client = client
+        self._idle = min(idle_seconds, longest_seconds)
+        self._longest = longest_seconds
 
     async def make_code(self) -> str:
         """Return the code of a new one-time link, which is valid for ten minutes."""
@@ -35,21 +61,39 @@ class RedisConsoleSessions:
         await await_answer(self._client.set(_key("code", code), "1", ex=CODE_SECONDS))
         return code
 
-    async def open(self, code: str) -> str | None:
-        """Return the token of a new session, of twelve hours, for a code, which ends with this."""
-        token = secrets.token_urlsafe(32)
-        keys = (_key("code", code), _key("session", token))
-        opened = await await_answer(self._client.eval(_OPEN, 2, *keys, SESSION_SECONDS))
-        return token if opened else None
+    async def redeem(self, code: str) -> bool:
+        """Return whether the code of a one-time link is valid, which ends with this."""
+        return bool(await await_answer(self._client.delete(_key("code", code))))
 
-    async def is_open(self, token: str) -> bool:
-        """Return whether a session is open."""
-        return bool(await await_answer(self._client.exists(_key("session", token))))
+    async def open(self, subject: str, person: str) -> str:
+        """Return the token of a new session of a person, whose `subject` is unique."""
+        token = secrets.token_urlsafe(32)
+        keys = (_key("session", token), _key("person", subject))
+        values = (person, _digest(token), self._idle, self._longest)
+        await await_answer(self._client.eval(_OPEN, 2, *keys, *values))
+        return token
+
+    async def read(self, token: str) -> str | None:
+        """Return the person of a session that is open, and count this as its use."""
+        key = _key("session", token)
+        found = await await_answer(self._client.eval(_READ, 1, key, self._idle, self._longest))
+        return found.decode() if found else None
 
     async def end(self, token: str) -> None:
         """End a session."""
         await await_answer(self._client.delete(_key("session", token)))
 
+    async def end_all(self, subject: str) -> None:
+        """End every session of a person."""
+        key = _key("person", subject)
+        digests: set[bytes] = await await_answer(self._client.smembers(key))
+        sessions = [console_key("session", digest.decode()) for digest in digests]
+        await await_answer(self._client.delete(*sessions, key))
+
 
 def _key(kind: str, secret: str) -> str:
-    return console_key(kind, hashlib.sha256(secret.encode()).hexdigest())
+    return console_key(kind, _digest(secret))
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()

@@ -8,7 +8,15 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from envelope.question import Question
-from memory.key_names import api_keys_key, conversation_keys, link_secret_key, rate_key, thread_key
+from memory.key_names import (
+    api_keys_key,
+    conversation_keys,
+    handover_secret_key,
+    key_uses_key,
+    link_secret_key,
+    rate_key,
+    thread_key,
+)
 from memory.model_calls import await_answer
 
 if TYPE_CHECKING:
@@ -100,14 +108,30 @@ class RedisApiKeys:
         """Store one key."""
         await await_answer(self._client.hset(api_keys_key(), key_id, written))
 
+    async def note_use(self, key_id: str, at: float) -> None:
+        """Store when a key was last used (Unix seconds)."""
+        await await_answer(self._client.hset(key_uses_key(), key_id, f"{at:.0f}"))
+
+    async def uses(self) -> dict[str, float]:
+        """Return when each key was last used."""
+        found: dict[bytes, bytes] = await await_answer(self._client.hgetall(key_uses_key()))
+        return {key_id.decode(): float(at) for key_id, at in found.items()}
+
     async def any(self) -> bool:
         """Return whether any key exists."""
         return bool(await await_answer(self._client.exists(api_keys_key())))
 
     async def link_secret(self, new: bytes) -> bytes:
         """Return the secret that signs links in all processes; store `new` if there is none."""
-        await await_answer(self._client.set(link_secret_key(), new, nx=True))
-        found: bytes = await await_answer(self._client.get(link_secret_key()))
+        return await self._share(link_secret_key(), new)
+
+    async def handover_secret(self, new: bytes) -> bytes:
+        """Return the secret that signs where people answer; store `new` if there is none."""
+        return await self._share(handover_secret_key(), new)
+
+    async def _share(self, key: str, new: bytes) -> bytes:
+        await await_answer(self._client.set(key, new, nx=True))
+        found: bytes = await await_answer(self._client.get(key))
         return found
 
 

@@ -16,6 +16,8 @@ LONGEST_STEP = 300
 """Characters of a text in a step of the trace."""
 MOST_STEPS = 400
 """Steps of the trace that are kept; a question of hundreds of branches has more."""
+MOST_NEAREST = 3
+"""Pages near the question that are kept."""
 _OWN_MODELS = frozenset({"offline"})
 """Names under which journals of older releases list the work of rules."""
 
@@ -31,9 +33,12 @@ Redact = Callable[[str], str]
 class Record:
     """One ended message.
 
-    Times in Unix seconds, `seconds` from acceptance to the outcome. `person` is a pseudonym, empty
-    if the channel knows none. `quality` from 0 to 1; None: nobody judged. `cost_usd`: None if the
-    price of a call is unknown. `stage_seconds` is by role. `steps` is the trace, see `make_record`.
+    Times in Unix seconds, `seconds` from acceptance to the outcome. `person` is a pseudonym,
+    empty if the channel knows none; `person_name` is how the channel names them, if that is kept.
+    `quality` from 0 to 1; None: nobody judged. `cost_usd`: None if the price of a call is
+    unknown. `stage_seconds` is by role. `steps` is the trace, see `make_record`. `nearest` are
+    the places of the documents that the search found first, also where they did not answer;
+    `groups` those of the person.
     """
 
     tenant: str
@@ -44,6 +49,7 @@ class Record:
     ended_at: float
     channel: str = ""
     person: str = ""
+    person_name: str = ""
     way: str = ""
     language: str = ""
     question: str = ""
@@ -65,6 +71,8 @@ class Record:
     steps: tuple[dict[str, JsonValue], ...] = ()
     rating: str = ""
     rating_reason: str = ""
+    nearest: tuple[dict[str, JsonValue], ...] = ()
+    groups: tuple[str, ...] = ()
 
     @property
     def id(self) -> Question:
@@ -109,6 +117,7 @@ def make_record(question: Question, entries: Sequence[JournalEntry]) -> Record |
         ended_at=finished.at,
         channel=_text(accepted.fields, "channel"),
         person=_text(accepted.fields, "person"),
+        person_name=_text(accepted.fields, "person_name"),
         way=_find_way(entries),
         language=_text(reply, "language"),
         question=_text(accepted.fields, "text"),
@@ -128,6 +137,8 @@ def make_record(question: Question, entries: Sequence[JournalEntry]) -> Record |
         seconds=round(finished.at - accepted.at, 3),
         stage_seconds=_sum_stages(entries),
         steps=tuple(_make_step(entry, accepted.at) for entry in entries[:MOST_STEPS]),
+        nearest=_list_nearest(written),
+        groups=tuple(map(str, _list(accepted.fields.get("groups")))),
     )
 
 
@@ -139,6 +150,15 @@ def _list_writes(entries: Iterable[JournalEntry]) -> dict[str, JsonValue]:
         if entry.kind == "agent_run" and isinstance(writes, dict) and not _branch(entry):
             written.update(writes)
     return written
+
+
+def _list_nearest(written: Mapping[str, JsonValue]) -> tuple[dict[str, JsonValue], ...]:
+    """Return the place of the best part of each page, the best pages first."""
+    pages: dict[JsonValue, dict[str, JsonValue]] = {}
+    for found in _list_objects(written.get("search_results")):
+        place = _keep_place(found)
+        pages.setdefault(str(found.get("document_id") or place.get("title")), place)
+    return tuple(pages.values())[:MOST_NEAREST]
 
 
 def _is_model_call(entry: JournalEntry) -> bool:
@@ -199,7 +219,17 @@ def _make_step(entry: JournalEntry, accepted_at: float) -> dict[str, JsonValue]:
 
 def _keep_place(source: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """Return what leads to a source; its text stays in the document."""
-    names = ("number", "chunk_id", "title", "crumbs", "heading_path", "anchor", "url", "path")
+    names = (
+        "number",
+        "chunk_id",
+        "document_id",
+        "title",
+        "crumbs",
+        "heading_path",
+        "anchor",
+        "url",
+        "path",
+    )
     return {name: source[name] for name in names if source.get(name)}
 
 
@@ -215,7 +245,11 @@ def _branch(entry: JournalEntry) -> str:
 
 
 def _list_objects(value: JsonValue) -> list[dict[str, JsonValue]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [one for one in _list(value) if isinstance(one, dict)]
+
+
+def _list(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []
 
 
 def _text(fields: Mapping[str, Any], name: str) -> str:

@@ -22,14 +22,17 @@ from sqlalchemy import (
     Engine,
     Float,
     Integer,
+    LargeBinary,
     MetaData,
     RowMapping,
     String,
     Table,
     Text,
+    case,
     create_engine,
     delete,
     event,
+    func,
     make_url,
     or_,
     select,
@@ -38,20 +41,21 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import (
     ArgumentError,
-    InterfaceError,
-    OperationalError,
+    DataError,
+    DBAPIError,
+    IntegrityError,
     SQLAlchemyError,
 )
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from envelope.question import Question
+from envelope.question import CONSOLE, Question, copy_for_owner
 from records.record import Record
 
 ID = ("tenant", "assistant", "conversation_id", "message_id")
 """The columns that identify a message."""
 PAGE = 50
 """Records of one page."""
-_JSON_COLUMNS = ("sources", "models", "stage_seconds", "steps")
+_JSON_COLUMNS = ("sources", "models", "stage_seconds", "steps", "nearest", "groups")
 _TIMEOUT_SECONDS = 10.0
 _EXPECTED = "sqlite:///PATH or postgresql://HOST/NAME"
 
@@ -64,6 +68,7 @@ messages = Table(
     Column("ended_at", Float, nullable=False, index=True),
     Column("channel", String(64), nullable=False),
     Column("person", String(128), nullable=False),
+    Column("person_name", String(128), nullable=False),
     Column("way", String(64), nullable=False),
     Column("language", String(16), nullable=False),
     Column("question", Text, nullable=False),
@@ -85,8 +90,45 @@ messages = Table(
     Column("steps", Text, nullable=False),
     Column("rating", String(8), nullable=False),
     Column("rating_reason", Text, nullable=False),
+    Column("nearest", Text, nullable=False),
+    Column("groups", Text, nullable=False),
 )
 """One row for each ended message; lists and objects are JSON, costs are decimal numbers as text."""
+
+
+gap_questions = Table(
+    "gap_questions",
+    metadata,
+    *(Column(name, String(128), primary_key=True) for name in ID),
+    Column("model", String(200), nullable=False),
+    Column("vector", LargeBinary, nullable=False),
+    Column("gap_id", String(32), nullable=False, index=True),
+)
+"""The questions without a good end: their vectors, and the gap to which they belong."""
+gaps = Table(
+    "gaps",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("tenant", String(128), nullable=False),
+    Column("assistant", String(128), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("changed_at", Float, nullable=False),
+)
+"""The gaps, without a text: one is shown by its questions."""
+verified_answers = Table(
+    "verified_answers",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("tenant", String(128), nullable=False),
+    Column("assistant", String(128), nullable=False),
+    Column("question", Text, nullable=False),
+    Column("answer", Text, nullable=False),
+    Column("sources", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("changed_at", Float, nullable=False),
+)
+"""What the owner answered; `sources` is JSON."""
 
 
 class RecordsUnavailableError(Exception):
@@ -106,7 +148,7 @@ class Selection:
     """Which records to read; an empty value selects all. Times in Unix seconds.
 
     `assistants` are pairs of tenant and assistant; None: all. `text` occurs in question or answer,
-    in any case.
+    in any case. What the owner asked again is selected by its channel alone.
     """
 
     assistants: tuple[tuple[str, str], ...] | None = None
@@ -120,6 +162,21 @@ class Selection:
     text: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class PersonFigures:
+    """What one person asked: messages, conversations, thumbs down, and when last (Unix seconds).
+
+    `name`: as the channel names them, else empty.
+    """
+
+    person: str
+    name: str
+    messages: int
+    conversations: int
+    down: int
+    last_at: float
+
+
 class RecordStore:
     """The records of one database; see `connect_store`. Raises `RecordsUnavailableError`."""
 
@@ -129,7 +186,7 @@ class RecordStore:
     def prepare(self) -> None:
         """Create the tables, or bring them up to date."""
         try:
-            with self._begin() as connection:
+            with self.begin() as connection:
                 _migrate(connection)
         except CommandError as error:
             # For example tables of a newer release, during a rolling update.
@@ -145,7 +202,7 @@ class RecordStore:
         kept = {*ID, "rating", "rating_reason"}
         changed = {one.name: statement.excluded[one.name] for one in messages.c
                    if one.name not in kept}  # fmt: skip
-        with self._begin() as connection:
+        with self.begin() as connection:
             connection.execute(
                 statement.on_conflict_do_update(index_elements=ID, set_=changed), rows
             )
@@ -153,7 +210,7 @@ class RecordStore:
     def rate(self, question: Question, rating: str, reason: str) -> bool:
         """Store the rating of an answer; False if there is no record of the message."""
         values = {"rating": rating, "rating_reason": reason}
-        with self._begin() as connection:
+        with self.begin() as connection:
             found = connection.execute(update(messages).where(_is(question)).values(values))
         return found.rowcount > 0
 
@@ -164,52 +221,64 @@ class RecordStore:
 
         `ended_before` (Unix seconds) leaves later ones.
 
-        Nothing of their texts stays in the file of SQLite.
+        What the owner asked again of a conversation goes with it. Nothing of their texts stays in
+        the file of SQLite.
         """
-        one = _is(question) if message else _is_conversation(question)
+        one = _is(question) if message else _is_conversation(question) | _is_copy(question)
         if ended_before is not None:
             one &= messages.c.ended_at <= ended_before
-        with self._begin() as connection:
-            count = connection.execute(delete(messages).where(one)).rowcount
-        if count:
-            self._clean()
-        return count
+        return self._delete(one)
 
     def delete_older(self, ended_before: float, assistant: tuple[str, str]) -> int:
         """Delete the records of an assistant that ended before a time; return their number."""
         tenant, name = assistant
-        old = delete(messages).where(
-            messages.c.ended_at < ended_before,
-            messages.c.tenant == tenant,
-            messages.c.assistant == name,
+        return self._delete(
+            (messages.c.ended_at < ended_before)
+            & (messages.c.tenant == tenant)
+            & (messages.c.assistant == name)
         )
-        with self._begin() as connection:
-            count = connection.execute(old).rowcount
+
+    def _delete(self, which: ColumnElement[bool]) -> int:
+        """Delete records, and their vectors, from which texts can be guessed."""
+        with self.begin() as connection:
+            count = connection.execute(delete(messages).where(which)).rowcount
+            if count:
+                kept = select(messages.c.message_id).where(
+                    *(messages.c[name] == gap_questions.c[name] for name in ID)
+                )
+                connection.execute(delete(gap_questions).where(~kept.exists()))
         if count:
             self._clean()
         return count
 
     def get(self, question: Question) -> Record | None:
         """Return the record of one message."""
-        with self._begin() as connection:
+        with self.begin() as connection:
             row = connection.execute(select(messages).where(_is(question))).mappings().first()
         return None if row is None else _read_row(row)
 
-    def find(self, selection: Selection, *, offset: int = 0, limit: int = PAGE) -> Sequence[Record]:
-        """Return records, those that ended last first."""
+    def find(
+        self,
+        selection: Selection,
+        *,
+        offset: int = 0,
+        limit: int = PAGE,
+        without: Sequence[str] = (),
+    ) -> Sequence[Record]:
+        """Return records, those that ended last first; the columns `without` are left empty."""
         wanted = (
-            select(messages)
+            select(*(one for one in messages.c if one.name not in without))
             .where(*_conditions(selection))
             .order_by(messages.c.ended_at.desc(), messages.c.message_id)
             .offset(offset)
             .limit(limit)
         )
-        with self._begin() as connection:
+        with self.begin() as connection:
             return [_read_row(row) for row in connection.execute(wanted).mappings()]
 
     def read_all(self) -> Iterator[Record]:
         """Yield every record as of one moment."""
-        with self._begin() as connection:
+        with self.begin() as connection:
             streamed = connection.execution_options(stream_results=True, yield_per=PAGE)
             for row in streamed.execute(select(messages)).mappings():
                 yield _read_row(row)
@@ -229,7 +298,7 @@ class RecordStore:
             .order_by(messages.c.accepted_at)
             .limit(limit)
         )
-        with self._begin() as connection:
+        with self.begin() as connection:
             return [_read_row(row) for row in connection.execute(wanted).mappings()]
 
     def read_figures(self, selection: Selection) -> Sequence[Mapping[str, Any]]:
@@ -243,21 +312,64 @@ class RecordStore:
             .where(*_conditions(selection))
             .order_by(messages.c.ended_at)
         )
-        with self._begin() as connection:
+        with self.begin() as connection:
             rows = connection.execute(wanted)
             return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def list_people(
+        self, selection: Selection, *, person: str = "", offset: int = 0, limit: int = PAGE
+    ) -> Sequence[PersonFigures]:
+        """Return the known people of a selection, who asked last first; or one `person`."""
+        one = messages.c
+        is_wanted = one.person == person if person else one.person != ""
+        conversation = one.tenant + "/" + one.assistant + "/" + one.conversation_id
+        last = func.max(one.ended_at)
+        wanted = (
+            select(
+                one.person,
+                func.max(one.person_name),
+                func.count(),
+                func.count(conversation.distinct()),
+                func.sum(case((one.rating == "down", 1), else_=0)),
+                last,
+            )
+            .where(is_wanted, *_conditions(selection))
+            .group_by(one.person)
+            .order_by(last.desc(), one.person)
+            .offset(offset)
+            .limit(limit)
+        )
+        with self.begin() as connection:
+            return [PersonFigures(*row) for row in connection.execute(wanted)]
+
+    def find_conversations_of(
+        self, person: str, selection: Selection, *, limit: int = PAGE
+    ) -> Sequence[Question]:
+        """Return a message of each conversation in which a person asked."""
+        one = messages.c
+        wanted = (
+            select(one.tenant, one.assistant, one.conversation_id, func.min(one.message_id))
+            .where(one.person == person, *_conditions(selection))
+            .group_by(one.tenant, one.assistant, one.conversation_id)
+            .limit(limit)
+        )
+        with self.begin() as connection:
+            return [
+                Question(**dict(zip(ID, row, strict=True))) for row in connection.execute(wanted)
+            ]
 
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
 
-    def _begin(self) -> "_Transaction":
+    def begin(self) -> "_Transaction":
+        """Return a transaction, for the stores of what the owner writes."""
         return _Transaction(self._engine)
 
     def _clean(self) -> None:
         """Take deleted text out of the log of SQLite; the pages are overwritten already."""
         if self._engine.dialect.name == "sqlite":
-            with self._begin() as connection:
+            with self.begin() as connection:
                 connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
@@ -282,7 +394,10 @@ class _Transaction:
 def _naming_errors() -> Iterator[None]:
     try:
         yield
-    except (OperationalError, InterfaceError, PoolTimeoutError) as error:
+    except (DataError, IntegrityError) as error:
+        raise RecordRefusedError(_describe(error)) from error
+    except (DBAPIError, PoolTimeoutError) as error:
+        # A missing right or table is no fault of a record: records wait until it is mended.
         raise RecordsUnavailableError(_describe(error)) from error
     except SQLAlchemyError as error:
         raise RecordRefusedError(_describe(error)) from error
@@ -357,7 +472,7 @@ def _fit(name: str, value: Any) -> Any:
 
 def _read_row(row: RowMapping) -> Record:
     values = dict(row)
-    for name in _JSON_COLUMNS:
+    for name in values.keys() & set(_JSON_COLUMNS):
         value = json.loads(values[name])
         values[name] = tuple(value) if isinstance(value, list) else value
     cost = values["cost_usd"]
@@ -377,8 +492,15 @@ def _is_conversation(question: Question) -> ColumnElement[bool]:
     )
 
 
+def _is_copy(question: Question) -> ColumnElement[bool]:
+    """Select what the owner asked again of the question's conversation."""
+    return _is_conversation(copy_for_owner(question))
+
+
 def _conditions(selection: Selection) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = []
+    if selection.channel != CONSOLE:
+        found.append(messages.c.channel != CONSOLE)
     if selection.assistants is not None:
         pairs = [
             (messages.c.tenant == tenant) & (messages.c.assistant == assistant)

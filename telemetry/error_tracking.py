@@ -1,7 +1,7 @@
 """Reports errors to Sentry, by its SDK: what the log says of them, and nothing else."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from telemetry.trace_ids import make_span_id
 
@@ -9,6 +9,15 @@ REPORTED = frozenset({"error", "critical"})
 FAILED_RUN = "hop_failed"
 """A failed run is a warning, because it is repeated; who mends agents wants to see it."""
 STOP_SECONDS = 3.0
+
+
+_LEVELS: dict[str, Literal["fatal", "error", "warning", "info"]] = {
+    "critical": "fatal",
+    "error": "error",
+    "warning": "warning",
+    "info": "info",
+}
+"""The levels of the log in the words of Sentry."""
 
 
 class ErrorTracker:
@@ -38,28 +47,28 @@ class ErrorTracker:
         if level not in REPORTED and name != FAILED_RUN:
             return
         kind = str(event.get("exception") or event.get("error") or "").partition("\n")[0]
-        rest = {
+        rest: dict[str, object] = {
             key: value
             for key, value in event.items()
             if key not in {"event", "level", "timestamp"}
             and isinstance(value, str | int | float | bool)
         }
-        contexts = {}
+        contexts: dict[str, dict[str, object]] = {}
         if trace_id is not None:
-            ids = {
+            contexts["trace"] = {
                 "trace_id": f"{trace_id:032x}",
                 "span_id": f"{make_span_id(trace_id, 0):016x}",
             }
-            contexts["trace"] = ids
-        made: dict[str, Any] = {
-            "message": name,
-            "level": "fatal" if level == "critical" else level,
-            "logger": str(event.get("logger", "refdesk")),
-            "fingerprint": [name, kind],
-            "extra": rest,
-            "contexts": contexts,
-        }
-        self._client.capture_event(made)  # type: ignore[arg-type] # the event is a typed dictionary
+        self._client.capture_event(
+            {
+                "message": name,
+                "level": _LEVELS.get(level, "error"),
+                "logger": str(event.get("logger", "refdesk")),
+                "fingerprint": [name, kind],
+                "extra": rest,
+                "contexts": contexts,
+            }
+        )
 
     def close(self) -> None:
         """Send what waits, for a few seconds at most."""

@@ -15,7 +15,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from pydantic import JsonValue
 
-from llm.context_window import find_context_window
+from envelope.run import OUTSIDE, Run
 from llm.conversation import (
     ConversationModel,
     ModelMessage,
@@ -25,9 +25,10 @@ from llm.conversation import (
     ToolUse,
     UserMessage,
 )
+from llm.prices import find_smallest_window
 from tools.calls import CitedPassage, ToolCall, ToolCaller, ToolErrorType, ToolResult
-from tools.executor import ToolBudget, ToolExecutor
-from tools.shortening import LONGEST_TEXT, shorten
+from tools.executor import LONGEST_TEXT, ToolBudget, ToolExecutor, shorten
+from tools.listed_parts import split_questions
 
 MOST_STEPS = 10
 MOST_CALLS = 8
@@ -96,7 +97,7 @@ class Dialogue:
     limits: DialogueLimits = DialogueLimits()
     remarks: tuple[UserMessage, ...] = ()
 
-    async def take_step(self, model: ConversationModel) -> DialogueStep:
+    async def take_step(self, model: ConversationModel, run: Run = OUTSIDE) -> DialogueStep:
         """Return the next message; raises an error of `llm.errors`.
 
         Its calls are fresh and numbered. Nothing else about them is checked: a call of an unknown
@@ -104,11 +105,11 @@ class Dialogue:
         """
         end = self.find_end()
         if end is None:
-            step = await model.converse(self._converse(model.name))
+            step = await model.converse(self._converse(model.name), run)
             if not step.message.calls and self._must_look():
                 looking = {"tool_choice": ToolChoice.REQUIRED}
                 again = self._converse(model.name).model_copy(update=looking)
-                step = await model.converse(again)
+                step = await model.converse(again, run)
             fresh = self.number(step.message.calls)
             if fresh:
                 return DialogueStep(
@@ -120,7 +121,7 @@ class Dialogue:
         if not self.limits.writes_last or not self.messages:
             return DialogueStep(ModelMessage(text=self.last_text), end)
         closing = self._converse(model.name).model_copy(update={"tool_choice": ToolChoice.NONE})
-        last = await model.converse(closing)
+        last = await model.converse(closing, run)
         text = last.message.text or self.last_text
         return DialogueStep(ModelMessage(text=text), end, last.model)
 
@@ -208,7 +209,7 @@ class Dialogue:
 
 def measure_room(model: str) -> int:
     """Return the characters that all results together may take; 0 where the window is unknown."""
-    window = find_context_window(model)
+    window = find_smallest_window(model)
     return 0 if window is None else int(window * _CHARACTERS_PER_TOKEN * _RESULTS_SHARE)
 
 
@@ -290,7 +291,7 @@ async def run_dialogue(
     Raises what the model raises: results of tools never do.
     """
     while True:
-        step = await dialogue.take_step(model)
+        step = await dialogue.take_step(model, caller.run)
         if step.end is not None:
             return dialogue, step
         calls = [
@@ -398,3 +399,43 @@ def _refuse(call: ToolCall, reason: str) -> ToolResult:
         error_type=ToolErrorType.VALIDATION,
         error=reason,
     )
+
+
+MOST_ROUNDS = 3
+_FIRST_SHARE = 0.4
+_LONGEST_QUERY = 2_000
+_MOST_STARTS, _MOST_EXCLUDED = 20, 100
+
+
+def plan_searches(
+    question: str, dialogue: Dialogue, *, most_passages: int, most_rounds: int = MOST_ROUNDS
+) -> tuple[ToolUse, ...]:
+    """Return the calls of the next round; none when the plan has ended.
+
+    Each part that the question lists is searched for once. A question of one part goes on from the
+    passages that were found, along their links, until `most_passages` or `most_rounds` are reached.
+    """
+    rounds = len(dialogue.messages)
+    parts = split_questions(question) or (question,)
+    if not rounds and len(parts) > 1:
+        share = max(1, most_passages // len(parts))
+        return dialogue.number([_search(one, share) for one in parts])
+    shown = [one.chunk_id for one in list_passages(dialogue.ordered_results)]
+    left = most_passages - len(shown)
+    if len(parts) > 1 or rounds >= most_rounds or left <= 0 or (rounds and not shown):
+        return ()
+    if not rounds and most_rounds > 1:
+        return dialogue.number([_search(question, max(1, round(most_passages * _FIRST_SHARE)))])
+    share = -(-left // max(1, most_rounds - rounds))
+    return dialogue.number([_search(question, share, shown)])
+
+
+def _search(query: str, limit: int, shown: Sequence[str] = ()) -> ToolUse:
+    arguments: dict[str, JsonValue] = {
+        "query": query[:_LONGEST_QUERY],
+        "method": "graph",
+        "limit": limit,
+    }
+    if shown:
+        arguments |= {"start": [*shown[:_MOST_STARTS]], "exclude": [*shown[:_MOST_EXCLUDED]]}
+    return ToolUse(call_id="", name="search", arguments=arguments)

@@ -8,6 +8,7 @@ it happens once (`effects.receipts`).
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from time import perf_counter
@@ -16,7 +17,8 @@ from typing import Any, Protocol
 import structlog
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from envelope.hidden_characters import remove_hidden_characters
+from envelope.encoding import remove_hidden_characters
+from knowledge.search.context.token_count import count_tokens
 from tools.calls import (
     CHANGES,
     LONGEST_NAME,
@@ -37,9 +39,12 @@ from tools.effects import (
     request_approval,
 )
 from tools.errors import InvalidInput, OutcomeUnknown, ToolFailed, ToolRejected
-from tools.shortening import LONGEST_STORED, count_estimated_tokens, shorten
 from tools.tool import TIMEOUT_SECONDS, Tool
 
+LONGEST_TEXT = 1_500
+"""Characters of a result that a model reads whose window is unknown."""
+LONGEST_STORED = 12_000
+"""Characters of a result that are kept for models with a large window."""
 RETRY_COUNT = 2
 MOST_PARALLEL = 3
 MOST_DATA_BYTES = 32_000
@@ -392,3 +397,45 @@ class CallLimit:
             return False
         self._left -= 1
         return True
+
+
+_FIRST_SHARE, _LAST_SHARE = 0.6, 0.35
+_CITATION = re.compile(r"\[[^\[\]\s]{1,300}\]")
+"""The id of a chunk in brackets, as built-in tools write it before each passage."""
+
+
+def shorten(text: str, longest: int = LONGEST_TEXT) -> str:
+    """Return a text of at most `longest` characters: its first 60 %, a mark, and its last 35 %.
+
+    The mark says how many characters are left out. A citation that a cut would divide is left out
+    of both parts, so that no half of an id can be quoted.
+    """
+    if len(text) <= longest:
+        return text
+    start = _move_before_citation(text, int(longest * _FIRST_SHARE))
+    end = _move_after_citation(text, len(text) - int(longest * _LAST_SHARE))
+    return f"{text[:start]}\n... [{end - start} characters left out] ...\n{text[end:]}"
+
+
+def count_estimated_tokens(text: str) -> int:
+    """Return about how many tokens a model reads."""
+    return count_tokens(text)
+
+
+def _move_before_citation(text: str, position: int) -> int:
+    found = _find_divided(text, position)
+    return position if found is None else found[0]
+
+
+def _move_after_citation(text: str, position: int) -> int:
+    found = _find_divided(text, position)
+    return position if found is None else found[1]
+
+
+def _find_divided(text: str, position: int) -> tuple[int, int] | None:
+    """Return the place of the citation that a cut at `position` divides."""
+    begin = text.rfind("[", max(0, position - 302), position)
+    if begin < 0:
+        return None
+    found = _CITATION.match(text, begin)
+    return found.span() if found is not None and found.end() > position else None

@@ -1,6 +1,6 @@
-"""The passages that searching tools return, and how a model reads them."""
+"""The passages and documents that tools return, and how a model reads them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pydantic import BaseModel, Field
 
@@ -56,6 +56,7 @@ def make_request(
         limit=inputs.limit,
         exclude=inputs.exclude,
         groups=caller.groups,
+        run=caller.run,
         by_words=by_words,
     )
 
@@ -193,3 +194,29 @@ def _divide(document: WholeDocument, numbers: Sequence[int]) -> list[list[int]]:
         pages[-1].append(number)
         room -= size
     return pages
+
+
+MOST_DOCUMENTS = 60
+_LONGEST_LINE = 200
+
+
+def describe_documents(
+    documents: Sequence[ListedDocument], most: int = MOST_DOCUMENTS
+) -> tuple[str, ...]:
+    """Return a line for each of the first documents, and one that counts the others."""
+    lines = [_describe(one) for one in documents[:most]]
+    left = len(documents) - len(lines)
+    return (*lines, f"... and {left} further documents") if left else tuple(lines)
+
+
+def _describe(document: ListedDocument) -> str:
+    facts = ", ".join(_list_facts(document))
+    return f"{document.id}: {document.title}{f' ({facts})' if facts else ''}"[:_LONGEST_LINE]
+
+
+def _list_facts(document: ListedDocument) -> Iterator[str]:
+    if document.kind:
+        yield document.kind
+    if document.stated_version:
+        yield f"version {document.stated_version}"
+    yield document.language

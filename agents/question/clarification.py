@@ -6,8 +6,7 @@ from pydantic import BaseModel
 
 from agents.agent import Agent, AgentParts
 from citations.links import Allowed, clean_text, keep_links, plain_line
-from citations.nearest_pages import list_labels, list_nearest_pages
-from citations.places import choose_alternatives
+from citations.places import choose_alternatives, list_labels, list_nearest_pages
 from envelope.conversation import (
     REFUSALS,
     ClarificationOption,
@@ -77,7 +76,7 @@ class ClarificationSettings(Protocol):
     """The settings that this agent needs."""
 
     @property
-    def domain_name(self) -> str: ...
+    def topic(self) -> str: ...
 
 
 class ClarificationAgent(Agent[Reads, Writes]):
@@ -92,17 +91,17 @@ class ClarificationAgent(Agent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    def __init__(self, *, model: Model | None, texts: Texts, domain_name: str) -> None:
+    def __init__(self, *, model: Model | None, texts: Texts, topic: str) -> None:
         self._model = model
         self._texts = texts
-        self._domain_name = domain_name
+        self._topic = topic
 
     @classmethod
     def make(cls, parts: AgentParts[ClarificationSettings]) -> Self:
         return cls(
             model=find_model(parts.model(TASK.name)),
             texts=parts.texts,
-            domain_name=parts.settings.domain_name,
+            topic=parts.settings.topic,
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
@@ -126,7 +125,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
         if self._model is None:
             return inputs.fixed_text, self._note_language(reads.language)
         try:
-            text = clean_text((await self._model.ask(TASK, inputs)).output.text).strip()
+            text = clean_text((await self._model.ask(TASK, inputs, self.run)).output.text).strip()
         except ModelError as error:
             return inputs.fixed_text, f"{type(error).__name__}: {error}"
         fault = find_fault(text, inputs)
@@ -142,7 +141,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
         fixed_text = self._texts.text(
             _choose_text(reason, reads),
             reads.language,
-            domain_name=self._domain_name,
+            topic=self._topic,
             question=plain_line(reads.canonical_question)[:LONGEST_QUESTION],
             document_languages=self._name_languages(reads),
             names=", ".join(f"“{plain_line(one)}”" for one in reads.unknown_documents or ()),
@@ -154,7 +153,7 @@ class ClarificationAgent(Agent[Reads, Writes]):
             options=tuple(a.label for a in actions if a.kind in {"option", "source"}),
             history=reads.history,
             language=reads.language,
-            domain_name=self._domain_name,
+            topic=self._topic,
             stage=reads.asking_stage,
             fixed_text=fixed_text,
         )
@@ -212,6 +211,8 @@ class ClarificationAgent(Agent[Reads, Writes]):
 
 def _choose_text(reason: ClarificationReason, reads: Reads) -> str:
     """Return the key of the fixed text; a document that is not there is named."""
+    if _offers_answered(reads):
+        return "ask_verified"
     if reason is not _Reason.MISSING_DETAILS or reads.unknown_documents is None:
         return _WORDING[reason][1]
     return "ask_unknown_document" if reads.unknown_documents else "ask_document"
@@ -225,10 +226,21 @@ def _without_links(text: str) -> str:
     return keep_links(text, Allowed(any_host=True)).text
 
 
+def _offers_answered(reads: Reads) -> bool:
+    """Return whether the options are questions that the owner has answered: they are no places."""
+    options = reads.clarification_options
+    is_ambiguous = reads.clarification_reason is _Reason.AMBIGUOUS_QUERY
+    is_asked = is_ambiguous and reads.asking_stage == Role.GUARDRAILS
+    return is_asked and bool(options) and not any(option.crumbs for option in options)
+
+
 def _choose_options(reads: Reads) -> tuple[ClarificationOption, ...]:
     """Return the places to choose from: those that the search named, else those of its results."""
     if reads.unknown_documents is not None:
         return reads.clarification_options[:MOST_OPTIONS]
+    if _offers_answered(reads):
+        labels = (plain_line(option.label) for option in reads.clarification_options)
+        return tuple(ClarificationOption(label=label) for label in labels)[:MOST_OPTIONS]
     named = reads.clarification_options or tuple(map(_make_option, reads.search_results))
     return choose_alternatives(named, MOST_OPTIONS)
 

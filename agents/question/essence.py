@@ -24,7 +24,7 @@ from envelope.conversation import (
 )
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.ways.specialists import ReviewScope
+from envelope.specialists import ReviewScope
 from llm.errors import ModelError
 from llm.port import Model, find_model
 from llm.tasks.essence import TASK, ClarificationResult, ContextType, Inputs, Output, list_earlier
@@ -119,7 +119,7 @@ class EssenceAgent(Agent[Reads, Writes]):
         if self._model is None:
             return Wrote(_keep_as_typed(reads))
         try:
-            found = (await self._model.ask(TASK, _make_inputs(reads))).output
+            found = (await self._model.ask(TASK, _make_inputs(reads), self.run)).output
         except ModelError as error:
             writes = _keep_as_typed(reads)
             note = {"model_error": f"{type(error).__name__}: {error}"}

@@ -9,7 +9,7 @@ from agents.agent import Agent, AgentParts
 from envelope.conversation import ClarificationReason, Preferences, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.ways.specialists import ReviewScope
+from envelope.specialists import ReviewScope
 from knowledge.language.port import Detector
 
 _USER_TURN = 1.0

@@ -47,6 +47,8 @@ class ClarificationReply:
 def normalise(text: str) -> str:
     """Return a short text in lower case, without punctuation, one space between words."""
     read = unicodedata.normalize("NFKC", text[:_LONGEST_REPLY]).casefold()
+    # Python writes the lower case of the Turkish capital İ as i with a dot above it.
+    read = read.replace("i\N{COMBINING DOT ABOVE}", "i")
     return " ".join(_WORD.findall(read))
 
 

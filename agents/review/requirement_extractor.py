@@ -1,19 +1,19 @@
 """Turns laws into a checklist: what they demand, with the place of each requirement."""
 
-from collections.abc import Mapping, Sequence
-from typing import Self
+from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts
-from agents.review.listed_requirements import (
-    UNREAD,
-    list_unaccounted,
-    list_units_as_requirements,
-    read_listed,
+from agents.review.passages import find_words
+from agents.review.requirements import (
+    Extraction,
+    Requirement,
+    RuleKind,
+    RuleUnit,
+    TextPlace,
+    UnitAccount,
 )
-from agents.review.requirements.requirement import Extraction, RuleUnit
-from agents.review.requirements.units import (
+from agents.review.rule_units import (
     DocumentUnits,
     cut_document,
     join_digests,
@@ -21,20 +21,133 @@ from agents.review.requirements.units import (
     name_documents,
     plan_parts,
 )
-from agents.review.specialist import LoopTurns, NoOutput, TeamSettings, Toolbox, add_focus
-from agents.review.stored_results import ExtractedPart, join_extractions
+from agents.review.specialist import (
+    LoopTurns,
+    NoOutput,
+    SpecialistAgent,
+    add_focus,
+)
+from agents.review.verdicts import ExtractedPart, join_extractions
 from envelope.conversation import Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
-from envelope.ways.specialists import (
+from envelope.specialists import (
     Extracted,
     PartPlan,
     SpecialistError,
     StoredChecklist,
     StoredPart,
 )
-from llm.tasks.specialists.material import TextUnit
-from llm.tasks.specialists.requirement_extractor import TASK, Inputs, Output
+from llm.tasks.requirement_extractor import TASK, Inputs, ListedRequirement, Output
+from llm.tasks.specialist_material import TextUnit
+
+_LONGEST_REASON = 300
+_NO_TEXT = "no text"
+UNREAD = "the model did not say what it demands"
+"""The reason of a unit that a model has neither listed nor set aside."""
+
+
+def list_units_as_requirements(units: Iterable[RuleUnit]) -> Extraction:
+    """Return every unit with text in its order, as it stands: without a model nobody divides it."""
+    own = [one for one in units if one.text.strip()]
+    return Extraction(
+        requirements=tuple(
+            Requirement(
+                id=f"REQ-{number:03d}",
+                kind=RuleKind.UNIT,
+                statement=" ".join(unit.text.split()),
+                quotation=unit.text,
+                place=_make_place(unit, 0, len(unit.text)),
+                severity="unjudged",
+                granularity="unit",
+            )
+            for number, unit in enumerate(own, start=1)
+        ),
+        units=tuple(
+            UnitAccount(unit_id=unit.unit_id, requirement_ids=(f"REQ-{number:03d}",))
+            for number, unit in enumerate(own, start=1)
+        ),
+    )
+
+
+def list_unaccounted(outputs: Iterable[Output], units: Sequence[RuleUnit]) -> list[RuleUnit]:
+    """Return the units with text that no output names."""
+    named = set()
+    for output in outputs:
+        named |= {one.source_section for one in output.checklist}
+        named |= {one.source_section for one in output.without}
+    return [one for one in units if one.text.strip() and one.unit_id not in named]
+
+
+def read_listed(outputs: Sequence[Output], units: Sequence[RuleUnit]) -> ExtractedPart:
+    """Return the requirements in the order of their units, and the account of every unit.
+
+    An entry that names no unit, or stands twice, is left out, and a note says so.
+    """
+    listed = [one for output in outputs for one in output.checklist]
+    reasons = {one.source_section: one.reason for out in outputs for one in out.without}
+    names = {unit.unit_id for unit in units}
+    known: list[Requirement] = []
+    taken: set[tuple[str, str]] = set()
+    unproved = 0
+    for unit in units:
+        for one in listed:
+            key = (unit.unit_id, one.requirement)
+            if one.source_section != unit.unit_id or key in taken:
+                continue
+            taken.add(key)
+            span = find_words(unit.text, one.quotation)
+            unproved += span is None
+            known.append(_make_requirement(one, unit, span, f"REQ-{len(known) + 1:03d}"))
+    foreign = sum(one.source_section not in names for one in listed)
+    notes = [f"{foreign} entries of the checklist named no unit that was read"] if foreign else []
+    if unproved:
+        notes.append(
+            f"{unproved} quotations of the checklist do not stand in the law as they were given: "
+            "the whole unit is shown in their place"
+        )
+    return ExtractedPart(
+        requirements=tuple(known),
+        units=tuple(_account(unit, known, reasons) for unit in units),
+        notes=tuple(notes),
+    )
+
+
+def _make_requirement(
+    one: ListedRequirement, unit: RuleUnit, span: tuple[int, int] | None, name: str
+) -> Requirement:
+    start, end = (0, len(unit.text)) if span is None else span
+    return Requirement(
+        id=name,
+        kind=RuleKind(one.kind),
+        statement=" ".join(one.requirement.split()),
+        quotation=unit.text[start:end],
+        place=_make_place(unit, start, end),
+        addressee=one.addressee,
+        condition=one.applicability,
+        severity=one.severity,
+        granularity=one.granularity,
+        wordings=tuple(filter(None, (one.fulfilled_by.strip(), one.broken_by.strip()))),
+    )
+
+
+def _make_place(unit: RuleUnit, start: int, end: int) -> TextPlace:
+    return TextPlace(
+        document_id=unit.document_id,
+        unit_id=unit.unit_id,
+        heading_path=unit.heading_path,
+        start=start,
+        end=end,
+    )
+
+
+def _account(unit: RuleUnit, known: Sequence[Requirement], reasons: dict[str, str]) -> UnitAccount:
+    own = tuple(one.id for one in known if one.place.unit_id == unit.unit_id)
+    reason = "" if own else reasons.get(unit.unit_id, UNREAD)
+    if not unit.text.strip():
+        reason = _NO_TEXT
+    return UnitAccount(unit_id=unit.unit_id, requirement_ids=own, reason=reason[:_LONGEST_REASON])
+
 
 _ROUNDS = 2
 """Parts without a result are tried once more."""
@@ -71,7 +184,7 @@ class Writes(BaseModel, frozen=True):
     plan_messages: tuple[dict[str, JsonValue], ...] = ()
 
 
-class RequirementExtractorAgent(Agent[Reads, Writes]):
+class RequirementExtractorAgent(SpecialistAgent[Reads, Writes]):
     """Divides laws into parts that have every unit once, reads each part, and joins the results.
 
     Every unit is accounted for: with its requirements, without any, or as unread. A unit that a
@@ -82,23 +195,16 @@ class RequirementExtractorAgent(Agent[Reads, Writes]):
     reads = Reads
     writes = Writes
 
-    def __init__(self, toolbox: Toolbox) -> None:
-        self._toolbox = toolbox
-
-    @classmethod
-    def make(cls, parts: AgentParts[TeamSettings]) -> Self:
-        return cls(Toolbox.make(parts, TASK.name))
-
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
         if reads.part is not None:
             return Wrote(await self._read_part(reads, reads.part))
         laws = await self._cut_laws(reads)
-        if self._toolbox.is_offline and laws:
+        if self.toolbox.is_offline and laws:
             listed = list_units_as_requirements(list_units(laws))
             return Wrote(Writes(checklist=await self._store(laws, listed, ())))
         parts = plan_parts(laws)
         if not parts:
-            return Wrote(Writes(errors=(self._toolbox.make_error(_NO_LAW),)))
+            return Wrote(Writes(errors=(self.toolbox.make_error(_NO_LAW),)))
         missing = tuple(one for one in parts if one.key not in reads.stored_parts)
         if missing and reads.part_round < _ROUNDS:
             return Wrote(Writes(part_plan=missing, part_round=reads.part_round + 1))
@@ -107,31 +213,31 @@ class RequirementExtractorAgent(Agent[Reads, Writes]):
     async def _cut_laws(self, reads: Reads) -> list[DocumentUnits]:
         found = reads.extracted if reads.extracted is not None else Extracted()
         names = [one.document_id for one in found.against]
-        return [cut_document(one) for one in await self._toolbox.library.read(names, reads.groups)]
+        return [cut_document(one) for one in await self.toolbox.read_documents(names, reads.groups)]
 
     async def _read_part(self, reads: Reads, part: PartPlan) -> Writes:
-        read = await self._toolbox.library.read(part.documents, reads.groups)
+        read = await self.toolbox.read_documents(part.documents, reads.groups)
         laws = [cut_document(one) for one in read]
         if len(laws) != len(part.documents) or join_digests(laws) != part.digest:
             text = f"the document {part.document_id!r} changed while it was read: {part.label}"
-            return Writes(errors=(self._toolbox.make_error(text),))
+            return Writes(errors=(self.toolbox.make_error(text),))
         units = list_units(laws)[part.first : part.last + 1]
         inputs = self._make_inputs(reads, laws, units)
         turns = LoopTurns.parse(reads.plan_messages, reads.multi_tool_results)
-        given = await self._toolbox.consult(TASK, inputs, turns, reads)
+        given = await self.toolbox.consult(TASK, inputs, turns, reads)
         if isinstance(given, NoOutput):
             return Writes(tool_calls=given.calls, plan_messages=given.messages, errors=given.errors)
         outputs: list[Output] = [given.output]
         errors = given.errors
         if lost := list_unaccounted(outputs, units):
-            again = await self._toolbox.consult(
+            again = await self.toolbox.consult(
                 TASK, self._make_inputs(reads, laws, lost), reads=reads
             )
             outputs += [] if isinstance(again, NoOutput) else [again.output]
             errors += again.errors
         found = read_listed(outputs, units)
         stored = StoredPart(
-            reference=await self._toolbox.store(found),
+            reference=await self.toolbox.store(found),
             items=len(found.requirements),
             units=len(found.units),
             decided_by=given.decided_by,
@@ -165,15 +271,13 @@ class RequirementExtractorAgent(Agent[Reads, Writes]):
         stored: Mapping[str, StoredPart],
     ) -> Writes:
         read = [one for one in parts if one.key in stored]
-        loaded = [
-            await self._toolbox.load(stored[one.key].reference, ExtractedPart) for one in read
-        ]
+        loaded = [await self.toolbox.load(stored[one.key].reference, ExtractedPart) for one in read]
         joined = join_extractions(loaded)
         unread = _list_unread(laws, joined)
         errors: tuple[SpecialistError, ...] = ()
         if unread:
             text = f"{len(unread)} of {sum(len(one.units) for one in laws)} units were not read"
-            errors = (self._toolbox.make_error(text),)
+            errors = (self.toolbox.make_error(text),)
         decided_by = tuple(sorted({stored[one.key].decided_by for one in read}))
         return Writes(checklist=await self._store(laws, joined, decided_by), errors=errors)
 
@@ -182,7 +286,7 @@ class RequirementExtractorAgent(Agent[Reads, Writes]):
     ) -> StoredChecklist:
         unread = _list_unread(laws, joined)
         return StoredChecklist(
-            reference=await self._toolbox.store(joined),
+            reference=await self.toolbox.store(joined),
             target_law=name_documents([one.title for one in laws]),
             requirements=len(joined.rules),
             definitions=len(joined.requirements) - len(joined.rules),

@@ -18,10 +18,9 @@ from pydantic import BaseModel, Field
 
 from agents.agent import Agent, AgentParts
 from citations.blocks import remove_cells
-from citations.citing import claims_something
+from citations.citing import SourcedText, claims_something, without_blocks
 from citations.feedback import Complaint, write_complaints
 from citations.links import keep_links
-from citations.removal import SourcedText, without_blocks
 from envelope.conversation import ClarificationReason, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
@@ -36,12 +35,11 @@ from llm.answer_checks.faults import (
     references_by_number,
     text_of,
 )
-from llm.answer_checks.missing import check_missing
+from llm.answer_checks.wording import check_missing
 from llm.errors import ModelError
 from llm.port import Model
 from llm.tasks.judge import TASK, Inputs, JudgedSource, Output, Passage
 
-LANGUAGE_CODES = frozenset("ar cs de en es fr hi it ja pt ru uk zh".split())  # noqa: SIM905
 ACCURACY_WEIGHT, COMPLETE_WEIGHT, LANGUAGE_WEIGHT = 0.5, 0.35, 0.15
 LEAST_ACCURACY, LEAST_COMPLETENESS = 0.6, 0.3
 """An approval below one of these is not taken at the first attempt; one below the second is taken
@@ -176,7 +174,7 @@ class QualityAgent(Agent[Reads, Writes]):
         if not self._has_doubt(reads, faults):
             return _Judgement(proved, None, "none: not asked", matches, was_asked=False)
         try:
-            given = await self._model.ask(TASK, self._make_inputs(reads, answer, faults), skip=0)
+            given = await self._model.ask(TASK, self._make_inputs(reads, answer, faults), self.run)
         except ModelError as error:
             problem = f"the judge failed: {type(error).__name__}: {error}"
             return _Judgement(withheld, None, "none: the judge failed", matches, problem=problem)
@@ -246,7 +244,8 @@ class QualityAgent(Agent[Reads, Writes]):
         return self._look_up_text("missing_part", reads.language, missing=missing.rstrip(".\u3002"))
 
     def _name_language(self, code: str) -> str:
-        return self._texts.text(f"language_{code}", "en") if code in LANGUAGE_CODES else code
+        is_named = code in self._texts.languages
+        return self._texts.text(f"language_{code}", "en") if is_named else code
 
     def _look_up_text(self, key: str, language: str, **values: str) -> str:
         """Return a fixed text on one line: it cannot open a list or a fence."""

@@ -198,6 +198,7 @@ class SearchAgent(Agent[Reads, Writes]):
         answers = [turn.text for turn in reads.history if turn.speaker == "assistant"]
         leans_back = bool(reads.related_history)
         return SearchRequest(
+            run=self.run,
             question=reads.canonical_question,
             text=_wording(reads),
             text_eng=reads.text_eng,

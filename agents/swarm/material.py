@@ -2,14 +2,125 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 
 from pydantic import BaseModel
 
-from agents.swarm.planning.plan import SwarmPlan
-from agents.swarm.workers.output import WorkerOutput, WorkerStatus
+from agents.swarm.swarm_plan import SwarmPlan
+from agents.swarm.worker_output import WorkerOutput, WorkerStatus, names_subject
+from knowledge.sections import document_of
 from tools.calls import CitedPassage
 from tools.passages import FoundPassage
+
+
+@dataclass(frozen=True, slots=True)
+class ItemTable:
+    """The findings by item and criterion; a cell without a finding is empty."""
+
+    items: tuple[str, ...]
+    criteria: tuple[str, ...]
+    cells: Mapping[tuple[str, str], str]
+
+    @property
+    def found(self) -> int:
+        """The number of cells with a finding."""
+        return sum(bool(self._find(item, one)) for item in self.items for one in self.criteria)
+
+    @property
+    def total(self) -> int:
+        """The number of all cells."""
+        return len(self.items) * len(self.criteria)
+
+    def list_missing(self) -> tuple[str, ...]:
+        """Return the item and the criterion of each empty cell."""
+        return tuple(
+            f"{item}: {one}"
+            for item in self.items
+            for one in self.criteria
+            if not self._find(item, one)
+        )
+
+    def render(self, head: str, nothing: str) -> str:
+        """Return the table as Markdown; `head` is above the items, `nothing` in empty cells."""
+        rows = [
+            (item, *(self._find(item, one) or nothing for one in self.criteria))
+            for item in self.items
+        ]
+        lines = ((head, *self.criteria), ("---",) * (len(self.criteria) + 1), *rows)
+        return "\n".join(map(_render_row, lines))
+
+    def _find(self, item: str, criterion: str) -> str:
+        return self.cells.get((_fold(item), _fold(criterion)), "").strip()
+
+
+def make_table(
+    items: Sequence[str], criteria: Sequence[str], cells: Mapping[tuple[str, str], str]
+) -> ItemTable:
+    """Return the table of these items and criteria; cells of others are left out."""
+    folded = {(_fold(item), _fold(one)): text for (item, one), text in cells.items()}
+    return ItemTable(tuple(items), tuple(criteria), folded)
+
+
+def _fold(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def _render_row(cells: Sequence[str]) -> str:
+    """Return a row; a bar in a cell would end it."""
+    return f"| {' | '.join(' '.join(cell.split()).replace('|', '/') for cell in cells)} |"
+
+
+def find_closest(
+    plan: SwarmPlan, outputs: Mapping[str, WorkerOutput]
+) -> dict[str, FoundPassage | None]:
+    """Return the closest passage of each item that names it; None: nothing was found."""
+    closest: dict[str, FoundPassage | None] = {}
+    for worker in plan.workers:
+        output = outputs.get(worker.id)
+        if worker.subject and closest.get(worker.subject) is None:
+            found = output.passages if output is not None else ()
+            named = (one for one in found if names_subject(worker.subject, one))
+            closest[worker.subject] = next(named, None)
+    return closest
+
+
+def choose_shown(
+    plan: SwarmPlan, outputs: Mapping[str, WorkerOutput], most: int
+) -> tuple[FoundPassage, ...]:
+    """Return at most `most` passages of different documents.
+
+    A worker on which others depend is shown by the passage that led to them; then each worker has
+    its turn, best passages first, in the order of the plan.
+    """
+    leading = {other for worker in plan.workers for other in worker.depends_on}
+    turns = [_find_leading(outputs, one.id) for one in plan.workers if one.id in leading]
+    own = [_list_passages(outputs, one.id) for one in plan.workers if one.id not in leading]
+    rest = [_list_passages(outputs, one.id) for one in plan.workers if one.id in leading]
+    shown: dict[str, FoundPassage] = {}
+    for group in (*turns, *_take_turns(own, 2), *rest, *_take_turns(own, most)):
+        for passage in group:
+            if len(shown) < most:
+                shown.setdefault(document_of(passage.citation.chunk_id), passage)
+    return tuple(shown.values())
+
+
+def _find_leading(outputs: Mapping[str, WorkerOutput], worker_id: str) -> Sequence[FoundPassage]:
+    """Return the passage from which the items were read."""
+    output = outputs.get(worker_id)
+    if output is None or not output.items:
+        return ()
+    return [one for one in output.passages if output.items[0] in one.text][:1]
+
+
+def _list_passages(outputs: Mapping[str, WorkerOutput], worker_id: str) -> Sequence[FoundPassage]:
+    output = outputs.get(worker_id)
+    return output.passages if output is not None else ()
+
+
+def _take_turns(own: Sequence[Sequence[FoundPassage]], turns: int) -> list[list[FoundPassage]]:
+    return [[one[turn] for one in own if len(one) > turn] for turn in range(turns)]
+
 
 USUAL_ROOM = 24_000
 """Characters of all sources together where the window of the model is unknown."""

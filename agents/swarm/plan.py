@@ -9,28 +9,29 @@ from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
 from agents.desk_domain import DeskDomain, ResponseSettings
-from agents.swarm.advisor import SwarmAdvice
 from agents.swarm.errors import PlanRejected, SwarmError
-from agents.swarm.history import FindAdvice, make_advice
-from agents.swarm.making import describe_done, extend_plan, plan_listed, read_plan
-from agents.swarm.outcomes import classify_question
-from agents.swarm.planning.fields import FieldType, RequiredInfoField
-from agents.swarm.planning.plan import SwarmPlan
-from agents.swarm.planning.plan_cost import PlanCost, measure_cost
-from agents.swarm.planning.tool_allocation import OfferedTool, list_risky
-from agents.swarm.strategies.strategy_registry import (
+from agents.swarm.learning import FindAdvice, SwarmAdvice, classify_question, make_advice
+from agents.swarm.plan_making import (
+    OfferedTool,
+    describe_done,
+    extend_plan,
+    list_risky,
+    plan_listed,
+    read_plan,
+)
+from agents.swarm.strategies import (
     AUTO,
     USUAL,
     StrategyRegistry,
     make_strategies,
 )
-from agents.swarm.workers.worker_task import read_outputs
-from agents.swarm.workers.worker_type import TYPES, WorkerRegistry, make_registry
+from agents.swarm.swarm_plan import FieldType, PlanCost, RequiredInfoField, SwarmPlan, measure_cost
+from agents.swarm.workers import TYPES, WorkerRegistry, make_registry, read_outputs
 from envelope.conversation import PauseQuestion, Turn
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
+from envelope.swarm import PlanStep
 from envelope.texts import Texts
-from envelope.ways.swarm import PlanStep
 from llm.errors import ModelError
 from llm.port import Model, Usage
 from llm.prices import estimate_call_usd
@@ -38,7 +39,7 @@ from llm.tasks.essence import ContextType
 from llm.tasks.plan_swarm import TASK, Inputs, MissingFact, Output
 from llm.tasks.work_on_task import TASK as WORK_TASK
 from tools.catalog import ToolCatalog
-from tools.document_overview import describe_documents
+from tools.passages import describe_documents
 
 if TYPE_CHECKING:
     from knowledge.index.listing import ListedDocument
@@ -184,7 +185,7 @@ class PlanAgent(Agent[Reads, Writes]):
                 return self._plan_listed(reads, before)
             advice = await self._advise(reads)
             inputs = await self._make_inputs(reads, before, advice)
-            given = await self._model.ask(TASK, inputs)
+            given = await self._model.ask(TASK, inputs, self.run)
             if before is not None:
                 return await self._replan(reads, before, given.output, given.model)
             is_simple = given.output.action == "simple_response" and not reads.chosen_strategy
@@ -279,7 +280,7 @@ class PlanAgent(Agent[Reads, Writes]):
             return self._read(reads, output), output
         except PlanRejected as error:
             again = inputs.model_copy(update={"problems": error.problems[:10]})
-        output = (await self._model.ask(TASK, again)).output
+        output = (await self._model.ask(TASK, again, self.run)).output
         try:
             return self._read(reads, output), output
         except PlanRejected as error:

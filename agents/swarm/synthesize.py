@@ -14,17 +14,19 @@ from agents.agent import Agent, AgentParts
 from agents.desk_domain import DeskDomain, ResponseSettings
 from agents.swarm.material import (
     USUAL_ROOM,
+    ItemTable,
     NumberedSource,
     SwarmMaterial,
+    choose_shown,
+    find_closest,
     gather_material,
+    make_table,
 )
-from agents.swarm.planning.plan import SwarmPlan
-from agents.swarm.shown_passages import choose_shown, find_closest
-from agents.swarm.strategies.strategy_registry import USUAL, StrategyRegistry, make_strategies
-from agents.swarm.table import ItemTable, make_table
+from agents.swarm.strategies import USUAL, StrategyRegistry, make_strategies
+from agents.swarm.swarm_plan import SwarmPlan
 from agents.swarm.tasks import TaskLedger, TaskState
-from agents.swarm.workers.output import WorkerOutput, fail_worker
-from agents.swarm.workers.worker_task import read_outputs
+from agents.swarm.worker_output import WorkerOutput, fail_worker
+from agents.swarm.workers import read_outputs
 from citations.citing import cite
 from citations.feedback import parse_unsupported
 from citations.links import keep_links, plain_line
@@ -33,8 +35,8 @@ from citations.sources import collect_allowed, references_of, with_addresses
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import FoundPart, SearchResult, SourceReference, SourceUsed
+from envelope.swarm import NO_DISSENT, NO_PERSONA, TABLE_CELLS
 from envelope.texts import Texts
-from envelope.ways.swarm import NO_DISSENT, NO_PERSONA, TABLE_CELLS
 from llm.errors import NO_MODEL, ModelError
 from llm.port import Model
 from llm.tasks.respond import PromptSource
@@ -52,7 +54,6 @@ _LONGEST_QUOTED = 400
 _MOST_SHOWN = 3
 _UNREADABLE = "unreadable"
 """The reason for a model whose text cites nothing."""
-_NAMED = frozenset(["ar", "cs", "de", "en", "es", "fr", "hi", "it", "ja", "pt", "ru", "uk", "zh"])
 _NUMBER = re.compile(r"\[(\d{1,4})\]")
 
 
@@ -158,7 +159,7 @@ class SynthesizeAgent(Agent[Reads, Writes]):
             return Wrote(Writes(missing=reads.canonical_question))
         inputs = self._make_inputs(reads, plan, material)
         try:
-            given = await self._model.ask(TASK, inputs)
+            given = await self._model.ask(TASK, inputs, self.run)
         except ModelError as error:
             shown = await asyncio.to_thread(self._show, reads, plan, outputs, error.reason)
             fallback = f"{type(error).__name__}: {error}"
@@ -309,7 +310,8 @@ class SynthesizeAgent(Agent[Reads, Writes]):
         )
 
     def _name(self, language: str) -> str:
-        return self._texts.text(f"language_{language}", "en") if language in _NAMED else language
+        is_named = language in self._texts.languages
+        return self._texts.text(f"language_{language}", "en") if is_named else language
 
 
 def _quote(text: str) -> str:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from pydantic import BaseModel, Field
 
 from agents.swarm.errors import IllegalMove, UnknownName
-from agents.swarm.planning.plan import WorkerPlan
+from agents.swarm.swarm_plan import WorkerPlan
 
 MOST_RETRIES = 3
 MOST_REASON = 300

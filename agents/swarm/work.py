@@ -8,11 +8,17 @@ from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent, AgentParts
 from agents.desk_domain import DeskDomain, ResponseSettings
-from agents.swarm.planning.plan_cost import MOST_STEPS
-from agents.swarm.workers.output import WorkerOutput, WorkerStatus, write_output
-from agents.swarm.workers.plain_work import plan_worker_searches
-from agents.swarm.workers.worker_task import WorkerProgress, WorkerTask, dump_outputs, fit_output
-from agents.swarm.workers.worker_type import WorkerRegistry, make_registry, open_worker
+from agents.swarm.swarm_plan import MOST_STEPS, WorkerPlan
+from agents.swarm.worker_output import WorkerOutput, WorkerStatus, write_output
+from agents.swarm.workers import (
+    WorkerProgress,
+    WorkerRegistry,
+    WorkerTask,
+    dump_outputs,
+    fit_output,
+    make_registry,
+    open_worker,
+)
 from envelope.conversation import InputField, PauseQuestion
 from envelope.outcome import GaveUp, HopOutcome, RetryAfter, Wrote
 from envelope.role import Role
@@ -31,17 +37,32 @@ from tools.calls import ToolErrorType, ToolResult
 from tools.catalog import ToolCatalog
 from tools.dialogue import (
     MOST_CALLS,
+    MOST_ROUNDS,
     Dialogue,
     DialogueEnd,
     DialogueLimits,
     describe_calls,
+    plan_searches,
     read_results,
 )
-from tools.document_overview import describe_documents
+from tools.passages import describe_documents
 from tools.schemas import describe_tools
 
 if TYPE_CHECKING:
     from knowledge.index.listing import ListedDocument
+
+
+def plan_worker_searches(
+    worker: WorkerPlan, dialogue: Dialogue, objective: str = ""
+) -> tuple[ToolUse, ...]:
+    """Return the next searches; a worker of an item looks once, others go on along links."""
+    return plan_searches(
+        objective or worker.objective,
+        dialogue,
+        most_passages=worker.passages,
+        most_rounds=1 if worker.subject else MOST_ROUNDS,
+    )
+
 
 ASK_USER = "ask_user"
 ListDocuments = Callable[[Sequence[str]], "Awaitable[Sequence[ListedDocument]]"]
@@ -134,7 +155,7 @@ class WorkAgent(Agent[Reads, Writes]):
         if has_waited and not reads.tool_calls and dialogue.pending:
             return Wrote(Writes(tool_calls=describe_calls(dialogue.pending)))
         try:
-            step = await dialogue.take_step(self._model)
+            step = await dialogue.take_step(self._model, self.run)
         except ModelError as error:
             return _wait_or_give_up(error)
         if step.end is None:

@@ -11,7 +11,7 @@ from envelope.conversation import ClarificationReason
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SourceReference, SourceUsed
-from envelope.ways.tool_loop import AnswerAssessment, KeptAnswer
+from envelope.tool_loop import AnswerAssessment, KeptAnswer
 from llm.errors import ModelError
 from llm.port import Model, ModelAnswer
 from llm.tasks.assess import TASK, AssessedSource, Inputs, Output
@@ -113,7 +113,7 @@ class AssessAgent(Agent[Reads, Writes]):
             ),
             unanswered=reads.missing,
         )
-        return await self._model.ask(TASK, inputs)
+        return await self._model.ask(TASK, inputs, self.run)
 
     def _judge(self, output: Output, model: str, rounds: int) -> AnswerAssessment:
         parts = (output.completeness, output.accuracy, output.clarity, output.specificity)

@@ -10,15 +10,21 @@ from pydantic import BaseModel, JsonValue
 from agents.agent import Agent, AgentParts
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
-from envelope.ways.tool_loop import AnswerAssessment, Intent, LoopEnd, PlanRound, Strategy
+from envelope.tool_loop import AnswerAssessment, Intent, LoopEnd, PlanRound, Strategy
 from llm.conversation import ConversationModel, ModelMessage, ToolConversation, ToolUse, UserMessage
 from llm.errors import ModelError
 from llm.port import Model
 from llm.tasks.reason import TASK, Inputs
 from tools.catalog import ToolCatalog
-from tools.dialogue import MOST_STEPS, Dialogue, DialogueLimits, describe_calls, read_results
-from tools.document_overview import describe_documents
-from tools.plain_search import plan_searches
+from tools.dialogue import (
+    MOST_STEPS,
+    Dialogue,
+    DialogueLimits,
+    describe_calls,
+    plan_searches,
+    read_results,
+)
+from tools.passages import describe_documents
 from tools.schemas import describe_tools
 
 if TYPE_CHECKING:
@@ -169,7 +175,7 @@ class ReasonAgent(Agent[Reads, Writes]):
         if not isinstance(self._model, ConversationModel):
             return GaveUp(f"expected a model that calls tools, found {self._model.name!r}")
         try:
-            step = await dialogue.take_step(self._model)
+            step = await dialogue.take_step(self._model, self.run)
         except ModelError as error:
             reason = f"{type(error).__name__}: {error}"
             if not dialogue.results:

@@ -12,19 +12,19 @@ from agents.named_documents import TitledDocument, list_named, offer_documents
 from envelope.conversation import ClarificationOption, ClarificationReason
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
-from envelope.ways.specialists import (
+from envelope.specialists import (
     FULL_REVIEW,
     CompletedSequence,
     ReviewScope,
     SpecialistName,
     complete_sequence,
 )
-from envelope.ways.tool_loop import QueryType, Triage, WayName
+from envelope.tool_loop import QueryType, Triage, WayName
 from llm.errors import ModelError
 from llm.port import Model
 from llm.tasks.triage import TASK, Inputs, Output
-from tools.document_overview import describe_documents
 from tools.listed_parts import find_items, split_questions
+from tools.passages import describe_documents
 
 if TYPE_CHECKING:
     from knowledge.library.library import Library
@@ -167,7 +167,7 @@ class TriageAgent(Agent[Reads, Writes]):
             documents=await self._describe_documents(reads.groups),
         )
         try:
-            given = await self._model.ask(TASK, inputs)
+            given = await self._model.ask(TASK, inputs, self.run)
         except ModelError as error:
             return GaveUp(f"{type(error).__name__}: {error}")
         sequence = complete_sequence(_plan(given.output))
@@ -188,7 +188,7 @@ class TriageAgent(Agent[Reads, Writes]):
         if self._library is None:
             return Writes(triage=triage)
         listed = [
-            *await self._library.list_attached(reads.groups),
+            *await self._library.list_attached(reads.groups, self.run),
             *await self._library.list_documents(reads.groups),
         ]
         known = [TitledDocument(one.id, one.title, one.source, one.language) for one in listed]

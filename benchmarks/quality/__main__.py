@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.quality import compliance, context, conversation, language, scope
+from benchmarks.quality import compliance, context, conversation, gaps, language, scope
 from benchmarks.quality.multistep import evaluate_multistep
 
 Evaluate = Callable[[Path], Awaitable[Mapping[str, Any]]]
@@ -21,6 +21,7 @@ SUITES: Mapping[str, tuple[str, Evaluate]] = {
     ),
     "context": ("whether the context of an answer has the section that answers", context.evaluate),
     "conversation": ("answers, clarifications and refusals in dialogues", conversation.evaluate),
+    "gaps": ("whether gaps name the pages that are missing", gaps.evaluate),
     "language": ("language detection", language.evaluate),
     "scope": ("which questions are accepted and refused", scope.evaluate),
 }  # fmt: skip

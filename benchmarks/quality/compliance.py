@@ -15,8 +15,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from agents.review.requirements.requirement import RuleUnit
-from agents.review.verdicts.passages import PassageSearch, cut_passages
+from agents.review.passages import PassageSearch, cut_passages
+from agents.review.requirements import RuleUnit
 from deploy.evaluation.questions import UnknownFormatError, rows
 from knowledge.embedding import Embedder
 

@@ -4,22 +4,22 @@ The corpus is ingested into a temporary index. The passages that a way shows are
 over all of its steps, so that both ways are compared at the same number.
 """
 
+import json
 import tempfile
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
-from agents.swarm.making import plan_listed
-from agents.swarm.planning.plan import SwarmPlan
-from agents.swarm.planning.plan_checks import arrange_workers
-from agents.swarm.shown_passages import choose_shown
-from agents.swarm.strategies.expansion import expand_plan
-from agents.swarm.workers.output import WorkerOutput
-from agents.swarm.workers.run_worker import run_worker
-from agents.swarm.workers.worker_type import make_registry
-from benchmarks.quality.multistep_files import MultistepData, MultistepTask, load_multistep
+from agents.swarm.expansion import expand_plan
+from agents.swarm.material import choose_shown
+from agents.swarm.plan_making import arrange_workers, plan_listed
+from agents.swarm.swarm_plan import SwarmPlan, WorkerPlan
+from agents.swarm.work import plan_worker_searches
+from agents.swarm.worker_output import WorkerOutput, write_output
+from agents.swarm.workers import WorkerRegistry, make_registry, open_worker
+from deploy.evaluation.questions import UnknownFormatError, rows
 from deploy.evaluation.retrieval import ingest_corpus
 from knowledge.embedding import Embedder, local_embedder
 from knowledge.index.embedded import open_embedded
@@ -33,9 +33,178 @@ from knowledge.sections import document_of
 from llm.conversation import ModelMessage, ToolConversation
 from tools.calls import ToolCall, ToolCaller
 from tools.catalog import make_builtin
-from tools.dialogue import Dialogue, execute_calls, list_passages
+from tools.dialogue import Dialogue, execute_calls, list_passages, plan_searches
 from tools.executor import ToolExecutor
-from tools.plain_search import plan_searches
+
+Kind = Literal["multihop", "desk", "versions", "fanout"]
+_FILES: Mapping[Kind, tuple[str, ...]] = {
+    "desk": ("tasks.jsonl", "docs.jsonl"),
+    "versions": ("questions.jsonl", "units.jsonl"),
+    "multihop": ("questions.jsonl", "passages.jsonl"),
+    "fanout": ("questions.jsonl", "cards.jsonl"),
+}
+_LISTS_CHANGES = frozenset({"added", "removed"})
+"""Questions for all that changed between versions: a comparison answers them, no search."""
+_NO_TEXT = "Withdrawn."
+"""The text of a unit that has none: units without a text cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class MultistepTask:
+    """One question with its correct pages; `part` is the set or the kind that it belongs to.
+
+    `answerable` is None where nobody knows.
+    """
+
+    name: str
+    text: str
+    part: str
+    gold: frozenset[str]
+    answerable: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MultistepData:
+    """The tasks of a folder with the lines of its corpus, in a form that ingestion reads."""
+
+    kind: Kind
+    tasks: tuple[MultistepTask, ...]
+    corpus: tuple[Mapping[str, Any], ...]
+    versions: tuple[str, ...] = ()
+
+    def write_corpus(self, folder: Path) -> Path:
+        """Write the corpus as a file that ingestion reads, and return its path."""
+        path = folder / "pages.jsonl"
+        path.write_text("\n".join(json.dumps(row) for row in self.corpus), "utf-8")
+        return path
+
+
+def load_multistep(folder: Path) -> MultistepData:
+    """Return the data of a folder; raises `UnknownFormatError`."""
+    for kind, names in _FILES.items():
+        if all((folder / name).is_file() for name in names):
+            found = _READERS[kind](folder)
+            if not found.tasks or not found.corpus:
+                raise UnknownFormatError(f"expected tasks and a corpus in {folder}, found none")
+            return found
+    expected = "; or ".join(", ".join(names) for names in _FILES.values())
+    raise UnknownFormatError(f"expected {expected} in {folder}")
+
+
+def _read_multihop(folder: Path) -> MultistepData:
+    tasks = tuple(
+        MultistepTask(
+            name=_need(row, "qid"),
+            text=_need(row, "question"),
+            part=str(row.get("set", "")),
+            gold=frozenset(map(str, row.get("gold_passages") or ())),
+            answerable=bool(row.get("answerable", True)),
+        )
+        for row in rows(folder / "questions.jsonl")
+    )
+    corpus = tuple(
+        {"passage_id": _need(row, "pid"), "title": row.get("title", ""), "text": _need(row, "text")}
+        for row in rows(folder / "passages.jsonl")
+    )
+    return MultistepData("multihop", tasks, corpus)
+
+
+def _read_desk(folder: Path) -> MultistepData:
+    tasks = tuple(
+        MultistepTask(
+            name=_need(row, "task_id"),
+            text=_need(row, "scenario"),
+            part="tasks",
+            gold=frozenset(map(str, row.get("gold_docs") or ())),
+        )
+        for row in rows(folder / "tasks.jsonl")
+    )
+    corpus = tuple(
+        {"page_id": _need(row, "doc_id"), "title": row.get("title", ""), "markdown": row["text"]}
+        for row in rows(folder / "docs.jsonl")
+    )
+    return MultistepData("desk", tasks, corpus)
+
+
+def _read_versions(folder: Path) -> MultistepData:
+    tasks = tuple(_read_version_tasks(folder))
+    corpus = tuple(
+        {
+            "unit_id": _need(row, "unit_id"),
+            "label": _need(row, "unit_id"),
+            "title": row.get("title", ""),
+            "version": _need(row, "version"),
+            "text": row.get("text") or _NO_TEXT,
+        }
+        for row in rows(folder / "units.jsonl")
+    )
+    versions = tuple(sorted({str(row["version"]) for row in corpus}))
+    return MultistepData("versions", tasks, corpus, versions)
+
+
+def _read_version_tasks(folder: Path) -> Iterator[MultistepTask]:
+    for row in rows(folder / "questions.jsonl"):
+        kind = _need(row, "kind")
+        if kind in _LISTS_CHANGES:
+            continue
+        yield MultistepTask(
+            name=_need(row, "qid"),
+            text=_need(row, "question"),
+            part=str(row.get("change") or kind),
+            gold=frozenset(map(str, row.get("gold_new") or ())),
+        )
+
+
+def _read_fanout(folder: Path) -> MultistepData:
+    tasks = tuple(
+        MultistepTask(
+            name=_need(row, "qid"),
+            text=_need(row, "question"),
+            part="groups",
+            gold=frozenset(map(str, row.get("gold_cards") or ())),
+        )
+        for row in rows(folder / "questions.jsonl")
+    )
+    corpus = tuple(
+        {"passage_id": _need(row, "card_id"), "title": row.get("page", ""), "text": row["text"]}
+        for row in rows(folder / "cards.jsonl")
+    )
+    return MultistepData("fanout", tasks, corpus)
+
+
+_READERS = {
+    "multihop": _read_multihop,
+    "desk": _read_desk,
+    "versions": _read_versions,
+    "fanout": _read_fanout,
+}
+
+
+def _need(row: Mapping[str, Any], key: str) -> str:
+    value = row.get(key)
+    if not isinstance(value, str) or not value:
+        raise UnknownFormatError(f"expected a text under {key!r}, found {value!r:.60}")
+    return value
+
+
+async def run_worker(
+    worker: WorkerPlan, executor: ToolExecutor, registry: WorkerRegistry
+) -> WorkerOutput:
+    """Return what a worker finds by plain searches."""
+    caller = ToolCaller(agent=worker.id, allowed=frozenset(worker.tools))
+    dialogue = Dialogue(open_worker(worker, registry.find(worker.role), ()))
+    while calls := plan_worker_searches(worker, dialogue):
+        made = [
+            ToolCall(call_id=one.call_id, tool=one.name, arguments=one.arguments) for one in calls
+        ]
+        found = await execute_calls(executor, made, caller)
+        dialogue = replace(
+            dialogue,
+            messages=(*dialogue.messages, ModelMessage(calls=calls)),
+            results={**dialogue.results, **{one.call_id: one for one in found}},
+        )
+    return write_output(worker, dialogue.ordered_results)
+
 
 WayName = Literal["search", "tools", "swarm"]
 DEFAULT_K = {"multihop": 10, "desk": 20, "versions": 5, "fanout": 10}

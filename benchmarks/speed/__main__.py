@@ -17,8 +17,7 @@ from benchmarks.speed.harness.runner import MODES, run
 from benchmarks.speed.payload import payloads
 from benchmarks.speed.report import tables
 from benchmarks.speed.report.figures import Report
-from benchmarks.speed.systems.catalogue import SYSTEMS
-from benchmarks.speed.systems.port import System
+from benchmarks.speed.systems.port import SYSTEMS, System
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -24,8 +24,7 @@ from pydantic import BaseModel, JsonValue
 
 from agents.agent import Agent
 from benchmarks.speed.harness.server import private_redis
-from benchmarks.speed.idle_agents import IdleAgent
-from benchmarks.speed.refdesk_flow import PLACES, NoTexts
+from benchmarks.speed.refdesk_flow import PLACES, IdleAgent, NoTexts
 from broker.maintenance.lease_renewer import LeaseRenewal
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect

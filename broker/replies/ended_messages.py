@@ -14,9 +14,9 @@ from broker.values import EndedMessage
 from envelope.question import Question
 
 RECORDS = "records"
-"""The consumer group, and its one consumer: whichever process records continues its work."""
 TELEMETRY = "telemetry"
-"""The same for the processes that measure ended questions."""
+WEBHOOKS = "webhooks"
+"""The consumer groups, each with one consumer of its name: any process continues its work."""
 
 
 class EndedMessages:
@@ -44,7 +44,7 @@ class EndedMessages:
         return [_message(entry, shards[stream]) for stream, entries in read for entry in entries]
 
     async def acknowledge(self, messages: Sequence[EndedMessage]) -> None:
-        """Note that these messages are recorded."""
+        """Note that these messages are done with."""
         with reachable():
             pipeline: Any = self._context.client.pipeline(transaction=False)
             for message in messages:

@@ -10,9 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents.agent import Agent, DraftPublisher, WorkStore
+from agents.agent import Agent
 from agents.roster import SPECS
 from broker.ports import DraftWriter
+from broker.values import Delivery
 from config.settings import Settings
 from config.texts import FixedTexts, load_texts
 from deploy.assembly.index_following import make_version_reader
@@ -24,6 +25,7 @@ from deploy.assembly.tool_access import (
     open_tool_access,
 )
 from envelope.role import Role
+from envelope.run import Run
 from knowledge.language.port import Detector
 from knowledge.search.findings_cache import CachedSearcher, FindingsCache
 from llm.missing_model import MissingModel
@@ -34,10 +36,11 @@ from manager.machine import Limits
 from manager.manager import Manager, OnRouted, ignore_routing
 from memory.conversation import RedisMemory
 from memory.errors import MemoryStoreError
+from memory.verified_answers import RedisVerifiedAnswers
+from memory.work_store import RedisWorkStore
 from worker.agent_handler import AgentHandler, Assistant
 from worker.call_recording import HopCalls
 from worker.drafts import RunDrafts
-from worker.hop_stores import HopAttachments
 from worker.isolation import IsolatedHandler, Quarantine
 from worker.port import Handler, SilentMeter, WorkerMeter
 from worker.process import WorkerSpec
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
 
     from deploy.assembly.assistant_prompts import PromptFolders
     from deploy.assembly.knowledge import Knowledge
+    from deploy.assembly.verified_answers import VerifiedFinder
     from knowledge.library.library import Library, NamedInText
     from knowledge.port import Searcher
     from knowledge.search.early_embedding import EarlyEmbedding
@@ -70,10 +74,11 @@ class AgentFactory:
     model: Callable[[str], Model]
     detector: Detector
     read_languages: Callable[[tuple[str, ...]], Awaitable[Mapping[str, float]]]
-    drafts: DraftPublisher | None = None
+    shows_drafts: bool = False
     findings: FindingsCache | None = None
     early_embedding: "EarlyEmbedding | None" = None
     tool_access: ToolAccess = NO_ACCESS
+    verified: "RedisVerifiedAnswers | None" = None
 
     def agent(self, role: str) -> AnyAgent:
         """Return the agent of a role; imports the agent's module."""
@@ -101,19 +106,19 @@ class AgentFactory:
     def tools(self) -> "ToolCatalog":
         """The tools over the assistant's documents; raises `LookupError` without an index."""
         # It imports the search, which processes without an index do not need.
-        from deploy.assembly.index_tools import make_tools
+        from deploy.assembly.tool_access import make_tools
 
         return make_tools(self.settings, self._find_knowledge(), self.tool_access.outside)
 
     @property
-    def tool_budget(self) -> "ToolBudget | None":
-        """The budget of a question's tool calls; None without a limit."""
-        return self.tool_access.budget
+    def open_budget(self) -> "Callable[[Run], ToolBudget] | None":
+        """Returns the budget of a run's tool calls; None without a limit."""
+        return self.tool_access.open_budget
 
     @property
-    def tool_receipts(self) -> "ToolReceipts | None":
-        """The receipts of calls with effects; None where none can be written."""
-        return self.tool_access.receipts
+    def open_receipts(self) -> "Callable[[Run], ToolReceipts] | None":
+        """Returns the receipts of a run's calls with effects; None where none can be written."""
+        return self.tool_access.open_receipts
 
     @property
     def library(self) -> "Library":
@@ -121,8 +126,8 @@ class AgentFactory:
         return self._find_knowledge().library
 
     @property
-    def work(self) -> WorkStore:
-        """The stored results of the running question."""
+    def work(self) -> RedisWorkStore:
+        """The stored results of conversations."""
         if self.tool_access.work is None:
             raise LookupError("expected a store of interim results, found none")
         return self.tool_access.work
@@ -131,6 +136,22 @@ class AgentFactory:
     def find_named(self) -> "Callable[[str, Sequence[str]], Awaitable[NamedInText]]":
         """Returns the versions and the documents that a text names."""
         return self._find_knowledge().library.find_named
+
+    @property
+    def find_verified(self) -> "VerifiedFinder | None":
+        """What finds the answers of the owner; None without an index or a store of answers."""
+        if self.knowledge is None or self.verified is None:
+            return None
+        from deploy.assembly.verified_answers import VerifiedFinder
+        from knowledge.calibration.queries import find_foreign_questions
+
+        knowledge, settings = self.knowledge, self.settings
+        unrelated = find_foreign_questions(settings.default_language)
+        return VerifiedFinder(
+            partial(self.verified.get, settings.tenant, settings.assistant),
+            lambda: knowledge.embedder,
+            unrelated or find_foreign_questions("en"),
+        )
 
     @property
     def read_outcomes(self) -> "Callable[[], Awaitable[Sequence[LoggedOutcome]]] | None":
@@ -171,6 +192,7 @@ class HandlerPipeline:
     calls: HopCalls
     meter: WorkerMeter
     quarantine: Quarantine | None
+    drafts: DraftWriter | None = None
 
     def make(self, role: str) -> Handler:
         """Return the handler of a role.
@@ -189,8 +211,13 @@ class HandlerPipeline:
             recorded=self.calls,
             on_written=self.calls.count_fallbacks,
             read_index=make_version_reader(role, self.factories),
+            open_drafts=None if self.drafts is None else self._open_drafts,
         )
         return self.isolate(handler)
+
+    def _open_drafts(self, delivery: Delivery) -> RunDrafts:
+        assert self.drafts is not None  # noqa: S101 - `make` has checked it
+        return RunDrafts(self.drafts, self.meter.count_fallback, delivery)
 
     def isolate(self, handler: Handler) -> Handler:
         """Return a handler that runs suspects in the quarantine, if there is one for its role."""
@@ -224,7 +251,7 @@ async def make_worker_specs(
     check_prompts(settings)
     if knowledge is not None:
         knowledge.share_vectors(settings, client)
-        knowledge.attach(HopAttachments(open_attachments(settings, client)))
+        knowledge.attach(open_attachments(settings, client))
 
     def find_models(own: Settings) -> Callable[[str], Model]:
         return _models(own, client, stack, prompts) if models is None else models
@@ -239,23 +266,24 @@ async def make_worker_specs(
     findings = None
     if settings.search_cache_seconds:
         findings = FindingsCache(settings.search_cache_seconds, on_lookup=calls.count_search)
-    publisher = None if drafts is None else RunDrafts(drafts, counted.count_fallback)
     pipeline = HandlerPipeline(
         factories=_make_factories(
             settings,
             knowledge,
             find_models,
-            publisher,
+            drafts is not None,
             stack,
             findings,
             _make_early_embedding(settings, knowledge, client),
             await open_tool_access(settings, roles, client, stack),
+            RedisVerifiedAnswers(client),
         ),
         manager=manager,
         limit_seconds=settings.agent_timeout_seconds,
         calls=calls,
         meter=counted,
         quarantine=quarantine,
+        drafts=drafts,
     )
     specs = [
         WorkerSpec(pipeline.make(role), settings.concurrency_of(role), settings.instances_of(role))
@@ -295,11 +323,12 @@ def _make_factories(
     settings: Settings,
     knowledge: "Knowledge | None",
     find_models: Callable[[Settings], Callable[[str], Model]],
-    publisher: DraftPublisher | None,
+    shows_drafts: bool,
     stack: AsyncExitStack,
     findings: FindingsCache | None,
     early_embedding: "EarlyEmbedding | None",
     tool_access: ToolAccess,
+    verified: "RedisVerifiedAnswers | None" = None,
 ) -> dict[Assistant, AgentFactory]:
     """Return a factory for each assistant, which has only the assistant's own documents.
 
@@ -322,10 +351,11 @@ def _make_factories(
             models[one.prompts_folder, one.specialists_folder],
             detector,
             CorpusLanguages(one, known, stack).read,
-            None if one.release == "approved" else publisher,
+            shows_drafts and one.release != "approved",
             findings,
             early_embedding,
             tool_access,
+            verified,
         )
 
     return {(one.tenant, one.assistant): make(one) for one in every}
@@ -363,9 +393,7 @@ def make_manager(
             enough_share=settings.swarm_enough_share,
         ),
         quality_threshold=settings.quality_score_threshold,
-        domain_names={
-            (one.tenant, one.assistant): one.domain_name for one in settings.of_assistants()
-        },
+        topics={(one.tenant, one.assistant): one.topic for one in settings.of_assistants()},
         on_routed=on_routed,
         on_fault=on_fault,
     )

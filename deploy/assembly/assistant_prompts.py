@@ -11,15 +11,14 @@ from agents.roster import AGENTS
 from config.errors import PromptError, SettingsError
 from config.prompts import PromptFiles
 from config.settings import Settings
-from config.specialist_settings import find_own_prompts
-from envelope.ways.specialists import SpecialistName
+from config.way_settings import find_own_prompts
 from llm.port import Task
 from llm.prompts import Prompts, Rendered, prompt_inputs
 
 TASK_OF_ROLE = {spec.role.value: spec.model_task for spec in AGENTS if spec.model_task is not None}
 """The task that the agents of a role ask a model for."""
 RETRIEVAL_TASKS = ("hyde_expansion", "section_summary", "document_summary")
-TASKS = (*TASK_OF_ROLE.values(), "understand", "describe", *RETRIEVAL_TASKS)
+TASKS = (*TASK_OF_ROLE.values(), "understand", "match_verified", "describe", *RETRIEVAL_TASKS)
 
 
 class OverridingPrompts:
@@ -135,11 +134,5 @@ def check_prompts(settings: Settings) -> None:
 
 
 def _find_variables() -> dict[str, type[BaseModel]]:
-    tasks: list[Task[Any, Any]] = [import_module(_find_module(name)).TASK for name in TASKS]
+    tasks: list[Task[Any, Any]] = [import_module(f"llm.tasks.{name}").TASK for name in TASKS]
     return prompt_inputs(tasks)
-
-
-def _find_module(task: str) -> str:
-    if task in RETRIEVAL_TASKS:
-        return f"llm.tasks.retrieval.{task}"
-    return f"llm.tasks.specialists.{task}" if task in set(SpecialistName) else f"llm.tasks.{task}"

@@ -20,14 +20,12 @@ from deploy.assembly.data_folder import protect_data_folder
 from knowledge.documents.page import Page
 from knowledge.ingestion_report import DescriptionUsage, Report
 from knowledge.rule_descriptions import Description, complete_description
-from llm.call_log import record_calls
 from llm.errors import ModelError, ModelMisconfigured, ModelUnavailable
-from llm.fingerprint import fingerprint
-from llm.port import I, Model, ModelAnswer, ModelCall, O, Task
+from llm.port import I, Model, ModelAnswer, ModelCall, O, Task, record_calls
 from llm.prompts import Prompts
-from llm.stored_model import decode, encode
+from llm.stored_model import decode, encode, fingerprint
+from llm.tasks import document_summary, section_summary
 from llm.tasks.describe import TASK, Inputs, Output
-from llm.tasks.retrieval import document_summary, section_summary
 
 LONGEST_CONTENT = 12_000
 """Characters of a page, or of a part of it, that the model receives."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,10 +22,10 @@ from config.texts import load_texts
 from deploy.assembly.agent_factory import make_worker_specs
 from deploy.assembly.assistant_prompts import PromptFolders
 from deploy.assembly.data_folder import protect_data_folder
-from deploy.assembly.isolation import make_quarantine, warming
 from deploy.assembly.observing import needs_meter, observing
 from deploy.assembly.worker_announcements import ProcessControls, announcing
 from deploy.errors import CommandError
+from deploy.logging_setup import configure_logging, secrets_of
 from envelope.role import Role
 from gateway.desk import Desk
 from knowledge.errors import IndexOwned
@@ -33,11 +33,14 @@ from llm.port import Model
 from manager.flows import NEWEST
 from memory.presence import RedisPresence
 from worker.agent_handler import make_poison_notice
+from worker.isolation import Quarantine
+from worker.port import Handler
 from worker.process import WorkerProcess, WorkerSpec
 
 if TYPE_CHECKING:
     from deploy.assembly.knowledge import Knowledge
     from worker.metrics import PrometheusMeter
+
 
 INGESTION = Role.INGESTION.value
 ROLES: tuple[str, ...] = tuple(role.value for role in Role if role.value in INSTANCES)
@@ -202,6 +205,7 @@ def desk(runtime: Runtime, channel: str, *, result_list: str = "") -> Desk:
         keep_seconds=result_seconds(runtime.settings),
         flow=NEWEST[runtime.settings.way.value],
         ways=NEWEST,
+        names_people=runtime.settings.records_people == "id",
     )
 
 
@@ -413,3 +417,46 @@ def _broker(settings: Settings, endpoint: Endpoint) -> RedisBroker:
             settings.erasure_rewrite_seconds, settings.expiry_rewrite_hours * HOUR_SECONDS
         ),
     )
+
+
+def make_quarantine(
+    roles: Collection[str], settings: Settings, endpoint: Endpoint, knowing: Collection[str]
+) -> Quarantine:
+    """Return the quarantine of a process that runs `roles`.
+
+    Roles that need the index (`knowing`) are included only if the index is on a server: an embedded
+    index belongs to this process alone, so that its suspects run here.
+    """
+    here = () if settings.qdrant_url is not None else knowing
+    make = partial(make_handler, settings, endpoint, frozenset(knowing))
+    return Quarantine(make, set(roles) - set(here), make_poison_notice, preload=[__name__])
+
+
+@asynccontextmanager
+async def warming(quarantine: Quarantine) -> AsyncIterator[None]:
+    """Start the fork server while the block inside runs."""
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(quarantine.warm())
+        yield
+
+
+@asynccontextmanager
+async def make_handler(
+    settings: Settings, endpoint: Endpoint, knowing: Collection[str], role: str
+) -> AsyncIterator[Handler]:
+    """Provide the handler of a role; runs in the child process."""
+    configure_logging(settings.log_level, secrets=secrets_of(settings))
+    async with AsyncExitStack() as stack:
+        knowledge = None
+        if role in knowing:
+            from deploy.assembly.knowledge import open_knowledge
+
+            knowledge = await stack.enter_async_context(open_knowledge(settings))
+        client = endpoint.client()
+        stack.push_async_callback(client.aclose)
+        # Drafts are written for the delivery that the parent holds; nothing else is sent from here.
+        drafts = RedisBroker(client, shards=settings.shards).drafts
+        specs = await make_worker_specs(
+            settings, (role,), client, knowledge, stack, meter=None, drafts=drafts
+        )
+        yield specs[0].handler

@@ -1,28 +1,35 @@
 """The tools of an assistant, and what their calls need: budget, receipts, stored work."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from broker.keys import record_of
 from config.settings import Settings
 from deploy.errors import CommandError
-from envelope.question import Question
 from envelope.role import Role
-from envelope.ways.specialists import SpecialistName
+from envelope.run import Run
+from envelope.specialists import SpecialistName
+from knowledge.index.port import Index
+from knowledge.library.library import Library
+from knowledge.port import Findings, Searcher, SearchRequest
+from knowledge.search.searcher import LevelSearcher
+from knowledge.search.weights import weigh_levels_alone
 from memory.attachments import RedisAttachments
 from memory.budgets import RedisBudgets
 from memory.learned_outcomes import RedisOutcomeLog
 from memory.receipts import RedisReceipts
 from memory.work_store import RedisWorkStore
 from worker.budgets import ToolCallBudget
-from worker.hop_stores import HopReceipts, HopWork
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
+    from deploy.assembly.knowledge import Knowledge
+    from tools.catalog import ToolCatalog
     from tools.effects import ToolReceipts
     from tools.executor import ToolBudget
     from tools.outside.outside_tool import OutsideTool
@@ -39,9 +46,9 @@ class ToolAccess:
     """Tools that run elsewhere, the budget of calls, receipts of effects, stored results."""
 
     outside: "Sequence[Tool[Any, Any]]" = ()
-    budget: "ToolBudget | None" = None
-    receipts: "ToolReceipts | None" = None
-    work: HopWork | None = None
+    open_budget: "Callable[[Run], ToolBudget] | None" = None
+    open_receipts: "Callable[[Run], ToolReceipts] | None" = None
+    work: RedisWorkStore | None = None
     outcomes: RedisOutcomeLog | None = None
 
 
@@ -56,32 +63,37 @@ async def open_tool_access(
     Raises `InvalidToolSet` and `CommandError`, as `open_outside_tools` does.
     """
     shards = settings.shards
-    work = HopWork(RedisWorkStore(client, shards=shards, record_of=record_of(shards)))
+    work = RedisWorkStore(client, shards=shards, record_of=record_of(shards))
     if _USES_TOOLS.isdisjoint(roles):
         return ToolAccess(work=work)
     outside = await stack.enter_async_context(open_outside_tools(settings.outside_tools))
-
-    def open_receipts(question: Question, branch: str, delivery: str) -> RedisReceipts:
-        return RedisReceipts(
-            client,
-            question,
-            branch=branch,
-            delivery=delivery,
-            shards=shards,
-            record_of=record_of(shards),
-        )
-
     outcomes = RedisOutcomeLog(client, shards=shards) if Role.PLAN.value in roles else None
-    budget = open_tool_budget(settings, client)
-    return ToolAccess(tuple(outside), budget, HopReceipts(open_receipts), work, outcomes)
+    open_budget = make_tool_budgets(settings, client)
+    return ToolAccess(
+        tuple(outside), open_budget, partial(open_receipts, client, shards), work, outcomes
+    )
 
 
-def open_tool_budget(settings: Settings, client: "Redis") -> ToolCallBudget | None:
-    """Return the budget of tool calls; None where no limit is set."""
+def open_receipts(client: "Redis", shards: int, run: Run) -> RedisReceipts:
+    """Return the receipts of a run; raises `LookupError` outside of a question."""
+    return RedisReceipts(
+        client,
+        run.find_question(),
+        branch=run.branch,
+        delivery=run.delivery,
+        shards=shards,
+        record_of=record_of(shards),
+    )
+
+
+def make_tool_budgets(
+    settings: Settings, client: "Redis"
+) -> Callable[[Run], ToolCallBudget] | None:
+    """Return what opens the budget of a run's tool calls; None where no limit is set."""
     if not settings.budget_tool_calls:
         return None
     budgets = RedisBudgets(client, shards=settings.shards)
-    return ToolCallBudget(budgets, settings.budget_tool_calls)
+    return partial(ToolCallBudget, budgets, settings.budget_tool_calls)
 
 
 def open_attachments(settings: Settings, client: "Redis") -> RedisAttachments:
@@ -105,7 +117,7 @@ async def open_outside_tools(path: Path | None) -> "AsyncIterator[list[OutsideTo
         return
     # Imported here: most installations have none, and the client of MCP takes a second to import.
     from tools.outside.configuration import load_outside_tools
-    from tools.outside.operation_tool import open_apis
+    from tools.outside.openapi import open_apis
 
     found = load_outside_tools(path)
     async with AsyncExitStack() as stack:
@@ -122,3 +134,63 @@ async def open_outside_tools(path: Path | None) -> "AsyncIterator[list[OutsideTo
                 ) from error
             tools += await stack.enter_async_context(open_servers(found.servers))
         yield tools
+
+
+@dataclass(frozen=True, slots=True)
+class IndexTools:
+    """The parts of tools over an open index; see `tools.tool.ToolParts`."""
+
+    knowledge: "Knowledge"
+
+    @property
+    def searcher(self) -> Searcher:
+        """The search on all levels."""
+        return self.knowledge
+
+    @property
+    def library(self) -> Library:
+        """The documents themselves."""
+        return self.knowledge.library
+
+    @property
+    def search_level(self) -> Callable[[str], Searcher]:
+        """Returns the search on one level."""
+        return self._make_level
+
+    def _make_level(self, level: str) -> Searcher:
+        return LevelSearch(self.knowledge, level)
+
+
+class LevelSearch:
+    """Searches on one level of the index that answers now."""
+
+    def __init__(self, knowledge: "Knowledge", level: str) -> None:
+        self._knowledge = knowledge
+        self._weights = weigh_levels_alone()[level]
+        self._made: tuple[Index, LevelSearcher] | None = None
+
+    async def search(self, request: SearchRequest) -> Findings:
+        """Search the index; see `knowledge.port.Searcher`."""
+        await self._knowledge.follow()
+        index = self._knowledge.index
+        if self._made is None or self._made[0] is not index:
+            searcher = LevelSearcher(index, self._knowledge.embedder, weights=self._weights)
+            self._made = index, searcher
+        return await self._made[1].search(request)
+
+
+def make_tools(
+    settings: "Settings", knowledge: "Knowledge", outside: "Sequence[Tool[Any, Any]]" = ()
+) -> "ToolCatalog":
+    """Return the tools of an assistant, with those that run elsewhere.
+
+    Raises `InvalidToolSet` for a tool set, and for combinations, that are wrong.
+    """
+    # Imported here: they are needed only where tools are planned or run.
+    from tools.catalog import make_builtin
+    from tools.tool_sets import combine_tools, load_tool_set
+
+    catalog = make_builtin(IndexTools(knowledge)).extend(outside)
+    if settings.tool_set is not None:
+        catalog = load_tool_set(settings.tool_set, catalog)
+    return combine_tools(catalog, settings.tool_combinations, "TOOL_COMBINATIONS")

@@ -17,7 +17,7 @@ from citations.links import clean_text
 from config.texts import load_texts
 from deploy.cli.markdown_tables import columns
 from deploy.cli.printing import WIDTH, wrap, write_lines
-from deploy.progress_steps import find_step
+from deploy.generate.pods import find_step
 from gateway.answer import answer_of
 from gateway.desk import Desk, Message
 from gateway.events import DraftFollower, Event

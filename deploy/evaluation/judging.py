@@ -17,9 +17,8 @@ from deploy.assembly.assistant_prompts import load_prompts
 from deploy.assembly.data_folder import protect_data_folder
 from knowledge.index.terms import terms
 from llm.answer_checks.facts import KnownNumbers
-from llm.call_log import record_calls
 from llm.errors import ModelError
-from llm.port import Model, ModelCall
+from llm.port import Model, ModelCall, record_calls
 from llm.tasks.judge import TASK, Inputs, JudgedSource, Passage
 
 LONGEST_TEXT = 24_000

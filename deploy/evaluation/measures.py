@@ -21,8 +21,7 @@ from deploy.evaluation.judging import (
     judge_answer,
 )
 from deploy.evaluation.sentences import CoveredSentence, says, split_covered
-from llm.call_log import record_calls
-from llm.port import Model, ModelCall
+from llm.port import Model, ModelCall, record_calls
 
 ENDED: dict[str, Expectation] = {
     "answered": "answer",

@@ -15,6 +15,7 @@ from pathlib import Path
 from config.settings import load_settings
 from deploy.assembly.knowledge import make_reranker
 from deploy.evaluation.questions import GoldQuestion, corpus_of, questions_of
+from envelope.run import OUTSIDE, Run
 from knowledge.embedding import Embedder, local_embedder
 from knowledge.index.embedded import open_embedded
 from knowledge.index.port import Index
@@ -75,7 +76,9 @@ class _Remembering:
     async def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         return await self._embedder.embed_documents(texts)
 
-    async def embed_questions(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+    async def embed_questions(
+        self, texts: Sequence[str], run: Run = OUTSIDE
+    ) -> Sequence[Sequence[float]]:
         if not self.remembers:
             return await self._embedder.embed_questions(texts)
         missing = [text for text in texts if text not in self._known]

@@ -13,8 +13,7 @@ from config.settings import Settings
 from deploy.assembly.assistant_prompts import TASKS, load_prompts
 from deploy.assembly.models import make_registry
 from deploy.errors import CommandError
-from deploy.evaluation.desk_run import KeptPrompt, VariantRun
-from deploy.evaluation.journal_reading import OFFLINE
+from deploy.evaluation.desk_run import OFFLINE, KeptPrompt, VariantRun
 from deploy.evaluation.questions import UnknownFormatError, rows
 from deploy.evaluation.summaries import MeasuredVariant, describe_measure, summarize
 from llm.port import Task

@@ -18,14 +18,14 @@ from agents.roster import SPECS
 from agents.spec import AgentSpec, ProgressStep
 from config.env_file import HARMLESS
 from config.settings import Settings
-from config.specialist_settings import load_profiles
+from config.way_settings import load_profiles
 from deploy.generate.manifests import GROUPS, Group
-from deploy.progress_steps import list_steps
+from deploy.generate.pods import list_steps
 from envelope.merging import MergeRule
 from envelope.payload import CATALOGUE, Attribute
 from envelope.role import Role
-from envelope.ways.specialists import NEEDS, PHASES, SpecialistName
-from manager.diagram import draw
+from envelope.specialists import NEEDS, PHASES, SpecialistName
+from manager.flow_proofs import draw
 from manager.flows import EVERY
 
 ROOT = Path(__file__).parent.parent.parent
@@ -91,7 +91,7 @@ def pages() -> dict[Path, str]:
         DOCS / "flow.md": draw(EVERY),
         DOCS / "contracts.md": _CONTRACTS + "".join(map(_contract, CATALOGUE)),
         DOCS / "settings.md": _SETTINGS.format(harmless=_list_harmless())
-        + "".join(_area(group) for group in (*_GROUPS, Settings)),
+        + "".join(_area(title, groups) for title, groups in _areas().items()),
         DOCS / "deployment.md": _with_block(
             DOCS / "deployment.md", "groups", _GROUP_TABLE + "".join(map(_describe_group, GROUPS))
         ),
@@ -181,13 +181,21 @@ def _list_harmless() -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _area(group: type[BaseModel]) -> str:
-    """Return a table of the settings of a group, with the summary of its module as heading."""
-    summary = (sys.modules[group.__module__].__doc__ or "").partition("\n")[0]
-    title = summary.partition(", and all")[0].removeprefix("Settings of ").removesuffix(".")
-    names = [name for name in Settings.model_fields if name in group.__annotations__]
-    head = _AREA.format(title=title[:1].upper() + title[1:])
-    return head + "".join(_setting(name) for name in names)
+def _areas() -> dict[str, list[type[BaseModel]]]:
+    """Return the groups of settings by the title of their module, from its summary."""
+    areas: dict[str, list[type[BaseModel]]] = {}
+    for group in (*_GROUPS, Settings):
+        summary = (sys.modules[group.__module__].__doc__ or "").partition("\n")[0]
+        title = summary.partition(", and all")[0].removeprefix("Settings of ").removesuffix(".")
+        areas.setdefault(title[:1].upper() + title[1:], []).append(group)
+    return areas
+
+
+def _area(title: str, groups: Sequence[type[BaseModel]]) -> str:
+    """Return a table of the settings of these groups."""
+    own = {name for group in groups for name in group.__annotations__}
+    rows = (_setting(name) for name in Settings.model_fields if name in own)
+    return _AREA.format(title=title) + "".join(rows)
 
 
 def _setting(name: str) -> str:

@@ -1,10 +1,16 @@
-"""The parts that all generated pods have in common."""
+"""The parts that all generated pods have in common, and the steps that people see."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import yaml
 
+from agents.roster import SPECS
+from agents.spec import ProgressStep
+from manager.flow_proofs import find_reached
+from manager.flows import EVERY
+from manager.flows.stages import START
 from worker.shutdown import GRACE_SECONDS
 
 IMAGE = "refdesk:latest"
@@ -150,3 +156,20 @@ def dump_manifests(manifests: Sequence[Manifest]) -> str:
     return yaml.dump_all(
         manifests, Dumper=_WholeDumper, sort_keys=False, explicit_start=True, width=100
     )
+
+
+@cache
+def list_steps() -> Mapping[str, ProgressStep]:
+    """Return the step of every stage. While branches run, it is that of searching."""
+    stages = {stage for flow in EVERY for stage in find_reached(flow, START)} - {START}
+    return {
+        stage.name: SPECS[stage.role.value].step
+        if stage.role.value in SPECS
+        else ProgressStep.SEARCH
+        for stage in sorted(stages, key=lambda one: one.name)
+    }
+
+
+def find_step(stage: str) -> ProgressStep:
+    """Return the step of a stage; the first one for a stage that another release has."""
+    return list_steps().get(stage, next(iter(ProgressStep)))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -36,7 +37,7 @@ def draw_days(days: Sequence[DayFigures]) -> Markup:
                     Markup('<rect class="{}" x="{}" y="{:.1f}" width="{}" height="{:.1f}"/>')
                     .format(f"outcome-{name}", at * _STEP + _GAP, bottom, _STEP - _GAP, height)
                 )  # fmt: skip
-        if at % max(1, len(days) // 6) == 0:
+        if at % max(2, len(days) // 6) == 0:
             parts.append(
                 Markup('<text x="{}" y="{}">{}</text>').format(
                     at * _STEP + _GAP, _HEIGHT + _FOOT - 4, day.day[5:]
@@ -44,6 +45,30 @@ def draw_days(days: Sequence[DayFigures]) -> Markup:
             )
         parts.append(Markup("</g>"))
     parts.append(Markup('<text x="0" y="12">{}</text></svg>').format(most))
+    return Markup("").join(parts)
+
+
+def draw_amounts(days: Sequence[tuple[str, Decimal]], label: str) -> Markup:
+    """Return a bar for each day, as high as its amount in US dollars."""
+    most = max((amount for _, amount in days), default=Decimal(0)) or Decimal(1)
+    parts = [
+        Markup('<svg class="chart" role="img" viewBox="0 0 {} {}" aria-label="{}">').format(
+            max(1, len(days)) * _STEP, _HEIGHT + _FOOT, f"{label}, at most ${most:.2f}"
+        )
+    ]
+    for at, (day, amount) in enumerate(days):
+        height = float(amount / most) * (_HEIGHT - _GAP)
+        x = at * _STEP + _GAP
+        parts.append(
+            Markup(
+                "<g><title>{}: {}</title>"
+                '<rect class="amount" x="{}" y="{:.1f}" width="{}" height="{:.1f}"/></g>'
+            ).format(day, f"${amount:.4f}", x, _HEIGHT - height, _STEP - _GAP, height)
+        )
+        if at % max(2, len(days) // 6) == 0:
+            text = Markup('<text x="{}" y="{}">{}</text>').format(x, _HEIGHT + _FOOT - 4, day[5:])
+            parts.append(text)
+    parts.append(Markup('<text x="0" y="12">${}</text></svg>').format(f"{most:.2f}"))
     return Markup("").join(parts)
 
 

@@ -7,12 +7,26 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import urlencode
 
+from fastapi import Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from records.record import Record
 
+PATH = "/console"
+_POLICY = (
+    "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    # Without a referrer at all, browsers state no origin for a form.
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
 _ANSWERS = MarkdownIt("zero").enable(
     ["backticks", "blockquote", "code", "emphasis", "fence", "heading", "hr", "list", "table"]
 )
@@ -27,6 +41,12 @@ def render_answer(text: str) -> Markup:
 def fill(template: str, **values: Any) -> bytes:
     """Return a page; every value is escaped unless it is `Markup`."""
     return _environment().get_template(template).render(values).encode()
+
+
+def show_page(template: str, status: int = 200, **values: Any) -> Response:
+    """Return a page as a response."""
+    page = fill(template, **values, path=PATH)
+    return Response(page, status_code=status, media_type="text/html", headers=HEADERS)
 
 
 @cache

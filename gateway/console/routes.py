@@ -1,4 +1,4 @@
-"""The routes of the console. Each is a GET that changes nothing but the session."""
+"""The routes of the console, and its pages of what was asked."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -6,55 +6,33 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Annotated, Any, Protocol
 
-import structlog
 from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import RedirectResponse
 
 from envelope.question import Question
+from gateway.console.access import Gate, Role, admit_visitors, make_route_class, require, user_of
+from gateway.console.again import find_repeated
+from gateway.console.attention import FindConcerns, find_in_figures
 from gateway.console.charts import draw_days, draw_lanes, list_lanes
 from gateway.console.figures import OUTCOMES, compute_figures
-from gateway.console.pages import fill, render_answer
+from gateway.console.pages import HEADERS, PATH, render_answer, show_page
+from gateway.console.sign_in import SignIn, SignInProvider
 from records.record import Record
-from records.store import PAGE, RecordStore, RecordsUnavailableError, Selection
+from records.store import PAGE, RecordStore, Selection
 
-log = structlog.get_logger("gateway")
-
-PATH = "/console"
-COOKIE = "refdesk_console"
 DAY_SECONDS = 86_400
 PERIODS = (1, 7, 30, 90)
 LONGEST_SEARCH = 200
-_POLICY = (
-    "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'self'; "
-    "frame-ancestors 'none'"
-)
-_HEADERS = {
-    "Content-Security-Policy": _POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-    "Cross-Origin-Opener-Policy": "same-origin",
-}
-
 Text = Annotated[str, Query(max_length=LONGEST_SEARCH)]
 Days = Annotated[int, Query(ge=1, le=3660)]
 Page = Annotated[int, Query(ge=1, le=10_000)]
 
 
-class ConsoleSessions(Protocol):
-    """Stores the sessions of the console, and the codes of one-time links."""
+class ConsolePart(Protocol):
+    """Some pages of the console; each route states the role that it demands."""
 
-    async def open(self, code: str) -> str | None:
-        """Return the token of a new session for a code, which is used up; None: no such code."""
-        ...
-
-    async def is_open(self, token: str) -> bool:
-        """Return whether a session is open."""
-        ...
-
-    async def end(self, token: str) -> None:
-        """End a session; to end it twice is no error."""
+    def add_to(self, router: APIRouter) -> None:
+        """Add the routes."""
         ...
 
 
@@ -62,20 +40,24 @@ class ConsoleSessions(Protocol):
 class Console:
     """What the pages read; `store` is None where no records are kept."""
 
-    sessions: ConsoleSessions
+    gate: Gate
     store: RecordStore | None
-    assistants: Sequence[tuple[str, str]]
     records_days: float
+    provider: SignInProvider | None = None
+    parts: Sequence[ConsolePart] = ()
+    concerns: Sequence[FindConcerns] = ()
     unavailable: tuple[type[Exception], ...] = ()
     clock: Callable[[], float] = time.time
 
 
 def console_router(console: Console) -> APIRouter:
     """Return the routes of the console."""
-    router = APIRouter(include_in_schema=False)
-    pages = _Pages(console)
-    router.add_api_route(f"{PATH}/login", pages.login, methods=["GET"])
-    router.add_api_route(f"{PATH}/logout", pages.logout, methods=["GET"])
+    sign_in, pages = SignIn(console.gate, console.provider), _Pages(console)
+    routes = make_route_class(console.gate, sign_in.refuse, console.unavailable)
+    router = APIRouter(include_in_schema=False, route_class=routes)
+    sign_in.add_to(router)
+    for part in console.parts:
+        part.add_to(router)
     router.add_api_route(f"{PATH}/console.css", pages.style, methods=["GET"])
     router.add_api_route(PATH, pages.today, methods=["GET"])
     router.add_api_route(f"{PATH}/questions", pages.questions, methods=["GET"])
@@ -87,65 +69,30 @@ class _Pages:
     def __init__(self, console: Console) -> None:
         self._console = console
 
-    async def login(
-        self, request: Request, code: Annotated[str, Query(max_length=100)]
-    ) -> Response:
-        """Open a session for the code of a one-time link."""
-        try:
-            token = await self._console.sessions.open(code)
-        except self._console.unavailable:
-            return _notice("Redis does not answer", "Try the same link again in a moment.", 503)
-        if token is None:
-            return _notice(
-                "This link is no longer valid",
-                "Each link opens the console once, within ten minutes. Make a new one with: "
-                "refdesk console",
-                403,
-            )
-        answer = RedirectResponse(PATH, status_code=303, headers=_HEADERS)
-        answer.set_cookie(
-            COOKIE,
-            token,
-            path=PATH,
-            httponly=True,
-            samesite="strict",
-            secure=request.url.scheme == "https",
-        )
-        return answer
-
-    async def logout(self, request: Request) -> Response:
-        """End the session."""
-        try:
-            await self._console.sessions.end(request.cookies.get(COOKIE, ""))
-        except self._console.unavailable:
-            return _notice("Redis does not answer", "You are still signed in; try again.", 503)
-        answer = _notice("You are signed out", "Open the console again with: refdesk console")
-        answer.delete_cookie(COOKIE, path=PATH)
-        return answer
-
+    @admit_visitors
     async def style(self) -> Response:
         """Return the style sheet."""
         text = (files("gateway.console") / "console.css").read_bytes()
-        headers = {**_HEADERS, "Cache-Control": "max-age=3600"}
+        headers = {**HEADERS, "Cache-Control": "max-age=3600"}
         return Response(text, media_type="text/css", headers=headers)
 
+    @require(Role.VIEWER)
     async def today(self, request: Request, days: Days = 7) -> Response:
-        """Show what happened in a period."""
-        until = self._console.clock()
-        selection = Selection(
-            assistants=tuple(self._console.assistants), since=until - days * DAY_SECONDS
-        )
+        """Show what happened in a period, and what needs attention."""
+        until, user = self._console.clock(), user_of(request)
+        selection = Selection(assistants=user.list_assistants(), since=until - days * DAY_SECONDS)
+        concerns = [one for find in self._console.concerns for one in await find(user)]
 
         def read(store: RecordStore) -> Mapping[str, Any]:
             rows = store.read_figures(selection)
             figures = compute_figures(rows, since=selection.since, until=until)
             down = store.find(_narrow(selection, rating="down"), limit=5)
-            failed = store.find(_narrow(selection, outcome="failed"), limit=5)
             return {"figures": figures, "chart": draw_days(figures.days), "down": down,
-                    "failed": failed}  # fmt: skip
+                    "concerns": [*find_in_figures(figures, days), *concerns]}  # fmt: skip
 
         return await self._show(request, "today.html", read, days=days, periods=PERIODS)
 
+    @require(Role.VIEWER)
     async def questions(
         self,
         request: Request,
@@ -164,7 +111,7 @@ class _Pages:
             "rating": rating,
         }  # fmt: skip
         selection = Selection(
-            assistants=tuple(self._console.assistants),
+            assistants=user_of(request).list_assistants(),
             since=self._console.clock() - days * DAY_SECONDS,
             outcome=outcome,
             reason=reason,
@@ -189,6 +136,7 @@ class _Pages:
             outcomes=("answered", "clarification", "refused", "failed", "superseded"),
         )
 
+    @require(Role.VIEWER)
     async def question(
         self,
         request: Request,
@@ -198,8 +146,6 @@ class _Pages:
         message: Text,
     ) -> Response:
         """Show one question whole: answer, sources, trace, and the rest of its conversation."""
-        if (tenant, assistant) not in self._console.assistants:
-            return await self._show(request, "missing.html", lambda _: {}, status=404)
 
         def read(store: RecordStore) -> Mapping[str, Any] | None:
             asked = Question(
@@ -218,6 +164,7 @@ class _Pages:
                 "lanes": lanes,
                 "trace": draw_lanes(lanes, record.seconds),
                 "others": _list_conversation(store, record),
+                "repeated": find_repeated(store, record),
             }
 
         return await self._show(request, "question.html", read)
@@ -231,35 +178,31 @@ class _Pages:
         status: int = 200,
         **values: Any,
     ) -> Response:
-        """Return a page for the holder of a session; `read` runs in a thread."""
-        try:
-            if not await self._console.sessions.is_open(request.cookies.get(COOKIE, "")):
-                return _notice(
-                    "Sign in",
-                    "The console is for the owner of this desk. Get a link with: refdesk console",
-                    401,
-                )
-        except self._console.unavailable:
-            return _notice("Redis does not answer", "Try again in a moment.", 503)
+        """Return a page; `read` runs in a thread."""
         store = self._console.store
         if store is None:
-            return _notice("No records are kept", "Set RECORDS_DAYS to more than 0 to keep them.")
+            return show_page(
+                "notice.html",
+                user=user_of(request),
+                title="No records are kept",
+                text="Set RECORDS_DAYS to more than 0 to keep them.",
+            )
         try:
             found = await run_in_threadpool(read, store)
-        except RecordsUnavailableError as error:
-            log.warning("console_unavailable", error=str(error))
-            return _notice(
-                "The database of the records does not answer",
-                f"Questions are answered as usual, and recorded when it is back. ({error})",
-                503,
-            )
         except ValueError:
             found = None
         if found is None:
             template, status, found = "missing.html", 404, {}
-        page = fill(template, **values, **found, path=PATH, all_outcomes=OUTCOMES,
-                    records_days=self._console.records_days)  # fmt: skip
-        return Response(page, status_code=status, media_type="text/html", headers=_HEADERS)
+        return show_page(
+            template,
+            status,
+            **values,
+            **found,
+            user=user_of(request),
+            can_edit=user_of(request).may(Role.EDITOR),
+            all_outcomes=OUTCOMES,
+            records_days=self._console.records_days,
+        )
 
 
 def _list_conversation(store: RecordStore, record: Record) -> Sequence[Record]:
@@ -269,8 +212,3 @@ def _list_conversation(store: RecordStore, record: Record) -> Sequence[Record]:
 
 def _narrow(selection: Selection, **more: str) -> Selection:
     return Selection(selection.assistants, selection.since, selection.until, **more)
-
-
-def _notice(title: str, text: str, status: int = 200) -> Response:
-    page = fill("notice.html", title=title, text=text, path=PATH)
-    return Response(page, status_code=status, media_type="text/html", headers=_HEADERS)

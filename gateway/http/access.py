@@ -24,10 +24,12 @@ from gateway.http.errors import (
     InvalidRequestError,
     LimitedError,
     UnauthorizedError,
+    UnavailableError,
 )
 from gateway.http.visitors import FailureLimiter, Visitor, Visitors
-from gateway.person_tokens import PersonTokenError, StatedPerson, read_person_token
+from gateway.person_tokens import PersonTokenError, PersonTokens, StatedPerson
 from gateway.port import Demand, KeyStore, Rates, Shortage
+from gateway.signing_keys import ProviderUnavailableError
 
 log = structlog.get_logger("gateway")
 
@@ -41,6 +43,7 @@ NO_KEY = "expected a key in the header 'Authorization: Bearer KEY'"
 MAKE_ONE = "create one with: refdesk keys create"
 LONGEST_ORIGIN = 300
 PERSON_HEADER = "x-person-token"
+PROVIDER_SECONDS = 30.0
 WARN_SECONDS = 3600.0
 """The least time between two warnings about an untrusted proxy."""
 WHOSE = {
@@ -117,8 +120,13 @@ def list_people(caller: Principal, user_id: str | None, param: str) -> tuple[str
             code="conflicting_persons",
             param=param,
         )
-    person = stated or user_id or ""
+    person = name_person(caller, user_id)
     return (digest_person(caller.tenant, person),) if person else ()
+
+
+def name_person(caller: Principal, user_id: str | None) -> str:
+    """Return who asks as the caller names them; empty: unknown."""
+    return caller.person_id or user_id or ""
 
 
 class AllowedHosts:
@@ -163,6 +171,7 @@ class Guard:
         visitors: Visitors,
         open_tenant: str | None,
         hosts: AllowedHosts | None = None,
+        persons: PersonTokens | None = None,
     ) -> None:
         self._keys = keys
         self._rates = rates
@@ -170,6 +179,7 @@ class Guard:
         self._failures = FailureLimiter(rates, visitors)
         self._open_tenant = open_tenant
         self._hosts = AllowedHosts() if hosts is None else hosts
+        self._persons = PersonTokens() if persons is None else persons
         self._quiet_until = float("-inf")
         # Concurrent requests share this many connections to Redis for their lookups.
         self._turn = asyncio.Semaphore(AT_ONCE)
@@ -203,6 +213,7 @@ class Guard:
             key = await self._find_key(token, visitor, credential)
             if key.kind == "public":
                 await self._check_origin(request, key, visitor, credential)
+            await self._keys.note_use(key)
         self._failures.trust(credential)
         if key.kind == "public":
             self._warn_of_proxy(request)
@@ -215,16 +226,28 @@ class Guard:
         credential = digest_of(f"{caller.key_id} {token}")
         self.check_token(caller, credential)
         try:
-            person = read_person_token(token, key) if key is not None else StatedPerson()
+            person = StatedPerson() if key is None else await self._persons.read(token, key)
         except PersonTokenError as error:
             await self.judge_token(caller, credential, good=False)
             raise UnauthorizedError(str(error), code="invalid_person_token") from error
+        except ProviderUnavailableError as error:
+            log.warning("person_keys_unavailable", error=str(error))
+            raise UnavailableError(
+                "the identity provider does not answer, so that the token of the person cannot be "
+                "verified; try again in a moment",
+                code="identity_provider_unavailable",
+                retry_after_seconds=PROVIDER_SECONDS,
+            ) from error
         return replace(
             caller,
             person_groups=person.groups,
             person_until=person.expires_at,
             person_id=person.id,
         )
+
+    def check_host(self, request: Request) -> None:
+        """Raise `ForbiddenError` for a request to a host that is not allowed."""
+        self._hosts.check(request)
 
     async def link_holder(
         self, request: Request, key_id: str, person_groups: Sequence[str] = ()

@@ -10,7 +10,7 @@ keys are not secret.
 import json
 import re
 import time
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, NoReturn
 from uuid import uuid4
 
@@ -40,30 +40,55 @@ from gateway.http.errors import (
 )
 
 BODILESS = frozenset({"GET", "HEAD", "OPTIONS"})
+CONSOLE_FORMS = "/console/"
+CONSOLE_UPLOAD = "/console/documents/upload"
+INDEX_UPLOAD = "/v1/documents"
+HasSession = Callable[[Request], Awaitable[bool]]
 
 
 class Authentication:
     """Rejects requests with a body from callers without a key, or from foreign websites.
 
-    Every route with a body needs a key, so that this can be decided without knowing the route. The
-    guard stores the caller in the request, and routes do not look it up again.
+    Every route with a body needs a key, or an address that was signed here (`is_signed`), so that
+    this can be decided without knowing the route. The guard stores the caller in the request, and
+    routes do not look it up again. A form of the console comes with a session instead, which
+    `has_session` finds; a body without one is not read.
     """
 
     def __init__(
-        self, app: ASGIApp, guard: Guard, *, unavailable: Sequence[type[Exception]] = ()
+        self,
+        app: ASGIApp,
+        guard: Guard,
+        *,
+        unavailable: Sequence[type[Exception]] = (),
+        has_session: HasSession | None = None,
+        is_signed: Callable[[str], bool] = lambda _path: False,
     ) -> None:
         self._app = app
         self._guard = guard
+        self._has_session = has_session
+        self._is_signed = is_signed
         self._unavailable: tuple[type[Exception], ...] = (BrokerUnavailableError, *unavailable)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] not in BODILESS:
+        has_body = scope["type"] == "http" and scope["method"] not in BODILESS
+        if has_body and not self._is_signed(scope["path"]):
+            if self._has_session is not None and scope["path"].startswith(CONSOLE_FORMS):
+                is_open = await self._find_session(self._has_session, scope)
+                await self._app(scope, receive if is_open else _replay(b"", receive), send)
+                return
             error = await self._check(scope)
             if error is not None:
                 request_id = str(scope["state"]["request_id"])
                 await failure(error, request_id)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
+
+    async def _find_session(self, has_session: HasSession, scope: Scope) -> bool:
+        try:
+            return await has_session(Request(scope))
+        except self._unavailable:
+            return False
 
     async def _check(self, scope: Scope) -> HttpError | None:
         try:
@@ -94,7 +119,7 @@ class BodyLimit:
         if scope["type"] != "http" or scope["method"] in BODILESS:
             await self._app(scope, receive, send)
             return
-        is_upload = UPLOADS.fullmatch(scope["path"]) is not None
+        is_upload = _is_upload(scope["path"])
         caller = scope["state"].get("caller")
         if is_upload and isinstance(caller, Principal) and caller.public:
             # Before the body: everybody could fill the memory with bodies that end with a refusal.
@@ -113,6 +138,10 @@ class BodyLimit:
                 await _refuse(error, scope, receive, send)
             else:
                 await self._app(scope, _replay(body, receive), send)
+
+
+def _is_upload(path: str) -> bool:
+    return path in (CONSOLE_UPLOAD, INDEX_UPLOAD) or UPLOADS.fullmatch(path) is not None
 
 
 def visitors_refused() -> ForbiddenError:

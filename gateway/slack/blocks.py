@@ -31,6 +31,7 @@ ALL_CHARACTERS = 12_500
 FALLBACK_CHARACTERS = 3_000
 """The maximum length of the plain text for notifications."""
 SOURCES = 20
+"""The most places that are listed; what is left out is counted below them."""
 SOURCES_CHARACTERS = 6_000
 """The maximum encoded length of all sources, and of all buttons, so that both fit one message."""
 SOURCE_CHARACTERS = 150
@@ -111,11 +112,18 @@ def _sources(sources: Sequence[Source], title: str) -> list[Fields]:
     if not sources:
         return []
     lines = [f"*{escape(title)}*"]
-    for source in sources[:SOURCES]:
-        line = _source(source)
+    places: dict[str, list[int]] = {}
+    for source in sources:
+        places.setdefault(_place(source), []).append(source.number)
+    shown = 0
+    for place, numbers in list(places.items())[:SOURCES]:
+        line = f"{''.join(f'[{number}]' for number in numbers)} {place}"
         if _measure_json([_context([*lines, line])]) > SOURCES_CHARACTERS:
             break
         lines.append(line)
+        shown += 1
+    if shown < len(places):
+        lines.append(f"… (+{len(places) - shown})")
     return [
         _context(lines[first : first + CONTEXT_ELEMENTS])
         for first in range(0, len(lines), CONTEXT_ELEMENTS)
@@ -126,15 +134,16 @@ def _measure_json(blocks: Sequence[Fields]) -> int:
     return len(json.dumps(blocks, ensure_ascii=False))
 
 
-def _source(source: Source) -> str:
+def _place(source: Source) -> str:
+    """Return the place of a source without its number: equal places are listed once."""
     name = plain_title(" › ".join(dict.fromkeys((source.title, *source.heading_path))))
     shown = escape(name[:SOURCE_CHARACTERS]).replace("|", "¦")
     place = source.place
     if place.startswith(("https://", "http://")) and len(place) <= LINK_CHARACTERS:
         address = place.replace("|", "%7C").replace(">", "%3E").replace("&", "&amp;")
-        return f"[{source.number}] <{address}|{shown}>"
+        return f"<{address}|{shown}>"
     where = f" ({escape(place[:SOURCE_CHARACTERS])})" if place else ""
-    return f"[{source.number}] {shown}{where}"
+    return f"{shown}{where}"
 
 
 def _context(lines: Sequence[str]) -> Fields:

@@ -3,7 +3,7 @@
 import codecs
 import re
 
-from envelope.hidden_characters import remove_hidden_characters
+from envelope.encoding import remove_hidden_characters
 from knowledge.documents.errors import NotTextError, TooLargeError
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -38,7 +38,7 @@ def decode(data: bytes, stated: str | None = None) -> tuple[str, tuple[str, ...]
 def clean_text(text: str) -> str:
     """Return the text with unix line ends, without control and hidden characters.
 
-    Half surrogates go too; see `envelope.hidden_characters`.
+    Half surrogates go too; see `envelope.encoding`.
     """
     text = (
         text.replace("\r\n", "\n").replace("\r", "\n").replace("\x0c", "\n").replace("\x85", "\n")

@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 
 from knowledge.documents.decoding import clean_text
 from knowledge.documents.errors import NoDocumentError, NoTextError, WrongFormatError
+from knowledge.documents.furniture import remove_repeated
 from knowledge.documents.interchange import json_lines, zendesk
 from knowledge.documents.location import Location
 from knowledge.documents.page import Block, BlockKind, Page, Prepared
@@ -38,6 +39,10 @@ _READERS: Mapping[str, str] = {
     ".docm": "office.docx",
     ".xlsx": "office.xlsx",
     ".xlsm": "office.xlsx",
+    ".xls": "office.xls",
+    ".odt": "office.opendocument",
+    ".ods": "office.opendocument",
+    ".odp": "office.opendocument",
     ".pptx": "office.pptx",
     ".pptm": "office.pptx",
     ".epub": "office.epub",
@@ -45,6 +50,7 @@ _READERS: Mapping[str, str] = {
     ".tsv": "interchange.delimited",
     ".eml": "interchange.mail",
     ".mbox": "interchange.mail",
+    ".msg": "interchange.msg",
 }
 """The module that reads a format; it is imported with the first file, in the process that reads."""
 _JSON_LINES = frozenset({".jsonl", ".ndjson"})
@@ -57,11 +63,15 @@ _PAGE: TypeAdapter[Page] = TypeAdapter(Page)
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """The bytes of one document: a whole file, a line of one, or a page taken out of one."""
+    """The bytes of one document: a whole file, a line of one, or a page taken out of one.
+
+    `is_record`: the bytes are a record of a prepared document, see `interchange.json_lines`.
+    """
 
     source: str
     data: bytes
     place: str
+    is_record: bool = False
 
 
 def holds_many(path: PurePosixPath) -> bool:
@@ -78,20 +88,28 @@ def items_of(path: PurePosixPath, data: bytes) -> Iterator[Item]:
     """Return the documents of a file as bytes, without reading them."""
     if path.suffix.lower() in _JSON_LINES:
         for number, line in json_lines.lines_of(data):
-            yield Item(str(path), line, f"{path}:{number}")
+            yield Item(str(path), line, f"{path}:{number}", is_record=True)
     else:
         yield Item(str(path), data, str(path))
 
 
 def refuse_other_data(data: bytes) -> None:
     """Raise `NoDocumentError` for JSON or YAML without a mark of the documents that it may hold."""
-    if not any(mark in data for mark in (*_MARKS_OF_INTERFACES, zendesk.MARK)):
-        raise NoDocumentError("it holds data and is no description of an interface (OpenAPI)")
+    marks = (*_MARKS_OF_INTERFACES, zendesk.MARK)
+    if not any(mark in data for mark in marks) and not json_lines.may_hold_records(data):
+        raise NoDocumentError(
+            "it holds data: no prepared documents and no description of an interface (OpenAPI)"
+        )
 
 
 def split(path: PurePosixPath, data: bytes) -> Iterator[Item]:
     """Yield the documents of a file that must be parsed; raise a `ReadingError`."""
     is_json = path.suffix.lower() == ".json"
+    if is_json and (records := json_lines.split_records(data)):
+        for number, record in records:
+            place = f"{path}:{number}" if len(records) > 1 else str(path)
+            yield Item(str(path), record, place, is_record=True)
+        return
     if is_json and not any(mark in data for mark in _MARKS_OF_INTERFACES):
         pages = zendesk.split_articles(data, str(path))
     else:
@@ -106,12 +124,13 @@ def read(item: Item, path: PurePosixPath, location: Location) -> Page:
     """Return the page of an item, placed where its path puts it; raise a `ReadingError`."""
     try:
         page = clean_page(_read(item, path.suffix.lower(), location))
+        page = remove_repeated(page, location.repeated)
     except RecursionError as error:
         raise WrongFormatError("expected less nesting than found") from error
     if not page.blocks:
         raise NoTextError("expected text, found none")
     return replace(
-        _set_place(page, path, location),
+        _set_place(page, item, path, location),
         groups=page.groups or location.groups,
         version=page.version or location.version,
     )
@@ -122,7 +141,7 @@ def _read(item: Item, suffix: str, location: Location) -> Page:
         from knowledge.documents.interchange import mail
 
         return mail.read(item.data, item.source, keeps_quotations=False)
-    if suffix in _JSON_LINES:
+    if item.is_record or suffix in _JSON_LINES:
         return json_lines.read(item.data, item.source)
     if suffix in _STRUCTURED:
         return _PAGE.validate_json(item.data)
@@ -141,15 +160,15 @@ def _find_reader(module: str) -> Reader:
     return reader
 
 
-def _set_place(page: Page, path: PurePosixPath, location: Location) -> Page:
+def _set_place(page: Page, item: Item, path: PurePosixPath, location: Location) -> Page:
+    if item.is_record or path.suffix.lower() in _JSON_LINES:
+        return replace(page, crumbs=page.crumbs or ((page.title,) if page.title else ()))
     if needs_splitting(path):
         return replace(
             page,
             name=f"{location.name}/{page.name}",
             crumbs=(*location.folders, *page.crumbs),
         )
-    if holds_many(path):
-        return replace(page, crumbs=page.crumbs or ((page.title,) if page.title else ()))
     title = page.title or location.file_title
     return replace(
         page,
@@ -236,7 +255,7 @@ _REASONS: Mapping[str, str] = {
     "a picture; text in pictures is not read":
         "png jpg jpeg gif svg webp ico bmp tif tiff heic avif drawio",
     "an office format that is not read; save it as .docx, .xlsx, .pptx or .pdf":
-        "doc dot xls xlsb ppt pps rtf odt ods odp pages numbers key vsd vsdx one msg pub wpd",
+        "doc dot xlsb ppt pps rtf pages numbers key vsd vsdx one pub wpd",
     "an archive; unpack it first": "tar gz tgz bz2 xz 7z rar zst",
     "an archive in an archive; unpack the outer one first": "zip",
     "a recording; speech is not read":

@@ -29,6 +29,7 @@ class Location:
     it, which the page itself cannot change. `is_foreign` says that others wrote the page: it may
     not choose its id. `keeps_name`: the name is that of the place from which the file was moved.
     `is_reply`: a message that answers one of another file, which it need not repeat.
+    `repeated` are texts of the website, see `knowledge.documents.furniture`.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Location:
     version: str = ""
     keeps_name: bool = False
     is_reply: bool = False
+    repeated: tuple[str, ...] = ()
 
     def crumbs(self, title: str) -> tuple[str, ...]:
         """Return the humanised folders and the title; an index page stands for its folder."""

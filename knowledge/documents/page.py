@@ -24,13 +24,15 @@ class Block:
     """A piece of a page.
 
     `level` is 1 to 6 for a heading and 0 elsewhere. `anchor` names the place: of the section for
-    a heading, of what follows for any other block (a page of a PDF).
+    a heading, of what follows for any other block (a page of a PDF). `is_link`: nothing in it is
+    more than the label of a link.
     """
 
     kind: BlockKind
     text: str
     level: int = 0
     anchor: str | None = None
+    is_link: bool = False
 
 
 @dataclass(frozen=True, slots=True)

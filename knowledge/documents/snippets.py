@@ -1,11 +1,12 @@
-"""Puts files into a page that its markup refers to, from inside the ingested folder only.
+"""Puts files into a page that its markup refers to, from the ingested folder or its repository.
 
-Known are `--8<-- "file"` of MkDocs, in a line or as a block, `{* file *}`, and `literalinclude` of
-Sphinx and MyST. Only files with a suffix of `TEXT_SUFFIXES` are read, none that is hidden. What
-cannot be found leaves no marker behind, and a warning.
+Known are `--8<-- "file"` of MkDocs, in a line or as a block, `{* file ln[2:5] *}`, which is fenced,
+and `literalinclude` of Sphinx and MyST. Only files with a suffix of `TEXT_SUFFIXES` are read, none
+that is hidden, and none outside the folder or, where it is in a working copy of a repository, the
+repository. What cannot be found leaves no marker behind, and a warning.
 
-Known options are `language`, `lines`, `start-after`, `start-at`, `end-before` and `end-at`. The
-others change how the code looks, and are left out.
+Known options are `caption`, `language`, `lines`, `start-after`, `start-at`, `end-before` and
+`end-at`. The others change how the code looks, and are left out.
 """
 
 import os
@@ -15,6 +16,7 @@ from pathlib import Path, PurePosixPath
 
 from knowledge.documents.errors import ReadingError
 from knowledge.documents.folder import FoundFile, is_private
+from knowledge.documents.folder_rules import FolderRules
 
 _SUFFIXES = frozenset({".md", ".markdown", ".mdx"})
 _SPHINX_SUFFIXES = frozenset({".rst", ".rest"})
@@ -34,8 +36,11 @@ _LINE = re.compile(
 )
 _FENCE = re.compile(r"([ \t]{0,80})-{1,20}8<-{1,20}[ \t]{0,80}\Z")
 _BRACED = re.compile(
-    r"([ \t]{0,80})\{\*[ \t]{1,20}([^\s*{}]{1,500})(?:[ \t][^{}\n]{0,500})?\*\}[ \t]{0,80}\Z"
+    r"([ \t]{0,80})\{\*[ \t]{1,20}([^\s*{}]{1,500})((?:[ \t][^{}\n]{0,500})?)\*\}[ \t]{0,80}\Z"
 )
+_CHOSEN_LINES = re.compile(r"\bln\[([\d:, ]{1,200})\]")
+_CODE_FENCE = re.compile(r"[ \t>]{0,40}(`{3,20}|~{3,20})")
+_MARKDOWN = frozenset({".md", ".markdown", ".mdx", ".txt"})
 _SECTION = re.compile(r"-{1,20}8<-{1,20}[ \t]{1,20}\[(start|end):[ \t]{0,20}([\w.-]{1,100})\]")
 _LINES = re.compile(r"(\d{0,7})(?::(\d{0,7}))?\Z")
 _MOST_SNIPPETS = 100
@@ -44,11 +49,11 @@ _LARGEST_SNIPPET = 256 * 1024
 Warn = Callable[[str], None]
 
 
-def read_with_snippets(file: FoundFile, warn: Warn) -> bytes:
+def read_with_snippets(file: FoundFile, warn: Warn, note_missing: Callable[[str], None]) -> bytes:
     """Return the bytes of a file, with the files that it refers to in their places.
 
-    Raises `OSError` or a `ReadingError` for the file itself; `warn` receives the problems of what
-    it refers to.
+    Raises `OSError` or a `ReadingError` for the file itself; `note_missing` receives the names of
+    the files that were not found.
     """
     data = file.read()
     is_page = file.path.suffix.lower() in _SUFFIXES | _SPHINX_SUFFIXES
@@ -58,7 +63,7 @@ def read_with_snippets(file: FoundFile, warn: Warn) -> bytes:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         return data
-    snippets = _Snippets(file, warn)
+    snippets = _Snippets(file, warn, note_missing)
     lines = text.split("\n")
     if file.path.suffix.lower() in _SUFFIXES:
         lines = list(snippets.resolve(lines))
@@ -69,20 +74,25 @@ def read_with_snippets(file: FoundFile, warn: Warn) -> bytes:
 class _Snippets:
     """Resolves the references of one file."""
 
-    def __init__(self, file: FoundFile, warn: Warn) -> None:
+    def __init__(self, file: FoundFile, warn: Warn, note_missing: Callable[[str], None]) -> None:
         self._file = file
         self._warn = warn
+        self._note_missing = note_missing
         self._left = _MOST_SNIPPETS
+        self._limit = None if file.top is None else find_repository(file.top) or file.top
+        self._rules = FolderRules()
 
     def resolve(self, lines: list[str]) -> Iterator[str]:
         in_block = False
+        code: str | None = None
         for line in lines:
             bare = line.rstrip("\r")
-            single = _LINE.match(bare) or _BRACED.match(bare)
-            fence = _FENCE.match(bare)
-            if single is not None:
+            code = _follow_fence(code, bare)
+            if (single := _LINE.match(bare)) is not None:
                 yield from self._find(single[2], single[1])
-            elif fence is not None:
+            elif (braced := _BRACED.match(bare)) is not None:
+                yield from self._find_braced(*braced.groups(), is_fenced=code is not None)
+            elif _FENCE.match(bare) is not None:
                 in_block = not in_block
             elif in_block:
                 if bare.strip():
@@ -99,6 +109,24 @@ class _Snippets:
             return
         yield from (f"{indent}{line}" for line in _take_part(text.split("\n"), part))
 
+    def _find_braced(
+        self, indent: str, name: str, options: str, *, is_fenced: bool
+    ) -> Iterator[str]:
+        """Yield the lines that `{* file ln[2:5,8] *}` names: code in a fence of its own."""
+        text = self.find_text(name)
+        if text is None:
+            return
+        chosen = _CHOSEN_LINES.search(options)
+        lines = text.split("\n")
+        if chosen is not None:
+            lines = _take_lines(lines, chosen[1].replace(":", "-"))
+        lines = list(_take_part(lines, ""))
+        suffix = PurePosixPath(name).suffix.lower()
+        if is_fenced or suffix in _MARKDOWN:
+            yield from (f"{indent}{line}" for line in lines)
+        else:
+            yield from _write_fence(indent, lines, {"language": suffix[1:]})
+
     def find_text(self, name: str) -> str | None:
         """Return the text of a file to which the page refers, or None and warn."""
         self._left -= 1
@@ -108,7 +136,7 @@ class _Snippets:
         is_text = PurePosixPath(name).suffix.lower() in TEXT_SUFFIXES
         text = self._read(name) if is_text else None
         if text is None:
-            self._warn(f"the file {name!r}, to which it refers, is no text file in the folder")
+            self._note_missing(name)
         return text
 
     def _read(self, name: str) -> str | None:
@@ -123,15 +151,37 @@ class _Snippets:
 
     def _candidates(self, name: str) -> Iterator[FoundFile]:
         """Yield the places that a name may mean: below the page's folder, or one above it."""
-        top = self._file.top
-        if top is None or "\0" in name or name.startswith(("/", "~")):
+        top, limit = self._file.top, self._limit
+        if top is None or limit is None or "\0" in name or name.startswith(("/", "~")):
             return
         folder = Path(os.path.realpath(self._file.location)).parent
-        while folder.is_relative_to(top):
+        while folder.is_relative_to(limit):
             target = Path(os.path.realpath(folder / name))
-            if target.is_relative_to(top) and not is_private(target.relative_to(top)):
-                yield FoundFile(PurePosixPath(target.relative_to(top)), target, top)
+            if target.is_relative_to(top):
+                may_be_read = not is_private(target.relative_to(top))
+            else:
+                may_be_read = target.is_relative_to(limit) and self._is_public(target, limit)
+            if may_be_read:
+                yield FoundFile(PurePosixPath(target.relative_to(limit)), target, limit)
             folder = folder.parent
+
+    def _is_public(self, target: Path, limit: Path) -> bool:
+        """Return whether a file outside the folder is neither hidden nor for certain groups."""
+        is_hidden = any(part.startswith(".") for part in target.relative_to(limit).parts)
+        return not is_hidden and not self._rules.find(target).groups
+
+
+def find_repository(folder: Path) -> Path | None:
+    """Return the top of the working copy of a repository in which a folder is, or None."""
+    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
+
+
+def _follow_fence(fence: str | None, line: str) -> str | None:
+    """Return the fence of code that is open after a line, or None."""
+    mark = _CODE_FENCE.match(line)
+    if mark is None or fence is None:
+        return fence if mark is None else mark[1]
+    return None if mark[1].startswith(fence) else fence
 
 
 def _take_part(lines: list[str], part: str) -> Iterator[str]:
@@ -183,8 +233,10 @@ def replace_literal_includes(lines: Sequence[str], read: Read) -> Iterator[str]:
         options, at = _read_options(lines, at + 1)
         if fenced is not None:
             at = _skip_fence(lines, at, fenced[2])
+            options.setdefault("language", PurePosixPath(fenced[3]).suffix[1:])
             yield from _write_fence(fenced[1], _find(fenced[3], options, read), options)
         elif directive is not None:
+            options.setdefault("language", PurePosixPath(directive[2]).suffix[1:])
             yield from _write_directive(directive[1], _find(directive[2], options, read), options)
 
 
@@ -245,7 +297,9 @@ def _write_fence(indent: str, code: list[str] | None, options: dict[str, str]) -
     if code is None:
         return
     fence = "`" * (max((_count_ticks(line) for line in code), default=0) + 3)
-    yield f"{indent}{fence}{options.get('language', '')}"
+    caption = options.get("caption", "").replace('"', "'")
+    title = f' title="{caption}"' if caption else ""
+    yield f"{indent}{fence}{options.get('language', '')}{title}"
     yield from (indent + line for line in code)
     yield indent + fence
 
@@ -258,7 +312,9 @@ def _count_ticks(line: str) -> int:
 def _write_directive(indent: str, code: list[str] | None, options: dict[str, str]) -> Iterator[str]:
     if code is None:
         return
-    yield f"{indent}.. code-block:: {options.get('language', 'text')}"
+    yield f"{indent}.. code-block:: {options.get('language') or 'text'}"
+    if options.get("caption"):
+        yield f"{indent}   :caption: {options['caption']}"
     yield ""
     yield from (f"{indent}   {line}" for line in code)
     yield ""

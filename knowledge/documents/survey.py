@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -151,7 +152,12 @@ def place_files(
         for folder in file.path.parents
         if folder.suffix.lower() == ARCHIVE
     }
-    titles |= dict(_titles(titling, read_title))
+    found = {folder: title for folder, title in _titles(titling, read_title) if folder.name}
+    # A title that folders of several names have ("Overview") does not tell them apart.
+    counts = Counter(
+        title for title, _ in {(title, folder.name) for folder, title in found.items()}
+    )
+    titles |= {folder: title for folder, title in found.items() if counts[title] == 1}
     return {file.path: location.locate(file.path, folders, titles) for file in files}
 
 
@@ -172,7 +178,7 @@ def _titles(
         except (OSError, ReadingError):
             # The file is reported as broken when it is read as a document.
             continue
-        if title != place.file_title and len(title) <= _LONGEST_CRUMB:
+        if title and title != place.file_title and len(title) <= _LONGEST_CRUMB:
             yield file.path.parent, title
 
 

@@ -12,6 +12,7 @@ import sys
 from typing import BinaryIO
 
 from knowledge.documents import formats
+from knowledge.documents.furniture import name_folder
 from knowledge.documents.markup.page_links import read_links
 from knowledge.isolation.messages import (
     HEADER,
@@ -127,8 +128,8 @@ def _read(request: ReadRequest) -> tuple[Kind, bytes]:
     if request.wanted is Kind.LINKS:
         return Kind.LINKS, encode_links(read_links(request.item.data))
     if request.wanted is Kind.TITLE:
-        title = formats.read(request.item, request.path, request.location).title
-        return Kind.TITLE, title.encode()
+        page = formats.read(request.item, request.path, request.location)
+        return Kind.TITLE, name_folder(page, request.location.name).encode()
     return Kind.PREPARATION, encode_preparation(
         prepare(request.item, request.path, request.location, request.most_characters)
     )

@@ -29,7 +29,9 @@ REQUEST_HEADER = Struct("!Qd")
 
 _PREPARATION: TypeAdapter[Preparation] = TypeAdapter(Preparation)
 _LINKS: TypeAdapter[PageLinks] = TypeAdapter(PageLinks)
-_ITEMS: TypeAdapter[list[tuple[str, str, str]]] = TypeAdapter(list[tuple[str, str, str]])
+_ITEMS: TypeAdapter[list[tuple[str, str, str, bool]]] = TypeAdapter(
+    list[tuple[str, str, str, bool]]
+)
 _ERRORS: dict[str, type[ReadingError]] = {
     found.__name__: found
     for found in vars(errors).values()
@@ -67,6 +69,7 @@ class ReadRequest:
         fields = {
             "source": self.item.source,
             "place": self.item.place,
+            "is_record": self.item.is_record,
             "path": str(self.path),
             "location": asdict(self.location),
             "wanted": self.wanted.value.decode(),
@@ -81,7 +84,7 @@ def decode_request(frame: bytes) -> ReadRequest:
     fields = json.loads(head)
     stated = fields["location"]
     return ReadRequest(
-        item=Item(fields["source"], data, fields["place"]),
+        item=Item(fields["source"], data, fields["place"], fields["is_record"]),
         path=PurePosixPath(fields["path"]),
         location=Location(**{**stated, "folders": tuple(stated["folders"])}),
         wanted=Kind(fields["wanted"].encode()),
@@ -101,13 +104,16 @@ def decode_preparation(body: bytes) -> Preparation:
 
 def encode_items(items: Iterable[Item]) -> bytes:
     """Return the documents of one file as JSON."""
-    return orjson.dumps([(item.source, item.data.decode(), item.place) for item in items])
+    return orjson.dumps(
+        [(item.source, item.data.decode(), item.place, item.is_record) for item in items]
+    )
 
 
 def decode_items(body: bytes) -> list[Item]:
     """Return the documents of one file; raise `ValueError` for anything else."""
     return [
-        Item(source, data.encode(), place) for source, data, place in _ITEMS.validate_json(body)
+        Item(source, data.encode(), place, is_record)
+        for source, data, place, is_record in _ITEMS.validate_json(body)
     ]
 
 

@@ -117,7 +117,7 @@ class ReaderProcess:
         raise ReaderDiedError(f"expected a page from the process that read it, found {kind.name}")
 
     def title(self, item: Item, path: PurePosixPath, location: Location) -> str:
-        """Return the title of a document's page; raises as `prepare` does."""
+        """Return the title that an index page gives its folder; raises as `prepare` does."""
         request = ReadRequest(item, path, location, Kind.TITLE)
         return self._ask(request, self.limits.seconds)[1].decode("utf-8", "replace")
 

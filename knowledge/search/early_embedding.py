@@ -34,7 +34,7 @@ class EarlyEmbedding:
     async def embed(self, request: SearchRequest) -> None:
         """Embed the texts of a search; texts that were embedded for this question cost nothing."""
         try:
-            await self._vectors.embed_questions(wordings(request).embedded)
+            await self._vectors.embed_questions(wordings(request).embedded, request.run)
         except self._expected as error:
             log.warning("early_embedding_failed", error=f"{type(error).__name__}: {error}")
 

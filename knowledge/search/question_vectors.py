@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from envelope.run import OUTSIDE, Run
 from knowledge.embedding import Embedder
 
 MOST_KEPT = 512
@@ -22,9 +23,9 @@ class VectorStore(Protocol):
     A key is a hash of the embedding model and the text. Outside of a question nothing is stored.
     """
 
-    async def get(self, key: str) -> bytes | None: ...
+    async def get(self, run: Run, key: str) -> bytes | None: ...
 
-    async def put(self, key: str, vector: bytes) -> None: ...
+    async def put(self, run: Run, key: str, vector: bytes) -> None: ...
 
 
 class QuestionVectors:
@@ -66,30 +67,31 @@ class QuestionVectors:
         """Return a vector for each text of a document; none is kept."""
         return await self._embedder.embed_documents(texts)
 
-    async def embed_questions(self, texts: Sequence[str]) -> Sequence[Vector]:
+    async def embed_questions(self, texts: Sequence[str], run: Run = OUTSIDE) -> Sequence[Vector]:
         """Return a vector for each text of a question; raises what the store raises."""
         self._drop_old()
         keys = [self._hash(text) for text in texts]
         found = {key: self._kept.pop(key)[1] for key in dict.fromkeys(keys) if key in self._kept}
-        found |= await self._read_shared([key for key in dict.fromkeys(keys) if key not in found])
+        unknown = [key for key in dict.fromkeys(keys) if key not in found]
+        found |= await self._read_shared(run, unknown)
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
         if missing:
-            vectors = await self._embedder.embed_questions([*missing.values()])
+            vectors = await self._embedder.embed_questions([*missing.values()], run)
             made = dict(zip(missing, vectors, strict=True))
             expires = self._clock() + KEPT_SECONDS
             self._kept.update({key: (expires, vector) for key, vector in made.items()})
             found |= made
-            await self._share(made)
+            await self._share(run, made)
         return [found[key] for key in keys]
 
     def _hash(self, text: str) -> str:
         named = f"{self.name}/{self.dimensions}/{self.forms}\n{text}"
         return hashlib.blake2b(named.encode("utf-8", "replace"), digest_size=32).hexdigest()
 
-    async def _read_shared(self, keys: Sequence[str]) -> dict[str, Vector]:
+    async def _read_shared(self, run: Run, keys: Sequence[str]) -> dict[str, Vector]:
         if self._store is None:
             return {}
-        frames = await asyncio.gather(*map(self._store.get, keys))
+        frames = await asyncio.gather(*(self._store.get(run, key) for key in keys))
         vectors = {
             key: np.frombuffer(frame, dtype=np.float32)
             for key, frame in zip(keys, frames, strict=True)
@@ -97,10 +99,12 @@ class QuestionVectors:
         }
         return {key: vector.tolist() for key, vector in vectors.items()}
 
-    async def _share(self, made: Mapping[str, Vector]) -> None:
+    async def _share(self, run: Run, made: Mapping[str, Vector]) -> None:
         if self._store is not None:
             frames = {key: np.asarray(one, dtype=np.float32).tobytes() for key, one in made.items()}
-            await asyncio.gather(*(self._store.put(key, frame) for key, frame in frames.items()))
+            await asyncio.gather(
+                *(self._store.put(run, key, frame) for key, frame in frames.items())
+            )
 
     def _drop_old(self) -> None:
         now = self._clock()

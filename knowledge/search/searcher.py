@@ -186,7 +186,7 @@ class LevelSearcher:
         found = self._recent.pop(key, None)
         if found is None:
             asked, correction = await self._correct_spelling(view, request)
-            query, failed = await self._query(asked, view.numbers, by_words=request.by_words)
+            query, failed = await self._query(asked, view.numbers, request)
             found = await self._look_up(view, query, asked, request, is_last=is_last)
             if found is None:
                 return None
@@ -253,13 +253,13 @@ class LevelSearcher:
         return corrected, question[0][0]
 
     async def _query(
-        self, asked: Wordings, numbers: TermNumbers, *, by_words: bool
+        self, asked: Wordings, numbers: TermNumbers, request: SearchRequest
     ) -> tuple[Query, bool]:
         query = make_query(asked, numbers, self._weights)
-        if by_words:
+        if request.by_words:
             return query, False
         try:
-            vectors = await self._embedder.embed_questions(asked.embedded)
+            vectors = await self._embedder.embed_questions(asked.embedded, request.run)
         except EmbeddingFailed:
             return query, True
         alone = np.asarray(vectors[0], dtype=np.float32)
@@ -328,7 +328,9 @@ async def _rerank(
     """Return a look-up in the order of the reranker, and the fallbacks."""
     question = request.question if found.correction is None else found.correction
     points = found.candidates.points
-    ordered = await rerank(found.pages, points, question, reranker, view.index.passages)
+    ordered = await rerank(
+        found.pages, points, question, reranker, view.index.passages, request.run
+    )
     return replace(found, pages=ordered.pages), ordered.fallbacks
 
 

@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from citations.blocks import BlockKind, read_blocks, remove_blocks
-from citations.citing import claims_something, cover_nearby
+from citations.citing import SourcedText, claims_something, cover_nearby, without_blocks
 from citations.claims import sentences
 from citations.marking import read_marks
-from citations.removal import SourcedText, without_blocks
 from llm.answer_checks.faults import CheckedAnswer, find_faults
 
 CERTAIN_CHARACTERS = 40

@@ -15,7 +15,7 @@ class Inputs(BaseModel, frozen=True):
     options: tuple[str, ...] = Field(default=(), description="places shown below the text")
     history: tuple[Turn, ...] = ()
     language: str = Field(description="of the user, ISO 639-1")
-    domain_name: str
+    topic: str
     stage: str = Field(default="", description="who in the flow asks")
     fixed_text: str = Field(description="in the user's language where there is one, else English")
 

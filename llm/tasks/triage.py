@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from envelope.ways.tool_loop import QueryType
+from envelope.tool_loop import QueryType
 from llm.port import PREPARING_SHARE, Task
 
 

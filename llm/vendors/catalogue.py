@@ -9,10 +9,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, cast
 
-from llm.vendors.capabilities import Capabilities
-from llm.vendors.wire import RerankForm
+import structlog
+
+from llm.errors import MissingKey
+from llm.real_request_guard import check_allowed
+from llm.vendors.wire import Capabilities, RerankForm
 
 if TYPE_CHECKING:
+    from httpx2 import Response
+
     from llm.vendors.wire import ChatClient, EmbeddingClient
 
 
@@ -181,3 +186,39 @@ def embedding_dimensions(models_of: Iterable[Vendor]) -> dict[str, int]:
         for vendor in models_of
         for model, dimensions in vendor.embedding_dimensions.items()
     }
+
+
+log = structlog.get_logger("llm")
+
+LIMIT_SECONDS = 5.0
+_INVALID_KEY = "API_KEY_INVALID"
+"""The reason that Google returns with the status 400."""
+
+
+async def check_key(vendor: Vendor, access: VendorAccess) -> None:
+    """Raise `MissingKey` if the vendor refuses the key; log a warning if the request fails."""
+    base = vendor.base_url if access.base_url is None else access.base_url
+    if not access.api_key or base is None:
+        return
+    url = f"{base.rstrip('/')}{vendor.models_path}"
+    headers = {name: value.format(key=access.api_key) for name, value in vendor.key_headers.items()}
+    check_allowed(url)
+    # A tenth of a second, for those who ask a vendor only.
+    from httpx2 import AsyncClient, HTTPError
+
+    try:
+        async with AsyncClient(timeout=LIMIT_SECONDS) as client:
+            answer = await client.get(url, headers=headers)
+    except (HTTPError, ValueError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        log.warning("api_key_check_failed", vendor=vendor.name, reason=reason)
+        return
+    if _refuses(answer):
+        raise MissingKey(
+            f"expected a key that {vendor.name} accepts in {vendor.key_variable}, found that "
+            f"{url} refuses it with status {answer.status_code}"
+        )
+
+
+def _refuses(answer: "Response") -> bool:
+    return answer.status_code == 401 or (answer.status_code == 400 and _INVALID_KEY in answer.text)

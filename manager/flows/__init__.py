@@ -3,9 +3,9 @@
 from manager.flow import Flow
 from manager.flows.auto_flow import AUTO_FLOW, AUTO_FLOW_1, AUTO_FLOW_2, AUTO_FLOW_3, AUTO_FLOW_4
 from manager.flows.search_flow import SEARCH_FLOW
-from manager.flows.specialists_flow import SPECIALISTS_FLOW, SPECIALISTS_FLOW_1
-from manager.flows.swarm_flow import SWARM_FLOW, SWARM_FLOW_1
-from manager.flows.tools_flow import TOOLS_FLOW, TOOLS_FLOW_1
+from manager.flows.specialists import SPECIALISTS_FLOW, SPECIALISTS_FLOW_1
+from manager.flows.swarm import SWARM_FLOW, SWARM_FLOW_1
+from manager.flows.tool_loop import TOOLS_FLOW, TOOLS_FLOW_1
 
 EVERY = (SEARCH_FLOW, TOOLS_FLOW, SPECIALISTS_FLOW, SWARM_FLOW, AUTO_FLOW)
 

@@ -4,8 +4,7 @@ from manager.flow import Counter, Flow, Row, Target
 from manager.flows import stages as at
 from manager.flows.search_flow import SEARCHING
 from manager.flows.shared_rows import CLARIFYING, make_way_in, make_way_out
-from manager.flows.specialists import BEGIN, TEAM, TEAM_1
-from manager.flows.specialists_flow import MOST_HOPS
+from manager.flows.specialists import BEGIN, MOST_HOPS, TEAM, TEAM_1
 from manager.flows.swarm import SWARM, SWARM_1
 from manager.flows.tool_loop import TOOL_LOOP, TOOL_LOOP_1
 from manager.stage_event import StageEvent

@@ -1,4 +1,4 @@
-"""The rows of the specialists: each works in a branch, those whose inputs are there side by side.
+"""The flow `specialists`: each works in a branch, those whose inputs are there side by side.
 
 A branch begins at `specialist`, whose row leads to the one that it is for. A specialist that calls
 tools comes back with their results; one with much to read divides it into parts, each a branch of
@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from pydantic import JsonValue
 
 from envelope.role import Role
-from envelope.ways.specialists import NEEDS, SpecialistName, list_waves
+from envelope.specialists import NEEDS, SpecialistName, list_waves
 from manager.flow import (
     BranchItem,
     Counter,
+    Flow,
     Join,
     Next,
     Return,
@@ -24,6 +25,8 @@ from manager.flow import (
     make_gather_stage,
 )
 from manager.flows import stages as at
+from manager.flows.search_flow import SEARCHING
+from manager.flows.shared_rows import CLARIFYING, make_way_in, make_way_out
 from manager.flows.tool_loop import list_calls
 from manager.stage_event import StageEvent
 
@@ -191,3 +194,41 @@ CALLED: tuple[Row, ...] = (
     Row(at.ACT, StageEvent.FAILED, _ACT_RESULT),
 )
 """The rows of a tool call, for a flow without the tool loop."""
+
+
+MOST_HOPS = 20_000
+"""Every branch has its own counters, and plans have at most 256 branches."""
+
+# fmt: off
+_TRIAGE: tuple[Row, ...] = (
+    #   stage              event                         next stage        counter             at its limit
+    Row(at.TRIAGE,         StageEvent.USES_SPECIALISTS,  BEGIN,            Counter.SEQUENCE,   at.SYNTHESIS),
+    Row(at.TRIAGE,         StageEvent.SEARCHES,          BEGIN,            Counter.SEQUENCE,   at.SYNTHESIS),
+    Row(at.TRIAGE,         StageEvent.USES_TOOLS,        BEGIN,            Counter.SEQUENCE,   at.SYNTHESIS),
+    Row(at.TRIAGE,         StageEvent.USES_SWARM,        BEGIN,            Counter.SEQUENCE,   at.SYNTHESIS),
+    Row(at.TRIAGE,         StageEvent.ASKS,              at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
+    Row(at.TRIAGE,         StageEvent.FAILED,            at.SEARCH,        is_fallback=True),
+)
+# fmt: on
+
+
+def _make_flow(version: int, team: tuple[Row, ...]) -> Flow:
+    return Flow(
+        "specialists",
+        version,
+        (
+            *make_way_in(at.TRIAGE, rephrase=at.SEARCH),
+            *_TRIAGE,
+            *team,
+            *CALLED,
+            *SEARCHING,
+            *make_way_out(again=at.SYNTHESIS, write=at.SYNTHESIS),
+            *CLARIFYING,
+        ),
+        most_hops=MOST_HOPS,
+    )
+
+
+SPECIALISTS_FLOW_1 = _make_flow(1, TEAM_1)
+"""For questions that began before there were further rounds."""
+SPECIALISTS_FLOW = _make_flow(2, TEAM)

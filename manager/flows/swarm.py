@@ -1,4 +1,4 @@
-"""The rows of the swarm: plan, ask, work side by side in rounds, write one answer, judge it.
+"""The flow `swarm`: plan, ask, work side by side in rounds, write one answer, judge it.
 
 Where nothing is found, and where no plan can be made, one search answers instead.
 """
@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
-from manager.flow import BranchItem, Counter, Join, PauseFor, Return, Row, Scatter, Writes
+from manager.flow import BranchItem, Counter, Flow, Join, PauseFor, Return, Row, Scatter, Writes
 from manager.flows import stages as at
-from manager.flows.shared_rows import make_judgement
+from manager.flows.search_flow import SEARCHING
+from manager.flows.shared_rows import CLARIFYING, make_judgement, make_way_in, make_way_out
 from manager.flows.tool_loop import list_calls
 from manager.stage_event import StageEvent
 
@@ -167,3 +168,22 @@ _LOOK: tuple[Row, ...] = (
 SWARM = _make_swarm(Scatter(at.WORK, at.WORKED, list_tasks, _JOIN, watch=at.SHOWN), _LOOK)
 SWARM_1 = _make_swarm(Scatter(at.WORK, at.WORKED, list_tasks, _JOIN))
 """For questions that began when messages that waited were not looked at."""
+
+
+def _make_flow(version: int, swarm: tuple[Row, ...]) -> Flow:
+    return Flow(
+        "swarm",
+        version,
+        (
+            *make_way_in(at.PLAN, rephrase=at.SEARCH),
+            *swarm,
+            *SEARCHING,
+            *make_way_out(again=at.SEARCH, write=at.RESPONSE),
+            *CLARIFYING,
+        ),
+    )
+
+
+SWARM_FLOW_1 = _make_flow(1, SWARM_1)
+"""For questions that began when messages that waited were not looked at."""
+SWARM_FLOW = _make_flow(2, SWARM)

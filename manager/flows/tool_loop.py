@@ -1,4 +1,4 @@
-"""The rows of the tool loop: plan calls, run them side by side, combine, write, assess, again.
+"""The flow `tools`: plan calls, run them side by side, combine, write, assess, again.
 
 A plan that fails, and one that finds nothing, falls back to one search. A further round that plans
 no new call ends the loop with the best answer so far.
@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from envelope.conversation import ClarificationReason as Reason
-from manager.flow import BranchItem, Counter, Join, PauseFor, Return, Row, Scatter, Writes
+from manager.flow import BranchItem, Counter, Flow, Join, PauseFor, Return, Row, Scatter, Writes
 from manager.flows import stages as at
-from manager.flows.shared_rows import BEST
+from manager.flows.search_flow import SEARCHING
+from manager.flows.shared_rows import BEST, CLARIFYING, make_way_in, make_way_out
 from manager.stage_event import StageEvent
 
 _LONGEST_TOOL, _LONGEST_TEXT = 60, 100
@@ -106,3 +107,22 @@ TOOL_LOOP_1 = _make_loop(
     Row(at.REASON, _NONE_JUDGED, at.REFLECT),
 )
 """For questions that began when a round without new calls wrote and assessed once more."""
+
+
+def _make_flow(version: int, loop: tuple[Row, ...]) -> Flow:
+    return Flow(
+        "tools",
+        version,
+        (
+            *make_way_in(at.REASON, rephrase=at.SEARCH),
+            *loop,
+            *SEARCHING,
+            *make_way_out(again=at.REASON, write=at.WRITE),
+            *CLARIFYING,
+        ),
+    )
+
+
+TOOLS_FLOW_1 = _make_flow(1, TOOL_LOOP_1)
+"""For questions that began when a round without new calls wrote and assessed once more."""
+TOOLS_FLOW = _make_flow(2, TOOL_LOOP)

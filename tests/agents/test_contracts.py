@@ -18,7 +18,7 @@ from agents.spec import AgentRole, AgentSpec, AgentTier
 from config.settings import Settings
 from envelope.payload import ATTRIBUTES
 from envelope.role import Role
-from envelope.ways.specialists import FULL_REVIEW, PHASES, SpecialistName
+from envelope.specialists import FULL_REVIEW, PHASES, SpecialistName
 
 NOT_AGENTS = {Role.MANAGER, Role.INGESTION}
 AGENTS = tuple(spec.load_class() for spec in SPECS)

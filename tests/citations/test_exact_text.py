@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from citations.exact_text import is_shown_unchanged, write_exactly
+from agents.tool_loop.tool import is_shown_unchanged, write_exactly
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=40),

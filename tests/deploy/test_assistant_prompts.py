@@ -8,8 +8,8 @@ from fakeredis import FakeAsyncRedis
 
 from config.errors import PromptError
 from config.settings import Settings
-from config.specialist_settings import FOLDER as PROFILES
-from config.specialist_settings import find_own_prompts
+from config.way_settings import FOLDER as PROFILES
+from config.way_settings import find_own_prompts
 from deploy.assembly.agent_factory import make_worker_specs
 from deploy.assembly.assistant_prompts import (
     PromptFolders,
@@ -17,15 +17,14 @@ from deploy.assembly.assistant_prompts import (
     load_overriding_prompts,
 )
 from envelope.conversation import ClarificationReason
-from envelope.ways.specialists import SpecialistName
-from llm.tasks import clarify, scope
-from llm.tasks.specialists import compliance
+from envelope.specialists import SpecialistName
+from llm.tasks import clarify, compliance, scope
 from tests.support.app_harness import settings_of
 
 OWN = "You greet like a pirate.\n---\n{{ question | data('question') }}\n"
 ASKED = scope.Inputs(question="How?", domain_name="Ships", coverage=0.5)
 WORDED = clarify.Inputs(
-    reason=ClarificationReason.OUT_OF_SCOPE, language="en", domain_name="Ships", fixed_text="No."
+    reason=ClarificationReason.OUT_OF_SCOPE, language="en", topic="Ships", fixed_text="No."
 )
 
 

@@ -6,7 +6,6 @@ import json
 import tarfile
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -40,8 +39,8 @@ def make_message(number: int) -> Message:
 @pytest.fixture(autouse=True)
 async def _databases_are_empty(redis_url: str) -> None:
     for number in (HERE, THERE):
-        client: Any = Endpoint(url=f"{redis_url}?db={number}", durable=True).client()
-        await client.execute_command("FLUSHDB")
+        client = Endpoint(url=f"{redis_url}?db={number}", durable=True).client()
+        await client.flushdb()
         await client.aclose()
 
 

@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from config.model_settings import ModelLimit
-from config.vendor_settings import CompatibleServer
+from config.model_settings import CompatibleServer, ModelLimit
 from deploy.assembly.embedding_cost import PaidEmbedder
 from deploy.assembly.ingestion_run import run_ingestion
 from deploy.assembly.knowledge import open_knowledge
@@ -23,8 +22,6 @@ LONG = "The fax bridge listens on port 77. " * 1500
 
 class EmbeddingServer(ModelServer):
     """Gives every text the same vector."""
-
-    lists_models = True
 
     def choose_response(self, received: Received) -> Response:
         return OpenAI().vectors([[0.6, 0.8] for _ in received.body["input"]])

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from config.model_settings import CompatibleServer
 from config.settings import Settings
-from config.vendor_settings import CompatibleServer
 from deploy.assembly.calibration import calibrate
 from deploy.assembly.knowledge import choose_forms, make_embedder
 from deploy.assembly.models import VendorEmbedding, make_registry

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from fakeredis import FakeServer
 
-from agents.review.report.report import ReviewReport
-from agents.review.report.report_json import decode_report
+from agents.review.report.report import ReviewReport, decode_report
 from broker.embedded.endpoint import Endpoint
 from broker.keys import record_of
 from broker.transport.connect import connect

@@ -15,8 +15,7 @@ import pytest
 from fakeredis import FakeServer
 
 from agents.review.report.layout import lay_out
-from agents.review.report.report import ReviewReport
-from agents.review.report.report_json import decode_report
+from agents.review.report.report import ReviewReport, decode_report
 from broker.embedded.endpoint import Endpoint
 from deploy.assembly.gateways.report_rendering import make_report_reader
 from deploy.assembly.ingestion_run import run_ingestion
@@ -25,7 +24,7 @@ from gateway.job_order import JobOrder
 from knowledge.embedding import Embedder
 from knowledge.ingestion_report import PlainReport
 from llm.conversation import ModelMessage, ToolConversation
-from llm.tasks.specialists import (
+from llm.tasks import (
     classifier,
     compliance,
     gap_synthesizer,

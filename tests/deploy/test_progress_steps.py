@@ -6,7 +6,7 @@ import pytest
 
 from agents.spec import ProgressStep
 from config.texts import load_texts
-from deploy.progress_steps import find_step, list_steps
+from deploy.generate.pods import find_step, list_steps
 
 PARTS = Path(__file__).parents[2] / "gateway" / "widget" / "parts"
 

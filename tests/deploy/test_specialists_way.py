@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from agents.review.report.report import ReviewReport
 from config.settings import Settings
 from deploy.cli.printing import list_operator_notes
-from envelope.ways.specialists import SpecialistName
+from envelope.specialists import SpecialistName
 from gateway.job_order import JobOrder
 from manager.flows import NEWEST
 from tests.deploy.conftest import OpenReviews

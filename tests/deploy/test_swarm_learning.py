@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from agents.swarm.history import read_history, write_outcome
-from agents.swarm.outcomes import QuestionKind, SwarmOutcome
+from agents.swarm.learning import QuestionKind, SwarmOutcome, read_history, write_outcome
 from envelope.question import Question
 from gateway.desk import Message
 from llm.tasks import plan_swarm

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.swarm.history import read_history
+from agents.swarm.learning import read_history
 from config.settings import Settings
 from knowledge.embedding import Embedder
 from llm.tasks import plan_swarm

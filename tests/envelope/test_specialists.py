@@ -1,6 +1,6 @@
 """A planned sequence is cleaned, completed and put in an order in which each finds its inputs."""
 
-from envelope.ways.specialists import (
+from envelope.specialists import (
     FULL_REVIEW,
     NEEDS,
     SpecialistName,

@@ -4,7 +4,7 @@ import pytest
 from pydantic import JsonValue
 
 from agents.swarm.tasks import TaskState
-from envelope.ways.swarm import cancel_open, list_open, list_tasks, read_cancelled
+from envelope.swarm import cancel_open, list_open, list_tasks, read_cancelled
 
 Fields = dict[str, JsonValue]
 

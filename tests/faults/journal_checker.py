@@ -9,7 +9,7 @@ from envelope.role import Role
 from manager.flow import Flow, FlowError, Next, Return, Row, Scatter, Stage, Target
 from manager.flows.search_flow import SEARCH_FLOW
 from manager.flows.stages import PLAN, START
-from manager.flows.swarm_flow import SWARM_FLOW
+from manager.flows.swarm import SWARM_FLOW
 from manager.stage_event import StageEvent
 from tests.support.branching_flow import ACT, BRANCHING_FLOW
 from tests.support.pausing_flow import PAUSING_FLOW, RESUME

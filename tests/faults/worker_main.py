@@ -18,7 +18,7 @@ from envelope.role import Role
 from llm.stored_model import StoredModel
 from manager.flow import Flow
 from manager.flows import FLOWS
-from manager.flows.swarm_flow import SWARM_FLOW
+from manager.flows.swarm import SWARM_FLOW
 from manager.machine import Limits
 from manager.manager import Manager
 from memory.conversation import RedisMemory
@@ -151,7 +151,7 @@ def _handlers(settings: WorkerSettings, ledger: Ledger, meter: WorkerMeter) -> l
             parallel_workers=settings.swarm.parallel,
             retries=settings.swarm.retries,
         )
-    texts = FixedTexts() if settings.swarm is None else load_texts(domain_name="desk")
+    texts = FixedTexts() if settings.swarm is None else load_texts(topic="desk")
     manager = Manager(flows, memory, texts, limits=limits, quality_threshold=0.7)
     calls = RedisCallStore(client, shards=1, record_of=record_of(1))
     model = StoredModel(Bill(ledger), NotingCalls(calls, ledger), prompts=None)

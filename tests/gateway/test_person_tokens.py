@@ -1,6 +1,7 @@
 """Groups of persons in signed tokens, and tokens that somebody forged."""
 
 import base64
+import hmac
 import json
 import math
 import time
@@ -8,14 +9,26 @@ from typing import Any
 
 import jwt
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from gateway.api_keys import Key, make_key
 from gateway.person_tokens import (
     LEEWAY_SECONDS,
     LONGEST_TOKEN,
     MOST_SECONDS,
+    PersonIssuer,
     PersonTokenError,
+    PersonTokens,
     read_person_token,
+)
+from gateway.signing_keys import LEAST_SECONDS, SigningKeys
+from tests.support.identity_provider import (
+    CLIENT_ID,
+    ISSUER,
+    KEYS_ADDRESS,
+    FakeIdentityProvider,
+    make_rsa_key,
+    publish,
 )
 
 KEY = make_key("secret", tenant="acme", person_groups=("hr", "sales"))[0]
@@ -96,3 +109,79 @@ def test_a_key_without_groups_of_persons_accepts_no_token() -> None:
 
 def test_the_secret_of_a_key_is_shown_by_no_representation() -> None:
     assert KEY.person_secret not in repr(KEY)
+
+
+def tokens_of(provider: FakeIdentityProvider, tenant: str = "acme") -> PersonTokens:
+    async def find_address() -> str:
+        return KEYS_ADDRESS
+
+    keys = SigningKeys(find_address, provider, provider.clock)
+    return PersonTokens([PersonIssuer(ISSUER, CLIENT_ID, tenant, keys, "roles")])
+
+
+@pytest.fixture
+def provider() -> FakeIdentityProvider:
+    return FakeIdentityProvider(
+        now=time.time(), claims={"roles": ["hr", "board"], "groups": ["sales"]}
+    )
+
+
+async def test_a_token_of_the_provider_states_groups_that_the_key_permits(
+    provider: FakeIdentityProvider,
+) -> None:
+    tokens = tokens_of(provider)
+
+    person = await tokens.read(provider.token(), KEY)
+
+    assert (person.groups, person.id) == (("hr",), "ada")
+    assert (await tokens.read(provider.token(roles=None), KEY)).groups == ()
+    assert (await tokens.read(sign(), KEY)).groups == ("hr",)
+
+
+async def test_a_token_of_the_provider_holds_for_its_tenant_alone(
+    provider: FakeIdentityProvider,
+) -> None:
+    for tokens in (tokens_of(provider, "other"), PersonTokens()):
+        with pytest.raises(PersonTokenError):
+            await tokens.read(provider.token(), KEY)
+    assert not provider.fetched
+
+
+def forge_for_provider(provider: FakeIdentityProvider) -> dict[str, str]:
+    claims = jwt.decode(provider.token(), options={"verify_signature": False})
+    public = make_rsa_key("first").public_key()
+    pem = public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    body = f"{encode_part({'alg': 'HS256', 'kid': 'first'})}.{encode_part(claims)}"
+    digest = hmac.digest(pem, body.encode(), "sha256")
+    confused = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+    return {
+        "the public key as a secret": f"{body}.{confused}",
+        "no signature": f"{encode_part({'alg': 'none'})}.{encode_part(claims)}.",
+        "the secret of the key, with claims of the provider": sign(**{**claims, "aud": CLIENT_ID}),
+        "a key of the attacker": jwt.encode(
+            claims, make_rsa_key("attacker"), "RS256", {"kid": "first"}
+        ),
+        "of another provider": provider.token(iss="https://evil.com"),
+        "for another audience": provider.token(aud=KEY.id),
+        "ended": provider.token(exp=provider.now - LEEWAY_SECONDS - 1),
+        "too long": provider.token(exp=provider.now + MOST_SECONDS + 2 * LEEWAY_SECONDS),
+        "groups in one text": provider.token(roles="hr"),
+        "a person without end": provider.token(sub="x" * 129),
+    }
+
+
+@pytest.mark.parametrize("name", list(forge_for_provider(FakeIdentityProvider(now=time.time()))))
+async def test_a_forged_token_of_the_provider_states_nothing(
+    name: str, provider: FakeIdentityProvider
+) -> None:
+    with pytest.raises(PersonTokenError):
+        await tokens_of(provider).read(forge_for_provider(provider)[name], KEY)
+
+
+async def test_a_provider_may_change_its_keys(provider: FakeIdentityProvider) -> None:
+    tokens = tokens_of(provider)
+    await tokens.read(provider.token(), KEY)
+    provider.signing, provider.keys = "second", [publish("second")]
+    provider.now += LEAST_SECONDS
+
+    assert (await tokens.read(provider.token(), KEY)).id == "ada"

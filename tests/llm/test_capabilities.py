@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from llm.call_log import record_calls
 from llm.errors import RejectedRequest
-from llm.port import ModelAnswer
+from llm.port import ModelAnswer, record_calls
 from llm.registry import Registry
 from llm.vendors.catalogue import VendorAccess
 from tests.llm.sample_task import BLUE, COLOUR, SKY, Colour, PlainPrompts

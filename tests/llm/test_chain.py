@@ -2,7 +2,6 @@ import asyncio
 
 import pytest
 
-from llm.call_log import record_calls
 from llm.chain import ChainLink, FallbackChain
 from llm.circuit_breaker import CircuitBreaker
 from llm.errors import (
@@ -18,6 +17,7 @@ from llm.errors import (
     UnknownModel,
     UnreadableOutput,
 )
+from llm.port import record_calls
 from llm.scripted import ScriptedModel, gate
 from tests.llm.sample_task import BLUE, COLOUR, SKY
 

@@ -4,9 +4,8 @@ from math import isclose
 
 import pytest
 
-from llm.call_log import record_calls
 from llm.errors import ModelUnavailable, UnknownModel, UnreadableOutput
-from llm.port import VectorModel
+from llm.port import VectorModel, record_calls
 from llm.registry import Registry
 from tests.llm.vendor_dialects import Dialect, OpenAI
 from tests.support.model_server import ModelServer

@@ -1,8 +1,8 @@
 from dataclasses import replace
 
-from llm.fingerprint import digest, fingerprint
 from llm.port import Task
 from llm.prompts import Prompts
+from llm.stored_model import digest, fingerprint
 from tests.llm.sample_task import COLOUR, SKY, Colour, PlainPrompts, Question
 
 

@@ -8,8 +8,7 @@ import pytest
 import structlog
 
 from llm.errors import MissingKey
-from llm.vendors.catalogue import VendorAccess, vendors_by_name
-from llm.vendors.key_check import check_key
+from llm.vendors.catalogue import VendorAccess, check_key, vendors_by_name
 
 VENDORS = vendors_by_name()
 KEY = "sk-secret-of-this-test"

@@ -1,9 +1,9 @@
 import pytest
 
-from llm.call_log import record_calls
 from llm.chain import ChainLink, FallbackChain
 from llm.errors import ChainExhausted, ModelUnavailable, NoModel
 from llm.missing_model import MissingModel
+from llm.port import record_calls
 from llm.scripted import ScriptedModel
 from tests.llm.sample_task import COLOUR, SKY
 

@@ -1,6 +1,6 @@
 import pytest
 
-from llm.partial_answers.partial_output import read_complete_fields, read_partial_answer
+from llm.partial_answers import read_complete_fields, read_partial_answer
 
 ANSWERED = (
     '{"status": "answered", '

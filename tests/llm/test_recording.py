@@ -2,9 +2,8 @@ import asyncio
 
 import pytest
 
-from llm.call_log import record_calls
 from llm.errors import ModelUnavailable
-from llm.port import ModelCall
+from llm.port import ModelCall, record_calls
 from llm.scripted import ScriptedModel
 from tests.llm.sample_task import BLUE, COLOUR, SKY
 

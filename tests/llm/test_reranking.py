@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from llm.call_log import record_calls
 from llm.errors import (
     MissingKey,
     ModelError,
@@ -18,7 +17,7 @@ from llm.errors import (
     UnknownProvider,
     UnreadableOutput,
 )
-from llm.port import ScoreModel
+from llm.port import ScoreModel, record_calls
 from llm.registry import Registry
 from llm.vendors.catalogue import VendorAccess
 from llm.vendors.reranking import LARGEST_REPLY

@@ -2,7 +2,6 @@
 
 import pytest
 
-from llm.call_log import record_calls
 from llm.errors import (
     MissingKey,
     ModelError,
@@ -14,7 +13,7 @@ from llm.errors import (
     UnknownModel,
     UnreadableOutput,
 )
-from llm.port import ModelAnswer, Usage
+from llm.port import ModelAnswer, Usage, record_calls
 from llm.registry import Registry
 from llm.vendors.catalogue import VendorAccess
 from llm.vendors.model_transport import RetryRules

@@ -10,7 +10,7 @@ INPUTS = Inputs(
     message="The question can be about several things.",
     options=("Accounts > Limits", "Rates > Limits"),
     language="en",
-    domain_name="Bluebird SMS",
+    topic="Bluebird SMS",
     fixed_text="Your question can mean several things.",
 )
 

@@ -2,9 +2,7 @@ import asyncio
 import random
 from typing import Any
 
-from agents.swarm.advisor import advise
-from agents.swarm.history import read_history, write_outcome
-from agents.swarm.outcomes import QuestionKind, SwarmOutcome
+from agents.swarm.learning import QuestionKind, SwarmOutcome, advise, read_history, write_outcome
 from envelope.memory_access import Append
 from envelope.question import Question
 from memory.conversation import RedisMemory

@@ -17,7 +17,7 @@ from gateway.slack.blocks import parse_text as slack_said
 from gateway.telegram.rendering import messages as telegram_messages
 from knowledge.language.protecting import code_spans, natural
 from llm.answer_checks.facts import KnownNumbers
-from llm.answer_checks.secret_words import find_secret_words
+from llm.answer_checks.wording import find_secret_words
 from llm.attacks.injection import attack_in
 
 pytestmark = pytest.mark.slow

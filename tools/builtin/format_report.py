@@ -2,8 +2,13 @@
 
 from pydantic import BaseModel, Field
 
-from citations.markdown_report import render_markdown
-from citations.printed_report import PrintedReport, ReportPart, ReportTable, ReportText
+from citations.printed_report import (
+    PrintedReport,
+    ReportPart,
+    ReportTable,
+    ReportText,
+    render_markdown,
+)
 from tools.calls import ToolCaller
 from tools.tool import Tool
 

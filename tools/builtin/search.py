@@ -127,6 +127,7 @@ class Search(ShowsPassages, Tool[Inputs, PassageList]):
             language=caller.language,
             groups=caller.groups,
             version=inputs.version,
+            run=caller.run,
         )
         found = await self._walker.walk(walk)
         return PassageList(passages=tuple(found), note="" if found else "nothing leads further")

@@ -15,9 +15,9 @@ from typing import TypeGuard
 import jsonschema_rs
 from pydantic import JsonValue
 
+from envelope.encoding import remove_hidden_characters
 from tools.effects import digest_arguments
 from tools.errors import InvalidSchema
-from tools.outside.foreign_text import clean, clean_line
 
 MOST_SCHEMA_BYTES = 64_000
 MOST_NODES = 2_000
@@ -256,3 +256,24 @@ class _SchemaWalk:
         if target is None:
             raise InvalidSchema(f"expected a reference inside the schema, found {reference!r:.80}")
         self.visit(target, (*inside, reference), depth + 1)
+
+
+MOST_DESCRIPTION = 1_000
+
+
+MOST_RESULT = 200_000
+"""Characters of a result that are kept; the executor shortens them further for a model."""
+
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def clean(text: str, longest: int) -> str:
+    """Return at most `longest` characters of a text, without controls and hidden characters."""
+    visible = remove_hidden_characters(_CONTROLS.sub("", text[: 2 * longest]))
+    return visible if len(visible) <= longest else f"{visible[: longest - 1]}…"
+
+
+def clean_line(text: str, longest: int) -> str:
+    """Return a cleaned text on one line."""
+    return clean(" ".join(text.split()), longest)

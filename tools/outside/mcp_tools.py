@@ -28,11 +28,15 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 from tools.calls import ToolCaller
 from tools.errors import InvalidInput, InvalidSchema, OutcomeUnknown, ToolFailed, ToolRejected
 from tools.outside.configuration import McpServerEntry, McpToolEntry, make_redaction
-from tools.outside.foreign_schemas import ForeignSchema, digest_definition
-from tools.outside.foreign_text import MOST_DESCRIPTION, MOST_RESULT, clean, clean_line
-from tools.outside.mcp_connection import McpConnection
-from tools.outside.mcp_http_transport import open_address
-from tools.outside.mcp_stdio_transport import ServerEnd, open_process
+from tools.outside.foreign_schemas import (
+    MOST_DESCRIPTION,
+    MOST_RESULT,
+    ForeignSchema,
+    clean,
+    clean_line,
+    digest_definition,
+)
+from tools.outside.mcp_connection import McpConnection, ServerEnd, open_address, open_process
 from tools.outside.outside_tool import OutsideInputs, OutsideOutput, OutsideTool, make_output
 
 _LONGEST_ERROR = 400

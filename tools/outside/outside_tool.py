@@ -11,8 +11,7 @@ from pydantic import BaseModel, JsonValue
 from tools.calls import EffectClass, ToolCaller
 from tools.errors import InvalidInput, ToolFailed
 from tools.outside.configuration import OutsideEntry
-from tools.outside.foreign_schemas import ForeignSchema
-from tools.outside.foreign_text import MOST_RESULT, clean, clean_line
+from tools.outside.foreign_schemas import MOST_RESULT, ForeignSchema, clean, clean_line
 from tools.tool import Tool
 
 _SHOWN_KIND = 60

@@ -8,9 +8,9 @@ from html import escape
 from io import BytesIO
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from citations.own_links import Base, keep_own_link
+from citations.links import Base, keep_own_link
 from citations.printed_report import PrintedReport, ReportTable, ReportText, split_marks
-from envelope.hidden_characters import remove_hidden_characters
+from envelope.encoding import remove_hidden_characters
 
 _W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 _R = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import groupby
 
-from citations.own_links import Base, keep_own_link
+from citations.links import Base, keep_own_link
 from citations.printed_report import PrintedReport, ReportTable, ReportText, split_marks
-from envelope.hidden_characters import remove_hidden_characters
+from envelope.encoding import remove_hidden_characters
 
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"

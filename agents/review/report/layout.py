@@ -4,15 +4,33 @@
 6 recommendations, 7 appendix. Renderers turn the result into Markdown, HTML, PDF and DOCX.
 """
 
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from agents.review.findings import translate_note
 from agents.review.report.report import QuotedPlace, ReportedRequirement, ReviewReport
-from agents.review.requirements.duty_words import find_duty_words
-from agents.review.verdicts.fixed_notes import translate_note
 from citations.printed_report import PrintedReport, ReportPart, ReportTable, ReportText
+
+_DUTY_WORDS = Path(__file__).with_name("duty_words.toml")
+_ONE_WORD = re.compile(r"[^\W\d_]{1,40}")
+
+
+def find_duty_words(text: str, language: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each such word; nothing in a language without a list."""
+    words = _load_duty_words(language)
+    for one in _ONE_WORD.finditer(text):
+        if one[0].lower() in words:
+            yield one.start(), one.end()
+
+
+@cache
+def _load_duty_words(language: str) -> frozenset[str]:
+    tables: dict[str, str] = tomllib.loads(_DUTY_WORDS.read_text("utf-8"))
+    return frozenset(tables.get(language, "").split())
+
 
 _FILE = Path(__file__).with_name("report_texts.toml")
 _LONGEST_CELL = 700

@@ -10,9 +10,9 @@ from io import BytesIO
 from typing import Any
 
 from agents.review.errors import ReviewError
-from citations.own_links import Base, keep_own_link
+from citations.links import Base, keep_own_link
 from citations.printed_report import PrintedReport, ReportTable, ReportText, split_marks
-from envelope.hidden_characters import remove_hidden_characters
+from envelope.encoding import remove_hidden_characters
 
 _FONT, _BOLD = "Vera", "VeraBd"
 _MARGIN = 56.0

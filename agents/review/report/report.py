@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from agents.review.audit.citation_audit import CitationAudit
-from agents.review.report.safe_texts import clean_quotation, clean_words
-from agents.review.requirements.requirement import Extraction, Requirement, TextPlace
-from agents.review.verdicts.verdict import (
+from agents.review.audit import CitationAudit
+from agents.review.errors import ReportFormatError
+from agents.review.requirements import Extraction, Requirement, TextPlace
+from agents.review.verdicts import (
     ReviewResult,
     Risk,
     Status,
@@ -21,7 +21,32 @@ from agents.review.verdicts.verdict import (
     Verdict,
     VerdictEvidence,
 )
-from envelope.ways.specialists import ReviewedDocument
+from citations.addresses import find_addresses
+from citations.links import clean_text, plain_line
+from citations.printed_report import PrintedReport
+from envelope.specialists import ReviewedDocument
+
+_BROKEN = str.maketrans({".": "[.]", ":": "[:]", "@": "[@]"})
+
+
+def clean_words(text: str) -> str:
+    """Return a text of a model or a title on one line, without links and addresses."""
+    return break_addresses(plain_line(text))
+
+
+def clean_quotation(text: str) -> str:
+    """Return words of a document on one line; its addresses stay readable, but lead nowhere."""
+    return break_addresses(" ".join(clean_text(text).split()))
+
+
+def break_addresses(text: str) -> str:
+    """Return a text in which no viewer finds an address: `example[.]com`."""
+    parts, end = [], 0
+    for found in find_addresses(text):
+        parts += [text[end : found.start], found.text.translate(_BROKEN)]
+        end = found.end
+    return "".join((*parts, text[end:])) if parts else text
+
 
 LinkMaker = Callable[[TextPlace], str]
 """Returns the address of a place in our own reader, or an empty text."""
@@ -345,3 +370,30 @@ def _convert(risk: Risk) -> ReportedRisk:
 
 def _rank(one: ReportedRequirement) -> tuple[int, int]:
     return -(0 if one.risk is None else one.risk.score), one.number
+
+
+_PRINTED = TypeAdapter(PrintedReport)
+_OBJECT = TypeAdapter(dict[str, object])
+_PARTS = "parts"
+"""An attribute that only reports of earlier versions have: they were stored as they are printed."""
+
+
+def encode_report(report: ReviewReport) -> bytes:
+    """Return a report as JSON."""
+    return report.model_dump_json().encode()
+
+
+def decode_report(value: bytes | str | Mapping[str, object]) -> ReviewReport | PrintedReport:
+    """Return the report of a JSON text or object; raises `ReportFormatError`.
+
+    Reports of earlier versions are returned as they are printed.
+    """
+    try:
+        found = value if isinstance(value, Mapping) else _OBJECT.validate_json(value)
+        if _PARTS in found:
+            return _PRINTED.validate_python(found)
+        return ReviewReport.model_validate(found)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "a report"
+        raise ReportFormatError(f"expected {where} of a report: {first['msg']}") from None

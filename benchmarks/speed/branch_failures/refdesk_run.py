@@ -13,8 +13,7 @@ from pydantic import BaseModel
 from agents.agent import Agent
 from benchmarks.speed.branch_failures.workers import WIDTH, WorkerNotes
 from benchmarks.speed.branches import Shape, make_flow
-from benchmarks.speed.idle_agents import IdleAgent
-from benchmarks.speed.refdesk_flow import PLACES, NoTexts
+from benchmarks.speed.refdesk_flow import PLACES, IdleAgent, NoTexts
 from broker.maintenance.lease_renewer import LeaseRenewal
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect

@@ -14,8 +14,7 @@ from multiprocessing.context import ForkServerProcess
 from pydantic import BaseModel
 
 from agents.agent import Agent
-from benchmarks.speed.idle_agents import WRITES, IdleAgent, Reads
-from benchmarks.speed.refdesk_flow import NoTexts
+from benchmarks.speed.refdesk_flow import WRITES, IdleAgent, NoTexts, Reads
 from broker.maintenance.lease_renewer import LeaseRenewal
 from broker.producer import NO_PACE, AdmissionPolicy
 from broker.redis_broker import RedisBroker

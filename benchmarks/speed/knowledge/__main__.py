@@ -17,7 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.speed.knowledge.corpus import fill_index
+from benchmarks.speed.knowledge.measurement import fill_index
 
 SIZES = (10_000, 100_000)
 MILLION = 1_000_000

@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.speed.payload import HOPS
 from benchmarks.speed.report import tables
 from benchmarks.speed.report.figures import Report, Row
-from benchmarks.speed.systems.catalogue import SYSTEMS
+from benchmarks.speed.systems.port import SYSTEMS
 
 MEASUREMENTS = Path(__file__).parents[3] / "docs" / "measurements"
 COMMAND = "make bench"

@@ -5,7 +5,7 @@ from statistics import median
 
 from benchmarks.speed.payload import HOPS
 from benchmarks.speed.report.figures import Report, Row, Trips
-from benchmarks.speed.systems.catalogue import COLUMNS, SYSTEMS
+from benchmarks.speed.systems.port import COLUMNS, SYSTEMS
 
 NONE = "-"
 RAW = "raw limit"

@@ -1,8 +1,9 @@
-"""What a measured system is: it carries questions through a manager and eight roles."""
+"""The systems that are measured: each carries questions through a manager and eight roles."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from typing import Protocol
 
 from benchmarks.speed.payload import Payload
@@ -67,3 +68,92 @@ class System:
     guarantees: Mapping[str, str]
     broker: bool = True
     recovers: bool = True
+
+
+COLUMNS = (
+    "acknowledged after the work",
+    "with the next step, atomically",
+    "late finisher refused",
+    "deadline",
+    "crash attempts bounded",
+    "memory bounded",
+)
+"""What may be guaranteed; the answers were read in the code of these versions."""
+
+
+def _says(*words: str) -> dict[str, str]:
+    return dict(zip(COLUMNS, words, strict=True))
+
+
+SYSTEMS = (
+    System(
+        "refdesk", "refdesk_system", ("refdesk",),
+        "One `WorkerProcess` of the manager (256 places) and eight roles (64 places each), as "
+        "`deploy` puts it together; results return over the manager's stream. The client is "
+        "`gateway.desk.Desk` on the process's one broker, and waits for the stored reply. "
+        "Everything is on: leases, ownership, journal, order in a conversation, memory, deadlines.",
+        _says("yes", "yes", "yes", "held by Redis, whoever works", "yes", "yes"),
+    ),
+    System(
+        "faststream", "faststream_system", ("faststream",),
+        "A stream and a consumer group for each role, 64 records a read, 64 workers a subscriber.",
+        _says(
+            "yes, and after an error", "no", "no", "none", "no: never taken again",
+            "no: entries stay",
+        ),
+    ),
+    System(
+        "taskiq-redis", "taskiq_system", ("taskiq-redis", "taskiq"),
+        "`RedisStreamBroker`, its receiver run in the process with 256 tasks at once; no results.",
+        _says("yes", "no", "no", "while it runs", "no", "no: entries stay"),
+    ),
+    System(
+        "taskiq-streams", "taskiq_streams_system", ("taskiq-redis-streams", "taskiq"),
+        "`RedisStreamsBroker` with 256 pending at most; else as taskiq-redis.",
+        _says("yes", "no", "no", "while it runs", "no", "no: entries stay"),
+    ),
+    System(
+        "streaq", "streaq_system", ("streaq",),
+        "One worker with a concurrency of 256; a task enqueues the next from within; results not "
+        "kept (`ttl=0`), tasks silent.",
+        _says("yes", "no", "no", "when taken, while it runs", "yes", "yes"),
+    ),
+    System(
+        "pydocket", "pydocket_system", ("pydocket",),
+        "One worker with a concurrency of 256; a task adds the next from within; what ended is "
+        "not kept (`execution_ttl=0`).",
+        _says("yes", "no", "no", "while it runs", "no", "yes"),
+    ),
+    System(
+        "langgraph", "langgraph_system", ("langgraph", "langgraph-checkpoint-sqlite"),
+        "A graph of a manager node and eight role nodes, `AsyncSqliteSaver`, the default "
+        "durability (`async`); the caller runs the graph: there is no queue and no Redis.",
+        _says(
+            "a checkpoint a step", "-", "no", "none", "the caller runs it again",
+            "no: the file grows",
+        ),
+        broker=False, recovers=False,
+    ),
+    System(
+        "raw limit", "raw_system", ("redis",),
+        "`redis-py` as Refdesk connects it: two loops, each of which takes up to 256 entries of "
+        "all nine streams, then acknowledges, deletes and adds in one pipeline; bodies unread. "
+        "Not a system.",
+        _says("yes", "no", "no", "none", "no: never taken again", "yes"),
+        recovers=False,
+    ),
+)  # fmt: skip
+
+
+def is_installed(system: System) -> bool:
+    """Return whether all of its packages are installed."""
+    try:
+        versions(system)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def versions(system: System) -> str:
+    """Return the versions of its packages."""
+    return ", ".join(f"{name} {version(name)}" for name in system.packages)

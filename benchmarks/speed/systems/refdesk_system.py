@@ -4,8 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from benchmarks.speed.idle_agents import idle_agents
-from benchmarks.speed.refdesk_flow import process
+from benchmarks.speed.refdesk_flow import idle_agents, process
 from benchmarks.speed.systems.port import Ask, Setting, Watch
 from broker.redis_broker import RedisBroker
 from broker.transport.connect import connect

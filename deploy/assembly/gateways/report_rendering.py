@@ -12,13 +12,16 @@ from agents.review.report.docx_report import render_docx
 from agents.review.report.html_report import render_html
 from agents.review.report.layout import lay_out
 from agents.review.report.pdf_report import MissingPdfLibraryError, render_pdf
-from agents.review.report.report import ReviewReport
-from agents.review.report.report_json import decode_report
-from agents.review.requirements.checklist import make_checklist
-from agents.review.requirements.requirement import Extraction
+from agents.review.report.report import ReviewReport, decode_report
+from agents.review.requirements import Extraction, make_checklist
 from broker.keys import record_of
-from citations.markdown_report import render_markdown
-from citations.printed_report import PrintedReport, ReportPart, ReportTable, ReportText
+from citations.printed_report import (
+    PrintedReport,
+    ReportPart,
+    ReportTable,
+    ReportText,
+    render_markdown,
+)
 from config.settings import Settings
 from envelope.question import Question
 from gateway.review_ports import DocumentRefusedError, ReportForm

@@ -17,7 +17,7 @@ from deploy.cli.main import EXIT_STATUSES
 from deploy.cli.model_in_use import say_models_once
 from deploy.cli.printing import choices, list_operator_notes, print_reply, say_json
 from deploy.errors import CommandError
-from envelope.ways.tool_loop import WayName
+from envelope.tool_loop import WayName
 from gateway.answer import safe_reply
 from gateway.desk import Message
 from gateway.text import clean_text
@@ -78,7 +78,7 @@ def check_strategy(name: str | None) -> str:
         return ""
     # It imports the swarm, which other questions do not need.
     from agents.swarm.errors import UnknownName
-    from agents.swarm.strategies.strategy_registry import make_strategies
+    from agents.swarm.strategies import make_strategies
 
     try:
         return make_strategies().find(name).name

@@ -13,8 +13,7 @@ from deploy.errors import CommandError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agents.review.audit.citation_audit import CitablePassage, CitationAudit
-    from agents.review.audit.citation_reading import ReadAnswer
+    from agents.review.audit import CitablePassage, CitationAudit, ReadAnswer
     from knowledge.library.library import Library
 
 EXIT_WRONG_CITATIONS = 7
@@ -34,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Run `refdesk audit`."""
-    from agents.review.audit.citation_reading import read_citations
+    from agents.review.audit import read_citations
 
     answer = read_citations(_read_file(chosen.file))
     audit = asyncio.run(_audit(answer, read_groups(chosen.groups)))
@@ -66,7 +65,7 @@ def _read_file(path: Path) -> str:
 
 
 async def _audit(answer: "ReadAnswer", groups: "Sequence[str]") -> "CitationAudit":
-    from agents.review.audit.citation_audit import audit_citations, normalise_name
+    from agents.review.audit import audit_citations, normalise_name
     from config.settings import load_settings
     from deploy.assembly.knowledge import open_knowledge
     from knowledge.library.library import Library
@@ -81,7 +80,7 @@ async def _find_passages(
     library: "Library", wanted: set[str], groups: "Sequence[str]"
 ) -> "list[CitablePassage]":
     """Return the passages of the documents that a citation names by id, title, file or address."""
-    from agents.review.audit.citable_passages import find_cited_documents, list_citable_passages
+    from agents.review.audit import find_cited_documents, list_citable_passages
 
     ids = find_cited_documents(await library.list_documents(groups), wanted)
     documents = await library.read(ids, groups) if ids else []

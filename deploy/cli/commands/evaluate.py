@@ -102,8 +102,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 def _run_answers(chosen: argparse.Namespace) -> int:
     from config.settings import load_settings
-    from deploy.cli.answer_reports.comparison_page import check_page_path, make_page
-    from deploy.cli.answer_reports.tables import make_table_lines
+    from deploy.cli.comparison_page import check_page_path, make_page, make_table_lines
     from deploy.evaluation.answers import AnswersPlan, find_documents, run_answers
     from deploy.evaluation.golden import load_golden_cases, select_cases
     from deploy.evaluation.run_folder import check_run_folder, write_run

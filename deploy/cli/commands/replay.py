@@ -2,7 +2,7 @@
 
 import argparse
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from uuid import uuid4
 
@@ -20,7 +20,7 @@ from envelope.conversation import Turn
 from envelope.merging import merge_writes
 from envelope.payload import MERGE_RULES
 from envelope.question import Question
-from envelope.ways.tool_loop import WayName
+from envelope.tool_loop import WayName
 from gateway.desk import Fork, Message
 from manager.flow import FlowError, find_flow
 from manager.flows import FLOWS, NEWEST
@@ -165,23 +165,22 @@ def _find_role(flow: str, step: str) -> str:
 def _compare(before: Record, after: Record) -> Iterator[str]:
     yield f"question    {before.question}"
     yield f"{'':<{WIDTH}}{'original':<24}replay"
-    for (name, old), (_, new) in zip(_describe(before), _describe(after), strict=True):
-        yield f"{name:<{WIDTH}}{old:<24}{new}"
+    rows: Sequence[tuple[str, Callable[[Record], str]]] = (
+        ("outcome", lambda one: one.outcome),
+        ("reason", lambda one: one.reason or "-"),
+        ("written by", lambda one: one.answered_by or "-"),
+        ("quality", lambda one: "-" if one.quality is None else f"{one.quality:.2f}"),
+        ("sources", lambda one: str(len(one.sources))),
+        ("seconds", lambda one: f"{one.seconds:.1f}"),
+        ("cost", lambda one: "unknown" if one.cost_usd is None else f"{one.cost_usd:.6f} USD"),
+    )
+    for name, value in rows:
+        yield f"{name:<{WIDTH}}{value(before):<24}{value(after)}"
     if before.answer == after.answer:
         yield from ("", "the answers are the same")
     else:
         yield from ("", "original", *wrap(before.answer), "", "replay", *wrap(after.answer))
     yield f"\nrefdesk trace {after.message_id}"
-
-
-def _describe(record: Record) -> Iterator[tuple[str, str]]:
-    yield "outcome", record.outcome
-    yield "reason", record.reason or "-"
-    yield "written by", record.answered_by or "-"
-    yield "quality", "-" if record.quality is None else f"{record.quality:.2f}"
-    yield "sources", str(len(record.sources))
-    yield "seconds", f"{record.seconds:.1f}"
-    yield "cost", "unknown" if record.cost_usd is None else f"{record.cost_usd:.6f} USD"
 
 
 def _as_fields(record: Record) -> dict[str, JsonValue]:

@@ -1,8 +1,10 @@
-"""Reviews a document against rules, and writes the report."""
+"""Reviews a document against rules, shows the progress, and writes the report."""
 
 import argparse
 import asyncio
+import re
 import sys
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,15 +12,17 @@ from uuid import uuid4
 
 from pydantic import JsonValue
 
+from broker.values import Fields, JournalEntry
+from citations.links import plain_line
 from config.settings import Settings, load_settings
 from config.texts import load_texts
-from deploy.cli.answer_reports.review_lines import list_review_lines
-from deploy.cli.answer_reports.review_progress import ReviewProgress, write_progress
 from deploy.cli.arguments import add_groups_argument, read_groups
 from deploy.cli.main import EXIT_STATUSES
-from deploy.cli.printing import print_line, say_json
+from deploy.cli.markdown_tables import columns
+from deploy.cli.printing import WIDTH, print_line, reply_lines, say_json
+from deploy.cli.trace_lines import list_agent_costs
 from deploy.errors import CommandError
-from envelope.ways.specialists import SpecialistName
+from envelope.specialists import SpecialistName
 from gateway.answer import safe_reply
 from gateway.desk import Message
 from gateway.job_order import JobOrder
@@ -28,6 +32,127 @@ if TYPE_CHECKING:
     from deploy.assembly.gateways.local_review import LocalReview
     from deploy.assembly.gateways.report_rendering import Report
     from gateway.desk import Desk
+
+
+ERASE_LINE = "\r\x1b[2K"
+_JUDGED = re.compile(r"\w{1,20}-(\d{1,6})(?: - \w{1,20}-(\d{1,6}))?")
+
+
+def write_progress(text: str) -> None:
+    """Write to standard error without buffering."""
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+class ReviewProgress:
+    """Follows the journal of a review; `is_terminal`: one line is written over and over."""
+
+    def __init__(self, write: Callable[[str], None], *, is_terminal: bool) -> None:
+        self._write = write
+        self._is_terminal = is_terminal
+        self._labels: dict[str, str] = {}
+        self._running: list[str] = []
+        self._known: dict[str, int] = {}
+        self._judged: dict[str, int] = {}
+        self._shown = ""
+
+    def read(self, entry: JournalEntry) -> None:
+        """Show what an entry of the journal says about the work."""
+        if entry.kind != "routed":
+            return
+        self._end(entry.fields)
+        self._begin(entry.fields)
+        self._draw()
+
+    def end(self) -> None:
+        """Erase the line that changes."""
+        if self._is_terminal and self._shown:
+            self._write(ERASE_LINE)
+
+    def _begin(self, fields: Fields) -> None:
+        begun, plan = fields.get("branches"), fields.get("plan")
+        names = [str(one) for one in begun] if isinstance(begun, list) else []
+        labels = [plain_line(str(one)) for one in plan] if isinstance(plan, list) else []
+        for name, label in zip(names, labels, strict=False):
+            if name in self._labels:
+                continue
+            self._labels[name] = label
+            # A part that is tried once more has the same requirements.
+            if count := _count_requirements(label):
+                self._known[label] = count
+            elif label:
+                self._running.append(label)
+
+    def _end(self, fields: Fields) -> None:
+        if fields.get("target") != "return":
+            return
+        label = self._labels.get(str(fields.get("branch")), "")
+        if count := _count_requirements(label):
+            self._judged[label] = count
+        if label in self._running:
+            self._running.remove(label)
+        if label and not self._is_terminal:
+            done = f"judged {label} ({self._state})" if count else f"done: {label}"
+            self._write(f"{_cut(done)}\n")
+
+    @property
+    def _state(self) -> str:
+        judged, known = sum(self._judged.values()), sum(self._known.values())
+        return f"{judged} of {known} requirements"
+
+    def _draw(self) -> None:
+        if not self._is_terminal:
+            return
+        parts = [", ".join(self._running)] if self._running else []
+        parts = [self._state, *parts] if self._known else parts
+        line = _cut(f"… {'; '.join(parts)}") if parts else "…"
+        if line != self._shown:
+            self._write(f"{ERASE_LINE}{line}")
+            self._shown = line
+
+
+def _count_requirements(label: str) -> int:
+    """Return how many requirements a part judges, such as `REQ-003 - REQ-010`; 0: it is no such."""
+    found = _JUDGED.fullmatch(label)
+    if found is None:
+        return 0
+    first, last = int(found[1]), int(found[2] or found[1])
+    return max(0, last - first + 1)
+
+
+def _cut(line: str) -> str:
+    while columns(line) >= WIDTH:
+        line = f"{line[:-2]}…"
+    return line
+
+
+_MARKS = {"COMPLIANT": "ok  ", "VIOLATION": "FAIL", "GAP": "GAP ", "UNDECIDED": "?   "}
+
+
+def list_review_lines(reply: Mapping[str, JsonValue], report: "Report | None") -> Iterator[str]:
+    """Yield a line for each requirement with its verdict, and the lines of the answer."""
+    if report is not None:
+        yield from list_matrix_lines(report)
+        yield ""
+    yield from reply_lines(reply)
+    usage = reply.get("model_usage")
+    if isinstance(usage, dict):
+        yield from list_agent_costs(usage)
+
+
+def list_matrix_lines(report: "Report") -> Iterator[str]:
+    """Yield a line for each requirement: verdict, number, place in the law, requirement."""
+    for one in getattr(report, "requirements", ()):
+        mark = _MARKS.get(one.status, one.status)
+        place = one.law.heading.rpartition(" > ")[2]
+        yield _cut_line(f"{mark} {one.number:>3}  {place}: {one.requirement}")
+
+
+def _cut_line(line: str) -> str:
+    while columns(line) > WIDTH:
+        line = f"{line[:-2]}…"
+    return line
+
 
 EXIT_FINDINGS = 8
 WAY = "specialists"
@@ -158,7 +283,7 @@ async def _make_message(
 ) -> Message:
     """Return the message of the review, with the documents that its names lead to."""
     from agents.review.cost_estimate import estimate_cost
-    from agents.review.requirements.units import name_documents
+    from agents.review.rule_units import name_documents
 
     documents = await local.find(chosen.contract)
     against = [one for name in chosen.against for one in await local.find(name, is_rule=True)]

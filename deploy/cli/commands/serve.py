@@ -21,6 +21,7 @@ from deploy.assembly.runtime import (
     run_desk,
     run_maintenance,
 )
+from deploy.assembly.webhooks import sending_webhooks
 from deploy.cli.model_in_use import describe_models
 from deploy.cli.printing import print_line
 from worker.process import collect_rarely
@@ -85,6 +86,10 @@ async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> No
         await stack.enter_async_context(
             serving(app, listener, stopping, trusted_proxies=proxies, limits=limits)
         )
+        if not alone:
+            from deploy.refreshing import refresh
+
+            await stack.enter_async_context(refresh(runtime, None))
         for line in await _startup_lines(runtime, host, listener.getsockname()[1], reason=reason):
             print_line(line)
         sys.stdout.flush()
@@ -103,8 +108,9 @@ async def answering(
 ) -> AsyncIterator[Runtime]:
     """Have questions answered: by this process, or, with `alone`, by workers on the same Redis.
 
-    With `records`, or on the data folder's own Redis, they are recorded by this process as well.
-    `meter` counts what this process does, and the questions that end.
+    This process records them as well, and sends webhooks: with `records`, on the data folder's own
+    Redis, and where `RECORDS_URL` names a database, which all processes share. `meter` counts what
+    this process does, and the questions that end.
     """
     async with AsyncExitStack() as stack:
         if alone:
@@ -112,8 +118,9 @@ async def answering(
             await stack.enter_async_context(run_maintenance(runtime))
         else:
             runtime = await stack.enter_async_context(run_desk(settings, empty=True, meter=meter))
-        if records or settings.redis_url is None:
+        if records or settings.redis_url is None or settings.records_url is not None:
             await stack.enter_async_context(recording(runtime))
+            await stack.enter_async_context(sending_webhooks(runtime))
         registry = None if meter is None else meter.registry
         await stack.enter_async_context(observing(runtime.broker, settings, registry))
         yield runtime

@@ -5,9 +5,13 @@ import asyncio
 import textwrap
 from collections.abc import Iterator
 
-from agents.swarm.advisor import advise, describe_memory
-from agents.swarm.history import OutcomeHistory, read_history
-from agents.swarm.outcomes import QuestionKind
+from agents.swarm.learning import (
+    OutcomeHistory,
+    QuestionKind,
+    advise,
+    describe_memory,
+    read_history,
+)
 from config.settings import Settings, load_settings
 from deploy.assembly.runtime import connect_runtime
 from deploy.cli.arguments import format_sentence

@@ -9,7 +9,7 @@ from uuid import uuid4
 from fastapi import Query, Request
 from pydantic import BaseModel, Field, JsonValue, StringConstraints, ValidationError
 
-from envelope.ways.specialists import SpecialistName
+from envelope.specialists import SpecialistName
 from gateway.answer import Answer
 from gateway.http.access import Principal
 from gateway.http.context import ID

@@ -1,9 +1,9 @@
-"""Reads JSON lines of prepared documents: one object a line, in one of four shapes.
+"""Reads records of prepared documents: JSON lines, or JSON files of one record or a list of them.
 
 A *document* has `id`, `source`, `crumbs`, `description`, `content`, `summary`, `keypoints`,
 `keywords` and `chunks`; a *page* has `page_id` and `markdown`; a *passage* has `passage_id` and
 `text`; a *unit* has `unit_id` and `text`. What else a shape may carry is optional. The `source`
-a line claims is a label to show and never a path to open.
+that a record states is a label to show, or the web address of the page, and never a path to open.
 """
 
 import json
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from knowledge.documents.decoding import LONG_LINE_CHARACTERS, clean_text
+from knowledge.documents.decoding import LONG_LINE_CHARACTERS, clean_text, decode
 from knowledge.documents.errors import (
     NoTextError,
     TooLargeError,
@@ -44,15 +44,36 @@ def lines_of(data: bytes) -> Iterator[tuple[int, bytes]]:
         start = end + 1
 
 
+def may_hold_records(data: bytes) -> bool:
+    """Return whether a file of JSON names the keys of a shape; the file is not parsed."""
+    return any(all(f'"{key}"'.encode() in data for key in keys) for keys, _ in _SHAPES)
+
+
+def split_records(data: bytes) -> list[tuple[int, bytes]]:
+    """Return each record of a JSON file with its number, from 1; none if it holds other data."""
+    if not may_hold_records(data):
+        return []
+    text, _ = decode(data)
+    try:
+        # Not with orjson: it crashes where a limit of memory ends, instead of an error.
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise WrongFormatError(f"expected JSON, found {_reason(error)}") from error
+    records = found if isinstance(found, list) else [found]
+    if not any(isinstance(record, dict) and _find_shape(record) for record in records):
+        return []
+    return [(number, json.dumps(record).encode()) for number, record in enumerate(records, 1)]
+
+
 def read(line: bytes, source: str) -> Page:
     """Return the page of one line; `source` is its file."""
     record = _record(line)
-    for keys, reader in _SHAPES:
-        if all(key in record for key in keys):
-            page = reader(record, source)
-            warning = f"a line is longer than {LONG_LINE_CHARACTERS} characters"
-            long = len(line) > LONG_LINE_CHARACTERS
-            return replace(page, warnings=(*page.warnings, warning)) if long else page
+    shape = _find_shape(record)
+    if shape is not None:
+        page = shape(record, source)
+        warning = f"a line is longer than {LONG_LINE_CHARACTERS} characters"
+        long = len(line) > LONG_LINE_CHARACTERS
+        return replace(page, warnings=(*page.warnings, warning)) if long else page
     found = ", ".join(sorted(_label(key) for key in list(record)[:20])) or "none"
     expected = "; or ".join(", ".join(keys) for keys, _ in _SHAPES)
     raise UnknownShapeError(f"expected the keys {expected}; found {found}")
@@ -81,9 +102,11 @@ def _document(record: Record, source: str) -> Page:
         keypoints=_texts(record, "keypoints"),
         chunks=_texts(record, "chunks"),
     )
+    stated = _text(record, "source")
     return replace(
         page,
-        source=_label(_text(record, "source")) or source,
+        source=_label(stated) or source,
+        url=page.url or (stated if "://" in stated else None),
         description=_text(record, "description") or page.description,
         keywords=_texts(record, "keywords") or page.keywords,
         prepared=prepared,
@@ -105,12 +128,17 @@ def _unit(record: Record, source: str) -> Page:
     return replace(page, title=f"{label} {page.title}".strip())
 
 
-_SHAPES: tuple[tuple[tuple[str, ...], Callable[[Record, str], Page]], ...] = (
+ReadShape = Callable[[Record, str], Page]
+_SHAPES: tuple[tuple[tuple[str, ...], ReadShape], ...] = (
     (("page_id", "markdown"), _page),
     (("passage_id", "text"), _passage),
     (("unit_id", "text"), _unit),
     (("id", "content"), _document),
 )
+
+
+def _find_shape(record: Record) -> ReadShape | None:
+    return next((shape for keys, shape in _SHAPES if all(key in record for key in keys)), None)
 
 
 def _markdown_page(record: Record, source: str, key: str, body: str) -> Page:

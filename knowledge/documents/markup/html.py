@@ -21,6 +21,7 @@ _DROPPED = (
 _MAIN = ("main", "[role=main]", "article")
 _TAG = re.compile(r"<(/?)([a-z][a-z0-9-]{0,40})", re.IGNORECASE)
 _DEEPEST = 2000
+_DEEPEST_IN_LINK = 5
 _LEAST_WORDS = 5
 _MOST_LINKS = 5000
 _WEB_ADDRESS = re.compile(r"https?://[^\s<>\"']{1,800}")
@@ -161,23 +162,27 @@ class BlockWriter:
         self._anchors = anchors
         self._written: list[Block] = []
         self._text: list[str] = []
+        self._is_link = True
         self._lists: list[int] = []
-        self._marker: str | None = None
+        self._markers: list[str] = []
         self._place: str | None = None
 
     def enter(self, node: LexborNode) -> bool:
         """Note what an element begins; return whether its children are to be walked."""
         tag = node.tag
         if tag == "-text":
-            self._text.append(node.text_content or "")
+            text = node.text_content or ""
+            self._text.append(text)
+            self._is_link = self._is_link and (not text.strip() or _is_in_link(node))
         elif tag in ("pre", "table"):
             self.flush()
             if tag == "pre":
                 self._write(_code(node))
-            for block in write_table(list(_rows(node))) if tag == "table" else ():
-                self._write(block)
+            if tag == "table":
+                self._table(node)
         elif tag == "code" and not _has(node, "a"):
             self._text.append(f"`{node.text().strip()}`")
+            self._is_link = self._is_link and _is_in_link(node)
         else:
             self._begin(node)
             return True
@@ -192,20 +197,23 @@ class BlockWriter:
             self.flush()
         if tag in _LISTS and self._lists:
             self._lists.pop()
-        if tag == "li":
-            self._marker = None
+        if tag == "li" and self._markers:
+            self._markers.pop()
 
     def flush(self) -> None:
         """End the block that is being written."""
+        is_link = self._is_link
         text = self._line()
         if not text:
             return
-        if self._marker is None:
-            self._write(Block(BlockKind.TEXT, text))
+        if not self._markers:
+            self._write(Block(BlockKind.TEXT, text, is_link=is_link))
         else:
-            indent = "  " * min(len(self._lists) - 1, DEEPEST_INDENT)
-            self._write(Block(BlockKind.ITEM, f"{indent}{self._marker} {text}"))
-            self._marker = " " * len(self._marker)
+            indent = "  " * min(len(self._markers) - 1, DEEPEST_INDENT)
+            self._write(
+                Block(BlockKind.ITEM, f"{indent}{self._markers[-1]} {text}", is_link=is_link)
+            )
+            self._markers[-1] = " " * len(self._markers[-1])
 
     def take_blocks(self) -> Sequence[Block]:
         """Return the blocks written since the last time."""
@@ -219,9 +227,10 @@ class BlockWriter:
         if place := _identifier(node):
             self._place = place
         if tag in _LISTS:
-            self._lists.append(0)
+            start = node.attributes.get("start") or ""
+            self._lists.append(int(start) - 1 if start.isdecimal() and len(start) < 7 else 0)
         elif tag == "li":
-            self._marker = self._next_marker(node)
+            self._markers.append(self._next_marker(node))
         elif tag == "br":
             self._text.append("\n")
 
@@ -231,6 +240,13 @@ class BlockWriter:
         self._lists[-1] += 1
         ordered = node.parent is not None and node.parent.tag == "ol"
         return f"{self._lists[-1]}." if ordered else "-"
+
+    def _table(self, node: LexborNode) -> None:
+        caption = node.css_first("caption")
+        if caption is not None and (text := " ".join(caption.text().split())):
+            self._write(Block(BlockKind.TEXT, text))
+        for block in write_table(list(_rows(node))):
+            self._write(block)
 
     def _heading(self, node: LexborNode, level: int) -> None:
         text = self._line()
@@ -242,12 +258,23 @@ class BlockWriter:
     def _line(self) -> str:
         text = " ".join("".join(self._text).split())
         self._text = []
+        self._is_link = True
         return text
 
     def _write(self, block: Block | None) -> None:
         if block is not None:
             self._written.append(block)
             self._place = None
+
+
+def _is_in_link(node: LexborNode) -> bool:
+    """Return whether a text is in a link: at most a few elements deep in it."""
+    parent = node.parent
+    for _ in range(_DEEPEST_IN_LINK):
+        if parent is None or parent.tag == "a":
+            break
+        parent = parent.parent
+    return parent is not None and parent.tag == "a"
 
 
 def _identifier(node: LexborNode) -> str | None:

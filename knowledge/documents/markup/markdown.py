@@ -37,9 +37,7 @@ _WITH_TEXT = frozenset({"inline", "code_block", "fence", "html_block", "table_op
 _DIRECTIVE = re.compile(r"\{([\w:.+-]{1,40})\}(.*)\Z", re.DOTALL)
 _OPTION_LINES = re.compile(r"\A(?:[ \t]*:[\w-]+:[^\n]*\n|[ \t]*\n)+")
 _LISTINGS = frozenset({"code-block", "code", "code-cell", "sourcecode", "doctest", "testcode"})
-_LEFT_OUT = frozenset(
-    {"toctree", "eval-rst", "image", "figure", "raw", "include", "literalinclude"}
-)
+_LEFT_OUT = frozenset({"toctree", "eval-rst", "image", "raw", "include", "literalinclude"})
 
 
 def read(data: bytes, source: str) -> Page:
@@ -170,14 +168,17 @@ class _Blocks:
             title, self._note_title = self._note_title, ""
             yield from _put_title(title, self._inside(token.content))
         elif token.content.strip():
-            yield _code(_name_language(token.info), token.content)
+            yield _code(_describe_fence(token.info), token.content)
 
     def _directive(self, name: str, argument: str, content: str) -> Iterator[Block]:
         """Read a fence that is a box, a tab or the like, as documentation generators write them."""
-        body = _OPTION_LINES.sub("", content)
+        options = _OPTION_LINES.match(content)
+        body = content if options is None else content[options.end() :]
         if name in _LISTINGS:
             if body.strip():
-                yield _code(argument, body)
+                yield _code(_add_caption(argument, options[0] if options else ""), body)
+        elif name == "figure":
+            yield from self._inside(body)
         elif name not in _LEFT_OUT:
             yield from self._inside(f"{argument}\n\n{body}")
 
@@ -216,9 +217,17 @@ class _Blocks:
             self._markers.pop()
 
 
-def _name_language(info: str) -> str:
-    """Return the language of a fence without the options of a site generator."""
-    return next((word.strip("{}.,") for word in info.split() if word.strip("{}.,")), "")
+_FENCE_LABEL = re.compile(
+    r"(?<![\w-])(?:tab|title|label|caption|filename)=(?:\"[^\"\n]{1,200}\"|'[^'\n]{1,200}')"
+    r"|(?<!\S)\[[^\[\]\n]{1,80}\](?!\S)"
+)
+
+
+def _describe_fence(info: str) -> str:
+    """Return the language of a fence and the label of its tab or file, without other options."""
+    language = next((word.strip("{}.,") for word in info.split() if word.strip("{}.,")), "")
+    labels = [found[0] for found in _FENCE_LABEL.finditer(info)]
+    return " ".join(("" if _FENCE_LABEL.match(info.strip()) else language, *labels)).strip()
 
 
 def _title_note(found: re.Match[str]) -> str:
@@ -252,6 +261,15 @@ def _put_title(title: str, blocks: Iterator[Block]) -> Iterator[Block]:
     yield from blocks
 
 
+_CAPTION_OPTION = re.compile(r"^[ \t]*:caption:[ \t]{1,20}([^\"\n]{1,200})$", re.MULTILINE)
+
+
+def _add_caption(info: str, options: str) -> str:
+    """Return what stands behind a fence: its language, and the caption that its options state."""
+    caption = _CAPTION_OPTION.search(options)
+    return info if caption is None else f'{info} title="{caption[1].strip()}"'
+
+
 def _code(info: str, content: str) -> Block:
     fence = "````" if "```" in content else "```"
     body = content.rstrip("\n")
@@ -275,6 +293,7 @@ _TICKS = re.compile(r"`+")
 _FENCED_NOTE = re.compile(r"^[^\S\n]*(?:/{3,4}|:{3,4}|!{3}|\?{3}\+?)[ \t]*", re.MULTILINE)
 # Roles and targets as documentation generators write them in Markdown; a code span follows a role.
 _CODE_MARK = "\x1a"
+_PICTURE_START, _PICTURE_END = "\x0e", "\x0f"
 _ROLE = re.compile(rf"\{{([A-Za-z][\w:.-]{{0,40}})\}}(?={_CODE_MARK}(\d{{1,9}}){_CODE_MARK})")
 _MARKED_CODE = re.compile(rf"{_CODE_MARK}(\d{{1,9}}){_CODE_MARK}")
 _REFERENCE_ROLES = frozenset({"ref", "doc", "term", "numref", "any"})
@@ -299,9 +318,16 @@ def plain(text: str) -> str:
             spans[number] = _REFERENCE_TARGET.sub("", spans[number].strip("`"))
     marked = _FOOTNOTE_MARK.sub("", _ICON.sub("", _ROLE.sub("", marked)))
     marked = _ATTRIBUTES.sub("", marked)
-    marked = _TAG.sub(" ", _AUTOLINK.sub(r"\1", _IMAGE.sub(r"\1", marked)))
+    marked = _TAG.sub(" ", _AUTOLINK.sub(r"\1", _IMAGE.sub(_mark_picture, marked)))
     marked = _SPACE.sub(" ", _without_marks(_LINK.sub(r"\1", marked))).strip()
+    marked = marked.replace(_PICTURE_START, "![").replace(_PICTURE_END, "]")
     return _MARKED_CODE.sub(lambda found: spans[int(found[1])], marked)
+
+
+def _mark_picture(found: re.Match[str]) -> str:
+    """Return the text that stands for a picture, marked: it is a name and no sentence."""
+    name = " ".join(found[1].split())
+    return f"{_PICTURE_START}{name}{_PICTURE_END}" if name else ""
 
 
 def find_web_links(text: str) -> list[tuple[str, str]]:
@@ -377,7 +403,42 @@ _NUMBER = re.compile(r"[\d ]{1,9}\Z")
 
 def remove_site_marks(text: str) -> str:
     """Return Markdown without the marks; titles of containers stay as text."""
-    return "\n".join(_clean_lines(text.split("\n")))
+    return "\n".join(_clean_lines(unfold_tabs(text.split("\n"))))
+
+
+_TAB = re.compile(r"[ \t]{0,80}<(/?)(Tabs|TabItem|Tab)(?:\s([^<>\n]{0,500}))?(?<!/)>[ \t]{0,80}\Z")
+_TAB_LABEL = re.compile(r"(?<![\w-])(label|title|value)=(?:\"([^\"\n]{1,200})\"|'([^'\n]{1,200})')")
+
+
+def unfold_tabs(lines: Sequence[str]) -> list[str]:
+    """Return lines in which the label of each tab stands above what it holds, not indented."""
+    kept: list[str] = []
+    margins: list[int | None] = []
+    fence: str | None = None
+    for line in lines:
+        tab = _TAB.match(line) if fence is None and "<" in line else None
+        if tab is None:
+            if margins and margins[-1] is None and line.strip():
+                margins[-1] = len(line) - len(line.lstrip())
+            kept.append(_dedent(line, margins[-1] or 0) if margins else line)
+            mark = _FENCE.match(line)
+            fence = _follow(fence, mark[1]) if mark is not None else fence
+            continue
+        if tab[1]:
+            margins[-1:] = []
+        else:
+            margins.append(None)
+        kept += ["", _find_tab_label(tab[3] or ""), ""]
+    return kept
+
+
+def _find_tab_label(attributes: str) -> str:
+    stated = {found[1]: found[2] or found[3] for found in _TAB_LABEL.finditer(attributes)}
+    return next((stated[name] for name in ("label", "title", "value") if name in stated), "")
+
+
+def _dedent(line: str, margin: int) -> str:
+    return line[min(margin, len(line) - len(line.lstrip())) :]
 
 
 def _clean_lines(lines: list[str]) -> Iterator[str]:
@@ -403,11 +464,20 @@ def _clean_lines(lines: list[str]) -> Iterator[str]:
 
 
 def _write_container(found: re.Match[str]) -> Iterator[str]:
-    title = found[2] or found[3] or ""
+    title = found[2] or found[3] or _name_box(found[1] or "")
     yield ""
     if title and _NUMBER.match(title) is None:
         yield title.strip()
         yield ""
+
+
+_BOX_NAMES = "attention caution danger error hint important info note seealso success tip warning"
+_BOXES = frozenset(_BOX_NAMES.split(" "))
+
+
+def _name_box(name: str) -> str:
+    """Return the title of a box that states none: its kind, as its readers see it."""
+    return name.capitalize() if name in _BOXES else ""
 
 
 def _clean_line(line: str) -> str:

@@ -26,7 +26,7 @@ def read(data: bytes, source: str) -> Page:
 def _markdown_lines(text: str) -> Iterator[str]:
     fence: str | None = None
     in_module = False
-    for line in _without_comments(text).split("\n"):
+    for line in markdown.unfold_tabs(_without_comments(text).split("\n")):
         mark = _FENCE.match(line)
         if mark is not None:
             fence = _after(fence, mark[1])

@@ -48,7 +48,7 @@ def read(data: bytes, source: str) -> Page:
         raise MissingExtraError(
             "reStructuredText needs the extra 'restructuredtext': install refdesk[restructuredtext]"
         ) from error
-    from knowledge.documents.markup.restructuredtext_blocks import blocks_of
+    from knowledge.documents.markup.restructuredtext_blocks import blocks_of, find_web_links
 
     def parse(markup: str) -> "nodes.document":
         return publish_doctree(
@@ -57,10 +57,17 @@ def read(data: bytes, source: str) -> Page:
 
     text, warnings = decode(data)
     try:
-        blocks = tuple(blocks_of(_prepare(text), parse))
+        tree = parse(_prepare(text))
+        blocks = tuple(blocks_of(tree, parse))
     except RecursionError as error:
         raise WrongFormatError("expected less nesting than found") from error
-    return Page(source=source, title=first_heading(blocks), blocks=blocks, warnings=warnings)
+    return Page(
+        source=source,
+        title=first_heading(blocks),
+        blocks=blocks,
+        links=tuple(find_web_links(tree)),
+        warnings=warnings,
+    )
 
 
 def _prepare(text: str) -> str:

@@ -3,7 +3,8 @@
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from itertools import dropwhile
+from dataclasses import replace
+from itertools import dropwhile, takewhile
 
 from docutils import nodes
 
@@ -27,16 +28,26 @@ _CODE = (nodes.literal_block, nodes.doctest_block, nodes.math_block)
 # What they hold is no text of the page, or must not pass.
 _LEFT_OUT = frozenset({"toctree", "autosummary", "index", "image", "figure", "raw", "include"})
 _LISTINGS = frozenset(
-    {"code-block", "sourcecode", "prompt", "parsed-literal", "ipython", "doctest"}
+    {"code-block", "code-tab", "sourcecode", "prompt", "parsed-literal", "ipython", "doctest"}
 )
+VERSION_NOTES = frozenset({"versionadded", "versionchanged", "versionremoved", "deprecated"})
+"""What they state of a version is known by their names alone."""
 _DEEPEST_DIRECTIVE = 4
 
 Parse = Callable[[str], nodes.document]
 
 
-def blocks_of(markup: str, parse: Parse) -> Iterator[Block]:
+def blocks_of(tree: nodes.document, parse: Parse) -> Iterator[Block]:
     """Return the blocks of a page in order; `parse` turns markup into a tree."""
-    yield from _DocutilsVisitor(parse, Anchors()).children(parse(markup))
+    yield from _DocutilsVisitor(parse, Anchors()).children(tree)
+
+
+def find_web_links(tree: nodes.document) -> Iterator[tuple[str, str]]:
+    """Return the label of each link to the web, and its address."""
+    for node in tree.findall(nodes.reference):
+        label, address = " ".join(node.astext().split()), node.get("refuri", "")
+        if label and label != address and address.startswith(("http://", "https://")):
+            yield label, address
 
 
 class _DocutilsVisitor:
@@ -65,7 +76,7 @@ class _DocutilsVisitor:
 
     def _writers(
         self,
-    ) -> Sequence[tuple[tuple[type[nodes.Node], ...], Callable[[nodes.Node], Iterator[Block]]]]:
+    ) -> Sequence[tuple[tuple[type, ...], Callable[[nodes.Node], Iterator[Block]]]]:
         return (
             (_IGNORED, lambda _: iter(())),
             ((nodes.system_message,), self._unknown),
@@ -73,6 +84,7 @@ class _DocutilsVisitor:
             ((nodes.section,), self._section),
             ((nodes.title, nodes.subtitle), self._title),
             ((nodes.table,), _table),
+            ((nodes.Admonition,), self._admonition),
             ((nodes.bullet_list, nodes.enumerated_list), self._list),
             ((nodes.definition_list_item,), self._definition),
         )
@@ -97,6 +109,19 @@ class _DocutilsVisitor:
             self._markers.append(f"{number}." if ordered else "-")
             yield from self.children(item)
             self._markers.pop()
+
+    def _admonition(self, node: nodes.Node) -> Iterator[Block]:
+        """Read a box; one without a title of its own is headed by its kind, as readers see it."""
+        blocks = self.children(node)
+        if not isinstance(node.children[0], nodes.title):
+            title = f"{type(node).__name__.capitalize()}:"
+            first = next(blocks, None)
+            if first is not None and first.kind is BlockKind.TEXT:
+                yield replace(first, text=f"{title} {first.text}")
+            else:
+                yield Block(BlockKind.TEXT, title)
+                yield from (first,) if first is not None else ()
+        yield from blocks
 
     def _definition(self, node: nodes.Node) -> Iterator[Block]:
         terms = [_line(child) for child in node.children if isinstance(child, nodes.term)]
@@ -124,7 +149,9 @@ class _DocutilsVisitor:
             name, _, argument = (part.strip() for part in first[3:].partition("::"))
             body = _without_options(rest)
             if name in _LISTINGS:
-                yield Block(BlockKind.CODE, f"```{argument}\n{body}\n```")
+                yield Block(BlockKind.CODE, f"```{_add_caption(argument, rest)}\n{body}\n```")
+            elif name in VERSION_NOTES:
+                yield from self._inside(f"{name} {argument}\n\n{body}")
             elif name not in _LEFT_OUT:
                 yield from self._inside(f"{argument}\n\n{body}")
 
@@ -159,6 +186,14 @@ def _code(node: nodes.Node) -> Iterator[Block]:
     fence = "````" if "```" in text else "```"
     if text:
         yield Block(BlockKind.CODE, f"{fence}{language}\n{text}\n{fence}")
+
+
+def _add_caption(info: str, rest: str) -> str:
+    """Return what stands behind a fence: its language, and the caption that its options state."""
+    options = takewhile(_is_option, textwrap.dedent(rest).split("\n"))
+    stated = (line.partition(":caption:")[2].strip() for line in options)
+    caption = next(filter(None, stated), "").replace('"', "'")
+    return f'{info} title="{caption}"' if caption else info
 
 
 def _without_options(body: str) -> str:

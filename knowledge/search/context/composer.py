@@ -243,6 +243,8 @@ class _Composer:
         self._asked = {word for text in asked.texts for word in _list_words(text)}
         self._later = frozenset(later)
         self._used = 0
+        self._begun = 0
+        """How many sections have chunks given."""
         self._sections = sections
         self._section_of = {chunk: one for one in self._sections for chunk in one.chunks}
         self._sizes = {chunk: _count_chunk(one.chunk) for chunk, one in passages.items()}
@@ -309,7 +311,7 @@ class _Composer:
         section = self._section_of[chunk]
         if chunk in section.given or self._is_repeated(chunk):
             return
-        is_whole = self._count_sections() < WHOLE_SECTIONS
+        is_whole = self._begun < WHOLE_SECTIONS
         most = self._tokens // WHOLE_SHARE if is_whole else PASSAGE_TOKENS
         largest = self._tokens // WHOLE_SHARE if rank < LEADING else LARGEST_CHUNK_TOKENS
         if self._sizes[chunk] > max(most, largest):
@@ -340,13 +342,14 @@ class _Composer:
 
     def _give(self, section: _Section, chunks: set[int], candidate: RankedChunk) -> bool:
         """Give chunks of a section in addition to those that it has; return whether they fit."""
-        if not section.given and self._count_sections() >= self._most_sections:
+        if not section.given and self._begun >= self._most_sections:
             return False
         together = section.given | chunks
         tokens = self._estimate(section, together)
         used = self._used - section.tokens + tokens
         if used > self._tokens:
             return False
+        self._begun += not section.given
         if not section.given or candidate.score > section.score:
             section.best, section.score = candidate.chunk, candidate.score
         for chunk in chunks - section.given:
@@ -419,9 +422,6 @@ class _Composer:
         return count_tokens(self._write(section).text) + count_tokens(
             self._name_place(section.first)
         )
-
-    def _count_sections(self) -> int:
-        return sum(bool(one.given) for one in self._sections)
 
     def _write(self, section: _Section) -> SectionText:
         return write_section(

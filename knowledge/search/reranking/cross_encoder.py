@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 
+from envelope.run import OUTSIDE, Run
 from knowledge.embedding import BATCH, FASTEMBED_SUFFIX, THREADS
 from knowledge.errors import RerankingFailed
 
@@ -42,7 +43,9 @@ class CrossEncoder:
         """Load the model now, however long it takes; raises `RerankingFailed`."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._load_once)
 
-    async def score(self, question: str, passages: Sequence[str]) -> Sequence[float]:
+    async def score(
+        self, question: str, passages: Sequence[str], run: Run = OUTSIDE
+    ) -> Sequence[float]:
         call = asyncio.get_running_loop().run_in_executor(
             self._thread, self._score_now, question, list(passages)
         )

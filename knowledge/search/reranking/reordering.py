@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from envelope.run import OUTSIDE, Run
 from knowledge.errors import RerankingFailed
 from knowledge.index.port import Passage
 from knowledge.index.queries import PointId
@@ -42,6 +43,7 @@ async def rerank(
     question: str,
     reranker: Reranker,
     read: ReadPassages,
+    run: Run = OUTSIDE,
 ) -> Reordered:
     """Return the pages in the order of the reranker, or unchanged if it fails.
 
@@ -54,7 +56,7 @@ async def rerank(
     known = [one for one in best if points[one.chunk] in texts]
     passages = [format_passage(texts[points[one.chunk]]) for one in known]
     try:
-        scores = await reranker.score(question, passages)
+        scores = await reranker.score(question, passages, run)
     except RerankingFailed as error:
         log.warning("reranking_failed", reranker=reranker.name, error=str(error))
         return Reordered(pages, (RERANKING,))

@@ -149,7 +149,7 @@ async def test_what_is_out_of_scope_is_declined_before_anything_is_asked() -> No
     writes = await guard("Who won?", understanding=found, question_parts=parts)
 
     assert writes.clarification_reason is Reason.OUT_OF_SCOPE
-    assert "Example SMS" in writes.clarification_message
+    assert "sending and routing text messages" in writes.clarification_message
     assert writes.clarification_options == ()
 
 

@@ -3,7 +3,7 @@ import pytest
 from agents.question.lang import LangAgent, Reads, Writes
 from envelope.conversation import Preferences, Turn
 from envelope.outcome import Wrote
-from envelope.ways.specialists import ReviewScope
+from envelope.specialists import ReviewScope
 from knowledge.language.detector import ScriptAndNgramDetector
 
 DETECTOR = ScriptAndNgramDetector()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.review.requirements.requirement import RuleUnit
+from agents.review.requirements import RuleUnit
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "data_protection_review"
 

@@ -7,7 +7,7 @@ import pytest
 
 from agents.tool_loop.reason import PlanLimits, Reads, ReasonAgent, Writes
 from envelope.outcome import GaveUp, Wrote
-from envelope.ways.tool_loop import AnswerAssessment, Intent, LoopEnd, PlanRound, Strategy
+from envelope.tool_loop import AnswerAssessment, Intent, LoopEnd, PlanRound, Strategy
 from knowledge.index.listing import ListedDocument
 from llm.conversation import ModelMessage, ToolChoice, ToolConversation, ToolUse
 from llm.errors import ModelUnavailable

@@ -4,7 +4,7 @@ import pytest
 
 from agents.tool_loop.triage import Reads, TriageAgent, Writes
 from envelope.outcome import GaveUp, Wrote
-from envelope.ways.tool_loop import QueryType, WayName
+from envelope.tool_loop import QueryType, WayName
 from llm.errors import ModelUnavailable
 from llm.port import Model
 from llm.scripted import ScriptedModel

@@ -3,11 +3,11 @@
 import pytest
 
 from benchmarks.quality.scope_report.features import Measured
-from benchmarks.quality.scope_report.fitting import fit
 from benchmarks.quality.scope_report.leave_out import (
     BEGIN,
     END,
     compute_means,
+    fit,
     make_table,
     replace_table,
     report_collections,

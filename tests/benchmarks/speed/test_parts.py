@@ -1,11 +1,9 @@
 import pytest
 
-from benchmarks.speed.harness.parts import Spans, measure_speed, measure_trips
-from benchmarks.speed.harness.runner import Mode, run
+from benchmarks.speed.harness.runner import Mode, Spans, measure_speed, measure_trips, run
 from benchmarks.speed.payload import HOPS, payloads
 from benchmarks.speed.report.figures import Row
-from benchmarks.speed.systems.catalogue import SYSTEMS
-from benchmarks.speed.systems.port import System
+from benchmarks.speed.systems.port import SYSTEMS, System
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
 

@@ -5,7 +5,7 @@ from benchmarks.speed.payload import HOPS, ROLES, payloads
 from benchmarks.speed.report import tables
 from benchmarks.speed.report.document import Bars, document, drawing
 from benchmarks.speed.report.figures import Alone, Recovery, Report, Row, Speed, Trips, quantile
-from benchmarks.speed.systems.catalogue import COLUMNS, SYSTEMS
+from benchmarks.speed.systems.port import COLUMNS, SYSTEMS
 
 
 def _row(system: str, rate: float) -> Row:

@@ -2,7 +2,7 @@
 
 from broker.values import JournalEntry
 from deploy.cli.trace_lines import list_error_lines
-from envelope.ways.specialists import ErrorSeverity, SpecialistError
+from envelope.specialists import ErrorSeverity, SpecialistError
 
 ERROR = SpecialistError(
     error_id="RD-2026-01-13-12345",

@@ -1,7 +1,7 @@
 """The progress of a review: plain lines, or one line that changes, at 80 columns."""
 
 from broker.values import Fields, JournalEntry
-from deploy.cli.answer_reports.review_progress import ERASE_LINE, ReviewProgress
+from deploy.cli.commands.review import ERASE_LINE, ReviewProgress
 from deploy.cli.markdown_tables import columns
 
 

@@ -2,14 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from config.model_settings import CompatibleServer
 from config.settings import Settings
-from config.vendor_settings import CompatibleServer
 from deploy.assembly.descriptions import (
     LONGEST_CONTENT,
     MOST_PARTS,
@@ -23,18 +23,12 @@ from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
 from tests.knowledge.documents.conftest import LengthEmbedder, MemoryIndex
 from tests.llm.vendor_dialects import OpenAI
-from tests.support.model_server import ModelServer, Response, running_server
+from tests.support.model_server import ModelServer, Response
 
 OUTPUT = {"description": "By a model.", "summary": "Sum.", "keypoints": [], "keywords": ["word"]}
 ANSWER = OpenAI().answer(json.dumps(OUTPUT))
 HANGS = Response(ends="never")
 AWAY = Response(status=503, body=b"{}", headers={"retry-after": "0"})
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[ModelServer]:
-    async with running_server() as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

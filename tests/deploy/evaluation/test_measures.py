@@ -6,14 +6,12 @@ from typing import Any
 
 import pytest
 
-from deploy.cli.answer_reports.comparison_page import check_page_path, make_page
-from deploy.cli.answer_reports.tables import make_table_lines
+from deploy.cli.comparison_page import check_page_path, make_page, make_table_lines
 from deploy.cli.markdown_tables import columns
 from deploy.cli.printing import WIDTH
 from deploy.errors import CommandError
-from deploy.evaluation.desk_run import AskedCase
+from deploy.evaluation.desk_run import AskedCase, CallTotals
 from deploy.evaluation.golden import GoldenCase
-from deploy.evaluation.journal_reading import CallTotals
 from deploy.evaluation.measures import AnswerMeasure, is_page, measure_answer
 from deploy.evaluation.summaries import MeasuredVariant, summarize
 from llm.errors import ModelUnavailable

@@ -4,21 +4,27 @@ import asyncio
 import shutil
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import httpx
 import pytest
-from fastapi import FastAPI
 from playwright.async_api import Browser
 
-from gateway.console.routes import Console, console_router
+from gateway.console.people import PeoplePages
 from gateway.http.uvicorn_server import listening, serving
 from records.record import Record
 from records.store import RecordStore, connect_store
 from tests.support.browser import chromium, violations
+from tests.support.console import (
+    FakeKeys,
+    browser_of,
+    forget_nothing,
+    make_console,
+    post,
+    read_forgery_token,
+)
 
 NOW = time.time()
 RECORD = Record(
@@ -29,6 +35,7 @@ RECORD = Record(
     accepted_at=NOW - 62,
     ended_at=NOW - 60,
     channel="slack",
+    person="p1",
     way="search",
     language="en",
     question="How many days of leave do I have?",
@@ -63,25 +70,6 @@ FOREIGN = replace(RECORD, tenant="other", message_id="m3", question="A secret of
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)> [x](javascript:alert(1))"
 
 
-@dataclass
-class FakeSessions:
-    codes: set[str] = field(default_factory=lambda: {"code"})
-    tokens: set[str] = field(default_factory=set)
-
-    async def open(self, code: str) -> str | None:
-        if code not in self.codes:
-            return None
-        self.codes.remove(code)
-        self.tokens.add(f"token-of-{code}")
-        return f"token-of-{code}"
-
-    async def is_open(self, token: str) -> bool:
-        return token in self.tokens
-
-    async def end(self, token: str) -> None:
-        self.tokens.discard(token)
-
-
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[RecordStore]:
     opened = connect_store(f"sqlite:///{tmp_path / 'records.sqlite3'}")
@@ -92,25 +80,9 @@ def store(tmp_path: Path) -> Iterator[RecordStore]:
     opened.close()
 
 
-def make_app(store: RecordStore | None) -> FastAPI:
-    app = FastAPI()
-    sessions = FakeSessions()
-    app.include_router(
-        console_router(Console(sessions, store, assistants=[("acme", "desk")], records_days=90.0))
-    )
-    return app
-
-
-@asynccontextmanager
-async def visitor(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://desk") as client:
-        yield client
-
-
 @pytest.fixture
 async def owner(store: RecordStore) -> AsyncIterator[httpx.AsyncClient]:
-    async with visitor(make_app(store)) as client:
+    async with browser_of(make_console(store)) as client:
         assert (await client.get("/console/login?code=code")).status_code == 303
         yield client
 
@@ -120,7 +92,7 @@ QUESTION = "/console/question?tenant=acme&assistant=desk&conversation=c1&message
 
 @pytest.mark.parametrize("path", ["/console", "/console/questions", QUESTION])
 async def test_nobody_sees_anything_without_a_session(store: RecordStore, path: str) -> None:
-    async with visitor(make_app(store)) as client:
+    async with browser_of(make_console(store)) as client:
         for headers in ({}, {"cookie": "refdesk_console=guessed"}):
             shown = await client.get(path, headers=headers)
 
@@ -130,7 +102,7 @@ async def test_nobody_sees_anything_without_a_session(store: RecordStore, path: 
 
 
 async def test_a_link_opens_the_console_once(store: RecordStore) -> None:
-    async with visitor(make_app(store)) as client:
+    async with browser_of(make_console(store)) as client:
         first = await client.get("/console/login?code=code")
         second = await client.get("/console/login?code=code")
 
@@ -142,7 +114,8 @@ async def test_a_link_opens_the_console_once(store: RecordStore) -> None:
 
 async def test_a_session_ends_when_its_owner_signs_out(owner: httpx.AsyncClient) -> None:
     token = owner.cookies["refdesk_console"]
-    await owner.get("/console/logout")
+    page = (await owner.get("/console")).text
+    await post(owner, "/console/logout", {"csrf": read_forgery_token(page)})
 
     headers = {"cookie": f"refdesk_console={token}"}
     assert (await owner.get("/console", headers=headers)).status_code == 401
@@ -220,7 +193,7 @@ async def test_a_database_that_is_away_is_named_as_such(
 
 
 async def test_an_owner_who_keeps_no_records_is_told_how_to(store: RecordStore) -> None:
-    async with visitor(make_app(None)) as client:
+    async with browser_of(make_console(None)) as client:
         await client.get("/console/login?code=code")
 
         assert "RECORDS_DAYS" in (await client.get("/console")).text
@@ -231,9 +204,12 @@ async def test_an_owner_who_keeps_no_records_is_told_how_to(store: RecordStore) 
 async def test_every_page_is_readable_for_everybody(
     store: RecordStore, width: int, scheme: str
 ) -> None:
-    listener = listening("127.0.0.1", 0)
+    listener, people = listening("127.0.0.1", 0), PeoplePages(store, FakeKeys(), forget_nothing)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    async with serving(make_app(store), listener, asyncio.Event()), chromium() as browser:
+    async with (
+        serving(make_console(store, parts=[people]), listener, asyncio.Event()),
+        chromium() as browser,
+    ):
         await look_at_pages(browser, url, width, scheme)
 
 
@@ -243,8 +219,11 @@ async def look_at_pages(browser: Browser, url: str, width: int, scheme: str) -> 
         color_scheme=scheme,  # type: ignore[arg-type]
     )
     page = await context.new_page()
+    await page.goto(f"{url}/console")
+    assert await violations(page) == []
     await page.goto(f"{url}/console/login?code=code")
-    for path in ("/console", "/console/questions", QUESTION, "/console/question?tenant=x"
+    for path in ("/console", "/console/questions", QUESTION, "/console/people",
+                 "/console/people/forget?person=p1", "/console/question?tenant=x"
                  "&assistant=x&conversation=x&message=x"):  # fmt: skip
         await page.goto(f"{url}{path}")
 

@@ -10,9 +10,13 @@ from pydantic import ValidationError
 
 from envelope.question import Question
 from gateway.api_keys import Key, Scope, make_key
+from gateway.person_tokens import PersonIssuer, PersonTokens
+from gateway.signing_keys import LEAST_SECONDS, SigningKeys
 from tests.gateway.http.conftest import SHELF
 from tests.gateway.http.test_sources import ask_for_source
-from tests.support.http_server import HttpServerFixture
+from tests.support.http_server import HttpServerFixture, open_http_server
+from tests.support.identity_provider import CLIENT_ID, ISSUER, KEYS_ADDRESS, FakeIdentityProvider
+from tests.support.worker_harness import WorkerHarness
 
 MESSAGES = "/v1/conversations/c1/messages"
 SENT = {"text": "How much does a manager earn?", "message_id": "m1"}
@@ -179,6 +183,29 @@ async def test_a_request_with_a_forged_token_is_refused_and_not_asked_without_gr
     assert not await http_server.channel.replies.read_journal(
         Question(tenant="acme", assistant="docs", conversation_id="c1", message_id="m1")
     )
+
+
+async def test_an_outage_of_the_provider_of_persons_is_told_as_one_and_counts_as_no_guess(
+    harness: WorkerHarness,
+) -> None:
+    provider = FakeIdentityProvider(now=time.time(), claims={"groups": ["hr"]}, is_away=True)
+
+    async def find_address() -> str:
+        return KEYS_ADDRESS
+
+    keys = SigningKeys(find_address, provider, provider.clock)
+    persons = PersonTokens([PersonIssuer(ISSUER, CLIENT_ID, "acme", keys)])
+    async with harness.open(), open_http_server(harness, persons=persons) as server:
+        client = await server.secret(person_groups=("hr",))
+        client.headers["X-Person-Token"] = provider.token()
+        away = await client.post(MESSAGES, json=SENT)
+        provider.is_away, provider.now = False, provider.now + LEAST_SECONDS
+        back = await client.post(MESSAGES, json=SENT)
+
+        assert away.status_code == 503
+        assert away.json()["error"]["code"] == "identity_provider_unavailable"
+        assert back.status_code == 200
+        assert (await read_accepted(server, "m1"))["groups"] == ["hr"]
 
 
 async def test_a_link_shows_what_its_key_and_its_person_may_read_now(

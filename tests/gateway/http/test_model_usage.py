@@ -9,8 +9,7 @@ from pydantic import JsonValue
 from broker.values import Fields
 from envelope.role import Role
 from gateway.answer import answer_of
-from llm.call_log import record
-from llm.port import ModelCall, Usage
+from llm.port import ModelCall, Usage, record
 from tests.support.http_server import HttpServerFixture, events
 
 QUESTION = {"text": "How do I add a rule?", "message_id": "m-1"}

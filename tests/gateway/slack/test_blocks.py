@@ -56,9 +56,17 @@ def test_sources_stand_below_the_answer_ten_in_a_block() -> None:
 
     blocks = contexts(made)
     assert one["blocks"][0]["text"]["text"] == PLAIN
-    assert [len(block) for block in blocks] == [10, 10, 1]
+    assert [len(block) for block in blocks] == [10, 10, 2]
     assert blocks[0][0] == "*Sources:*"
-    assert blocks[2] == ["[20] Page 20 (p/20.md)"]
+    assert blocks[2] == ["[20] Page 20 (p/20.md)", "… (+10)"]
+
+
+def test_a_place_that_several_numbers_cite_is_listed_once() -> None:
+    twice = [source(1), source(2), Source(number=3, title="Page 1", path="p/1.md")]
+
+    ((_, *lines),) = contexts(render_blocks(PLAIN, twice, []))
+
+    assert lines == ["[1][3] Page 1 (p/1.md)", "[2] Page 2 (p/2.md)"]
 
 
 def test_a_source_leads_to_its_place_and_can_say_nothing_to_slack() -> None:

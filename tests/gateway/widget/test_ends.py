@@ -33,7 +33,7 @@ ASKED_BACK = {
 
 def list_ends(language: str) -> dict[str, dict[str, Any]]:
     """The replies of all ends, with the texts of this language."""
-    texts = load_texts(domain_name="SMS")
+    texts = load_texts(topic="SMS")
 
     def text(key: str, **values: str) -> str:
         return texts.text(key, language, **values)
@@ -77,7 +77,7 @@ async def open_ends(
     server: HttpServerFixture, come: Come, language: str, **options: Any
 ) -> tuple[DisplayedMessage, dict[str, Any]]:
     """Open a page whose conversation had every end; return the page, and its turns by name."""
-    words = load_texts(domain_name="SMS").text
+    words = load_texts(topic="SMS").text
     messages = [
         {
             "message_id": name,
@@ -129,7 +129,7 @@ async def test_every_end_shows_its_reason_and_only_faults_are_marked_on_a_phone(
 ) -> None:
     looks = {"viewport": PHONE, "color_scheme": scheme}
     shown, ends = await open_ends(http_server, come, language, **looks)
-    words = load_texts(domain_name="SMS").text
+    words = load_texts(topic="SMS").text
 
     assert [name for name, end in ends.items() if end["edge"]] == [
         "deadline", "dead_letter", "failed",

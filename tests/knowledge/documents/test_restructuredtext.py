@@ -36,7 +36,7 @@ def test_lists_code_tables_and_notes_are_read() -> None:
         "- two",
         "```python\nx = 1\n```",
         "| k | v |\n|---|---|\n| 1 | 2 |",
-        "Mind the gap.",
+        "Note: Mind the gap.",
     ]
 
 
@@ -49,7 +49,7 @@ def test_roles_and_directives_nobody_knows_are_read_as_their_text() -> None:
 
     assert [block.text for block in found] == [
         "See the guide and `send`.",
-        "2.0",
+        "versionadded 2.0",
         "It sends faster.",
     ]
 

@@ -21,7 +21,7 @@ from knowledge.documents.markup.markdown import remove_site_marks
         ("*[HTML]: Hyper Text", ["HTML: Hyper Text"]),
         ("{{< tabs >}}\nText.\n{% raw %}", ["Text."]),
         ("Press [here](x){ .md-button } :material-check: now { #a .b }", ["Press here now"]),
-        ('```py hl_lines="2" title="a.py"\nx\n```', ["```py\nx\n```"]),
+        ('```py hl_lines="2" title="a.py"\nx\n```', ['```py title="a.py"\nx\n```']),
     ],
 )
 def test_marks_of_site_generators_are_no_text(marked: str, shown: list[str]) -> None:

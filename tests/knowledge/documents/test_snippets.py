@@ -10,7 +10,7 @@ from tests.knowledge.documents.conftest import Desk
 def read(folder: Path, name: str = "a.md") -> tuple[str, list[str]]:
     warnings: list[str] = []
     (file,) = (file for file in walk(folder).files if str(file.path) == name)
-    return read_with_snippets(file, warnings.append).decode(), warnings
+    return read_with_snippets(file, warnings.append, warnings.append).decode(), warnings
 
 
 def test_a_snippet_is_put_in_its_place_with_the_indent_of_its_marker(tmp_path: Path) -> None:
@@ -41,9 +41,54 @@ def test_a_path_outside_the_folder_or_hidden_is_never_read(tmp_path: Path, refer
     text, warnings = read(folder)
 
     assert text == "Text.\n\n"
-    assert warnings == [
-        f"the file {reference!r}, to which it refers, is no text file in the folder"
-    ]
+    assert warnings == [reference]
+
+
+def test_a_braced_file_is_code_in_its_language_and_only_the_stated_lines(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("import a\n# A comment\nx = 1\ny = 2\n")
+    (tmp_path / "a.md").write_text("{* app.py ln[1:2,4] hl[2] *}\n")
+
+    assert read(tmp_path) == ("```py\nimport a\n# A comment\ny = 2\n```\n", [])
+
+
+def test_a_file_of_the_repository_outside_the_folder_is_read(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    folder = tmp_path / "docs" / "en"
+    folder.mkdir(parents=True)
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "app.py").write_text("x = 1\n")
+    (folder / "a.md").write_text("{* ../../src/app.py *}\n")
+
+    assert read(folder) == ("```py\nx = 1\n```\n", [])
+
+
+@pytest.mark.parametrize(
+    "name", [".hidden/a.py", "../outside.py", "secret/a.py", ".git/config.yml"]
+)
+def test_what_is_hidden_restricted_or_outside_the_repository_is_never_read(
+    tmp_path: Path, name: str
+) -> None:
+    top = tmp_path / "repository"
+    (top / ".git").mkdir(parents=True)
+    (top / "refdesk.toml").write_text('[[documents]]\npath = "secret/**"\ngroups = ["board"]\n')
+    folder = top / "docs"
+    folder.mkdir()
+    file = top / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("secret")
+    (folder / "a.md").write_text(f"Text.\n\n{{* ../{name} *}}\n")
+
+    assert read(folder) == ("Text.\n\n", [f"../{name}"])
+
+
+async def test_many_files_that_are_missing_are_one_note(desk: Desk) -> None:
+    for number in range(20):
+        desk.write(f"{number}.md", f"# A\n\nText.\n\n{{* ../src/{number}.py *}}\n")
+
+    result = await desk.ingest()
+
+    assert len(result.warned) == 1
+    assert "20 files to which 20 pages refer were not found" in result.warned[0][1]
 
 
 async def test_a_page_whose_snippet_changed_is_read_again(desk: Desk) -> None:
@@ -66,7 +111,7 @@ def test_a_file_that_is_no_text_of_a_documentation_is_never_read(tmp_path: Path,
     text, warnings = read(tmp_path)
 
     assert text == "\nEnd.\n"
-    assert warnings == [f"the file {name!r}, to which it refers, is no text file in the folder"] * 2
+    assert warnings == [name, name]
 
 
 CODE = "import os\n\n# begin\ndef run():\n    return 1\n# end\nrun()\n"
@@ -96,7 +141,7 @@ def test_code_that_sphinx_includes_comes_byte_for_byte(
 
     assert read(tmp_path) == (f"Before.\n\n```python\n{expected}\n```\nAfter.\n", [])
     code = "".join(f"   {line}\n" for line in expected.split("\n"))
-    text = f"Before.\n\n.. code-block:: text\n\n{code}\n\nAfter.\n"
+    text = f"Before.\n\n.. code-block:: py\n\n{code}\n\nAfter.\n"
     assert read(tmp_path, "b.rst") == (text, [])
 
 
@@ -117,4 +162,4 @@ def test_code_is_not_searched_for_further_snippets(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_text("other")
     (tmp_path / "a.md").write_text("```{literalinclude} a.py\n```\n")
 
-    assert read(tmp_path) == ("``````\n{* b.txt *}\n```\n``````\n", [])
+    assert read(tmp_path) == ("``````py\n{* b.txt *}\n```\n``````\n", [])

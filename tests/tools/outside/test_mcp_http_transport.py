@@ -20,7 +20,7 @@ from tools.catalog import ToolCatalog
 from tools.effects import LocalReceipts
 from tools.executor import ToolExecutor
 from tools.outside.configuration import McpServerEntry
-from tools.outside.mcp_http_transport import BoundedTransport
+from tools.outside.mcp_connection import BoundedTransport
 from tools.outside.mcp_tools import McpTool, open_servers
 
 PROGRAM = Path(__file__).parents[2] / "support" / "mcp_server.py"

@@ -11,16 +11,21 @@ import pytest
 from markdown_it import MarkdownIt
 from selectolax.lexbor import LexborHTMLParser
 
-from agents.review.audit.citation_audit import AuditedCitation, CitationAudit
-from agents.review.listed_requirements import list_units_as_requirements
+from agents.review.audit import AuditedCitation, CitationAudit
 from agents.review.report.docx_report import render_docx
 from agents.review.report.html_report import render_html
 from agents.review.report.layout import lay_out
 from agents.review.report.pdf_report import render_pdf
-from agents.review.report.report import ReportInputs, ReviewReport, compose_report
-from agents.review.report.report_json import decode_report, encode_report
-from agents.review.requirements.requirement import Extraction, RuleUnit, TextPlace
-from agents.review.verdicts.verdict import (
+from agents.review.report.report import (
+    ReportInputs,
+    ReviewReport,
+    compose_report,
+    decode_report,
+    encode_report,
+)
+from agents.review.requirement_extractor import list_units_as_requirements
+from agents.review.requirements import Extraction, RuleUnit, TextPlace
+from agents.review.verdicts import (
     ReviewResult,
     Risk,
     RiskCategory,
@@ -29,10 +34,9 @@ from agents.review.verdicts.verdict import (
     Verdict,
     VerdictEvidence,
 )
-from citations.markdown_report import render_markdown
-from citations.own_links import keep_own_link
-from citations.printed_report import PrintedReport, ReportText
-from envelope.ways.specialists import ReviewedDocument
+from citations.links import keep_own_link
+from citations.printed_report import PrintedReport, ReportText, render_markdown
+from envelope.specialists import ReviewedDocument
 
 HOSTILE = (
     "<script>alert(1)</script> [x](http://evil.example) | `code` \u202e see www.evil.example or "

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from agents.review.verdicts.measures import compare_measures, list_measures, list_numbers
+from agents.review.measures import compare_measures, list_measures, list_numbers
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Documents become passages, which are found by rare words and quoted word for word."""
 
-from agents.review.requirements.requirement import RuleUnit
-from agents.review.verdicts.passages import LONGEST, PassageSearch, cut_passages, find_words
+from agents.review.passages import LONGEST, PassageSearch, cut_passages, find_words
+from agents.review.requirements import RuleUnit
 
 
 def test_the_clause_about_a_rule_is_found_first(

@@ -5,8 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from agents.swarm.history import OutcomeHistory, read_history, write_outcome
-from agents.swarm.outcomes import QuestionKind, SwarmOutcome
+from agents.swarm.learning import (
+    OutcomeHistory,
+    QuestionKind,
+    SwarmOutcome,
+    read_history,
+    write_outcome,
+)
 from deploy.cli.main import main
 from deploy.cli.operations.swarm_stats import format_stats
 from memory.learned_outcomes import LoggedOutcome

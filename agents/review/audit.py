@@ -1,0 +1,366 @@
+r"""Checks whether the citations of an answer exist and say what the answer says of them.
+
+An answer is Markdown that cites by `[1]` with a list of sources, by `\cite{id}`, or by links. The
+list begins with a line such as "Sources" and has a line for each: `[1] Title`, `1. Title`,
+`- [1] [Title](address)`, and perhaps an address in the next one. Footnotes (`[^1]`) and definitions
+(`[1]: address`) are sources wherever they stand. What code cannot prove stays open for a model.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel
+
+from agents.review.measures import COUNT, Measure, list_measures, list_numbers
+from agents.review.passages import Passage, PassageSearch
+from agents.review.requirements import TextPlace
+from citations.claims import UnitKind, citations, split_units, without_citations
+from knowledge.index.listing import ListedDocument
+from knowledge.library.library import WholeDocument
+
+CitationForm = Literal["number", "cite", "link"]
+_CITE = re.compile(r"\\cite\{([^{}\n]{1,400})\}")
+_LINK = re.compile(r"(?<!!)\[([^\[\]\n]{1,300})\]\(([^()\s]{1,500})\)")
+_SOURCES = re.compile(
+    r"[#*_\s]{0,8}(?:sources|references|bibliography|citations|quellen|fundstellen|quellenverzeichnis"
+    r"|zdroje|odkazy|źródła|références|fuentes|referencias|fonti|riferimenti|fontes|referências"
+    r"|источники|джерела|المصادر|स्रोत|来源|參考|参考文献|出典)[*_:\s]{0,8}\Z",
+    re.IGNORECASE,
+)
+_ENTRY = re.compile(
+    r"[\s*+-]{0,8}(?:((?:\[\^?\d{1,4}\]){1,20})|(\d{1,4})[.)])[:.]?\s{0,8}(\S[^\n]*)"
+)
+_DEFINITION = re.compile(r"(?m)^\s{0,3}\[\^?(\d{1,4})\]:\s{0,8}(\S[^\n]*)$")
+_FOOTNOTE = re.compile(r"\[\^(\d{1,4})\]")
+_NUMBER = re.compile(r"\d{1,4}")
+_DASH = re.compile(r"\s[–—-]\s|,\s")
+_LEAST_WORDS = 4
+_LETTERS = re.compile(r"\w")
+
+
+@dataclass(frozen=True, slots=True)
+class CitedClaim:
+    """A sentence and one citation in it.
+
+    `label` is the citation as it is written; `names` are the texts by which it names its source:
+    the id, or title and address of the list of sources. Empty `names`: the number is in no list.
+    """
+
+    claim: str
+    label: str
+    form: CitationForm
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAnswer:
+    """The citations of a text in order, the sentences without any, and sources never cited."""
+
+    claims: tuple[CitedClaim, ...]
+    uncited: tuple[str, ...]
+    unused: tuple[str, ...]
+
+
+def read_citations(text: str) -> ReadAnswer:
+    """Return the citations of an answer; code contains none."""
+    body, listed = _split_sources(text)
+    for one in _DEFINITION.finditer(body):
+        listed[int(one[1])] = (*listed.get(int(one[1]), ()), *_list_names(one[2]))
+    body = _FOOTNOTE.sub(r"[\1]", _DEFINITION.sub("", body))
+    claims: list[CitedClaim] = []
+    uncited: list[str] = []
+    before = ""
+    for unit in split_units(body):
+        if unit.kind in {UnitKind.CODE, UnitKind.HEADING}:
+            continue
+        is_alone = _stands_alone(unit.text)
+        found = list(_read_unit(unit.text, before if is_alone else unit.text, listed))
+        claims += found
+        plain = " ".join(unit.text.split())
+        if found and is_alone and uncited[-1:] == [before]:
+            uncited.pop()
+        if not found and len(plain.split()) >= _LEAST_WORDS:
+            uncited.append(plain)
+        before = "" if found else plain
+    used = {one.label for one in claims}
+    unused = tuple(f"[{number}]" for number in listed if f"[{number}]" not in used)
+    return ReadAnswer(tuple(claims), tuple(uncited), unused)
+
+
+def _read_unit(
+    text: str, claiming: str, listed: Mapping[int, tuple[str, ...]]
+) -> Iterator[CitedClaim]:
+    claim = _clean_claim(claiming)
+    for number in citations(text):
+        yield CitedClaim(claim, f"[{number}]", "number", listed.get(number, ()))
+    for cited in _CITE.finditer(text):
+        for name in filter(None, map(str.strip, cited[1].split(","))):
+            yield CitedClaim(claim, f"\\cite{{{name}}}", "cite", (name,))
+    for link in _LINK.finditer(text):
+        if not link[1].strip().isdigit():
+            yield CitedClaim(claim, link[0], "link", (link[2],))
+
+
+def _stands_alone(text: str) -> bool:
+    """Return whether there are only citations: they belong to the sentence before them."""
+    return not _LETTERS.search(_LINK.sub("", _CITE.sub("", without_citations(text))))
+
+
+def _clean_claim(text: str) -> str:
+    plain = _LINK.sub(lambda link: "" if link[1].isdigit() else link[1], _CITE.sub("", text))
+    return " ".join(without_citations(plain).split())
+
+
+def _split_sources(text: str) -> tuple[str, dict[int, tuple[str, ...]]]:
+    lines = text.split("\n")
+    for at, line in enumerate(lines):
+        if len(line) < 80 and _SOURCES.match(line):
+            entries = _read_entries(lines[at + 1 :])
+            if entries:
+                return "\n".join(lines[:at]), entries
+    return text, {}
+
+
+def _read_entries(lines: Sequence[str]) -> dict[int, tuple[str, ...]]:
+    found: dict[int, tuple[str, ...]] = {}
+    numbers: tuple[int, ...] = ()
+    for line in lines:
+        entry = _ENTRY.match(line)
+        if entry is not None:
+            numbers = tuple(int(one) for one in _NUMBER.findall(entry[1] or entry[2]))
+            names = _list_names(entry[3])
+        elif numbers and line.strip():
+            names = _list_names(line)
+        else:
+            numbers, names = (), ()
+        for number in numbers:
+            found[number] = (*found.get(number, ()), *names)
+    return found
+
+
+def _list_names(text: str) -> tuple[str, ...]:
+    """Return the label and the target of a link, or the text, as a whole and up to a dash."""
+    link = _LINK.search(text)
+    names = (link[1], link[2]) if link is not None else (text, *_DASH.split(text, maxsplit=1))
+    cleaned = (name.strip().strip("*_<>").strip() for name in names)
+    return tuple(dict.fromkeys(filter(None, cleaned)))
+
+
+Says = Literal["yes", "partly", "no", "contradicts", "unjudged"]
+_REFERENCE = re.compile(
+    r"(?<![^\W\d_])([^\W\d_]{2,20}|§{1,2})\s{1,3}(\d{1,4}[a-z]?|[IVXLC]{1,6}|[A-Z])(?![^\W_])"
+)
+"""A capitalised word, or a sign, with a number or a letter: "Annex V", "§ 5"."""
+_WORD = re.compile(r"§+|[^\W_]+")
+_LABELS = frozenset(
+    {"annex", "appendix", "article", "chapter", "clause", "exhibit", "paragraph", "part", "rule",
+     "schedule", "section", "table", "§", "§§", "abschnitt", "absatz", "anhang", "anlage",
+     "artikel", "kapitel", "příloha", "článek", "oddíl", "príloha", "článok", "załącznik",
+     "artykuł", "annexe", "anexo", "artículo", "capítulo", "allegato", "articolo", "artigo"}
+)  # fmt: skip
+"""Words that number the parts of a document. Other words are one where the source numbers by it."""
+_MOST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class CitablePassage:
+    """A passage that may be cited, with the names by which a citation may name it.
+
+    `names` are exact: ids, titles, addresses; a name of a whole document is one of each passage.
+    """
+
+    passage_id: str
+    text: str
+    names: frozenset[str]
+    place: str = ""
+    language: str = "en"
+
+
+class AuditedCitation(BaseModel, frozen=True):
+    """One citation, checked; `problems` are sentences for people, empty for a good citation.
+
+    `says` is a model's judgement; `unjudged` where only code has looked.
+    """
+
+    label: str
+    claim: str
+    exists: bool
+    says: Says = "unjudged"
+    omitted: tuple[str, ...] = ()
+    is_well_formatted: bool = True
+    passage_id: str = ""
+    place: str = ""
+    problems: tuple[str, ...] = ()
+
+    @property
+    def is_good(self) -> bool:
+        """Whether nothing wrong was found."""
+        return not self.problems
+
+
+class CitationAudit(BaseModel, frozen=True):
+    """All citations of an answer; `uncited` sentences cite nothing, `unused` sources are listed."""
+
+    citations: tuple[AuditedCitation, ...]
+    uncited: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether every citation is good."""
+        return all(one.is_good for one in self.citations)
+
+    @property
+    def used_citations(self) -> tuple[str, ...]:
+        """The ids of the passages that good citations name, each once."""
+        return tuple(dict.fromkeys(one.passage_id for one in self.citations if one.is_good))
+
+    @property
+    def invalid_citations(self) -> tuple[str, ...]:
+        """The labels of the citations with a problem, each once."""
+        return tuple(dict.fromkeys(one.label for one in self.citations if not one.is_good))
+
+
+def audit_citations(answer: ReadAnswer, passages: Sequence[CitablePassage]) -> CitationAudit:
+    """Return the audit of an answer; the passages are those that its reader may read."""
+    by_name: dict[str, list[CitablePassage]] = {}
+    for passage in passages:
+        for name in passage.names:
+            by_name.setdefault(normalise_name(name), []).append(passage)
+    is_mixed = {"number", "cite"} <= {one.form for one in answer.claims}
+    audited = tuple(
+        audit_citation(claim, find_named(claim, by_name), is_mixed=is_mixed)
+        for claim in answer.claims
+    )
+    return CitationAudit(citations=audited, uncited=answer.uncited, unused=answer.unused)
+
+
+def find_named(
+    claim: CitedClaim, by_name: Mapping[str, Sequence[CitablePassage]]
+) -> list[CitablePassage]:
+    """Return the passages that a citation names, each once."""
+    names = dict.fromkeys(map(normalise_name, claim.names))
+    found = [passage for name in names for passage in by_name.get(name, ())]
+    return list({one.passage_id: one for one in found}.values())
+
+
+def audit_citation(
+    claim: CitedClaim, named: Sequence[CitablePassage], *, is_mixed: bool = False
+) -> AuditedCitation:
+    """Return what code proves about a citation and the passages that it names."""
+    problems = list(_check_format(claim, is_mixed))
+    is_formatted = not problems
+    best = choose_closest(claim.claim, named)
+    if best is None:
+        problems.append(_describe_missing(claim))
+    else:
+        problems += check_facts(claim.claim, best, named)
+    return AuditedCitation(
+        label=claim.label,
+        claim=claim.claim,
+        exists=best is not None,
+        is_well_formatted=is_formatted,
+        passage_id="" if best is None else best.passage_id,
+        place="" if best is None else best.place,
+        problems=tuple(problems),
+    )
+
+
+def normalise_name(name: str) -> str:
+    """Return a name for comparing: case and spaces do not matter."""
+    return " ".join(name.casefold().split())
+
+
+def choose_closest(claim: str, named: Sequence[CitablePassage]) -> CitablePassage | None:
+    """Return the passage that shares most rare words with a claim; None: there is none."""
+    if len(named) < 2:
+        return named[0] if named else None
+    place = TextPlace(document_id="", unit_id="", start=0, end=0)
+    search = PassageSearch(
+        [Passage(str(at), place, one.text, one.language) for at, one in enumerate(named)]
+    )
+    found = search.find(claim, named[0].language, 1)
+    return named[int(found[0].id)] if found else named[0]
+
+
+def check_facts(
+    claim: str, closest: CitablePassage, named: Sequence[CitablePassage]
+) -> Iterator[str]:
+    """Yield the numbers, periods and references of a claim that its source does not have."""
+    every = "\n".join(f"{one.place}\n{one.text}" for one in named)
+    known = list_measures(closest.text, closest.language)
+    measured = list_measures(claim, closest.language)
+    for one in measured[:_MOST]:
+        yield from _compare(one, known, list_measures(every, closest.language))
+    stated = {one.value for one in measured} | list_numbers(every)
+    told = {number for one in measured for number in list_numbers(one.text)}
+    missing = sorted(list_numbers(claim) - stated - told)
+    yield from (f"the number {one} does not occur in the source" for one in missing[:_MOST])
+    series = _LABELS | {label.casefold() for label, _ in _list_references(every)}
+    words = f" {' '.join(_WORD.findall(every.casefold()))} "
+    for label, number in dict.fromkeys(_list_references(claim)):
+        if label.casefold() in series and f" {label} {number} ".casefold() not in words:
+            yield f"{label} {number} does not occur in the source"
+
+
+def _compare(one: Measure, closest: Sequence[Measure], every: Sequence[Measure]) -> Iterator[str]:
+    same = [known for known in closest if known.family == one.family]
+    if same and all(known.value != one.value for known in same):
+        yield f"the claim says “{one.text}”, and the source “{same[0].text}”"
+    elif not (same or one.family.startswith(COUNT)) and all(
+        (known.family, known.value) != (one.family, one.value) for known in every
+    ):
+        yield f"“{one.text}” does not occur in the source"
+
+
+def _list_references(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each label with its number or letter, such as "Annex" and "V"."""
+    for found in _REFERENCE.finditer(text):
+        if found[1][0].isupper() or found[1].startswith("§"):
+            yield found[1], found[2]
+
+
+def _check_format(claim: CitedClaim, is_mixed: bool) -> Iterator[str]:
+    if is_mixed and claim.form != "link":
+        yield f"expected one form of citations, found [n] and \\cite{{}}: {claim.label}"
+    if not claim.claim:
+        yield f"expected a sentence with {claim.label}, found only the citation"
+
+
+def _describe_missing(claim: CitedClaim) -> str:
+    if not claim.names:
+        return f"expected {claim.label} in the list of sources, found no such entry"
+    return f"expected a document or passage named {claim.names[0]!r:.120}, found none"
+
+
+def find_cited_documents(listed: Iterable[ListedDocument], wanted: set[str]) -> list[str]:
+    """Return the ids of the documents that a normalised name means, or begins with."""
+    return [
+        one.id
+        for one in listed
+        if any(
+            normalise_name(name) == asked or asked.startswith(f"{normalise_name(name)}#")
+            for name in (one.id, one.title, one.source, one.file, one.url or "")
+            if name
+            for asked in wanted
+        )
+        or any(asked.startswith((f"{one.title.casefold()} >", f"{one.id}#")) for asked in wanted)
+    ]
+
+
+def list_citable_passages(document: WholeDocument) -> Iterator[CitablePassage]:
+    """Yield the chunks of a document with the names of each: of the chunk, section and document."""
+    listed = document.listed
+    of_document = [one for one in (listed.id, listed.title, listed.source, listed.file) if one]
+    of_document += [listed.url] if listed.url else []
+    for one in document.chunks:
+        chunk = one.chunk
+        names = {chunk.chunk_id, *of_document, " > ".join((listed.title, *chunk.heading_path))}
+        if chunk.heading_path and chunk.heading_path[0] == listed.title:
+            names.add(" > ".join(chunk.heading_path))
+        if chunk.anchor:
+            names |= {f"{name}#{chunk.anchor}" for name in of_document}
+        place = " > ".join((listed.title, *chunk.heading_path))
+        yield CitablePassage(chunk.chunk_id, chunk.text, frozenset(names), place, listed.language)

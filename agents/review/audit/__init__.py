@@ -1,1 +1,0 @@
-"""Audits of citations: whether a source exists and says what cites it."""

@@ -1,0 +1,272 @@
+"""Finds the passages of a document that are closest to a requirement.
+
+A text is cut into sentences and list items, with their places. Rules are often one long line:
+"1. Providers must: (a) ...; (b) ... 2. ...". An item begins at its mark, and belongs to the
+sentence before it that ends in a colon or has introduced earlier items.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.review.requirements import RuleUnit, TextPlace
+from agents.review.verdicts import VerdictEvidence
+from knowledge.index.bm25 import B, K
+from knowledge.index.terms import terms
+
+_BREAK = re.compile(
+    r"(?P<item>(?<=[:;,.\s])\((?:[a-z]{1,3}|[ivxl]{1,6}|\d{1,2})\)\s)"
+    r"|(?P<number>(?<=[.:;)\s])\d{1,3}[.)]\s(?=[^\s\d]))"
+    r"|(?P<bullet>\n\s{0,8}[-*•–]\s)"
+    r"|(?P<stop>[.!?]['\"”’)\]]{0,2}\s(?=[\s\"“‘'(§]{0,3}[A-ZÄÖÜ\d(]))"
+    r"|(?P<semicolon>;\s(?!(?:and|or|und|oder|sowie)\s\())"
+    r"|(?P<line>\n\s{0,8}\n)"
+)
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(])(?:Art|Arts|No|Nos|Nr|Abs|Nrn|Rn|lit|cf|e\.g|i\.e|z\.B|d\.h|bzw|vgl|ff|Dr|Mr|Ms"
+    r"|Inc|Ltd|Co|Corp|U\.S|S|Sec|para|paras|pp|p|vs|approx|[A-Z])\.?\Z"
+)
+_LONGEST_ABBREVIATION = 8
+_MARK = re.compile(r"[\s•*–-]*(?:\((?:[a-z]{1,3}|[ivxl]{1,6}|\d{1,2})\)|\d{1,3}[.)])?\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSegment:
+    """A sentence or an item; `lead` is the place of the sentence that introduces an item."""
+
+    start: int
+    end: int
+    lead: tuple[int, int] | None = None
+
+
+def split_segments(text: str) -> tuple[RuleSegment, ...]:
+    """Return the sentences and items of a text in order, without the spaces around them."""
+    found: list[RuleSegment] = []
+    lead: tuple[int, int] | None = None
+    for start, end, begins in _list_pieces(text):
+        if begins in {"number", "line"}:
+            lead = None
+        is_item = begins in {"item", "bullet"}
+        found.append(RuleSegment(start, end, lead if is_item else None))
+        if not is_item and text[start:end].endswith((":", "—", "–")):
+            lead = (start, end)
+    return tuple(found)
+
+
+def count_mark(text: str) -> int:
+    """Return the length of the mark that a sentence begins with, such as "(a) " or "2. "."""
+    found = _MARK.match(text)
+    return found.end() if found else 0
+
+
+def _list_pieces(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield start and end of each piece, and what it begins with; an item goes on after ";"."""
+    start, begins = 0, "line"
+    for cut, mark in _list_cuts(text):
+        yield from _trim(text, start, cut, begins)
+        begins = begins if mark == "semicolon" else mark
+        start = cut
+    yield from _trim(text, start, len(text), begins)
+
+
+def _list_cuts(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each place to cut at, and which mark is there."""
+    for found in _BREAK.finditer(text):
+        match found.lastgroup:
+            case "item" if not _opens_item(text, found.start()):
+                continue
+            case "stop" if _ends_abbreviation(text, found.start()):
+                continue
+            case "item" | "bullet" | "number":
+                yield found.start(), found.lastgroup
+            case _:
+                yield found.end(), str(found.lastgroup)
+
+
+def _ends_abbreviation(text: str, at: int) -> bool:
+    """Return whether the full stop at `at` ends an abbreviation, or the number of a paragraph."""
+    before = text[max(0, at - _LONGEST_ABBREVIATION) : at]
+    is_first = len(before) == at and before.strip().isdigit()
+    return is_first or bool(_ABBREVIATION.search(before))
+
+
+def _opens_item(text: str, at: int) -> bool:
+    """Return whether a mark begins an item: "Article 6(1) (a) and" is a reference."""
+    before = text[max(0, at - 12) : at].rstrip()
+    return not before or before.endswith((":", ";", ",", ".", " and", " or", " und", " oder", "—"))
+
+
+def _trim(text: str, start: int, end: int, begins: str) -> Iterator[tuple[int, int, str]]:
+    piece = text[start:end]
+    if count_mark(piece) == len(piece):
+        return
+    first = start + len(piece) - len(piece.lstrip())
+    last = start + len(piece.rstrip())
+    if last > first:
+        yield first, last, begins
+
+
+LONGEST = 900
+"""Characters of a passage, unless one sentence is longer.
+
+With 600, the right passage was among the first three of 79 % of the requirements of 184 agreements;
+with 900, of 85 %.
+"""
+HEADING_WEIGHT = 2.0
+"""Beside the text of a rule.
+
+With 0, the right passage was among the first three of 58 % of the duties of 56 notices, with 1 of
+63 %, with 2 of 66 %; the halves differ alike.
+"""
+Scores = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A clause of a document; `context` is what introduces it."""
+
+    id: str
+    place: TextPlace
+    text: str
+    language: str = "en"
+    context: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The headings above it."""
+        return " > ".join(self.place.heading_path)
+
+    @property
+    def evidence(self) -> VerdictEvidence:
+        """The passage as evidence, as a whole."""
+        return VerdictEvidence(place=self.place, text=self.text)
+
+    def find_quotation(self, quotation: str) -> VerdictEvidence | None:
+        """Return the words of a quotation as they stand in the passage; None: they do not."""
+        span = find_words(self.text, quotation)
+        if span is None:
+            return None
+        start, end = (self.place.start + at for at in span)
+        place = self.place.model_copy(update={"start": start, "end": end})
+        return VerdictEvidence(place=place, text=self.text[slice(*span)])
+
+
+def find_words(text: str, quotation: str) -> tuple[int, int] | None:
+    """Return where a quotation stands in a text; spaces, typographic quotes and case may differ."""
+    wanted = _fold(quotation)[0].strip()
+    if not wanted:
+        return None
+    folded, places = _fold(text)
+    at = folded.find(wanted)
+    if at < 0:
+        return None
+    return places[at], places[at + len(wanted) - 1] + 1
+
+
+_ALIKE = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "„": '"', "–": "-", "—": "-"})
+
+
+def _fold(text: str) -> tuple[str, list[int]]:
+    """Return a text for comparing, and the place in the original of each of its characters."""
+    signs: list[str] = []
+    places: list[int] = []
+    for at, sign in enumerate(text.translate(_ALIKE)):
+        plain = " " if sign.isspace() else sign.lower()
+        if plain == " " and signs[-1:] == [" "]:
+            continue
+        # A letter whose lower case is longer, such as the Turkish İ, keeps its length.
+        signs.append(plain if len(plain) == 1 else sign)
+        places.append(at)
+    return "".join(signs), places
+
+
+def cut_passages(units: Iterable[RuleUnit], longest: int = LONGEST) -> tuple[Passage, ...]:
+    """Return the passages of the units of documents, named `p1`, `p2` and so on in their order."""
+    pieces = [piece for unit in units for piece in _cut_unit(unit, longest)]
+    return tuple(
+        Passage(
+            f"p{number}",
+            TextPlace(
+                document_id=unit.document_id,
+                unit_id=unit.unit_id,
+                heading_path=unit.heading_path,
+                start=start,
+                end=end,
+            ),
+            unit.text[start:end],
+            unit.language,
+            context,
+        )
+        for number, (unit, start, end, context) in enumerate(pieces, start=1)
+    )
+
+
+def _cut_unit(unit: RuleUnit, longest: int) -> Iterator[tuple[RuleUnit, int, int, str]]:
+    group: list[RuleSegment] = []
+    for segment in split_segments(unit.text):
+        if group and segment.end - group[0].start > longest:
+            yield _join(unit, group)
+            group = []
+        group.append(segment)
+    if group:
+        yield _join(unit, group)
+
+
+def _join(unit: RuleUnit, group: Sequence[RuleSegment]) -> tuple[RuleUnit, int, int, str]:
+    lead = group[0].lead
+    return unit, group[0].start, group[-1].end, "" if lead is None else unit.text[slice(*lead)]
+
+
+class PassageSearch:
+    """Ranks passages by how many rare words they share with a text."""
+
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        self.passages = tuple(passages)
+        self._counts = [
+            Counter(terms(f"{one.heading} {one.context} {one.text}", one.language))
+            for one in passages
+        ]
+        self._documents = Counter(word for own in self._counts for word in own)
+        lengths = np.array([max(own.total(), 1) for own in self._counts], dtype=float)
+        mean = lengths.mean() if len(lengths) else 1.0
+        self._norms = K * (1 - B + B * lengths / mean)
+
+    def find(self, text: str, language: str, most: int, heading: str = "") -> tuple[Passage, ...]:
+        """Return the passages closest to a text, the best first; none that shares no word.
+
+        The words of the `heading` above the text say what it is about, and weigh more.
+        """
+        scores = self._score(text, language)
+        if heading:
+            scores += HEADING_WEIGHT * self._score(heading, language)
+        order = np.argsort(-scores, kind="stable")[:most]
+        return tuple(self.passages[int(at)] for at in order if scores[at] > 0)
+
+    def find_each(
+        self, texts: Iterable[str], language: str, most: int, at_most: int
+    ) -> tuple[Passage, ...]:
+        """Return the passages closest to any of the texts in document order.
+
+        Each text has its best first, so that none is left out where there is no room for all.
+        """
+        found = [self.find(one, language, most) for one in texts]
+        chosen: dict[str, Passage] = {}
+        for rank in range(most):
+            for own in found:
+                if rank < len(own) and len(chosen) < at_most:
+                    chosen.setdefault(own[rank].id, own[rank])
+        return tuple(one for one in self.passages if one.id in chosen)
+
+    def _score(self, text: str, language: str) -> Scores:
+        scores = np.zeros(len(self.passages))
+        for word in sorted(set(terms(text, language)) & self._documents.keys()):
+            count = self._documents[word]
+            idf = math.log(1 + (len(self.passages) - count + 0.5) / (count + 0.5))
+            found = np.array([own.get(word, 0) for own in self._counts], dtype=float)
+            scores += idf * found * (K + 1) / (found + self._norms)
+        return scores

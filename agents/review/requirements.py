@@ -1,0 +1,162 @@
+"""The requirements of a law: the units of a rule, what they demand, and checklists of others."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import BaseModel, Field, ValidationError
+
+from agents.review.errors import ChecklistError
+
+Severity = Literal["mandatory", "recommended", "optional", "unjudged"]
+
+
+class RuleKind(StrEnum):
+    """What a rule does; `UNIT` is a whole unit of a law that no model has read."""
+
+    DUTY = "duty"
+    BAN = "ban"
+    PERMISSION = "permission"
+    DEFINITION = "definition"
+    UNIT = "unit"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleUnit:
+    """A unit of a document, such as an article or a clause.
+
+    `unit_id` is unique within the document; `language` is an ISO 639-1 code.
+    """
+
+    document_id: str
+    unit_id: str
+    text: str
+    heading_path: tuple[str, ...] = ()
+    language: str = "en"
+
+
+class TextPlace(BaseModel, frozen=True):
+    """Where a text stands: the characters from `start` to before `end` of a unit."""
+
+    document_id: str
+    unit_id: str
+    heading_path: tuple[str, ...] = ()
+    start: int = Field(ge=0)
+    end: int = Field(ge=0)
+
+
+class Requirement(BaseModel, frozen=True):
+    """One verifiable rule.
+
+    `quotation` is the unchanged text at `place`; `statement` is the rule in one sentence, and the
+    text of a whole unit where no model has read it. `wordings` are sentences of a model as a
+    document would have them: one that fulfils the rule, and one that breaks it.
+    """
+
+    id: str
+    kind: RuleKind
+    statement: str
+    quotation: str
+    place: TextPlace
+    addressee: str = ""
+    condition: str = ""
+    severity: Severity = "mandatory"
+    granularity: Literal["sentence", "item", "unit"] = "sentence"
+    wordings: tuple[str, ...] = ()
+
+    @property
+    def is_definition(self) -> bool:
+        """Whether it defines a word: a document can neither fulfil nor break it."""
+        return self.kind is RuleKind.DEFINITION
+
+
+class UnitAccount(BaseModel, frozen=True):
+    """What became of one unit: its requirements, or the reason why it has none."""
+
+    unit_id: str
+    requirement_ids: tuple[str, ...] = ()
+    reason: str = ""
+
+
+class Extraction(BaseModel, frozen=True):
+    """The requirements of a rule; `units` has every unit that was read once, in order."""
+
+    requirements: tuple[Requirement, ...]
+    units: tuple[UnitAccount, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def rules(self) -> tuple[Requirement, ...]:
+        """The requirements that a document can fulfil: all but definitions."""
+        return tuple(one for one in self.requirements if not one.is_definition)
+
+
+LARGEST = 20_000_000
+"""Characters of a checklist."""
+
+
+class ChecklistItem(BaseModel, frozen=True):
+    """One requirement of a checklist."""
+
+    id: str = Field(min_length=1, max_length=200)
+    requirement: str = Field(min_length=1, max_length=20_000)
+    source_section: str = Field(default="", max_length=2_000)
+    severity: Severity = "mandatory"
+    applicability: str = Field(default="", max_length=5_000)
+
+
+class Checklist(BaseModel, frozen=True):
+    """The requirements of one law; ids are unique."""
+
+    target_law: str = Field(min_length=1, max_length=2_000)
+    checklist: tuple[ChecklistItem, ...]
+
+
+def parse_checklist(text: str) -> Checklist:
+    """Return the checklist of a JSON text; raises `ChecklistError`."""
+    if len(text) > LARGEST:
+        raise ChecklistError(f"expected at most {LARGEST:,} characters, found {len(text):,}")
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ChecklistError(
+            f"expected a checklist as JSON, found {text[:40]!r}: {error}"
+        ) from None
+    if not isinstance(value, dict):
+        raise ChecklistError(f"expected an object with a checklist, found {type(value).__name__}")
+    try:
+        found = Checklist.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the checklist"
+        raise ChecklistError(f"expected {where} of a checklist: {first['msg']}") from None
+    _check_ids([item.id for item in found.checklist])
+    return found
+
+
+def make_checklist(requirements: Sequence[Requirement], target_law: str) -> Checklist:
+    """Return requirements as a checklist; definitions are no obligations, and are left out."""
+    return Checklist(
+        target_law=target_law,
+        checklist=tuple(
+            ChecklistItem(
+                id=one.id,
+                requirement=one.statement,
+                source_section=" > ".join(one.place.heading_path or (one.place.unit_id,)),
+                severity=one.severity,
+                applicability="; ".join(filter(None, (one.addressee, one.condition))),
+            )
+            for one in requirements
+            if one.kind != "definition"
+        ),
+    )
+
+
+def _check_ids(names: Sequence[str]) -> None:
+    if not names:
+        raise ChecklistError("expected requirements in the checklist, found none")
+    twice = sorted({name for name in names if names.count(name) > 1}) if len(names) < 5_000 else []
+    if twice or len(set(names)) != len(names):
+        raise ChecklistError(f"expected different ids, found some twice: {', '.join(twice[:5])}")

@@ -1,1 +1,0 @@
-"""Requirements: what a rule obliges, forbids, permits or defines, with its place."""

@@ -1,0 +1,390 @@
+"""Makes a plan: from the decision of a model, or without one from what a question lists."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+
+from pydantic import BaseModel
+
+from agents.swarm.errors import PlanRejected
+from agents.swarm.strategies import SwarmStrategy
+from agents.swarm.swarm_plan import MOST_WORKERS, SwarmPlan, WorkerPlan, name_worker
+from agents.swarm.worker_output import WorkerOutput
+from agents.swarm.workers import WorkerRegistry
+from knowledge.index.terms import terms
+from llm.tasks.plan_swarm import Output, PlannedWorker
+from tools.calls import EffectClass
+from tools.listed_parts import find_items, split_questions
+
+
+class OfferedTool(BaseModel, frozen=True, extra="forbid"):
+    """A tool that a plan may use, as far as planning needs to know it."""
+
+    name: str
+    description: str = ""
+    effect: EffectClass = EffectClass.READ
+
+
+class Allocation(BaseModel, frozen=True, extra="forbid"):
+    """The tools of a worker, and those that it was not given, with the reason for each."""
+
+    tools: tuple[str, ...]
+    withheld: dict[str, str] = {}
+
+
+def allocate_tools(
+    worker: WorkerPlan, usual: Sequence[str], offered: Mapping[str, OfferedTool]
+) -> Allocation:
+    """Return the tools of a worker: those that its plan names, else the `usual` ones of its type.
+
+    A worker from which everything was withheld has the usual tools. A tool that changes something
+    is given only to a worker whose brief names it, and still needs the approval of a person if it
+    is dangerous. Names that nobody offers are withheld.
+    """
+    wanted = dict.fromkeys(worker.tools or tuple(usual))
+    withheld: dict[str, str] = {}
+    given = []
+    for name in wanted:
+        tool = offered.get(name)
+        if tool is None:
+            if name in worker.tools:
+                withheld[name] = "no such tool is offered"
+        elif tool.effect in {EffectClass.EFFECT, EffectClass.DANGEROUS}:
+            if name in worker.tools and _is_named(tool, worker):
+                given.append(name)
+            else:
+                withheld[name] = f"{tool.effect.value}, and the brief does not need it"
+        else:
+            given.append(name)
+    if not given:
+        safe = (offered[name] for name in usual if name in offered)
+        given = [tool.name for tool in safe if tool.effect.may_repeat]
+    return Allocation(tools=tuple(given), withheld=withheld)
+
+
+def allocate_plan(
+    plan: SwarmPlan, usual: Mapping[str, Sequence[str]], offered: Iterable[OfferedTool]
+) -> SwarmPlan:
+    """Return the plan with the tools of every worker; `usual` are those of each role.
+
+    A note says which tool was withheld from whom.
+    """
+    by_name = {tool.name: tool for tool in offered}
+    workers, notes = [], []
+    for worker in plan.workers:
+        allocation = allocate_tools(worker, usual.get(worker.role, ()), by_name)
+        workers.append(worker.model_copy(update={"tools": allocation.tools}))
+        notes += [
+            f"{name[:80]} is withheld from {worker.id}: {why}"
+            for name, why in allocation.withheld.items()
+        ]
+    return plan.model_copy(update={"workers": tuple(workers), "notes": (*plan.notes, *notes)})
+
+
+def list_risky(
+    workers: Sequence[WorkerPlan], offered: Mapping[str, OfferedTool]
+) -> dict[str, tuple[str, ...]]:
+    """Return the dangerous tools by worker: such a plan needs the approval of a person."""
+    risky = {
+        worker.id: tuple(
+            name
+            for name in worker.tools
+            if name in offered and offered[name].effect is EffectClass.DANGEROUS
+        )
+        for worker in workers
+    }
+    return {worker_id: names for worker_id, names in risky.items() if names}
+
+
+def _is_named(tool: OfferedTool, worker: WorkerPlan) -> bool:
+    """Return whether the brief has the words of the tool's name."""
+    words = set(terms(tool.name.replace("_", " "), "en"))
+    return words <= set(terms(f"{worker.objective} {worker.output}", "en"))
+
+
+SAME_BRIEF = 0.9
+"""The share of words that two briefs have in common when they ask for the same work."""
+_MOST_COMPARED = 1_000
+"""The most briefs that are compared with each other; a longer plan is refused for its length."""
+_LONGEST_SHOWN = 80
+
+
+def accept_plan(
+    plan: SwarmPlan, *, roles: Collection[str], most_workers: int = MOST_WORKERS
+) -> SwarmPlan:
+    """Return the plan with overlapping briefs merged; raises `PlanRejected`."""
+    merged = merge_overlapping(plan)
+    problems = list(_find_problems(merged, roles, most_workers))
+    if problems:
+        raise PlanRejected(problems)
+    return merged
+
+
+def merge_overlapping(plan: SwarmPlan) -> SwarmPlan:
+    """Return the plan without workers whose brief another worker has already.
+
+    The one that is kept has the tools and dependencies of both, and the higher priority.
+    """
+    if len(plan.workers) > _MOST_COMPARED:
+        return plan
+    kept: list[WorkerPlan] = []
+    words: list[set[str]] = []
+    into: dict[str, str] = {}
+    for worker in plan.workers:
+        own = _read_words(worker.objective)
+        place = _find_same(worker, own, kept, words)
+        if place is None or kept[place].id == worker.id:
+            kept.append(worker)
+            words.append(own)
+        else:
+            into[worker.id] = kept[place].id
+            kept[place] = _join(kept[place], worker)
+    if not into:
+        return plan
+    notes = (
+        f"{lost} has the brief of {other} and was merged into it" for lost, other in into.items()
+    )
+    workers = tuple(_redirect(one, into) for one in kept)
+    return plan.model_copy(update={"workers": workers, "notes": (*plan.notes, *notes)})
+
+
+def arrange_workers(workers: Sequence[WorkerPlan]) -> list[tuple[WorkerPlan, ...]]:
+    """Return workers by wave, the most urgent first; raises `PlanRejected` for a cycle."""
+    by_id = {worker.id: worker for worker in workers}
+    sorter = TopologicalSorter(
+        {one.id: [other for other in one.depends_on if other in by_id] for one in workers}
+    )
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        raise PlanRejected([_describe_cycle(error)]) from error
+    waves = []
+    while sorter.is_active():
+        ready = set(sorter.get_ready())
+        wave = [worker for worker in workers if worker.id in ready]
+        waves.append(tuple(sorted(wave, key=lambda one: -one.priority)))
+        sorter.done(*ready)
+    return waves
+
+
+def _find_problems(plan: SwarmPlan, roles: Collection[str], most: int) -> Iterator[str]:
+    workers = plan.workers
+    if not workers:
+        yield "expected at least one worker, found none"
+    if len(workers) > most:
+        yield f"expected at most {most} workers, found {len(workers)}"
+        return
+    ids = Counter(worker.id for worker in workers)
+    for doubled, times in sorted(ids.items()):
+        if times > 1:
+            yield f"expected each id once, found {doubled[:_LONGEST_SHOWN]!r} {times} times"
+    for worker in workers:
+        yield from _find_worker_problems(worker, roles, ids)
+    try:
+        arrange_workers(workers)
+    except PlanRejected as error:
+        yield from error.problems
+
+
+def _find_worker_problems(
+    worker: WorkerPlan, roles: Collection[str], ids: Collection[str]
+) -> Iterator[str]:
+    if worker.role not in roles:
+        known = ", ".join(sorted(roles))
+        yield f"expected one of {known} as the role of {worker.id!r}, found {worker.role!r}"
+    for other in worker.depends_on:
+        if other not in ids:
+            found = other[:_LONGEST_SHOWN]
+            yield f"expected ids of workers in depends_on of {worker.id!r}, found {found!r}"
+
+
+def _describe_cycle(error: CycleError) -> str:
+    shown = " -> ".join(str(name)[:_LONGEST_SHOWN] for name in error.args[1])
+    return f"expected workers that wait for no cycle, found {shown}"
+
+
+def _find_same(
+    worker: WorkerPlan, own: set[str], kept: Sequence[WorkerPlan], words: Sequence[set[str]]
+) -> int | None:
+    """Return the place of the worker that has this brief already."""
+    for place, (one, its) in enumerate(zip(kept, words, strict=True)):
+        if not _are_alike(one, worker):
+            continue
+        if _share_words(one.objective, its, worker.objective, own) >= SAME_BRIEF:
+            return place
+    return None
+
+
+def _are_alike(one: WorkerPlan, other: WorkerPlan) -> bool:
+    """Return whether two workers differ at most in the words of their briefs."""
+    return (one.role, one.subject, one.specialization, one.lists_items) == (
+        other.role,
+        other.subject,
+        other.specialization,
+        other.lists_items,
+    )
+
+
+def _share_words(one: str, left: set[str], other: str, right: set[str]) -> float:
+    """Return the share of words, 0 to 1, that two briefs have in common."""
+    if not left or not right:
+        return float(one.strip().casefold() == other.strip().casefold())
+    return len(left & right) / len(left | right)
+
+
+def _read_words(text: str) -> set[str]:
+    return set(terms(text, "en"))
+
+
+def _join(kept: WorkerPlan, other: WorkerPlan) -> WorkerPlan:
+    return kept.model_copy(
+        update={
+            "tools": tuple(dict.fromkeys((*kept.tools, *other.tools))),
+            "depends_on": tuple(
+                dict.fromkeys(
+                    one for one in (*kept.depends_on, *other.depends_on) if one != kept.id
+                )
+            ),
+            "priority": max(kept.priority, other.priority),
+            "passages": max(kept.passages, other.passages),
+        }
+    )
+
+
+def _redirect(worker: WorkerPlan, into: Mapping[str, str]) -> WorkerPlan:
+    needs = dict.fromkeys(into.get(one, one) for one in worker.depends_on)
+    return worker.model_copy(update={"depends_on": tuple(one for one in needs if one != worker.id)})
+
+
+LISTED = "listed"
+"""The strategy of a plan without a model."""
+_LONGEST_ID = 120
+_MOST_ITEMS, _LONGEST_ITEM = 64, 300
+_MOST_CRITERIA, _LONGEST_CRITERION = 16, 200
+_ITEM_PASSAGES = 20
+
+
+def read_plan(
+    question: str,
+    decision: Output,
+    strategy: SwarmStrategy,
+    registry: WorkerRegistry,
+    offered: Sequence[OfferedTool],
+    *,
+    most_workers: int = MOST_WORKERS,
+    first: int = 0,
+) -> SwarmPlan:
+    """Return the checked plan of a decision; raises `PlanRejected`.
+
+    `first` is the number of the first worker: ids are unique over all plans of a question.
+    """
+    workers = tuple(_read_workers(decision.workers, first))
+    problems = list(strategy.find_problems(workers)) if not first else []
+    if problems:
+        raise PlanRejected(problems)
+    plan = SwarmPlan(
+        question=question,
+        strategy=strategy.name,
+        complexity=decision.complexity,
+        workers=workers,
+        items=_shorten(decision.items, _MOST_ITEMS, _LONGEST_ITEM),
+        criteria=_shorten(decision.criteria, _MOST_CRITERIA, _LONGEST_CRITERION),
+        reasoning=decision.reasoning[:500],
+    )
+    accepted = accept_plan(plan, roles=registry.names, most_workers=most_workers)
+    return allocate_plan(accepted, registry.usual_tools, offered)
+
+
+def plan_listed(
+    question: str, *, most_passages: int = 10, most_workers: int = MOST_WORKERS
+) -> SwarmPlan:
+    """Return the plan without a model: one worker for each item, or question, that is listed.
+
+    Where the question lists nothing, one worker searches for it; if it finds a list, each item of
+    that gets a worker.
+    """
+    listed = find_items(question)
+    parts = split_questions(question)[:most_workers]
+    if listed is not None:
+        workers = [
+            _make_worker(number, f"{item} {listed.asked}".strip(), _ITEM_PASSAGES, subject=item)
+            for number, item in enumerate(listed.items[:most_workers])
+        ]
+    elif parts:
+        share = max(1, most_passages // len(parts))
+        workers = [_make_worker(number, one, share) for number, one in enumerate(parts)]
+    else:
+        whole = _make_worker(0, question, most_passages)
+        workers = [whole.model_copy(update={"lists_items": True})]
+    items = tuple(one.subject for one in workers if one.subject)
+    return SwarmPlan(question=question, strategy=LISTED, workers=tuple(workers), items=items)
+
+
+def extend_plan(plan: SwarmPlan, further: SwarmPlan) -> SwarmPlan:
+    """Return a plan with the workers of a later one, which answer for the missing parts."""
+    return plan.model_copy(
+        update={
+            "workers": (*plan.workers, *further.workers),
+            "items": tuple(dict.fromkeys((*plan.items, *further.items))),
+            "criteria": tuple(dict.fromkeys((*plan.criteria, *further.criteria))),
+            "notes": (*plan.notes, *further.notes),
+        }
+    )
+
+
+def describe_done(plan: SwarmPlan, outputs: Mapping[str, WorkerOutput]) -> Sequence[str]:
+    """Return the briefs so far, each with its result, for a planning model."""
+    return [
+        f"{one.objective[:300]}: {_describe_result(outputs.get(one.id))}" for one in plan.workers
+    ]
+
+
+def _describe_result(output: WorkerOutput | None) -> str:
+    if output is None:
+        return "no result"
+    if not output.is_usable:
+        return output.error[:200] or "nothing was found"
+    return output.text[:500] or f"{len(output.passages)} passages"
+
+
+def _make_worker(number: int, objective: str, passages: int, subject: str = "") -> WorkerPlan:
+    return WorkerPlan(
+        id=name_worker(number, "research"),
+        role="research",
+        specialization=subject[:300],
+        objective=objective[:4_000],
+        tools=("search",),
+        subject=subject[:300],
+        passages=min(30, passages),
+    )
+
+
+def _shorten(texts: Sequence[str], most: int, longest: int) -> tuple[str, ...]:
+    plain = (" ".join(one.split())[:longest] for one in texts)
+    return tuple(dict.fromkeys(one for one in plain if one))[:most]
+
+
+def _read_workers(planned: Sequence[PlannedWorker], first: int) -> list[WorkerPlan]:
+    """Return workers with ids; raises `PlanRejected` for positions that do not exist."""
+    ids = [name_worker(number, one.role)[:_LONGEST_ID] for number, one in enumerate(planned, first)]
+    strange = [one for worker in planned for one in worker.depends_on if not 0 <= one < len(ids)]
+    if strange:
+        raise PlanRejected(
+            [f"expected positions from 0 to {len(ids) - 1} in depends_on, found {strange[:5]}"]
+        )
+    if any(not one.objective.strip() for one in planned):
+        raise PlanRejected(["expected an objective of every worker, found an empty one"])
+    return [
+        WorkerPlan(
+            id=own,
+            role=one.role[:60] or "research",
+            specialization=one.specialization[:300],
+            objective=one.objective[:4_000],
+            output=one.output[:1_000],
+            tools=one.tools,
+            depends_on=tuple(ids[position] for position in one.depends_on),
+            priority=one.priority,
+            subject=one.item[:300],
+        )
+        for own, one in zip(ids, planned, strict=True)
+    ]

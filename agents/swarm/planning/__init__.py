@@ -1,1 +1,0 @@
-"""Divides a question among workers."""

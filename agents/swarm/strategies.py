@@ -1,0 +1,122 @@
+"""The strategies of a swarm: how a question is divided, and in which form it is answered."""
+
+from abc import ABC
+from collections.abc import Iterable, Sequence
+
+from agents.swarm.errors import UnknownName
+from agents.swarm.swarm_plan import WorkerPlan
+
+
+class SwarmStrategy(ABC):
+    """One way to divide a question; it keeps nothing between questions.
+
+    `description` tells a planner how to divide by it, `form` tells the writer what to make of what
+    the workers wrote.
+    """
+
+    name: str
+    description: str
+    form: str
+
+    def find_problems(self, workers: Sequence[WorkerPlan]) -> Iterable[str]:
+        """Return why workers are no plan by this strategy; by default they always are."""
+        return ()
+
+
+class IntelligentStrategy(SwarmStrategy):
+    """Leaves the division to the planner."""
+
+    name = "intelligent"
+    description = "divides by what the question needs: parts, documents, or steps that follow"
+    form = "one answer in the order of the question"
+
+
+class ParallelStrategy(SwarmStrategy):
+    """No worker waits for another one."""
+
+    name = "parallel"
+    description = "independent sub-questions side by side, such as one for each item of a table"
+    form = "the same facts about each item, side by side"
+
+    def find_problems(self, workers: Sequence[WorkerPlan]) -> Iterable[str]:
+        waiting = [one.id for one in workers if one.depends_on]
+        if waiting:
+            yield f"expected workers that wait for no other one, found {waiting[0]!r}"
+
+
+LEAST_MEMBERS = 3
+
+
+class CouncilStrategy(SwarmStrategy):
+    """Each member takes a side of its own, or reads other material than the others."""
+
+    name = "council"
+    description = (
+        "at least three members with different perspectives on one question, for opinions and "
+        "decisions; each takes a side of its own, or reads other documents than the others"
+    )
+    form = (
+        "a balanced report: what each member says and from which sources, where they agree, and "
+        "where they disagree; a dissent is what a member wrote"
+    )
+
+    def find_problems(self, workers: Sequence[WorkerPlan]) -> Iterable[str]:
+        perspectives = {one.specialization.casefold() for one in workers if one.specialization}
+        if len(perspectives) < LEAST_MEMBERS:
+            yield (
+                f"expected at least {LEAST_MEMBERS} members of a council with different "
+                f"perspectives in specialization, found {len(perspectives)}"
+            )
+        if len({one.objective.casefold() for one in workers}) < len(workers):
+            yield "expected members that take different sides in their objectives, found equal ones"
+
+
+AUTO = "auto"
+"""The planner chooses."""
+USUAL = "intelligent"
+"""The strategy of a planner that names none."""
+
+
+class StrategyRegistry:
+    """Strategies by name; raises `ValueError` when two have the same."""
+
+    def __init__(self, strategies: Iterable[SwarmStrategy]) -> None:
+        self._strategies: dict[str, SwarmStrategy] = {}
+        for one in strategies:
+            self.register(one)
+
+    def register(self, strategy: SwarmStrategy) -> None:
+        if strategy.name in self._strategies or strategy.name == AUTO:
+            raise ValueError(f"expected one strategy named {strategy.name!r}, found two")
+        self._strategies[strategy.name] = strategy
+
+    def find(self, name: str) -> SwarmStrategy:
+        """Return a strategy; raises `UnknownName`."""
+        if name not in self._strategies:
+            known = ", ".join(sorted(self._strategies))
+            raise UnknownName(f"expected one of {known} as a strategy, found {name[:80]!r}")
+        return self._strategies[name]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all strategies, in alphabetical order."""
+        return tuple(sorted(self._strategies))
+
+    def choose(
+        self, *, caller: str = "", planner: str = "", configured: str = AUTO
+    ) -> SwarmStrategy:
+        """Return the strategy that the caller names, else the configuration, else the planner.
+
+        Raises `UnknownName` for a name of the caller; a planner that names none, or one that does
+        not exist, gets the usual one.
+        """
+        if caller:
+            return self.find(caller)
+        if configured != AUTO:
+            return self.find(configured)
+        return self._strategies[planner if planner in self._strategies else USUAL]
+
+
+def make_strategies() -> StrategyRegistry:
+    """Return a registry of the strategies of this project."""
+    return StrategyRegistry((CouncilStrategy(), IntelligentStrategy(), ParallelStrategy()))

@@ -1,1 +1,0 @@
-"""The strategies of the swarm, one a module, and their registry."""

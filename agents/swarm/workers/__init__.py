@@ -1,1 +1,0 @@
-"""The types of workers, and what a worker does with its brief."""

@@ -1,0 +1,174 @@
+"""Measures whether gaps name the pages that are missing: the suite `gaps`.
+
+The pages that questions need are divided into halves. The pages of a half are taken out of the
+index; the questions that nothing else answers are its gaps, grouped as the console does it. Two
+questions belong together if one page answers both. A group names a page if the page that most of
+its questions need is among the three that they find together in the complete index: an owner who
+reads the group would know what to write. `neighbours`: the nearest page that is left, as the
+console shows it, stands in the chapter of the missing one.
+"""
+
+import hashlib
+import json
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.quality.collection import open_collection
+from config.settings import Settings
+from deploy.evaluation.questions import corpus_of, questions_of, rows
+from knowledge.calibration.queries import find_foreign_questions
+from knowledge.embedding import Embedder, local_embedder
+from knowledge.port import SearchRequest
+from records.grouping import CLOSENESS, find_least, group_vectors
+
+Figures = dict[str, object]
+HALVES = ("first", "second")
+CLOSENESSES = (0.3, 0.35, CLOSENESS, 0.45, 0.5)
+_SHOWN = 3
+_LIMIT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question, the pages that answer it, and the pages that are found, the best first."""
+
+    request: SearchRequest
+    needs: frozenset[str]
+    found: tuple[str, ...] = ()
+    nearest: tuple[str, ...] = ()
+
+
+async def evaluate(data: Path, *, embedder: Embedder | None = None) -> Figures:
+    """Return the figures of a folder; raises `UnknownFormatError` when it holds something else."""
+    corpus = [row for path in corpus_of(data) for row in rows(path)]
+    pages = {_id_of(row): str(row.get("doc") or _id_of(row)) for row in corpus}
+    chapters = {pages[_id_of(row)]: tuple(row.get("crumbs") or ())[:-1] for row in corpus}
+    model = local_embedder() if embedder is None else embedder
+    asked = [
+        Asked(_stand_alone(one.request), needs)
+        for one in questions_of(data, limit=_LIMIT)
+        if (needs := frozenset(pages[name] for name in one.gold if name in pages))
+    ]
+    complete = await _search(corpus, asked, pages, model)
+    unrelated = np.array(await model.embed_questions(find_foreign_questions("en")), np.float32)
+    halves: Figures = {}
+    for number, half in enumerate(HALVES):
+        taken = [replace(one, found=found) for one, found in zip(asked, complete, strict=True)
+                 if _half_of(one) == number]  # fmt: skip
+        gone = {page for one in taken for page in one.needs}
+        left = [row for row in corpus if pages[_id_of(row)] not in gone]
+        nearest = await _search(left, taken, pages, model)
+        taken = [replace(one, nearest=found) for one, found in zip(taken, nearest, strict=True)]
+        vectors = np.array(
+            await model.embed_questions([one.request.question for one in taken]), np.float32
+        )
+        halves[half] = {
+            "questions": len(taken),
+            "pages": len({_main_page(one) for one in taken}),
+            "a_question_alone_names_its_page": _share(
+                not one.needs.isdisjoint(one.found[:_SHOWN]) for one in taken
+            ),
+            "by_closeness": {
+                str(closeness): _judge(
+                    taken, group_vectors(vectors, find_least(unrelated, closeness)), chapters
+                )
+                for closeness in CLOSENESSES
+            },
+        }
+    return {"suite": "gaps", "data": data.name, "closeness": CLOSENESS, **halves}
+
+
+async def _search(
+    corpus: Sequence[Mapping[str, Any]],
+    asked: Sequence[Asked],
+    pages: Mapping[str, str],
+    model: Embedder,
+) -> list[tuple[str, ...]]:
+    """Return the pages that each question finds in an index of these rows."""
+    with tempfile.TemporaryDirectory(prefix="refdesk-gaps-") as folder:
+        name = "passages.jsonl" if "passage_id" in corpus[0] else "pages.jsonl"
+        path = Path(folder) / name
+        path.write_text("\n".join(json.dumps(row) for row in corpus), encoding="utf-8")
+        async with open_collection([path], Settings(_env_file=None), model) as knowledge:
+            found = [await knowledge.searcher.search(one.request) for one in asked]
+    return [
+        tuple(dict.fromkeys(pages.get(hit.page, hit.page) for hit in one.hits)) for one in found
+    ]
+
+
+def _judge(
+    asked: Sequence[Asked], labels: Sequence[int], chapters: Mapping[str, tuple[str, ...]]
+) -> Figures:
+    pairs = list(combinations(range(len(asked)), 2))
+    wanted = {(a, b) for a, b in pairs if asked[a].needs & asked[b].needs}
+    made = {(a, b) for a, b in pairs if labels[a] == labels[b]}
+    groups: defaultdict[int, list[Asked]] = defaultdict(list)
+    for label, one in zip(labels, asked, strict=True):
+        groups[label].append(one)
+    several = [group for group in groups.values() if len(group) > 1]
+    return {
+        "groups": len(groups),
+        "groups_of_several": len(several),
+        "pairs_that_belong_together": _divide(len(wanted & made), len(made)),
+        "pairs_that_were_found": _divide(len(wanted & made), len(wanted)),
+        "names_its_page": _share(_name_page(group) for group in several),
+        "neighbours": _share(
+            _rank(one.nearest for one in group)[:1] != []
+            and chapters[_rank(one.nearest for one in group)[0]] == chapters[_needed(group)]
+            for group in several
+            if chapters[_needed(group)]
+        ),
+    }
+
+
+def _name_page(group: Sequence[Asked]) -> bool:
+    return _needed(group) in _rank(one.found for one in group)[:_SHOWN]
+
+
+def _needed(group: Iterable[Asked]) -> str:
+    """Return the page that most questions of a group need."""
+    counts = Counter(page for one in group for page in one.needs)
+    return min(counts, key=lambda page: (-counts[page], page))
+
+
+def _rank(found: Iterable[Sequence[str]]) -> list[str]:
+    """Return pages by the sum of their reciprocal ranks, as the console does it."""
+    scores: defaultdict[str, float] = defaultdict(float)
+    for pages in found:
+        for rank, page in enumerate(pages[:_SHOWN], start=1):
+            scores[page] += 1 / rank
+    return sorted(scores, key=lambda page: (-scores[page], page))
+
+
+def _stand_alone(request: SearchRequest) -> SearchRequest:
+    """Return a question with the one before it, in place of the canonical form of a model."""
+    text = " ".join((*request.related[:1], request.question))
+    return SearchRequest(question=text, text=text, language=request.language, limit=_LIMIT)
+
+
+def _half_of(one: Asked) -> int:
+    return int(hashlib.sha256(_main_page(one).encode()).hexdigest(), 16) % len(HALVES)
+
+
+def _main_page(one: Asked) -> str:
+    return min(one.needs)
+
+
+def _id_of(row: Mapping[str, Any]) -> str:
+    return str(row.get("page_id") or row.get("passage_id"))
+
+
+def _share(values: Iterable[bool]) -> float | None:
+    listed = list(values)
+    return _divide(sum(listed), len(listed))
+
+
+def _divide(part: int, whole: int) -> float | None:
+    return round(part / whole, 2) if whole else None

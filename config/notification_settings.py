@@ -1,0 +1,123 @@
+"""Settings of what tells other programs and people: webhooks, and hand-over to a person."""
+
+import base64
+import binascii
+import re
+from typing import Literal
+
+from pydantic import BaseModel, Field, SecretStr, field_validator
+
+from config.http_settings import WEB_ADDRESS
+
+_MAILBOX = re.compile(r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{1,253}", re.ASCII)
+_PREFIX = "whsec_"
+_SHORTEST_SECRET = 24
+EventKind = Literal["message.ended", "message.rated", "gap.found", "source.failed"]
+
+
+class WebhookEndpoint(BaseModel, frozen=True, extra="forbid"):
+    """An address to which events are sent, under a name that the operator chooses."""
+
+    url: str
+    secret: SecretStr
+    earlier_secret: SecretStr | None = None
+    events: tuple[EventKind, ...] = ("message.ended", "message.rated", "gap.found", "source.failed")
+    assistants: tuple[str, ...] = ()
+    private: bool = False
+
+    @field_validator("url")
+    @classmethod
+    def _is_address(cls, value: str) -> str:
+        if WEB_ADDRESS.fullmatch(value) is None:
+            raise ValueError("expected an address such as https://hooks.acme.com/refdesk")
+        return value
+
+    @field_validator("secret", "earlier_secret")
+    @classmethod
+    def _is_secret(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None:
+            _decode(value)
+        return value
+
+    @field_validator("assistants")
+    @classmethod
+    def _are_assistants(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if any(one.count("/") != 1 for one in value):
+            raise ValueError("expected assistants such as acme/docs: the tenant, then the name")
+        return value
+
+    @property
+    def secrets(self) -> tuple[bytes, ...]:
+        """The keys that sign, the newest first."""
+        given = (self.secret, self.earlier_secret)
+        return tuple(_decode(one) for one in given if one is not None)
+
+
+class NotificationSettings(BaseModel):
+    """Webhooks, and hand-over to a person; a part of `Settings`."""
+
+    webhooks: dict[str, WebhookEndpoint] = Field(
+        {},
+        description="where events are sent, as JSON: each name with `url`, `secret` (`whsec_` and "
+        "base64 of at least 24 bytes), and if needed `earlier_secret`, `events`, `assistants` "
+        "(`tenant/assistant`) and `private` (true: the host may be in this network)",
+    )
+
+    handover_email: str | None = Field(
+        None, description="the mailbox of people who take over a conversation; needs `SMTP_HOST`"
+    )
+    handover_slack_url: SecretStr | None = Field(
+        None, description="the address of an incoming webhook of Slack, which posts to a channel"
+    )
+    handover_webhook: WebhookEndpoint | None = Field(
+        None, description="an endpoint for conversations, as JSON: `url`, `secret`, `private`"
+    )
+    smtp_host: str | None = Field(None, description="the server that sends e-mail")
+    smtp_port: int = Field(587, ge=1, le=65_535)
+    smtp_security: Literal["starttls", "tls", "none"] = Field(
+        "starttls", description="how the connection is encrypted"
+    )
+    smtp_user: str = Field("", description="empty: the server asks for no name")
+    smtp_password: SecretStr | None = None
+    smtp_from: str = Field("", description="the sender; empty: `HANDOVER_EMAIL`")
+
+    @field_validator("handover_email", "smtp_from")
+    @classmethod
+    def _is_mailbox(cls, value: str | None) -> str | None:
+        if value and _MAILBOX.fullmatch(value) is None:
+            raise ValueError("expected one address such as desk@acme.com")
+        return value or (None if value is None else "")
+
+    @field_validator("handover_slack_url")
+    @classmethod
+    def _is_secret_address(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and WEB_ADDRESS.fullmatch(value.get_secret_value()) is None:
+            raise ValueError("expected an address such as https://hooks.slack.com/services/...")
+        return value
+
+    @property
+    def webhook_secrets(self) -> set[str]:
+        """The secrets, which no line of the log may contain."""
+        endpoints = [*self.webhooks.values()]
+        if self.handover_webhook is not None:
+            endpoints.append(self.handover_webhook)
+        given = (
+            secret
+            for endpoint in endpoints
+            for secret in (endpoint.secret, endpoint.earlier_secret)
+        )
+        return {secret.get_secret_value() for secret in given if secret is not None}
+
+
+def _decode(secret: SecretStr) -> bytes:
+    text = secret.get_secret_value()
+    try:
+        decoded = base64.b64decode(text.removeprefix(_PREFIX), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise ValueError(f"expected a secret that begins with {_PREFIX}, then base64") from error
+    if not text.startswith(_PREFIX) or len(decoded) < _SHORTEST_SECRET:
+        raise ValueError(
+            f"expected a secret that begins with {_PREFIX}, then base64 of at least "
+            f"{_SHORTEST_SECRET} bytes"
+        )
+    return decoded

@@ -1,0 +1,354 @@
+"""What the specialists leave in the payload, and the order in which they work."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from graphlib import TopologicalSorter
+
+from pydantic import BaseModel, Field, JsonValue
+
+LONGEST_ERROR = 500
+"""Characters of the text of an error."""
+
+
+class SpecialistName(StrEnum):
+    """The nine specialists; each has a role of this name."""
+
+    EXTRACTOR = "extractor"
+    CLASSIFIER = "classifier"
+    REQUIREMENT_EXTRACTOR = "requirement_extractor"
+    COMPLIANCE = "compliance"
+    RISK_VERIFIER = "risk_verifier"
+    CITATION_AUDITOR = "citation_auditor"
+    GAP_SYNTHESIZER = "gap_synthesizer"
+    REPORT_GENERATOR = "report_generator"
+    SYNTHESIS = "synthesis"
+
+
+_S = SpecialistName
+NEEDS: Mapping[SpecialistName, tuple[SpecialistName, ...]] = {
+    _S.EXTRACTOR: (),
+    _S.CLASSIFIER: (_S.EXTRACTOR,),
+    _S.REQUIREMENT_EXTRACTOR: (_S.EXTRACTOR,),
+    _S.COMPLIANCE: (_S.REQUIREMENT_EXTRACTOR,),
+    _S.RISK_VERIFIER: (_S.COMPLIANCE,),
+    _S.CITATION_AUDITOR: (_S.EXTRACTOR,),
+    _S.GAP_SYNTHESIZER: (_S.COMPLIANCE,),
+    _S.REPORT_GENERATOR: (_S.COMPLIANCE,),
+    _S.SYNTHESIS: (_S.EXTRACTOR,),
+}
+"""Whose output a specialist cannot do without: a sequence that lacks one is completed."""
+USES: Mapping[SpecialistName, tuple[SpecialistName, ...]] = {
+    _S.CITATION_AUDITOR: (_S.COMPLIANCE,),
+    _S.GAP_SYNTHESIZER: (_S.CITATION_AUDITOR,),
+    _S.REPORT_GENERATOR: (
+        _S.CLASSIFIER,
+        _S.RISK_VERIFIER,
+        _S.CITATION_AUDITOR,
+        _S.GAP_SYNTHESIZER,
+    ),
+}
+"""Whose output a specialist uses if it is in the sequence: it works after them."""
+FULL_REVIEW = tuple(name for name in SpecialistName if name is not _S.SYNTHESIS)
+"""The sequence of a review that was asked for by name; the synthesis always comes last."""
+
+
+class ExecutionPhase(StrEnum):
+    """In which phase of a review a specialist works."""
+
+    EXTRACTION = "extraction"
+    CLASSIFICATION = "classification"
+    REQUIREMENT_EXTRACTION = "requirement_extraction"
+    VERIFICATION = "verification"
+    SYNTHESIS = "synthesis"
+    REPORTING = "reporting"
+
+
+PHASES: Mapping[SpecialistName, ExecutionPhase] = {
+    _S.EXTRACTOR: ExecutionPhase.EXTRACTION,
+    _S.CLASSIFIER: ExecutionPhase.CLASSIFICATION,
+    _S.REQUIREMENT_EXTRACTOR: ExecutionPhase.REQUIREMENT_EXTRACTION,
+    _S.COMPLIANCE: ExecutionPhase.VERIFICATION,
+    _S.RISK_VERIFIER: ExecutionPhase.VERIFICATION,
+    _S.CITATION_AUDITOR: ExecutionPhase.VERIFICATION,
+    _S.GAP_SYNTHESIZER: ExecutionPhase.SYNTHESIS,
+    _S.REPORT_GENERATOR: ExecutionPhase.REPORTING,
+    _S.SYNTHESIS: ExecutionPhase.SYNTHESIS,
+}
+
+
+class CompletedSequence(BaseModel, frozen=True, extra="forbid"):
+    """A sequence of valid names in an order in which each finds what it needs.
+
+    `notes` are sentences about names that were left out and specialists that were added.
+    """
+
+    names: tuple[SpecialistName, ...]
+    notes: tuple[str, ...] = ()
+
+
+def complete_sequence(names: Iterable[str]) -> CompletedSequence:
+    """Return a planned sequence without unknown and doubled names, with all that it needs.
+
+    The synthesis is no part of it, because it always comes last.
+    """
+    known: dict[SpecialistName, None] = {}
+    notes: list[str] = []
+    for name in names:
+        plain = str(name).strip().lower()
+        if plain not in set(SpecialistName):
+            notes.append(f"{str(name)[:60]!r} was left out: there is no such specialist")
+        elif plain != _S.SYNTHESIS:
+            known[SpecialistName(plain)] = None
+    for name in tuple(known):
+        _add_needed(name, known, notes)
+    # The synthesis is planned by nobody: what it needs is no correction of a plan.
+    _add_needed(_S.SYNTHESIS, known, [])
+    wanted = set(known)
+    order = [name for wave in list_waves(tuple(known)) for name in wave if name in wanted]
+    return CompletedSequence(names=tuple(order), notes=tuple(notes))
+
+
+def plan_further_round(name: SpecialistName, done: Sequence[str]) -> tuple[SpecialistName, ...]:
+    """Return who works in a further round of a specialist; `done` have worked before.
+
+    Specialists whose output it needs and that have not run yet come first. Those that use its
+    output run again.
+    """
+    needed = [one for one in complete_sequence([name]).names if one == name or one not in done]
+    again = set(needed)
+    order = complete_sequence([*done, *needed]).names
+    for one in order:
+        if again & {*NEEDS[one], *USES.get(one, ())}:
+            again.add(one)
+    return tuple(one for one in order if one in again)
+
+
+def _add_needed(name: SpecialistName, known: dict[SpecialistName, None], notes: list[str]) -> None:
+    for needed in NEEDS[name]:
+        if needed not in known:
+            known[needed] = None
+            notes.append(f"{needed} was added: {name} needs it")
+        _add_needed(needed, known, notes)
+
+
+def list_waves(names: Sequence[str]) -> tuple[tuple[SpecialistName, ...], ...]:
+    """Return who can work side by side, one group after the other; unknown names are left out."""
+    own = [SpecialistName(name) for name in names if name in set(SpecialistName)]
+    before = {
+        name: [one for one in (*NEEDS[name], *USES.get(name, ())) if one in own] for name in own
+    }
+    sorter = TopologicalSorter(before)
+    sorter.prepare()
+    waves = []
+    while sorter.is_active():
+        ready = sorter.get_ready()
+        sorter.done(*ready)
+        waves.append(tuple(name for name in SpecialistName if name in ready))
+    return tuple(waves)
+
+
+class ErrorSeverity(StrEnum):
+    """What an error costs: nothing of the result, a part that something else has made, a result."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+class SpecialistError(BaseModel, frozen=True, extra="forbid"):
+    """Something that went wrong: the others went on. `error_id` is in the log, too."""
+
+    error_id: str
+    specialist: str
+    text: str = Field(description="type and text of the error, at most 500 characters")
+    severity: ErrorSeverity = ErrorSeverity.HIGH
+    phase: str = Field(default="", description="in which it went wrong; see `ExecutionPhase`")
+
+    def __str__(self) -> str:
+        return f"[{self.error_id}] {self.specialist}: {self.text}"
+
+
+class ReviewScope(BaseModel, frozen=True, extra="forbid"):
+    """Which documents are reviewed, against which rules: ids of documents of the index.
+
+    `specialists` are to work, with those that they need; empty: all. `language` is that of the
+    answer and the report, ISO 639-1; empty: that of the text.
+    """
+
+    documents: tuple[str, ...] = ()
+    against: tuple[str, ...] = ()
+    specialists: tuple[SpecialistName, ...] = ()
+    language: str = Field("", pattern="^([a-z]{2,3})?$")
+
+
+class StoredPart(BaseModel, frozen=True, extra="forbid"):
+    """The result of a part: how many items it has, and where it is stored."""
+
+    reference: str
+    items: int = Field(ge=0)
+    units: int = Field(default=0, ge=0, description="units that were read for it")
+    decided_by: str = ""
+
+
+class PartPlan(BaseModel, frozen=True, extra="forbid"):
+    """A part of a specialist's work, which a separate branch does.
+
+    `first` and `last` count units of the documents, or requirements of the checklist, from 0; the
+    last one is included. `digest` is the content that was counted. A law of many files has several
+    documents in a part: `document_id`, and those of `more_documents` after it.
+    """
+
+    key: str
+    label: str = ""
+    document_id: str = ""
+    more_documents: tuple[str, ...] = ()
+    reference: str = ""
+    digest: str = ""
+    first: int = Field(ge=0)
+    last: int = Field(ge=0)
+
+    @property
+    def size(self) -> int:
+        """How many units or requirements the part has."""
+        return self.last - self.first + 1
+
+    @property
+    def documents(self) -> tuple[str, ...]:
+        """The ids of its documents in order."""
+        return (self.document_id, *self.more_documents)
+
+
+class ExtractedPassage(BaseModel, frozen=True, extra="forbid"):
+    """A passage that the extractor found for the question."""
+
+    chunk_id: str
+    document_id: str
+    title: str
+    heading_path: tuple[str, ...] = ()
+    content: str
+    score: float = 0.0
+
+
+class ReviewedDocument(BaseModel, frozen=True, extra="forbid"):
+    """A document of the review as the index lists it; `source` is its file."""
+
+    document_id: str
+    title: str
+    language: str
+    source: str = ""
+    units: int = Field(default=0, ge=0)
+
+
+class Extracted(BaseModel, frozen=True, extra="forbid"):
+    """The output of the extractor: the documents of the review, and passages for the question."""
+
+    analysis: str = ""
+    documents: tuple[ReviewedDocument, ...] = ()
+    against: tuple[ReviewedDocument, ...] = ()
+    chunk_ids: tuple[str, ...] = ()
+    chunks_data: tuple[ExtractedPassage, ...] = ()
+    citations: tuple[str, ...] = Field(default=(), description='crumbs, such as "1 > 2 > 3"')
+    retrieval_method: str = "autonomous_llm_driven"
+    notes: tuple[str, ...] = ()
+    decided_by: str = ""
+
+
+class StoredChecklist(BaseModel, frozen=True, extra="forbid"):
+    """The output of the requirement extractor; the requirements themselves are stored.
+
+    Every unit of the law is in exactly one of `units_read` and `units_unread`.
+    """
+
+    reference: str
+    target_law: str
+    requirements: int = Field(ge=0)
+    definitions: int = Field(default=0, ge=0)
+    units_read: int = Field(ge=0)
+    units_unread: tuple[str, ...] = ()
+    units_without: int = Field(default=0, ge=0, description="read units without a requirement")
+    notes: tuple[str, ...] = ()
+    decided_by: tuple[str, ...] = ()
+
+
+class StoredVerdicts(BaseModel, frozen=True, extra="forbid"):
+    """The output of compliance: counts, and where the verdicts are stored."""
+
+    reference: str
+    requirements: int = Field(ge=0)
+    compliant: int = Field(ge=0)
+    violations: int = Field(ge=0)
+    gaps: int = Field(ge=0)
+    undecided: tuple[str, ...] = Field(default=(), description="requirements without a verdict")
+    confidence: float | None = Field(
+        default=None, ge=0, le=1, description="the mean of all verdicts; None: nobody judged"
+    )
+    frameworks: tuple[str, ...] = Field(
+        default=(), description="that the question or the rules name, such as GDPR"
+    )
+    notes: tuple[str, ...] = ()
+    decided_by: tuple[str, ...] = ()
+
+
+class FindingList(BaseModel, frozen=True, extra="forbid"):
+    """The output of a specialist that lists findings: how many, and where they are stored."""
+
+    reference: str = ""
+    items: int = Field(ge=0)
+    summary: tuple[str, ...] = Field(default=(), description="the first ones, for people")
+    decided_by: str = ""
+
+
+class ReportReference(BaseModel, frozen=True, extra="forbid"):
+    """The final report: the report itself if it is small, else where it is stored.
+
+    `report` is a `agents.review.report.report.ReviewReport` as JSON. `reference`
+    names it in `RedisWorkStore`; it is set in any case.
+    """
+
+    title: str
+    language: str
+    requirements: int = Field(ge=0)
+    compliant: int = Field(ge=0)
+    violations: int = Field(ge=0)
+    gaps: int = Field(ge=0)
+    bytes: int = Field(ge=0)
+    reference: str
+    report: dict[str, JsonValue] | None = None
+
+
+class CitationCheck(BaseModel, frozen=True, extra="forbid"):
+    r"""What became of the `\cite{id}` of the synthesis: ids that exist, and ids that do not."""
+
+    used_citations: tuple[str, ...] = ()
+    invalid_citations: tuple[str, ...] = ()
+    valid: bool = True
+
+
+class FurtherRound(BaseModel, frozen=True, extra="forbid"):
+    """One more round that the synthesis asked for: who works again, and for what."""
+
+    names: tuple[SpecialistName, ...]
+    focus: str = Field(default="", max_length=500)
+
+
+class SpecialistProfile(BaseModel, frozen=True, extra="forbid"):
+    """How a specialist works: a file of `config/specialists`.
+
+    `prompt` is the name of a file in the folder of the profile, else of the product. `model` is as
+    `GEN_MODEL`; empty: that setting. `tools` are the only ones that it may call.
+    """
+
+    name: SpecialistName
+    prompt: str = Field(default="", pattern=r"^([\w-]{1,80}\.txt)?$")
+    model: str = ""
+    temperature: float = Field(default=0.3, ge=0, le=2)
+    max_tokens: int = Field(default=4096, ge=256, le=65_536)
+    tools: tuple[str, ...] = ()
+    max_iterations: int = Field(default=10, ge=1, le=20)
+    timeout_seconds: float = Field(default=30.0, gt=0, description="of one call of a tool")
+    retry_count: int = Field(
+        default=2, ge=0, le=5, description="further attempts of a tool that failed"
+    )
+    expands_queries: bool = Field(
+        default=False, description="whether a model adds wordings to the searches of the specialist"
+    )

@@ -1,1 +1,0 @@
-"""What the steps of the ways leave in the payload."""

@@ -1,0 +1,361 @@
+"""Says who uses the console and what they may do.
+
+Each route of the console states what it demands: `require` a role, or `admit_visitors`. A route
+that states neither cannot be added. The demand is verified before the body of a request is read.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Protocol, TypeVar
+from urllib.parse import parse_qsl
+
+import structlog
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+
+from gateway.errors import GatewayError
+from records.store import RecordsUnavailableError
+
+log = structlog.get_logger("gateway")
+
+COOKIE = "refdesk_console"
+FORGERY_FIELD = "csrf"
+FORGERY_HEADER = "x-csrf-token"
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_FORM = "application/x-www-form-urlencoded"
+_MOST_FIELDS = 200
+
+Assistant = tuple[str, str]
+"""A tenant and the name of one of its assistants."""
+
+
+class Role(IntEnum):
+    """What a person may do with an assistant; each role may do what the ones before it may."""
+
+    VIEWER = 1
+    """Read what happened."""
+    EDITOR = 2
+    """Change what the desk says: documents, gaps, verified answers."""
+    OWNER = 3
+    """Everything: people, keys, dead letters, settings, erasure."""
+
+
+class Identity(BaseModel, frozen=True):
+    """A person who signed in, as a session stores it.
+
+    `subject` is unique. `names` are those that settings can give a role to: the verified e-mail
+    address, `group:NAME`, `subject:ID`. An operator came by a one-time link of this machine.
+    """
+
+    subject: str
+    shown: str
+    names: tuple[str, ...] = ()
+    is_operator: bool = False
+
+
+OPERATOR = Identity(subject="operator", shown="operator of this machine", is_operator=True)
+
+
+class ConsoleSessions(Protocol):
+    """Stores the sessions of the console, and the codes of one-time links."""
+
+    async def redeem(self, code: str) -> bool:
+        """Return whether the code of a one-time link is valid; it is used up."""
+        ...
+
+    async def open(self, subject: str, person: str) -> str:
+        """Return the token of a new session of a person, whose `subject` is unique."""
+        ...
+
+    async def read(self, token: str) -> str | None:
+        """Return the person of a session that is open, and count this as its use."""
+        ...
+
+    async def end(self, token: str) -> None:
+        """End a session; to end it twice is no error."""
+        ...
+
+    async def end_all(self, subject: str) -> None:
+        """End every session of a person."""
+        ...
+
+
+class ConsoleRefusedError(GatewayError):
+    """A request that the console does not carry out."""
+
+    def __init__(self, status: int, title: str, text: str) -> None:
+        super().__init__(title)
+        self.status, self.title, self.text = status, title, text
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleUser:
+    """Who uses the console: their role for each assistant that they may see.
+
+    `forgery_token` belongs to their session: each form has it in the field `csrf`. An owner of
+    every assistant also sees the pages about the whole desk.
+    """
+
+    identity: Identity
+    roles: Mapping[Assistant, Role]
+    forgery_token: str
+    owns_all: bool = False
+
+    def list_assistants(self, role: Role = Role.VIEWER) -> tuple[Assistant, ...]:
+        """Return the assistants for which the person has at least this role."""
+        return tuple(one for one, own in self.roles.items() if own >= role)
+
+    def may(self, role: Role, assistant: Assistant | None = None) -> bool:
+        """Return whether the person has at least this role, for any assistant if none is named."""
+        if assistant is None:
+            return bool(self.list_assistants(role))
+        return self.roles.get(assistant, 0) >= role
+
+    def require(self, role: Role, assistant: Assistant) -> None:
+        """Raise `ConsoleRefusedError` without the role; an assistant of others does not exist."""
+        if assistant not in self.roles:
+            raise ConsoleRefusedError(404, "Not found", "This does not exist, or not any more.")
+        if not self.may(role, assistant):
+            raise _missing_role(role)
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a route demands; without a `role` everybody may use it."""
+
+    role: Role | None
+    everywhere: bool = False
+
+
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+
+def require(role: Role, *, everywhere: bool = False) -> Callable[[Handler], Handler]:
+    """Demand a role for a route of the console.
+
+    A request that names `tenant` and `assistant`, in its query or form, needs the role for this
+    assistant; any other request needs it for one assistant at least, and the handler must restrict
+    what it shows to `user_of(request).list_assistants(role)`. `everywhere`: for all assistants.
+    Requests that change something also need the forgery token of their session.
+    """
+    return _state(Demand(role, everywhere))
+
+
+def admit_visitors(handler: Handler) -> Handler:
+    """Let everybody use a route of the console, such as the sign-in."""
+    return _state(Demand(None))(handler)
+
+
+def _state(demand: Demand) -> Callable[[Handler], Handler]:
+    def mark(handler: Handler) -> Handler:
+        handler.console_demand = demand  # type: ignore[attr-defined] # read by the route
+        return handler
+
+    return mark
+
+
+def demand_of(handler: Callable[..., Any]) -> Demand:
+    """Return what a handler demands; raises `TypeError` if it does not say."""
+    demand = getattr(handler, "console_demand", None)
+    if not isinstance(demand, Demand):
+        raise TypeError(f"expected `require` or `admit_visitors` on {handler!r}")
+    return demand
+
+
+def user_of(request: Request) -> ConsoleUser:
+    """Return who makes a request to a route that demands a role."""
+    user = request.state.console_user
+    if not isinstance(user, ConsoleUser):
+        raise TypeError("expected a route that demands a role")
+    return user
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """Return the fields of a form, each of which occurs once; raises `ConsoleRefusedError`."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
+        return {}
+    body = (await request.body()).decode(errors="replace")
+    try:
+        pairs = parse_qsl(body, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        raise _unclear_request() from None
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise _unclear_request()
+    return fields
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Verifies sessions, roles and the origin of changes.
+
+    `roles` has for each served assistant the role of each name of an identity. `origin` is that of
+    the public address of the server, if it has one.
+    """
+
+    sessions: ConsoleSessions
+    assistants: Sequence[Assistant]
+    roles: Mapping[Assistant, Mapping[str, Role]] = field(default_factory=dict)
+    origin: str = ""
+
+    def is_secure(self, request: Request) -> bool:
+        """Return whether browsers reach the console over TLS."""
+        return request.url.scheme == "https" or self.origin.startswith("https://")
+
+    async def sign_in(self, request: Request, response: Response, identity: Identity) -> None:
+        """Open a new session, and end the one that the browser had."""
+        await self.sessions.end(request.cookies.get(COOKIE, ""))
+        token = await self.sessions.open(identity.subject, identity.model_dump_json())
+        response.set_cookie(
+            COOKIE,
+            token,
+            path="/console",
+            httponly=True,
+            samesite="strict",
+            secure=self.is_secure(request),
+        )
+
+    async def find_user(self, request: Request) -> ConsoleUser | None:
+        """Return who has the session of a request; None without one that is open."""
+        token = request.cookies.get(COOKIE, "")
+        kept = await self.sessions.read(token) if token else None
+        if kept is None:
+            return None
+        identity = Identity.model_validate_json(kept)
+        forgery_token = hmac.new(token.encode(), b"console form", hashlib.sha256).hexdigest()
+        roles = self.roles_of(identity)
+        owns_all = all(roles.get(one) == Role.OWNER for one in self.assistants)
+        return ConsoleUser(identity, roles, forgery_token, owns_all)
+
+    async def has_session(self, request: Request) -> bool:
+        """Return whether a request has an open session, before its body is read."""
+        return await self.find_user(request) is not None
+
+    def roles_of(self, identity: Identity) -> dict[Assistant, Role]:
+        """Return the roles of a person, by the settings in force."""
+        if identity.is_operator:
+            return dict.fromkeys(self.assistants, Role.OWNER)
+        found = {}
+        for assistant in self.assistants:
+            given = self.roles.get(assistant, {})
+            own = [given[name] for name in identity.names if name in given]
+            if own:
+                found[assistant] = max(own)
+        return found
+
+    async def admit(self, request: Request, demand: Demand) -> None:
+        """Note who makes a request; raises `ConsoleRefusedError`."""
+        if demand.role is None:
+            return
+        user = await self.find_user(request)
+        if user is None:
+            raise ConsoleRefusedError(401, "Sign in", "")
+        self._check_role(user, demand, _find_assistant(request.query_params.multi_items()))
+        if request.method not in _SAFE:
+            self._check_origin(request)
+            form = await read_form(request)
+            _check_forgery_token(request, user, form)
+            self._check_role(user, demand, _find_assistant(form.items()))
+        request.state.console_user = user
+
+    def _check_role(self, user: ConsoleUser, demand: Demand, named: Assistant | None) -> None:
+        if demand.role is None:
+            return
+        if named is not None:
+            user.require(demand.role, named)
+        wanted = self.assistants if demand.everywhere else (None,)
+        if not all(user.may(demand.role, assistant) for assistant in wanted):
+            raise _missing_role(demand.role, everywhere=demand.everywhere)
+
+    def _check_origin(self, request: Request) -> None:
+        """Refuse a change that a page of another website asks for."""
+        host = request.headers.get("host", "")
+        own = {f"http://{host}", f"https://{host}", self.origin or None}
+        if not host or request.headers.get("origin") not in own - {None}:
+            raise ConsoleRefusedError(
+                403, "Not changed", "The request did not come from a page of this console."
+            )
+
+
+def _check_forgery_token(request: Request, user: ConsoleUser, form: Mapping[str, str]) -> None:
+    # A form that uploads a file is not read here: its address has the token.
+    given = (
+        request.headers.get(FORGERY_HEADER)
+        or form.get(FORGERY_FIELD)
+        or request.query_params.get(FORGERY_FIELD, "")
+    )
+    if not hmac.compare_digest(given.encode(), user.forgery_token.encode()):
+        raise ConsoleRefusedError(
+            403,
+            "Not changed",
+            "This form belongs to a session that has ended. Open the page again and repeat.",
+        )
+
+
+def _find_assistant(fields: "Sequence[tuple[str, str]] | Any") -> Assistant | None:
+    """Return the assistant that a request names; raises `ConsoleRefusedError` for several."""
+    named = [(name, value) for name, value in fields if name in ("tenant", "assistant")]
+    found = dict(named)
+    if len(found) != len(named):
+        raise _unclear_request()
+    if not found:
+        return None
+    return found.get("tenant", ""), found.get("assistant", "")
+
+
+def make_route_class(
+    gate: Gate,
+    refuse: Callable[[Request, ConsoleRefusedError], Response],
+    unavailable: tuple[type[Exception], ...],
+) -> type[APIRoute]:
+    """Return the class of the routes of a console; `refuse` returns the page of a refusal."""
+
+    class ConsoleRoute(APIRoute):
+        def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+            demand_of(endpoint)
+            super().__init__(path, endpoint, **options)
+
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            handle: Callable[[Request], Awaitable[Response]] = super().get_route_handler()
+            demand = demand_of(self.endpoint)
+
+            async def admit_and_handle(request: Request) -> Response:
+                try:
+                    await gate.admit(request, demand)
+                    return await handle(request)
+                except ConsoleRefusedError as refusal:
+                    return refuse(request, refusal)
+                except RecordsUnavailableError as error:
+                    title = "The database of the records does not answer"
+                    text = "Questions are answered as usual, and recorded when it is back."
+                    return refuse(request, _note_outage(error, title, f"{text} ({error})"))
+                except unavailable as error:
+                    title = "Redis or the index does not answer"
+                    return refuse(request, _note_outage(error, title, "Try again in a moment."))
+
+            return admit_and_handle
+
+    return ConsoleRoute
+
+
+def _note_outage(error: Exception, title: str, text: str) -> ConsoleRefusedError:
+    log.warning("console_unavailable", error=str(error))
+    return ConsoleRefusedError(503, title, text)
+
+
+def _missing_role(role: Role, *, everywhere: bool = False) -> ConsoleRefusedError:
+    whose = "every assistant" if everywhere else "this assistant"
+    return ConsoleRefusedError(
+        403,
+        "Not permitted",
+        f"This needs the role {role.name.lower()} for {whose}. An owner of this desk can give it "
+        "to you with the setting CONSOLE_ROLES.",
+    )
+
+
+def _unclear_request() -> ConsoleRefusedError:
+    return ConsoleRefusedError(400, "Not understood", "A field of the request occurs twice.")

@@ -1,0 +1,86 @@
+"""What an owner should look at, first of all on the overview."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from gateway.console.access import ConsoleUser, Role
+from gateway.console.figures import PeriodFigures
+from gateway.console.gap_pages import GapPages
+from gateway.console.operation_pages import OperationPages, Operations
+
+NO_MODEL = "no_model"
+"""The reason of passages where no model is configured, which is no fault."""
+_MOST_GAPS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Concern:
+    """One thing to look at; `place` is a page of the console, below its address."""
+
+    title: str
+    text: str
+    place: str
+
+
+FindConcerns = Callable[[ConsoleUser], Awaitable[Sequence[Concern]]]
+
+
+def find_in_gaps(pages: GapPages) -> FindConcerns:
+    """Return what finds the gaps that grow."""
+
+    async def find(user: ConsoleUser) -> list[Concern]:
+        growing = [gap for gap in await pages.find(user) if gap.grows]
+        return [
+            Concern(
+                "A gap grows",
+                f"“{gap.title}” and the like: asked {gap.last_week} times in 7 days, "
+                + (
+                    f"{gap.since_change} times since it was done"
+                    if gap.state == "done"
+                    else f"{gap.week_before} times in the 7 days before"
+                ),
+                pages.place(gap),
+            )
+            for gap in growing[:_MOST_GAPS]
+        ]
+
+    return find
+
+
+def find_in_operations(pages: OperationPages, operations: Operations) -> FindConcerns:
+    """Return what finds sources that failed, and dead letters."""
+
+    async def find(user: ConsoleUser) -> list[Concern]:
+        found = []
+        for tenant, assistant in user.list_assistants(Role.EDITOR):
+            for source in operations.list_sources((tenant, assistant)):
+                if source.failed and not source.is_running:
+                    place = f"documents?{urlencode({'tenant': tenant, 'assistant': assistant})}"
+                    reason = next(iter(source.reasons), "")
+                    text = f"{source.place}: {source.failed} failed. {reason}"
+                    found.append(Concern("A source was not read whole", text, place))
+        if letters := await pages.find_letters(user):
+            text = f"{len(letters)} messages were given up; the people received an apology."
+            found.append(Concern("Dead letters", text, "dead"))
+        return found
+
+    return find
+
+
+def find_in_figures(figures: PeriodFigures, days: int) -> list[Concern]:
+    """Return the outages that the questions of a period tell of."""
+    found = []
+    for outcome, reason, count in figures.reasons:
+        about = reason.replace("_", " ") or "an unknown reason"
+        if outcome == "passages" and reason not in ("", NO_MODEL):
+            text = f"{count} questions were answered with passages instead: {about}."
+            found.append(Concern("Models did not answer", text, _list(days, "answered", reason)))
+        elif outcome == "failed":
+            text = f"{count} questions ended without an answer: {about}."
+            found.append(Concern("Questions failed", text, _list(days, "failed", reason)))
+    return found
+
+
+def _list(days: int, outcome: str, reason: str) -> str:
+    return f"questions?{urlencode({'days': days, 'outcome': outcome, 'reason': reason})}"

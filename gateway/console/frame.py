@@ -1,0 +1,116 @@
+"""What the pages that read records have in common."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Request, Response
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import RedirectResponse
+
+from gateway.console.access import (
+    Assistant,
+    ConsoleRefusedError,
+    ConsoleUser,
+    Role,
+    read_form,
+    user_of,
+)
+from gateway.console.pages import HEADERS, PATH, show_page
+from records.store import RecordStore, RecordsUnavailableError
+
+Found = TypeVar("Found")
+Pages = Mapping[str, Callable[..., Awaitable[Response]]]
+NOTICES = {
+    "asked": "The questions are being asked again. Reload this page to see how they end.",
+    "saved": "Saved.",
+    "removed": "Removed.",
+    "missing": "Nothing was changed: it is not there, or it is being read already.",
+    "reading": "It is being read. Reload this page to see how it ends.",
+    "sent": "The question was sent again, from its start, as a new message.",
+}
+"""What a page says after a form was sent, by the value of `said` in its address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Reads records for a page, and fills it; `store` is None where no records are kept."""
+
+    store: RecordStore | None
+    records_days: float
+
+    async def query(self, read: Callable[[RecordStore], Found]) -> Found:
+        """Return what `read`, in a thread, takes from the records."""
+        if self.store is None:
+            raise ConsoleRefusedError(
+                404, "No records are kept", "Set RECORDS_DAYS to more than 0 to keep them."
+            )
+        try:
+            return await run_in_threadpool(read, self.store)
+        except RecordsUnavailableError as error:
+            raise ConsoleRefusedError(
+                503,
+                "The database of the records does not answer",
+                f"Questions are answered as usual, and recorded when it is back. ({error})",
+            ) from error
+
+    async def show(
+        self,
+        request: Request,
+        template: str,
+        read: Callable[[ConsoleUser], Awaitable[Mapping[str, Any] | None]],
+        **values: Any,
+    ) -> Response:
+        """Return a page with what `read` finds; that of what is missing for None."""
+        user = user_of(request)
+        found, status = await read(user), 200
+        if found is None:
+            template, found, status = "missing.html", {}, 404
+        return show_page(
+            template,
+            status,
+            **{**values, **found},
+            user=user,
+            records_days=self.records_days,
+            can_edit=user.may(Role.EDITOR),
+            can_own=user.may(Role.OWNER),
+            said=NOTICES.get(request.query_params.get("said", ""), ""),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SentForm:
+    """The fields of a form, and the assistant that it names."""
+
+    fields: Mapping[str, str]
+    assistant: Assistant
+
+    def read(self, name: str, *, most: int = 200) -> str:
+        """Return a field without the space around it; empty if it is missing."""
+        value = self.fields.get(name, "").strip()
+        if len(value) > most:
+            raise ConsoleRefusedError(
+                400, "Not saved", f"{name.capitalize()}: at most {most} characters are stored."
+            )
+        return value
+
+
+async def receive(request: Request, role: Role) -> SentForm:
+    """Return the form of a request, which must name an assistant at which the sender has a role."""
+    fields = await read_form(request)
+    assistant = (fields.get("tenant", ""), fields.get("assistant", ""))
+    user_of(request).require(role, assistant)
+    return SentForm(fields, assistant)
+
+
+def lead(page: str, **query: object) -> Response:
+    """Send the browser to a page of the console, after a form."""
+    place = f"{PATH}/{page}?{urlencode(query)}" if query else f"{PATH}/{page}"
+    return RedirectResponse(place, status_code=303, headers=HEADERS)
+
+
+def add_pages(router: APIRouter, method: str, pages: Pages) -> None:
+    """Add routes by their paths below the console."""
+    for path, handler in pages.items():
+        router.add_api_route(f"{PATH}/{path}", handler, methods=[method])

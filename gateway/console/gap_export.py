@@ -1,0 +1,74 @@
+"""Gaps as programs read them: over HTTP, as JSON, as CSV."""
+
+import csv
+import io
+from collections.abc import Iterable
+
+from pydantic import BaseModel, Field
+
+from records.gaps import Gap
+
+MOST_EXAMPLES = 10
+
+
+class GapReport(BaseModel):
+    """Questions that mean about the same and had no good end."""
+
+    id: str
+    title: str = Field(description="the most typical question")
+    state: str = Field(description="open, writing or done")
+    questions: int = Field(description="number of questions")
+    last_week: int = Field(description="questions of the last 7 days")
+    week_before: int = Field(description="questions of the 7 days before")
+    since_change: int = Field(description="questions since the state was set")
+    refused: int
+    unanswered: int = Field(description="asked back, without a later answer")
+    down: int = Field(description="rated down")
+    pages: list[str] = Field(description="the places of the documents that the search found")
+    examples: list[str] = Field(description="different questions, the most typical first")
+
+
+class GapList(BaseModel):
+    """The gaps of an assistant, the greatest first."""
+
+    gaps: list[GapReport]
+
+
+def report_gap(gap: Gap) -> GapReport:
+    """Return a gap as programs read it."""
+    return GapReport(
+        id=gap.id,
+        title=gap.title,
+        state=gap.state,
+        questions=gap.size,
+        last_week=gap.last_week,
+        week_before=gap.week_before,
+        since_change=gap.since_change,
+        refused=gap.reasons.get("refused", 0),
+        unanswered=gap.reasons.get("unanswered", 0),
+        down=gap.reasons.get("down", 0),
+        pages=[" › ".join(page.get("crumbs") or [page.get("title", "")]) for page in gap.pages],
+        examples=list(dict.fromkeys(one.text for one in gap.questions))[:MOST_EXAMPLES],
+    )
+
+
+def write_json(gaps: Iterable[Gap]) -> bytes:
+    """Return gaps with examples of their questions as JSON."""
+    return GapList(gaps=[report_gap(gap) for gap in gaps]).model_dump_json(indent=1).encode()
+
+
+def write_csv(gaps: Iterable[Gap]) -> bytes:
+    """Return gaps as CSV, without texts that a spreadsheet would run as a formula."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(GapReport.model_fields)
+    for gap in gaps:
+        row = report_gap(gap).model_dump()
+        row["pages"], row["examples"] = "; ".join(row["pages"]), "; ".join(row["examples"])
+        writer.writerow([_make_inert(row[name]) for name in GapReport.model_fields])
+    return text.getvalue().encode()
+
+
+def _make_inert(value: object) -> object:
+    is_formula = isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r")
+    return f"'{value}" if is_formula else value

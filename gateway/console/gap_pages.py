@@ -1,0 +1,218 @@
+"""The pages of what the documents lack, and of questions that are asked again."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request, Response
+
+from envelope.question import Question, copy_for_owner
+from gateway.console.access import (
+    Assistant,
+    ConsoleRefusedError,
+    ConsoleUser,
+    Role,
+    require,
+    user_of,
+)
+from gateway.console.again import Again, find_repeated
+from gateway.console.frame import Frame, Pages, add_pages, lead, receive
+from gateway.console.gap_export import write_csv, write_json
+from gateway.console.pages import HEADERS, render_answer
+from records.gaps import STATES, Gap, GapFinder
+from records.record import Record
+from records.store import RecordStore
+
+MOST_AGAIN = 10
+"""Questions of a gap that are asked again at once, the most typical first."""
+LABELS = {"open": "open", "writing": "being written", "done": "done"}
+WHY = {
+    "refused": "refused",
+    "unanswered": "asked back, without a later answer",
+    "down": "rated down",
+}
+Text = Annotated[str, Query(max_length=200)]
+
+
+class GapPages:
+    """Shows gaps, keeps their states, asks their questions again, exports them."""
+
+    def __init__(self, frame: Frame, gaps: GapFinder, again: Again) -> None:
+        self._frame = frame
+        self._gaps = gaps
+        self._again = again
+
+    def add_to(self, router: APIRouter) -> None:
+        """Add the routes."""
+        shown: Pages = {
+            "gaps": self.list_gaps,
+            "gaps.csv": self.export_csv,
+            "gaps.json": self.export_json,
+            "gap": self.show_gap,
+            "again": self.compare,
+        }
+        changed: Pages = {
+            "gap/state": self.set_state,
+            "gap/again": self.ask_gap_again,
+            "question/again": self.ask_again,
+        }
+        add_pages(router, "GET", shown)
+        add_pages(router, "POST", changed)
+
+    @require(Role.VIEWER)
+    async def list_gaps(self, request: Request, state: Text = "") -> Response:
+        """List the gaps of every assistant of the visitor, the greatest first."""
+
+        async def read(user: ConsoleUser) -> Mapping[str, Any]:
+            found = await self.find(user)
+            shown = [gap for gap in found if (gap.state == state if state else gap.state != "done")]
+            return {
+                "gaps": [gap for gap in shown if gap.size > 1],
+                "single": [gap for gap in shown if gap.size == 1],
+                "counts": {name: sum(gap.state == name for gap in found) for name in STATES},
+            }
+
+        return await self._frame.show(
+            request, "gaps.html", read, chosen=state, labels=LABELS, why=WHY
+        )
+
+    @require(Role.VIEWER)
+    async def show_gap(self, request: Request, tenant: Text, assistant: Text, id: Text) -> Response:  # noqa: A002 - as the address has it
+        """Show one gap with all its questions, and what became of those that were asked again."""
+
+        async def read(_: ConsoleUser) -> Mapping[str, Any] | None:
+            gap = await self._find_gap((tenant, assistant), id)
+            if gap is None:
+                return None
+            return {"gap": gap, "repeated": await self._frame.query(partial(_find_repeated, gap))}
+
+        return await self._frame.show(
+            request, "gap.html", read, labels=LABELS, why=WHY, most_again=MOST_AGAIN
+        )
+
+    @require(Role.EDITOR)
+    async def set_state(self, request: Request) -> Response:
+        """Store the state of a gap."""
+        form = await receive(request, Role.EDITOR)
+        gap_id, state = form.read("id"), form.read("state")
+        set_state = partial(self._gaps.set_state, form.assistant, gap_id, state)
+        if not await self._frame.query(lambda _: set_state()):
+            raise _no_gap()
+        return _lead_to_gap(form.assistant, gap_id, said="saved")
+
+    @require(Role.EDITOR)
+    async def ask_gap_again(self, request: Request) -> Response:
+        """Ask the most typical questions of a gap again."""
+        form = await receive(request, Role.EDITOR)
+        gap = await self._find_gap(form.assistant, form.read("id"))
+        if gap is None:
+            raise _no_gap()
+        for one in gap.questions[:MOST_AGAIN]:
+            await self._ask(one.record)
+        return _lead_to_gap(form.assistant, gap.id, said="asked")
+
+    @require(Role.EDITOR)
+    async def ask_again(self, request: Request) -> Response:
+        """Ask one question again, and lead to both answers."""
+        form = await receive(request, Role.EDITOR)
+        conversation, message = form.read("conversation"), form.read("message")
+        asked = _name(form.assistant, conversation, message)
+        record = None if asked is None else await self._frame.query(partial(_get, asked))
+        if record is None:
+            raise ConsoleRefusedError(404, "No such question", "There is no record of it any more.")
+        again = await self._ask(record)
+        return lead("again", tenant=record.tenant, assistant=record.assistant,
+                    conversation=conversation, message=message, again=again.message_id)  # fmt: skip
+
+    @require(Role.VIEWER)
+    async def compare(
+        self,
+        request: Request,
+        tenant: Text,
+        assistant: Text,
+        conversation: Text,
+        message: Text,
+        again: Text,
+    ) -> Response:
+        """Show the old answer beside the new one, for which the page waits a while."""
+
+        async def read(_: ConsoleUser) -> Mapping[str, Any] | None:
+            asked = _name((tenant, assistant), conversation, message)
+            before = None if asked is None else await self._frame.query(partial(_get, asked))
+            if asked is None or before is None:
+                return None
+            repeated = copy_for_owner(asked).model_copy(update={"message_id": again})
+            now = await self._frame.query(partial(_get, repeated))
+            now = await self._again.read(repeated) if now is None else now
+            answers = [render_answer(one.answer) if one else "" for one in (before, now)]
+            return {"before": before, "now": now, "answers": answers, "again": again}
+
+        return await self._frame.show(request, "again.html", read)
+
+    @require(Role.VIEWER)
+    async def export_csv(self, request: Request) -> Response:
+        """Return all gaps as a table."""
+        return _export(write_csv(await self.find(user_of(request))), "text/csv", "gaps.csv")
+
+    @require(Role.VIEWER)
+    async def export_json(self, request: Request) -> Response:
+        """Return all gaps with examples of their questions."""
+        gaps = await self.find(user_of(request))
+        return _export(write_json(gaps), "application/json", "gaps.json")
+
+    async def find(self, user: ConsoleUser) -> list[Gap]:
+        """Return the gaps of the assistants that a person may see, the greatest first."""
+        await self._frame.query(lambda _: None)
+        found = [await self._gaps.find(name) for name in user.list_assistants()]
+        return sorted((gap for gaps in found for gap in gaps), key=lambda gap: -gap.size)
+
+    def place(self, gap: Gap) -> str:
+        """Return the page of a gap, below the address of the console."""
+        named = {"tenant": gap.tenant, "assistant": gap.assistant, "id": gap.id}
+        return f"gap?{urlencode(named)}"
+
+    async def _find_gap(self, assistant: Assistant, gap_id: str) -> Gap | None:
+        await self._frame.query(lambda _: None)
+        return next((gap for gap in await self._gaps.find(assistant) if gap.id == gap_id), None)
+
+    async def _ask(self, record: Record) -> Question:
+        earlier = await self._frame.query(lambda store: store.find_conversation(record.id))
+        return await self._again.ask(record, earlier)
+
+
+def _find_repeated(gap: Gap, store: RecordStore) -> dict[str, Record]:
+    """Return the last time that each question was asked again, by the id of its message."""
+    found: dict[str, Record] = {}
+    for one in gap.questions:
+        again = find_repeated(store, one.record)
+        if again:
+            found[one.record.message_id] = again[0]
+    return found
+
+
+def _get(question: Question, store: RecordStore) -> Record | None:
+    return store.get(question)
+
+
+def _name(assistant: Assistant, conversation: str, message: str) -> Question | None:
+    tenant, name = assistant
+    try:
+        return Question(
+            tenant=tenant, assistant=name, conversation_id=conversation, message_id=message
+        )
+    except ValueError:
+        return None
+
+
+def _export(text: bytes, kind: str, name: str) -> Response:
+    headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(text, media_type=kind, headers=headers)
+
+
+def _lead_to_gap(assistant: Assistant, gap_id: str, *, said: str) -> Response:
+    return lead("gap", tenant=assistant[0], assistant=assistant[1], id=gap_id, said=said)
+
+
+def _no_gap() -> ConsoleRefusedError:
+    return ConsoleRefusedError(404, "No such gap", "Its questions were erased, or joined another.")

@@ -1,0 +1,172 @@
+"""Confirms who a person is by OpenID Connect: the authorization code flow with PKCE."""
+
+import hashlib
+import hmac
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from gateway.console.access import Identity
+from gateway.console.sign_in import LoginAttempt, SignInError
+from gateway.signing_keys import (
+    Fetch,
+    ProviderUnavailableError,
+    SigningKeys,
+    TokenError,
+    check_address,
+    fetch_json,
+    read_token,
+)
+
+_FRESH_SECONDS = 3600.0
+_MOST_GROUPS = 500
+_LONGEST_NAME = 200
+_ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+
+
+@dataclass(frozen=True, slots=True)
+class OidcClient:
+    """How this desk is registered with its provider. Without a secret it is a public client.
+
+    `names` are those that have a role: of the groups of a person only these are kept.
+    """
+
+    issuer: str
+    client_id: str
+    client_secret: str = field(repr=False)
+    return_address: str
+    scopes: tuple[str, ...] = ("openid", "email", "profile")
+    groups_claim: str = "groups"
+    names: frozenset[str] = frozenset()
+
+
+class OidcProvider:
+    """A `SignInProvider`; what the provider says of itself is read again after an hour."""
+
+    def __init__(
+        self,
+        client: OidcClient,
+        fetch: Fetch = fetch_json,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._client = client
+        self._fetch = fetch
+        self._clock = clock
+        self._metadata: dict[str, Any] = {}
+        self._read_at = float("-inf")
+        self._keys = SigningKeys(self._find_keys_address, fetch, clock)
+
+    async def find_address(self, attempt: LoginAttempt) -> str:
+        """Return the page of the provider at which a person signs in."""
+        address = (await self._discover())["authorization_endpoint"]
+        challenge = hashlib.sha256(attempt.verifier.encode()).digest()
+        query = {
+            "response_type": "code",
+            "client_id": self._client.client_id,
+            "redirect_uri": self._client.return_address,
+            "scope": " ".join(self._client.scopes),
+            "state": attempt.state,
+            "nonce": attempt.nonce,
+            "code_challenge": urlsafe_b64encode(challenge).rstrip(b"=").decode(),
+            "code_challenge_method": "S256",
+        }
+        return f"{address}{'&' if '?' in address else '?'}{urlencode(query)}"
+
+    async def identify(self, code: str, attempt: LoginAttempt) -> Identity:
+        """Return who came back with a code; raises `SignInError`."""
+        token = await self._exchange(code, attempt)
+        try:
+            claims = await read_token(
+                token,
+                self._keys,
+                issuer=self._client.issuer,
+                audience=self._client.client_id,
+                now=self._clock(),
+            )
+        except TokenError as error:
+            raise SignInError(str(error)) from error
+        self._check_party(claims)
+        nonce = claims.get("nonce")
+        if not isinstance(nonce, str) or not hmac.compare_digest(
+            nonce.encode(), attempt.nonce.encode()
+        ):
+            raise SignInError("the token belongs to another sign-in")
+        return self._read_identity(claims)
+
+    async def _exchange(self, code: str, attempt: LoginAttempt) -> str:
+        """Return the ID token for a code."""
+        metadata, client = await self._discover(), self._client
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": client.return_address,
+            "client_id": client.client_id,
+            "code_verifier": attempt.verifier,
+        }
+        credentials = None
+        # Without a statement of the provider, a secret goes into the header (RFC 8414).
+        methods = metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+        if client.client_secret and "client_secret_basic" in methods:
+            credentials = (quote(client.client_id, safe=""), quote(client.client_secret, safe=""))
+        elif client.client_secret:
+            form["client_secret"] = client.client_secret
+        status, found = await self._fetch(metadata["token_endpoint"], form, credentials)
+        token = found.get("id_token")
+        if status != 200 or not isinstance(token, str):
+            raise SignInError(f"the provider accepted no code: status {status}")
+        return token
+
+    def _check_party(self, claims: Mapping[str, Any]) -> None:
+        """Refuse a token that was issued to another client, or to several without saying which."""
+        party, audience = claims.get("azp"), claims.get("aud")
+        is_shared = isinstance(audience, list) and len(audience) > 1
+        if (party is not None or is_shared) and party != self._client.client_id:
+            raise SignInError("the token was issued to another client")
+
+    def _read_identity(self, claims: Mapping[str, Any]) -> Identity:
+        subject = claims.get("sub")
+        if not isinstance(subject, str) or not 0 < len(subject) <= _LONGEST_NAME:
+            raise SignInError("the token names nobody")
+        email, names = claims.get("email"), [f"subject:{subject}"]
+        # Whoever may enter any address at the provider must not get the roles of its owner.
+        is_verified = isinstance(email, str) and claims.get("email_verified") is True
+        if is_verified:
+            names.append(str(email).casefold())
+        groups = claims.get(self._client.groups_claim)
+        listed = groups if isinstance(groups, list) else [groups]
+        names += [f"group:{one}" for one in listed[:_MOST_GROUPS] if isinstance(one, str)]
+        shown = email if is_verified else claims.get("preferred_username") or subject
+        return Identity(
+            subject=f"{self._client.issuer} {subject}",
+            shown=str(shown)[:_LONGEST_NAME],
+            names=tuple(name for name in names if name in self._client.names),
+        )
+
+    async def _find_keys_address(self) -> str:
+        return str((await self._discover())["jwks_uri"])
+
+    async def _discover(self) -> dict[str, Any]:
+        """Return what the provider says of itself."""
+        if self._metadata and self._clock() - self._read_at < _FRESH_SECONDS:
+            return self._metadata
+        base = self._client.issuer.rstrip("/")
+        try:
+            status, found = await self._fetch(f"{base}/.well-known/openid-configuration")
+            if status != 200 or found.get("issuer") != self._client.issuer:
+                raise ProviderUnavailableError(
+                    f"expected the issuer {self._client.issuer}, found "
+                    f"{str(found.get('issuer'))[:_LONGEST_NAME]!r} (status {status})"
+                )
+            for name in _ENDPOINTS:
+                check_address(str(found.get(name, "")))
+        except ProviderUnavailableError:
+            if not self._metadata:
+                raise
+            return self._metadata
+        except ValueError as error:
+            raise ProviderUnavailableError(f"an address of the provider: {error}") from error
+        self._metadata, self._read_at = found, self._clock()
+        return found

@@ -1,0 +1,295 @@
+"""The pages on which an owner operates the desk: documents, dead letters, settings, cost."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from email import message_from_bytes
+from typing import Annotated, Any, Protocol
+
+from fastapi import APIRouter, Query, Request, Response
+
+from broker.ports import Admin
+from broker.values import DeadLetter
+from gateway.console.access import (
+    Assistant,
+    ConsoleRefusedError,
+    ConsoleUser,
+    Role,
+    require,
+)
+from gateway.console.charts import draw_amounts
+from gateway.console.figures import compute_figures
+from gateway.console.frame import Frame, Pages, add_pages, lead, receive
+from gateway.port import CatalogSelection, DocumentCatalog
+from records.store import Selection
+
+DAY_SECONDS = 86_400
+MOST_DOCUMENTS = 100
+MOST_LETTERS = 200
+PERIODS = (7, 30, 90)
+Text = Annotated[str, Query(max_length=500)]
+Days = Annotated[int, Query(ge=1, le=3660)]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """An ingested source, and how its last reading went; `is_running`: it is being read now."""
+
+    assistant: Assistant
+    place: str
+    read_at: float
+    failed: int
+    reasons: Sequence[str]
+    is_running: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShownSetting:
+    """A setting in force; `origin` says where it comes from. Secrets are not in `value`."""
+
+    name: str
+    value: str
+    origin: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """The limits on the price of models in US dollars; 0: no limit."""
+
+    question_usd: float
+    tenant_usd_per_day: float
+
+
+class Operations(Protocol):
+    """What an owner does with the sources of this machine, and how the desk is set up."""
+
+    def list_sources(self, assistant: Assistant) -> Sequence[SourceState]:
+        """Return the sources of an assistant, by place."""
+        ...
+
+    def read_again(self, assistant: Assistant, place: str) -> bool:
+        """Begin to read a source; False if there is none, or if it is being read."""
+        ...
+
+    async def upload(self, assistant: Assistant, name: str, data: bytes) -> None:
+        """Keep a file as a source of its own, and begin to read it; raises `ValueError`."""
+        ...
+
+    async def remove_source(self, assistant: Assistant, place: str) -> int:
+        """Remove a source and its documents from the index; return the number of documents."""
+        ...
+
+    def list_settings(self) -> Sequence[ShownSetting]:
+        """Return the settings in force, by name."""
+        ...
+
+
+RetryLetter = Callable[[DeadLetter], Awaitable[str]]
+"""Asks the question of a dead letter again; returns the new message, raises `ValueError`."""
+
+
+class OperationPages:
+    """Shows and changes the state of the desk; every change demands an owner."""
+
+    def __init__(
+        self,
+        frame: Frame,
+        operations: Operations,
+        catalog: DocumentCatalog,
+        admin: Admin,
+        retry: RetryLetter,
+        budgets: Budgets,
+        clock: Callable[[], float],
+    ) -> None:
+        self._frame = frame
+        self._operations = operations
+        self._catalog = catalog
+        self._admin = admin
+        self._retry = retry
+        self._budgets = budgets
+        self._clock = clock
+
+    def add_to(self, router: APIRouter) -> None:
+        """Add the routes."""
+        shown: Pages = {
+            "documents": self.documents,
+            "dead": self.dead_letters,
+            "settings": self.settings,
+            "cost": self.cost,
+        }
+        changed: Pages = {
+            "documents/upload": self.upload,
+            "documents/remove": self.remove_document,
+            "sources/read": self.read_again,
+            "sources/remove": self.remove_source,
+            "dead/retry": self.retry_letter,
+            "dead/drop": self.drop_letter,
+        }
+        add_pages(router, "GET", shown)
+        add_pages(router, "POST", changed)
+
+    @require(Role.EDITOR)
+    async def documents(
+        self, request: Request, assistant: Text = "", tenant: Text = "", find: Text = "",
+        after: Text = "",
+    ) -> Response:  # fmt: skip
+        """Show the sources and documents of an assistant."""
+
+        async def read(user: ConsoleUser) -> Mapping[str, Any] | None:
+            allowed = user.list_assistants(Role.EDITOR)
+            name = (tenant, assistant) if assistant else allowed[0]
+            selection = CatalogSelection(patterns=(f"*{find}*",) if find else None)
+            found, total = await self._catalog.find(
+                *name, selection, after=after, limit=MOST_DOCUMENTS
+            )
+            return {
+                "name": name,
+                "named": {"tenant": name[0], "assistant": name[1]},
+                "assistants": allowed,
+                "sources": self._operations.list_sources(name),
+                "documents": found,
+                "total": total,
+                "may_own": user.may(Role.OWNER, name),
+            }
+
+        return await self._frame.show(
+            request, "documents.html", read, find=find, most=MOST_DOCUMENTS
+        )
+
+    @require(Role.OWNER)
+    async def upload(self, request: Request, tenant: Text, assistant: Text) -> Response:
+        """Keep the file of a form, and read it."""
+        try:
+            name, data = read_file(request.headers.get("content-type", ""), await request.body())
+            await self._operations.upload((tenant, assistant), name, data)
+        except ValueError as error:
+            raise ConsoleRefusedError(400, "Not stored", str(error)) from error
+        return lead("documents", tenant=tenant, assistant=assistant, said="reading")
+
+    @require(Role.OWNER)
+    async def remove_document(self, request: Request) -> Response:
+        """Remove a document from the index; its file stays."""
+        form = await receive(request, Role.OWNER)
+        selection = CatalogSelection(ids=(form.read("id", most=2_000),))
+        count = await self._catalog.remove(*form.assistant, selection)
+        return self._lead_to_documents(form.assistant, "removed" if count else "missing")
+
+    @require(Role.EDITOR)
+    async def read_again(self, request: Request) -> Response:
+        """Begin to read a source again."""
+        form = await receive(request, Role.EDITOR)
+        is_begun = self._operations.read_again(form.assistant, form.read("place", most=2_000))
+        return self._lead_to_documents(form.assistant, "reading" if is_begun else "missing")
+
+    @require(Role.OWNER)
+    async def remove_source(self, request: Request) -> Response:
+        """Remove a source and its documents from the index; its files stay."""
+        form = await receive(request, Role.OWNER)
+        await self._operations.remove_source(form.assistant, form.read("place", most=2_000))
+        return self._lead_to_documents(form.assistant, "removed")
+
+    def _lead_to_documents(self, assistant: Assistant, said: str) -> Response:
+        return lead("documents", tenant=assistant[0], assistant=assistant[1], said=said)
+
+    @require(Role.OWNER)
+    async def dead_letters(self, request: Request) -> Response:
+        """Show the messages that were given up."""
+
+        async def read(user: ConsoleUser) -> Mapping[str, Any]:
+            letters = await self.find_letters(user)
+            return {"letters": letters}
+
+        return await self._frame.show(request, "dead.html", read, now=self._clock())
+
+    async def find_letters(self, user: ConsoleUser) -> list[DeadLetter]:
+        """Return the newest dead letters of the assistants that a person owns."""
+        own = set(user.list_assistants(Role.OWNER))
+        letters = await self._admin.list_dead_letters(limit=MOST_LETTERS)
+        return [one for one in letters if _assistant_of(one) in own]
+
+    @require(Role.OWNER)
+    async def retry_letter(self, request: Request) -> Response:
+        """Ask the question of a dead letter again, from its start."""
+        letter = await self._read_letter(request)
+        try:
+            await self._retry(letter)
+        except ValueError as error:
+            raise ConsoleRefusedError(400, "Not sent again", str(error)) from error
+        return lead("dead", said="sent")
+
+    @require(Role.OWNER)
+    async def drop_letter(self, request: Request) -> Response:
+        """Delete a dead letter."""
+        letter = await self._read_letter(request)
+        await self._admin.drop_dead_letter(letter.id)
+        return lead("dead", said="removed")
+
+    async def _read_letter(self, request: Request) -> DeadLetter:
+        form = await receive(request, Role.OWNER)
+        letter = await self._admin.read_dead_letter(form.read("id"))
+        if letter is None or _assistant_of(letter) != form.assistant:
+            raise ConsoleRefusedError(404, "No such letter", "It was sent again, or deleted.")
+        return letter
+
+    @require(Role.OWNER, everywhere=True)
+    async def settings(self, request: Request) -> Response:
+        """Show the settings in force, without secrets."""
+
+        async def read(_: ConsoleUser) -> Mapping[str, Any]:
+            return {"settings": self._operations.list_settings()}
+
+        return await self._frame.show(request, "settings.html", read)
+
+    @require(Role.VIEWER)
+    async def cost(self, request: Request, days: Days = 30) -> Response:
+        """Show what the models cost, by day and group, beside the budgets."""
+        until = self._clock()
+
+        async def read(user: ConsoleUser) -> Mapping[str, Any]:
+            selection = Selection(
+                assistants=user.list_assistants(), since=until - days * DAY_SECONDS
+            )
+            rows = await self._frame.query(lambda store: store.read_figures(selection))
+            figures = compute_figures(rows, since=selection.since, until=until)
+            by_day = sum_by_day(rows, [day.day for day in figures.days])
+            chart = draw_amounts(list(by_day.items()), "Cost of models by day, in US dollars")
+            today = f"{datetime.fromtimestamp(until, UTC):%Y-%m-%d}"
+            return {
+                "figures": figures,
+                "by_day": by_day,
+                "chart": chart,
+                "today": by_day.get(today, Decimal(0)),
+                "tenants": len({tenant for tenant, _ in user.list_assistants()}),
+            }
+
+        return await self._frame.show(
+            request, "cost.html", read, days=days, periods=PERIODS, budgets=self._budgets
+        )
+
+
+def read_file(content_type: str, body: bytes) -> tuple[str, bytes]:
+    """Return name and bytes of the file in a form (RFC 7578); raise `ValueError` without one."""
+    head = f"Content-Type: {content_type}\r\n\r\n".encode("latin-1", "replace")
+    for part in message_from_bytes(head + body).walk():
+        name = part.get_filename()
+        data = part.get_payload(decode=True)
+        if name and isinstance(data, bytes):
+            return name, data
+    raise ValueError("Choose a file first.")
+
+
+def sum_by_day(rows: Sequence[Mapping[str, Any]], days: Sequence[str]) -> dict[str, Decimal]:
+    """Return the known cost of each day (UTC)."""
+    sums = dict.fromkeys(days, Decimal(0))
+    for row in rows:
+        day = f"{datetime.fromtimestamp(row['ended_at'], UTC):%Y-%m-%d}"
+        if row["cost_usd"] is not None and day in sums:
+            sums[day] += Decimal(row["cost_usd"])
+    return sums
+
+
+def _assistant_of(letter: DeadLetter) -> Assistant | None:
+    question = letter.question
+    return None if question is None else (question.tenant, question.assistant)

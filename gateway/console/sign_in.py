@@ -1,0 +1,239 @@
+"""The routes by which people sign in to the console and out of it."""
+
+import hmac
+import json
+import secrets
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from dataclasses import asdict, dataclass
+from typing import Annotated, Protocol
+from urllib.parse import urlencode
+
+import structlog
+from fastapi import APIRouter, Query, Request, Response
+from starlette.responses import RedirectResponse
+
+from gateway.console.access import (
+    COOKIE,
+    OPERATOR,
+    ConsoleRefusedError,
+    Gate,
+    Identity,
+    Role,
+    admit_visitors,
+    require,
+    user_of,
+)
+from gateway.console.pages import HEADERS, PATH, show_page
+from gateway.errors import GatewayError
+from gateway.signing_keys import ProviderUnavailableError
+
+log = structlog.get_logger("gateway")
+
+LOGIN_COOKIE = "refdesk_console_login"
+LOGIN_SECONDS = 600
+_LONGEST_NEXT = 1000
+_MARKS = frozenset("\\\r\n\t")
+
+
+@dataclass(frozen=True, slots=True)
+class LoginAttempt:
+    """What a browser keeps of a sign-in while its person is at the provider."""
+
+    state: str
+    nonce: str
+    verifier: str
+    """The secret of the authorization code (RFC 7636)."""
+    target: str
+    """The page of the console to which the sign-in leads."""
+
+    @classmethod
+    def make(cls, target: str) -> "LoginAttempt":
+        """Return a new attempt."""
+        state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
+        return cls(state, nonce, verifier, target)
+
+    def encode(self) -> str:
+        """Return the value of a cookie."""
+        return urlsafe_b64encode(json.dumps(asdict(self)).encode()).decode()
+
+    @classmethod
+    def decode(cls, value: str) -> "LoginAttempt | None":
+        """Return the attempt of a cookie's value; None if it has none."""
+        try:
+            fields = json.loads(urlsafe_b64decode(value))
+            return cls(**{name: str(fields[name]) for name in cls.__slots__})
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return None
+
+
+class SignInError(GatewayError):
+    """The provider did not confirm who the person is; the message says why."""
+
+
+class SignInProvider(Protocol):
+    """Confirms who a person is, by OpenID Connect."""
+
+    async def find_address(self, attempt: LoginAttempt) -> str:
+        """Return the page of the provider at which a person signs in."""
+        ...
+
+    async def identify(self, code: str, attempt: LoginAttempt) -> Identity:
+        """Return who came back with a code; raises `SignInError`."""
+        ...
+
+
+class SignIn:
+    """The routes; without a provider only one-time links open the console."""
+
+    def __init__(self, gate: Gate, provider: SignInProvider | None) -> None:
+        self._gate = gate
+        self._provider = provider
+
+    def add_to(self, router: APIRouter) -> None:
+        """Add the routes."""
+        add = router.add_api_route
+        add(f"{PATH}/login", self.use_link, methods=["GET"])
+        add(f"{PATH}/login/start", self.start, methods=["GET"])
+        add(f"{PATH}/login/return", self.come_back, methods=["GET"])
+        add(f"{PATH}/logout", self.sign_out, methods=["POST"])
+        add(f"{PATH}/logout/everywhere", self.sign_out_everywhere, methods=["POST"])
+
+    def refuse(self, request: Request, refusal: ConsoleRefusedError) -> Response:
+        """Return the page that says why a request is not carried out, and what to do."""
+        if refusal.status != 401:
+            return show_page("notice.html", refusal.status, title=refusal.title, text=refusal.text)
+        target = f"{request.url.path}?{request.url.query}" if request.method == "GET" else PATH
+        query = urlencode({"next": target[:_LONGEST_NEXT]})
+        return show_page(
+            "sign_in.html", 401, start=f"{PATH}/login/start?{query}" if self._provider else ""
+        )
+
+    @admit_visitors
+    async def use_link(
+        self, request: Request, code: Annotated[str, Query(max_length=100)]
+    ) -> Response:
+        """Open a session for the code of a one-time link."""
+        if not await self._gate.sessions.redeem(code):
+            raise ConsoleRefusedError(
+                403,
+                "This link is no longer valid",
+                "Each link opens the console once, within ten minutes. Make a new one with: "
+                "refdesk console",
+            )
+        answer = RedirectResponse(PATH, status_code=303, headers=HEADERS)
+        await self._gate.sign_in(request, answer, OPERATOR)
+        return answer
+
+    @admit_visitors
+    async def start(
+        self,
+        request: Request,
+        target: Annotated[str, Query(alias="next", max_length=_LONGEST_NEXT)] = PATH,
+    ) -> Response:
+        """Send a person to the provider."""
+        provider = self._need_provider()
+        attempt = LoginAttempt.make(keep_inside(target))
+        try:
+            address = await provider.find_address(attempt)
+        except ProviderUnavailableError as error:
+            raise self._away(error) from error
+        answer = RedirectResponse(address, status_code=303, headers=HEADERS)
+        # The provider's page leads back here: a strict cookie would not be sent then.
+        answer.set_cookie(
+            LOGIN_COOKIE,
+            attempt.encode(),
+            max_age=LOGIN_SECONDS,
+            path=f"{PATH}/login",
+            httponly=True,
+            samesite="lax",
+            secure=self._gate.is_secure(request),
+        )
+        return answer
+
+    @admit_visitors
+    async def come_back(
+        self,
+        request: Request,
+        code: Annotated[str, Query(max_length=4000)] = "",
+        state: Annotated[str, Query(max_length=200)] = "",
+    ) -> Response:
+        """Open a session for a person whom the provider confirms and who has a role."""
+        provider = self._need_provider()
+        attempt = LoginAttempt.decode(request.cookies.get(LOGIN_COOKIE, ""))
+        if attempt is None or not hmac.compare_digest(attempt.state.encode(), state.encode()):
+            raise _not_signed_in("This sign-in was not begun in this browser, or long ago.")
+        if not code:
+            raise _not_signed_in("The provider did not confirm who you are.")
+        try:
+            identity = await provider.identify(code, attempt)
+        except SignInError as error:
+            log.warning("console_sign_in_refused", error=str(error))
+            raise _not_signed_in("What the provider sent could not be verified.") from error
+        except ProviderUnavailableError as error:
+            raise self._away(error) from error
+        answer = self._answer(identity, attempt)
+        if answer.status_code == 200:
+            await self._gate.sign_in(request, answer, identity)
+        answer.delete_cookie(LOGIN_COOKIE, path=f"{PATH}/login")
+        return answer
+
+    def _answer(self, identity: Identity, attempt: LoginAttempt) -> Response:
+        if not self._gate.roles_of(identity):
+            log.warning("console_sign_in_refused", error="no role")
+            return show_page(
+                "notice.html",
+                403,
+                title="You have no role here",
+                text=f"You are {identity.shown}, and may see no assistant of this desk. An owner "
+                "can give you a role with the setting CONSOLE_ROLES.",
+            )
+        # A redirect would come from the provider's website: the browser would withhold the cookie.
+        return show_page("signed_in.html", target=keep_inside(attempt.target))
+
+    @require(Role.VIEWER)
+    async def sign_out(self, request: Request) -> Response:
+        """End the session."""
+        await self._gate.sessions.end(request.cookies.get(COOKIE, ""))
+        return self._say_signed_out("You are signed out")
+
+    @require(Role.VIEWER)
+    async def sign_out_everywhere(self, request: Request) -> Response:
+        """End every session of the person, in all browsers."""
+        await self._gate.sessions.end_all(user_of(request).identity.subject)
+        return self._say_signed_out("You are signed out in every browser")
+
+    def _say_signed_out(self, title: str) -> Response:
+        again = "Sign in again at any page of the console." if self._provider else (
+            "Open the console again with: refdesk console"
+        )  # fmt: skip
+        answer = show_page("notice.html", title=title, text=again)
+        answer.delete_cookie(COOKIE, path=PATH)
+        return answer
+
+    def _need_provider(self) -> SignInProvider:
+        if self._provider is None:
+            raise ConsoleRefusedError(
+                404, "Not set up", "This desk has no provider for signing in: see OIDC_ISSUER."
+            )
+        return self._provider
+
+    def _away(self, error: ProviderUnavailableError) -> ConsoleRefusedError:
+        log.warning("console_provider_unavailable", error=str(error))
+        return ConsoleRefusedError(
+            503,
+            "The provider does not answer",
+            "Your organisation's sign-in cannot be reached at present. Try again in a moment; "
+            "whoever has this machine can open the console with: refdesk console",
+        )
+
+
+def keep_inside(target: str) -> str:
+    """Return an address of a page of the console; for any other its first page."""
+    path = target.partition("?")[0]
+    is_page = path == PATH or path.startswith(f"{PATH}/")
+    is_own = is_page and not path.startswith(f"{PATH}/log") and _MARKS.isdisjoint(target)
+    return target if is_own else PATH
+
+
+def _not_signed_in(reason: str) -> ConsoleRefusedError:
+    return ConsoleRefusedError(403, "You are not signed in", f"{reason} Open the console again.")

@@ -1,0 +1,240 @@
+"""Reads signed tokens of an identity provider with the public keys that it publishes.
+
+Addresses come from the configuration, or from the provider that it names; never from a token. They
+are fetched over TLS (a provider on this machine may do without), without redirects, and bounded.
+"""
+
+import asyncio
+import ipaddress
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
+
+from gateway.errors import GatewayError
+
+if TYPE_CHECKING:
+    from jwt import PyJWK
+
+ALGORITHMS = ("RS256", "ES256")
+"""The accepted algorithms; each belongs to a public key, so that no key of ours verifies them."""
+LEEWAY_SECONDS = 60
+LONGEST_TOKEN = 16_000
+FRESH_SECONDS = 3600.0
+STALE_SECONDS = 24 * 3600.0
+"""How long keys are used while their provider does not answer."""
+LEAST_SECONDS = 30.0
+"""The least time between two fetches, so that invented key ids cause no flood of them."""
+_MOST_BYTES = 512 * 1024
+_MOST_KEYS = 100
+_TIMEOUT_SECONDS = 10.0
+_KEY_TYPES = {"RS256": "RSA", "ES256": "EC"}
+
+
+class TokenError(GatewayError):
+    """A token that is not valid; the message says why, without its content."""
+
+
+class ProviderUnavailableError(GatewayError):
+    """An identity provider does not answer, or answers what cannot be used."""
+
+
+class Fetch(Protocol):
+    """Reads a JSON object from an address of a provider."""
+
+    async def __call__(
+        self,
+        address: str,
+        form: Mapping[str, str] | None = None,
+        credentials: tuple[str, str] | None = None,
+    ) -> tuple[int, dict[str, Any]]:
+        """Return status and object; a `form` is posted. Raises `ProviderUnavailableError`."""
+        ...
+
+
+def check_address(address: str) -> str:
+    """Return the address of a provider; raises `ValueError` if it must not be fetched."""
+    parts = urlsplit(address)
+    host = parts.hostname or ""
+    if parts.username or parts.fragment or not host:
+        raise ValueError("expected an address such as https://login.acme.com")
+    is_local = host == "localhost" or _has(host, "is_loopback")
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_local):
+        raise ValueError("expected an address with https://; http:// is for this machine alone")
+    if _has(host, "is_link_local"):
+        raise ValueError("expected no link-local address, which leads to credentials of clouds")
+    return address
+
+
+def _has(host: str, property_name: str) -> bool:
+    try:
+        return bool(getattr(ipaddress.ip_address(host), property_name))
+    except ValueError:
+        return False
+
+
+async def fetch_json(
+    address: str,
+    form: Mapping[str, str] | None = None,
+    credentials: tuple[str, str] | None = None,
+) -> tuple[int, dict[str, Any]]:
+    """See `Fetch`."""
+    import httpx2  # only where a provider is set up
+
+    host = urlsplit(address).hostname
+    try:
+        check_address(address)
+        async with (
+            httpx2.AsyncClient(timeout=_TIMEOUT_SECONDS, follow_redirects=False) as client,
+            client.stream(
+                "GET" if form is None else "POST",
+                address,
+                data=None if form is None else dict(form),
+                auth=credentials,
+                headers={"accept": "application/json"},
+            ) as answer,
+        ):
+            body = b""
+            async for part in answer.aiter_bytes():
+                body += part
+                if len(body) > _MOST_BYTES:
+                    raise ProviderUnavailableError(f"{host} answered more than {_MOST_BYTES} bytes")
+        found = json.loads(body)
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise ProviderUnavailableError(f"{host}: {type(error).__name__}") from error
+    except (ValueError, RecursionError) as error:
+        raise ProviderUnavailableError(f"{host} answered no JSON that can be read") from error
+    if not isinstance(found, dict) or answer.status_code >= 500:
+        raise ProviderUnavailableError(f"{host} answered with status {answer.status_code}")
+    return answer.status_code, found
+
+
+class SigningKeys:
+    """The public keys at one address, which `find_address` returns.
+
+    They are kept for an hour and fetched again when a token names an unknown one, so that a change
+    of keys needs no restart. While the provider does not answer, known keys are used for a day.
+    """
+
+    def __init__(
+        self,
+        find_address: Callable[[], Awaitable[str]],
+        fetch: Fetch = fetch_json,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._find_address = find_address
+        self._fetch = fetch
+        self._clock = clock
+        self._turn = asyncio.Lock()
+        self._keys: list[PyJWK] = []
+        self._fetched_at = self._tried_at = float("-inf")
+        self._problem = ""
+
+    async def find(self, key_id: str | None, algorithm: str) -> "PyJWK":
+        """Return a key for an algorithm; raises `TokenError` or `ProviderUnavailableError`."""
+        now = self._clock()
+        async with self._turn:
+            found = self._choose(key_id, algorithm)
+            if found is None or now - self._fetched_at >= FRESH_SECONDS:
+                await self._refresh(now)
+                found = self._choose(key_id, algorithm)
+        if self._problem and (found is None or now - self._fetched_at >= STALE_SECONDS):
+            raise ProviderUnavailableError(self._problem)
+        if found is None:
+            raise TokenError("the token is signed with a key that the provider does not publish")
+        return found
+
+    def _choose(self, key_id: str | None, algorithm: str) -> "PyJWK | None":
+        fitting = [key for key in self._keys if key.algorithm_name == algorithm]
+        if key_id is None:
+            return fitting[0] if len(fitting) == 1 else None
+        return next((key for key in fitting if key.key_id == key_id), None)
+
+    async def _refresh(self, now: float) -> None:
+        if now - self._tried_at < LEAST_SECONDS:
+            return
+        self._tried_at = now
+        try:
+            status, found = await self._fetch(await self._find_address())
+            if status != 200:
+                raise ProviderUnavailableError(f"the keys were answered with status {status}")
+            self._keys = _read_keys(found)
+        except ProviderUnavailableError as error:
+            self._problem = str(error)
+            return
+        self._fetched_at, self._problem = now, ""
+
+
+def _read_keys(found: Mapping[str, Any]) -> "list[PyJWK]":
+    from jwt import PyJWK, PyJWTError
+
+    listed = found.get("keys")
+    if not isinstance(listed, list):
+        raise ProviderUnavailableError("the provider publishes no list of keys")
+    keys = []
+    for one in listed[:_MOST_KEYS]:
+        algorithm = _find_algorithm(one) if isinstance(one, dict) else None
+        if algorithm is None:
+            continue
+        try:
+            keys.append(PyJWK(one, algorithm))
+        except (PyJWTError, ValueError, TypeError):
+            continue  # a key that cannot be read verifies nothing
+    return keys
+
+
+def _find_algorithm(key: Mapping[str, Any]) -> str | None:
+    """Return the algorithm for which a published key may be used."""
+    if key.get("use", "sig") != "sig":
+        return None
+    named = [name for name, kind in _KEY_TYPES.items() if key.get("kty") == kind]
+    if not named or key.get("alg", named[0]) != named[0]:
+        return None
+    is_other_curve = named[0] == "ES256" and key.get("crv") != "P-256"
+    return None if is_other_curve else named[0]
+
+
+async def read_token(
+    token: str, keys: SigningKeys, *, issuer: str, audience: str, now: float
+) -> dict[str, Any]:
+    """Return the claims of a token that this issuer signed for this audience.
+
+    `exp` is required, `iat` and `nbf` are verified if they are there, all with a leeway of one
+    minute. Raises `TokenError` or `ProviderUnavailableError`.
+    """
+    import jwt
+
+    if len(token) > LONGEST_TOKEN:
+        raise TokenError(f"expected a token of at most {LONGEST_TOKEN} characters")
+    try:
+        header = jwt.get_unverified_header(token)
+        algorithm, key_id = header.get("alg"), header.get("kid")
+        if algorithm not in ALGORITHMS:
+            raise TokenError(f"expected one of the algorithms {', '.join(ALGORITHMS)}")
+        key = await keys.find(key_id if isinstance(key_id, str) else None, str(algorithm))
+        claims: dict[str, Any] = jwt.decode(
+            token,
+            key,
+            algorithms=[str(algorithm)],
+            audience=audience,
+            issuer=issuer,
+            # The times are compared below, by the clock of the caller.
+            options={"require": ["exp", "aud", "iss"], "verify_exp": False, "verify_iat": False,
+                     "verify_nbf": False},
+        )  # fmt: skip
+    except (jwt.PyJWTError, RecursionError, OverflowError) as error:
+        raise TokenError(f"the token is not valid: {type(error).__name__}") from error
+    _check_times(claims, now)
+    return claims
+
+
+def _check_times(claims: Mapping[str, Any], now: float) -> None:
+    for name in ("exp", "iat", "nbf"):
+        value = claims.get(name, 0)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise TokenError(f"expected {name} as a number")
+    if claims["exp"] <= now - LEEWAY_SECONDS:
+        raise TokenError("the token has expired")
+    if max(claims.get("iat", 0), claims.get("nbf", 0)) > now + LEEWAY_SECONDS:
+        raise TokenError("the token is not valid yet: compare the clocks of both machines")

@@ -1,0 +1,83 @@
+"""Finds what pages of a website repeat and are not about, and names that say nothing.
+
+A text that most pages of a source have ("Was this article helpful?") belongs to the website and not
+to a page. A heading that most pages have stays, unless all that is left below it are links to other
+pages ("Related articles"). Nothing is known by its words.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+from knowledge.documents.page import Block, BlockKind, Page
+
+SUFFIXES = frozenset({".html", ".htm", ".xhtml"})
+"""The formats whose pages a website surrounds with what it repeats."""
+MOST_SAMPLED = 24
+"""Pages of a source that are compared."""
+_LEAST_PAGES = 4
+_LONGEST = 300
+_MOST_TEXTS = 200
+_LONGEST_ENTRY = 12
+
+
+def find_repeated(pages: Sequence[Page]) -> tuple[str, ...]:
+    """Return the texts that more than half of the pages have, in order; none for few pages."""
+    if len(pages) < _LEAST_PAGES:
+        return ()
+    counts = Counter(
+        text for page in pages for text in dict.fromkeys(_mark(block) for block in page.blocks)
+    )
+    found = (text for text, count in counts.items() if count * 2 > len(pages))
+    return tuple(text for text in found if len(text) <= _LONGEST)[:_MOST_TEXTS]
+
+
+def remove_repeated(page: Page, repeated: Collection[str]) -> Page:
+    """Return the page without texts of its website; one that consists of them stays as it is."""
+    if not repeated:
+        return page
+    known = frozenset(repeated)
+    blocks = tuple(_keep_own(page.blocks, known))
+    return replace(page, blocks=blocks) if blocks else page
+
+
+def _keep_own(blocks: Sequence[Block], repeated: frozenset[str]) -> Iterator[Block]:
+    for section in _divide(blocks):
+        heading = section[0] if section[0].kind is BlockKind.HEADING else None
+        body = section if heading is None else section[1:]
+        own = [block for block in body if _mark(block) not in repeated]
+        is_repeated = heading is not None and _mark(heading) in repeated
+        if is_repeated and body and all(block.is_link for block in own):
+            continue
+        yield from own if heading is None else (heading, *own)
+
+
+def _divide(blocks: Sequence[Block]) -> Iterator[list[Block]]:
+    section: list[Block] = []
+    for block in blocks:
+        if block.kind is BlockKind.HEADING and section:
+            yield section
+            section = []
+        section.append(block)
+    if section:
+        yield section
+
+
+def _mark(block: Block) -> str:
+    return f"{block.level} {block.text.strip()}"
+
+
+def name_folder(page: Page, name: str) -> str:
+    """Return the title that an index page gives its folder; nothing if it only lists others.
+
+    The title of such a list ("Contents") stays only where it has a word of the folder's name.
+    """
+    listed = all(
+        block.kind is BlockKind.HEADING
+        or (block.kind is BlockKind.ITEM and len(block.text.split()) <= _LONGEST_ENTRY)
+        for block in page.blocks
+    )
+    folder = PurePosixPath(name).parent.name.lower()
+    words = page.title.lower().split()
+    return page.title if not listed or any(word in folder for word in words) else ""

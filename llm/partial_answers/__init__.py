@@ -1,1 +1,0 @@
-"""Reading an answer while a model writes it."""

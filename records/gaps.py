@@ -1,0 +1,346 @@
+"""Finds what the documents lack: questions without a good end, grouped by their meaning.
+
+A question is without a good end if it was refused, if it was asked back and no later answer of its
+conversation followed, or if its answer was rated down. Passages that the search showed, where no
+model answers, are an end that nobody judged: they count only if they were rated down.
+"""
+
+import asyncio
+import time
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from sqlalchemy import delete, func, insert, select, update
+
+from records.grouping import Matrix, find_least, group_vectors, normalise
+from records.record import Record
+from records.store import (
+    ID,
+    RecordStore,
+    Selection,
+    gap_questions,
+    gaps,
+    messages,
+)
+
+Embed = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]]]
+Name = tuple[str, str]
+Key = tuple[str, ...]
+"""The values of `records.store.ID`."""
+
+OPEN, WRITING, DONE = "open", "writing", "done"
+STATES = (OPEN, WRITING, DONE)
+MOST_QUESTIONS = 2_000
+"""The newest questions of an assistant that are grouped; older ones are not shown."""
+DAY_SECONDS = 86_400
+TREND_DAYS = 7
+_HEAVY = ("answer", "sources", "steps", "stage_seconds")
+"""Columns that no gap shows."""
+ANSWER_SECONDS = 3_600
+"""How long a question back may be replied to before it counts as one without a good end."""
+
+
+@dataclass(frozen=True, slots=True)
+class GapQuestion:
+    """A question without a good end; `why` is refused, unanswered or down."""
+
+    record: Record
+    why: str
+
+    @property
+    def key(self) -> Key:
+        """The identity of the message."""
+        return tuple(getattr(self.record, name) for name in ID)
+
+    @property
+    def text(self) -> str:
+        """The question in the form that needs no conversation, if there is one."""
+        return self.record.canonical or self.record.question
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Questions that mean about the same and had no good end, the most typical first.
+
+    `pages` are the places that the search found for most of them. `last_week` and `week_before`
+    count questions; `since_change` those that were asked after the state was set.
+    """
+
+    id: str
+    tenant: str
+    assistant: str
+    state: str
+    changed_at: float
+    questions: Sequence[GapQuestion]
+    pages: Sequence[Mapping[str, Any]]
+    last_week: int
+    week_before: int
+    since_change: int
+
+    @property
+    def title(self) -> str:
+        """The most typical question."""
+        return self.questions[0].text
+
+    @property
+    def size(self) -> int:
+        """The number of its questions."""
+        return len(self.questions)
+
+    @property
+    def grows(self) -> bool:
+        """Whether more was asked in the last week than before, or after it was said to be done."""
+        is_new = self.last_week > self.week_before and self.last_week > 1
+        return self.since_change > 0 if self.state == DONE else is_new
+
+    @property
+    def reasons(self) -> Mapping[str, int]:
+        """How many questions had which end."""
+        return Counter(one.why for one in self.questions)
+
+
+class GapFinder:
+    """Groups the questions of assistants, and keeps the groups with their states.
+
+    `embed` turns questions into vectors of the model `model`; `unrelated` are questions about
+    different things, which calibrate it.
+    """
+
+    def __init__(
+        self,
+        store: RecordStore,
+        embed: Embed,
+        model: str,
+        unrelated: Sequence[str],
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store = store
+        self._embed = embed
+        self._model = model
+        self._unrelated = unrelated
+        self._clock = clock
+        self._least: float | None = None
+        self._turn = asyncio.Lock()
+
+    async def find(self, name: Name) -> Sequence[Gap]:
+        """Return the gaps of an assistant, of all its records, the greatest first."""
+        now = self._clock()
+        async with self._turn:
+            questions = await asyncio.to_thread(self._read_questions, name, now)
+            vectors = await self._add_vectors(questions)
+            return await asyncio.to_thread(self._group, name, questions, vectors, now)
+
+    def set_state(self, name: Name, gap_id: str, state: str) -> bool:
+        """Store the state of a gap; False if there is no such gap."""
+        if state not in STATES:
+            return False
+        one = (gaps.c.id == gap_id) & (gaps.c.tenant == name[0]) & (gaps.c.assistant == name[1])
+        values = {"state": state, "changed_at": self._clock()}
+        with self._store.begin() as connection:
+            return connection.execute(update(gaps).where(one).values(values)).rowcount > 0
+
+    def _read_questions(self, name: Name, now: float) -> list[GapQuestion]:
+        found: dict[Key, GapQuestion] = {}
+        for why, records in (
+            ("down", self._find(name, rating="down")),
+            ("refused", self._find(name, outcome="refused")),
+            ("unanswered", self._find_unanswered(name, now)),
+        ):
+            for record in records:
+                one = GapQuestion(record, why)
+                if one.text:
+                    found.setdefault(one.key, one)
+        newest = sorted(found.values(), key=lambda one: -one.record.ended_at)
+        return newest[:MOST_QUESTIONS]
+
+    def _find(self, name: Name, **wanted: str) -> Sequence[Record]:
+        selection = Selection(assistants=(name,), **wanted)  # type: ignore[arg-type]
+        return self._store.find(selection, limit=MOST_QUESTIONS, without=_HEAVY)
+
+    def _find_unanswered(self, name: Name, now: float) -> list[Record]:
+        """Return the questions that were asked back and have no later answer."""
+        asked = self._find(name, outcome="clarification")
+        answered = (
+            select(messages.c.conversation_id, func.max(messages.c.ended_at))
+            .where(
+                messages.c.tenant == name[0],
+                messages.c.assistant == name[1],
+                messages.c.outcome == "answered",
+                messages.c.rating != "down",
+            )
+            .group_by(messages.c.conversation_id)
+        )
+        with self._store.begin() as connection:
+            ends = {row.conversation_id: row[1] for row in connection.execute(answered)}
+        return [
+            one
+            for one in asked
+            if one.ended_at <= now - ANSWER_SECONDS
+            and ends.get(one.conversation_id, 0.0) < one.ended_at
+        ]
+
+    async def _add_vectors(self, questions: Sequence[GapQuestion]) -> dict[Key, Matrix]:
+        """Return the vector of each question; those that are not stored yet are computed."""
+        known = await asyncio.to_thread(self._read_vectors, questions)
+        missing = [one for one in questions if one.key not in known]
+        if missing:
+            made = await self._embed([one.text for one in missing])
+            for one, vector in zip(missing, made, strict=True):
+                known[one.key] = normalise(vector)
+        if self._least is None and questions:
+            unrelated = await self._embed(self._unrelated)
+            self._least = find_least(np.array([normalise(one) for one in unrelated]))
+        return known
+
+    def _read_vectors(self, questions: Sequence[GapQuestion]) -> dict[Key, Matrix]:
+        if not questions:
+            return {}
+        record = questions[0].record
+        wanted = select(*(gap_questions.c[name] for name in ID), gap_questions.c.vector).where(
+            gap_questions.c.tenant == record.tenant,
+            gap_questions.c.assistant == record.assistant,
+            gap_questions.c.model == self._model,
+        )
+        with self._store.begin() as connection:
+            return {
+                tuple(key): np.frombuffer(vector, dtype=np.float32)
+                for *key, vector in connection.execute(wanted)
+            }
+
+    def _group(
+        self,
+        name: Name,
+        questions: Sequence[GapQuestion],
+        vectors: Mapping[Key, Matrix],
+        now: float,
+    ) -> Sequence[Gap]:
+        groups: defaultdict[int, list[GapQuestion]] = defaultdict(list)
+        if questions and self._least is not None:
+            matrix = np.array([vectors[one.key] for one in questions])
+            for label, one in zip(group_vectors(matrix, self._least), questions, strict=True):
+                groups[label].append(one)
+        states = self._keep(name, list(groups.values()), vectors, now)
+        found = [
+            _describe(gap, _sort_typical(group, vectors), now)
+            for gap, group in zip(states, groups.values(), strict=True)
+        ]
+        return sorted(found, key=lambda gap: (-gap.size, gap.title))
+
+    def _keep(
+        self,
+        name: Name,
+        groups: Sequence[Sequence[GapQuestion]],
+        vectors: Mapping[Key, Matrix],
+        now: float,
+    ) -> list[Mapping[str, Any]]:
+        """Store which question is in which gap; return the gap of each group.
+
+        A group goes on as the gap from which it has the most questions.
+        """
+        own = (gap_questions.c.tenant == name[0]) & (gap_questions.c.assistant == name[1])
+        wanted = select(*(gap_questions.c[one] for one in ID), gap_questions.c.gap_id).where(own)
+        is_own = (gaps.c.tenant == name[0]) & (gaps.c.assistant == name[1])
+        with self._store.begin() as connection:
+            before = {tuple(key): gap_id for *key, gap_id in connection.execute(wanted)}
+            known = {
+                row["id"]: dict(row)
+                for row in connection.execute(select(gaps).where(is_own)).mappings()
+            }
+            ids = match_groups([[one.key for one in group] for group in groups], before)
+            states: list[Mapping[str, Any]] = [
+                known.get(gap_id) or _make_gap(name, gap_id, now) for gap_id in ids
+            ]
+            if new := [one for one in states if one["id"] not in known]:
+                connection.execute(insert(gaps), new)
+            if gone := set(known) - set(ids):
+                connection.execute(delete(gaps).where(gaps.c.id.in_(gone)))
+            connection.execute(delete(gap_questions).where(own))
+            if rows := _make_rows(groups, ids, vectors, self._model):
+                connection.execute(insert(gap_questions), rows)
+        return states
+
+
+def match_groups(groups: Sequence[Sequence[Key]], before: Mapping[Key, str]) -> list[str]:
+    """Return the id of each group: that of the gap that shares most with it, else a new one."""
+    shared = [
+        (count, at, gap_id)
+        for at, group in enumerate(groups)
+        for gap_id, count in Counter(before[key] for key in group if key in before).items()
+    ]
+    ids: dict[int, str] = {}
+    for _, at, gap_id in sorted(shared, key=lambda one: (-one[0], one[1], one[2])):
+        if at not in ids and gap_id not in ids.values():
+            ids[at] = gap_id
+    return [ids.get(at) or uuid4().hex for at in range(len(groups))]
+
+
+def _make_gap(name: Name, gap_id: str, now: float) -> dict[str, Any]:
+    return {
+        "id": gap_id,
+        "tenant": name[0],
+        "assistant": name[1],
+        "state": OPEN,
+        "created_at": now,
+        "changed_at": now,
+    }
+
+
+def _make_rows(
+    groups: Sequence[Sequence[GapQuestion]],
+    ids: Sequence[str],
+    vectors: Mapping[Key, Matrix],
+    model: str,
+) -> list[dict[str, Any]]:
+    return [
+        {
+            **dict(zip(ID, one.key, strict=True)),
+            "model": model,
+            "vector": vectors[one.key].tobytes(),
+            "gap_id": gap_id,
+        }
+        for gap_id, group in zip(ids, groups, strict=True)
+        for one in group
+    ]
+
+
+def _sort_typical(
+    group: Sequence[GapQuestion], vectors: Mapping[Key, Matrix]
+) -> Sequence[GapQuestion]:
+    """Return the questions, those nearest to the mean of their vectors first."""
+    mean = np.sum([vectors[one.key] for one in group], axis=0)
+    return sorted(group, key=lambda one: (-float(vectors[one.key] @ mean), one.key))
+
+
+def _describe(gap: Mapping[str, Any], questions: Sequence[GapQuestion], now: float) -> Gap:
+    asked = [one.record.ended_at for one in questions]
+    week = TREND_DAYS * DAY_SECONDS
+    return Gap(
+        id=gap["id"],
+        tenant=gap["tenant"],
+        assistant=gap["assistant"],
+        state=gap["state"],
+        changed_at=gap["changed_at"],
+        questions=questions,
+        pages=_count_pages(one.record for one in questions),
+        last_week=sum(at > now - week for at in asked),
+        week_before=sum(now - 2 * week < at <= now - week for at in asked),
+        since_change=sum(at > gap["changed_at"] for at in asked),
+    )
+
+
+def _count_pages(records: Iterable[Record]) -> list[Mapping[str, Any]]:
+    """Return the pages that were near most questions, nearer places counting more."""
+    scores: defaultdict[str, float] = defaultdict(float)
+    pages: dict[str, Mapping[str, Any]] = {}
+    for record in records:
+        for rank, place in enumerate(record.nearest, start=1):
+            key = str(place.get("document_id") or place.get("title"))
+            pages.setdefault(key, place)
+            scores[key] += 1 / rank
+    best = sorted(pages, key=lambda key: (-scores[key], key))
+    return [pages[key] for key in best[:3]]

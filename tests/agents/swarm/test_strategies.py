@@ -1,0 +1,52 @@
+"""A strategy of somebody else is one class: it is registered, and its plans are checked."""
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from agents.swarm.errors import UnknownName
+from agents.swarm.strategies import USUAL, SwarmStrategy, make_strategies
+from agents.swarm.swarm_plan import WorkerPlan
+
+
+class StrangeStrategy(SwarmStrategy):
+    name = "strange"
+    description = "divides by the phases of the moon"
+    form = "a poem"
+
+
+def test_a_further_strategy_is_registered_beside_those_of_the_project() -> None:
+    strategies = make_strategies()
+    strategies.register(StrangeStrategy())
+
+    assert strategies.names == ("council", "intelligent", "parallel", "strange")
+    assert strategies.choose(planner="strange").name == "strange"
+
+
+def test_two_strategies_of_one_name_are_refused() -> None:
+    registry = make_strategies()
+
+    with pytest.raises(ValueError, match="expected one strategy named 'council'"):
+        registry.register(registry.find("council"))
+
+
+def test_the_caller_comes_before_the_settings_and_they_before_the_planner() -> None:
+    registry = make_strategies()
+
+    assert registry.choose(caller="council", configured="parallel").name == "council"
+    assert registry.choose(configured="parallel", planner="council").name == "parallel"
+    assert registry.choose(planner="council").name == "council"
+    assert registry.choose(planner="unknown").name == registry.choose().name == USUAL
+    with pytest.raises(UnknownName, match="expected one of council, intelligent, parallel"):
+        registry.choose(caller="unknown")
+
+
+def test_a_strategy_may_refuse_workers() -> None:
+    class Alone(SwarmStrategy):
+        name, description, form = "alone", "one worker", "one text"
+
+        def find_problems(self, workers: Sequence[WorkerPlan]) -> Iterable[str]:
+            return () if len(workers) == 1 else ("expected one worker",)
+
+    assert list(Alone().find_problems([])) == ["expected one worker"]
+    assert list(SwarmStrategy.find_problems(Alone(), [])) == []

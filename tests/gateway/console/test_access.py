@@ -1,0 +1,285 @@
+"""Every route of the console demands a role, and nobody gets more than theirs."""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from importlib import import_module
+from inspect import getmembers, isclass
+from pkgutil import iter_modules
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.routing import APIRoute
+
+from gateway.console import __path__ as console_path
+from gateway.console.access import (
+    COOKIE,
+    FORGERY_HEADER,
+    ConsoleRefusedError,
+    Gate,
+    Role,
+    admit_visitors,
+    demand_of,
+    make_route_class,
+    require,
+    user_of,
+)
+from gateway.console.routes import ConsolePart
+from gateway.console.sign_in import SignIn
+from tests.support.console import (
+    DESK,
+    ORIGIN,
+    OTHER,
+    FakeSessions,
+    browser_of,
+    make_console,
+    make_router,
+    post,
+    read_forgery_token,
+    sign_in,
+)
+
+OPEN_TO_VISITORS = {"login", "login/start", "login/return", "console.css"}
+ROLES = {
+    DESK: {"group:staff": Role.VIEWER, "ada@acme.com": Role.EDITOR, "group:it": Role.OWNER},
+    OTHER: {"group:hr": Role.OWNER},
+}
+
+
+def list_parts() -> list[Any]:
+    """Return every part of the console, whatever module it is in, without what it reads."""
+    modules = [import_module(f"gateway.console.{one.name}") for one in iter_modules(console_path)]
+    classes = {one for module in modules for _, one in getmembers(module, isclass)}
+    found = [one for one in classes if hasattr(one, "add_to") and one is not ConsolePart]
+    found = sorted(found, key=lambda one: f"{one.__module__}.{one.__name__}")
+    return [one.__new__(one) for one in found if one is not SignIn]
+
+
+def list_routes() -> list[APIRoute]:
+    parts = list_parts()
+    assert len(parts) >= 2
+    routes = make_router(None, parts=parts).routes
+    return [route for route in routes if isinstance(route, APIRoute)]
+
+
+@pytest.mark.parametrize("route", list_routes(), ids=lambda route: route.path)
+async def test_every_route_demands_a_role_or_is_one_of_the_sign_in(route: APIRoute) -> None:
+    is_open = route.path.removeprefix("/console/") in OPEN_TO_VISITORS
+
+    assert (demand_of(route.endpoint).role is None) == is_open
+    assert route.methods is not None
+    if is_open:
+        return
+    async with browser_of(make_console(None, parts=list_parts())) as client:
+        for method in route.methods:
+            shown = await client.request(method, route.path, headers={"origin": ORIGIN})
+
+            assert shown.status_code == 401
+
+
+def test_a_route_that_states_no_demand_cannot_be_added() -> None:
+    async def show() -> None: ...
+
+    routes = make_route_class(Gate(FakeSessions(), [DESK]), refuse, ())
+    router = APIRouter(route_class=routes)
+
+    with pytest.raises(TypeError, match="expected `require`"):
+        router.add_api_route("/console/secret", show, methods=["GET"])
+
+
+def refuse(request: Request, refusal: ConsoleRefusedError) -> Response:
+    return Response(refusal.title, status_code=refusal.status)
+
+
+@require(Role.VIEWER)
+async def view(request: Request) -> list[Any]:
+    return list(user_of(request).list_assistants())
+
+
+@require(Role.EDITOR)
+async def edit(request: Request) -> str:
+    return "done"
+
+
+@require(Role.OWNER)
+async def own(request: Request) -> str:
+    return "done"
+
+
+@require(Role.OWNER, everywhere=True)
+async def operate(request: Request) -> str:
+    return "done"
+
+
+@admit_visitors
+async def visit() -> str:
+    return "hello"
+
+
+@dataclass
+class Door:
+    client: httpx.AsyncClient
+    sessions: FakeSessions
+
+    async def enter(self, *names: str) -> str:
+        await sign_in(self.client, self.sessions, *names)
+        gate = Gate(self.sessions, [DESK])
+        request = Request({"type": "http", "headers": [(b"cookie", self._cookie())]})
+        user = await gate.find_user(request)
+        assert user is not None
+        return user.forgery_token
+
+    def _cookie(self) -> bytes:
+        return f"refdesk_console={self.client.cookies['refdesk_console']}".encode()
+
+
+@pytest.fixture
+async def door() -> AsyncIterator[Door]:
+    sessions = FakeSessions()
+    gate = Gate(sessions, [DESK, OTHER], ROLES, "https://desk.acme.com")
+    app, routes = FastAPI(), make_route_class(gate, refuse, (ConnectionError,))
+    router = APIRouter(route_class=routes)
+    handlers: dict[str, Callable[..., Any]] = {
+        "view": view, "edit": edit, "own": own, "operate": operate, "visit": visit
+    }  # fmt: skip
+    for name, handler in handlers.items():
+        router.add_api_route(f"/console/{name}", handler, methods=["GET", "POST"])
+    app.include_router(router)
+    async with browser_of(app) as client:
+        yield Door(client, sessions)
+
+
+@pytest.mark.parametrize(
+    ("names", "statuses"),
+    [
+        (("group:staff",), (200, 403, 403, 403)),
+        (("group:staff", "ada@acme.com"), (200, 200, 403, 403)),
+        (("group:it",), (200, 200, 200, 403)),
+        (("group:it", "group:hr"), (200, 200, 200, 200)),
+        (("group:guests", "bob@acme.com"), (403, 403, 403, 403)),
+    ],
+)
+async def test_a_person_may_do_what_their_greatest_role_may(
+    door: Door, names: tuple[str, ...], statuses: tuple[int, ...]
+) -> None:
+    await door.enter(*names)
+
+    found = [await door.client.get(f"/console/{one}") for one in ("view", "edit", "own", "operate")]
+
+    assert tuple(one.status_code for one in found) == statuses
+
+
+async def test_a_viewer_cannot_become_an_owner(door: Door) -> None:
+    token = await door.enter("group:staff")
+    door.client.cookies.set("role", "owner", path="/console", domain="desk.local")
+
+    for query in ("", "?role=owner", "?tenant=acme&assistant=desk", "?is_operator=true"):
+        for path in ("edit", "own", "operate"):
+            fields = {"csrf": token, "role": "owner", "names": "group:it"}
+            shown = await post(door.client, f"/console/{path}{query}", fields)
+
+            assert shown.status_code == 403
+
+
+async def test_an_assistant_of_others_does_not_exist_in_any_field(door: Door) -> None:
+    token = await door.enter("group:it")
+    query = "?tenant=acme&assistant=hr"
+
+    assert (await door.client.get("/console/view")).json() == [list(DESK)]
+    assert (await door.client.get(f"/console/view{query}")).status_code == 404
+    fields = {"csrf": token, "tenant": "acme", "assistant": "hr"}
+    assert (await post(door.client, "/console/own", fields)).status_code == 404
+    both = f"/console/own{query}&assistant=desk&tenant=acme"
+    assert (await door.client.get(both)).status_code == 400
+
+
+async def test_a_change_needs_a_form_of_this_session_on_a_page_of_the_console(door: Door) -> None:
+    token = await door.enter("group:it")
+    good = {"csrf": token}
+
+    assert (await post(door.client, "/console/own", good)).status_code == 200
+    by_header = {"origin": "https://desk.acme.com", FORGERY_HEADER: token}
+    assert (await door.client.post("/console/own", headers=by_header)).status_code == 200
+    for fields in ({}, {"csrf": ""}, {"csrf": "0" * 64}, {"csrf": "é"}):
+        assert (await post(door.client, "/console/own", fields)).status_code == 403
+    for origin in (
+        "https://evil.com",
+        "null",
+        "http://desk.evil.com",
+        "",
+        "http://desk:81",
+        "http://[",
+    ):
+        assert (await post(door.client, "/console/own", good, origin=origin)).status_code == 403
+    assert (await door.client.post("/console/own", data=good)).status_code == 403
+
+
+async def test_a_form_of_an_earlier_session_changes_nothing(door: Door) -> None:
+    earlier = await door.enter("group:it")
+    await door.enter("group:it")
+
+    assert (await post(door.client, "/console/own", {"csrf": earlier})).status_code == 403
+
+
+async def test_visitors_see_only_what_is_open_to_them(door: Door) -> None:
+    statuses = [(await door.client.get(f"/console/{one}")).status_code
+                for one in ("visit", "view", "edit", "own", "operate")]  # fmt: skip
+
+    assert statuses == [200, 401, 401, 401, 401]
+
+
+async def test_a_role_that_settings_take_away_is_gone_for_open_sessions() -> None:
+    sessions = FakeSessions()
+    before = make_console(None, sessions, roles={DESK: {"ada@acme.com": Role.OWNER}})
+    after = make_console(None, sessions, roles={DESK: {"bob@acme.com": Role.OWNER}})
+
+    for app, status in ((before, 200), (after, 403)):
+        async with browser_of(app) as client:
+            await sign_in(client, sessions, "ada@acme.com")
+
+            assert (await client.get("/console")).status_code == status
+
+
+async def test_a_new_sign_in_opens_a_new_session_and_ends_the_one_before() -> None:
+    sessions = FakeSessions(codes={"first", "second"})
+    async with browser_of(make_console(None, sessions)) as client:
+        client.cookies.set(COOKIE, "chosen-by-an-attacker", path="/console", domain="desk.local")
+        await client.get("/console/login?code=first")
+        first = next(iter(sessions.people))
+        await client.get("/console/login?code=second")
+
+    assert "chosen-by-an-attacker" not in sessions.people
+    assert first not in sessions.people
+    assert len(sessions.people) == 1
+
+
+async def test_signing_out_everywhere_ends_the_sessions_of_every_browser() -> None:
+    sessions = FakeSessions(codes={"first", "second"})
+    app = make_console(None, sessions)
+    async with browser_of(app) as one, browser_of(app) as other:
+        await one.get("/console/login?code=first")
+        await other.get("/console/login?code=second")
+        page = (await one.get("/console")).text
+
+        assert (await one.get("/console/logout/everywhere")).status_code == 405
+        fields = {"csrf": read_forgery_token(page)}
+        await post(one, "/console/logout/everywhere", fields)
+
+        assert (await other.get("/console")).status_code == 401
+
+
+async def test_a_store_of_sessions_that_is_away_opens_nothing() -> None:
+    class AwaySessions(FakeSessions):
+        async def read(self, token: str) -> str | None:
+            raise ConnectionError
+
+    gate = Gate(AwaySessions(), [DESK])
+    app = FastAPI()
+    router = APIRouter(route_class=make_route_class(gate, refuse, (ConnectionError,)))
+    router.add_api_route("/console/view", view, methods=["GET"])
+    app.include_router(router)
+    async with browser_of(app) as client:
+        client.cookies.set("refdesk_console", "token", domain="desk.local")
+
+        assert (await client.get("/console/view")).status_code == 503

@@ -1,0 +1,243 @@
+"""An owner operates the desk from the console; nobody else does."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from broker.values import DeadLetter
+from envelope.question import Question
+from gateway.console.access import Assistant, Role
+from gateway.console.attention import find_in_operations
+from gateway.console.frame import Frame
+from gateway.console.operation_pages import (
+    Budgets,
+    OperationPages,
+    ShownSetting,
+    SourceState,
+    read_file,
+)
+from gateway.port import CatalogEntry, CatalogMove, CatalogSelection
+from records.store import connect_store
+from tests.support.console import (
+    DESK,
+    HOSTILE,
+    FakeSessions,
+    browser_of,
+    make_console,
+    owner_of,
+    post,
+    send_form,
+    sign_in,
+)
+
+SOURCE = SourceState(DESK, "/srv/handbook", 1_000.0, 1, ("leave.pdf: it is encrypted",))
+OTHERS = Question(tenant="other", assistant="desk", conversation_id="c2", message_id="m2")
+OWN = Question(tenant="acme", assistant="desk", conversation_id="c1", message_id="m1")
+LETTER = DeadLetter(
+    id="0-1",
+    role="response",
+    shard=0,
+    question=OWN,
+    reason="worker_died",
+    error="it died with it",
+    attempts=3,
+    worker="w",
+    at=1_000.0,
+    frame=b"",
+)
+MULTIPART = (
+    b"--line\r\nContent-Disposition: form-data; name=\"file\"; filename=\"leave.md\"\r\n"
+    b"Content-Type: text/markdown\r\n\r\n# Leave\r\n\xff\x00\r\n--line--\r\n"
+)  # fmt: skip
+
+
+@dataclass
+class FakeDesk:
+    """Sources, documents and dead letters in memory."""
+
+    letters: list[DeadLetter] = field(
+        default_factory=lambda: [LETTER, replace(LETTER, id="0-2", question=OTHERS)]
+    )
+    done: list[tuple[Any, ...]] = field(default_factory=list)
+    source: SourceState = SOURCE
+
+    def list_sources(self, assistant: Assistant) -> Sequence[SourceState]:
+        return [self.source]
+
+    def read_again(self, assistant: Assistant, place: str) -> bool:
+        self.done.append(("read", assistant, place))
+        return True
+
+    async def upload(self, assistant: Assistant, name: str, data: bytes) -> None:
+        if not name.endswith(".md"):
+            raise ValueError("Expected a document.")
+        self.done.append(("upload", assistant, name, data))
+
+    async def remove_source(self, assistant: Assistant, place: str) -> int:
+        self.done.append(("remove", assistant, place))
+        return 1
+
+    def list_settings(self) -> Sequence[ShownSetting]:
+        return [ShownSetting("DOMAIN_NAME", HOSTILE, "environment", "what it is about")]
+
+    async def find(
+        self, tenant: str, assistant: str, selection: CatalogSelection, *, after: str = "",
+        limit: int,
+    ) -> tuple[Sequence[CatalogEntry], int]:  # fmt: skip
+        return [CatalogEntry("hr/leave", HOSTILE, "leave.md", "en", 3)], 1
+
+    async def remove(self, tenant: str, assistant: str, selection: CatalogSelection) -> int:
+        self.done.append(("remove", (tenant, assistant), selection.ids))
+        return 1
+
+    async def move(self, tenant: str, assistant: str, old: str, new: str) -> CatalogMove:
+        raise NotImplementedError
+
+    async def list_dead_letters(self, *, limit: int = 100) -> Sequence[DeadLetter]:
+        return self.letters
+
+    async def read_dead_letter(self, letter_id: str) -> DeadLetter | None:
+        return next((one for one in self.letters if one.id == letter_id), None)
+
+    async def drop_dead_letter(self, letter_id: str) -> bool:
+        self.done.append(("drop", letter_id))
+        return True
+
+    async def retry(self, letter: DeadLetter) -> str:
+        self.done.append(("retry", letter.id))
+        return "m1-retry"
+
+
+@pytest.fixture
+def desk() -> FakeDesk:
+    return FakeDesk()
+
+
+@pytest.fixture
+def pages(desk: FakeDesk) -> OperationPages:
+    admin: Any = desk  # the parts of `broker.ports.Admin` that the pages use
+    return OperationPages(
+        Frame(None, 90.0), desk, desk, admin, desk.retry, Budgets(0.1, 5.0), lambda: 2_000.0
+    )
+
+
+@pytest.fixture
+async def owner(pages: OperationPages) -> AsyncIterator[httpx.AsyncClient]:
+    async with owner_of(make_console(None, parts=[pages])) as client:
+        yield client
+
+
+async def test_sources_show_their_failures_and_are_read_again(
+    owner: httpx.AsyncClient, desk: FakeDesk
+) -> None:
+    shown = (await owner.get("/console/documents")).text
+    sent = await send_form(
+        owner, "/console/documents", "/console/sources/read", place="/srv/handbook"
+    )
+
+    assert "1 failed" in shown
+    assert "leave.pdf: it is encrypted" in shown
+    assert desk.done == [("read", DESK, "/srv/handbook")]
+    assert "is being read" in (await owner.get(sent.headers["location"])).text
+
+
+async def test_an_uploaded_file_arrives_byte_for_byte(
+    owner: httpx.AsyncClient, desk: FakeDesk
+) -> None:
+    page = (await owner.get("/console/documents")).text
+    address = page.partition('action="/console/documents/upload')[2].partition('"')[0]
+    sent = await owner.post(
+        "/console/documents/upload" + address.replace("&amp;", "&"),
+        content=MULTIPART,
+        headers={"origin": "http://desk", "content-type": "multipart/form-data; boundary=line"},
+    )
+
+    assert sent.status_code == 303
+    assert desk.done == [("upload", DESK, "leave.md", b"# Leave\r\n\xff\x00")]
+
+
+@pytest.mark.parametrize("data", [bytes(range(256)) * 4, b"\r\n\r\n--lin\r\n", b"\r\r\n\n\r"])
+def test_a_file_of_any_bytes_is_read_from_a_form(data: bytes) -> None:
+    body = MULTIPART.replace(b"# Leave\r\n\xff\x00", data)
+
+    assert read_file("multipart/form-data; boundary=line", body) == ("leave.md", data)
+
+
+def test_a_form_without_a_file_says_so() -> None:
+    with pytest.raises(ValueError, match="Choose a file"):
+        read_file("application/x-www-form-urlencoded", b"a=b")
+
+
+async def test_documents_and_sources_are_removed(owner: httpx.AsyncClient, desk: FakeDesk) -> None:
+    page = "/console/documents"
+    await send_form(owner, page, "/console/documents/remove", id="hr/leave")
+    await send_form(owner, page, "/console/sources/remove", place="/srv/handbook")
+
+    assert desk.done == [("remove", DESK, ("hr/leave",)), ("remove", DESK, "/srv/handbook")]
+
+
+async def test_dead_letters_are_sent_again_or_dropped(
+    owner: httpx.AsyncClient, desk: FakeDesk
+) -> None:
+    page = (await owner.get("/console/dead")).text
+    await send_form(owner, "/console/dead", "/console/dead/retry", id="0-1")
+    await send_form(owner, "/console/dead", "/console/dead/drop", id="0-1")
+
+    assert "worker died" in page
+    assert "m2" not in page
+    assert desk.done == [("retry", "0-1"), ("drop", "0-1")]
+
+
+async def test_a_letter_of_another_tenant_is_out_of_reach(
+    owner: httpx.AsyncClient, desk: FakeDesk
+) -> None:
+    for action in ("retry", "drop"):
+        refused = await send_form(owner, "/console/dead", f"/console/dead/{action}", id="0-2")
+
+        assert refused.status_code == 404
+    assert desk.done == []
+
+
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.EDITOR])
+async def test_only_an_owner_operates(pages: OperationPages, desk: FakeDesk, role: Role) -> None:
+    sessions = FakeSessions()
+    app = make_console(None, sessions, roles={DESK: {"ada": role}}, parts=[pages])
+    async with browser_of(app) as client:
+        await sign_in(client, sessions, "ada")
+        for path in ("dead", "settings"):
+            assert (await client.get(f"/console/{path}")).status_code == 403
+        for path in ("documents/remove", "sources/remove", "dead/retry", "dead/drop"):
+            fields = {"tenant": "acme", "assistant": "desk", "id": "0-1", "place": "/srv/handbook"}
+            assert (await post(client, f"/console/{path}", fields)).status_code == 403
+
+    assert desk.done == []
+
+
+async def test_what_others_wrote_stays_text(owner: httpx.AsyncClient, desk: FakeDesk) -> None:
+    desk.source = replace(SOURCE, place=HOSTILE, reasons=(HOSTILE,))
+    desk.letters = [replace(LETTER, error=HOSTILE)]
+
+    for path in ("documents", "dead", "settings"):
+        shown = await owner.get(f"/console/{path}")
+
+        assert shown.status_code == 200
+        assert "<script" not in shown.text
+        assert "<img" not in shown.text
+
+
+async def test_failed_sources_and_dead_letters_are_concerns(
+    pages: OperationPages, desk: FakeDesk, tmp_path: Path
+) -> None:
+    store = connect_store(f"sqlite:///{tmp_path / 'records.sqlite3'}")
+    store.prepare()
+    app = make_console(store, parts=[pages], concerns=[find_in_operations(pages, desk)])
+    async with owner_of(app) as owner:
+        shown = (await owner.get("/console")).text
+    store.close()
+
+    assert "A source was not read whole" in shown
+    assert "1 messages were given up" in shown

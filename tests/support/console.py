@@ -1,0 +1,140 @@
+"""Sessions of the console in memory, and an application that has only the console."""
+
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+from fastapi import APIRouter, FastAPI
+
+from broker.values import Erased
+from envelope.question import Question
+from gateway.api_keys import Key
+from gateway.console.access import COOKIE, Assistant, Gate, Identity, Role
+from gateway.console.attention import FindConcerns
+from gateway.console.routes import Console, ConsolePart, console_router
+from gateway.console.sign_in import SignInProvider
+from records.store import RecordStore
+
+DESK, OTHER = ("acme", "desk"), ("acme", "hr")
+ORIGIN = "http://desk"
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)> [x](javascript:alert(1))"
+
+
+@dataclass
+class FakeSessions:
+    codes: set[str] = field(default_factory=lambda: {"code"})
+    people: dict[str, tuple[str, str]] = field(default_factory=dict)
+    opened: int = 0
+
+    async def redeem(self, code: str) -> bool:
+        is_valid = code in self.codes
+        self.codes.discard(code)
+        return is_valid
+
+    async def open(self, subject: str, person: str) -> str:
+        self.opened += 1
+        token = f"token-{self.opened}"
+        self.people[token] = (subject, person)
+        return token
+
+    async def read(self, token: str) -> str | None:
+        return self.people[token][1] if token in self.people else None
+
+    async def end(self, token: str) -> None:
+        self.people.pop(token, None)
+
+    async def end_all(self, subject: str) -> None:
+        self.people = {one: kept for one, kept in self.people.items() if kept[0] != subject}
+
+
+@dataclass
+class FakeKeys:
+    keys: list[Key] = field(default_factory=list)
+    used: dict[str, float] = field(default_factory=dict)
+
+    async def all(self) -> Sequence[Key]:
+        return self.keys
+
+    async def uses(self) -> Mapping[str, float]:
+        return self.used
+
+
+async def forget_nothing(question: Question) -> Erased:
+    return Erased()
+
+
+def make_router(
+    store: RecordStore | None,
+    sessions: FakeSessions | None = None,
+    *,
+    roles: Mapping[Assistant, Mapping[str, Role]] | None = None,
+    assistants: tuple[Assistant, ...] = (DESK,),
+    provider: SignInProvider | None = None,
+    parts: Sequence[ConsolePart] = (),
+    concerns: Sequence[FindConcerns] = (),
+) -> APIRouter:
+    """Return the routes of a console."""
+    gate = Gate(sessions or FakeSessions(), assistants, roles or {})
+    return console_router(
+        Console(gate, store, records_days=90.0, provider=provider, parts=parts, concerns=concerns)
+    )
+
+
+def make_console(
+    store: RecordStore | None, sessions: FakeSessions | None = None, **options: Any
+) -> FastAPI:
+    """Return an application with the console alone; see `make_router`."""
+    app = FastAPI()
+    app.include_router(make_router(store, sessions, **options))
+    return app
+
+
+@asynccontextmanager
+async def browser_of(app: FastAPI, address: str = ORIGIN) -> AsyncIterator[httpx.AsyncClient]:
+    """Provide a client with cookies of its own."""
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url=address) as client:
+        yield client
+
+
+async def sign_in(
+    client: httpx.AsyncClient, sessions: FakeSessions, *names: str, subject: str = "ada"
+) -> None:
+    """Give a client the session of a person with these names."""
+    identity = Identity(subject=subject, shown=subject, names=names)
+    token = await sessions.open(subject, identity.model_dump_json())
+    client.cookies.set(COOKIE, token, path="/console", domain="desk.local")
+
+
+def read_forgery_token(page: str) -> str:
+    """Return the token in the forms of a page."""
+    found = re.search(r'name="csrf" value="([0-9a-f]{64})"', page)
+    assert found is not None
+    return found[1]
+
+
+async def post(
+    client: httpx.AsyncClient, path: str, fields: Mapping[str, str], *, origin: str = ORIGIN
+) -> httpx.Response:
+    """Send a form as a browser does that shows a page of `origin`."""
+    return await client.post(path, data=dict(fields), headers={"origin": origin})
+
+
+@asynccontextmanager
+async def owner_of(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    """Provide the browser of an owner, who came by a link."""
+    async with browser_of(app) as client:
+        assert (await client.get("/console/login?code=code")).status_code == 303
+        yield client
+
+
+async def send_form(
+    owner: httpx.AsyncClient, page: str, path: str, **fields: str
+) -> httpx.Response:
+    """Send a form with the token that `page` shows, and the names of the assistant."""
+    token = read_forgery_token((await owner.get(page)).text)
+    named = {"tenant": DESK[0], "assistant": DESK[1], "csrf": token}
+    return await post(owner, path, {**named, **fields})
