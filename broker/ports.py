@@ -8,7 +8,7 @@
 | `ReplyReader` | the gateway, the worker before it repeats a start, the commands that follow |
 | `Admin` | the commands that operate, the worker's gauges |
 | `Eraser` | the erasure of conversations |
-| `EndedReader` | the recorder of ended messages |
+| `EndedReader` | the recorder of ended messages, and the webhooks |
 
 Maintenance has no port: only `broker.maintenance` runs it. Every operation is one atomic step and
 one round trip, and raises `BrokerUnavailableError` when Redis does not answer. An entry belongs to
@@ -268,6 +268,16 @@ class Broker(Settler, Protocol):
 
     @property
     def ended(self) -> EndedReader: ...
+
+    @property
+    def observed(self) -> EndedReader:
+        """The same messages for whoever measures them."""
+        ...
+
+    @property
+    def announced(self) -> EndedReader:
+        """The same messages for whoever tells other programs of them."""
+        ...
 
     async def prepare(self, roles: Sequence[str]) -> None:
         """Check the server, and create the streams and groups of these roles."""

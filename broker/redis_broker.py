@@ -28,7 +28,7 @@ from broker.maintenance.scheduler import Scheduler
 from broker.ports import Admin, Consumer, DraftWriter, EndedReader, Eraser, Producer, ReplyReader
 from broker.producer import NO_PACE, AdmissionPolicy, RedisProducer, SubmissionLimits
 from broker.replies.draft_writer import JournalDraftWriter
-from broker.replies.ended_messages import EndedMessages
+from broker.replies.ended_messages import RECORDS, TELEMETRY, WEBHOOKS, EndedMessages
 from broker.replies.reply_waiter import ReplyWaiter
 from broker.replies.result_list import ResultList
 from broker.settle.batch import BrokerLimits, SettleBatch, unwritable
@@ -119,7 +119,9 @@ class RedisBroker:
         self.drafts: DraftWriter = JournalDraftWriter(context)
         self.admin: Admin = QueueAdmin(context)
         self.eraser: Eraser = self._forgetting
-        self.ended: EndedReader = EndedMessages(context)
+        self.ended: EndedReader = EndedMessages(context, RECORDS)
+        self.observed: EndedReader = EndedMessages(context, TELEMETRY)
+        self.announced: EndedReader = EndedMessages(context, WEBHOOKS)
         self.maintenance = Maintenance(Scheduler(context), rescuer, upkeep, Heartbeats(context))
 
     async def settle(self, settlements: Sequence[tuple[Delivery, Settlement]]) -> Sequence[bool]:

@@ -60,6 +60,11 @@ class EndedMessage:
     event: str = "ended"
     """`ended`, `rated` or `forgotten`."""
 
+    @property
+    def at(self) -> float:
+        """When it was announced, in Unix seconds of Redis."""
+        return int(self.entry_id.partition("-")[0]) / 1000
+
 
 @dataclass(frozen=True, slots=True)
 class Submission:

@@ -3,7 +3,7 @@
 import ipaddress
 import re
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field, SecretStr, field_validator
 
 WEB_ADDRESS = re.compile(r"https?://[^\s\"'<>]+")
 
@@ -50,6 +50,12 @@ class HttpSettings(BaseModel):
         "groups they are, by issuer: a JSON object of objects with `jwks_url`, `audience` and, "
         "optionally, `tenant` and `groups_claim`",
     )
+    mcp_key: SecretStr | None = Field(
+        None,
+        description="secret key whose scopes, groups and limits hold for `refdesk mcp`; empty: the "
+        "person who starts it may ask everything that `refdesk ask` answers",
+    )
+
     http_connections: int = Field(
         4096,
         ge=1,
@@ -79,7 +85,7 @@ class HttpSettings(BaseModel):
         4, ge=1, description="the same for one address (IPv6: one /64)"
     )
 
-    @field_validator("public_url", mode="before")
+    @field_validator("public_url", "mcp_key", mode="before")
     @classmethod
     def _empty_address_is_unset(cls, value: object) -> object:
         return None if value == "" else value

@@ -40,6 +40,12 @@ class RetentionSettings(BaseModel):
         "extra `postgresql`) or `sqlite:///PATH`; unset: `records.sqlite3` in the data folder. Set "
         "it where several processes serve questions on different machines",
     )
+    records_people: Literal["pseudonym", "id"] = Field(
+        "pseudonym",
+        description="how records name who asked: `pseudonym`, a hash by which questions of one "
+        "person are recognised, or `id`, also as the channel names them (`user_id`, `sub` of a "
+        "token, the id of a chat)",
+    )
     records_redact: tuple[Redaction, ...] = Field(
         (),
         description="what is replaced in records before they are written: `email`, `number` "

@@ -16,8 +16,10 @@ from config.errors import SettingsError
 from config.http_settings import HttpSettings
 from config.ingestion_settings import IngestionSettings
 from config.model_settings import ModelSettings, VendorSettings
+from config.notification_settings import NotificationSettings
 from config.retention_settings import RetentionSettings
 from config.storage_settings import StorageSettings
+from config.telemetry_settings import TelemetrySettings
 from config.visitor_settings import VisitorSettings
 from config.way_settings import LearningSettings, OutsideSettings, SwarmSettings, WaySettings
 from llm.prices import find_context_window
@@ -54,10 +56,12 @@ class Settings(
     VisitorSettings,
     ConsoleSettings,
     ChatSettings,
+    NotificationSettings,
     WaySettings,
     SwarmSettings,
     OutsideSettings,
     LearningSettings,
+    TelemetrySettings,
     BaseSettings,
 ):
     """The settings of one process. Times are seconds unless the name says otherwise."""
@@ -84,7 +88,8 @@ class Settings(
         0,
         ge=0,
         le=65535,
-        description="port of /healthz, /readyz and /metrics of workers and chat channels; 0: none",
+        description="port on which every process answers /healthz, /readyz and /metrics without a "
+        "key; 0: none",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field("warning", description="logs")
 

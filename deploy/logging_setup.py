@@ -11,7 +11,8 @@ import logging
 import re
 import sys
 import traceback
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TextIO
 from urllib.parse import unquote, urlsplit
 
@@ -20,7 +21,8 @@ from pydantic import SecretStr
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from config.settings import Settings
-from worker.log_context import add_message_ids
+from envelope.question import Question
+from worker.log_context import PRESENT, add_message_ids
 
 RETRY = "stamina.retry_scheduled"
 """The event that the retry library logs as a warning, although most retries succeed."""
@@ -46,17 +48,61 @@ class ErrorStreamLogger:
     debug = info = warning = error = critical = msg
 
 
+Forward = Callable[[EventDict, Question | None], None]
+"""Receives a line without secrets, and the question that was being worked on."""
+_FORWARDS: list[Forward] = []
+"""Where lines go besides standard error; it outlives a change of the level."""
+_PROCESSORS: list[Processor] = []
+"""What else is done with lines, likewise."""
+
+
+@contextmanager
+def processing(processor: Processor) -> Iterator[None]:
+    """Have each line of this product pass through `processor` inside the context."""
+    _PROCESSORS.append(processor)
+    try:
+        yield
+    finally:
+        _PROCESSORS.remove(processor)
+
+
+def _process(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    for processor in _PROCESSORS:
+        event = processor(logger, method, event)  # type: ignore[assignment] # none of ours renders
+    return event
+
+
+@contextmanager
+def forwarding(forward: Forward) -> Iterator[None]:
+    """Give each line of this product, not of libraries, to `forward` inside the context."""
+    _FORWARDS.append(forward)
+    try:
+        yield
+    finally:
+        _FORWARDS.remove(forward)
+
+
 def configure_logging(level: str, *, secrets: Collection[str] = ()) -> None:
     """Log from `level` on, and hide `secrets`; called once, when the command starts."""
     number = logging.getLevelNamesMapping()[level.upper()]
-    render = _hiding(secrets, _renderer(terminal=sys.stderr.isatty()))
+    hide = _make_hide(secrets)
+    render = _hiding(hide, _renderer(terminal=sys.stderr.isatty()))
     calming: list[Processor] = [_drop_retry_events] if number > logging.INFO else []
     structlog.configure(
-        processors=[*calming, _without_arguments, *_SHARED, _add_logger_name, render],
+        processors=[
+            *calming,
+            _without_arguments,
+            *_SHARED,
+            _add_logger_name,
+            _process,
+            _forwarder(hide),
+            render,
+        ],
         wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=lambda *names: ErrorStreamLogger(str(names[0]) if names else "refdesk"),
         cache_logger_on_first_use=False,
     )
+    logging.getLogger("worker").setLevel(number)
     _route_libraries(number, render)
 
 
@@ -66,7 +112,8 @@ def secrets_of(settings: Settings) -> set[str]:
     keys = {value.get_secret_value() for value in values if isinstance(value, SecretStr)}
     urls = [value for value in values if isinstance(value, str) and "://" in value]
     passwords = {urlsplit(url).password for url in urls}
-    keys |= settings.secrets_of_servers()
+    keys |= settings.secrets_of_servers() | settings.webhook_secrets
+    keys |= set(settings.otlp_headers().values())
     return {secret for secret in keys | {unquote(one) for one in passwords if one} if secret}
 
 
@@ -117,17 +164,36 @@ def _renderer(*, terminal: bool) -> Processor:
     return structlog.processors.JSONRenderer(default=_readable, ensure_ascii=False)
 
 
-def _hiding(secrets: Collection[str], render: Processor) -> Processor:
-    """Return a renderer that hides secrets, which errors of vendors and clients quote."""
+def _forwarder(hide: Callable[[str], str]) -> Processor:
+    def forward_line(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+        if _FORWARDS:
+            delivery = PRESENT.get()
+            question = None if delivery is None else delivery.question
+            shown = {k: hide(v) if isinstance(v, str) else v for k, v in event.items()}
+            for forward in _FORWARDS:
+                forward(shown, question)
+        return event
+
+    return forward_line
+
+
+def _make_hide(secrets: Collection[str]) -> Callable[[str], str]:
+    """Return a function that hides secrets, which errors of vendors and clients quote."""
     # JSON may contain a secret escaped; the longest first, because one may contain another.
     forms = {form for secret in secrets for form in (secret, json.dumps(secret)[1:-1])}
     ordered = [_make_pattern(form) for form in sorted(forms, key=len, reverse=True)]
 
-    def render_hidden(logger: WrappedLogger, method: str, event: EventDict) -> str:
-        line = str(render(logger, method, event))
+    def hide(line: str) -> str:
         for form in ordered:
             line = form.sub(HIDDEN, line)
         return line
+
+    return hide
+
+
+def _hiding(hide: Callable[[str], str], render: Processor) -> Processor:
+    def render_hidden(logger: WrappedLogger, method: str, event: EventDict) -> str:
+        return hide(str(render(logger, method, event)))
 
     return render_hidden
 

@@ -49,6 +49,7 @@ class Message:
     - `shows_drafts`: whether the channel shows sentences before the answer is approved
     - `groups`: those of the person, as the channel knows them; no field of a request names them
     - `people`: digests of who wrote the text; empty where the channel knows nobody
+    - `person_name`: the author as the channel names them, for a desk that `names_people`
     - `pause_reply`: a typed reply to an open pause, of which `text` are the words
     - `order`: another way, more time, or a review
     - `strategy`, `persona`: how a swarm divides the question, and in whose voice it answers
@@ -71,8 +72,21 @@ class Message:
     pause_reply: PauseReply | None = None
     order: JobOrder = PLAIN
     people: tuple[str, ...] = ()
+    person_name: str = ""
     strategy: str = ""
     persona: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """Where the work on a message begins instead of at the start: a stage, its role, and what the
+    stages before it wrote.
+    """
+
+    flow: str
+    stage: str
+    role: str
+    payload: Mapping[str, JsonValue]
 
 
 Submit = Callable[[], Awaitable[Accepted | Duplicate]]
@@ -83,6 +97,7 @@ class Desk:
 
     `keep_seconds`: how long replies and journals are kept; None: the default. `flow`: name and
     version of the flow that the messages begin with, `ways` that of other ways by their names.
+    With `names_people` the journal has the names of people, and not their digests alone.
     """
 
     def __init__(
@@ -100,6 +115,7 @@ class Desk:
         keep_seconds: float | None = None,
         flow: str = Envelope.flow,
         ways: Mapping[str, str] | None = None,
+        names_people: bool = False,
     ) -> None:
         self._producer = producer
         self._replies = replies
@@ -108,6 +124,7 @@ class Desk:
         self._channel = channel
         self._deadline_seconds = deadline_seconds
         self._words = words
+        self._names_people = names_people
         self._outage = Outage()
         self._result_list = result_list
         self._keep_seconds = keep_seconds
@@ -150,17 +167,22 @@ class Desk:
         """Return whether a message was accepted before."""
         return bool(await self._replies.read_journal(self.question(message)))
 
-    async def submit(self, message: Message) -> Accepted | Duplicate:
+    async def submit(self, message: Message, *, fork: Fork | None = None) -> Accepted | Duplicate:
         """Submit a message, for every channel; raises `MessageError` or `BusyError`."""
         question = self.question(message)
         payload = _payload(message)
         order = message.order
         envelope = self._envelope(question, payload, order).with_groups(message.groups)
+        role = Role.MANAGER.value
+        if fork is not None:
+            role = fork.role
+            begun = {**fork.payload, **payload, "stage": fork.stage}
+            envelope = envelope.replace(flow=fork.flow, payload=begun, target_role=role)
         result = await self._producer.submit(
             Submission(
                 question=question,
                 frame=envelope.encode(),
-                role=Role.MANAGER.value,
+                role=role,
                 deadline_seconds=self._choose_deadline(order.deadline_seconds),
                 last_resort=self.last_resort(question, message.language),
                 result_list=self._result_list,
@@ -340,6 +362,8 @@ class Desk:
         noted: Fields = {"text": payload["text"], "channel": self._channel, "flow": flow}
         if message.people:
             noted["person"] = message.people[0]
+            if self._names_people and message.person_name:
+                noted["person_name"] = message.person_name
         if message.request_id:
             noted["request_id"] = message.request_id
         if message.key_id is not None:

@@ -3,7 +3,7 @@
 A conversation is identified by any `Question` of it, unless stated otherwise.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -167,6 +167,78 @@ class DocumentCatalog(Protocol):
         ...
 
 
+class FoundPassage(BaseModel, frozen=True):
+    """A passage that a search found, with its place; `score` orders the passages of one search."""
+
+    chunk_id: str
+    document_id: str
+    title: str
+    text: str
+    crumbs: tuple[str, ...] = ()
+    heading_path: tuple[str, ...] = ()
+    anchor: str | None = None
+    url: str | None = None
+    path: str = ""
+    language: str = ""
+    version: str = ""
+    score: float = 0.0
+    levels: tuple[str, ...] = ()
+
+
+class FoundPassages(BaseModel, frozen=True):
+    """The result of a search, best passages first.
+
+    `quality` is calibrated, `total` counts all passages that were found, `corrected` is the query
+    with its spelling corrected; `fallbacks` names parts of the search that failed.
+    """
+
+    passages: tuple[FoundPassage, ...] = ()
+    quality: str = ""
+    total: int = 0
+    corrected: str | None = None
+    fallbacks: tuple[str, ...] = ()
+
+
+class LibraryDocument(BaseModel, frozen=True):
+    """A document of an index; `text` (Markdown) is empty in a list, `is_cut`: it has more text."""
+
+    id: str
+    title: str
+    source: str = ""
+    language: str = ""
+    url: str | None = None
+    version: str = ""
+    crumbs: tuple[str, ...] = ()
+    first_chunk_id: str = ""
+    text: str = ""
+    is_cut: bool = False
+
+
+class SearchableLibrary(Protocol):
+    """Searches and reads the documents that a person of these groups may read.
+
+    Every method raises an error of a store that does not answer.
+    """
+
+    async def search(
+        self, tenant: str, assistant: str, query: str, *, groups: Sequence[str], limit: int
+    ) -> FoundPassages:
+        """Return the best passages for a query, as the assistant itself would find them."""
+        ...
+
+    async def read(
+        self, tenant: str, assistant: str, document_id: str, *, groups: Sequence[str]
+    ) -> LibraryDocument | None:
+        """Return a document with its text, or None if these groups have no such document."""
+        ...
+
+    async def browse(
+        self, tenant: str, assistant: str, *, groups: Sequence[str], after: str, limit: int
+    ) -> Sequence[LibraryDocument]:
+        """Return documents without their text whose id is greater than `after`, by id."""
+        ...
+
+
 class KeyStore(Protocol):
     """Stores keys."""
 
@@ -182,6 +254,14 @@ class KeyStore(Protocol):
 
     async def any(self) -> bool:
         """Return whether a key was ever created."""
+        ...
+
+    async def note_use(self, key: Key) -> None:
+        """Note that a key is used now."""
+        ...
+
+    async def uses(self) -> Mapping[str, float]:
+        """Return when each key was last used (Unix seconds), by its id."""
         ...
 
 

@@ -8,7 +8,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from envelope.question import Question
-from memory.key_names import api_keys_key, conversation_keys, link_secret_key, rate_key, thread_key
+from memory.key_names import (
+    api_keys_key,
+    conversation_keys,
+    key_uses_key,
+    link_secret_key,
+    rate_key,
+    thread_key,
+)
 from memory.model_calls import await_answer
 
 if TYPE_CHECKING:
@@ -99,6 +106,15 @@ class RedisApiKeys:
     async def put(self, key_id: str, written: str) -> None:
         """Store one key."""
         await await_answer(self._client.hset(api_keys_key(), key_id, written))
+
+    async def note_use(self, key_id: str, at: float) -> None:
+        """Store when a key was last used (Unix seconds)."""
+        await await_answer(self._client.hset(key_uses_key(), key_id, f"{at:.0f}"))
+
+    async def uses(self) -> dict[str, float]:
+        """Return when each key was last used."""
+        found: dict[bytes, bytes] = await await_answer(self._client.hgetall(key_uses_key()))
+        return {key_id.decode(): float(at) for key_id, at in found.items()}
 
     async def any(self) -> bool:
         """Return whether any key exists."""

@@ -21,10 +21,14 @@
 | rd:thread:<tenant>/<assistant>:<hash>      | str  | gateway | gateway | ttl      |
 | rd:keys                                    | hash | keys    | gateway | never    |
 | rd:keys:links                              | str  | gateway | gateway | never    |
+| rd:keys:uses                               | hash | gateway | console | never    |
 | rd:verified:<tenant>/<assistant>           | str  | gateway | agents  | never    |
 | rd:{console}:code:<hash>                   | str  | console | gateway | minutes  |
 | rd:{console}:session:<hash>                | hash | gateway | gateway | hours    |
 | rd:{console}:person:<hash>                 | set  | gateway | gateway | hours    |
+| rd:{webhooks}:due                          | zset | gateway | gateway | when sent |
+| rd:{webhooks}:deliveries                   | hash | gateway | gateway | when sent |
+| rd:{webhooks}:dead                         | hash | gateway | operator| retried  |
 | rd:rate:{owner}:<limit>                    | hash | gateway | gateway | when full|
 | rd:rate:{owner}:once/<hash>                | str  | gateway | gateway | minutes  |
 | rd:push:{channel/<conversation>}:about     | hash | gateway | gateway | ttl      |
@@ -155,6 +159,11 @@ def api_keys_key() -> str:
     return "rd:keys"
 
 
+def key_uses_key() -> str:
+    """Return the key of when each key of the HTTP API was last used."""
+    return "rd:keys:uses"
+
+
 def link_secret_key() -> str:
     """Return the Redis key of the secret that signs source links."""
     return "rd:keys:links"
@@ -205,3 +214,8 @@ def verified_answers_key(tenant: str, assistant: str) -> str:
 def console_key(kind: str, digest: str) -> str:
     """Return the key of a `code` or `session` of the console."""
     return f"rd:{{console}}:{kind}:{digest}"
+
+
+def webhook_key(kind: str) -> str:
+    """Return the key of the deliveries of webhooks: `due`, `deliveries` or `dead`."""
+    return f"rd:{{webhooks}}:{kind}"

@@ -33,11 +33,12 @@ Redact = Callable[[str], str]
 class Record:
     """One ended message.
 
-    Times in Unix seconds, `seconds` from acceptance to the outcome. `person` is a pseudonym, empty
-    if the channel knows none. `quality` from 0 to 1; None: nobody judged. `cost_usd`: None if the
-    price of a call is unknown. `stage_seconds` is by role. `steps` is the trace, see `make_record`.
-    `nearest` are the places of the documents that the search found first, also where they did not
-    answer; `groups` those of the person.
+    Times in Unix seconds, `seconds` from acceptance to the outcome. `person` is a pseudonym,
+    empty if the channel knows none; `person_name` is how the channel names them, if that is kept.
+    `quality` from 0 to 1; None: nobody judged. `cost_usd`: None if the price of a call is
+    unknown. `stage_seconds` is by role. `steps` is the trace, see `make_record`. `nearest` are
+    the places of the documents that the search found first, also where they did not answer;
+    `groups` those of the person.
     """
 
     tenant: str
@@ -48,6 +49,7 @@ class Record:
     ended_at: float
     channel: str = ""
     person: str = ""
+    person_name: str = ""
     way: str = ""
     language: str = ""
     question: str = ""
@@ -115,6 +117,7 @@ def make_record(question: Question, entries: Sequence[JournalEntry]) -> Record |
         ended_at=finished.at,
         channel=_text(accepted.fields, "channel"),
         person=_text(accepted.fields, "person"),
+        person_name=_text(accepted.fields, "person_name"),
         way=_find_way(entries),
         language=_text(reply, "language"),
         question=_text(accepted.fields, "text"),

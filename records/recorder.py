@@ -113,7 +113,7 @@ class Recorder:
         await asyncio.to_thread(self._write, [record for record in records if record is not None])
         for message in taken:
             if message.event == "forgotten":
-                await self._forget(message.question, _read_time(message))
+                await self._forget(message.question, message.at)
             elif message.event == "rated":
                 await self._rate(message.question)
         # After the writing: who erases deletes the journal first, and the record after that.
@@ -169,8 +169,3 @@ class Recorder:
             if count:
                 log.info("records_deleted", tenant=assistant[0], assistant=assistant[1],
                          count=count)  # fmt: skip
-
-
-def _read_time(message: EndedMessage) -> float:
-    """Return when an event was announced, in Unix seconds of Redis."""
-    return int(message.entry_id.partition("-")[0]) / 1000

@@ -28,9 +28,11 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    case,
     create_engine,
     delete,
     event,
+    func,
     make_url,
     or_,
     select,
@@ -39,8 +41,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import (
     ArgumentError,
-    InterfaceError,
-    OperationalError,
+    DataError,
+    DBAPIError,
+    IntegrityError,
     SQLAlchemyError,
 )
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -65,6 +68,7 @@ messages = Table(
     Column("ended_at", Float, nullable=False, index=True),
     Column("channel", String(64), nullable=False),
     Column("person", String(128), nullable=False),
+    Column("person_name", String(128), nullable=False),
     Column("way", String(64), nullable=False),
     Column("language", String(16), nullable=False),
     Column("question", Text, nullable=False),
@@ -156,6 +160,21 @@ class Selection:
     way: str = ""
     rating: str = ""
     text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PersonFigures:
+    """What one person asked: messages, conversations, thumbs down, and when last (Unix seconds).
+
+    `name`: as the channel names them, else empty.
+    """
+
+    person: str
+    name: str
+    messages: int
+    conversations: int
+    down: int
+    last_at: float
 
 
 class RecordStore:
@@ -257,6 +276,20 @@ class RecordStore:
         with self.begin() as connection:
             return [_read_row(row) for row in connection.execute(wanted).mappings()]
 
+    def read_all(self) -> Iterator[Record]:
+        """Yield every record as of one moment."""
+        with self.begin() as connection:
+            streamed = connection.execution_options(stream_results=True, yield_per=PAGE)
+            for row in streamed.execute(select(messages)).mappings():
+                yield _read_row(row)
+
+    def restore(self, records: Iterable[Record]) -> None:
+        """Store records with their ratings."""
+        for record in records:
+            self.write([record])
+            if record.rating:
+                self.rate(record.id, record.rating, record.rating_reason)
+
     def find_conversation(self, question: Question, *, limit: int = PAGE) -> Sequence[Record]:
         """Return the records of a question's conversation, oldest first."""
         wanted = (
@@ -282,6 +315,48 @@ class RecordStore:
         with self.begin() as connection:
             rows = connection.execute(wanted)
             return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def list_people(
+        self, selection: Selection, *, person: str = "", offset: int = 0, limit: int = PAGE
+    ) -> Sequence[PersonFigures]:
+        """Return the known people of a selection, who asked last first; or one `person`."""
+        one = messages.c
+        is_wanted = one.person == person if person else one.person != ""
+        conversation = one.tenant + "/" + one.assistant + "/" + one.conversation_id
+        last = func.max(one.ended_at)
+        wanted = (
+            select(
+                one.person,
+                func.max(one.person_name),
+                func.count(),
+                func.count(conversation.distinct()),
+                func.sum(case((one.rating == "down", 1), else_=0)),
+                last,
+            )
+            .where(is_wanted, *_conditions(selection))
+            .group_by(one.person)
+            .order_by(last.desc(), one.person)
+            .offset(offset)
+            .limit(limit)
+        )
+        with self.begin() as connection:
+            return [PersonFigures(*row) for row in connection.execute(wanted)]
+
+    def find_conversations_of(
+        self, person: str, selection: Selection, *, limit: int = PAGE
+    ) -> Sequence[Question]:
+        """Return a message of each conversation in which a person asked."""
+        one = messages.c
+        wanted = (
+            select(one.tenant, one.assistant, one.conversation_id, func.min(one.message_id))
+            .where(one.person == person, *_conditions(selection))
+            .group_by(one.tenant, one.assistant, one.conversation_id)
+            .limit(limit)
+        )
+        with self.begin() as connection:
+            return [
+                Question(**dict(zip(ID, row, strict=True))) for row in connection.execute(wanted)
+            ]
 
     def close(self) -> None:
         """Close all connections."""
@@ -319,7 +394,10 @@ class _Transaction:
 def _naming_errors() -> Iterator[None]:
     try:
         yield
-    except (OperationalError, InterfaceError, PoolTimeoutError) as error:
+    except (DataError, IntegrityError) as error:
+        raise RecordRefusedError(_describe(error)) from error
+    except (DBAPIError, PoolTimeoutError) as error:
+        # A missing right or table is no fault of a record: records wait until it is mended.
         raise RecordsUnavailableError(_describe(error)) from error
     except SQLAlchemyError as error:
         raise RecordRefusedError(_describe(error)) from error

@@ -4,6 +4,7 @@ A run submits its settlement to the settlement pipeline, and ends when the resul
 """
 
 import asyncio
+import logging
 import random
 import time
 from functools import partial
@@ -41,6 +42,8 @@ from worker.log_context import PRESENT
 from worker.port import Handler, LeaseKeeper, PrefetchesMemory, WorkerMeter
 
 log = structlog.get_logger("worker")
+LEVEL = logging.getLogger("worker")
+"""Asked before a line for each hop: structlog decides only after it has made a logger."""
 
 UNAVAILABLE = (BrokerUnavailableError, MemoryUnavailableError)
 UNSURE = -1
@@ -235,7 +238,17 @@ class Worker:
         if not kept:
             self._meter.count_lost(self.role)
         outcome = HOP_OUTCOMES[type(settlement)] if kept else LEASE_LOST
-        self._meter.count_hop(self.role, outcome, time.perf_counter() - run.began)
+        seconds = time.perf_counter() - run.began
+        self._meter.count_hop(self.role, outcome, seconds)
+        if LEVEL.isEnabledFor(logging.DEBUG):
+            log.debug(
+                "hop_settled",
+                role=self.role,
+                outcome=outcome,
+                milliseconds=round(seconds * 1000, 1),
+                conversation_id=run.delivery.question.conversation_id,
+                message_id=run.delivery.question.message_id,
+            )
         self.runs.end(run)
 
     async def _settle_again(

@@ -23,8 +23,10 @@ Clocks = dict[bytes, float]
 """The time of each stream's server, in milliseconds."""
 GONE = ("NOGROUP", "UNBLOCKED", "requires the key to exist")
 """Parts of the errors by which Redis reports a deleted group, or a deleted stream under a read."""
-PATIENCE_SECONDS = 0.05
-"""How long one wait lasts on a server where XREADGROUP does not block."""
+PATIENCE_SECONDS = 1.0
+"""How long one wait for an entry lasts where XREADGROUP does not block; then the groups are read
+again, which creates those that are gone.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class GroupReader:
         self._group = group
         self._streams: dict[str, dict[bytes, int]] = {}
         self._turn = 0
+        self._blocks = True
 
     def streams_of(self, role: str) -> dict[bytes, int]:
         """Return the streams of a role, with the shard of each."""
@@ -78,12 +81,16 @@ class GroupReader:
         block_seconds = min(block_seconds, LONGEST_BLOCK_SECONDS)
         until = time.monotonic() + block_seconds
         while True:
-            look = await self._look(role, consumer, slots, until - time.monotonic())
+            asked = until - time.monotonic()
+            look = await self._look(role, consumer, slots, asked)
             left = until - time.monotonic()
             if look.found or left <= 0:
                 return look.found, look.clocks
             # Here XREADGROUP did not wait: fakeredis, or streams in several slots.
-            seconds = left if look.ends else min(left, PATIENCE_SECONDS)
+            if self._blocks and not self._context.slots_apart and left > asked / 2:
+                self._blocks = False
+                continue
+            seconds = left if self._blocks else min(left, PATIENCE_SECONDS)
             if len(look.clocks) < len(self.streams_of(role)):
                 # A shard is unreachable, and is read again soon.
                 seconds = min(left, AWAY_SECONDS)
@@ -131,7 +138,7 @@ class GroupReader:
         self, streams: Sequence[bytes], consumer: str, count: int, block_seconds: float
     ) -> PendingLook:
         block = ("BLOCK", max(1, int(block_seconds * 1000))) if block_seconds > 0 else ()
-        apart = streams if self._context.slots_apart else ()
+        apart = streams if self._context.slots_apart or not self._blocks else ()
         with reachable():
             pipeline = self._context.client.pipeline(transaction=False)
             for stream in apart:

@@ -14,18 +14,21 @@ from broker.values import EndedMessage
 from envelope.question import Question
 
 RECORDS = "records"
-"""The consumer group, and its one consumer: whichever process records continues its work."""
+TELEMETRY = "telemetry"
+WEBHOOKS = "webhooks"
+"""The consumer groups, each with one consumer of its name: any process continues its work."""
 
 
 class EndedMessages:
-    """Reads the notices of ended messages as a consumer group of their streams.
+    """Reads the notices of ended messages as the consumer group `group` of their streams.
 
     Redis keeps the last 100,000 notices of a shard, and journals for `RESULT_TTL_HOURS`.
     """
 
-    def __init__(self, context: BrokerContext) -> None:
+    def __init__(self, context: BrokerContext, group: str) -> None:
         self._context = context
-        self._reader = GroupReader(context, lambda _, shard: shard_keys(shard).notices, RECORDS)
+        self._group = group
+        self._reader = GroupReader(context, lambda _, shard: shard_keys(shard).notices, group)
         self._cursors: dict[bytes, str] = {}
 
     async def take(self, *, count: int, block_seconds: float) -> Sequence[EndedMessage]:
@@ -36,16 +39,16 @@ class EndedMessages:
         left = await self._read_abandoned(count)
         if left:
             return left
-        read, _ = await self._reader.read(RECORDS, RECORDS, count, block_seconds)
-        shards = self._reader.streams_of(RECORDS)
+        read, _ = await self._reader.read(self._group, self._group, count, block_seconds)
+        shards = self._reader.streams_of(self._group)
         return [_message(entry, shards[stream]) for stream, entries in read for entry in entries]
 
     async def acknowledge(self, messages: Sequence[EndedMessage]) -> None:
-        """Note that these messages are recorded."""
+        """Note that these messages are done with."""
         with reachable():
             pipeline: Any = self._context.client.pipeline(transaction=False)
             for message in messages:
-                pipeline.xack(shard_keys(message.shard).notices, RECORDS, message.entry_id)
+                pipeline.xack(shard_keys(message.shard).notices, self._group, message.entry_id)
             # A stream that has expired meanwhile has no group, and nothing to acknowledge.
             await pipeline.execute(raise_on_error=False)
 
@@ -67,12 +70,12 @@ class EndedMessages:
 
     async def _read_abandoned(self, count: int) -> list[EndedMessage]:
         found: list[EndedMessage] = []
-        for stream, shard in self._reader.streams_of(RECORDS).items():
+        for stream, shard in self._reader.streams_of(self._group).items():
             try:
                 with reachable():
                     client: Any = self._context.client
                     answer = await client.execute_command(
-                        "XAUTOCLAIM", stream, RECORDS, RECORDS, self._context.lease_ms,
+                        "XAUTOCLAIM", stream, self._group, self._group, self._context.lease_ms,
                         self._cursors.get(stream, "0-0"), "COUNT", count,
                     )  # fmt: skip
             except ResponseError as error:

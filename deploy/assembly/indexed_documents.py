@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deploy.assembly.calibration import find_notes
@@ -23,6 +24,11 @@ VECTORS = "vectors"
 REMOVE = "remove"
 MOVE = "move"
 """The action of `deploy.assembly.moving`."""
+COPY = "copy"
+"""The action that copies the files of the index below the folder `TO`; `COPIED` is in the result.
+"""
+COPIED = "copied"
+"""Whether files were copied; False if a server has the index."""
 FROM = "from"
 TO = "to"
 REFUSED = "refused"
@@ -45,6 +51,8 @@ async def act_on_documents(index: Index, request: "Mapping[str, JsonValue]") -> 
     The result has `documents`, at most `LIMIT` of them, and their number, `total`; that of
     `CHECK` has `notes` and `VECTORS` alone. A request that selects by nothing removes nothing.
     """
+    if request.get(DOCUMENTS) == COPY:
+        return {COPIED: await index.copy_to(Path(str(request[TO])))}
     if request.get(DOCUMENTS) == CHECK:
         notes: list[JsonValue] = [[*note] for note in await find_notes(index)]
         return {"notes": notes, VECTORS: [*(await index.info()).vectors]}

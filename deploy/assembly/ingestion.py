@@ -24,6 +24,7 @@ from deploy.assembly.embedding_cost import (
 from deploy.assembly.indexed_documents import DOCUMENTS, MOVE, act_on_documents
 from deploy.assembly.knowledge import Knowledge, close_embedder
 from deploy.assembly.languages import language_of, make_detector
+from deploy.assembly.library_actions import ACTIONS, act_on_library
 from deploy.assembly.source_registry import FetchedSource, SourceSpec, spec_of
 from deploy.errors import CommandError
 from envelope.envelope import Envelope
@@ -281,6 +282,8 @@ class IngestionHandler:
             if envelope.payload.get(DOCUMENTS) == MOVE:
                 async with self._one_at_a_time:
                     fields = await move_here(self._of(question), knowledge, envelope.payload)
+            elif envelope.payload.get(DOCUMENTS) in ACTIONS:
+                fields = await act_on_library(knowledge, envelope.payload)
             elif DOCUMENTS in envelope.payload:
                 fields = await act_on_documents(knowledge.index, envelope.payload)
             else:

@@ -22,6 +22,7 @@ from config.texts import load_texts
 from deploy.assembly.agent_factory import make_worker_specs
 from deploy.assembly.assistant_prompts import PromptFolders
 from deploy.assembly.data_folder import protect_data_folder
+from deploy.assembly.observing import needs_meter, observing
 from deploy.assembly.worker_announcements import ProcessControls, announcing
 from deploy.errors import CommandError
 from deploy.logging_setup import configure_logging, secrets_of
@@ -113,6 +114,7 @@ async def working(
     """Run workers of `roles`, and connect to Redis."""
     async with AsyncExitStack() as stack:
         runtime = await stack.enter_async_context(connect_runtime(settings))
+        meter = make_meter() if needs_meter(settings, health_port) else None
         knowledge = None
         if KNOWING & set(roles):
             from deploy.assembly.knowledge import open_knowledge
@@ -120,23 +122,28 @@ async def working(
             knowledge = await stack.enter_async_context(open_knowledge(settings))
             await stack.enter_async_context(knowledge.warming())
         await stack.enter_async_context(
-            run_workers(runtime, roles, knowledge, health_port=health_port, warm=True)
+            run_workers(runtime, roles, knowledge, health_port=health_port, meter=meter, warm=True)
         )
+        registry = None if meter is None else meter.registry
+        await stack.enter_async_context(observing(runtime.broker, settings, registry))
         yield runtime
 
 
 @asynccontextmanager
 async def open_desk(settings: Settings, *, channel: str = "cli") -> AsyncIterator[Desk]:
     """Open a desk that answers; raises `CommandError` while there are no documents."""
-    async with run_desk(settings) as runtime:
+    async with run_desk(settings) as runtime, observing(runtime.broker, settings, None):
         yield desk(runtime, channel)
 
 
 @asynccontextmanager
-async def run_desk(settings: Settings, *, empty: bool = False) -> AsyncIterator[Runtime]:
+async def run_desk(
+    settings: Settings, *, empty: bool = False, meter: "PrometheusMeter | None" = None
+) -> AsyncIterator[Runtime]:
     """Have questions answered: by workers of this process, or of a running `refdesk up`.
 
-    Raises `CommandError` while there are no documents, unless `empty` is allowed.
+    Raises `CommandError` while there are no documents, unless `empty` is allowed. `meter` counts
+    what the workers of this process do.
     """
     async with AsyncExitStack() as stack:
         async with _loading(settings):
@@ -147,7 +154,7 @@ async def run_desk(settings: Settings, *, empty: bool = False) -> AsyncIterator[
             knowledge = await stack.enter_async_context(open_knowledge(settings))
         except IndexOwned:
             # The process that owns the index runs the roles, and gets the question.
-            await stack.enter_async_context(ready_to_take_over(runtime, ROLES))
+            await stack.enter_async_context(ready_to_take_over(runtime, ROLES, meter))
             yield runtime
             return
         if not empty and not await knowledge.has_documents():
@@ -157,7 +164,7 @@ async def run_desk(settings: Settings, *, empty: bool = False) -> AsyncIterator[
                 "place); read some with: refdesk ingest PATH..."
             )
         await stack.enter_async_context(knowledge.warming())
-        await stack.enter_async_context(run_workers(runtime, ROLES, knowledge))
+        await stack.enter_async_context(run_workers(runtime, ROLES, knowledge, meter=meter))
         yield replace(runtime, knowledge=knowledge)
 
 
@@ -198,6 +205,7 @@ def desk(runtime: Runtime, channel: str, *, result_list: str = "") -> Desk:
         keep_seconds=result_seconds(runtime.settings),
         flow=NEWEST[runtime.settings.way.value],
         ways=NEWEST,
+        names_people=runtime.settings.records_people == "id",
     )
 
 
@@ -208,17 +216,21 @@ def result_seconds(settings: Settings) -> float | None:
 
 
 @asynccontextmanager
-async def ready_to_take_over(runtime: Runtime, roles: Sequence[str]) -> AsyncIterator[None]:
+async def ready_to_take_over(
+    runtime: Runtime, roles: Sequence[str], meter: "PrometheusMeter | None" = None
+) -> AsyncIterator[None]:
     """Run `roles` from the moment when the owner of the index exits."""
     async with run_maintenance(runtime), asyncio.TaskGroup() as tasks:
-        standing = tasks.create_task(_take_over_when_owner_exits(runtime, roles))
+        standing = tasks.create_task(_take_over_when_owner_exits(runtime, roles, meter))
         try:
             yield
         finally:
             standing.cancel()
 
 
-async def _take_over_when_owner_exits(runtime: Runtime, roles: Sequence[str]) -> None:
+async def _take_over_when_owner_exits(
+    runtime: Runtime, roles: Sequence[str], meter: "PrometheusMeter | None"
+) -> None:
     from deploy.assembly.knowledge import open_knowledge
 
     while True:
@@ -226,7 +238,7 @@ async def _take_over_when_owner_exits(runtime: Runtime, roles: Sequence[str]) ->
         try:
             async with (
                 open_knowledge(runtime.settings) as knowledge,
-                run_workers(runtime, roles, knowledge),
+                run_workers(runtime, roles, knowledge, meter=meter),
             ):
                 await asyncio.Event().wait()
         except IndexOwned:
@@ -240,6 +252,7 @@ async def run_workers(
     knowledge: "Knowledge | None",
     *,
     health_port: int = 0,
+    meter: "PrometheusMeter | None" = None,
     models: Callable[[str], Model] | None = None,
     warm: bool = False,
     prompts: PromptFolders | None = None,
@@ -255,7 +268,8 @@ async def run_workers(
         from deploy.assembly.models import note_windows
 
         settings = await note_windows(settings)
-    meter = _meter() if health_port else None
+    if meter is None and health_port:
+        meter = make_meter()
     prompts = PromptFolders() if prompts is None else prompts
     async with AsyncExitStack() as stack:
         client = runtime.endpoint.client()
@@ -281,6 +295,8 @@ async def run_workers(
         process = _process(runtime, worker_specs, renewal, meter)
         if meter is not None:
             _show_worker_specs(meter, worker_specs, process)
+            await stack.enter_async_context(_measure_depths(runtime, process, meter))
+        if meter is not None and health_port:
             await stack.enter_async_context(
                 _serve_health(runtime, process, renewal, meter, health_port)
             )
@@ -304,7 +320,8 @@ def _renewal(runtime: Runtime) -> LeaseRenewal:
     return kind(lambda: _broker(settings, endpoint), lease_seconds=settings.lease_seconds)
 
 
-def _meter() -> "PrometheusMeter":
+def make_meter() -> "PrometheusMeter":
+    """Return the meter of this process, whose registry has all its metrics."""
     from worker.metrics import PrometheusMeter
 
     return PrometheusMeter()
@@ -340,6 +357,23 @@ def _process(
 
 
 @asynccontextmanager
+async def _measure_depths(
+    runtime: Runtime, process: WorkerProcess, meter: "PrometheusMeter"
+) -> AsyncIterator[None]:
+    from worker.metrics import Depths
+
+    depths = Depths(runtime.broker.admin, process.roles)
+    meter.registry.register(depths)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            reading = tasks.create_task(depths.run())
+            yield
+            reading.cancel()
+    finally:
+        meter.registry.unregister(depths)
+
+
+@asynccontextmanager
 async def _serve_health(
     runtime: Runtime,
     process: WorkerProcess,
@@ -348,21 +382,17 @@ async def _serve_health(
     port: int,
 ) -> AsyncIterator[None]:
     from worker.health import Readiness, serving
-    from worker.metrics import Depths
 
     readiness = Readiness(
         process,
         lambda: renewal.alive,
         stuck_seconds=STUCK_DEADLINES * runtime.settings.deadline_seconds,
     )
-    depths = Depths(runtime.broker.admin, process.roles)
-    meter.registry.register(depths)
     async with asyncio.TaskGroup() as tasks:
-        watching = [tasks.create_task(depths.run()), tasks.create_task(readiness.record_turns())]
+        watching = tasks.create_task(readiness.record_turns())
         with serving(port, meter.registry, dead=readiness.dead, unready=readiness.unready):
             yield
-        for task in watching:
-            task.cancel()
+        watching.cancel()
 
 
 def _broker(settings: Settings, endpoint: Endpoint) -> RedisBroker:

@@ -21,24 +21,43 @@ VERBS: dict[str, str] = {
     "up": "run all roles in one worker process",
     "serve": "serve the HTTP API, the chat completions API and the widget",
     **{spec.name: spec.purpose for spec in CHAT_CHANNELS},
+    "mcp": "answer one program over its standard input and output, by MCP",
     "console": "print a link that opens the console of a running `refdesk serve`",
     "gaps": "list what the documents lack, or set the state of a gap",
     "keys": "create, list and revoke keys of the HTTP API",
     "worker": "run a worker process for the given roles",
     "workers": "pause roles, drain, set the log level or reload prompts of workers",
     "models": "check the configured models: reachable, context window, speed, price",
+    "replay": "run an ended question again beside the old answer, from a step if wanted",
     "trace": "show stages, decisions, model calls and cost of one message",
+    "doctor": "examine the installation: what is configured, answers, is slow, is missing",
     "status": "show queue depths, dead letters and live workers",
     "swarm": "show how strategies of swarms did, or delete their outcomes",
     "forget": "erase a conversation from all stores",
+    "webhooks": "list, retry or drop events that no endpoint accepted",
+    "backup": "write Redis, the index, the data folder and the records to a file",
+    "restore": "write a backup back",
     "dead": "list, show, retry or drop dead letters",
     "review": "compare a document with rules, requirement by requirement, and report",
     "audit": "check the citations of a Markdown answer against the documents",
     "evaluate": "measure Refdesk on a folder of evaluation data",
 }
 OPERATIONS = frozenset(
-    {"console", "documents", "gaps", "keys", "workers", "trace", "status", "swarm", "forget"}
-    | {"dead"}
+    {
+        "console",
+        "documents",
+        "gaps",
+        "keys",
+        "workers",
+        "trace",
+        "status",
+        "swarm",
+        "forget",
+        "dead",
+        "webhooks",
+        "backup",
+        "restore",
+    }
 )
 """The verbs for operators."""
 MODULES = {"swarm": "swarm_stats"}
@@ -59,6 +78,7 @@ exit status:
   7  audit: some citations are wrong
   8  review: violations or gaps
   9  models: a model does not answer, or reads too little
+ 10  doctor: something that is configured does not work
 
 refdesk VERB --help explains the arguments of a verb. Settings are environment
 variables or lines of a file that --env-file names; docs/settings.md lists them.

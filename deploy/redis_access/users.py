@@ -75,7 +75,7 @@ WORKER = RedisUser(
     "refdesk-worker",
     (
         *_QUESTIONS, *_CONVERSATIONS, "rd:{*}:budget:*", "rd:{*}:outcomes:*", "rd:{0}:workers",
-        "%R~rd:{0}:controls", "rd:budget:*", "rd:cache:*", "rd:limit:*",
+        "%R~rd:{0}:controls", "rd:{webhooks}:*", "rd:budget:*", "rd:cache:*", "rd:limit:*",
         "%R~rd:verified:*",
     ),
     selectors=("(+get +set ~rd:shards)",),
@@ -86,8 +86,9 @@ GATEWAY = RedisUser(
     "refdesk-gateway",
     (
         *_QUESTIONS, *_READS_SHARDS, *_CONVERSATIONS, "rd:{*}:mem:*:visit", "rd:{*}:outcomes:*",
-        "%R~rd:keys", "rd:keys:links", "rd:rate:*", "rd:thread:*", "rd:push:*",
-        "rd:{console}:*", "rd:verified:*",
+        "%R~rd:keys", "rd:keys:links", "rd:keys:uses", "rd:rate:*", "rd:thread:*", "rd:push:*",
+        "rd:{console}:*", "rd:{webhooks}:*",
+        "rd:verified:*",
     ),
 )  # fmt: skip
 """Reads keys of the HTTP channel and makes none. No access to budgets, limits and answers of
@@ -95,11 +96,12 @@ models, and instructions to workers."""
 CHAT = RedisUser(
     "refdesk-chat",
     (
-        *_QUESTIONS, *_READS_SHARDS, "%W~rd:{*}:mem:*:feedback", "rd:{*}:outcomes:*", "rd:push:*",
+        *_QUESTIONS, *_READS_SHARDS, "rd:{*}:mem:*:feedback", "rd:{*}:outcomes:*", "rd:push:*",
         "rd:rate:*",
     ),
 )  # fmt: skip
-"""No access to the memory of conversations and to documents that people gave to them."""
+"""Records ratings with the answers. No access to the rest of the memory of conversations, and to
+documents that people gave to them."""
 OPERATOR = RedisUser("refdesk-operator", ("rd:*",))
 """Runs `refdesk keys`, `status`, `trace`, `dead` and `ingest`."""
 SCALER = RedisUser("refdesk-keda", ("rd:{*}:stream:*",), ("auth", "hello", "ping", "info", "xlen"))

@@ -41,9 +41,16 @@ class _Counts(Collector):
         yield family
 
 
-def push_metrics(channel: str, tally: Tally, refusals: Tally, ratings: Tally) -> CollectorRegistry:
-    """Return a registry that reads the counts of a channel at each scrape."""
-    registry = CollectorRegistry()
+def push_metrics(
+    channel: str,
+    tally: Tally,
+    refusals: Tally,
+    ratings: Tally,
+    *,
+    registry: CollectorRegistry | None = None,
+) -> CollectorRegistry:
+    """Return a registry, by default a new one, that reads the counts of a channel at a scrape."""
+    registry = CollectorRegistry() if registry is None else registry
     what = "Replies that were shown or tried."
     name = "refdesk_chat_deliveries"
     registry.register(_Counts(channel, tally, name=name, what=what, label="result"))

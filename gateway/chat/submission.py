@@ -131,6 +131,7 @@ class MessageSubmitter:
             not_before_seconds=0.0 if alone else self._policy.burst_seconds,
             groups=groups,
             people=(*author, *incoming.people),
+            person_name=incoming.person,
         )
 
     async def _show_accepted(self, incoming: Incoming, language: str, accepted: Accepted) -> None:

@@ -12,11 +12,15 @@ from enum import IntEnum
 from typing import Any, Protocol, TypeVar
 from urllib.parse import parse_qsl
 
+import structlog
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from gateway.errors import GatewayError
+from records.store import RecordsUnavailableError
+
+log = structlog.get_logger("gateway")
 
 COOKIE = "refdesk_console"
 FORGERY_FIELD = "csrf"
@@ -92,12 +96,14 @@ class ConsoleRefusedError(GatewayError):
 class ConsoleUser:
     """Who uses the console: their role for each assistant that they may see.
 
-    `forgery_token` belongs to their session: each form has it in the field `csrf`.
+    `forgery_token` belongs to their session: each form has it in the field `csrf`. An owner of
+    every assistant also sees the pages about the whole desk.
     """
 
     identity: Identity
     roles: Mapping[Assistant, Role]
     forgery_token: str
+    owns_all: bool = False
 
     def list_assistants(self, role: Role = Role.VIEWER) -> tuple[Assistant, ...]:
         """Return the assistants for which the person has at least this role."""
@@ -221,7 +227,9 @@ class Gate:
             return None
         identity = Identity.model_validate_json(kept)
         forgery_token = hmac.new(token.encode(), b"console form", hashlib.sha256).hexdigest()
-        return ConsoleUser(identity, self.roles_of(identity), forgery_token)
+        roles = self.roles_of(identity)
+        owns_all = all(roles.get(one) == Role.OWNER for one in self.assistants)
+        return ConsoleUser(identity, roles, forgery_token, owns_all)
 
     async def has_session(self, request: Request) -> bool:
         """Return whether a request has an open session, before its body is read."""
@@ -321,15 +329,22 @@ def make_route_class(
                     return await handle(request)
                 except ConsoleRefusedError as refusal:
                     return refuse(request, refusal)
-                except unavailable:
-                    away = ConsoleRefusedError(
-                        503, "Redis does not answer", "Try again in a moment."
-                    )
-                    return refuse(request, away)
+                except RecordsUnavailableError as error:
+                    title = "The database of the records does not answer"
+                    text = "Questions are answered as usual, and recorded when it is back."
+                    return refuse(request, _note_outage(error, title, f"{text} ({error})"))
+                except unavailable as error:
+                    title = "Redis or the index does not answer"
+                    return refuse(request, _note_outage(error, title, "Try again in a moment."))
 
             return admit_and_handle
 
     return ConsoleRoute
+
+
+def _note_outage(error: Exception, title: str, text: str) -> ConsoleRefusedError:
+    log.warning("console_unavailable", error=str(error))
+    return ConsoleRefusedError(503, title, text)
 
 
 def _missing_role(role: Role, *, everywhere: bool = False) -> ConsoleRefusedError:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Annotated, Any, Protocol
 
-import structlog
 from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
@@ -19,9 +18,7 @@ from gateway.console.figures import OUTCOMES, compute_figures
 from gateway.console.pages import HEADERS, PATH, render_answer, show_page
 from gateway.console.sign_in import SignIn, SignInProvider
 from records.record import Record
-from records.store import PAGE, RecordStore, RecordsUnavailableError, Selection
-
-log = structlog.get_logger("gateway")
+from records.store import PAGE, RecordStore, Selection
 
 DAY_SECONDS = 86_400
 PERIODS = (1, 7, 30, 90)
@@ -192,15 +189,6 @@ class _Pages:
             )
         try:
             found = await run_in_threadpool(read, store)
-        except RecordsUnavailableError as error:
-            log.warning("console_unavailable", error=str(error))
-            return show_page(
-                "notice.html",
-                503,
-                user=user_of(request),
-                title="The database of the records does not answer",
-                text=f"Questions are answered as usual, and recorded when it is back. ({error})",
-            )
         except ValueError:
             found = None
         if found is None:

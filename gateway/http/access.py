@@ -120,8 +120,13 @@ def list_people(caller: Principal, user_id: str | None, param: str) -> tuple[str
             code="conflicting_persons",
             param=param,
         )
-    person = stated or user_id or ""
+    person = name_person(caller, user_id)
     return (digest_person(caller.tenant, person),) if person else ()
+
+
+def name_person(caller: Principal, user_id: str | None) -> str:
+    """Return who asks as the caller names them; empty: unknown."""
+    return caller.person_id or user_id or ""
 
 
 class AllowedHosts:
@@ -208,6 +213,7 @@ class Guard:
             key = await self._find_key(token, visitor, credential)
             if key.kind == "public":
                 await self._check_origin(request, key, visitor, credential)
+            await self._keys.note_use(key)
         self._failures.trust(credential)
         if key.kind == "public":
             self._warn_of_proxy(request)

@@ -1,27 +1,34 @@
 """Assembles the HTTP application."""
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from fastapi import APIRouter, FastAPI
 from prometheus_client import CollectorRegistry
-from starlette.routing import BaseRoute
-from starlette.types import ASGIApp
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.connections.bodies import BufferBudget
 from gateway.http.admission_queue import AdmissionQueue
 from gateway.http.context import HttpChannel
 from gateway.http.errors import Failure, add_error_handlers
+from gateway.http.library import CallersLibrary
 from gateway.http.middleware import Authentication, BodyLimit, HasSession, Origins, RequestLog
 from gateway.http.question_sender import QuestionSender
+from gateway.http.routes.api_page import api_page_router
 from gateway.http.routes.attachments import AttachmentRoutes
 from gateway.http.routes.completions import Completions
 from gateway.http.routes.conversations import Reading, opening_router
 from gateway.http.routes.messages import Messages
+from gateway.http.routes.openai_questions import OpenAiQuestions
 from gateway.http.routes.probes import health_router
+from gateway.http.routes.responses import Responses
 from gateway.http.routes.reviews import ReviewParts, ReviewRoutes
+from gateway.http.routes.search import SearchRoutes
+from gateway.port import SearchableLibrary
 
 BODY_BYTES = 512 * 1024
 DESCRIPTION = """\
@@ -32,10 +39,24 @@ See docs/http.md for events, keys and limits.
 
 @dataclass(frozen=True, slots=True)
 class HttpApplication:
-    """The application and its routes."""
+    """The application and its routes; it answers while `running`."""
 
     app: ASGIApp
     routes: Sequence[BaseRoute]
+    running: Callable[[], AbstractAsyncContextManager[None]] = field(default=nullcontext)
+
+
+class MountedEndpoint(Protocol):
+    """An application at one address, which answers POST requests while `running`."""
+
+    path: str
+
+    def running(self) -> AbstractAsyncContextManager[None]: ...
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+
+MakeEndpoint = Callable[[QuestionSender], MountedEndpoint]
 
 
 def make_app(
@@ -50,14 +71,17 @@ def make_app(
     budget: BufferBudget | None = None,
     reviews: ReviewParts | None = None,
     has_session: HasSession | None = None,
+    library: SearchableLibrary | None = None,
+    mcp: MakeEndpoint | None = None,
 ) -> HttpApplication:
     """Return the application; `others` are further routes.
 
     `turns` of a request's own history are read; `unavailable` are errors of stores that do not
     answer. When `stopping` is set, waiting requests end, so that clients continue at another
     process. `budget` bounds the bodies that are read concurrently. `reviews` has what
-    reviews and the documents of conversations need; None: there are none. Callers are checked
-    before any body is read; `has_session` checks those of the console.
+    reviews and the documents of conversations need; None: there are none. `library` is searched for
+    other programs; `mcp` returns what speaks MCP. Callers are checked before any body is read;
+    `has_session` checks those of the console.
     """
     app = FastAPI(
         title="Refdesk",
@@ -72,23 +96,34 @@ def make_app(
     add_error_handlers(app, unavailable=unavailable)
     patience = AdmissionQueue(stopping, seconds=patience_seconds)
     sender = QuestionSender(channel, stopping, patience)
+    questions = OpenAiQuestions(channel, stopping, sender, turns=turns)
     routers = (
         opening_router(channel),
         Messages(channel, stopping, sender).router(),
         Reading(channel).router(),
-        Completions(channel, stopping, sender, turns=turns).router(),
+        Completions(channel, questions).router(),
+        Responses(channel, questions).router(),
         health_router(channel, registry, stopping),
+        api_page_router(lambda: app.openapi()),
         *others,
         *_make_review_routers(channel, stopping, sender, reviews),
+        *_make_library_routers(channel, library),
     )
     for router in routers:
         app.include_router(router)
     app.openapi = lambda: describe_api(app)  # type: ignore[method-assign] # as FastAPI wants it
+    endpoint = None if mcp is None else mcp(sender)
+    if endpoint is not None:
+        app.routes.append(Route(endpoint.path, endpoint, methods=["POST"], include_in_schema=False))
     routes = [route for router in routers for route in router.routes]
     budget = BufferBudget() if budget is None else budget
     limited = BodyLimit(app, longest_bytes=BODY_BYTES, budget=budget)
     known = Authentication(limited, channel.guard, unavailable=unavailable, has_session=has_session)
-    return HttpApplication(RequestLog(Origins(known), meter=channel.meter), routes)
+    return HttpApplication(
+        RequestLog(Origins(known), meter=channel.meter),
+        routes,
+        nullcontext if endpoint is None else endpoint.running,
+    )
 
 
 def _make_review_routers(
@@ -103,6 +138,14 @@ def _make_review_routers(
         AttachmentRoutes(channel, parts.attachments).router(),
         ReviewRoutes(channel, stopping, sender, parts).router(),
     )
+
+
+def _make_library_routers(
+    channel: HttpChannel, library: SearchableLibrary | None
+) -> Sequence[APIRouter]:
+    if library is None:
+        return ()
+    return (SearchRoutes(channel, CallersLibrary(channel, library)).router(),)
 
 
 REFUSALS = ("400", "401", "403", "404", "408", "409", "410", "413", "414", "415", "429", "503")

@@ -15,11 +15,10 @@ BUCKETS = (0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 
 
 class PrometheusHttpMeter:
-    """A meter with a separate registry."""
+    """Counts into a registry, by default one of its own."""
 
-    def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        registry = self.registry
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self.registry = registry = CollectorRegistry() if registry is None else registry
         self._requests = Counter(
             "refdesk_http_requests", "Answered requests.", ["route", "status"], registry=registry
         )

@@ -39,6 +39,10 @@ _READERS: Mapping[str, str] = {
     ".docm": "office.docx",
     ".xlsx": "office.xlsx",
     ".xlsm": "office.xlsx",
+    ".xls": "office.xls",
+    ".odt": "office.opendocument",
+    ".ods": "office.opendocument",
+    ".odp": "office.opendocument",
     ".pptx": "office.pptx",
     ".pptm": "office.pptx",
     ".epub": "office.epub",
@@ -46,6 +50,7 @@ _READERS: Mapping[str, str] = {
     ".tsv": "interchange.delimited",
     ".eml": "interchange.mail",
     ".mbox": "interchange.mail",
+    ".msg": "interchange.msg",
 }
 """The module that reads a format; it is imported with the first file, in the process that reads."""
 _JSON_LINES = frozenset({".jsonl", ".ndjson"})
@@ -250,7 +255,7 @@ _REASONS: Mapping[str, str] = {
     "a picture; text in pictures is not read":
         "png jpg jpeg gif svg webp ico bmp tif tiff heic avif drawio",
     "an office format that is not read; save it as .docx, .xlsx, .pptx or .pdf":
-        "doc dot xls xlsb ppt pps rtf odt ods odp pages numbers key vsd vsdx one msg pub wpd",
+        "doc dot xlsb ppt pps rtf pages numbers key vsd vsdx one pub wpd",
     "an archive; unpack it first": "tar gz tgz bz2 xz 7z rar zst",
     "an archive in an archive; unpack the outer one first": "zip",
     "a recording; speech is not read":

@@ -6,6 +6,8 @@ One process owns it at a time; the owner holds a lock on the file `owner`, which
 import asyncio
 import fcntl
 import os
+import shutil
+import threading
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -81,6 +83,7 @@ class EdgeEngine:
         self.storage = f"the folder {folder}"
         self._owner = lock_folder(folder)
         self._log = ChangeLog(folder / _UNFINISHED)
+        self._changing = threading.RLock()
         self._unflushed = 0
         self._points_per_optimization: int | None = None
         self._unoptimized = 0
@@ -226,6 +229,10 @@ class EdgeEngine:
     async def optimize(self) -> None:
         await self._in_thread(self._optimize)
 
+    async def copy_to(self, folder: Path) -> bool:
+        await self._in_thread(lambda: self._copy(folder))
+        return True
+
     async def close(self) -> None:
         if not self._owner.closed:
             await self._in_thread(self._close)
@@ -238,7 +245,18 @@ class EdgeEngine:
         for point, fields in changes:
             self._change(edge.UpdateOperation.set_payload([point], dict(fields)), 1)
 
+    def _copy(self, folder: Path) -> None:
+        """Copy the files between two changes; the log of changes says what they leave undone."""
+        own = Path(self.location)
+        with self._changing:
+            self._shard.flush()
+            shutil.copytree(own, folder / own.name, ignore=shutil.ignore_patterns("owner"))
+
     def _change(self, operation: edge.UpdateOperation, points: int) -> None:
+        with self._changing:
+            self._apply(operation, points)
+
+    def _apply(self, operation: edge.UpdateOperation, points: int) -> None:
         self._shard.update(operation)
         self._unflushed += points
         self._unoptimized += points
@@ -249,7 +267,8 @@ class EdgeEngine:
                 self._optimize()
 
     def _optimize(self) -> None:
-        self._shard.optimize()
+        with self._changing:
+            self._shard.optimize()
         self._unoptimized = 0
         return_unused_memory()
 

@@ -1,6 +1,7 @@
 """The port to Qdrant, in this process or on a server."""
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from knowledge.index.points.layout import Point
@@ -128,6 +129,10 @@ class Engine(Protocol):
 
     def optimize_regularly(self) -> None:
         """Build them during writes too, so that memory does not grow with the points."""
+        ...
+
+    async def copy_to(self, folder: Path) -> bool:
+        """Copy the files of the index below `folder`; return False if a server has them."""
         ...
 
     async def optimize(self) -> None:

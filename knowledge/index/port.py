@@ -7,6 +7,7 @@ document: a reader gets the old version or the new one, never a mixture.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from knowledge.document import Chunk, Document
@@ -279,6 +280,10 @@ class Index(ReadableIndex, Protocol):
 
         For a process in which nobody searches: an embedded index stops it meanwhile.
         """
+        ...
+
+    async def copy_to(self, folder: Path) -> bool:
+        """Copy the files of the index below `folder`; return False if a server has them."""
         ...
 
     async def optimize(self) -> None:

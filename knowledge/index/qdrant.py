@@ -4,6 +4,7 @@ import asyncio
 import uuid
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from knowledge.document import Document
 from knowledge.embedding_forms import VectorIdentity
@@ -103,6 +104,9 @@ class QdrantIndex(IndexReader):
 
     def optimize_regularly(self) -> None:
         self._engine.optimize_regularly()
+
+    async def copy_to(self, folder: Path) -> bool:
+        return await self._engine.copy_to(folder)
 
     async def optimize(self) -> None:
         await self._engine.optimize()

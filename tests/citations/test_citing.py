@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from citations.blocks import BlockKind, read_blocks
-from citations.citing import cite, cover, leave_out
+from citations.citing import SourcedText, cite, cover, leave_out, without_blocks
 from citations.marking import read_marks, remove_marks
 from citations.proof import CitedSource, SourceTexts
+from envelope.sources import SourceReference, SourceUsed
 
 SENTENCES = (
     "Open the routing page and choose a new rule for it.",
@@ -312,3 +313,36 @@ def test_a_tool_that_is_named_as_a_source_gets_its_number(written: str, shown: s
     )
 
     assert cite(written, sources).text == shown
+
+
+PAGES = "https://docs.acme.test"
+CONTEXT = f"Prices rise in May. Write to {PAGES}/help. Refunds take five days."
+REFERENCES = tuple(
+    SourceReference(number=number, chunk_id=name, title=name, url=f"{PAGES}/{name}", span=span)
+    for number, name, span in ((1, "prices", (0, 19)), (2, "refunds", (20, len(CONTEXT))))
+)
+USED = tuple(
+    SourceUsed(number=one.number, chunk_id=one.chunk_id, title=one.title) for one in REFERENCES
+)
+TEXT = f"Prices rise in May [1].\n\nRefunds take five days, see [prices]({PAGES}/prices) [2]."
+
+
+def test_nothing_changes_when_no_block_is_removed() -> None:
+    kept = without_blocks(SourcedText(TEXT, USED), (), REFERENCES, CONTEXT)
+
+    assert (kept.text, kept.used) == (TEXT, USED)
+
+
+def test_a_removed_block_takes_its_source_and_the_links_to_its_page_with_it() -> None:
+    left = without_blocks(SourcedText(TEXT, USED), {0}, REFERENCES, CONTEXT)
+
+    assert left.text == "Refunds take five days, see prices [1]."
+    assert [(source.number, source.chunk_id) for source in left.used] == [(1, "refunds")]
+
+
+def test_the_sources_left_name_the_addresses_that_the_text_left_shows() -> None:
+    text = f"Prices rise in May [1].\n\nWrite to {PAGES}/help [2]."
+
+    left = without_blocks(SourcedText(text, USED), {0}, REFERENCES, CONTEXT)
+
+    assert [source.addresses for source in left.used] == [(f"{PAGES}/help",)]

@@ -1,6 +1,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from knowledge.ingestion_report import PlainReport
 from llm.port import Model
 from tests.support.app_harness import EXAMPLES, AppHarness, run_app, settings_of
 from tests.support.empty_redis import PLAYED_REDIS
+from tests.support.model_server import ModelServer, running_server
 from tests.support.restricted_documents import HIDDEN, PAGES, ingest_pages
+from tests.support.shared_folder import provide_folder
 
 OpenApp = Callable[..., AbstractAsyncContextManager[AppHarness]]
 OpenReviews = OpenApp
@@ -34,12 +37,21 @@ def _settings_of_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with the example documents, read once."""
-    folder = tmp_path_factory.mktemp("library")
-    settings = settings_of(folder)
+    return provide_folder(tmp_path_factory, "library", partial(ingest_example, "sms_platform"))
+
+
+def ingest_example(name: str, folder: Path) -> None:
+    """Read the documents of an example into a data folder."""
     quiet = PlainReport(lambda _line: None)
-    result = asyncio.run(run_ingestion(settings, [EXAMPLES / "sms_platform"], quiet))
-    assert (result.failed, result.added > 30) == ((), True)
-    return folder
+    result = asyncio.run(run_ingestion(settings_of(folder), [EXAMPLES / name], quiet))
+    assert (result.failed, result.added > 0) == ((), True)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ModelServer]:
+    """A vendor's server, which sends what a test says."""
+    async with running_server() as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")
@@ -102,10 +114,8 @@ def open_app(library: Path, endpoint: Endpoint, knowledge: Knowledge) -> OpenApp
 @pytest.fixture(scope="session")
 def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with the law and the contracts of the example, read once."""
-    folder = tmp_path_factory.mktemp("reviews")
-    quiet = PlainReport(lambda _line: None)
-    asyncio.run(run_ingestion(settings_of(folder), [EXAMPLES / "data_protection_review"], quiet))
-    return folder
+    make = partial(ingest_example, "data_protection_review")
+    return provide_folder(tmp_path_factory, "reviews", make)
 
 
 @pytest.fixture

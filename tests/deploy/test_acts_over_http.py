@@ -10,10 +10,10 @@ import pytest
 
 from knowledge.embedding import Embedder
 from tests.deploy.test_conversation_acts import asks_for_essence, make_draft, make_understanding
-from tests.support.app_harness import options, settings_of
+from tests.support.app_harness import settings_of
 from tests.support.folder_copy import copy_folder
 from tests.support.http_desk import HttpDesk, open_http_desk
-from tests.support.model_server import ModelServer, running_server
+from tests.support.model_server import ModelServer
 
 pytestmark = pytest.mark.slow
 WEBHOOK = "How do I create a webhook?"
@@ -24,13 +24,6 @@ SEVERAL = "webhook, error 4029, sender ID, number: how?"
 NEW_WEBHOOK = make_draft("Open Developers > Webhooks and choose New webhook. [1][2][3]")
 NEW_KEY = make_draft("Open Developers > API keys and choose New key. [1][2][3]")
 FOUR = make_understanding(SEVERAL, context_type="new_topic", questions=[WEBHOOK, ERROR, *FURTHER])
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[ModelServer]:
-    async with running_server() as server:
-        server.lists_models = True
-        yield server
 
 
 @pytest.fixture
@@ -81,38 +74,6 @@ async def test_acts_are_answered_in_a_conversation_and_read_again_with_it(
     read = (await desk.http.get("/v1/conversations/c1")).json()["messages"]
     assert [message["text"] for message in read] == list(turns)
     assert [message["answer"]["text"] for message in read][3] == short["text"]
-
-
-async def test_why_after_a_refusal_gives_its_reason_and_changes_nothing(
-    desk: HttpDesk, server: ModelServer
-) -> None:
-    weather = "What is the weather in Paris?"
-    server.will_send(
-        make_understanding(weather, context_type="new_topic"),
-        make_understanding("Why?", act="why"),
-        make_understanding(WEBHOOK, context_type="new_topic"),
-        NEW_WEBHOOK,
-    )
-
-    refused, why, again = await play(desk.http, "c2", weather, "Why?", WEBHOOK)
-
-    assert (refused["outcome"], refused["clarification_reason"]) == ("refused", "out_of_scope")
-    assert "only from the documents" in why["text"]
-    assert (again["outcome"], again["question"]) == ("answered", WEBHOOK)
-
-
-async def test_several_questions_in_one_message_are_offered_until_all_are_answered(
-    desk: HttpDesk, server: ModelServer
-) -> None:
-    server.will_send(FOUR, NEW_WEBHOOK, make_understanding("-", act="thanks"), NEW_WEBHOOK)
-
-    # A button of the widget sends the text of its option, and a person may send its number.
-    asked, first, thanks, second = await play(desk.http, "c3", SEVERAL, WEBHOOK, "Thanks!", "1")
-
-    assert options(asked) == [WEBHOOK, ERROR, *FURTHER]
-    assert (first["question"], options(first)) == (WEBHOOK, [ERROR, *FURTHER])
-    assert thanks["outcome"] == "answered"
-    assert (second["question"], options(second)) == (ERROR, [*FURTHER])
 
 
 async def test_acts_work_where_the_client_keeps_the_conversation(

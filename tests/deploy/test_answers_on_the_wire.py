@@ -1,25 +1,18 @@
 """The whole desk with a model behind a real connection: what becomes of what the model says."""
 
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from tests.deploy.conftest import OpenApp
 from tests.llm.vendor_dialects import OpenAI
-from tests.support.model_server import ModelServer, Response, running_server
+from tests.support.model_server import ModelServer, Response
 
 pytestmark = pytest.mark.slow
 QUESTION = "How do I configure SMS routing rules?"
 VENDOR = OpenAI()
 FIRST = "Open Routing > Rules and choose New rule."
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[ModelServer]:
-    async with running_server() as server:
-        yield server
 
 
 def asks_the_server(server: ModelServer, *, judge: str = "gpt-4o-mini@openai") -> dict[str, object]:

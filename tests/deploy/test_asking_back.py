@@ -111,17 +111,6 @@ async def test_who_leaves_a_question_back_gets_the_fixed_text_and_no_search(
     assert pause == 0
 
 
-async def test_another_question_closes_the_question_back(open_app: OpenApp) -> None:
-    async with open_app(make_model()) as harness:
-        driver, _ = await ask_back(harness)
-        reply = await driver.say("What does error 4029 mean?")
-        pause = await harness.client.exists(keys(driver)["pause"])
-
-    assert reply["outcome"] == "answered"
-    assert reply["sources"][0]["path"] == "api/errors.md"
-    assert pause == 0
-
-
 async def test_after_three_rounds_of_asking_back_the_question_is_ended(
     open_app: OpenApp,
 ) -> None:

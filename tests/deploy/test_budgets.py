@@ -25,7 +25,7 @@ from tests.llm.test_replay import FakeCallStore
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.app_harness import AppHarness
 from tests.support.empty_redis import EMPTY_REDIS, open_empty_redis
-from tests.support.model_server import ModelServer, Response, running_server
+from tests.support.model_server import ModelServer, Response
 from tools.calls import ToolCall
 from worker.budgets import (
     BudgetLimits,
@@ -41,12 +41,6 @@ MODEL = "gpt-4o-mini@openai"
 
 class OpenApp(Protocol):
     def __call__(self, **changes: object) -> AbstractAsyncContextManager[AppHarness]: ...
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[ModelServer]:
-    async with running_server() as server:
-        yield server
 
 
 @pytest.fixture(params=EMPTY_REDIS)

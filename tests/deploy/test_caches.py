@@ -1,7 +1,6 @@
 """A question that was asked before is neither searched for nor paid again, whoever asks it."""
 
 import json
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -12,19 +11,13 @@ from tests.deploy.test_answers_on_the_wire import (
     make_draft,
     make_judgement,
 )
-from tests.support.model_server import ModelServer, running_server
+from tests.support.model_server import ModelServer
 
 pytestmark = pytest.mark.slow
 
 CLEAR = "How do I configure SMS routing rules?"
 GERMAN = "Wie konfiguriere ich die Regeln für das Routing von SMS?"
 ANSWER = "Öffnen Sie Routing > Rules und wählen Sie New rule."
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[ModelServer]:
-    async with running_server() as server:
-        yield server
 
 
 @pytest.mark.parametrize(("seconds", "from_cache"), [(600, True), (0, False)])

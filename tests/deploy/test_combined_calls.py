@@ -1,14 +1,13 @@
 """How often a desk with one model asks it for a question, seen on the wire."""
 
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from tests.deploy.conftest import OpenApp
 from tests.llm.vendor_dialects import OpenAI
-from tests.support.model_server import ModelServer, Response, running_server
+from tests.support.model_server import ModelServer, Response
 
 pytestmark = pytest.mark.slow
 VENDOR = OpenAI()
@@ -26,13 +25,6 @@ BEGINNINGS = {
     "You check an answer": "judge",
     "You word what a reference desk": "clarify",
 }
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[ModelServer]:
-    async with running_server() as server:
-        server.lists_models = True
-        yield server
 
 
 def settings_for(server: ModelServer, **changes: object) -> dict[str, object]:

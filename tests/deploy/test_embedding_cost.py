@@ -23,8 +23,6 @@ LONG = "The fax bridge listens on port 77. " * 1500
 class EmbeddingServer(ModelServer):
     """Gives every text the same vector."""
 
-    lists_models = True
-
     def choose_response(self, received: Received) -> Response:
         return OpenAI().vectors([[0.6, 0.8] for _ in received.body["input"]])
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from knowledge.embedding import Embedder
 from llm.conversation import ModelMessage, ToolUse
 from llm.port import Model
 from llm.tasks import respond
+from tests.deploy.conftest import ingest_example
 from tests.deploy.test_tool_way import DONE, cite_first, list_tools, score
 from tests.support.app_harness import (
     AppHarness,
@@ -25,6 +27,7 @@ from tests.support.app_harness import (
     run_app,
     settings_of,
 )
+from tests.support.shared_folder import provide_folder
 
 pytestmark = pytest.mark.slow
 
@@ -35,10 +38,7 @@ TOOL_SET = EXAMPLES / "freight_act_tools.toml"
 
 @pytest.fixture(scope="session")
 def regulation(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("freight")
-    ingested = refdesk(folder, "ingest", str(EXAMPLES / "freight_act"))
-    assert ingested.returncode == 0, ingested.stderr
-    return folder
+    return provide_folder(tmp_path_factory, "freight", partial(ingest_example, "freight_act"))
 
 
 def make_settings(regulation: Path, **changes: object) -> Settings:

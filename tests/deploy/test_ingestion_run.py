@@ -258,7 +258,6 @@ async def test_a_killed_replacement_goes_on_where_it_stopped_while_the_earlier_i
     gate = write_pages(tmp_path / "gate", {"gate.md": f"# Gate\n\n{STOP}.\n"})
     await ingest(first, fax, gate)
     server = EmbeddingServer("")
-    server.lists_models = True
     async with running_server(server):
         other: dict[str, Any] = {
             "embedding_model": "words@own",

@@ -13,17 +13,11 @@ from deploy.assembly.runtime import ROLES, connect_runtime, desk
 from tests.deploy.test_answers_on_the_wire import FIRST, asks_the_server, make_judgement
 from tests.deploy.test_streamed_answers import SECOND, StreamedQuestion, make_stream
 from tests.support.app_harness import AppHarness, command, environment, settings_of
-from tests.support.model_server import ModelServer, running_server
+from tests.support.model_server import ModelServer
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.redis, pytest.mark.timeout(180)]
 LEASE_SECONDS = 4.0
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[ModelServer]:
-    async with running_server() as server:
-        yield server
 
 
 @asynccontextmanager
@@ -72,7 +66,6 @@ async def test_a_worker_killed_in_a_draft_loses_and_doubles_nothing(
     library: Path, empty_redis: str, server: ModelServer
 ) -> None:
     held, held_again = asyncio.Event(), asyncio.Event()
-    server.lists_models = True
     server.will_send(
         make_stream(f"{SECOND} [1] {FIRST} [1]", gate=("choose New", held)),
         make_stream(f"{FIRST} [1] {SECOND} [1]", gate=(SECOND[:8], held_again)),

@@ -23,18 +23,12 @@ from llm.call_scope import call_scope
 from llm.errors import MissingKey, UnknownProvider
 from llm.port import record_calls
 from tests.knowledge.searching.conftest import WordEmbedder, document, identity, put
-from tests.support.model_server import ModelServer, Response, running_server
+from tests.support.model_server import ModelServer, Response
 from worker.call_recording import fallbacks_of
 
 MESSAGE = Question(tenant="t", assistant="a", conversation_id="c", message_id="m")
 TEXTS = ["Messages per second are counted.", "Ten messages per second."]
 OTHERS = ["Invoices stay for years.", "A password is long.", "Carriers charge for routes."]
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[ModelServer]:
-    async with running_server() as server:
-        yield server
 
 
 def make_settings(server: ModelServer, **chosen: Any) -> Settings:

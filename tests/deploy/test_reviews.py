@@ -28,6 +28,7 @@ from tests.support.app_harness import settings_of
 from tests.support.http_server import PATIENCE_SECONDS, events
 from tests.support.review_server import FAULTY, LAW
 from tests.support.reviewing_model import ReviewingModel
+from tests.support.shared_folder import provide_folder
 
 pytestmark = pytest.mark.slow
 
@@ -69,14 +70,16 @@ OpenReviewApp = Callable[..., AbstractAsyncContextManager[ReviewApp]]
 @pytest.fixture(scope="session")
 def laws(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with the law and a handbook."""
-    folder = tmp_path_factory.mktemp("laws")
+    return provide_folder(tmp_path_factory, "laws", ingest_laws)
+
+
+def ingest_laws(folder: Path) -> None:
     pages = folder / "pages"
     pages.mkdir()
     (pages / "law.md").write_bytes(LAW)
     (pages / "handbook.md").write_text(HANDBOOK, "utf-8")
     quiet = PlainReport(lambda _line: None)
     asyncio.run(run_ingestion(settings_of(folder), [pages], quiet))
-    return folder
 
 
 @pytest.fixture

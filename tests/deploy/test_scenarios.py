@@ -124,19 +124,6 @@ async def test_offline_a_russian_question_is_answered_by_quotations_in_a_russian
     assert {source["path"] for source in reply["sources"]} == {"webhooks/verify-signatures.md"}
 
 
-async def test_a_follow_up_leans_on_what_was_said(open_app: OpenApp) -> None:
-    async with open_app() as harness:
-        driver = harness.driver()
-        await driver.say("How do I set up a webhook?")
-        reply = await driver.say("How often is it retried?")
-        [found] = await driver.read_writes(reply, "essence")
-
-    assert found["context_type"] == "follow_up"
-    assert found["related_history"] == ["How do I set up a webhook?"]
-    assert reply["outcome"] == "answered"
-    assert {source["path"] for source in reply["sources"]} == {"webhooks/retries.md"}
-
-
 async def test_an_instruction_inside_a_document_is_quoted_at_most_and_never_obeyed(
     tmp_path: Path, endpoint: Endpoint
 ) -> None:

@@ -1,6 +1,7 @@
 """`refdesk serve` opens every part of the HTTP server."""
 
 import re
+import socket
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen, run
 
@@ -13,10 +14,13 @@ from tests.support.waiting import block_until
 
 @pytest.mark.slow
 def test_the_desk_serves_its_page_its_widget_and_its_answers(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        health = f"http://127.0.0.1:{free.getsockname()[1]}"
+    settings = {"domain_name": "SMS", "domain_scope": "messages", "health_port": health[17:]}
     serving = Popen(
         command("serve", "--port", "0"),
         cwd=tmp_path,
-        env=environment(tmp_path / "data", domain_name="SMS", domain_scope="messages"),
+        env=environment(tmp_path / "data", **settings),
         stdin=DEVNULL,
         stdout=PIPE,
         stderr=DEVNULL,
@@ -31,6 +35,7 @@ def test_the_desk_serves_its_page_its_widget_and_its_answers(tmp_path: Path) -> 
             page = client.get("/").text
             kind = client.get(script).headers["content-type"]
             answer = client.post("/v1/conversations/c1/messages", json={"text": "/help"}).json()
+            figures = [_await_figures(client, f"{place}/metrics") for place in (found[0], health)]
             questions = _open_console(client, tmp_path)
     finally:
         serving.terminate()
@@ -39,8 +44,25 @@ def test_the_desk_serves_its_page_its_widget_and_its_answers(tmp_path: Path) -> 
     assert script in page
     assert kind == "text/javascript; charset=utf-8"
     assert answer["outcome"] == "answered"
+    assert all('refdesk_http_outcomes_total{outcome="answered"} 1.0' in page for page in figures)
     assert ROOT.as_posix() not in page
     assert ">/help</a>" in questions
+
+
+def _await_figures(client: httpx.Client, address: str) -> str:
+    """Return the metrics, once the question is in them; the first look begins the counting."""
+    awaited = (
+        'refdesk_questions_total{assistant="default",channel="http",outcome="answered"',
+        'refdesk_handling_seconds_count{role="command"} 1.0',
+        'refdesk_depth{role="command"} 0.0',
+    )
+
+    def look() -> str:
+        page = client.get(address).text
+        return page if all(one in page for one in awaited) else ""
+
+    found: str = block_until(look)
+    return found
 
 
 def _open_console(client: httpx.Client, folder: Path) -> str:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -19,18 +18,12 @@ from tests.deploy.test_answers_on_the_wire import (
     make_judgement,
 )
 from tests.support.app_harness import AppHarness
-from tests.support.model_server import ModelServer, Response, running_server
+from tests.support.model_server import ModelServer, Response
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 SECOND = "Set conditions, routes and a priority."
 CHARACTERS = 12
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[ModelServer]:
-    async with running_server() as server:
-        yield server
 
 
 def make_stream(answer: str, *, gate: tuple[str, asyncio.Event] | None = None) -> Response:

@@ -1,6 +1,5 @@
 """A desk whose vendor fails: what people get, and what it costs."""
 
-from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -8,7 +7,7 @@ import pytest
 
 from tests.llm.vendor_dialects import OpenAI
 from tests.support.app_harness import AppHarness
-from tests.support.model_server import ModelServer, Response, running_server
+from tests.support.model_server import ModelServer, Response
 
 VENDOR = OpenAI()
 QUESTION = "How do I create a routing rule?"
@@ -17,12 +16,6 @@ MODEL = "gpt-4o-mini@openai"
 
 class OpenApp(Protocol):
     def __call__(self, **changes: object) -> AbstractAsyncContextManager[AppHarness]: ...
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[ModelServer]:
-    async with running_server() as server:
-        yield server
 
 
 def settings_for(server: ModelServer, **changes: object) -> dict[str, object]:

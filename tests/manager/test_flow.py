@@ -8,8 +8,9 @@ from agents.roster import AGENTS
 from envelope.conversation import ClarificationReason
 from envelope.envelope import Envelope
 from envelope.role import Role
+from envelope.tool_loop import WayName
 from manager.flow import Counter, Flow, FlowError, Row, Stage, find_flow
-from manager.flows import FLOWS, stages
+from manager.flows import FLOWS, NEWEST, stages
 from manager.flows.search_flow import SEARCH_FLOW
 from manager.flows.specialists import BEGIN
 from manager.machine import Context, Counters, Decision, End, Limits, Send, decide
@@ -55,6 +56,10 @@ def test_every_agent_has_a_stage_in_a_flow() -> None:
     served = {stage.role for flow in FLOWS.values() for stage in flow.stages.values()}
 
     assert served - {Role.MANAGER} == {spec.role for spec in AGENTS}
+
+
+def test_every_way_has_a_flow() -> None:
+    assert {way.value for way in WayName} <= set(NEWEST)
 
 
 def test_an_envelope_finds_its_flow_by_name_and_version() -> None:

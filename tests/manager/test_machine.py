@@ -1,242 +1,228 @@
+"""What the manager decides: a row is an example, and its last column the decision in words."""
+
 import pytest
 
 from envelope.conversation import ClarificationReason as Reason
-from envelope.outcome import Outcome
-from manager.flow import Counter, Ending, Flow, Next, Return, Row, Stage
-from manager.flows import stages
+from manager.flow import Counter, Flow, Next, PauseFor, Return, Row, Scatter, Stage
+from manager.flows import stages as at
+from manager.flows.auto_flow import AUTO_FLOW
 from manager.flows.search_flow import SEARCH_FLOW
+from manager.flows.swarm import SWARM_FLOW
+from manager.flows.tool_loop import TOOLS_FLOW
 from manager.machine import Context, Counters, Decision, End, Limits, Send, decide
-from manager.stage_event import StageEvent
+from manager.stage_event import StageEvent as E
 
-FLOW = SEARCH_FLOW
+LIMITS = Limits(parallel_workers=5)
+BEST = Context(has_best_answer=True)
+BRANCH = Context(in_branch=True)
+UNCLEAR = Context(reason=Reason.AMBIGUOUS_QUERY)
+LATER_NOTHING = Context(has_best_answer=True, reason=Reason.INSUFFICIENT_CONTEXT)
+NO_MONEY = Context(stop_reason="budget_usd")
+NO_TOKENS = Context(stop_reason="budget_tokens")
+NO_CALLS = Context(stop_reason="budget_model_calls")
+BEST_WITHOUT_CALLS = Context(has_best_answer=True, stop_reason="budget_model_calls")
+BRANCH_WITHOUT_MONEY = Context(in_branch=True, stop_reason="budget_usd")
 
 
-def decide_next(
-    stage: Stage, did: StageEvent, counters: Counters | None = None, facts: Context | None = None
-) -> Decision:
-    return decide(
-        FLOW,
-        stage,
-        did,
-        counters if counters is not None else {},
-        Limits(),
-        facts if facts is not None else Context(),
+def describe(decision: Decision) -> str:
+    """Say what was decided: where the question goes or how it ends, and why."""
+    [action] = decision.actions
+    match action:
+        case Send(stage):
+            done = stage.name
+        case End(ending, outcome):
+            done = f"end {ending.name.lower()}" + (f" {outcome}" if outcome is not None else "")
+        case PauseFor():
+            done = f"pause {action.kind}, then {action.resume.name}"
+        case Return():
+            done = "return"
+        case Scatter():
+            done = f"branches, then {action.gather.name}"
+        case _:
+            raise AssertionError(action)
+    reason = f" as {decision.reason}" if decision.reason is not None else ""
+    return done + reason + (f" by {ended}" if (ended := decision.termination_reason) else "")
+
+
+# fmt: off
+SEARCH = [
+    # an answer and its judge
+    (at.QUALITY, E.APPROVED, {}, Context(), "end answer answered"),
+    (at.QUALITY, E.RESEARCH, {Counter.RESEARCH: 1}, Context(), "search"),
+    (at.QUALITY, E.FAILED, {}, Context(), "response"),  # a judge that fails is no approval
+    (at.RESPONSE, E.GENERATION_ERROR, {}, Context(), "response"),  # the next model, once
+    (at.RESPONSE, E.GENERATION_ERROR, {Counter.NEXT_MODEL: 1}, Context(), "end best as insufficient_context by next_model_limit"),
+    # a loop at its limit
+    (at.QUALITY, E.RESEARCH, {Counter.RESEARCH: 2}, BEST, "end best answered by research_limit"),
+    (at.QUALITY, E.LOW, {Counter.REGENERATE: 2}, BEST, "end best answered by regenerate_limit"),
+    (at.QUALITY, E.REGENERATE, {Counter.REGENERATE: 2}, Context(), "clarification as internal_fault by regenerate_limit"),
+    (at.QUALITY, E.LOW, {Counter.REGENERATE: 2}, Context(), "clarification as internal_fault by regenerate_limit"),
+    (at.QUALITY, E.RESEARCH, {Counter.RESEARCH: 2}, Context(), "clarification as insufficient_context by research_limit"),
+    # a further attempt that finds nothing leaves the answer before it
+    (at.SEARCH, E.NOTHING, {Counter.RESEARCH: 1}, LATER_NOTHING, "end best answered as insufficient_context by no_better_answer"),
+    (at.SEARCH, E.NOTHING, {Counter.REGENERATE: 1}, LATER_NOTHING, "end best answered as insufficient_context by no_better_answer"),
+    (at.RESPONSE, E.ASKS, {Counter.RESEARCH: 1}, LATER_NOTHING, "end best answered as insufficient_context by no_better_answer"),
+    (at.RESPONSE, E.ASKS, {Counter.REGENERATE: 1}, LATER_NOTHING, "end best answered as insufficient_context by no_better_answer"),
+    # but an answer of an earlier round does not hide a refusal
+    (at.SEARCH, E.NOTHING, {Counter.ROUND: 1}, LATER_NOTHING, "clarification as insufficient_context"),
+    # questions back, refusals and faults
+    (at.SEARCH, E.MANY, {Counter.ROUND: 2}, UNCLEAR, "clarification as ambiguous_query"),
+    (at.SEARCH, E.MANY, {Counter.ROUND: 3}, UNCLEAR, "clarification as insufficient_context by round_limit"),
+    (at.CLARIFICATION, E.DONE, {}, UNCLEAR, "end reply clarification as ambiguous_query"),
+    (at.GUARDRAILS, E.OUTSIDE, {Counter.ROUND: 3}, Context(), "clarification as out_of_scope"),
+    (at.CLARIFICATION, E.DONE, {}, Context(reason=Reason.OUT_OF_SCOPE), "end reply refused as out_of_scope"),
+    (at.CLARIFICATION, E.DONE, {}, Context(reason=Reason.INTERNAL_FAULT), "end reply failed as internal_fault"),
+    (at.GUARDRAILS, E.FAILED, {}, Context(), "clarification as scope_unclear"),  # what cannot decide never lets through
+    # a limit ends the question with the best there is, and throws no finished answer away
+    (at.SEARCH, E.FOUND, {}, Context(process_count=60), "end best by process_count_limit"),
+    (at.SEARCH, E.FOUND, {}, Context(total_seconds=110), "end best by total_time_limit"),
+    (at.SEARCH, E.FOUND, {}, Context(remaining_seconds=0.5), "end best by deadline"),
+    (at.QUALITY, E.APPROVED, {}, Context(process_count=99), "end answer answered"),
+    # an exhausted budget takes no further loop, but goes on to an answer and asks back
+    (at.QUALITY, E.RESEARCH, {}, BEST_WITHOUT_CALLS, "end best by budget_model_calls"),
+    (at.QUALITY, E.RESEARCH, {}, NO_MONEY, "end best by budget_usd"),
+    (at.SEARCH, E.FOUND, {}, NO_TOKENS, "augmentation"),
+    (at.QUALITY, E.APPROVED, {}, NO_TOKENS, "end answer answered by budget_tokens"),
+    (at.SEARCH, E.MANY, {}, NO_TOKENS, "clarification as ambiguous_query"),
+]
+TOOLS = [
+    # a loop that fails falls back to one search
+    (at.REASON, E.FAILED, {}, Context(), "search"),
+    (at.RESULTS, E.FAILED, {}, Context(), "search"),
+    (at.REFLECT, E.NOTHING, {}, Context(), "search"),
+    # rounds are counted; the last goes on to the judge even with a better answer before
+    (at.ASSESS, E.AGAIN, {}, Context(), "reason"),
+    (at.ASSESS, E.AGAIN, {Counter.ITERATION: LIMITS.iterations}, BEST, "quality"),
+    # a round without new calls writes and assesses nothing
+    (at.REASON, E.NONE_UNANSWERED, {}, Context(), "assess"),
+    (at.REASON, E.NONE_ANSWERED, {}, Context(), "quality"),
+    (at.REASON, E.NONE_JUDGED, {}, Context(), "clarification as insufficient_context"),
+    # a judge who wants more than can be found gets the best answer sent
+    (at.REASON, E.NONE_JUDGED, {Counter.RESEARCH: 1}, BEST, "end best answered by no_better_answer"),
+    # a plan that goes on gathers before the next plan
+    (at.REASON, E.CALLS_AND_PLANS, {}, Context(), "branches, then interim_results"),
+    (at.REASON, E.CALLS, {}, Context(), "branches, then results"),
+    (at.REASON, E.CALLS, {}, Context(process_count=LIMITS.process_count), "end best by process_count_limit"),
+]
+SWARM = [
+    # a swarm that fails falls back to one search
+    (at.PLAN, E.FAILED, {}, Context(), "search"),
+    (at.SYNTHESIZE, E.NOTHING, {}, Context(), "search"),
+    (at.SYNTHESIZE, E.FAILED, {}, Context(), "search"),
+    # a risky plan and missing facts pause; a denial ends with what is there
+    (at.PLAN, E.NEEDS_APPROVAL, {}, Context(), "pause approval, then approved_plan"),
+    (at.GATHER, E.NEEDS_INPUT, {}, Context(), "pause information, then given_facts"),
+    (at.APPROVED_PLAN, E.DENIED, {}, Context(), "synthesize"),
+    (at.RESUMED_WORK, E.DENIED, {}, Context(), "synthesize"),
+    # at most two further plans, also where the judge asks for one
+    (at.LEDGER, E.AGAIN, {Counter.RESEARCH: 1}, Context(), "plan"),
+    (at.LEDGER, E.AGAIN, {Counter.RESEARCH: LIMITS.research}, Context(), "synthesize"),
+    (at.JUDGE, E.REGENERATE, {}, Context(), "synthesize"),
+    (at.JUDGE, E.RESEARCH, {}, Context(), "plan"),
+    (at.JUDGE, E.RESEARCH, {Counter.RESEARCH: LIMITS.research}, BEST, "end best answered by research_limit"),
+    # an exhausted budget ends in an answer from what was found
+    (at.LEDGER, E.BEGINS, {}, NO_CALLS, "synthesize by budget_model_calls"),
+    # a branch at its limit or without budget returns what it found; a failed worker is sent again
+    (at.WORK, E.CALLS, {Counter.STEP: LIMITS.steps}, BRANCH, "return as insufficient_context by step_limit"),
+    (at.WORK, E.CALLS, {}, BRANCH_WITHOUT_MONEY, "return by budget_usd"),
+    (at.WORK, E.FAILED, {}, BRANCH, "work"),
+    (at.WORK, E.FAILED, {Counter.RETRY: LIMITS.retries}, BRANCH, "return as insufficient_context by retry_limit"),
+    (at.WORK, E.FAILED, {}, BRANCH_WITHOUT_MONEY, "return by budget_usd"),
+]
+AUTO: list[tuple[Stage, E, Counters, Context, str]] = [
+    (at.TRIAGE, E.SEARCHES, {}, Context(), "search"),
+    (at.TRIAGE, E.USES_TOOLS, {}, Context(), "reason"),
+    (at.TRIAGE, E.USES_SWARM, {}, Context(), "plan"),
+    (at.TRIAGE, E.FAILED, {}, Context(), "search"),
+]
+# fmt: on
+EXAMPLES = [
+    pytest.param(flow, *row, id=f"{flow.name}-{row[0].name}-{row[1]}-{row[4]}")
+    for flow, rows in (
+        (SEARCH_FLOW, SEARCH),
+        (TOOLS_FLOW, TOOLS),
+        (SWARM_FLOW, SWARM),
+        (AUTO_FLOW, AUTO),
     )
+    for row in rows
+]
 
 
-def test_an_approved_answer_goes_out() -> None:
-    decision = decide_next(stages.QUALITY, StageEvent.APPROVED)
-
-    assert decision.actions == (End(Ending.ANSWER, Outcome.ANSWERED),)
-
-
-def test_research_is_counted_and_goes_back_to_search() -> None:
-    decision = decide_next(stages.QUALITY, StageEvent.RESEARCH, {Counter.RESEARCH: 1})
-
-    assert decision.actions == (Send(stages.SEARCH),)
-    assert decision.counters == {Counter.RESEARCH: 2}
-
-
-@pytest.mark.parametrize(
-    ("did", "counter"),
-    [(StageEvent.RESEARCH, Counter.RESEARCH), (StageEvent.LOW, Counter.REGENERATE)],
-)
-def test_a_loop_at_its_limit_ends_with_the_best_scored_answer(
-    did: StageEvent, counter: Counter
+@pytest.mark.parametrize(("flow", "stage", "event", "counters", "facts", "decision"), EXAMPLES)
+def test_every_example_of_a_decision_holds(
+    flow: Flow, stage: Stage, event: E, counters: Counters, facts: Context, decision: str
 ) -> None:
-    decision = decide_next(stages.QUALITY, did, {counter: 2}, Context(has_best_answer=True))
-
-    assert decision.actions == (End(Ending.BEST, Outcome.ANSWERED),)
-    assert decision.termination_reason == f"{counter}_limit"
+    assert describe(decide(flow, stage, event, {**counters}, LIMITS, facts)) == decision
 
 
 @pytest.mark.parametrize(
-    ("did", "counter", "reason"),
+    ("flow", "stage", "event", "counter"),
     [
-        (StageEvent.REGENERATE, Counter.REGENERATE, Reason.INTERNAL_FAULT),
-        (StageEvent.LOW, Counter.REGENERATE, Reason.INTERNAL_FAULT),
-        (StageEvent.RESEARCH, Counter.RESEARCH, Reason.INSUFFICIENT_CONTEXT),
+        (SEARCH_FLOW, at.QUALITY, E.RESEARCH, Counter.RESEARCH),
+        (TOOLS_FLOW, at.ASSESS, E.AGAIN, Counter.ITERATION),
     ],
 )
-def test_a_loop_at_its_limit_without_a_scored_answer_ends_with_its_true_reason(
-    did: StageEvent, counter: Counter, reason: Reason
-) -> None:
-    decision = decide_next(stages.QUALITY, did, {counter: 2})
+def test_a_loop_is_counted(flow: Flow, stage: Stage, event: E, counter: Counter) -> None:
+    first = decide(flow, stage, event, {}, LIMITS, Context())
 
-    assert decision.actions == (Send(stages.CLARIFICATION),)
-    assert decision.reason is reason
+    assert first.counters == {counter: 1}
+    assert decide(flow, stage, event, first.counters, LIMITS, Context()).counters == {counter: 2}
 
 
 @pytest.mark.parametrize(
-    ("stage", "did"),
-    [(stages.SEARCH, StageEvent.NOTHING), (stages.RESPONSE, StageEvent.ASKS)],
-)
-@pytest.mark.parametrize("counter", [Counter.RESEARCH, Counter.REGENERATE])
-def test_a_further_attempt_that_finds_nothing_leaves_the_answer_before_it(
-    stage: Stage, did: StageEvent, counter: Counter
-) -> None:
-    facts = Context(has_best_answer=True, reason=Reason.INSUFFICIENT_CONTEXT)
-
-    decision = decide_next(stage, did, {counter: 1}, facts)
-
-    assert decision.actions == (End(Ending.BEST, Outcome.ANSWERED),)
-    assert decision.termination_reason == "no_better_answer"
-
-
-def test_an_answer_of_an_earlier_round_does_not_hide_a_refusal() -> None:
-    facts = Context(has_best_answer=True, reason=Reason.INSUFFICIENT_CONTEXT)
-
-    decision = decide_next(stages.SEARCH, StageEvent.NOTHING, {Counter.ROUND: 1}, facts)
-
-    assert decision.actions == (Send(stages.CLARIFICATION),)
-
-
-def test_a_fault_of_the_desk_ends_as_failed_and_not_as_refused() -> None:
-    facts = Context(reason=Reason.INTERNAL_FAULT)
-
-    decision = decide_next(stages.CLARIFICATION, StageEvent.DONE, {}, facts)
-
-    assert decision.actions == (End(Ending.REPLY, Outcome.FAILED),)
-
-
-def test_a_generation_error_tries_the_next_model_once() -> None:
-    first = decide_next(stages.RESPONSE, StageEvent.GENERATION_ERROR)
-    second = decide_next(stages.RESPONSE, StageEvent.GENERATION_ERROR, first.counters)
-
-    assert first.actions == (Send(stages.RESPONSE),)
-    assert second.actions == (End(Ending.BEST, None),)
-
-
-def test_the_fourth_question_back_becomes_a_refusal() -> None:
-    asked = Context(reason=Reason.AMBIGUOUS_QUERY)
-
-    third = decide_next(stages.SEARCH, StageEvent.MANY, {Counter.ROUND: 2}, asked)
-    fourth = decide_next(stages.SEARCH, StageEvent.MANY, {Counter.ROUND: 3}, asked)
-
-    assert third.reason is Reason.AMBIGUOUS_QUERY
-    assert fourth.actions == (Send(stages.CLARIFICATION),)
-    assert fourth.reason is Reason.INSUFFICIENT_CONTEXT
-    assert fourth.termination_reason == "round_limit"
-
-
-def test_out_of_scope_is_a_refusal_and_no_round() -> None:
-    sent = decide_next(stages.GUARDRAILS, StageEvent.OUTSIDE, {Counter.ROUND: 3})
-    ended = decide_next(stages.CLARIFICATION, StageEvent.DONE, facts=Context(reason=sent.reason))
-
-    assert sent.actions == (Send(stages.CLARIFICATION),)
-    assert ended.actions == (End(Ending.REPLY, Outcome.REFUSED),)
-
-
-def test_a_question_back_ends_the_message_as_a_clarification() -> None:
-    ended = decide_next(
-        stages.CLARIFICATION, StageEvent.DONE, facts=Context(reason=Reason.AMBIGUOUS_QUERY)
-    )
-
-    assert ended.actions == (End(Ending.REPLY, Outcome.CLARIFICATION),)
-
-
-def test_guardrails_that_cannot_decide_ask_and_never_let_through() -> None:
-    decision = decide_next(stages.GUARDRAILS, StageEvent.FAILED)
-
-    assert decision.actions == (Send(stages.CLARIFICATION),)
-    assert decision.reason is Reason.SCOPE_UNCLEAR
-
-
-def test_a_judge_that_fails_is_no_approval() -> None:
-    decision = decide_next(stages.QUALITY, StageEvent.FAILED)
-
-    assert decision.actions == (Send(stages.RESPONSE),)
-
-
-@pytest.mark.parametrize(
-    ("facts", "reason"),
+    ("flow", "stage", "event"),
     [
-        (Context(process_count=60), "process_count_limit"),
-        (Context(total_seconds=110), "total_time_limit"),
-        (Context(remaining_seconds=0.5), "deadline"),
+        (TOOLS_FLOW, at.REASON, E.FAILED),
+        (TOOLS_FLOW, at.RESULTS, E.FAILED),
+        (TOOLS_FLOW, at.REFLECT, E.NOTHING),
+        (SWARM_FLOW, at.PLAN, E.FAILED),
+        (SWARM_FLOW, at.SYNTHESIZE, E.NOTHING),
+        (SWARM_FLOW, at.SYNTHESIZE, E.FAILED),
     ],
 )
-def test_a_limit_ends_the_question_with_the_best_there_is(facts: Context, reason: str) -> None:
-    decision = decide_next(stages.SEARCH, StageEvent.FOUND, facts=facts)
-
-    assert decision.actions == (End(Ending.BEST, None),)
-    assert decision.termination_reason == reason
+def test_a_failed_way_falls_back_and_its_row_says_so(flow: Flow, stage: Stage, event: E) -> None:
+    assert flow.row(stage, event).is_fallback
+    assert not SWARM_FLOW.row(at.PLAN, E.SEARCHES).is_fallback
 
 
-def test_a_finished_answer_is_not_thrown_away_at_a_limit() -> None:
-    decision = decide_next(stages.QUALITY, StageEvent.APPROVED, facts=Context(process_count=99))
+def test_workers_run_at_once_within_the_setting_and_enough_of_them_suffice() -> None:
+    work = SWARM_FLOW.row(at.LEDGER, E.BEGINS).go_to
+    assert isinstance(work, Scatter)
 
-    assert decision.actions == (End(Ending.ANSWER, Outcome.ANSWERED),)
-
-
-def test_an_exhausted_budget_takes_no_further_loop_and_ends_with_the_best_answer() -> None:
-    facts = Context(has_best_answer=True, stop_reason="budget_model_calls")
-
-    decision = decide_next(stages.QUALITY, StageEvent.RESEARCH, facts=facts)
-
-    assert decision.actions == (End(Ending.BEST, None),)
-    assert decision.termination_reason == "budget_model_calls"
+    assert LIMITS.find_at_once(work) == 5
+    assert LIMITS.find_needed(work, 10) == 10
+    assert Limits(enough_share=0.75).find_needed(work, 10) == 8
 
 
-def test_an_exhausted_budget_without_an_answer_does_not_blame_the_documents() -> None:
-    facts = Context(stop_reason="budget_usd")
-
-    decision = decide_next(stages.QUALITY, StageEvent.RESEARCH, facts=facts)
-
-    assert decision.actions == (End(Ending.BEST, None),)
-    assert decision.termination_reason == "budget_usd"
-
-
-def test_an_exhausted_budget_goes_on_to_the_answer_and_is_named_at_its_end() -> None:
-    facts = Context(stop_reason="budget_tokens")
-
-    onwards = decide_next(stages.SEARCH, StageEvent.FOUND, facts=facts)
-    ended = decide_next(stages.QUALITY, StageEvent.APPROVED, facts=facts)
-
-    assert onwards.actions == (Send(stages.AUGMENTATION),)
-    assert ended.actions == (End(Ending.ANSWER, Outcome.ANSWERED),)
-    assert ended.termination_reason == "budget_tokens"
-
-
-def test_an_exhausted_budget_still_asks_back() -> None:
-    facts = Context(stop_reason="budget_tokens")
-
-    decision = decide_next(stages.SEARCH, StageEvent.MANY, facts=facts)
-
-    assert decision.actions == (Send(stages.CLARIFICATION),)
+def test_a_worker_at_a_limit_returns_what_it_found() -> None:
+    used_up: Counters = {Counter.STEP: LIMITS.steps}
+    for counters, facts in ((used_up, BRANCH), ({}, BRANCH_WITHOUT_MONEY)):
+        [action] = decide(SWARM_FLOW, at.WORK, E.CALLS, counters, LIMITS, facts).actions
+        assert isinstance(action, Return)
+        assert "worker_outputs" in action.attributes
 
 
 def test_an_exhausted_budget_returns_a_branch_with_what_it_has() -> None:
-    again = Row(stages.RESPONSE, StageEvent.DONE, stages.RESPONSE, Counter.NEXT_MODEL)
-    flow = Flow("loop", 1, (again, Row(stages.RESPONSE, StageEvent.FAILED, Return())))
+    again = Row(at.RESPONSE, E.DONE, at.RESPONSE, Counter.NEXT_MODEL)
+    flow = Flow("loop", 1, (again, Row(at.RESPONSE, E.FAILED, Return())))
     facts = Context(in_branch=True, stop_reason="budget_tool_calls")
 
-    decision = decide(flow, stages.RESPONSE, StageEvent.DONE, {}, Limits(), facts)
+    decision = decide(flow, at.RESPONSE, E.DONE, {}, LIMITS, facts)
 
-    assert decision.actions == (Return(),)
-    assert decision.termination_reason == "budget_tool_calls"
-
-
-def make_sequence() -> Flow:
-    """Return a flow in which search, response and quality follow in a planned order."""
-    planned = Next((stages.SEARCH, stages.RESPONSE, stages.QUALITY), stages.CLARIFICATION)
-    every = (stages.GUARDRAILS, stages.SEARCH, stages.RESPONSE, stages.QUALITY)
-    return Flow(
-        "sequence",
-        1,
-        [
-            Row(stage, StageEvent.DONE, planned, Counter.SEQUENCE, stages.CLARIFICATION)
-            for stage in every
-        ],
-    )
+    assert describe(decision) == "return by budget_tool_calls"
 
 
 def take(sequence: tuple[str, ...], place: int, counters: Counters | None = None) -> Decision:
+    """Decide in a flow in which search, response and quality follow in a planned order."""
+    planned = Next((at.SEARCH, at.RESPONSE, at.QUALITY), at.CLARIFICATION)
+    rows = [
+        Row(stage, E.DONE, planned, Counter.SEQUENCE, at.CLARIFICATION)
+        for stage in (at.GUARDRAILS, at.SEARCH, at.RESPONSE, at.QUALITY)
+    ]
     facts = Context(sequence=sequence, sequence_place=place)
     known = counters if counters is not None else {}
-    return decide(
-        make_sequence(), stages.GUARDRAILS, StageEvent.DONE, known, Limits(sequence=3), facts
-    )
+    flow = Flow("sequence", 1, rows)
+    return decide(flow, at.GUARDRAILS, E.DONE, known, Limits(sequence=3), facts)
 
 
 def test_the_next_of_a_sequence_follows_and_is_counted() -> None:
@@ -244,10 +230,10 @@ def test_the_next_of_a_sequence_follows_and_is_counted() -> None:
     second = take(("search", "response"), 1, first.counters)
     done = take(("search", "response"), 2, second.counters)
 
-    assert [first.actions, second.actions, done.actions] == [
-        (Send(stages.SEARCH),),
-        (Send(stages.RESPONSE),),
-        (Send(stages.CLARIFICATION),),
+    assert [describe(one) for one in (first, second, done)] == [
+        "search",
+        "response",
+        "clarification",
     ]
     assert [first.sequence_place, second.sequence_place, done.sequence_place] == [1, 2, 2]
     assert done.counters == {Counter.SEQUENCE: 3}
@@ -256,7 +242,7 @@ def test_the_next_of_a_sequence_follows_and_is_counted() -> None:
 def test_a_name_that_the_flow_does_not_allow_is_skipped_and_noted() -> None:
     decision = take(("lang", "delete_everything", "quality"), 0)
 
-    assert decision.actions == (Send(stages.QUALITY),)
+    assert describe(decision) == "quality"
     assert decision.skipped == ("lang", "delete_everything")
     assert decision.sequence_place == 3
 
@@ -264,9 +250,8 @@ def test_a_name_that_the_flow_does_not_allow_is_skipped_and_noted() -> None:
 def test_a_sequence_that_never_ends_is_ended_by_its_counter() -> None:
     decision = take(("search",) * 50, 3, {Counter.SEQUENCE: 3})
 
-    assert decision.actions == (Send(stages.CLARIFICATION),)
-    assert decision.termination_reason == "sequence_limit"
+    assert describe(decision) == "clarification as insufficient_context by sequence_limit"
 
 
 def test_a_flow_without_a_planned_sequence_goes_beyond_its_end() -> None:
-    assert take((), 0).actions == (Send(stages.CLARIFICATION),)
+    assert describe(take((), 0)) == "clarification"

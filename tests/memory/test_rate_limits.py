@@ -2,7 +2,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from memory.rate_limits import RedisLimiter
+from memory.rate_limits import RedisLimiter, RedisTurns
 
 
 @dataclass(frozen=True)
@@ -47,3 +47,54 @@ async def test_a_refused_request_reserves_nothing(client: Any) -> None:
 
 async def test_a_model_without_a_limit_passes(client: Any) -> None:
     assert await RedisLimiter(client, {}).acquire("m", 10**9) == 0.0
+
+
+MINUTE: dict[str, Any] = {"every_seconds": 60.0, "at_once": 2}
+
+
+async def waits(turns: RedisTurns, count: int, patience_seconds: float = 1e6) -> list[float | None]:
+    return [
+        await turns.turn("post", **MINUTE, patience_seconds=patience_seconds) for _ in range(count)
+    ]
+
+
+def about(waits: list[float | None]) -> list[int | None]:
+    """Waits in whole minutes: the test itself takes some time."""
+    return [None if wait is None else round(wait / 60) for wait in waits]
+
+
+async def test_the_first_turns_come_at_once_and_the_others_one_by_one(client: Any) -> None:
+    assert about(await waits(RedisTurns(client, "slack"), 5)) == [0, 0, 1, 2, 3]
+
+
+async def test_turns_are_given_over_all_processes(client: Any) -> None:
+    one, other = RedisTurns(client, "slack"), RedisTurns(client, "slack")
+
+    waited = [*await waits(one, 2), *await waits(other, 1), *await waits(one, 1)]
+
+    assert about(waited) == [0, 0, 1, 2]
+
+
+async def test_who_has_no_patience_gets_no_turn_and_takes_none_from_others(client: Any) -> None:
+    turns = RedisTurns(client, "slack")
+
+    waited = [*await waits(turns, 4, patience_seconds=1.0), *await waits(turns, 1)]
+
+    assert about(waited) == [0, 0, None, None, 1]
+
+
+async def test_nobody_gets_a_turn_while_they_are_held(client: Any) -> None:
+    turns = RedisTurns(client, "slack")
+    await turns.hold("post", **MINUTE, seconds=600)
+    await turns.hold("post", **MINUTE, seconds=60)
+
+    assert about(await waits(turns, 3)) == [10, 11, 12]
+    assert await turns.turn("other", **MINUTE, patience_seconds=0.0) == 0.0
+
+
+async def test_what_is_kept_of_turns_dies_by_itself(client: Any) -> None:
+    turns = RedisTurns(client, "slack")
+    await waits(turns, 3)
+
+    (key,) = await client.keys("rd:push:slack:pace:*")
+    assert 100_000 < await client.pttl(key) <= 181_000

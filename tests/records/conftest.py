@@ -1,5 +1,3 @@
-import os
-import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -12,6 +10,7 @@ from broker.embedded.endpoint import Endpoint
 from broker.redis_broker import RedisBroker
 from records.store import RecordStore, Selection, connect_store
 from tests.support.broker_harness import ROLES, SHORT_LEASE, BrokerHarness
+from tests.support.postgres import PostgresServer
 
 
 @pytest.fixture
@@ -27,33 +26,16 @@ async def harness() -> AsyncIterator[BrokerHarness]:
     await client.aclose()
 
 
-def find_postgres() -> Path | None:
-    """Return the folder of PostgreSQL's programs, as Debian installs them."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    return found[-1].parent if found else None
-
-
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
-    """A real PostgreSQL of the test run's own, on a socket; it does not run as root."""
-    programs = find_postgres()
-    if programs is None:
-        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
-    user: dict[str, Any] = {"user": "postgres"} if os.geteuid() == 0 else {}
+    """The address of a real PostgreSQL of the test run's own."""
     with tempfile.TemporaryDirectory(prefix="rd-pg-") as folder:
-        if user:
-            subprocess.run(["chown", "postgres", folder], check=True)
-        data = f"{folder}/data"
-        quiet: dict[str, Any] = {"check": True, "stdout": subprocess.DEVNULL, "cwd": folder, **user}
-        initdb = [f"{programs}/initdb", "-D", data, "-A", "trust", "-U", "refdesk", "--no-sync"]
-        subprocess.run(initdb, **quiet)
-        options = f"-c listen_addresses='' -c fsync=off -k {folder}"
-        control = [f"{programs}/pg_ctl", "-D", data, "-w"]
-        subprocess.run([*control, "-l", f"{folder}/log", "-o", options, "start"], **quiet)
+        server = PostgresServer(Path(folder))
+        server.start()
         try:
-            yield f"postgresql://refdesk@/postgres?host={folder}"
+            yield server.url
         finally:
-            subprocess.run([*control, "-m", "immediate", "stop"], **quiet)
+            server.kill()
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])

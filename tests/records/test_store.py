@@ -1,14 +1,17 @@
 import os
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection, create_engine
 
 from records.record import Record
 from records.store import (
+    PersonFigures,
     RecordStore,
     RecordsUnavailableError,
     RecordsUrlError,
@@ -25,6 +28,7 @@ RECORD = Record(
     ended_at=1_002.5,
     channel="http",
     person="p-7",
+    person_name="ada",
     way="search",
     language="de",
     question="Wie viele Tage?",
@@ -74,6 +78,27 @@ def test_records_are_selected_by_assistant_time_outcome_and_text(store: RecordSt
     assert ids(outcome="refused") == ["m2"]
     assert ids(text="WIE VIELE") == ["m2", "m1"]
     assert ids(text="100%_") == []
+
+
+def test_people_are_counted_and_found_with_their_conversations(store: RecordStore) -> None:
+    others = [
+        replace(RECORD, message_id="m3", conversation_id="c2", ended_at=3_000.0),
+        replace(RECORD, message_id="m4", person="p-8", person_name="", ended_at=4_000.0),
+        replace(RECORD, message_id="m5", person="", ended_at=5_000.0),
+    ]
+    store.write([RECORD, OTHER, *others])
+    store.rate(RECORD.id, "down", "")
+    desk = Selection(assistants=(("acme", "desk"),))
+
+    everybody = store.list_people(Selection())
+
+    assert everybody == [
+        PersonFigures("p-8", "", 1, 1, 0, 4_000.0), PersonFigures("p-7", "ada", 3, 3, 1, 3_000.0)
+    ]  # fmt: skip
+    assert store.list_people(desk, person="p-7") == [PersonFigures("p-7", "ada", 2, 2, 1, 3_000.0)]
+    assert store.list_people(Selection(), offset=1, limit=5) == everybody[1:]
+    found = store.find_conversations_of("p-7", desk)
+    assert sorted(one.conversation_id for one in found) == ["c1", "c2"]
 
 
 def test_pages_of_records_follow_each_other(store: RecordStore) -> None:
@@ -150,6 +175,51 @@ def test_only_the_owner_may_read_the_file(tmp_path: Path) -> None:
 
     assert modes == {0}
     store.close()
+
+
+@contextmanager
+def operating(url: str) -> Iterator[Connection]:
+    """Provide an operator's connection."""
+    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        yield connection
+    engine.dispose()
+
+
+@pytest.fixture
+def new_database(postgres_url: str) -> Iterator[str]:
+    """A database without tables, where the user `reader` has no rights."""
+    with operating(postgres_url) as operator:
+        operator.exec_driver_sql("CREATE DATABASE rights")
+        operator.exec_driver_sql("CREATE ROLE reader LOGIN")
+        yield postgres_url.replace("/postgres?", "/rights?")
+        operator.exec_driver_sql("DROP DATABASE rights WITH (FORCE)")
+        operator.exec_driver_sql("DROP ROLE reader")
+
+
+@pytest.mark.slow
+def test_missing_rights_and_tables_delay_records_and_refuse_none(new_database: str) -> None:
+    with (
+        closing(connect_store(new_database.replace("refdesk@", "reader@"))) as store,
+        closing(connect_store(new_database)) as owned,
+        operating(new_database) as operator,
+    ):
+        with pytest.raises(RecordsUnavailableError, match="permission denied"):
+            store.prepare()
+        with pytest.raises(RecordsUnavailableError, match="does not exist"):
+            store.write([RECORD])
+        owned.prepare()
+        operator.exec_driver_sql("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
+
+        store.prepare()
+        assert store.find(Selection()) == []
+        for change in (lambda: store.write([RECORD]), lambda: store.forget(RECORD.id)):
+            with pytest.raises(RecordsUnavailableError, match="permission denied"):
+                change()
+        operator.exec_driver_sql("GRANT ALL ON ALL TABLES IN SCHEMA public TO reader")
+        store.write([RECORD])
+
+        assert store.forget(RECORD.id) == 1
 
 
 @pytest.mark.parametrize("url", ["mysql://host/name", "nonsense", "http://host/name"])

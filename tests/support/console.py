@@ -1,18 +1,25 @@
 """Sessions of the console in memory, and an application that has only the console."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import httpx
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 
+from broker.values import Erased
+from envelope.question import Question
+from gateway.api_keys import Key
 from gateway.console.access import COOKIE, Assistant, Gate, Identity, Role
 from gateway.console.attention import FindConcerns
 from gateway.console.routes import Console, ConsolePart, console_router
 from gateway.console.sign_in import SignInProvider
+from gateway.http.uvicorn_server import listening, serving
 from records.store import RecordStore
+from tests.support.browser import chromium, violations
 
 DESK, OTHER = ("acme", "desk"), ("acme", "hr")
 ORIGIN = "http://desk"
@@ -46,7 +53,23 @@ class FakeSessions:
         self.people = {one: kept for one, kept in self.people.items() if kept[0] != subject}
 
 
-def make_console(
+@dataclass
+class FakeKeys:
+    keys: list[Key] = field(default_factory=list)
+    used: dict[str, float] = field(default_factory=dict)
+
+    async def all(self) -> Sequence[Key]:
+        return self.keys
+
+    async def uses(self) -> Mapping[str, float]:
+        return self.used
+
+
+async def forget_nothing(question: Question) -> Erased:
+    return Erased()
+
+
+def make_router(
     store: RecordStore | None,
     sessions: FakeSessions | None = None,
     *,
@@ -55,14 +78,20 @@ def make_console(
     provider: SignInProvider | None = None,
     parts: Sequence[ConsolePart] = (),
     concerns: Sequence[FindConcerns] = (),
-) -> FastAPI:
-    """Return an application with the console alone."""
-    app = FastAPI()
-    gate = Gate(sessions or FakeSessions(), assistants, roles or {}, "")
-    console = Console(
-        gate, store, records_days=90.0, provider=provider, parts=parts, concerns=concerns
+) -> APIRouter:
+    """Return the routes of a console."""
+    gate = Gate(sessions or FakeSessions(), assistants, roles or {})
+    return console_router(
+        Console(gate, store, records_days=90.0, provider=provider, parts=parts, concerns=concerns)
     )
-    app.include_router(console_router(console))
+
+
+def make_console(
+    store: RecordStore | None, sessions: FakeSessions | None = None, **options: Any
+) -> FastAPI:
+    """Return an application with the console alone; see `make_router`."""
+    app = FastAPI()
+    app.include_router(make_router(store, sessions, **options))
     return app
 
 
@@ -112,3 +141,25 @@ async def send_form(
     token = read_forgery_token((await owner.get(page)).text)
     named = {"tenant": DESK[0], "assistant": DESK[1], "csrf": token}
     return await post(owner, path, {**named, **fields})
+
+
+async def find_faults(
+    app: FastAPI, owner: httpx.AsyncClient, paths: Sequence[str], *, scheme: str, width: int = 320
+) -> list[str]:
+    """Return what keeps the owner's pages from being readable for everybody, in a real browser."""
+    listener = listening("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    found: list[str] = []
+    async with serving(app, listener, asyncio.Event()), chromium() as browser:
+        context = await browser.new_context(
+            viewport={"width": width, "height": 800},
+            color_scheme=scheme,  # type: ignore[arg-type]
+        )
+        await context.add_cookies([{"name": COOKIE, "value": owner.cookies[COOKIE], "url": url}])
+        page = await context.new_page()
+        for path in paths:
+            await page.goto(f"{url}{path}")
+            found += [f"{path}: {fault}" for fault in await violations(page)]
+            wide = await page.evaluate("document.documentElement.scrollWidth")
+            found += [f"{path}: {wide} pixels wide"] if wide > width else []
+    return found

@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import httpx
@@ -25,14 +26,19 @@ from gateway.http.routes.documents import reader_router
 from gateway.http.routes.reviews import ReviewParts
 from gateway.http.uvicorn_server import listening, serving
 from gateway.http.visitors import VisitorLimits, Visitors
+from gateway.mcp.endpoint import make_endpoint
 from gateway.person_tokens import PersonTokens
 from gateway.port import (
     CatalogEntry,
     CatalogMove,
     CatalogSelection,
     Documents,
+    FoundPassage,
+    FoundPassages,
+    LibraryDocument,
     ReadableDocument,
     ReadableSection,
+    SearchableLibrary,
 )
 from manager.flows import NEWEST
 from memory.errors import MemoryUnavailableError
@@ -116,6 +122,54 @@ class FakeCatalog:
         wanted = [*(selection.ids or ()), *(selection.patterns or ())]
         is_all = selection == CatalogSelection()
         return [kept[id_] for id_ in sorted(kept) if is_all or id_ in wanted]
+
+
+class FakeLibrary:
+    """Documents by tenant and assistant, with the groups that may read them; all match a query."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, str], list[tuple[LibraryDocument, frozenset[str]]]] = {}
+        self.queries: list[str] = []
+
+    def put(self, tenant: str, assistant: str, *groups: str, **fields: Any) -> None:
+        document = LibraryDocument(**{"title": f"Title of {fields['id']}", **fields})
+        kept = self.kept.setdefault((tenant, assistant), [])
+        kept.append((document, frozenset(groups)))
+
+    def _visible(self, tenant: str, assistant: str, groups: Sequence[str]) -> list[LibraryDocument]:
+        kept = self.kept.get((tenant, assistant), [])
+        seen = [one for one, needed in kept if not needed or needed & set(groups)]
+        return sorted(seen, key=lambda one: one.id)
+
+    async def search(
+        self, tenant: str, assistant: str, query: str, *, groups: Sequence[str], limit: int
+    ) -> FoundPassages:
+        self.queries.append(query)
+        found = [
+            FoundPassage(
+                chunk_id=f"{one.id}#{number}",
+                document_id=one.id,
+                title=one.title,
+                text=f"Passage {number} of {one.id}",
+                url=one.url,
+                path=one.source,
+                score=1.0 / number,
+            )
+            for one in self._visible(tenant, assistant, groups)
+            for number in (1, 2)
+        ]
+        return FoundPassages(passages=tuple(found[:limit]), quality="good", total=len(found))
+
+    async def read(
+        self, tenant: str, assistant: str, document_id: str, *, groups: Sequence[str]
+    ) -> LibraryDocument | None:
+        seen = self._visible(tenant, assistant, groups)
+        return next((one for one in seen if one.id == document_id), None)
+
+    async def browse(
+        self, tenant: str, assistant: str, *, groups: Sequence[str], after: str, limit: int
+    ) -> Sequence[LibraryDocument]:
+        return [one for one in self._visible(tenant, assistant, groups) if one.id > after][:limit]
 
 
 @dataclass
@@ -208,6 +262,7 @@ async def open_http_server(
     reviews: ReviewParts | None = None,
     job_seconds: float | None = None,
     persons: PersonTokens | None = None,
+    library: SearchableLibrary | None = None,
     **broker_options: Any,
 ) -> AsyncIterator[HttpServerFixture]:
     """Open a server while inside; several may share one system."""
@@ -259,6 +314,8 @@ async def open_http_server(
         unavailable=STORES,
         others=others,
         reviews=reviews,
+        library=library,
+        mcp=None if library is None else partial(make_endpoint, channel, library, stopping, "1"),
     )
     listener = listening("127.0.0.1", port)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -266,7 +323,10 @@ async def open_http_server(
         harness, url, keys, stopping, meter, channel, made.routes, catalog
     )
     try:
-        async with serving(made.app, listener, stopping, trusted_proxies=trusted_proxies):
+        async with (
+            made.running(),
+            serving(made.app, listener, stopping, trusted_proxies=trusted_proxies),
+        ):
             yield http_server
             for client in http_server.clients:
                 await client.aclose()

@@ -61,7 +61,6 @@ class RecordedModel(ModelServer):
 
     def __init__(self, vendor: str = "openai") -> None:
         super().__init__("")
-        self.lists_models = True
         self.vendor = VENDORS[vendor]
         self.prompts: list[Prompt] = []
         self.missing: list[Prompt] = []

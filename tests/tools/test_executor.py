@@ -5,6 +5,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel, Field, JsonValue
 
 from tests.support.waiting import wait_until
@@ -19,7 +21,8 @@ from tools.calls import (
 from tools.catalog import ToolCatalog
 from tools.effects import LocalReceipts, make_approval_id
 from tools.errors import OutcomeUnknown, ToolFailed, ToolRejected
-from tools.executor import LONGEST_STORED, CallLimit, ToolExecutor
+from tools.executor import LONGEST_STORED, LONGEST_TEXT, CallLimit, ToolExecutor, shorten
+from tools.graph_walk import is_notice
 from tools.tool import Tool
 
 CALLER = ToolCaller(agent="reason")
@@ -299,3 +302,57 @@ def test_a_result_travels_as_json() -> None:
     )
 
     assert ToolResult.model_validate(json.loads(result.model_dump_json())) == result
+
+
+def test_a_short_text_stays_as_it_is() -> None:
+    assert shorten("x" * LONGEST_TEXT) == "x" * LONGEST_TEXT
+
+
+def test_of_a_long_text_the_first_60_and_the_last_35_percent_stay() -> None:
+    text = "a" * 5_000 + "z" * 5_000
+
+    shown = shorten(text)
+
+    assert shown.startswith("a" * 900 + "\n... [8575 characters left out] ...\n")
+    assert shown.endswith("\n" + "z" * 525)
+
+
+@given(st.integers(0, 12), st.integers(400, 2_000))
+def test_no_citation_is_cut_in_two(offset: int, longest: int) -> None:
+    cited = "x" * offset + "[page#12] " * 300
+
+    shown = shorten(cited, longest)
+
+    assert len(shown) <= longest + 50
+    for part in ("page#1", "page#", "page", "12]", "[p"):
+        assert shown.count(part) == shown.count("[page#12]")
+
+
+async def walk(executor: ToolExecutor, query: str) -> ToolResult:
+    call = ToolCall(call_id="1", tool="graph_search", arguments={"query": query, "limit": 1})
+    return await executor.execute(call, ToolCaller(agent="reason"))
+
+
+async def test_a_question_about_a_withdrawn_page_leads_to_its_notice(
+    executor: ToolExecutor,
+) -> None:
+    found = await walk(executor, "Which book keeps a carrier?")
+
+    assert [one.chunk_id for one in found.citations] == ["repeal@2025#0"]
+    assert "the version before it fits the query" in found.text
+
+
+@pytest.mark.parametrize(
+    "query", ["Which fee does a carrier pay?", "Which book keeps a carrier in 2024?"]
+)
+async def test_other_questions_and_named_versions_are_searched_as_before(
+    executor: ToolExecutor, query: str
+) -> None:
+    found = await walk(executor, query)
+
+    assert "repeal@2025#0" not in {one.chunk_id for one in found.citations}
+
+
+def test_a_notice_says_where_the_content_is() -> None:
+    assert is_notice("[Withdrawn: incorporated into Article 6.]")
+    assert not is_notice("A withdrawn licence is returned.")

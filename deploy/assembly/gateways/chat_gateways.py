@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from config.errors import SettingsError
 from config.settings import Settings
@@ -26,6 +27,9 @@ from memory.errors import MemoryUnavailableError
 from memory.leader_lock import RedisDuty
 from memory.rate_limits import RedisTurns
 from worker.process import consumer_name
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
 
 DRAFT_SECONDS = 1.0
 """Slack and Telegram permit about one message per second in a chat, edits included."""
@@ -62,10 +66,12 @@ async def run_chat_channel(
     *,
     secret: str,
     make_user_groups: MakeUserGroups | None = None,
+    registry: "CollectorRegistry | None" = None,
 ) -> AsyncIterator[ChatChannel]:
     """Run a chat channel that delivers replies; `secret` signs its buttons.
 
-    `make_user_groups` returns the user groups of the platform; None if it has none.
+    `make_user_groups` returns the user groups of the platform; None if it has none. `registry` has
+    the other metrics of the process.
     """
     settings = runtime.settings
     texts = load_texts(topic=settings.topic)
@@ -112,7 +118,13 @@ async def run_chat_channel(
         async with (
             serve_probes(
                 runtime,
-                push_metrics(channel.name, connector.tally, connector.refusals, connector.ratings),
+                push_metrics(
+                    channel.name,
+                    connector.tally,
+                    connector.refusals,
+                    connector.ratings,
+                    registry=registry,
+                ),
             ),
             connector.running(),
         ):

@@ -3,9 +3,15 @@
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from importlib.metadata import version
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
+
+import structlog
 
 from agents.review.cost_estimate import estimate_cost
 from broker.replies.transcripts import RecentMessage, Transcripts
@@ -16,6 +22,7 @@ from deploy.assembly.gateways.console import make_gate, make_provider, open_part
 from deploy.assembly.gateways.document_catalog import OwnedCatalog, documents_of
 from deploy.assembly.gateways.report_rendering import StoredReports, make_report_reader
 from deploy.assembly.gateways.review_documents import NamedDocumentFinder, StoredAttachments
+from deploy.assembly.gateways.searchable_library import OwnedLibrary
 from deploy.assembly.recording import Records, connect_records, keeps_records
 from deploy.assembly.runtime import Runtime, desks
 from deploy.chat_channels import CHAT_CHANNELS
@@ -24,9 +31,11 @@ from envelope.conversation import Pause, Turn
 from envelope.question import Question
 from gateway.api_keys import Key
 from gateway.connections.bodies import BufferBudget
+from gateway.console.people import PeoplePages
 from gateway.console.routes import Console, console_router
+from gateway.conversation_erasure import erase
 from gateway.http.access import AllowedHosts, Guard
-from gateway.http.app import make_app
+from gateway.http.app import MakeEndpoint, make_app
 from gateway.http.context import HttpChannel
 from gateway.http.links import SourceLinks
 from gateway.http.metrics import PrometheusHttpMeter
@@ -37,7 +46,7 @@ from gateway.http.routes.review_form import ReviewEstimate
 from gateway.http.routes.reviews import EstimateReview, ReviewParts, estimate_nothing
 from gateway.http.visitors import VisitorLimits, Visitors
 from gateway.person_tokens import PersonIssuer, PersonTokens
-from gateway.port import Demand, Feedback, Shortage, VisitorSession
+from gateway.port import Demand, Feedback, SearchableLibrary, Shortage, VisitorSession
 from gateway.signing_keys import SigningKeys, check_address
 from gateway.widget.routes import widget_router
 from knowledge.errors import KnowledgeError
@@ -49,10 +58,15 @@ from memory.key_names import conversation_keys
 from memory.learned_outcomes import RedisOutcomeLog
 
 if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
     from redis.asyncio import Redis
     from starlette.types import ASGIApp
 
+log = structlog.get_logger("deploy")
+
 KEPT_TURNS = 50
+MCP = "mcp"
+"""The channel of programs that call the desk as a tool."""
 MINUTE_SECONDS = 60
 
 
@@ -63,6 +77,7 @@ class StoredKeys:
         self._keys = RedisApiKeys(client)
         self._history = history
         self._has_keys = False
+        self._noted: dict[str, float] = {}
 
     async def get(self, key_id: str) -> Key | None:
         found = await self._keys.get(key_id)
@@ -82,6 +97,19 @@ class StoredKeys:
         if not self._has_keys and self._history is not None:
             self._has_keys = self._history.has_keys
         return self._has_keys
+
+    async def note_use(self, key: Key) -> None:
+        now = time.time()
+        if now - self._noted.get(key.id, 0.0) >= MINUTE_SECONDS:
+            self._noted[key.id] = now
+            try:
+                await self._keys.note_use(key.id, now)
+            except MemoryUnavailableError as error:
+                # A Redis user of an earlier release may not write it; the request is answered.
+                log.warning("key_use_not_noted", error=str(error))
+
+    async def uses(self) -> Mapping[str, float]:
+        return await self._keys.uses()
 
     def _note(self) -> None:
         """Record, here and in the data folder, that keys exist, in case Redis loses them."""
@@ -203,20 +231,74 @@ class StoredConversations:
         return {name: Feedback.model_validate_json(text) for name, text in found.items()}
 
 
+async def make_channel(
+    runtime: Runtime,
+    client: "Redis",
+    keys: StoredKeys,
+    meter: PrometheusHttpMeter,
+    *,
+    keyless: bool,
+    has_reader: bool,
+    hosts: AllowedHosts | None = None,
+) -> HttpChannel:
+    """Return the parts that all routes use; `has_reader`: this server shows cited documents."""
+    settings = runtime.settings
+    if hosts is None:
+        hosts = AllowedHosts(settings.allowed_hosts, public_url=settings.public_url)
+    secret = await keys.link_secret()
+    guard = Guard(
+        keys,
+        StoredRates(client),
+        visitors=Visitors(secret, visitor_limits(settings)),
+        open_tenant=settings.tenant if keyless else None,
+        hosts=hosts,
+        persons=PersonTokens(list_person_issuers(settings)),
+    )
+    conversations = StoredConversations(
+        client,
+        shards=settings.shards,
+        ttl_seconds=settings.memory_seconds_of(settings.tenant, settings.assistant),
+        ttl_of=lambda question: settings.memory_seconds_of(question.tenant, question.assistant),
+        empty_seconds=int(settings.empty_conversation_minutes * MINUTE_SECONDS),
+        records=Records(settings, runtime.broker),
+    )
+    return HttpChannel(
+        replies=runtime.broker.replies,
+        eraser=runtime.broker.eraser,
+        desks=desks(runtime, "http"),
+        guard=guard,
+        conversations=conversations,
+        words=load_texts().text,
+        meter=meter,
+        release=settings.release,
+        job_seconds=settings.job_deadline_seconds,
+        links=SourceLinks(
+            {
+                (one.tenant, one.assistant): one.documentation_url or ""
+                for one in settings.of_assistants()
+            },
+            secret=secret if has_reader else None,
+            address=settings.public_url or "",
+        ),
+    )
+
+
 @asynccontextmanager
 async def open_http_app(
     runtime: Runtime,
     stopping: asyncio.Event,
     *,
+    registry: "CollectorRegistry | None" = None,
     keyless: bool = False,
     budget: BufferBudget | None = None,
 ) -> AsyncIterator["ASGIApp"]:
     """Provide the application of the HTTP channel.
 
-    `keyless`: requests need no key until the first one is created. `budget` bounds the bodies that
-    are read at the same time.
+    `/metrics` shows `registry`, to which the channel adds its own figures. `keyless`: requests need
+    no key until the first one is created. `budget` bounds the bodies that are read at the same
+    time.
     """
-    settings, texts, meter = runtime.settings, load_texts(), PrometheusHttpMeter()
+    settings, meter = runtime.settings, PrometheusHttpMeter(registry)
     client, opened = runtime.endpoint.client(), documents_of(runtime)
     attachments = StoredAttachments(settings, client)
     records = connect_records(settings) if keeps_records(settings) else None
@@ -227,41 +309,10 @@ async def open_http_app(
         keys = StoredKeys(client, history)
         # If keys exist now, this process requires one even if Redis loses them later.
         await keys.any()
-        guard = Guard(
-            keys,
-            StoredRates(client),
-            visitors=Visitors(await keys.link_secret(), visitor_limits(settings)),
-            open_tenant=settings.tenant if keyless else None,
-            hosts=AllowedHosts(settings.allowed_hosts, public_url=settings.public_url),
-            persons=PersonTokens(list_person_issuers(settings)),
+        channel = await make_channel(
+            runtime, client, keys, meter, keyless=keyless, has_reader=documents is not None
         )
-        conversations = StoredConversations(
-            client,
-            shards=settings.shards,
-            ttl_seconds=settings.memory_seconds_of(settings.tenant, settings.assistant),
-            ttl_of=lambda question: settings.memory_seconds_of(question.tenant, question.assistant),
-            empty_seconds=int(settings.empty_conversation_minutes * MINUTE_SECONDS),
-            records=Records(settings, runtime.broker),
-        )
-        channel = HttpChannel(
-            replies=runtime.broker.replies,
-            eraser=runtime.broker.eraser,
-            desks=desks(runtime, "http"),
-            guard=guard,
-            conversations=conversations,
-            words=texts.text,
-            meter=meter,
-            release=settings.release,
-            job_seconds=settings.job_deadline_seconds,
-            links=SourceLinks(
-                {
-                    (one.tenant, one.assistant): one.documentation_url or ""
-                    for one in settings.of_assistants()
-                },
-                secret=None if documents is None else await keys.link_secret(),
-                address=settings.public_url or "",
-            ),
-        )
+        library = OwnedLibrary(runtime)
         others, stores = [widget_router()], (MemoryUnavailableError, KnowledgeError)
         reports = StoredReports(make_report_reader(settings, client))
         if documents is not None:
@@ -285,7 +336,12 @@ async def open_http_app(
                     records,
                     records_days=settings.records_days,
                     provider=make_provider(settings),
-                    parts=parts.pages,
+                    parts=[
+                        *parts.pages,
+                        PeoplePages(
+                            records, keys, partial(erase, channel.eraser, channel.conversations)
+                        ),
+                    ],
                     concerns=parts.concerns,
                     unavailable=stores,
                 )
@@ -308,8 +364,11 @@ async def open_http_app(
                 _make_estimate(settings),
             ),
             has_session=gate.has_session,
+            library=library,
+            mcp=_find_mcp(replace(channel, desks=desks(runtime, MCP)), library, stopping),
         )
-        yield made.app
+        async with made.running():
+            yield made.app
     finally:
         await stack.aclose()
         if records is not None:
@@ -318,6 +377,17 @@ async def open_http_app(
         if opened is not None:
             await opened.close()
         await client.aclose()
+
+
+def _find_mcp(
+    channel: HttpChannel, library: SearchableLibrary, stopping: asyncio.Event
+) -> MakeEndpoint | None:
+    """Return what makes the MCP endpoint; None if the package of the protocol is missing."""
+    if find_spec("mcp") is None:
+        return None
+    from gateway.mcp.endpoint import make_endpoint
+
+    return partial(make_endpoint, channel, library, stopping, version("refdesk"))
 
 
 def _make_estimate(settings: Settings) -> EstimateReview:

@@ -14,6 +14,7 @@ from deploy.assembly.runtime import open_desk
 from deploy.cli.arguments import add_groups_argument, read_groups
 from deploy.cli.draft_display import show_progress
 from deploy.cli.main import EXIT_STATUSES
+from deploy.cli.model_in_use import say_models_once
 from deploy.cli.printing import choices, list_operator_notes, print_reply, say_json
 from deploy.errors import CommandError
 from envelope.tool_loop import WayName
@@ -125,6 +126,8 @@ def _list_ids(documents: JsonValue) -> list[str]:
 def _show(
     reply: dict[str, JsonValue], message: Message, settings: Settings, *, as_json: bool
 ) -> None:
+    if not as_json:
+        say_models_once(settings)
     for note in list_operator_notes(reply, settings):
         sys.stderr.write(f"{note}\n")
     if as_json:

@@ -6,16 +6,29 @@ import ipaddress
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
 
 from config.settings import Settings, load_settings
 from deploy.assembly.assistant_prompts import TASK_OF_ROLE
-from deploy.assembly.gateways.listening import budget_of, limits_of
+from deploy.assembly.gateways.listening import budget_of, limits_of, serve_probes
 from deploy.assembly.models import check_keys
+from deploy.assembly.observing import observing
 from deploy.assembly.recording import recording
-from deploy.assembly.runtime import Runtime, connect_runtime, run_desk, run_maintenance
+from deploy.assembly.runtime import (
+    Runtime,
+    connect_runtime,
+    make_meter,
+    run_desk,
+    run_maintenance,
+)
+from deploy.assembly.webhooks import sending_webhooks
+from deploy.cli.model_in_use import describe_models
 from deploy.cli.printing import print_line
 from worker.process import collect_rarely
 from worker.shutdown import stop_on_signals
+
+if TYPE_CHECKING:
+    from worker.metrics import PrometheusMeter
 
 PORT = 8000
 LOCAL = "127.0.0.1"
@@ -53,12 +66,22 @@ async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> No
         await stack.enter_async_context(stop_on_signals(stop))
         if not alone:
             await check_keys(settings, tuple(TASK_OF_ROLE.values()))
-        runtime = await stack.enter_async_context(answering(settings, alone=alone, records=True))
+        meter = make_meter()
+        runtime = await stack.enter_async_context(
+            answering(settings, alone=alone, records=True, meter=meter)
+        )
         stopping = asyncio.Event()
         reason = why_keys(settings, host)
         app = await stack.enter_async_context(
-            open_http_app(runtime, stopping, keyless=not reason, budget=budget_of(settings))
+            open_http_app(
+                runtime,
+                stopping,
+                registry=meter.registry,
+                keyless=not reason,
+                budget=budget_of(settings),
+            )
         )
+        await stack.enter_async_context(serve_probes(runtime, meter.registry))
         proxies, limits = settings.trusted_proxies, limits_of(settings)
         await stack.enter_async_context(
             serving(app, listener, stopping, trusted_proxies=proxies, limits=limits)
@@ -73,20 +96,29 @@ async def _serve(settings: Settings, host: str, port: int, *, alone: bool) -> No
 
 @asynccontextmanager
 async def answering(
-    settings: Settings, *, alone: bool, records: bool = False
+    settings: Settings,
+    *,
+    alone: bool,
+    records: bool = False,
+    meter: "PrometheusMeter | None" = None,
 ) -> AsyncIterator[Runtime]:
     """Have questions answered: by this process, or, with `alone`, by workers on the same Redis.
 
-    With `records`, or on the data folder's own Redis, they are recorded by this process as well.
+    This process records them as well, and sends webhooks: with `records`, on the data folder's own
+    Redis, and where `RECORDS_URL` names a database, which all processes share. `meter` counts what
+    this process does, and the questions that end.
     """
     async with AsyncExitStack() as stack:
         if alone:
             runtime = await stack.enter_async_context(connect_runtime(settings))
             await stack.enter_async_context(run_maintenance(runtime))
         else:
-            runtime = await stack.enter_async_context(run_desk(settings, empty=True))
-        if records or settings.redis_url is None:
+            runtime = await stack.enter_async_context(run_desk(settings, empty=True, meter=meter))
+        if records or settings.redis_url is None or settings.records_url is not None:
             await stack.enter_async_context(recording(runtime))
+            await stack.enter_async_context(sending_webhooks(runtime))
+        registry = None if meter is None else meter.registry
+        await stack.enter_async_context(observing(runtime.broker, settings, registry))
         yield runtime
 
 
@@ -114,6 +146,7 @@ async def _startup_lines(runtime: Runtime, host: str, port: int, *, reason: str)
             f"every request needs a key, and there is none: {reason}; run: refdesk keys create"
         )
     lines.append(await describe_server(runtime))
+    lines.append(describe_models(runtime.settings))
     return lines
 
 

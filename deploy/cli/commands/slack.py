@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 from config.settings import Settings, load_settings
 from deploy.assembly.gateways.listening import add_place, budget_of, require_secret, serve_app
+from deploy.assembly.observing import needs_meter
+from deploy.assembly.runtime import make_meter
 from deploy.cli.commands.serve import answering
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import CommandError
@@ -81,7 +83,10 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         await stack.enter_async_context(stop_on_signals(stop))
         client = make_client(token, url=settings.slack_api_url)
         me = await identify(client, frozenset(settings.slack_channels))
-        post = await stack.enter_async_context(answering(settings, alone=chosen.gateway_only))
+        meter = make_meter() if needs_meter(settings, settings.health_port) else None
+        post = await stack.enter_async_context(
+            answering(settings, alone=chosen.gateway_only, meter=meter)
+        )
         turns = await stack.enter_async_context(turns_of(post, "slack"))
         calls = SlackCalls(client, Pacer(turns, RATES))
         channel = await stack.enter_async_context(
@@ -90,6 +95,7 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
                 lambda texts: SlackChannel(calls, texts),
                 secret=token,
                 make_user_groups=lambda ids: SlackUserGroups(calls, ids),
+                registry=None if meter is None else meter.registry,
             )
         )
         audience = SlackAudience(

@@ -8,6 +8,8 @@ from contextlib import AsyncExitStack
 
 from config.settings import Settings, load_settings
 from deploy.assembly.gateways.listening import add_place, budget_of, require_secret, serve_app
+from deploy.assembly.observing import needs_meter
+from deploy.assembly.runtime import make_meter
 from deploy.cli.commands.serve import answering
 from deploy.cli.printing import print_line
 from deploy.errors import CommandError
@@ -48,11 +50,19 @@ async def _serve(settings: Settings, chosen: argparse.Namespace) -> None:
         await stack.enter_async_context(stop_on_signals(stop))
         bot = make_bot(token, url=settings.telegram_api_url)
         me = await stack.enter_async_context(connect_bot(bot))
-        post = await stack.enter_async_context(answering(settings, alone=chosen.gateway_only))
+        meter = make_meter() if needs_meter(settings, settings.health_port) else None
+        post = await stack.enter_async_context(
+            answering(settings, alone=chosen.gateway_only, meter=meter)
+        )
         turns = await stack.enter_async_context(turns_of(post, "telegram"))
         calls = TelegramCalls(bot, Pacer(turns, RATES))
         channel = await stack.enter_async_context(
-            run_chat_channel(post, lambda texts: TelegramChannel(calls, texts), secret=token)
+            run_chat_channel(
+                post,
+                lambda texts: TelegramChannel(calls, texts),
+                secret=token,
+                registry=None if meter is None else meter.registry,
+            )
         )
         url = settings.telegram_webhook_url
         how = (

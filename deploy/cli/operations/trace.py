@@ -82,7 +82,9 @@ async def _journal(
 ) -> tuple[Question, Sequence[JournalEntry], Fields | None]:
     """Return the question, its journal, and its final reply if the journal is gone."""
     async with connect_broker(load_settings()) as broker:
-        question = _sole(message_id, conversation_id, await broker.admin.find_questions(message_id))
+        question = choose_question(
+            message_id, conversation_id, await broker.admin.find_questions(message_id)
+        )
         entries = await broker.replies.read_journal(question)
         ended = None if entries else await broker.replies.await_reply(question, block_seconds=0)
         return question, entries, ended
@@ -99,7 +101,10 @@ def _line_without_journal(question: Question, ended: Fields | None) -> str:
     )
 
 
-def _sole(message_id: str, conversation_id: str | None, found: Sequence[Question]) -> Question:
+def choose_question(
+    message_id: str, conversation_id: str | None, found: Sequence[Question]
+) -> Question:
+    """Return the one question that is meant; raises `CommandError`."""
     meant = [
         question
         for question in found

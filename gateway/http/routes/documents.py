@@ -281,7 +281,7 @@ def notice_page(title: str, notice: str, *, language: str) -> bytes:
 @cache
 def document_policy() -> str:
     """Return the Content-Security-Policy of the pages."""
-    digest = base64.b64encode(hashlib.sha256(_style().encode()).digest()).decode()
+    digest = base64.b64encode(hashlib.sha256(document_style().encode()).digest()).decode()
     return (
         f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'; "
         "frame-ancestors 'none'; sandbox"
@@ -333,12 +333,13 @@ def _template() -> Template:
 
 
 @cache
-def _style() -> str:
+def document_style() -> str:
+    """Return the style of the pages."""
     return files(__package__).joinpath("document.css").read_text()
 
 
 def _fill_template(*, language: str, **values: object) -> bytes:
     direction = "rtl" if language in RIGHT_TO_LEFT else "ltr"
-    style = Markup(_style())  # noqa: S704 # our own file
+    style = Markup(document_style())  # noqa: S704 # our own file
     page = _template().render(language=language, direction=direction, style=style, **values)
     return page.encode(errors="replace")

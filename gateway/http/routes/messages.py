@@ -17,7 +17,7 @@ from gateway.answer import Answer
 from gateway.api_keys import Scope
 from gateway.desk import Message
 from gateway.events import EventCursor
-from gateway.http.access import Principal, choose_language, list_people
+from gateway.http.access import Principal, choose_language, list_people, name_person
 from gateway.http.context import (
     APPROVED,
     ID,
@@ -318,6 +318,7 @@ def _message(
         pause_reply=sent.pause_reply,
         order=JobOrder(way=choose_way(access, access.caller, sent.way)),
         people=list_people(access.caller, sent.user_id, "user_id"),
+        person_name=name_person(access.caller, sent.user_id),
         strategy=sent.strategy,
         persona=sent.persona,
     )

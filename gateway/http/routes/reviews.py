@@ -18,7 +18,7 @@ from envelope.question import Question
 from gateway.api_keys import Scope
 from gateway.conversation_erasure import erase
 from gateway.desk import Message
-from gateway.http.access import Principal, choose_language, list_people
+from gateway.http.access import Principal, choose_language, list_people, name_person
 from gateway.http.context import (
     AssistantName,
     ConversationAccess,
@@ -364,6 +364,7 @@ class ReviewRoutes:
             key_id=access.caller.key_id,
             groups=access.caller.groups,
             people=list_people(access.caller, None, "user_id"),
+            person_name=name_person(access.caller, None),
             order=JobOrder(
                 way=WAY,
                 deadline_seconds=self._channel.job_seconds,

@@ -51,8 +51,20 @@ def read(data: bytes, source: str) -> Page:
         blocks,
         description=stated.description,
         keywords=stated.keywords,
+        links=tuple(_list_web_links(body, archive.web_links(main))),
         warnings=writer.warnings(),
     )
+
+
+def _list_web_links(
+    body: "Element | None", addresses: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the label of each link to the web that is not deleted, and its address."""
+    for link in find_all(body, "hyperlink"):
+        address = addresses.get(get_attribute(link, "id") or "")
+        label = read_paragraph(link).text
+        if address and label and label != address:
+            yield label, address
 
 
 def _parse_related(archive: ZippedXml, main: str, kind: str) -> "Element | None":

@@ -36,6 +36,7 @@ def read(data: bytes, source: str) -> Page:
     root = archive.parse(package)
     metadata = find_child(root, "metadata")
     blocks: list[Block] = []
+    links: list[tuple[str, str]] = []
     warnings: list[str] = []
     for name in _chapters(root, posixpath.dirname(package)):
         if name not in archive:
@@ -43,6 +44,7 @@ def read(data: bytes, source: str) -> Page:
             continue
         chapter = html.read(archive.read(name), source)
         blocks += (_name_place(block, name) for block in chapter.blocks)
+        links += chapter.links
         warnings += chapter.warnings
     if not blocks and _ENCRYPTION in archive:
         raise WrongFormatError(f"expected {_EXPECTED} without copy protection, found a locked one")
@@ -52,6 +54,7 @@ def read(data: bytes, source: str) -> Page:
         tuple(blocks),
         description=_metadata(metadata, "description"),
         language=_metadata(metadata, "language") or None,
+        links=tuple(links),
         warnings=tuple(warnings),
     )
 

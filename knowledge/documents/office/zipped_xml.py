@@ -95,6 +95,16 @@ class ZippedXml:
             found[relation.get("Id", "")] = Relationship(kind, posixpath.normpath(joined))
         return found
 
+    def web_links(self, name: str) -> Mapping[str, str]:
+        """Return the web addresses to which a part links, by the ids of their relationships."""
+        folder, _, file = name.rpartition("/")
+        path = f"{folder}/_rels/{file}.rels"
+        return {
+            relation.get("Id", ""): address
+            for relation in (self.parse(path) if path in self._sizes else ())
+            if (address := relation.get("Target", "")).startswith(("http://", "https://"))
+        }
+
     def find_related(self, name: str, kind: str) -> str | None:
         """Return the part of a kind that a part relates to, if the archive has it."""
         relations = self.relationships(name).values()

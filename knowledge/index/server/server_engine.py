@@ -4,6 +4,7 @@ A client of `qdrant-client` is handed in or made from a URL; its local mode runs
 """
 
 from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 from qdrant_client import AsyncQdrantClient, models
@@ -268,6 +269,9 @@ class ServerEngine:
 
     def optimize_regularly(self) -> None:
         """Do nothing: see `optimize`."""
+
+    async def copy_to(self, folder: Path) -> bool:
+        return False
 
     async def optimize(self) -> None:
         """Do nothing: a server optimizes its collections itself."""

@@ -1,6 +1,6 @@
 """What workers wrote reaches the writer, with their passages as numbered sources."""
 
-from agents.swarm.material import cite_by_number, gather_material
+from agents.swarm.material import cite_by_number, gather_material, make_table
 from agents.swarm.worker_output import WorkerStatus
 from tests.agents.swarm.builders import make_output, make_passage, make_swarm_plan, make_worker
 
@@ -56,3 +56,22 @@ def test_a_worker_without_a_result_is_left_out_where_another_one_looked_up_the_s
     assert [(one.text, bool(one.problem)) for one in material.findings] == [
         ("", True), ("12 [1]", False),
     ]  # fmt: skip
+
+
+def test_each_cell_is_a_finding_or_named_as_missing() -> None:
+    cells = {
+        ("alfa", "Price"): "12 euros | a month [1]",
+        ("Alfa", "support"): "",
+        ("Omega", "price"): "9 [2]",
+    }
+
+    table = make_table(("Alfa", "Beta"), ("price", "support"), cells)
+
+    assert table.render("Item", "not found") == (
+        "| Item | price | support |\n"
+        "| --- | --- | --- |\n"
+        "| Alfa | 12 euros / a month [1] | not found |\n"
+        "| Beta | not found | not found |"
+    )
+    assert (table.found, table.total) == (1, 4)
+    assert table.list_missing() == ("Alfa: support", "Beta: price", "Beta: support")

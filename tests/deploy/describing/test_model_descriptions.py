@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +23,12 @@ from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
 from tests.knowledge.documents.conftest import LengthEmbedder, MemoryIndex
 from tests.llm.vendor_dialects import OpenAI
-from tests.support.model_server import ModelServer, Response, running_server
+from tests.support.model_server import ModelServer, Response
 
 OUTPUT = {"description": "By a model.", "summary": "Sum.", "keypoints": [], "keywords": ["word"]}
 ANSWER = OpenAI().answer(json.dumps(OUTPUT))
 HANGS = Response(ends="never")
 AWAY = Response(status=503, body=b"{}", headers={"retry-after": "0"})
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[ModelServer]:
-    async with running_server() as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 from redis.asyncio import Redis
 from redis.exceptions import AuthenticationError, NoPermissionError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -14,6 +15,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from broker.embedded.endpoint import Endpoint
 from deploy.assembly.gateways.http_gateway import StoredConversations, StoredKeys, StoredRates
 from deploy.assembly.knowledge import Knowledge
+from deploy.assembly.recording import Records, recording
 from deploy.assembly.runtime import ROLES, connect_runtime, desk, run_maintenance, run_workers
 from deploy.redis_access.users import (
     CHAT,
@@ -27,6 +29,7 @@ from deploy.redis_access.users import (
     RedisUser,
     draw_users,
 )
+from gateway.api_keys import make_key
 from gateway.conversation_erasure import erase
 from gateway.desk import Message
 from gateway.port import Feedback
@@ -34,9 +37,11 @@ from memory.attachments import RedisAttachments
 from memory.budgets import Amounts, RedisBudgets
 from memory.chat_state import RedisPushMemory
 from memory.leader_lock import RedisDuty
+from records.store import Selection, connect_store
 from tests.conftest import start_redis
 from tests.support.app_harness import ROOT, settings_of
 from tests.support.broker_harness import question
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.redis
 
@@ -130,6 +135,9 @@ async def test_what_gateways_and_operators_keep_is_in_their_reach(guarded: Guard
     assert await keys.all() == []
     assert not await keys.any()
     assert await keys.link_secret()
+    key = make_key("secret", tenant="acme")[0]
+    await keys.note_use(key)
+    assert list(await keys.uses()) == [key.id]
     assert await StoredRates(client).admit("owner", []) is None
     assert await RedisDuty(chat, "slack", "poll", "me").keep(1.0)
     await client.aclose()
@@ -246,6 +254,7 @@ ALLOWED = (
     (GATEWAY, f"GET {MEMORY}:visit"), (GATEWAY, f"HSET {MEMORY}:feedback a b"),
     (GATEWAY, f"HSET {MEMORY}:attachments a b"),
     (CHAT, "HGETALL rd:push:{slack/acme/docs/c1}:about"), (CHAT, f"HSET {MEMORY}:feedback a b"),
+    (CHAT, f"HGETALL {MEMORY}:feedback"),
     (CHAT, f"XRANGE {FRAME.replace('frames', 'journal')} - +"), (CHAT, "GET rd:shards"),
     (OPERATOR, "HSET rd:keys k v"), (OPERATOR, "HSET rd:{0}:controls a b"),
     (SCALER, "XLEN rd:{0}:stream:search"),
@@ -259,7 +268,7 @@ REFUSED = (
     (GATEWAY, "DEL rd:budget:acme:d"), (GATEWAY, "HSET rd:{0}:controls a b"),
     (GATEWAY, "HGETALL rd:limit:m"),
     (CHAT, f"HGETALL {MEMORY}:attachments"), (CHAT, f"LRANGE {MEMORY}:history 0 -1"),
-    (CHAT, f"HGETALL {MEMORY}:kept"), (CHAT, f"HGETALL {MEMORY}:feedback"),
+    (CHAT, f"HGETALL {MEMORY}:kept"), (CHAT, f"HGETALL {MEMORY}:preferences"),
     (CHAT, f"HGETALL {MEMORY}:work"), (CHAT, f"HGETALL {MEMORY}:calls"), (CHAT, "DEL rd:shards"),
     (CHAT, "HGET rd:keys k"), (CHAT, f"GET {MEMORY}:visit"), (CHAT, "HGETALL rd:{0}:controls"),
     (CHAT, "GET rd:cache:acme/docs:x"), (CHAT, "GET rd:thread:acme/docs:x"),
@@ -290,27 +299,37 @@ async def test_each_part_reaches_the_keys_that_it_needs_and_no_others(
 async def test_a_chat_is_answered_rated_and_cancelled_within_the_reach_of_its_user(
     guarded: GuardedRedis, knowledge: Knowledge, tmp_path: Path
 ) -> None:
-    settings = settings_of(tmp_path)
+    place = f"sqlite:///{tmp_path / 'shared.sqlite3'}"
+    settings = settings_of(tmp_path).model_copy(update={"records_url": SecretStr(place)})
     worker, chat = map(guarded.endpoint, (WORKER, CHAT))
+    store = connect_store(place)
+
+    def is_recorded() -> bool:
+        return [one.rating for one in store.find(Selection())] == ["up"]
+
     async with (
         connect_runtime(settings, endpoint=worker) as working,
         run_workers(working, ROLES, knowledge),
         connect_runtime(settings, endpoint=chat) as serving,
         run_maintenance(serving),
+        recording(serving),
     ):
         asking = desk(serving, "slack", result_list="slack")
         answer = await asking.ask(Message(CLEAR, "c", "m1"))
         asked = asking.question(Message(CLEAR, "c", "m1"))
         client = chat.client()
-        stored = StoredConversations(client, shards=1, ttl_seconds=60)
+        announcing = Records(settings, serving.broker)
+        stored = StoredConversations(client, shards=1, ttl_seconds=60, records=announcing)
         await stored.give_feedback(asked, Feedback(rating="up"))
         memory = RedisPushMemory(client, "slack", question_seconds=60, conversation_seconds=60)
         await memory.note(asked, posted="1")
         await memory.open(asked, 1.0)
         await memory.close(asked)
         await memory.forget_words(asked)
+        await wait_until(is_recorded)
         await client.aclose()
 
+    store.close()
     assert answer["outcome"] == "answered"
     assert await guarded.refusals() == []
 

@@ -2,6 +2,9 @@
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from importlib import import_module
+from inspect import getmembers, isclass
+from pkgutil import iter_modules
 from typing import Any
 
 import httpx
@@ -9,6 +12,7 @@ import pytest
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.routing import APIRoute
 
+from gateway.console import __path__ as console_path
 from gateway.console.access import (
     COOKIE,
     FORGERY_HEADER,
@@ -21,7 +25,8 @@ from gateway.console.access import (
     require,
     user_of,
 )
-from gateway.console.routes import Console, console_router
+from gateway.console.routes import ConsolePart
+from gateway.console.sign_in import SignIn
 from tests.support.console import (
     DESK,
     ORIGIN,
@@ -29,6 +34,7 @@ from tests.support.console import (
     FakeSessions,
     browser_of,
     make_console,
+    make_router,
     post,
     read_forgery_token,
     sign_in,
@@ -41,9 +47,19 @@ ROLES = {
 }
 
 
+def list_parts() -> list[Any]:
+    """Return every part of the console, whatever module it is in, without what it reads."""
+    modules = [import_module(f"gateway.console.{one.name}") for one in iter_modules(console_path)]
+    classes = {one for module in modules for _, one in getmembers(module, isclass)}
+    found = [one for one in classes if hasattr(one, "add_to") and one is not ConsolePart]
+    return [one.__new__(one) for one in found if one is not SignIn]
+
+
 def list_routes() -> list[APIRoute]:
-    console = Console(Gate(FakeSessions(), [DESK]), None, records_days=90.0)
-    return [route for route in console_router(console).routes if isinstance(route, APIRoute)]
+    parts = list_parts()
+    assert len(parts) >= 2
+    routes = make_router(None, parts=parts).routes
+    return [route for route in routes if isinstance(route, APIRoute)]
 
 
 @pytest.mark.parametrize("route", list_routes(), ids=lambda route: route.path)
@@ -54,7 +70,7 @@ async def test_every_route_demands_a_role_or_is_one_of_the_sign_in(route: APIRou
     assert route.methods is not None
     if is_open:
         return
-    async with browser_of(make_console(None)) as client:
+    async with browser_of(make_console(None, parts=list_parts())) as client:
         for method in route.methods:
             shown = await client.request(method, route.path, headers={"origin": ORIGIN})
 

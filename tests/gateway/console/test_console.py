@@ -12,11 +12,19 @@ import httpx
 import pytest
 from playwright.async_api import Browser
 
+from gateway.console.people import PeoplePages
 from gateway.http.uvicorn_server import listening, serving
 from records.record import Record
 from records.store import RecordStore, connect_store
 from tests.support.browser import chromium, violations
-from tests.support.console import browser_of, make_console, post, read_forgery_token
+from tests.support.console import (
+    FakeKeys,
+    browser_of,
+    forget_nothing,
+    make_console,
+    post,
+    read_forgery_token,
+)
 
 NOW = time.time()
 RECORD = Record(
@@ -27,6 +35,7 @@ RECORD = Record(
     accepted_at=NOW - 62,
     ended_at=NOW - 60,
     channel="slack",
+    person="p1",
     way="search",
     language="en",
     question="How many days of leave do I have?",
@@ -195,9 +204,12 @@ async def test_an_owner_who_keeps_no_records_is_told_how_to(store: RecordStore) 
 async def test_every_page_is_readable_for_everybody(
     store: RecordStore, width: int, scheme: str
 ) -> None:
-    listener = listening("127.0.0.1", 0)
+    listener, people = listening("127.0.0.1", 0), PeoplePages(store, FakeKeys(), forget_nothing)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    async with serving(make_console(store), listener, asyncio.Event()), chromium() as browser:
+    async with (
+        serving(make_console(store, parts=[people]), listener, asyncio.Event()),
+        chromium() as browser,
+    ):
         await look_at_pages(browser, url, width, scheme)
 
 
@@ -207,8 +219,11 @@ async def look_at_pages(browser: Browser, url: str, width: int, scheme: str) -> 
         color_scheme=scheme,  # type: ignore[arg-type]
     )
     page = await context.new_page()
+    await page.goto(f"{url}/console")
+    assert await violations(page) == []
     await page.goto(f"{url}/console/login?code=code")
-    for path in ("/console", "/console/questions", QUESTION, "/console/question?tenant=x"
+    for path in ("/console", "/console/questions", QUESTION, "/console/people",
+                 "/console/people/forget?person=p1", "/console/question?tenant=x"
                  "&assistant=x&conversation=x&message=x"):  # fmt: skip
         await page.goto(f"{url}{path}")
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from typing import Any
 
 import httpx
@@ -9,7 +10,7 @@ import pytest
 from fastapi.routing import APIRoute
 
 from envelope.role import Role
-from gateway.api_keys import Scope
+from gateway.api_keys import Scope, id_of
 from tests.support.http_server import WEBSITE, FakeDocuments, HttpServerFixture, open_http_server
 from tests.support.worker_harness import WorkerHarness
 
@@ -395,3 +396,18 @@ async def test_a_body_that_is_too_large_is_not_even_read(http_server: HttpServer
 
     assert [response.status_code, streamed.status_code] == [413, 413]
     assert json.loads(response.text)["error"]["code"] == "body_too_large"
+
+
+async def test_the_owner_sees_when_a_key_was_last_used(http_server: HttpServerFixture) -> None:
+    client, unused = await http_server.secret(), await http_server.secret()
+    before = time.time()
+    await client.get("/v1/conversations/c1")
+    await http_server.client("refdesk_secret_0123456789ab_" + "x" * 43).get("/v1/conversations/c1")
+
+    uses = await http_server.keys.uses()
+
+    used, other = (id_of(one.headers["Authorization"].split()[1]) for one in (client, unused))
+    assert list(uses) == [used]
+    assert other not in uses
+    assert used is not None
+    assert uses[used] >= int(before)

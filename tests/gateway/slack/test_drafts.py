@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.chat_harness import AT_ONCE, TEXTS, WITH_DRAFTS
 from tests.support.drafting import DraftedAnswer
-from tests.support.fake_slack import BOT, RefusedError, SlackApi
+from tests.support.fake_slack import BOT, SlackApi
 from tests.support.slack_harness import slack_desk, wait_until_settled
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
@@ -36,47 +36,6 @@ async def test_a_thread_shows_the_draft_with_its_sources_and_then_the_answer(
     assert NOTICE not in said.shown
     assert "Rules are tried by priority." in said.shown
     assert len(api.posts) == 1
-
-
-async def test_a_draft_that_grows_fast_meets_no_limit_of_slack(
-    harness: WorkerHarness, api: SlackApi
-) -> None:
-    drafted = DraftedAnswer(harness)
-    drafted.script_many(150)
-
-    async with harness.open(), slack_desk(harness, api, policy=WITH_DRAFTS) as desk:
-        await desk.say(QUESTION)
-        await wait_until(lambda: any(NOTICE in shown for shown in api.shown()))
-        drafted.first.set()
-        await drafted.went_on.wait()
-        drafted.whole.set()
-        await wait_until(lambda: desk.connector.tally.counts)
-        await wait_until_settled(harness, api)
-
-    (said,) = api.posts.values()
-    assert api.limited == []
-    assert "Rules are tried by priority." in said.shown
-    assert NOTICE not in said.shown
-
-
-async def test_a_draft_that_slack_refuses_for_its_pace_is_not_repeated_before_slack_allows_it(
-    harness: WorkerHarness, api: SlackApi
-) -> None:
-    api.refusals["chat.update"] = [RefusedError("ratelimited", status=429, retry_after=1)]
-    drafted = DraftedAnswer(harness)
-    drafted.script()
-
-    async with harness.open(), slack_desk(harness, api, policy=WITH_DRAFTS) as desk:
-        await desk.say(QUESTION)
-        await wait_until(lambda: api.called("chat.update"))
-        drafted.first.set()
-        drafted.whole.set()
-        await wait_until(lambda: desk.connector.tally.counts)
-        await wait_until_settled(harness, api)
-
-    (said,) = api.posts.values()
-    assert api.impatient == []
-    assert "Rules are tried by priority." in said.shown
 
 
 @pytest.mark.parametrize("shows_drafts", [True, False])

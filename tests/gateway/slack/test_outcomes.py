@@ -8,7 +8,6 @@ import pytest
 from envelope.role import Role
 from tests.support.chat_harness import ANSWER, TEXTS, wait_until_acknowledged
 from tests.support.fake_slack import BOT, SlackApi
-from tests.support.held_answer import DEADLINE_SECONDS, PAGE, hold_answer
 from tests.support.slack_harness import SlackHarness, slack_desk, wait_until_settled
 from tests.support.waiting import wait_until
 from tests.support.worker_harness import WorkerHarness
@@ -119,28 +118,6 @@ async def test_whose_message_cannot_be_accepted_is_notified_once_in_the_own_lang
         assert api.reacted == []
 
 
-async def test_an_outcome_that_failed_twenty_times_is_abandoned_and_no_process_ends(
-    harness: WorkerHarness, api: SlackApi
-) -> None:
-    stream = "rd:{0}:results:slack"
-    async with slack_desk(harness, api) as desk:
-        await desk.say(f"{MENTION} How?")
-        await wait_until(lambda: api.posts)
-    async with harness.open():
-        await wait_until(lambda: harness.client.xlen(stream))
-    lost = harness.broker.result_list("slack", "lost")
-    (result,) = await lost.take(slots=1, block_seconds=1.0)
-    api.posts.clear()
-    api.malformed.add("chat.postMessage")
-    await harness.client.xclaim(stream, "workers", "lost", 0, [result.entry_id], retrycount=17)
-    async with slack_desk(harness, api, lease_seconds=0.2) as desk:
-        await wait_until(lambda: desk.connector.tally.counts.get("delivery_abandoned"))
-        await wait_until_acknowledged(harness, "slack")
-
-    assert desk.connector.tally.counts["delivery_abandoned"] == 1
-    assert 0 < desk.connector.tally.counts["delivery_failed"] <= 2
-
-
 async def test_anybody_in_the_thread_may_press_an_option_also_after_a_restart_once(
     harness: WorkerHarness, api: SlackApi
 ) -> None:
@@ -196,20 +173,3 @@ async def test_talk_to_somebody_else_in_a_joined_thread_stays_unanswered(
     await wait_until(lambda: len(desk.api.posts) == 2)
     await wait_until_settled(desk.harness, desk.api)
     assert len(desk.harness.script.seen[Role.LANG]) == 2
-
-
-async def test_at_the_deadline_the_lack_of_time_and_the_nearest_page_are_shown(
-    harness: WorkerHarness, api: SlackApi
-) -> None:
-    go_on = hold_answer(harness)
-    chat = slack_desk(harness, api, deadline_seconds=DEADLINE_SECONDS)
-    async with harness.open(), chat as desk:
-        await desk.say(f"{MENTION} How?")
-
-        await wait_until(lambda: desk.connector.tally.counts)
-        await wait_until_settled(harness, api)
-        go_on.set()
-
-    assert desk.connector.tally.counts == {"failed": 1}
-    assert "deadline/en" in api.shown()[0]
-    assert PAGE.title in api.shown()[0]

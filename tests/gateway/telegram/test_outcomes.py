@@ -11,10 +11,8 @@ from tests.support.chat_harness import (
     TEXTS,
     WORKING,
     FlakyProducer,
-    wait_until_acknowledged,
 )
 from tests.support.fake_telegram import BotApi, RefusedError
-from tests.support.held_answer import DEADLINE_SECONDS, PAGE, hold_answer
 from tests.support.telegram_harness import (
     PERSON,
     TelegramHarness,
@@ -43,32 +41,6 @@ OPTIONS = [
 async def wait_until_answered(desk: TelegramHarness, count: int = 1, *, chat: int = 7) -> None:
     await wait_until(lambda: sum(ANSWER in text for text in desk.api.texts(chat)) == count)
     await wait_until_settled(desk.harness, desk.api)
-
-
-@pytest.mark.parametrize(
-    ("role", "act", "outcome"),
-    [
-        (Role.GUARDRAILS, ASKS_BACK, "clarification"),
-        (Role.GUARDRAILS, {"within_scope": False}, "refused"),
-        (Role.LANG, RuntimeError("broken"), "failed"),
-    ],
-)
-async def test_a_question_back_a_refusal_and_an_apology_take_the_placeholder_in_a_group(
-    desk: TelegramHarness, role: Role, act: Any, outcome: str
-) -> None:
-    desk.harness.script.next(role, *[act] * (9 if isinstance(act, Exception) else 1))
-
-    update = desk.group("@desk_bot\nHow?")
-    await desk.send(update)
-
-    await wait_until(lambda: desk.connector.tally.counts)
-    await wait_until_settled(desk.harness, desk.api)
-    (said,) = desk.api.chats.values()
-    assert desk.connector.tally.counts == {outcome: 1}
-    assert said.text not in {WORKING, "…"}
-    replied = [call["reply_parameters"]["message_id"] for call in desk.api.called("sendMessage")]
-    assert set(replied) == {update["message"]["message_id"]}
-    assert desk.harness.script.seen[Role.LANG][0]["text"] == "How?"
 
 
 async def test_who_answers_the_bot_in_a_group_needs_no_mention(desk: TelegramHarness) -> None:
@@ -108,31 +80,6 @@ async def test_a_notice_that_waits_for_its_turn_delays_nobody_else(
 
         # The ninth of one chat is read while the notices of those before it still wait.
         assert len(api.chats) < 8
-
-
-async def test_what_telegram_could_not_show_twenty_times_is_abandoned_and_no_process_ends(
-    harness: WorkerHarness, api: BotApi
-) -> None:
-    async with telegram_desk(harness, api) as desk:
-        await desk.say("How?")
-        await wait_until(lambda: api.chats)
-    async with harness.open():
-        await wait_until(lambda: harness.client.xlen(STREAM))
-    (result,) = await harness.broker.result_list("telegram", "lost").take(
-        slots=1, block_seconds=1.0
-    )
-    api.malformed.add("editMessageText")
-    await harness.client.xclaim(STREAM, "workers", "lost", 0, [result.entry_id], retrycount=17)
-    async with telegram_desk(harness, api, lease_seconds=0.2) as desk:
-        await wait_until(lambda: desk.connector.tally.counts.get("delivery_abandoned"))
-        await wait_until_acknowledged(harness, "telegram")
-        api.malformed.clear()
-        async with harness.open():
-            await desk.say("And now?", id_=2)
-            await wait_until(lambda: any(ANSWER in text for text in api.texts(7)))
-
-    assert desk.connector.tally.counts["delivery_abandoned"] == 1
-    assert 0 < desk.connector.tally.counts["delivery_failed"] <= 2
 
 
 @pytest.mark.parametrize(
@@ -321,20 +268,3 @@ async def test_commands_are_described_in_every_language_and_answered_by_name_in_
     assert [call.get("language_code") for call in commands] == [None, *TEXTS.languages]
     assert [each["command"] for each in commands[-1]["commands"]] == ["language", "clear", "help"]
     assert commands[-1]["commands"][1]["description"] == TEXTS.text("help_clear_history", "zh")
-
-
-async def test_at_the_deadline_the_lack_of_time_and_the_nearest_page_are_shown(
-    harness: WorkerHarness, api: BotApi
-) -> None:
-    go_on = hold_answer(harness)
-    chat = telegram_desk(harness, api, deadline_seconds=DEADLINE_SECONDS)
-    async with harness.open(), chat as desk:
-        await desk.say("How?")
-
-        await wait_until(lambda: desk.connector.tally.counts)
-        await wait_until_settled(harness, api)
-        go_on.set()
-
-    assert desk.connector.tally.counts == {"failed": 1}
-    assert "deadline/en" in next(iter(api.chats.values())).text
-    assert PAGE.title in next(iter(api.chats.values())).text

@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 
 from tools.errors import InvalidSchema
-from tools.outside.foreign_schemas import ForeignSchema, check_cost, digest_definition, find_target
+from tools.outside.foreign_schemas import (
+    ForeignSchema,
+    check_cost,
+    clean,
+    clean_line,
+    digest_definition,
+    find_target,
+)
 
 
 def make_schema(**properties: Any) -> dict[str, Any]:
@@ -165,3 +172,25 @@ def test_alternatives_and_properties_of_any_name_are_allowed_without_recursion()
 )
 def test_references_lead_to_parts_of_the_schema_only(reference: str, target: object) -> None:
     assert find_target(TREE, reference) == target
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("plain\ntext\tof 1 line", "plain\ntext\tof 1 line"),
+        ("a\x00b\x1b[2Jc\x9bd\x7f", "ab[2Jcd"),
+        ("hidden\U000e0041\U000e0042 tags, order\u202e reversed", "hidden tags, order reversed"),
+        ("שלום עולם", "שלום עולם"),
+    ],
+)
+def test_controls_and_hidden_characters_are_removed(text: str, cleaned: str) -> None:
+    assert clean(text, 100) == cleaned
+
+
+def test_a_text_is_bounded() -> None:
+    assert clean("x" * 1_000_000, 10) == "xxxxxxxxx…"
+    assert clean("x" * 10, 10) == "x" * 10
+
+
+def test_a_line_has_no_breaks() -> None:
+    assert clean_line(" one\r\n two\x00 ", 100) == "one two"

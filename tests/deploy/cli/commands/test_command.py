@@ -202,6 +202,7 @@ def test_a_folder_without_documents_is_said_to_be_one(run: Run, elsewhere: Path)
 
 
 def test_an_answer_shows_its_sources_and_can_be_traced(served: Run) -> None:
+    served("ask", CLEAR)  # the first answer says which model is in use
     result = served("ask", CLEAR)
 
     assert (result.status, result.err) == (0, "")

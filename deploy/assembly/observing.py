@@ -1,0 +1,147 @@
+"""Assembles what measures ended questions, where a process has metrics or sends telemetry."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from structlog.typing import EventDict, WrappedLogger
+
+from broker.errors import BrokerUnavailableError
+from broker.ports import Broker
+from config.settings import Settings
+from deploy.errors import CommandError
+from deploy.logging_setup import forwarding, processing
+from envelope.question import Question
+from worker.log_context import PRESENT
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+    from telemetry.error_tracking import ErrorTracker
+    from telemetry.observer import QuestionSink
+    from telemetry.opentelemetry import OpenTelemetry
+
+DRAIN_SECONDS = 2.0
+MISSING = "{setting} needs: pip install '.[{extra}]' in the checkout"
+
+
+def needs_meter(settings: Settings, port: int) -> bool:
+    """Return whether somebody reads the metrics of a process with this port of metrics."""
+    return port > 0 or settings.otel_exporter_otlp_endpoint is not None
+
+
+@asynccontextmanager
+async def observing(
+    broker: Broker, settings: Settings, registry: "CollectorRegistry | None"
+) -> AsyncIterator[None]:
+    """Measure the questions that end, send telemetry, and report errors, as the settings say.
+
+    Without `registry` and without such a setting nothing is done.
+    """
+    with ExitStack() as stack:
+        sender = connect_telemetry(settings, registry)
+        tracker = connect_tracker(settings)
+        if tracker is not None:
+            stack.enter_context(_reporting(tracker))
+        if sender is None and registry is None:
+            yield
+            return
+        async with _measuring(broker, sender, registry):
+            if sender is not None:
+                stack.enter_context(processing(add_trace_id))
+            yield
+            stack.close()
+        if sender is not None:
+            await asyncio.to_thread(sender.close)
+
+
+@asynccontextmanager
+async def _measuring(
+    broker: Broker, sender: "OpenTelemetry | None", registry: "CollectorRegistry | None"
+) -> AsyncIterator[None]:
+    from telemetry.observer import QuestionObserver
+
+    wanted = asyncio.Event()
+    sinks: list[QuestionSink] = []
+    if registry is not None:
+        from telemetry.question_metrics import QuestionMetrics
+
+        metrics = QuestionMetrics(wanted)
+        registry.register(metrics)
+        sinks.append(metrics)
+    if sender is not None:
+        sinks.append(sender)
+        wanted.set()
+    observer = QuestionObserver(broker.observed, broker.replies, sinks, wanted=wanted)
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(observer.run())
+        try:
+            yield
+        finally:
+            running.cancel()
+    with suppress(BrokerUnavailableError, TimeoutError):
+        # A command that asked one question ends before the next look.
+        async with asyncio.timeout(DRAIN_SECONDS):
+            await observer.drain()
+
+
+def connect_telemetry(
+    settings: Settings, registry: "CollectorRegistry | None"
+) -> "OpenTelemetry | None":
+    """Return the sender of telemetry, or None; raises `CommandError` without the extra."""
+    endpoint = settings.otel_exporter_otlp_endpoint
+    if endpoint is None:
+        return None
+    try:
+        from telemetry.opentelemetry import connect
+
+        return connect(
+            endpoint,
+            settings.otlp_headers(),
+            service=settings.otel_service_name,
+            release=version("refdesk"),
+            registry=registry,
+            content=settings.telemetry_content,
+        )
+    except ImportError as error:
+        names = {"setting": "OTEL_EXPORTER_OTLP_ENDPOINT", "extra": "opentelemetry"}
+        raise CommandError(MISSING.format(**names)) from error
+
+
+def connect_tracker(settings: Settings) -> "ErrorTracker | None":
+    """Return the reporter of errors, or None; raises `CommandError` without the extra."""
+    dsn = settings.sentry_dsn
+    if dsn is None:
+        return None
+    try:
+        from telemetry.error_tracking import ErrorTracker
+
+        return ErrorTracker(dsn.get_secret_value(), release=version("refdesk"))
+    except ImportError as error:
+        raise CommandError(MISSING.format(setting="SENTRY_DSN", extra="sentry")) from error
+
+
+def add_trace_id(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Add the trace of the question that is being worked on to a line of the log."""
+    from telemetry.trace_ids import find_root_id, find_trace_id
+
+    delivery = PRESENT.get()
+    if delivery is not None:
+        trace_id = find_trace_id(delivery.question)
+        event["trace_id"] = f"{trace_id:032x}"
+        event["span_id"] = f"{find_root_id(trace_id):016x}"
+    return event
+
+
+@contextmanager
+def _reporting(tracker: "ErrorTracker") -> Iterator[None]:
+    from telemetry.trace_ids import find_trace_id
+
+    def report(event: EventDict, question: Question | None) -> None:
+        tracker.report(event, None if question is None else find_trace_id(question))
+
+    with forwarding(report):
+        yield
+    tracker.close()

@@ -1,0 +1,35 @@
+"""Writes a backup of this installation to a file, while it runs."""
+
+import argparse
+import asyncio
+from dataclasses import asdict
+from pathlib import Path
+
+from config.settings import load_settings
+from deploy.assembly.backup import write_backup
+from deploy.cli.printing import print_line, say_json
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk backup`."""
+    parser.add_argument("file", type=Path, help="the new file")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.epilog = (
+        "The file has questions, answers, keys and documents: store it encrypted. Redis accepts no "
+        "writes while it is copied; questions wait for that time."
+    )
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run `refdesk backup`."""
+    result = asyncio.run(write_backup(load_settings(), chosen.file))
+    if chosen.json:
+        say_json(asdict(result))
+        return 0
+    print_line(
+        f"wrote {chosen.file}: {result.keys} keys of Redis, {result.files} files, "
+        f"{result.records} records"
+    )
+    for note in result.notes:
+        print_line(f"note: {note}")
+    return 0

@@ -1,0 +1,38 @@
+"""Restores an installation from the file of a backup."""
+
+import argparse
+import asyncio
+from dataclasses import asdict
+from pathlib import Path
+
+from config.settings import load_settings
+from deploy.assembly.backup import read_backup
+from deploy.cli.printing import print_line, say_json
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `refdesk restore`."""
+    parser.add_argument("file", type=Path, help="the file of a backup")
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace what this installation has in Redis and "
+        "in its index"
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.epilog = (
+        "Stop all processes of the installation first. Questions that were open go on; those whose "
+        "deadline is over end as failed. What was erased after the backup is there again: repeat "
+        "`refdesk forget`."
+    )
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run `refdesk restore`."""
+    result = asyncio.run(read_backup(load_settings(), chosen.file, overwrite=chosen.overwrite))
+    if chosen.json:
+        say_json(asdict(result))
+        return 0
+    print_line(
+        f"restored {chosen.file}: {result.keys} keys of Redis, {result.files} files, "
+        f"{result.records} records"
+    )
+    return 0

@@ -1,0 +1,1 @@
+"""The MCP server: the desk as tools and resources of other programs."""

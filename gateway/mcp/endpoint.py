@@ -1,0 +1,102 @@
+"""Serves MCP over streamable HTTP at `/mcp`: one request, one response, no sessions.
+
+A web page that a person visits must not reach the server by a name that it gave itself (DNS
+rebinding): the guard checks the host, and a request of a foreign website is refused here. Without
+sessions any process answers any request.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import structlog
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
+
+from gateway.http.access import choose_language
+from gateway.http.context import HttpChannel
+from gateway.http.errors import ForbiddenError
+from gateway.http.library import CallersLibrary, refuse_public
+from gateway.http.question_sender import QuestionSender
+from gateway.mcp.server import Context, DeskTools, McpCaller
+from gateway.port import SearchableLibrary
+
+PATH = "/mcp"
+
+
+class McpEndpoint:
+    """The application of the route; it works while `running`."""
+
+    path = PATH
+    """The route in the log and in metrics."""
+
+    def __init__(self, channel: HttpChannel, server: Server[Any]) -> None:
+        self._channel = channel
+        # The body was read within the limits of all routes before.
+        self._manager = StreamableHTTPSessionManager(server, stateless=True)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Answer requests while inside, which may end in another task than it began."""
+        is_ready, has_ended = asyncio.Event(), asyncio.Event()
+
+        async def run() -> None:
+            async with self._manager.run():
+                is_ready.set()
+                await has_ended.wait()
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(run())
+            await is_ready.wait()
+            try:
+                yield
+            finally:
+                has_ended.set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["route"] = self
+        request = Request(scope, receive)
+        _check_origin(request)
+        caller = await self._channel.guard.caller(request)
+        structlog.contextvars.bind_contextvars(tenant=caller.tenant, key=caller.key_id or None)
+        refuse_public(caller)
+        await self._channel.guard.admit(caller)
+        await self._manager.handle_request(scope, receive, send)
+
+
+def make_endpoint(
+    channel: HttpChannel,
+    library: SearchableLibrary,
+    stopping: asyncio.Event,
+    version: str,
+    sender: QuestionSender,
+) -> McpEndpoint:
+    """Return what answers at `/mcp`."""
+    callers = CallersLibrary(channel, library)
+    tools = DeskTools(channel, sender, callers, find_http_caller, stopping)
+    return McpEndpoint(channel, tools.make_server(version))
+
+
+async def find_http_caller(context: Context) -> McpCaller:
+    """Return the caller whom the endpoint has admitted."""
+    request: Request = context.request  # type: ignore[assignment] # over HTTP there is one
+    return McpCaller(
+        request.state.caller,
+        request.query_params.get("assistant"),
+        choose_language(request),
+        str(request.state.request_id),
+    )
+
+
+def _check_origin(request: Request) -> None:
+    """Raise `ForbiddenError` for a request of a website other than this server's own."""
+    origin = request.headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != request.headers.get("host", ""):
+        raise ForbiddenError(
+            "this address answers programs, and no pages of other websites",
+            code="origin_not_allowed",
+        )

@@ -1,0 +1,348 @@
+"""Reads files of LibreOffice and other programs in the OpenDocument format: text, sheets, slides.
+
+Deleted text that is only tracked, comments, tables of contents, and hidden text, sheets, rows and
+slides
+are left out. Values of sheets are written as the sheet shows them, which the format states.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from knowledge.documents.decoding import clean_text
+from knowledge.documents.errors import WrongFormatError
+from knowledge.documents.office.zipped_xml import (
+    ZippedXml,
+    choose_title,
+    find_all,
+    find_child,
+    find_children,
+    get_attribute,
+    local_name,
+)
+from knowledge.documents.page import DEEPEST_INDENT, Anchors, Block, BlockKind, Page, first_heading
+from knowledge.documents.tables import MOST_COLUMNS, Cell, SheetRow, write_sheet, write_table
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+_EXPECTED = "an OpenDocument file"
+_LEFT_OUT = frozenset(
+    {"tracked-changes", "annotation", "annotation-end", "table-of-content", "hidden-text"}
+    | {"hidden-paragraph", "sequence-decls", "note-citation", "forms", "title", "desc"}
+)
+_SIGNS = {"tab": "\t", "line-break": "\n"}
+_UNSEEN = frozenset({"collapse", "filter"})
+_MOST_REPEATED = 1000
+
+
+def read(data: bytes, source: str) -> Page:
+    """Return the page; sheets and slides are sections."""
+    archive = ZippedXml(data, _EXPECTED)
+    content = archive.parse("content.xml")
+    styles = _Styles([archive.parse("styles.xml") if "styles.xml" in archive else None, content])
+    reader = _Reader(styles)
+    body = find_child(content, "body")
+    kinds = {local_name(child.tag): child for child in (body if body is not None else ())}
+    if "spreadsheet" in kinds:
+        blocks = tuple(reader.sheets(kinds["spreadsheet"]))
+    elif "presentation" in kinds:
+        blocks = tuple(reader.slides(kinds["presentation"]))
+    elif "text" in kinds:
+        blocks = tuple(reader.blocks(kinds["text"]))
+    else:
+        raise WrongFormatError(f"expected {_EXPECTED} with text, sheets or slides, found another")
+    stated = _read_properties(archive)
+    title = "" if "spreadsheet" in kinds else first_heading(blocks)
+    return Page(
+        source,
+        title or choose_title(stated.get("title", "")),
+        blocks,
+        description=stated.get("subject", ""),
+        links=tuple(reader.links),
+        warnings=tuple(reader.warnings),
+    )
+
+
+def _read_properties(archive: ZippedXml) -> dict[str, str]:
+    root = archive.parse("meta.xml") if "meta.xml" in archive else None
+    return {
+        local_name(element.tag): " ".join(clean_text(element.text or "").split())
+        for element in (find_all(root, "meta") if root is not None else ())
+        for element in element
+    }
+
+
+class _Styles:
+    """What styles say that matters: what is hidden, and which lists are numbered."""
+
+    def __init__(self, parts: "list[Element | None]") -> None:
+        self.hidden: set[str] = set()
+        self._numbered: dict[str, set[int]] = {}
+        self._code: set[str] = set()
+        for part in parts:
+            for style in find_all(part, "style"):
+                self._read(style)
+            for style in find_all(part, "list-style"):
+                levels = find_children(style, "list-level-style-number")
+                self._numbered[get_attribute(style, "name") or ""] = {
+                    int(level)
+                    for found in levels
+                    if (level := get_attribute(found, "level") or "").isdecimal()
+                }
+
+    def _read(self, style: "Element") -> None:
+        name = get_attribute(style, "name") or ""
+        if any(get_attribute(properties, "display") in ("none", "false") for properties in style):
+            self.hidden.add(name)
+        if any(
+            get_attribute(properties, "visibility") == "hidden"
+            for properties in find_children(style, "drawing-page-properties")
+        ):
+            self.hidden.add(name)
+        parent = get_attribute(style, "parent-style-name") or ""
+        if "Preformatted" in parent or "Preformatted" in name or parent == "Source_20_Code":
+            self._code.add(name)
+
+    def is_numbered(self, list_style: str, level: int) -> bool:
+        """Return whether the items of a list have numbers at a level, from 1."""
+        return level in self._numbered.get(list_style, ())
+
+    def is_code(self, name: str) -> bool:
+        """Return whether a paragraph of a style is preformatted."""
+        return name in self._code or "Preformatted" in name or name == "Source_20_Code"
+
+
+@dataclass(slots=True)
+class _List:
+    """An open list: its style, and how far it has counted."""
+
+    style: str
+    count: int = 0
+    label: str = ""
+
+
+class _Reader:
+    """Reads the elements of a body; collects links and notes on what was left out."""
+
+    def __init__(self, styles: _Styles) -> None:
+        self.links: list[tuple[str, str]] = []
+        self.warnings: list[str] = []
+        self._styles = styles
+        self._anchors = Anchors()
+        self._lists: list[_List] = []
+        self._notes: list[Element] = []
+
+    def blocks(self, parent: "Element") -> Iterator[Block]:
+        code: list[str] = []
+        for child in parent:
+            name = local_name(child.tag)
+            if name == "p" and self._styles.is_code(get_attribute(child, "style-name") or ""):
+                code.append(self._raw(child))
+                continue
+            if code:
+                yield _write_code(code)
+                code = []
+            yield from self._block(child, name)
+        if code:
+            yield _write_code(code)
+
+    def _block(self, element: "Element", name: str) -> Iterator[Block]:
+        if name in _LEFT_OUT:
+            return
+        if name in ("p", "h"):
+            yield from self._paragraph(element, name)
+        elif name == "list":
+            yield from self._list(element)
+        elif name == "table":
+            yield from write_table(list(self._rows(element)))
+        else:
+            yield from self.blocks(element)
+
+    def _paragraph(self, element: "Element", name: str) -> Iterator[Block]:
+        text = self.line(element)
+        notes, self._notes = self._notes, []
+        if text and name == "h":
+            level = get_attribute(element, "outline-level") or "1"
+            depth = max(1, min(int(level) if level.isdecimal() else 1, 6))
+            yield Block(BlockKind.HEADING, text, depth, self._anchors.take(text))
+        elif text and self._lists:
+            indent = "  " * min(len(self._lists) - 1, DEEPEST_INDENT)
+            label = self._lists[-1].label
+            yield Block(BlockKind.ITEM, f"{indent}{label} {text}")
+            self._lists[-1].label = " " * len(label)
+        elif text:
+            yield Block(BlockKind.TEXT, text)
+        for box in find_all(element, "text-box"):
+            yield from self.blocks(box)
+        for note in notes:
+            yield from self.blocks(note)
+
+    def _list(self, element: "Element") -> Iterator[Block]:
+        outer = self._lists[-1].style if self._lists else ""
+        self._lists.append(_List(get_attribute(element, "style-name") or outer))
+        current = self._lists[-1]
+        for item in element:
+            current.count += local_name(item.tag) == "list-item"
+            is_numbered = self._styles.is_numbered(current.style, len(self._lists))
+            current.label = f"{current.count}." if is_numbered else "-"
+            yield from self.blocks(item)
+        self._lists.pop()
+
+    def line(self, element: "Element") -> str:
+        """Return the text of a paragraph on one line."""
+        return " ".join(clean_text(self._raw(element)).split())
+
+    def _raw(self, element: "Element") -> str:
+        parts = [element.text or ""]
+        for child in element:
+            name = local_name(child.tag)
+            if name == "note":
+                self._notes += find_children(child, "note-body")
+            elif name == "s":
+                count = get_attribute(child, "c") or "1"
+                parts.append(" " * (int(count) if count.isdecimal() and len(count) < 4 else 1))
+            elif name not in _LEFT_OUT and name != "text-box":
+                style = get_attribute(child, "style-name") or ""
+                shown = "" if style in self._styles.hidden else self._raw(child)
+                parts.append(_SIGNS.get(name, shown))
+                self._note_link(child, name, shown)
+            parts.append(child.tail or "")
+        return "".join(parts)
+
+    def _note_link(self, element: "Element", name: str, shown: str) -> None:
+        address = get_attribute(element, "href") or "" if name == "a" else ""
+        label = " ".join(shown.split())
+        if label and label != address and address.startswith(("http://", "https://")):
+            self.links.append((label, address))
+
+    def _rows(self, table: "Element") -> Iterator[list[Cell]]:
+        for row, is_header in _list_rows(table):
+            yield [
+                Cell(
+                    self._cell(cell),
+                    _count(cell, "number-columns-spanned"),
+                    _count(cell, "number-rows-spanned"),
+                    is_header,
+                )
+                for cell in find_children(row, "table-cell")
+            ]
+
+    def _cell(self, cell: "Element") -> str:
+        texts = [self.line(part) for part in cell.iter() if local_name(part.tag) in ("p", "h")]
+        return " ".join(filter(None, texts))
+
+    def sheets(self, body: "Element") -> Iterator[Block]:
+        for table in find_children(body, "table"):
+            name = " ".join((get_attribute(table, "name") or "Sheet").split())
+            if get_attribute(table, "style-name") in self._styles.hidden:
+                self.warnings.append(f"the hidden sheet {name!r} was left out")
+                continue
+            anchor = f"sheet={quote(name)}"
+            below = tuple(write_sheet(list(self._sheet_rows(table, name)), f"{anchor}&"))
+            if below:
+                yield Block(BlockKind.HEADING, name, 2, anchor)
+                yield from below
+
+    def _sheet_rows(self, table: "Element", name: str) -> Iterator[SheetRow]:
+        hidden = _hidden_columns(table)
+        unseen = len(hidden)
+        number = 1
+        merged: dict[int, tuple[str, int]] = {}
+        for row, _ in _list_rows(table):
+            times = _count(row, "number-rows-repeated")
+            if get_attribute(row, "visibility") in _UNSEEN:
+                unseen += 1
+                number += times
+                continue
+            cells = {
+                column: text
+                for column, text in self._sheet_cells(row, merged).items()
+                if column not in hidden
+            }
+            for _ in range(min(times, _MOST_REPEATED) if cells else 0):
+                yield SheetRow(number, dict(cells))
+                number += 1
+            number += times if not cells else max(0, times - _MOST_REPEATED)
+        if unseen:
+            self.warnings.append(f"{unseen} hidden rows or columns of {name!r} were left out")
+
+    def _sheet_cells(self, row: "Element", merged: dict[int, tuple[str, int]]) -> dict[int, str]:
+        """Return the texts of a row; a merged cell belongs to every row and column it spans."""
+        cells = {column: text for column, (text, _) in merged.items()}
+        merged.update({column: (text, left - 1) for column, (text, left) in merged.items()})
+        for column in [column for column, (_, left) in merged.items() if left < 1]:
+            del merged[column]
+        spans: dict[int, int] = {}
+        column = 0
+        for cell in row:
+            times = _count(cell, "number-columns-repeated")
+            if local_name(cell.tag) == "table-cell" and (text := self._cell(cell)):
+                own = range(column, min(column + times, MOST_COLUMNS))
+                cells.update(dict.fromkeys(own, text))
+                spans[column] = _count(cell, "number-columns-spanned")
+                rows = _count(cell, "number-rows-spanned")
+                if rows > 1:
+                    below = range(column, min(column + spans[column], MOST_COLUMNS))
+                    merged.update(dict.fromkeys(below, (text, rows - 1)))
+            column += times
+        # A cell that spans the whole row is a caption rather than a value of each column.
+        if len(cells) > 1:
+            for first, span in spans.items():
+                wide = range(first, min(first + span, MOST_COLUMNS))
+                cells.update(dict.fromkeys(wide, cells[first]))
+        return cells
+
+    def slides(self, body: "Element") -> Iterator[Block]:
+        for number, slide in enumerate(find_children(body, "page"), start=1):
+            if get_attribute(slide, "style-name") in self._styles.hidden:
+                self.warnings.append(f"the hidden slide {number} was left out")
+                continue
+            frames = [child for child in slide if local_name(child.tag) != "notes"]
+            titles = [found for found in frames if get_attribute(found, "class") == "title"]
+            title = " ".join(self._cell(found) for found in titles).strip()
+            below = [
+                block
+                for frame in frames
+                if not any(frame is one for one in titles)
+                for block in self.blocks(frame)
+            ]
+            for notes in find_children(slide, "notes"):
+                below += (block for block in self.blocks(notes) if not block.text.isdecimal())
+            if title or below:
+                named = title or f"Slide {number}"
+                yield Block(BlockKind.HEADING, named, 2, f"slide={number}")
+                yield from below
+
+
+def _list_rows(table: "Element") -> "Iterator[tuple[Element, bool]]":
+    """Yield the rows of a table and whether they are its header, also those in groups."""
+    for child in table:
+        name = local_name(child.tag)
+        if name == "table-row":
+            yield child, local_name(table.tag) == "table-header-rows"
+        elif name in ("table-header-rows", "table-rows", "table-row-group"):
+            yield from _list_rows(child)
+
+
+def _hidden_columns(table: "Element") -> frozenset[int]:
+    hidden: set[int] = set()
+    at = 0
+    for column in find_all(table, "table-column"):
+        times = _count(column, "number-columns-repeated")
+        if get_attribute(column, "visibility") in _UNSEEN:
+            hidden.update(range(at, min(at + times, MOST_COLUMNS)))
+        at += times
+    return frozenset(hidden)
+
+
+def _count(element: "Element", name: str) -> int:
+    stated = get_attribute(element, name) or "1"
+    return max(1, int(stated)) if stated.isdecimal() and len(stated) < 8 else 1
+
+
+def _write_code(lines: list[str]) -> Block:
+    text = "\n".join(lines).strip("\n")
+    fence = "````" if "```" in text else "```"
+    return Block(BlockKind.CODE, f"{fence}\n{text}\n{fence}")

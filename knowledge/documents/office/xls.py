@@ -1,0 +1,79 @@
+"""Reads workbooks of old versions of Excel (.xls) by xlrd, written as the sheets show them."""
+
+from typing import Any
+from urllib.parse import quote
+
+from knowledge.documents.errors import WrongFormatError
+from knowledge.documents.office.xlsx import format_number
+from knowledge.documents.page import Block, BlockKind, Page
+from knowledge.documents.tables import MOST_COLUMNS, SheetRow, write_sheet
+
+_EXPECTED = "an old Excel workbook (.xls)"
+_ZIP = b"PK"
+_TEXT, _NUMBER, _DATE, _TRUTH = 1, 2, 3, 4
+
+
+def read(data: bytes, source: str) -> Page:
+    """Return the page; its visible sheets are sections."""
+    import xlrd
+
+    if data.startswith(_ZIP):
+        raise WrongFormatError(f"expected {_EXPECTED}, found a new one: name it .xlsx")
+    try:
+        book = xlrd.open_workbook(file_contents=data, formatting_info=True, on_demand=True)
+        sheets = [book.sheet_by_index(number) for number in range(book.nsheets)]
+    except Exception as error:  # the library raises whatever damaged data lead to
+        raise WrongFormatError(f"expected {_EXPECTED}, found a damaged or locked one") from error
+    blocks: list[Block] = []
+    warnings: list[str] = []
+    for sheet in sheets:
+        name = " ".join(sheet.name.split())
+        if sheet.visibility:
+            warnings.append(f"the hidden sheet {name!r} was left out")
+            continue
+        anchor = f"sheet={quote(name)}"
+        below = tuple(write_sheet(_read_rows(book, sheet), f"{anchor}&"))
+        if below:
+            blocks += (Block(BlockKind.HEADING, name, 2, anchor), *below)
+        hidden = sum(1 for one in (*_hidden(sheet.rowinfo_map), *_hidden(sheet.colinfo_map)))
+        if hidden:
+            warnings.append(f"{hidden} hidden rows or columns of {name!r} were left out")
+    return Page(source, "", tuple(blocks), warnings=tuple(warnings))
+
+
+def _read_rows(book: Any, sheet: Any) -> list[SheetRow]:  # the library has no types
+    hidden_rows, hidden_columns = _hidden(sheet.rowinfo_map), _hidden(sheet.colinfo_map)
+    rows: dict[int, SheetRow] = {}
+    for at in range(sheet.nrows):
+        cells = {
+            column: text
+            for column, cell in enumerate(sheet.row(at)[:MOST_COLUMNS])
+            if column not in hidden_columns and (text := _write(book, cell))
+        }
+        if cells and at not in hidden_rows:
+            rows[at] = SheetRow(at + 1, cells)
+    for first, end, left, right in sheet.merged_cells:
+        text = rows[first].cells.get(left, "") if first in rows else ""
+        for row in range(first, end) if text else ():
+            # A cell that spans the whole row is a caption rather than a value of each column.
+            is_caption = row == first and len(rows[first].cells) == 1
+            if row in rows and not is_caption:
+                wide = range(left, min(right, MOST_COLUMNS))
+                rows[row].cells.update(dict.fromkeys(wide, text))
+    return list(rows.values())
+
+
+def _write(book: Any, cell: Any) -> str:  # as above
+    if cell.ctype == _TEXT:
+        return " ".join(str(cell.value).split())
+    if cell.ctype == _TRUTH:
+        return "TRUE" if cell.value else "FALSE"
+    if cell.ctype not in (_NUMBER, _DATE):
+        return ""
+    style = book.format_map.get(book.xf_list[cell.xf_index].format_key)
+    code = style.format_str if style is not None else ""
+    return format_number(repr(float(cell.value)), code, since_1904=book.datemode == 1)
+
+
+def _hidden(places: dict[int, Any]) -> frozenset[int]:  # as above
+    return frozenset(at for at, found in places.items() if found.hidden)

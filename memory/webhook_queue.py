@@ -1,0 +1,160 @@
+"""Keeps the deliveries of webhooks in Redis until they arrive, whatever process dies.
+
+A delivery names what it tells and holds no text of a conversation: whoever sends it reads that
+from the journal, so that nothing is sent after an erasure.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, JsonValue
+
+from envelope.question import Question
+from memory.key_names import webhook_key
+from memory.model_calls import await_answer
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+MOST_DEAD = 1_000
+"""Dead deliveries that are kept for the owner; then the oldest are dropped."""
+
+_ADD = """
+-- KEYS: due, deliveries. ARGV: id, delivery. A delivery that waits already is not added again.
+if redis.call('HSETNX', KEYS[2], ARGV[1], ARGV[2]) == 1 then
+  local now = redis.call('TIME')
+  redis.call('ZADD', KEYS[1], now[1], ARGV[1])
+end
+"""
+_CLAIM = """
+-- KEYS: due, deliveries. ARGV: how many, lease in seconds. Returns deliveries that are due.
+local now = tonumber(redis.call('TIME')[1])
+local found = {}
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[1])) do
+  local delivery = redis.call('HGET', KEYS[2], id)
+  if delivery then
+    redis.call('ZADD', KEYS[1], now + tonumber(ARGV[2]), id)
+    found[#found + 1] = delivery
+  else
+    redis.call('ZREM', KEYS[1], id)
+  end
+end
+return found
+"""
+_PUT_OFF = """
+-- KEYS: due, deliveries. ARGV: id, delivery, seconds. One that was removed meanwhile stays so.
+if redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1 then
+  redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
+  redis.call('ZADD', KEYS[1], tonumber(redis.call('TIME')[1]) + tonumber(ARGV[3]), ARGV[1])
+end
+"""
+_BURY = """
+-- KEYS: due, deliveries, dead. ARGV: id, delivery, the most that are kept.
+redis.call('ZREM', KEYS[1], ARGV[1])
+redis.call('HDEL', KEYS[2], ARGV[1])
+if redis.call('HLEN', KEYS[3]) >= tonumber(ARGV[3]) then
+  redis.call('HDEL', KEYS[3], redis.call('HKEYS', KEYS[3])[1])
+end
+redis.call('HSET', KEYS[3], ARGV[1], ARGV[2])
+"""
+_REVIVE = """
+-- KEYS: due, deliveries, dead. ARGV: id, delivery.
+if redis.call('HDEL', KEYS[3], ARGV[1]) == 1 then
+  redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
+  redis.call('ZADD', KEYS[1], redis.call('TIME')[1], ARGV[1])
+end
+"""
+
+
+class WebhookDelivery(BaseModel, frozen=True):
+    """An event for one endpoint; without an `endpoint`, for all that want it.
+
+    `event_id` is the same however often the event is sent. `data` has what is told of an event
+    that belongs to no message. `at` in Unix seconds.
+    """
+
+    event_id: str
+    kind: str
+    tenant: str
+    assistant: str
+    at: float
+    endpoint: str = ""
+    conversation_id: str = ""
+    message_id: str = ""
+    data: dict[str, JsonValue] = {}
+    attempts: int = 0
+    error: str = ""
+
+    @property
+    def id(self) -> str:
+        """The name of the delivery."""
+        return f"{self.endpoint}:{self.event_id}"
+
+    @property
+    def question(self) -> Question | None:
+        """The message that the event is about; None if it is about none."""
+        if not self.message_id:
+            return None
+        return Question(
+            tenant=self.tenant,
+            assistant=self.assistant,
+            conversation_id=self.conversation_id,
+            message_id=self.message_id,
+        )
+
+
+class RedisWebhookQueue:
+    """All keys share a slot of Redis Cluster; raises `MemoryUnavailableError`."""
+
+    def __init__(self, client: "Redis") -> None:
+        self._client = client
+
+    async def add(self, delivery: WebhookDelivery) -> None:
+        """Add a delivery, which is due at once; one that waits already is not added again."""
+        await self._run(_ADD, 2, delivery.id, delivery.model_dump_json())
+
+    async def claim(self, *, count: int, lease_seconds: float) -> Sequence[WebhookDelivery]:
+        """Return deliveries that are due; another process gets them after the lease."""
+        found = await self._run(_CLAIM, 2, count, lease_seconds)
+        return [WebhookDelivery.model_validate_json(one) for one in found]
+
+    async def finish(self, delivery: WebhookDelivery) -> None:
+        """Remove a delivery that has arrived, or that nothing is left of."""
+        due, deliveries = webhook_key("due"), webhook_key("deliveries")
+        await await_answer(self._client.hdel(deliveries, delivery.id))
+        await await_answer(self._client.zrem(due, delivery.id))
+
+    async def put_off(self, delivery: WebhookDelivery, *, seconds: float) -> None:
+        """Have a delivery tried again."""
+        await self._run(_PUT_OFF, 2, delivery.id, delivery.model_dump_json(), seconds)
+
+    async def bury(self, delivery: WebhookDelivery) -> None:
+        """Keep a delivery for the owner that is not tried again."""
+        await self._run(_BURY, 3, delivery.id, delivery.model_dump_json(), MOST_DEAD)
+
+    async def list_dead(self) -> Sequence[WebhookDelivery]:
+        """Return the dead deliveries, oldest first."""
+        found = await await_answer(self._client.hvals(webhook_key("dead")))
+        deliveries = [WebhookDelivery.model_validate_json(one) for one in found]
+        return sorted(deliveries, key=lambda one: one.at)
+
+    async def count_waiting(self) -> int:
+        """Return how many deliveries have not arrived yet."""
+        return int(await await_answer(self._client.hlen(webhook_key("deliveries"))))
+
+    async def revive(self, delivery: WebhookDelivery) -> None:
+        """Try a dead delivery again from its first attempt."""
+        fresh = delivery.model_copy(update={"attempts": 0, "error": ""})
+        await self._run(_REVIVE, 3, fresh.id, fresh.model_dump_json())
+
+    async def drop_dead(self) -> int:
+        """Delete the dead deliveries; return their number."""
+        dead = webhook_key("dead")
+        count = int(await await_answer(self._client.hlen(dead)))
+        await await_answer(self._client.delete(dead))
+        return count
+
+    async def _run(self, script: str, keys: int, *arguments: object) -> list[bytes]:
+        names = [webhook_key(kind) for kind in ("due", "deliveries", "dead")[:keys]]
+        found = await await_answer(self._client.eval(script, keys, *names, *map(str, arguments)))
+        return found if isinstance(found, list) else []

@@ -1,0 +1,1 @@
+"""Tells other programs and people what happened at the desk: webhooks, and hand-over."""

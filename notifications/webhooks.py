@@ -1,0 +1,323 @@
+"""Sends the events of the desk to other programs, by the Standard Webhooks specification.
+
+```
+notices of ended messages --collect--> deliveries in Redis --deliver--> the endpoints
+events of gaps and sources --announce-/        \\-- tried again, dead after the last attempt
+```
+
+A process that dies loses nothing: a notice is acknowledged after its delivery is stored, and a
+delivery is removed after the endpoint has accepted it. An event may arrive twice, under one id.
+"""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import httpx2
+import structlog
+from pydantic import JsonValue
+
+from broker.errors import BrokerUnavailableError
+from broker.ports import EndedReader, ReplyReader
+from broker.values import EndedMessage
+from envelope.question import Question
+from knowledge.crawling.crawl_values import AddressRefusedError, FetchError
+from knowledge.crawling.fetcher import GuardedTransport
+from knowledge.crawling.resolution import GuardedResolver
+from memory.errors import MemoryUnavailableError
+from memory.webhook_queue import RedisWebhookQueue, WebhookDelivery
+from records.record import Redact, make_record
+
+log = structlog.get_logger("webhooks")
+
+ENDED = "message.ended"
+RATED = "message.rated"
+GAP = "gap.found"
+SOURCE_FAILED = "source.failed"
+KINDS = (ENDED, RATED, GAP, SOURCE_FAILED)
+_KIND_OF_NOTICE = {"ended": ENDED, "rated": RATED}
+
+DELAYS_SECONDS = (5.0, 60.0, 300.0, 1_800.0, 7_200.0, 18_000.0, 36_000.0)
+"""Before each repetition; a delivery that fails after the last one is dead."""
+TIMEOUT_SECONDS = 15.0
+LEASE_SECONDS = 60
+AT_ONCE = 16
+BLOCK_SECONDS = 5.0
+LOOK_SECONDS = 1.0
+AWAY_SECONDS = 5.0
+_GONE = 410
+"""The status by which an endpoint says that it wants nothing any more."""
+_LONGEST_ERROR = 200
+
+Rating = tuple[str, str]
+"""`up` or `down`, and the reason."""
+FindRating = Callable[[Question], Awaitable[Rating | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where events go: of `kinds`, and of assistants (tenant, name); empty: of every one.
+
+    Each of the `secrets` signs, the newest first, so that a secret can be rotated: the receiver
+    knows the new one before the old one is removed. `is_private`: its host may be in this network.
+    """
+
+    name: str
+    url: str
+    secrets: tuple[bytes, ...]
+    kinds: tuple[str, ...] = KINDS
+    assistants: tuple[tuple[str, str], ...] = ()
+    is_private: bool = False
+
+    def wants(self, delivery: WebhookDelivery) -> bool:
+        """Return whether an event is for this endpoint."""
+        named = (delivery.tenant, delivery.assistant)
+        return delivery.kind in self.kinds and (not self.assistants or named in self.assistants)
+
+
+def sign(secret: bytes, event_id: str, timestamp: int, body: str) -> str:
+    """Return the signature of a delivery."""
+    signed = hmac.new(secret, f"{event_id}.{timestamp}.{body}".encode(), hashlib.sha256).digest()
+    return f"v1,{base64.b64encode(signed).decode()}"
+
+
+async def announce(
+    queue: RedisWebhookQueue,
+    kind: str,
+    *,
+    tenant: str,
+    assistant: str,
+    subject: str,
+    data: Mapping[str, JsonValue],
+) -> None:
+    """Tell of an event that belongs to no message; raises `MemoryUnavailableError`.
+
+    `subject` names what happened, such as the id of a gap or a source with the time: the same
+    subject is one event. `data` must have no text of a conversation, because it is stored here.
+    """
+    event_id = name_event(kind, tenant, assistant, subject)
+    await queue.add(
+        WebhookDelivery(
+            event_id=event_id,
+            kind=kind,
+            tenant=tenant,
+            assistant=assistant,
+            at=time.time(),
+            data=dict(data),
+        )
+    )
+
+
+class WebhookSender:
+    """Collects what happened, and delivers it; `run` it in one process or in several."""
+
+    def __init__(
+        self,
+        endpoints: Sequence[Endpoint],
+        queue: RedisWebhookQueue,
+        notices: EndedReader,
+        replies: ReplyReader,
+        find_rating: FindRating,
+        *,
+        redact: Redact = str,
+        resolver: GuardedResolver | None = None,
+        delays_seconds: Sequence[float] = DELAYS_SECONDS,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._endpoints = {one.name: one for one in endpoints}
+        self._queue = queue
+        self._notices = notices
+        self._replies = replies
+        self._find_rating = find_rating
+        self._redact = redact
+        self._resolver = resolver
+        self._delays_seconds = delays_seconds
+        self._now = now
+
+    async def run(self) -> None:
+        """Collect and deliver until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(_repeat(self.collect_next))
+            tasks.create_task(_repeat(self._deliver_or_wait))
+
+    async def collect_next(self, *, block_seconds: float = BLOCK_SECONDS) -> int:
+        """Store a delivery for each notice; return their number."""
+        taken = await self._notices.take(count=AT_ONCE, block_seconds=block_seconds)
+        for message in taken:
+            kind = _KIND_OF_NOTICE.get(message.event)
+            if kind is not None:
+                await self._share_out(_read_notice(kind, message))
+        if taken:
+            await self._notices.acknowledge(taken)
+        return len(taken)
+
+    async def deliver_due(self) -> int:
+        """Deliver what is due; return how many deliveries were tried."""
+        due = await self._queue.claim(count=AT_ONCE, lease_seconds=LEASE_SECONDS)
+        async with asyncio.TaskGroup() as tasks:
+            for delivery in due:
+                tasks.create_task(self._handle(delivery))
+        return len(due)
+
+    async def _deliver_or_wait(self) -> None:
+        if not await self.deliver_due():
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _share_out(self, event: WebhookDelivery) -> None:
+        """Store a delivery for each endpoint that wants the event."""
+        for endpoint in self._endpoints.values():
+            if endpoint.wants(event):
+                await self._queue.add(event.model_copy(update={"endpoint": endpoint.name}))
+
+    async def _handle(self, delivery: WebhookDelivery) -> None:
+        if not delivery.endpoint:
+            await self._share_out(delivery)
+            await self._queue.finish(delivery)
+            return
+        endpoint = self._endpoints.get(delivery.endpoint)
+        body = None if endpoint is None else await self._write(delivery)
+        if endpoint is None or body is None:
+            # The endpoint was removed from the settings, or the conversation erased.
+            log.info("webhook_dropped", endpoint=delivery.endpoint, event_id=delivery.event_id)
+            await self._queue.finish(delivery)
+            return
+        error, is_final = await post_event(
+            endpoint, delivery.event_id, body, self._resolver, self._now
+        )
+        if not error:
+            await self._queue.finish(delivery)
+            return
+        failed = delivery.model_copy(update={"attempts": delivery.attempts + 1, "error": error})
+        if is_final or failed.attempts > len(self._delays_seconds):
+            log.error(
+                "webhook_dead",
+                endpoint=endpoint.name,
+                event_id=delivery.event_id,
+                attempts=failed.attempts,
+                error=error,
+            )
+            await self._queue.bury(failed)
+            return
+        await self._queue.put_off(failed, seconds=self._delays_seconds[failed.attempts - 1])
+
+    async def _write(self, delivery: WebhookDelivery) -> str | None:
+        """Return the body of an event; None if nothing is left of its message."""
+        data: Mapping[str, JsonValue] | None = delivery.data
+        if (question := delivery.question) is not None:
+            data = await self._describe_message(question, delivery.kind)
+        if data is None:
+            return None
+        timestamp = datetime.fromtimestamp(delivery.at, UTC).isoformat()
+        named = {"tenant": delivery.tenant, "assistant": delivery.assistant}
+        body = {"type": delivery.kind, "timestamp": timestamp, "data": {**named, **data}}
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+
+    async def _describe_message(
+        self, question: Question, kind: str
+    ) -> Mapping[str, JsonValue] | None:
+        entries = await self._replies.read_journal(question)
+        if entries and entries[-1].fields.get("forgot"):
+            return None
+        record = make_record(question, entries)
+        if record is None:
+            return None
+        record = record.redacted(self._redact)
+        data: dict[str, JsonValue] = {
+            "conversation_id": record.conversation_id,
+            "message_id": record.message_id,
+            "channel": record.channel,
+            "language": record.language,
+            "question": record.question,
+            "outcome": record.outcome,
+            "reason": record.reason,
+            "answered_by": record.answered_by,
+            "answer": record.answer,
+            "sources": [*record.sources],
+            "seconds": record.seconds,
+        }
+        if kind == RATED:
+            found = await self._find_rating(question)
+            if found is None:
+                return None
+            data |= {"rating": found[0], "rating_reason": self._redact(found[1])}
+        return data
+
+
+async def post_event(
+    endpoint: Endpoint,
+    event_id: str,
+    body: str,
+    resolver: GuardedResolver | None,
+    now: Callable[[], float],
+) -> tuple[str, bool]:
+    """Return why an endpoint did not accept an event, empty if it did; and whether for good."""
+    timestamp = int(now())
+    signatures = [sign(secret, event_id, timestamp, body) for secret in endpoint.secrets]
+    headers = {
+        "Content-Type": "application/json",
+        "webhook-id": event_id,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": " ".join(signatures),
+    }
+    try:
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            status = await post_json(endpoint, headers, body, resolver)
+    except TimeoutError:
+        return f"no answer within {TIMEOUT_SECONDS:.0f} seconds", False
+    except (httpx2.HTTPError, AddressRefusedError, FetchError) as error:
+        return f"{type(error).__name__}: {error}"[:_LONGEST_ERROR], False
+    return ("" if 200 <= status < 300 else f"status {status}"), status == _GONE
+
+
+async def post_json(
+    endpoint: Endpoint, headers: Mapping[str, str], body: str, resolver: GuardedResolver | None
+) -> int:
+    """Return the status; the body of the answer is not read, and redirects are not followed."""
+    resolver = GuardedResolver() if resolver is None else resolver
+    url = httpx2.URL(endpoint.url)
+    if endpoint.is_private:
+        await resolver.start_at(url.host, url.port or (443 if url.scheme == "https" else 80))
+    sent = {"User-Agent": "refdesk", **headers}
+    async with (
+        httpx2.AsyncClient(transport=GuardedTransport(resolver), trust_env=False) as client,
+        client.stream("POST", url, headers=sent, content=body) as answer,
+    ):
+        return answer.status_code
+
+
+def _read_notice(kind: str, message: EndedMessage) -> WebhookDelivery:
+    question = message.question
+    # A message ends once; each rating of it is an event of its own.
+    once = "" if kind == ENDED else message.entry_id
+    names = (*question.conversation, question.message_id, once)
+    return WebhookDelivery(
+        event_id=name_event(kind, *names),
+        kind=kind,
+        tenant=question.tenant,
+        assistant=question.assistant,
+        at=int(message.entry_id.partition("-")[0]) / 1000,
+        conversation_id=question.conversation_id,
+        message_id=question.message_id,
+    )
+
+
+def name_event(*parts: str) -> str:
+    """Return the id of an event, the same for the same parts."""
+    return f"msg_{hashlib.sha256(chr(31).join(parts).encode()).hexdigest()[:32]}"
+
+
+async def _repeat(step: Callable[[], Awaitable[object]]) -> None:
+    """Repeat a step until cancelled; wait where Redis does not answer."""
+    own = asyncio.current_task()
+    while own is None or not own.cancelling():
+        try:
+            await step()
+        except (BrokerUnavailableError, MemoryUnavailableError) as error:
+            log.warning("webhooks_delayed", error=str(error), retry_seconds=AWAY_SECONDS)
+            await asyncio.sleep(AWAY_SECONDS)

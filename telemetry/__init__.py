@@ -1,0 +1,1 @@
+"""What is measured of ended questions: counters for Prometheus, traces for OpenTelemetry."""

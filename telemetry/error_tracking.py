@@ -1,0 +1,75 @@
+"""Reports errors to Sentry, by its SDK: what the log says of them, and nothing else."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from telemetry.trace_ids import make_span_id
+
+REPORTED = frozenset({"error", "critical"})
+FAILED_RUN = "hop_failed"
+"""A failed run is a warning, because it is repeated; who mends agents wants to see it."""
+STOP_SECONDS = 3.0
+
+
+_LEVELS: dict[str, Literal["fatal", "error", "warning", "info"]] = {
+    "critical": "fatal",
+    "error": "error",
+    "warning": "warning",
+    "info": "info",
+}
+"""The levels of the log in the words of Sentry."""
+
+
+class ErrorTracker:
+    """Reports lines of the log; raises `ImportError` without the extra.
+
+    The SDK adds nothing by itself: no variables, no requests, no lines of other logs. An error is
+    reported by its kind and its place in the code, as the log has it.
+    """
+
+    def __init__(self, dsn: str, *, release: str, **options: Any) -> None:
+        import sentry_sdk
+
+        self._client = sentry_sdk.Client(
+            dsn,
+            release=release,
+            default_integrations=False,
+            auto_enabling_integrations=False,
+            include_local_variables=False,
+            max_breadcrumbs=0,
+            server_name="",
+            **options,
+        )
+
+    def report(self, event: Mapping[str, Any], trace_id: int | None) -> None:
+        """Report a line of the log if it is an error."""
+        level, name = str(event.get("level")), str(event.get("event"))
+        if level not in REPORTED and name != FAILED_RUN:
+            return
+        kind = str(event.get("exception") or event.get("error") or "").partition("\n")[0]
+        rest: dict[str, object] = {
+            key: value
+            for key, value in event.items()
+            if key not in {"event", "level", "timestamp"}
+            and isinstance(value, str | int | float | bool)
+        }
+        contexts: dict[str, dict[str, object]] = {}
+        if trace_id is not None:
+            contexts["trace"] = {
+                "trace_id": f"{trace_id:032x}",
+                "span_id": f"{make_span_id(trace_id, 0):016x}",
+            }
+        self._client.capture_event(
+            {
+                "message": name,
+                "level": _LEVELS.get(level, "error"),
+                "logger": str(event.get("logger", "refdesk")),
+                "fingerprint": [name, kind],
+                "extra": rest,
+                "contexts": contexts,
+            }
+        )
+
+    def close(self) -> None:
+        """Send what waits, for a few seconds at most."""
+        self._client.close(timeout=STOP_SECONDS)

@@ -1,0 +1,120 @@
+"""Reads each ended message once, over all processes, and gives it to what measures questions.
+
+It reads as a consumer group of its own, after the question has ended: a process that does not
+measure has no part of it, and nothing in the delivery of a question waits for it.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from broker.errors import BrokerUnavailableError
+from broker.ports import EndedReader, ReplyReader
+from broker.values import EndedMessage, JournalEntry
+from records.record import Record, make_record
+
+log = structlog.get_logger("telemetry")
+
+AT_ONCE = 50
+BLOCK_SECONDS = 5.0
+PAUSE_SECONDS = 1.0
+LONGEST_DELAY_SECONDS = 3600.0
+"""Messages that ended longer ago are not measured: the measurement was off at that time."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndedQuestion:
+    """An ended message: what is recorded of it, and its whole journal."""
+
+    record: Record
+    entries: Sequence[JournalEntry]
+
+
+def is_asked(entries: Sequence[JournalEntry]) -> bool:
+    """Return whether somebody gets a text: after a decision, or at the deadline.
+
+    Requests to the process that owns the index are answered by it directly.
+    """
+    is_decided = any(entry.kind == "routed" for entry in entries)
+    return (
+        is_decided
+        or entries[-1].fields.get("outcome") != "answered"
+        or "text" in entries[-1].fields
+    )
+
+
+class QuestionSink(Protocol):
+    """Measures ended questions."""
+
+    def measure(self, question: EndedQuestion) -> None:
+        """Take one question into account; called in the event loop, and does not wait."""
+        ...
+
+
+class QuestionObserver:
+    """Gives each message that ends to the sinks.
+
+    It begins when `wanted` is set. A process that dies between measuring and acknowledging has
+    another process measure the same message again.
+    """
+
+    def __init__(
+        self,
+        ended: EndedReader,
+        replies: ReplyReader,
+        sinks: Sequence[QuestionSink],
+        *,
+        wanted: asyncio.Event,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._ended = ended
+        self._replies = replies
+        self._sinks = sinks
+        self._wanted = wanted
+        self._now = now
+
+    async def run(self) -> None:
+        """Observe until cancelled."""
+        await self._wanted.wait()
+        own = asyncio.current_task()
+        # As in `records.recorder`: fakeredis may lose a cancellation.
+        while own is None or not own.cancelling():
+            try:
+                await self.observe_next(block_seconds=BLOCK_SECONDS)
+            except BrokerUnavailableError as error:
+                log.warning("telemetry_delayed", error=str(error), retry_seconds=PAUSE_SECONDS)
+                await asyncio.sleep(PAUSE_SECONDS)
+
+    async def drain(self) -> None:
+        """Measure what has ended until now."""
+        while self._wanted.is_set() and await self.observe_next():
+            pass
+
+    async def observe_next(self, *, block_seconds: float = 0.0) -> int:
+        """Measure the next messages; return their number."""
+        taken = await self._ended.take(count=AT_ONCE, block_seconds=block_seconds)
+        earliest = self._now() - LONGEST_DELAY_SECONDS
+        for message in taken:
+            if message.event == "ended" and message.at >= earliest:
+                await self._measure(message)
+        if taken:
+            await self._ended.acknowledge(taken)
+        return len(taken)
+
+    async def _measure(self, message: EndedMessage) -> None:
+        entries = await self._replies.read_journal(message.question)
+        try:
+            record = make_record(message.question, entries)
+        except (ValueError, ArithmeticError) as error:
+            # A journal that cannot be read must not hold up the others.
+            log.error("question_not_measured", message_id=message.question.message_id,
+                      error=str(error))  # fmt: skip
+            return
+        if record is None or not is_asked(entries):
+            return
+        for sink in self._sinks:
+            sink.measure(EndedQuestion(record, entries))

@@ -1,0 +1,143 @@
+"""Citations: whether each exists, has the numbers of its source, and is well formatted."""
+
+import pytest
+
+from agents.review.audit import CitablePassage, CitationAudit, audit_citations, read_citations
+
+PASSAGES = [
+    CitablePassage(
+        "law#1",
+        "The keeper shall answer every request within 30 days, unless the request is anonymous. A "
+        "processor has at most ten subcontractors. The forms are those of Annex IV, valid in 2030.",
+        frozenset({"law#1", "Law > Requests", "law.md", "law.md#requests"}),
+        "Law > Requests",
+    ),
+    CitablePassage(
+        "law#2",
+        "The processor shall not sell register data to third parties.",
+        frozenset({"law#2", "Law > Sale", "law.md", "law.md#sale"}),
+        "Law > Sale",
+    ),
+]
+
+
+def audit(text: str) -> CitationAudit:
+    return audit_citations(read_citations(text), PASSAGES)
+
+
+def test_a_true_citation_is_good() -> None:
+    found = audit("The processor shall not sell register data to third parties. [1]\n\n"
+                  "Sources\n  [1] Law > Sale\n      law.md#sale\n")  # fmt: skip
+
+    assert found.is_valid
+    assert found.used_citations == ("law#2",)
+
+
+def test_a_citation_of_a_source_that_does_not_exist_is_found() -> None:
+    found = audit("The processor shall not sell register data. [1]\n\nSources\n[1] Law > Gifts\n")
+
+    assert not found.citations[0].exists
+    assert "named 'Law > Gifts', found none" in found.citations[0].problems[0]
+
+
+def test_a_number_without_a_source_is_found() -> None:
+    found = audit("The processor shall not sell register data. [3]")
+
+    assert found.invalid_citations == ("[3]",)
+    assert "in the list of sources" in found.citations[0].problems[0]
+
+
+@pytest.mark.parametrize(
+    ("claim", "problem"),
+    [
+        (
+            "The keeper shall answer every request within 90 days.",
+            "the claim says “answer every request within 90 days”, and the source “answer every "
+            "request within 30 days”",
+        ),
+        (
+            "There are at most five subcontractors.",
+            "the claim says “There are at most five subcontractors”, and the source “processor has "
+            "at most ten subcontractors”",
+        ),
+        ("The keeper shall answer within a fine of EUR 900.", "“a fine of EUR 900” does not occur"),
+        ("The forms are those of Annex V.", "Annex V does not occur in the source"),
+        ("The request follows Article 17.", "Article 17 does not occur in the source"),
+    ],
+)
+def test_another_number_period_or_annex_than_that_of_the_source_is_found(
+    claim: str, problem: str
+) -> None:
+    found = audit(f"{claim} \\cite{{law#1}}")
+
+    assert any(one.startswith(problem) for one in found.citations[0].problems), found
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "The keeper answers within 30 days; the forms are in Annex IV.",
+        "By 2030 the keeper answers every request within thirty days.",
+        "The processor has no more than 10 subcontractors.",
+    ],
+)
+def test_what_is_said_in_other_words_is_no_problem(claim: str) -> None:
+    assert audit(f"{claim} \\cite{{law#1}}").is_valid
+
+
+def test_whether_a_source_says_a_claim_is_left_to_a_model() -> None:
+    found = audit("The processor may sell register data to third parties. \\cite{law#2}")
+
+    assert (found.is_valid, found.citations[0].says) == (True, "unjudged")
+
+
+@pytest.mark.parametrize(
+    "sources",
+    [
+        "Sources\n\n1. Law > Sale\n",
+        "## Sources\n\n1) [Sale](law.md#sale)\n",
+        "**References:**\n\n- [1] **Law > Sale**\n",
+        "Quellen:\n[1]: law.md#sale\n",
+        "Zdroje\n\n* [1] Law > Sale\n",
+        "### Sources\n1. law.md – the act\n",
+        "[1]: law.md#sale\n",
+    ],
+)
+def test_ordinary_lists_of_sources_are_read(sources: str) -> None:
+    found = audit(f"The processor shall not sell register data. [1]\n\n{sources}")
+
+    assert [one.passage_id for one in found.citations] == ["law#2"], found
+
+
+def test_footnotes_are_citations() -> None:
+    found = audit("The processor shall not sell register data.[^1]\n\n[^1]: Law > Sale\n")
+
+    assert [one.passage_id for one in found.citations] == ["law#2"]
+
+
+def test_two_forms_of_citations_in_one_text_are_badly_formatted() -> None:
+    found = audit(
+        "The processor shall not sell register data to third parties. \\cite{law#2}\n\n"
+        "The processor shall not sell register data to third parties. [1]\n\n"
+        "Sources\n[1] [Sale](law.md#sale)\n"
+    )
+
+    assert [one.is_well_formatted for one in found.citations] == [False, False]
+
+
+def test_sentences_without_a_citation_and_unused_sources_are_listed() -> None:
+    found = audit("Anybody may ask for a copy.\n\nSources\n[1] Law > Sale\n")
+
+    assert found.citations == ()
+    assert found.uncited == ("Anybody may ask for a copy.",)
+    assert found.unused == ("[1]",)
+
+
+def test_code_contains_no_citations() -> None:
+    assert read_citations("```\nx = a[1]\n```\n").claims == ()
+
+
+def test_a_document_by_its_file_is_compared_by_its_best_passage() -> None:
+    found = audit("The processor shall not sell register data to third parties. [law](law.md)")
+
+    assert found.citations[0].passage_id == "law#2"

@@ -1,0 +1,121 @@
+"""Checklists: the JSON form of requirements, and what is refused."""
+
+import pytest
+
+from agents.review.errors import ChecklistError
+from agents.review.requirement_extractor import (
+    UNREAD,
+    list_unaccounted,
+    list_units_as_requirements,
+    read_listed,
+)
+from agents.review.requirements import RuleUnit, make_checklist, parse_checklist
+from agents.review.verdicts import join_extractions
+from llm.tasks.specialists.material import TextUnit
+from llm.tasks.specialists.requirement_extractor import Inputs, Output
+from tests.support.reviewing_model import list_requirements
+
+
+def test_a_checklist_survives_writing_and_reading(law: list[RuleUnit]) -> None:
+    made = make_checklist(list_units_as_requirements(law).requirements, "Data Protection Act")
+
+    assert parse_checklist(made.model_dump_json()) == made
+
+
+def test_definitions_are_no_items_of_a_checklist(law: list[RuleUnit]) -> None:
+    units = tuple(
+        TextUnit(id=one.unit_id, heading=" > ".join(one.heading_path), text=one.text) for one in law
+    )
+    listed = list_requirements(Inputs(question="?", target_law="Act", units=units))
+
+    found = join_extractions([read_listed([listed], law)])
+    made = make_checklist(found.requirements, "Act")
+
+    assert [one.id for one in found.requirements if one.is_definition] == ["DEF-001"]
+    assert [one.id for one in made.checklist] == [f"REQ-{number:03d}" for number in range(1, 9)]
+    assert made.checklist[0].applicability.startswith("The processor")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("REQ-001: encrypt", "expected a checklist as JSON"),
+        ("[" * 100_000, "expected a checklist as JSON"),
+        ("[]", "expected an object with a checklist, found list"),
+        ("{}", "expected target_law of a checklist"),
+        ('{"target_law": "A", "checklist": {}}', "expected checklist of a checklist"),
+        ('{"target_law": "A", "checklist": []}', "expected requirements in the checklist"),
+        ('{"target_law": "A", "checklist": [{"id": "1"}]}', "expected checklist.0.requirement"),
+        (
+            '{"target_law": "A", "checklist": [{"id": "1", "requirement": "a"},'
+            ' {"id": "1", "requirement": "b"}]}',
+            "found some twice: 1",
+        ),
+    ],
+)
+def test_what_is_no_checklist_is_refused_by_what_was_expected(text: str, reason: str) -> None:
+    with pytest.raises(ChecklistError) as refused:
+        parse_checklist(text)
+
+    assert reason in str(refused.value)
+
+
+UNITS = [
+    RuleUnit("law", "law#u1", "The carrier records and retains the readings.", ("Article 1",)),
+    RuleUnit("law", "law#u2", "This law begins in May.", ("Article 2",)),
+    RuleUnit("law", "law#u3", "Sensors are calibrated.", ("Article 3",)),
+    RuleUnit("law", "law#u4", "  ", ("Article 4",)),
+]
+
+
+def make_output(*entries: tuple[str, str, str], without: tuple[str, ...] = ()) -> Output:
+    return Output.model_validate(
+        {
+            "checklist": [
+                {"source_section": unit, "requirement": text, "quotation": words}
+                for unit, text, words in entries
+            ],
+            "without": [{"source_section": one, "reason": "says when"} for one in without],
+        }
+    )
+
+
+def test_two_duties_of_one_sentence_are_two_requirements_with_their_places() -> None:
+    output = make_output(
+        ("law#u1", "The carrier must record readings.", "records"),
+        ("law#u1", "The carrier must retain readings.", "Retains  the readings"),
+        ("law#u1", "The carrier must retain readings.", "retains the readings"),
+    )
+
+    found = read_listed([output], UNITS)
+
+    assert [one.quotation for one in found.requirements] == ["records", "retains the readings"]
+    assert [UNITS[0].text[one.place.start : one.place.end] for one in found.requirements] == [
+        "records", "retains the readings"
+    ]  # fmt: skip
+
+
+def test_a_unit_that_a_model_leaves_out_is_unread_and_no_silence() -> None:
+    output = make_output(("law#u1", "Record.", "records"), without=("law#u2",))
+
+    found = read_listed([output], UNITS)
+
+    assert [one.unit_id for one in list_unaccounted([output], UNITS)] == ["law#u3"]
+    assert [one.reason for one in found.units] == ["", "says when", UNREAD, "no text"]
+
+
+def test_words_that_do_not_stand_in_the_unit_are_no_quotation() -> None:
+    output = make_output(("law#u3", "Calibrate.", "calibrated yearly"), ("law#u9", "Swim.", "swim"))
+
+    found = read_listed([output], UNITS)
+
+    assert [one.quotation for one in found.requirements] == ["Sensors are calibrated."]
+    assert len(found.notes) == 2
+
+
+def test_without_a_model_every_unit_with_text_is_listed_in_its_order() -> None:
+    found = list_units_as_requirements(UNITS)
+
+    assert [one.quotation for one in found.requirements] == [one.text for one in UNITS[:3]]
+    assert [one.id for one in found.requirements] == ["REQ-001", "REQ-002", "REQ-003"]
+    assert {(one.kind, one.severity) for one in found.requirements} == {("unit", "unjudged")}

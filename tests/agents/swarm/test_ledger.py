@@ -1,0 +1,135 @@
+"""After a round the ledger knows every end: well, failed, late, or waiting for the user."""
+
+from agents.swarm.ledger import (
+    MOST_REPLANS,
+    BranchReport,
+    NextStep,
+    SwarmProgress,
+    begin_tasks,
+    list_waiting,
+    note_round,
+    settle_round,
+)
+from agents.swarm.tasks import TaskLedger, TaskState
+from agents.swarm.worker_output import WorkerStatus
+from tests.agents.swarm.builders import make_output, make_passage, make_worker
+
+DONE, FAILED = BranchReport(status="completed"), BranchReport(status="failed", reason="killed")
+MISSING, ASKS = BranchReport(status="missing"), BranchReport(status="needs_input")
+
+
+def begin(*names: str) -> TaskLedger:
+    ledger = TaskLedger().add([make_worker(name) for name in names])
+    return begin_tasks(ledger, ledger.list_ready(), most=32)[0]
+
+
+def test_every_end_of_a_branch_has_its_state() -> None:
+    outputs = {name: make_output(name, make_passage(name, "text")) for name in "ab"}
+    outputs["b"] = make_output("b", status=WorkerStatus.FAILED, error="no tool worked")
+    reports = {"a": DONE, "b": DONE, "c": FAILED, "d": ASKS}
+
+    settled = settle_round(begin("a", "b", "c", "d"), reports, outputs)
+
+    states = {one.task_id: (one.state, one.error) for one in settled.ledger.tasks}
+    assert states == {
+        "a": (TaskState.COMPLETED, ""),
+        "b": (TaskState.FAILED, "no tool worked"),
+        "c": (TaskState.FAILED, "killed"),
+        "d": (TaskState.AWAITING_INPUT, ""),
+    }
+    assert [one.task_id for one in list_waiting(settled.ledger)] == ["d"]
+    assert not settled.is_late
+
+
+def test_what_is_late_is_not_begun_again_and_neither_is_anything_else() -> None:
+    ledger = begin("a", "b").add([make_worker("c", depends_on=("a",))])
+
+    settled = settle_round(ledger, {"a": FAILED, "b": MISSING}, {})
+
+    assert settled.is_late
+    assert {one.state for one in settled.ledger.tasks} == {TaskState.SKIPPED}
+    assert not settled.ledger.list_ready()
+
+
+def test_a_worker_that_used_up_its_retries_has_failed_also_when_others_are_late() -> None:
+    failed = BranchReport(status="failed", reason="killed", attempts=9)
+
+    settled = settle_round(begin("a", "b"), {"a": failed, "b": MISSING}, {})
+
+    task = settled.ledger.find("a")
+    assert (task.state, task.attempts, task.error) == (TaskState.FAILED, 4, "killed")
+    assert settled.ledger.find("b").state is TaskState.SKIPPED
+
+
+def test_retries_of_a_branch_are_moves_of_its_task() -> None:
+    outputs = {"a": make_output("a", make_passage("a", "text"))}
+
+    settled = settle_round(begin("a"), {"a": BranchReport(status="completed", attempts=2)}, outputs)
+
+    assert settled.ledger.find("a").attempts == 2
+    assert [move.after.value for move in settled.ledger.history] == [
+        "in_progress", "failed", "in_progress", "completed",
+    ]  # fmt: skip
+
+
+def test_with_enough_others_a_missing_one_is_left_and_the_work_goes_on() -> None:
+    outputs = {name: make_output(name, make_passage(name, "text")) for name in "ab"}
+    ledger = begin("a", "b", "c").add([make_worker("d", depends_on=("a",))])
+
+    settled = settle_round(ledger, {"a": DONE, "b": DONE, "c": MISSING}, outputs, enough_share=0.6)
+
+    assert not settled.is_late
+    assert [one.task_id for one in settled.ledger.list_ready()] == ["d"]
+
+
+def test_a_task_without_a_branch_failed() -> None:
+    settled = settle_round(begin("a"), {}, {})
+
+    assert settled.ledger.find("a").state is TaskState.FAILED
+
+
+def test_no_more_tasks_begin_than_allowed() -> None:
+    ledger = TaskLedger().add([make_worker(str(number)) for number in range(5)])
+
+    begun, ids = begin_tasks(ledger, ledger.list_ready(), most=2)
+
+    assert ids == ("0", "1")
+    assert begun.count()[TaskState.IN_PROGRESS] == 2
+
+
+FOUND = {"w": make_output("w", make_passage("a", "A fact."))}
+
+
+def test_a_good_answer_ends_a_swarm() -> None:
+    decision = note_round(SwarmProgress(), FOUND, score=8.0)
+
+    assert (decision.step, decision.reason) == (NextStep.FINISH, "good_enough")
+
+
+def test_a_swarm_whose_rounds_find_nothing_new_plans_again_at_most_twice() -> None:
+    progress, steps = SwarmProgress(), []
+
+    for _ in range(20):
+        decision = note_round(progress, {}, is_open=True)
+        progress = decision.progress
+        steps.append(decision.step)
+        if decision.step is NextStep.FINISH:
+            break
+
+    assert steps.count(NextStep.REPLAN) == MOST_REPLANS
+    assert steps[-1] is NextStep.FINISH
+
+
+def test_progress_lowers_the_stall_counter() -> None:
+    stalled = note_round(SwarmProgress(), {}, is_open=True).progress
+
+    assert stalled.stalls == 1
+    assert note_round(stalled, FOUND, is_open=True).progress.stalls == 0
+
+
+def test_the_round_of_the_best_answer_is_kept() -> None:
+    progress = SwarmProgress()
+    for score in (5.0, 6.5, 4.0):
+        progress = note_round(progress, FOUND, score=score).progress
+
+    assert (progress.best_round, progress.best_score) == (2, 6.5)

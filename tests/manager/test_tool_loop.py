@@ -1,0 +1,17 @@
+from pydantic import JsonValue
+
+from manager.flows.tool_loop import list_calls
+
+
+def test_planned_calls_become_branches_in_their_order() -> None:
+    calls: list[JsonValue] = [
+        {"call_id": "r1-1", "tool": "search", "depends_on": []},
+        {"call_id": "r1-2", "tool": "calculator", "depends_on": ["r1-1"]},
+    ]
+
+    items = list_calls({"tool_calls": [*calls, "no call"]})
+
+    assert [item.key for item in items] == ["r1-1", "r1-2"]
+    assert items[1].depends_on == ("r1-1",)
+    assert items[0].adds == {"tool_call": calls[0]}
+    assert list_calls({}) == []

@@ -1,0 +1,278 @@
+"""Events reach the endpoints: signed, once each in effect, whatever fails."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from standardwebhooks.webhooks import Webhook, WebhookVerificationError
+
+from broker.ports import EndedReader
+from broker.values import EndedMessage, Finish
+from config.notification_settings import WebhookEndpoint
+from envelope.outcome import Outcome
+from envelope.question import Question
+from memory.webhook_queue import RedisWebhookQueue
+from notifications.webhooks import ENDED, GAP, RATED, Endpoint, WebhookSender, announce
+from tests.notifications.conftest import Receiver
+from tests.support.broker_harness import BrokerHarness, question
+from tests.support.waiting import wait_until
+
+NEW = "whsec_bmV3IHNlY3JldCBvZiB0aGUgd2ViaG9va3Mh"
+OLD = "whsec_b2xkIHNlY3JldCBvZiB0aGUgd2ViaG9va3Mh"
+
+
+@dataclass
+class Desk:
+    """A desk, and what sends its events to one endpoint."""
+
+    harness: BrokerHarness
+    receiver: Receiver
+    ratings: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    @property
+    def queue(self) -> RedisWebhookQueue:
+        return RedisWebhookQueue(self.harness.client)
+
+    def sender(self, *delays: float, reader: Any = None, **fields: Any) -> WebhookSender:
+        settings = WebhookEndpoint(url=self.receiver.url, secret=NEW, earlier_secret=OLD)
+        given = {"url": settings.url, "secrets": settings.secrets, "is_private": True, **fields}
+        broker = self.harness.broker
+
+        async def find(asked: Question) -> tuple[str, str] | None:
+            return self.ratings.get(asked.message_id)
+
+        return WebhookSender(
+            [Endpoint("crm", **given)],
+            self.queue,
+            broker.announced if reader is None else reader,
+            broker.replies,
+            find,
+            delays_seconds=delays or (0.0, 0.0),
+        )
+
+    async def answer(self, message: str = "m1") -> Question:
+        asked = question(message)
+        await self.harness.submit(asked)
+        finish = Finish(Outcome.ANSWERED, {"outcome": "answered", "text": "30 days."})
+        assert await self.harness.settle(await self.harness.take(), finish)
+        return asked
+
+    @property
+    def bodies(self) -> list[dict[str, Any]]:
+        return [json.loads(text) for _, text in self.receiver.received]
+
+    @property
+    def ids(self) -> list[str]:
+        return [headers["webhook-id"] for headers, _ in self.receiver.received]
+
+
+@pytest.fixture
+def desk(harness: BrokerHarness, receiver: Receiver) -> Desk:
+    return Desk(harness, receiver)
+
+
+async def test_an_ended_message_is_told_once_with_its_answer(desk: Desk) -> None:
+    asked = await desk.answer()
+    sender = desk.sender()
+
+    assert await sender.collect_next(block_seconds=0) == 1
+    assert (await sender.deliver_due(), await sender.deliver_due()) == (1, 0)
+
+    [body] = desk.bodies
+    assert body["type"] == ENDED
+    assert body["data"]["message_id"] == asked.message_id
+    assert (body["data"]["outcome"], body["data"]["answer"]) == ("answered", "30 days.")
+
+
+async def test_the_reference_library_verifies_both_secrets_and_no_changed_body(
+    desk: Desk,
+) -> None:
+    await desk.answer()
+    sender = desk.sender()
+    await sender.collect_next(block_seconds=0)
+    await sender.deliver_due()
+    [(headers, text)] = desk.receiver.received
+
+    for secret in (NEW, OLD):
+        assert Webhook(secret).verify(text, headers)["type"] == ENDED
+    with pytest.raises(WebhookVerificationError):
+        Webhook(NEW).verify(text.replace("30", "31"), headers)
+    with pytest.raises(WebhookVerificationError):
+        Webhook("whsec_b3RoZXIgc2VjcmV0IG9mIHRoZSB3ZWJob29rcyE=").verify(text, headers)
+
+
+async def test_a_failed_delivery_is_tried_again_by_another_process_under_the_same_id(
+    desk: Desk,
+) -> None:
+    await desk.answer()
+    desk.receiver.statuses = [503]
+    first, second = desk.sender(), desk.sender()
+    await first.collect_next(block_seconds=0)
+    await first.deliver_due()
+
+    assert await second.deliver_due() == 1
+
+    assert len(desk.ids) == 2
+    assert len(set(desk.ids)) == 1
+    assert await desk.queue.count_waiting() == 0
+
+
+@dataclass
+class DyingReader:
+    """Dies before it acknowledges what it took."""
+
+    reader: EndedReader
+
+    async def take(self, *, count: int, block_seconds: float) -> Sequence[EndedMessage]:
+        return await self.reader.take(count=count, block_seconds=block_seconds)
+
+    async def acknowledge(self, _messages: Sequence[EndedMessage]) -> None:
+        raise ConnectionError
+
+
+async def test_a_process_that_dies_after_it_stored_a_delivery_doubles_nothing(
+    desk: Desk,
+) -> None:
+    await desk.answer()
+    died = desk.sender(reader=DyingReader(desk.harness.broker.announced))
+    with pytest.raises(ConnectionError):
+        await died.collect_next(block_seconds=0)
+    next_process = desk.sender()
+
+    await wait_until(lambda: next_process.collect_next(block_seconds=0))
+    assert await next_process.deliver_due() == 1
+    assert await next_process.deliver_due() == 0
+
+    assert len(desk.ids) == 1
+
+
+async def test_what_no_endpoint_accepts_is_kept_for_the_owner_who_sends_it_again(
+    desk: Desk,
+) -> None:
+    await desk.answer()
+    desk.receiver.statuses = [500, 500, 500]
+    sender = desk.sender()
+    await sender.collect_next(block_seconds=0)
+
+    assert [await sender.deliver_due() for _ in range(4)] == [1, 1, 1, 0]
+    [dead] = await desk.queue.list_dead()
+    await desk.queue.revive(dead)
+    assert await sender.deliver_due() == 1
+
+    assert (dead.attempts, dead.error) == (3, "status 500")
+    assert await desk.queue.list_dead() == []
+    assert len(set(desk.ids)) == 1
+
+
+async def test_an_endpoint_that_is_gone_is_not_asked_again(desk: Desk) -> None:
+    await desk.answer()
+    desk.receiver.statuses = [410]
+    sender = desk.sender()
+    await sender.collect_next(block_seconds=0)
+    await sender.deliver_due()
+
+    assert await sender.deliver_due() == 0
+    assert len(await desk.queue.list_dead()) == 1
+
+
+async def test_a_delivery_waits_before_it_is_tried_again(desk: Desk) -> None:
+    await desk.answer()
+    desk.receiver.statuses = [500]
+    sender = desk.sender(3600.0)
+    await sender.collect_next(block_seconds=0)
+    await sender.deliver_due()
+
+    assert await sender.deliver_due() == 0
+    assert await desk.queue.count_waiting() == 1
+
+
+async def test_nothing_of_an_erased_conversation_is_told(desk: Desk) -> None:
+    asked = await desk.answer()
+    sender = desk.sender()
+    await sender.collect_next(block_seconds=0)
+    await desk.harness.broker.eraser.forget(asked)
+
+    await sender.deliver_due()
+
+    assert desk.receiver.received == []
+    assert await desk.queue.count_waiting() == 0
+    assert not [key for key in await desk.harness.client.keys("*webhooks*") if b"30" in key]
+
+
+async def test_a_rating_is_told_each_time_it_changes(desk: Desk) -> None:
+    asked = await desk.answer()
+    sender = desk.sender(kinds=(RATED,))
+    for rating in ("up", "down"):
+        desk.ratings[asked.message_id] = (rating, "It misses a step.")
+        await desk.harness.broker.announced.announce(asked, "rated")
+        await sender.collect_next(block_seconds=0)
+        await sender.deliver_due()
+
+    assert [body["data"]["rating"] for body in desk.bodies] == ["up", "down"]
+    assert len(set(desk.ids)) == 2
+
+
+async def test_an_announced_event_reaches_the_endpoints_of_its_assistant_once(desk: Desk) -> None:
+    async def tell(assistant: str) -> None:
+        await announce(
+            desk.queue, GAP, tenant="acme", assistant=assistant, subject="g1", data={"gap": "g1"}
+        )
+
+    sender = desk.sender(assistants=(("acme", "desk"),))
+    await tell("desk")
+    await tell("desk")
+    await tell("other")
+    while await sender.deliver_due():
+        pass
+
+    [body] = desk.bodies
+    assert (body["type"], body["data"]) == (
+        GAP,
+        {"tenant": "acme", "assistant": "desk", "gap": "g1"},
+    )
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:9/hook",
+        "http://localhost/hook",
+        "http://[::1]/hook",
+        "http://169.254.169.254/latest/meta-data",
+        "http://10.0.0.7/hook",
+    ],
+)
+async def test_an_internal_address_is_sent_nothing(desk: Desk, url: str) -> None:
+    await desk.answer()
+    sender = desk.sender(3600.0, url=url, is_private=False)
+    await sender.collect_next(block_seconds=0)
+    await sender.deliver_due()
+
+    [stored] = await desk.harness.client.hvals("rd:{webhooks}:deliveries")
+    assert "AddressRefusedError" in json.loads(stored)["error"]
+    assert desk.receiver.received == []
+
+
+async def test_credentials_of_the_machine_are_refused_even_where_the_network_is_open(
+    desk: Desk,
+) -> None:
+    await desk.answer()
+    sender = desk.sender(3600.0, url="http://169.254.169.254/hook", is_private=True)
+    await sender.collect_next(block_seconds=0)
+    await sender.deliver_due()
+
+    [stored] = await desk.harness.client.hvals("rd:{webhooks}:deliveries")
+    assert "AddressRefusedError" in json.loads(stored)["error"]
+
+
+async def test_a_redirect_leads_nowhere(desk: Desk) -> None:
+    await desk.answer()
+    desk.receiver.statuses = [302]
+    sender = desk.sender(3600.0)
+    await sender.collect_next(block_seconds=0)
+    await sender.deliver_due()
+
+    assert len(desk.receiver.received) == 1
+    assert await desk.queue.count_waiting() == 1
