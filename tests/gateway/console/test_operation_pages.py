@@ -27,6 +27,7 @@ from tests.support.console import (
     HOSTILE,
     FakeSessions,
     browser_of,
+    find_faults,
     make_console,
     owner_of,
     post,
@@ -244,3 +245,12 @@ async def test_failed_sources_and_dead_letters_are_concerns(
 
     assert "A source was not read whole" in shown
     assert "1 messages were given up" in shown
+
+
+@pytest.mark.slow
+async def test_the_pages_are_readable_for_everybody(pages: OperationPages) -> None:
+    app = make_console(None, parts=[pages])
+    async with owner_of(app) as owner:
+        paths = [f"/console/{path}" for path in ("documents", "dead", "settings")]
+
+        assert await find_faults(app, owner, paths, scheme="light") == []
