@@ -32,6 +32,7 @@
 | rd:{webhooks}:due                          | zset | gateway | gateway | when sent |
 | rd:{webhooks}:deliveries                   | hash | gateway | gateway | when sent |
 | rd:{webhooks}:dead                         | hash | gateway | operator| retried  |
+| rd:{webhooks}:told:<event>                 | str  | gateway | gateway | 90 days  |
 | rd:rate:{owner}:<limit>                    | hash | gateway | gateway | when full|
 | rd:rate:{owner}:once/<hash>                | str  | gateway | gateway | minutes  |
 | rd:push:{channel/<conversation>}:about     | hash | gateway | gateway | ttl      |
@@ -236,5 +237,5 @@ def console_key(kind: str, digest: str) -> str:
 
 
 def webhook_key(kind: str) -> str:
-    """Return the key of the deliveries of webhooks: `due`, `deliveries` or `dead`."""
+    """Return the key of the deliveries of webhooks: `due`, `deliveries`, `dead`, `told:<event>`."""
     return f"rd:{{webhooks}}:{kind}"

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from deploy.assembly.verified_answers import VerifiedFinder
     from knowledge.library.library import Library, NamedInText
     from knowledge.port import Searcher
-    from knowledge.search.early_embedding import EarlyEmbedding
+    from knowledge.search.question_vectors import EarlyEmbedding
     from memory.learned_outcomes import LoggedOutcome
     from tools.catalog import ToolCatalog
     from tools.effects import ToolReceipts
@@ -312,8 +312,7 @@ def _make_early_embedding(
         return None
     from deploy.assembly.knowledge import make_embedder
     from deploy.assembly.models import share_vectors
-    from knowledge.search.early_embedding import EarlyEmbedding
-    from knowledge.search.question_vectors import QuestionVectors
+    from knowledge.search.question_vectors import EarlyEmbedding, QuestionVectors
 
     embedder = make_embedder(settings) if knowledge is None else knowledge.embedder
     if not isinstance(embedder, QuestionVectors):

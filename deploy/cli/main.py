@@ -47,7 +47,6 @@ OPERATIONS = frozenset(
     {
         "console",
         "documents",
-        "sources",
         "gaps",
         "keys",
         "workers",

@@ -32,6 +32,7 @@ from gateway.port import (
     CatalogEntry,
     CatalogMove,
     CatalogSelection,
+    CatalogUpload,
     Documents,
     FoundPassage,
     FoundPassages,
@@ -115,6 +116,11 @@ class FakeCatalog:
             return CatalogMove()
         kept[old] = replace(kept[old], source=new)
         return CatalogMove(moved=1, failed=(("b.md", "found none"),))
+
+    async def write(self, tenant: str, assistant: str, name: str, data: bytes) -> CatalogUpload:
+        if ".." in name:
+            return CatalogUpload(refused="expected a file name")
+        return CatalogUpload(written=1)
 
     def _select(
         self, tenant: str, assistant: str, selection: CatalogSelection

@@ -157,8 +157,9 @@ class OwnedCatalog:
         request: Fields = {DOCUMENTS: REMOVE, **_encode_selection(selection)}
         found = await self._act((tenant, assistant), request)
         listed = found.get("documents")
-        files = [one.get("file") for one in listed or () if isinstance(one, dict)] if listed else []
-        await asyncio.to_thread(self._uploads((tenant, assistant)).forget, list(map(str, files)))
+        documents = listed if isinstance(listed, list) else []
+        files = [str(one.get("file")) for one in documents if isinstance(one, dict)]
+        await asyncio.to_thread(self._uploads((tenant, assistant)).forget, files)
         return _total(found)
 
     async def write(self, tenant: str, assistant: str, name: str, data: bytes) -> CatalogUpload:
