@@ -13,10 +13,11 @@ from envelope.run import OUTSIDE, Run
 from envelope.texts import Texts
 
 if TYPE_CHECKING:
+    from envelope.verified import VerifiedAnswer
     from knowledge.language.port import Detector
     from knowledge.library.library import Library, NamedInText
     from knowledge.port import Searcher
-    from knowledge.search.early_embedding import EarlyEmbedding
+    from knowledge.search.question_vectors import EarlyEmbedding
     from llm.port import Model
     from memory.learned_outcomes import LoggedOutcome
     from memory.work_store import RedisWorkStore
@@ -79,6 +80,14 @@ class AgentParts(Protocol[S]):
     def find_named(self) -> "Callable[[str, Sequence[str]], Awaitable[NamedInText]]":
         """Returns the versions and documents that a text names, for a person of these groups;
         raises `LookupError` without an index."""
+        ...
+
+    @property
+    def find_verified(
+        self,
+    ) -> "Callable[[Sequence[str], Sequence[str]], Awaitable[Sequence[VerifiedAnswer]]] | None":
+        """Returns the answers of the owner whose questions come nearest to some texts, for a person
+        of these groups; None where there can be none."""
         ...
 
     @property

@@ -152,7 +152,7 @@ class CatalogUpload:
 
 
 class DocumentCatalog(Protocol):
-    """Lists, writes, moves and removes the documents of the assistants, for operators."""
+    """Lists, moves and removes the documents of the assistants, for operators."""
 
     async def find(
         self,
@@ -178,6 +178,10 @@ class DocumentCatalog(Protocol):
         `old` is the id of a document, a file or a folder; `new` is a file or a folder.
         """
         ...
+
+
+class DocumentWriter(DocumentCatalog, Protocol):
+    """A catalog that also takes in files."""
 
     async def write(self, tenant: str, assistant: str, name: str, data: bytes) -> CatalogUpload:
         """Keep a file under a name with folders, in place of an earlier one, and index it."""

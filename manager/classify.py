@@ -70,7 +70,9 @@ def classify_essence(writes: Writes, _threshold: float) -> StageEvent:
 
 
 def classify_guardrails(writes: Writes, _threshold: float) -> StageEvent:
-    """Return whether the question is within scope."""
+    """Return whether the owner has answered the question, else whether it is within scope."""
+    if writes.get("verified_answer"):
+        return StageEvent.VERIFIED
     if writes.get("within_scope") is False and _reason(writes) in {None, *REFUSALS}:
         return StageEvent.OUTSIDE
     if _asks(writes):

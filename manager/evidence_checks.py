@@ -19,7 +19,9 @@ from enum import StrEnum
 from pydantic import BaseModel, JsonValue
 
 from broker.values import Fields
+from envelope.role import Role
 from envelope.sources import TOOL_SOURCE
+from envelope.verified import OWNERS_PAGE
 from manager.evidence import (
     COUNTED_SOURCES,
     EVERY_CHUNK,
@@ -222,6 +224,9 @@ def _check_sources(record: EvidenceRecord, known: _KnownEvidence) -> Iterator[Fo
     if EVERY_CHUNK in known.found:
         return
     for name in sorted({*record.cited} - COUNTED_SOURCES):
+        if record.role == Role.GUARDRAILS and name.endswith(OWNERS_PAGE):
+            # The owner cites a page in a verified answer; no search of this question found it.
+            continue
         # The result of a tool is a source with the name of its call.
         result = f"{_RESULT}{name.removeprefix(TOOL_SOURCE)}"
         is_result = name.startswith(TOOL_SOURCE) and any(

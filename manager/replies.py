@@ -18,6 +18,7 @@ from envelope.outcome import Outcome
 from envelope.sources import SearchResult
 from envelope.swarm import TOPIC_CHANGE
 from envelope.texts import Texts
+from envelope.verified import VERIFIED
 from manager.flow import Counter, Ending
 from manager.machine import NO_BETTER, Decision, End
 from manager.offers import find_remaining, make_offer
@@ -322,7 +323,9 @@ def _answer(payload: "Mapping[str, JsonValue]") -> Reply:
 
 
 def _describe_author(payload: "Mapping[str, JsonValue]") -> Reply:
-    """Return whether a model or the search answered, and the parts of what the search found."""
+    """Return who answered: the owner, a model or the search, with the parts of what it found."""
+    if payload.get("verified_answer"):
+        return {"answered_by": VERIFIED}
     author = payload.get("answered_by")
     names = ("answered_by", *(("fallback_reason", "passages") if author == SEARCH else ()))
     return {name: payload.get(name) for name in names} if author else {}

@@ -23,6 +23,7 @@ class StageEvent(StrEnum):
     CORRECTION = "correction"
     WITHIN = "within_scope"
     OUTSIDE = "out_of_scope"
+    VERIFIED = "verified_answer"
     FOUND = "sufficient_results"
     MANY = "ambiguous_results"
     NOTHING = "insufficient_results"

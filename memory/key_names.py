@@ -18,17 +18,20 @@
 | rd:{shard}:mem:<conversation>:visit        | str  | gateway | gateway | ttl (1)  |
 | rd:{0}:workers                             | zset | workers | status  | silence  |
 | rd:{0}:controls                            | hash | operator| workers | never    |
+| rd:person:<tenant>/<assistant>:<digest>    | str  | manager | manager | ttl (5)  |
 | rd:thread:<tenant>/<assistant>:<hash>      | str  | gateway | gateway | ttl      |
 | rd:keys                                    | hash | keys    | gateway | never    |
 | rd:keys:links                              | str  | gateway | gateway | never    |
 | rd:keys:handover                           | str  | gateway | gateway | never    |
 | rd:keys:uses                               | hash | gateway | console | never    |
+| rd:verified:<tenant>/<assistant>           | str  | gateway | agents  | never    |
 | rd:{console}:code:<hash>                   | str  | console | gateway | minutes  |
 | rd:{console}:session:<hash>                | hash | gateway | gateway | hours    |
 | rd:{console}:person:<hash>                 | set  | gateway | gateway | hours    |
 | rd:{webhooks}:due                          | zset | gateway | gateway | when sent |
 | rd:{webhooks}:deliveries                   | hash | gateway | gateway | when sent |
 | rd:{webhooks}:dead                         | hash | gateway | operator| retried  |
+| rd:{webhooks}:told:<event>                 | str  | gateway | gateway | 90 days  |
 | rd:rate:{owner}:<limit>                    | hash | gateway | gateway | when full|
 | rd:rate:{owner}:once/<hash>                | str  | gateway | gateway | minutes  |
 | rd:push:{channel/<conversation>}:about     | hash | gateway | gateway | ttl      |
@@ -48,6 +51,7 @@
 (1) Minutes, until the first question of the session. (2) An hour; only numbers.
 (3) Only numbers and names of strategies; see `learned_outcomes`. The gateway sets ratings.
 (4) After they were last read: the documents that a person gave to this conversation.
+(5) After its last use: the language that a person chose.
 
 `kept` has the payload of a message that waits for information or an approval, and the message that
 claimed it. `gateway` includes the chat channels. `receipts` has the tool calls with effects (see
@@ -159,6 +163,11 @@ def api_keys_key() -> str:
     return "rd:keys"
 
 
+def person_key(tenant: str, assistant: str, person: str) -> str:
+    """Return the key of what a person chose, by the digest under which their channel knows them."""
+    return f"rd:person:{in_key(tenant)}/{in_key(assistant)}:{in_key(person)}"
+
+
 def key_uses_key() -> str:
     """Return the key of when each key of the HTTP API was last used."""
     return "rd:keys:uses"
@@ -211,11 +220,16 @@ def outcomes_key(tenant: str, assistant: str, shard: int) -> str:
     return f"rd:{shard_tag(shard)}:outcomes:{in_key(tenant)}/{in_key(assistant)}"
 
 
+def verified_answers_key(tenant: str, assistant: str) -> str:
+    """Return the key of the verified answers of an assistant."""
+    return f"rd:verified:{in_key(tenant)}/{in_key(assistant)}"
+
+
 def console_key(kind: str, digest: str) -> str:
     """Return the key of a `code` or `session` of the console."""
     return f"rd:{{console}}:{kind}:{digest}"
 
 
 def webhook_key(kind: str) -> str:
-    """Return the key of the deliveries of webhooks: `due`, `deliveries` or `dead`."""
+    """Return the key of the deliveries of webhooks: `due`, `deliveries`, `dead`, `told:<event>`."""
     return f"rd:{{webhooks}}:{kind}"

@@ -6,7 +6,6 @@ model answers, are an end that nobody judged: they count only if they were rated
 """
 
 import asyncio
-import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -15,9 +14,9 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
-import numpy.typing as npt
 from sqlalchemy import delete, func, insert, select, update
 
+from records.grouping import Matrix, find_least, group_vectors, normalise
 from records.record import Record
 from records.store import (
     ID,
@@ -28,7 +27,6 @@ from records.store import (
     messages,
 )
 
-Matrix = npt.NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]]]
 Name = tuple[str, str]
 Key = tuple[str, ...]
@@ -44,10 +42,6 @@ _HEAVY = ("answer", "sources", "steps", "stage_seconds")
 """Columns that no gap shows."""
 ANSWER_SECONDS = 3_600
 """How long a question back may be replied to before it counts as one without a good end."""
-CLOSENESS = 0.4
-"""How similar two questions of a group are on average: the share of the way from unrelated
-questions (0) to equal ones (1), so that it serves models of other scales. It is the value at which
-`python -m benchmarks.quality gaps` finds the pages best on one half of its data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,57 +101,6 @@ class Gap:
     def reasons(self) -> Mapping[str, int]:
         """How many questions had which end."""
         return Counter(one.why for one in self.questions)
-
-
-def group_vectors(vectors: Matrix, least: float) -> list[int]:
-    """Return the group of each vector: average linkage down to a similarity of `least`.
-
-    `vectors` have length one. The chain of nearest neighbours finds the same groups as merging the
-    closest pair again and again, in quadratic time (F. Murtagh, A survey of recent advances in
-    hierarchical clustering algorithms, The Computer Journal 26, 1983).
-    """
-    likeness = vectors @ vectors.T
-    np.fill_diagonal(likeness, -np.inf)
-    members = {at: [at] for at in range(len(vectors))}
-    waiting, chain = set(members), list[int]()
-    while waiting:
-        chain = chain or [min(waiting)]
-        last, before = chain[-1], chain[-2:-1]
-        nearest = int(likeness[last].argmax())
-        if before and likeness[last, before[0]] >= likeness[last, nearest]:
-            nearest = before[0]
-        if likeness[last, nearest] < least:
-            # Nothing is close enough to the last one, and merging others brings nothing closer.
-            chain.pop()
-            waiting.remove(last)
-        elif [nearest] == before:
-            chain = chain[:-2]
-            waiting.remove(last)
-            _merge(likeness, nearest, last, len(members[nearest]), len(members[last]))
-            members[nearest] += members.pop(last)
-        else:
-            chain.append(nearest)
-    labels = [0] * len(vectors)
-    for label, group in enumerate(members.values()):
-        for at in group:
-            labels[at] = label
-    return labels
-
-
-def _merge(likeness: Matrix, at: int, other: int, size: int, other_size: int) -> None:
-    """Merge a group with another one: its similarities become the average of both."""
-    row = (size * likeness[at] + other_size * likeness[other]) / (size + other_size)
-    row[at] = -np.inf
-    likeness[at] = likeness[:, at] = row
-    likeness[other] = likeness[:, other] = -np.inf
-
-
-def find_least(unrelated: Matrix, closeness: float = CLOSENESS) -> float:
-    """Return the similarity of a group for a model, from its vectors of unrelated questions."""
-    count = len(unrelated)
-    total = float((unrelated @ unrelated.T).sum()) - count
-    usual = total / max(1, count * (count - 1))
-    return usual + closeness * (1 - usual)
 
 
 class GapFinder:
@@ -248,10 +191,10 @@ class GapFinder:
         if missing:
             made = await self._embed([one.text for one in missing])
             for one, vector in zip(missing, made, strict=True):
-                known[one.key] = _normalise(vector)
+                known[one.key] = normalise(vector)
         if self._least is None and questions:
             unrelated = await self._embed(self._unrelated)
-            self._least = find_least(np.array([_normalise(one) for one in unrelated]))
+            self._least = find_least(np.array([normalise(one) for one in unrelated]))
         return known
 
     def _read_vectors(self, questions: Sequence[GapQuestion]) -> dict[Key, Matrix]:
@@ -401,9 +344,3 @@ def _count_pages(records: Iterable[Record]) -> list[Mapping[str, Any]]:
             scores[key] += 1 / rank
     best = sorted(pages, key=lambda key: (-scores[key], key))
     return [pages[key] for key in best[:3]]
-
-
-def _normalise(vector: Sequence[float]) -> Matrix:
-    made = np.asarray(vector, dtype=np.float32)
-    length = math.sqrt(float(made @ made))
-    return made / np.float32(length or 1.0)

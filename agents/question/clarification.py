@@ -211,6 +211,8 @@ class ClarificationAgent(Agent[Reads, Writes]):
 
 def _choose_text(reason: ClarificationReason, reads: Reads) -> str:
     """Return the key of the fixed text; a document that is not there is named."""
+    if _offers_answered(reads):
+        return "ask_verified"
     if reason is not _Reason.MISSING_DETAILS or reads.unknown_documents is None:
         return _WORDING[reason][1]
     return "ask_unknown_document" if reads.unknown_documents else "ask_document"
@@ -224,10 +226,21 @@ def _without_links(text: str) -> str:
     return keep_links(text, Allowed(any_host=True)).text
 
 
+def _offers_answered(reads: Reads) -> bool:
+    """Return whether the options are questions that the owner has answered: they are no places."""
+    options = reads.clarification_options
+    is_ambiguous = reads.clarification_reason is _Reason.AMBIGUOUS_QUERY
+    is_asked = is_ambiguous and reads.asking_stage == Role.GUARDRAILS
+    return is_asked and bool(options) and not any(option.crumbs for option in options)
+
+
 def _choose_options(reads: Reads) -> tuple[ClarificationOption, ...]:
     """Return the places to choose from: those that the search named, else those of its results."""
     if reads.unknown_documents is not None:
         return reads.clarification_options[:MOST_OPTIONS]
+    if _offers_answered(reads):
+        labels = (plain_line(option.label) for option in reads.clarification_options)
+        return tuple(ClarificationOption(label=label) for label in labels)[:MOST_OPTIONS]
     named = reads.clarification_options or tuple(map(_make_option, reads.search_results))
     return choose_alternatives(named, MOST_OPTIONS)
 

@@ -8,6 +8,14 @@ from pydantic import BaseModel, Field
 
 from agents.agent import Agent, AgentParts
 from agents.question.replies import plain_reply
+from agents.question.verified import (
+    NOTHING,
+    AskedQuestion,
+    FindVerified,
+    VerifiedMatch,
+    match_verified,
+)
+from citations.links import plain_line
 from envelope.conversation import (
     ClarificationOption,
     ClarificationReason,
@@ -17,19 +25,22 @@ from envelope.conversation import (
 )
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
+from envelope.sources import SourceUsed
 from envelope.specialists import ReviewScope
+from envelope.texts import Texts
 from envelope.tool_loop import WayName
+from envelope.verified import VerifiedAnswer
 from knowledge.errors import KnowledgeError
-from knowledge.port import Findings, Hit, Searcher, SearchRequest
-from knowledge.search.refusals import find_refusal_reason
+from knowledge.port import Findings, Hit, Searcher, SearchRequest, find_refusal_reason
 from llm.attacks.injection import BUDGET_SECONDS, inspect_within
 from llm.errors import ModelError
 from llm.port import Model, find_model
+from llm.tasks import match_verified as match_verified_task
 from llm.tasks.scope import TASK, Inputs, Output, Strictness
 
 if TYPE_CHECKING:
     from knowledge.library.library import NamedInText
-    from knowledge.search.early_embedding import EarlyEmbedding
+    from knowledge.search.question_vectors import EarlyEmbedding
 
 MOST_QUESTIONS = 3
 """The number of questions of one message that are answered together."""
@@ -72,6 +83,9 @@ class Writes(BaseModel, frozen=True):
     document_languages: tuple[str, ...] = ()
     decided_by: DecidedBy
     model_error: str = ""
+    verified_answer: str = ""
+    response: str = ""
+    sources_used: tuple[SourceUsed, ...] = ()
 
 
 class GuardrailsSettings(Protocol):
@@ -114,6 +128,9 @@ class GuardrailsAgent(Agent[Reads, Writes]):
     A vague question goes on to the search, which asks back. Where tools can answer, a question that
     names a document is within scope, too.
 
+    A question that means the same as one that the owner has answered gets this verified answer; see
+    `agents.question.verified`.
+
     With an `early_embedding` a vendor embeds the question for the search stage while the scope
     model judges, and the documents are searched by words meanwhile.
     """
@@ -134,7 +151,13 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         early_embedding: "EarlyEmbedding | None" = None,
         find_named: FindNamed | None = None,
         reviews_documents: bool = False,
+        find_verified: FindVerified | None = None,
+        matcher: Model | None = None,
+        texts: Texts | None = None,
     ) -> None:
+        self._find_verified = find_verified
+        self._matcher = matcher
+        self._texts = texts
         self._find_named = find_named
         self._reviews_documents = reviews_documents
         self._model = model
@@ -158,9 +181,46 @@ class GuardrailsAgent(Agent[Reads, Writes]):
             early_embedding=parts.early_embedding,
             find_named=None if settings.way is WayName.SEARCH else parts.find_named,
             reviews_documents=settings.way in {WayName.SPECIALISTS, WayName.AUTO},
+            find_verified=parts.find_verified,
+            matcher=find_model(parts.model(match_verified_task.TASK.name)),
+            texts=parts.texts,
         )
 
     async def work(self, reads: Reads) -> HopOutcome[Writes]:
+        match = await self._match_verified(reads)
+        if match.answer is not None:
+            return Wrote(self._give_verified(match.answer, reads.language))
+        if match.candidates:
+            return Wrote(_ask_whether(match.candidates))
+        writes = await self._judge_scope(reads)
+        if match.error and not writes.model_error:
+            writes = writes.model_copy(update={"model_error": match.error})
+        return Wrote(writes)
+
+    async def _match_verified(self, reads: Reads) -> VerifiedMatch:
+        """Return the verified answer of one question; a review or several questions have none."""
+        if reads.review is not None or len(reads.question_parts) > 1:
+            return NOTHING
+        asked = AskedQuestion(
+            reads.canonical_question, reads.text, groups=reads.groups, pause=reads.open_pause
+        )
+        return await match_verified(asked, self._find_verified, self._matcher)
+
+    def _give_verified(self, found: VerifiedAnswer, language: str) -> Writes:
+        note = "" if self._texts is None else self._texts.text(
+            "verified_note", language, question=plain_line(found.question)
+        )  # fmt: skip
+        return Writes(
+            within_scope=True,
+            guardrails_confidence=1.0,
+            guardrails_analysis=f"the owner has answered this question: {found.question}",
+            decided_by="own_call",
+            verified_answer=found.id,
+            response="\n\n".join(filter(None, (note, found.answer))),
+            sources_used=found.list_sources(),
+        )
+
+    async def _judge_scope(self, reads: Reads) -> Writes:
         writes = self._find_known(reads)
         if writes is None and self._early is not None and self._model is not None:
             async with self._early.during(self._request(reads)):
@@ -170,7 +230,7 @@ class GuardrailsAgent(Agent[Reads, Writes]):
         asks_much = len(reads.question_parts) > MOST_QUESTIONS and self._find_named is None
         if asks_much and writes.within_scope and not writes.needs_clarification:
             writes = writes.model_copy(update=_ask_which(reads.question_parts))
-        return Wrote(writes)
+        return writes
 
     def _find_known(self, reads: Reads) -> Writes | None:
         """Return the verdict that needs no look at the documents, if there is one."""
@@ -345,6 +405,20 @@ def _ask_which(questions: tuple[str, ...]) -> dict[str, object]:
         "clarification_message": f"The message asks {len(questions)} questions at once.",
         "clarification_options": tuple(ClarificationOption(label=one) for one in questions),
     }
+
+
+def _ask_whether(candidates: Sequence[VerifiedAnswer]) -> Writes:
+    """Return the question which of the answered questions is meant, if it is one of them."""
+    return Writes(
+        within_scope=True,
+        guardrails_confidence=_OPEN,
+        guardrails_analysis="questions that the owner has answered come near",
+        needs_clarification=True,
+        clarification_reason=ClarificationReason.AMBIGUOUS_QUERY,
+        clarification_message="The question may be one that the owner has answered.",
+        clarification_options=tuple(ClarificationOption(label=one.question) for one in candidates),
+        decided_by="rules",
+    )
 
 
 def _accept(analysis: str, confidence: float) -> Writes:

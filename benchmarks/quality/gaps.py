@@ -26,7 +26,7 @@ from deploy.evaluation.questions import corpus_of, questions_of, rows
 from knowledge.calibration.queries import find_foreign_questions
 from knowledge.embedding import Embedder, local_embedder
 from knowledge.port import SearchRequest
-from records.gaps import CLOSENESS, find_least, group_vectors
+from records.grouping import CLOSENESS, find_least, group_vectors
 
 Figures = dict[str, object]
 HALVES = ("first", "second")

@@ -24,6 +24,7 @@ from deploy.assembly.tool_access import (
     open_attachments,
     open_tool_access,
 )
+from envelope.question import Question
 from envelope.role import Role
 from envelope.run import Run
 from knowledge.language.port import Detector
@@ -36,6 +37,9 @@ from manager.machine import Limits
 from manager.manager import Manager, OnRouted, ignore_routing
 from memory.conversation import RedisMemory
 from memory.errors import MemoryStoreError
+from memory.people import RedisPeople
+from memory.port import People
+from memory.verified_answers import RedisVerifiedAnswers
 from memory.work_store import RedisWorkStore
 from worker.agent_handler import AgentHandler, Assistant
 from worker.call_recording import HopCalls
@@ -49,9 +53,10 @@ if TYPE_CHECKING:
 
     from deploy.assembly.assistant_prompts import PromptFolders
     from deploy.assembly.knowledge import Knowledge
+    from deploy.assembly.verified_answers import VerifiedFinder
     from knowledge.library.library import Library, NamedInText
     from knowledge.port import Searcher
-    from knowledge.search.early_embedding import EarlyEmbedding
+    from knowledge.search.question_vectors import EarlyEmbedding
     from memory.learned_outcomes import LoggedOutcome
     from tools.catalog import ToolCatalog
     from tools.effects import ToolReceipts
@@ -76,6 +81,7 @@ class AgentFactory:
     findings: FindingsCache | None = None
     early_embedding: "EarlyEmbedding | None" = None
     tool_access: ToolAccess = NO_ACCESS
+    verified: "RedisVerifiedAnswers | None" = None
 
     def agent(self, role: str) -> AnyAgent:
         """Return the agent of a role; imports the agent's module."""
@@ -133,6 +139,22 @@ class AgentFactory:
     def find_named(self) -> "Callable[[str, Sequence[str]], Awaitable[NamedInText]]":
         """Returns the versions and the documents that a text names."""
         return self._find_knowledge().library.find_named
+
+    @property
+    def find_verified(self) -> "VerifiedFinder | None":
+        """What finds the answers of the owner; None without an index or a store of answers."""
+        if self.knowledge is None or self.verified is None:
+            return None
+        from deploy.assembly.verified_answers import VerifiedFinder
+        from knowledge.calibration.queries import find_foreign_questions
+
+        knowledge, settings = self.knowledge, self.settings
+        unrelated = find_foreign_questions(settings.default_language)
+        return VerifiedFinder(
+            partial(self.verified.get, settings.tenant, settings.assistant),
+            lambda: knowledge.embedder,
+            unrelated or find_foreign_questions("en"),
+        )
 
     @property
     def read_outcomes(self) -> "Callable[[], Awaitable[Sequence[LoggedOutcome]]] | None":
@@ -243,7 +265,8 @@ async def make_worker_specs(
     if MANAGER in roles:
         on_routed = ignore_routing if meter is None else meter.count_routing
         on_fault = ignore_fault if meter is None else meter.count_fault
-        manager = make_manager(settings, _memory(settings, client), on_routed, on_fault)
+        people = RedisPeople(client, _find_ttl(settings))
+        manager = make_manager(settings, _memory(settings, client), on_routed, on_fault, people)
     findings = None
     if settings.search_cache_seconds:
         findings = FindingsCache(settings.search_cache_seconds, on_lookup=calls.count_search)
@@ -257,6 +280,7 @@ async def make_worker_specs(
             findings,
             _make_early_embedding(settings, knowledge, client),
             await open_tool_access(settings, roles, client, stack),
+            RedisVerifiedAnswers(client),
         ),
         manager=manager,
         limit_seconds=settings.agent_timeout_seconds,
@@ -288,8 +312,7 @@ def _make_early_embedding(
         return None
     from deploy.assembly.knowledge import make_embedder
     from deploy.assembly.models import share_vectors
-    from knowledge.search.early_embedding import EarlyEmbedding
-    from knowledge.search.question_vectors import QuestionVectors
+    from knowledge.search.question_vectors import EarlyEmbedding, QuestionVectors
 
     embedder = make_embedder(settings) if knowledge is None else knowledge.embedder
     if not isinstance(embedder, QuestionVectors):
@@ -308,6 +331,7 @@ def _make_factories(
     findings: FindingsCache | None,
     early_embedding: "EarlyEmbedding | None",
     tool_access: ToolAccess,
+    verified: "RedisVerifiedAnswers | None" = None,
 ) -> dict[Assistant, AgentFactory]:
     """Return a factory for each assistant, which has only the assistant's own documents.
 
@@ -334,6 +358,7 @@ def _make_factories(
             findings,
             early_embedding,
             tool_access,
+            verified,
         )
 
     return {(one.tenant, one.assistant): make(one) for one in every}
@@ -344,12 +369,20 @@ def _memory(settings: Settings, client: "Redis") -> RedisMemory:
         client,
         shards=settings.shards,
         window=settings.history_turns,
-        ttl_of=lambda question: settings.memory_seconds_of(question.tenant, question.assistant),
+        ttl_of=_find_ttl(settings),
     )
 
 
+def _find_ttl(settings: Settings) -> Callable[[Question], int]:
+    return lambda question: settings.memory_seconds_of(question.tenant, question.assistant)
+
+
 def make_manager(
-    settings: Settings, memory: RedisMemory, on_routed: OnRouted, on_fault: OnFault = ignore_fault
+    settings: Settings,
+    memory: RedisMemory,
+    on_routed: OnRouted,
+    on_fault: OnFault = ignore_fault,
+    people: People | None = None,
 ) -> Manager:
     """Return the manager of the assistant's flow; it counts decisions and faults."""
     return Manager(
@@ -374,6 +407,7 @@ def make_manager(
         topics={(one.tenant, one.assistant): one.topic for one in settings.of_assistants()},
         on_routed=on_routed,
         on_fault=on_fault,
+        people=people,
     )
 
 

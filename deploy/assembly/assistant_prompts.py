@@ -18,7 +18,7 @@ from llm.prompts import Prompts, Rendered, prompt_inputs
 TASK_OF_ROLE = {spec.role.value: spec.model_task for spec in AGENTS if spec.model_task is not None}
 """The task that the agents of a role ask a model for."""
 RETRIEVAL_TASKS = ("hyde_expansion", "section_summary", "document_summary")
-TASKS = (*TASK_OF_ROLE.values(), "understand", "describe", *RETRIEVAL_TASKS)
+TASKS = (*TASK_OF_ROLE.values(), "understand", "match_verified", "describe", *RETRIEVAL_TASKS)
 
 
 class OverridingPrompts:

@@ -46,6 +46,7 @@ def make_way_in(middle: Stage, rephrase: Stage) -> tuple[Row, ...]:
         Row(at.ESSENCE,        StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
         Row(at.ESSENCE,        StageEvent.FAILED,          BEST),
         Row(at.GUARDRAILS,     StageEvent.WITHIN,          middle),
+        Row(at.GUARDRAILS,     StageEvent.VERIFIED,        ANSWER),
         Row(at.GUARDRAILS,     StageEvent.OUTSIDE,         at.CLARIFICATION, None,               None,              Reason.OUT_OF_SCOPE),
         Row(at.GUARDRAILS,     StageEvent.ASKS,            at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION),
         Row(at.GUARDRAILS,     StageEvent.FAILED,          at.CLARIFICATION, Counter.ROUND,      at.CLARIFICATION,  Reason.SCOPE_UNCLEAR),

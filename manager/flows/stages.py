@@ -45,7 +45,7 @@ ESSENCE = make_stage(
 )
 GUARDRAILS = make_stage(
     Role.GUARDRAILS,
-    frozenset({_E.WITHIN, _E.OUTSIDE, _E.ASKS, _E.FAILED}),
+    frozenset({_E.WITHIN, _E.VERIFIED, _E.OUTSIDE, _E.ASKS, _E.FAILED}),
     classify.classify_guardrails,
 )
 SEARCH = make_stage(

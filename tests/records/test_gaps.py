@@ -4,7 +4,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from records.gaps import ANSWER_SECONDS, DONE, GapFinder, find_least, group_vectors, match_groups
+from records.gaps import ANSWER_SECONDS, DONE, GapFinder, match_groups
+from records.grouping import find_least, group_vectors
 from records.record import Record
 from records.store import RecordStore
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import structlog
+
 from broker.values import DeadLetter
 from config.settings import Settings
 from deploy.assembly.dead_letters import retry_letter
@@ -14,9 +16,11 @@ from deploy.assembly.gap_finding import finding_gaps
 from deploy.assembly.gateways.console_operations import operating
 from deploy.assembly.gateways.document_catalog import OwnedCatalog
 from deploy.assembly.runtime import Runtime, desks
+from deploy.assembly.verified_answers import put_answers
 from deploy.errors import CommandError
 from envelope.question import CONSOLE
-from gateway.console.access import Assistant, Gate, Role
+from envelope.verified import VerifiedAnswer
+from gateway.console.access import Assistant, ConsoleRefusedError, Gate, Role
 from gateway.console.again import Again
 from gateway.console.attention import FindConcerns, find_in_gaps, find_in_operations
 from gateway.console.frame import Frame
@@ -25,8 +29,12 @@ from gateway.console.oidc import OidcClient, OidcProvider
 from gateway.console.operation_pages import Budgets, OperationPages
 from gateway.console.pages import PATH
 from gateway.console.routes import ConsolePart
+from gateway.console.verified_pages import VerifiedPages, find_in_answers
 from gateway.signing_keys import check_address
 from memory.console_state import RedisConsoleSessions
+from memory.errors import MemoryStoreError
+from memory.verified_answers import RedisVerifiedAnswers
+from records.verified import VerifiedStore
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -34,10 +42,12 @@ if TYPE_CHECKING:
     from records.gaps import GapFinder
     from records.store import RecordStore
 
+log = structlog.get_logger("gateway")
+
 
 @asynccontextmanager
 async def open_parts(
-    runtime: Runtime, records: "RecordStore | None", catalog: OwnedCatalog
+    runtime: Runtime, client: "Redis", records: "RecordStore | None", catalog: OwnedCatalog
 ) -> AsyncIterator["ConsoleParts"]:
     """Provide the pages that the owner works with, and the gaps."""
     settings, broker = runtime.settings, runtime.broker
@@ -48,6 +58,9 @@ async def open_parts(
             return await retry_letter(broker, letter, settings, deliver=False)
         except CommandError as error:
             raise ValueError(str(error)) from error
+
+    async def publish(assistant: Assistant, answers: Sequence[VerifiedAnswer]) -> None:
+        await RedisVerifiedAnswers(client).put(*assistant, put_answers(answers))
 
     async with AsyncExitStack() as stack:
         operations = await stack.enter_async_context(operating(runtime, catalog))
@@ -62,7 +75,22 @@ async def open_parts(
             gap_pages = GapPages(frame, gaps, again)
             pages.append(gap_pages)
             concerns.append(find_in_gaps(gap_pages))
+            verified = VerifiedPages(frame, VerifiedStore(records), catalog, publish)
+            pages.append(verified)
+            concerns.append(find_in_answers(verified))
+            await _publish_all(frame, verified, settings)
         yield ConsoleParts(pages, concerns, gaps)
+
+
+async def _publish_all(frame: Frame, pages: VerifiedPages, settings: Settings) -> None:
+    """Give all verified answers to the agents: Redis may have lost them."""
+    try:
+        await frame.query(lambda store: store.prepare())
+        for one in settings.of_assistants():
+            await pages.publish((one.tenant, one.assistant))
+    except (ConsoleRefusedError, MemoryStoreError) as error:
+        # The desk answers without them; they are published with the next change or start.
+        log.warning("verified_answers_unavailable", error=str(error))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from deploy.assembly.source_registry import (
     check_schedule,
     parse_source,
 )
+from deploy.cli.commands.ingest import ingest_and_report
 from deploy.cli.printing import print_line, say_json
 from deploy.errors import EXIT_SOME_FAILED, CommandError
 from knowledge.errors import KnowledgeError
@@ -86,8 +87,6 @@ def _remove(settings: Settings, roots: Sequence[str]) -> int:
 
 
 def _sync(settings: Settings, named: Sequence[str], *, as_json: bool) -> int:
-    from deploy.cli.commands.ingest import ingest_and_report
-
     known = SourceRegistry(settings).list_own()
     wanted = [one for text in named for one in _match(known, text)] if named else known
     if not wanted:

@@ -14,7 +14,7 @@ from gateway.http.access import Principal
 from gateway.http.context import AssistantName, HttpChannel, require_scope
 from gateway.http.errors import InvalidRequestError, unknown
 from gateway.http.routes.attachments import UPLOAD, FileName, read_upload
-from gateway.port import CatalogEntry, CatalogSelection, DocumentCatalog
+from gateway.port import CatalogEntry, CatalogSelection, DocumentWriter
 
 BASE = "/v1/documents"
 LONGEST_ID = 2_000
@@ -119,7 +119,7 @@ class WrittenDocuments(BaseModel):
 class Catalog:
     """Lists, writes, moves and removes the documents of the assistants that a caller may use."""
 
-    def __init__(self, channel: HttpChannel, documents: DocumentCatalog) -> None:
+    def __init__(self, channel: HttpChannel, documents: DocumentWriter) -> None:
         self._channel = channel
         self._documents = documents
 

@@ -1,0 +1,84 @@
+"""Finds the verified answer that a question asks for: a search finds, a model decides.
+
+Without a model only the same words are the same question; where others come near, the user is
+asked.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from agents.question.replies import normalise, plain_reply
+from envelope.conversation import Pause
+from envelope.verified import VerifiedAnswer
+from llm.errors import ModelError
+from llm.port import Model
+from llm.tasks.match_verified import TASK, Inputs
+
+FindVerified = Callable[[Sequence[str], Sequence[str]], Awaitable[Sequence[VerifiedAnswer]]]
+"""Returns the verified answers whose questions come nearest to some texts, the nearest first, which
+a person of these groups may read; none where none comes near."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestion:
+    """A question as it can be understood alone, and as typed, perhaps in reply to a pause."""
+
+    canonical: str
+    text: str
+    groups: tuple[str, ...] = ()
+    pause: Pause | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedMatch:
+    """What was found: the answer, else those that the user may mean; `error`: no model decided."""
+
+    answer: VerifiedAnswer | None = None
+    candidates: tuple[VerifiedAnswer, ...] = ()
+    error: str = ""
+
+
+NOTHING = VerifiedMatch()
+
+
+async def match_verified(
+    asked: AskedQuestion, find: FindVerified | None, model: Model | None
+) -> VerifiedMatch:
+    """Return the verified answer to a question."""
+    if find is None:
+        return NOTHING
+    chosen = _find_chosen(asked)
+    texts = [chosen] if chosen else list(dict.fromkeys(filter(None, (asked.canonical, asked.text))))
+    found = await find(texts, asked.groups)
+    if not found:
+        return NOTHING
+    wanted = {normalise(text) for text in texts}
+    same = next((one for one in found if normalise(one.question) in wanted), None)
+    if same is not None:
+        return VerifiedMatch(same)
+    if chosen or model is None:
+        # The user who was asked before has said what is meant.
+        return NOTHING if asked.pause is not None else VerifiedMatch(candidates=tuple(found))
+    return await _ask_model(asked, found, model)
+
+
+async def _ask_model(
+    asked: AskedQuestion, found: Sequence[VerifiedAnswer], model: Model
+) -> VerifiedMatch:
+    listed = tuple(f"{number}. {one.question}" for number, one in enumerate(found, start=1))
+    text = "" if asked.text == asked.canonical else asked.text
+    try:
+        given = await model.ask(TASK, Inputs(question=asked.canonical, text=text, answered=listed))
+    except ModelError as error:
+        return VerifiedMatch(error=f"{type(error).__name__}: {error}")
+    number = given.output.number
+    return VerifiedMatch(found[number - 1]) if 0 < number <= len(found) else NOTHING
+
+
+def _find_chosen(asked: AskedQuestion) -> str:
+    """Return the option that the user chose in reply to a pause; to skip is to take the first."""
+    if asked.pause is None or not asked.pause.options:
+        return ""
+    reply = plain_reply(asked.text, asked.pause)
+    is_choice = reply is not None and reply.kind != "exit"
+    return asked.pause.options[reply.option] if reply is not None and is_choice else ""

@@ -1,0 +1,97 @@
+"""Finds verified answers for the agents of one assistant: those whose questions come nearest."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
+
+import structlog
+from pydantic import TypeAdapter, ValidationError
+
+from envelope.verified import VerifiedAnswer
+from knowledge.errors import KnowledgeError
+from memory.errors import MemoryStoreError
+
+if TYPE_CHECKING:
+    from knowledge.embedding import Embedder
+    from records.grouping import Matrix
+
+log = structlog.get_logger("knowledge")
+
+LISTED = TypeAdapter(tuple[VerifiedAnswer, ...])
+MOST_FOUND = 3
+LOOK_SECONDS = 5.0
+"""How soon a process knows of a change."""
+CLOSENESS = 0.3
+"""The least similarity, as in `records.grouping`: low, because who decides comes after."""
+
+
+class VerifiedFinder:
+    """A `agents.question.verified.FindVerified` over what `read` returns; see `put_answers`.
+
+    While Redis or the embedding model does not answer, it finds nothing, which is logged.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], Awaitable[bytes | None]],
+        embedder: "Callable[[], Embedder]",
+        unrelated: Sequence[str],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._read = read
+        self._embedder = embedder
+        self._unrelated = unrelated
+        self._clock = clock
+        self._due = float("-inf")
+        self._known: bytes | None = None
+        self._answers: tuple[VerifiedAnswer, ...] = ()
+        self._vectors: Matrix | None = None
+        self._least = 1.0
+        self._turn = asyncio.Lock()
+
+    async def __call__(
+        self, texts: Sequence[str], groups: Sequence[str]
+    ) -> Sequence[VerifiedAnswer]:
+        """Return the nearest answers that a person of these groups may read."""
+        try:
+            async with self._turn:
+                await self._look()
+            if self._vectors is None:
+                return ()
+            asked = await self._embed(texts)
+        except (KnowledgeError, MemoryStoreError, ValidationError) as error:
+            log.warning("verified_answers_unavailable", error=str(error).partition("\n")[0])
+            return ()
+        likeness = (self._vectors @ asked.T).max(axis=1)
+        best = sorted(range(len(self._answers)), key=lambda at: -float(likeness[at]))
+        near = [self._answers[at] for at in best if likeness[at] >= self._least]
+        return [one for one in near if one.is_readable(groups)][:MOST_FOUND]
+
+    async def _look(self) -> None:
+        if self._clock() < self._due:
+            return
+        found = await self._read()
+        if found != self._known:
+            from records.grouping import find_least
+
+            answers = LISTED.validate_json(found) if found else ()
+            vectors = await self._embed([one.question for one in answers]) if answers else None
+            if answers and self._vectors is None:
+                self._least = find_least(await self._embed(self._unrelated), CLOSENESS)
+            self._answers, self._vectors, self._known = answers, vectors, found
+        self._due = self._clock() + LOOK_SECONDS
+
+    async def _embed(self, texts: Sequence[str]) -> "Matrix":
+        import numpy as np
+
+        from records.grouping import normalise
+
+        made = await self._embedder().embed_questions(texts)
+        return np.array([normalise(one) for one in made])
+
+
+def put_answers(answers: Sequence[VerifiedAnswer]) -> bytes:
+    """Return answers in the form in which Redis has them."""
+    return LISTED.dump_json(tuple(answers))

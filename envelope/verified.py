@@ -1,0 +1,50 @@
+"""An answer that the owner of the desk wrote for a question and all that mean the same."""
+
+from collections.abc import Iterable
+
+from pydantic import BaseModel, Field
+
+from envelope.sources import SourceUsed
+
+VERIFIED = "verified"
+"""The author of a reply (`answered_by`) that the owner wrote."""
+OWNERS_PAGE = "#verified"
+"""How the `chunk_id` of a source ends that the owner cites as a whole page."""
+
+
+class CitedPage(BaseModel, frozen=True, extra="forbid"):
+    """A document that a verified answer cites, as it was when the owner last saw it."""
+
+    document_id: str
+    title: str
+    url: str | None = None
+    path: str | None = None
+    content_hash: str = ""
+    groups: tuple[str, ...] = Field(default=(), description="that may read it; empty: everybody")
+
+
+class VerifiedAnswer(BaseModel, frozen=True, extra="forbid"):
+    """The question in the owner's words, and the answer, which goes out as it stands."""
+
+    id: str
+    question: str
+    answer: str = Field(description="Markdown")
+    pages: tuple[CitedPage, ...] = ()
+
+    def is_readable(self, groups: Iterable[str]) -> bool:
+        """Return whether a person of these groups may read every page that the answer cites."""
+        own = set(groups)
+        return all(not page.groups or own.intersection(page.groups) for page in self.pages)
+
+    def list_sources(self) -> tuple[SourceUsed, ...]:
+        """Return the cited pages as sources, numbered as the owner listed them."""
+        return tuple(
+            SourceUsed(
+                number=number,
+                chunk_id=f"{page.document_id}{OWNERS_PAGE}",
+                title=page.title,
+                url=page.url,
+                path=page.path,
+            )
+            for number, page in enumerate(self.pages, start=1)
+        )

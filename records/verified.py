@@ -1,0 +1,92 @@
+"""Keeps the verified answers in the database of the records."""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from uuid import uuid4
+
+from sqlalchemy import ColumnElement, delete, insert, select, update
+
+from envelope.verified import CitedPage, VerifiedAnswer
+from records.store import RecordStore, verified_answers
+
+Name = tuple[str, str]
+LONGEST_QUESTION = 500
+LONGEST_ANSWER = 8_000
+MOST_ANSWERS = 500
+"""Of an assistant: every worker keeps their vectors in memory."""
+
+
+class TooManyAnswersError(Exception):
+    """An assistant has as many verified answers as there may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """A verified answer, and when it was last written."""
+
+    answer: VerifiedAnswer
+    changed_at: float
+
+
+class VerifiedStore:
+    """The verified answers of all assistants; raises `RecordsUnavailableError`."""
+
+    def __init__(self, store: RecordStore, *, clock: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._clock = clock
+
+    def list_of(self, name: Name) -> Sequence[KeptAnswer]:
+        """Return the answers of an assistant, by their questions."""
+        wanted = select(verified_answers).where(_of(name)).order_by(verified_answers.c.question)
+        with self._store.begin() as connection:
+            rows = connection.execute(wanted).mappings().all()
+        return [
+            KeptAnswer(
+                VerifiedAnswer(
+                    id=row["id"],
+                    question=row["question"],
+                    answer=row["answer"],
+                    pages=tuple(map(CitedPage.model_validate, json.loads(row["sources"]))),
+                ),
+                row["changed_at"],
+            )
+            for row in rows
+        ]
+
+    def save(
+        self, name: Name, answer_id: str, question: str, answer: str, pages: Sequence[CitedPage]
+    ) -> str | None:
+        """Store an answer, a new one if `answer_id` is empty, and return its id; None: no such id.
+
+        Raises `TooManyAnswersError`.
+        """
+        now = self._clock()
+        values = {
+            "question": question,
+            "answer": answer,
+            "sources": json.dumps([page.model_dump(mode="json") for page in pages]),
+            "changed_at": now,
+        }
+        if answer_id:
+            one = _of(name) & (verified_answers.c.id == answer_id)
+            with self._store.begin() as connection:
+                changed = connection.execute(update(verified_answers).where(one).values(values))
+            return answer_id if changed.rowcount else None
+        if len(self.list_of(name)) >= MOST_ANSWERS:
+            raise TooManyAnswersError(f"at most {MOST_ANSWERS} are stored")
+        made = {"id": uuid4().hex, "tenant": name[0], "assistant": name[1], "created_at": now}
+        with self._store.begin() as connection:
+            connection.execute(insert(verified_answers), [{**made, **values}])
+        return str(made["id"])
+
+    def remove(self, name: Name, answer_id: str) -> bool:
+        """Delete an answer; False if there is none."""
+        one = _of(name) & (verified_answers.c.id == answer_id)
+        with self._store.begin() as connection:
+            return connection.execute(delete(verified_answers).where(one)).rowcount > 0
+
+
+def _of(name: Name) -> ColumnElement[bool]:
+    return (verified_answers.c.tenant == name[0]) & (verified_answers.c.assistant == name[1])

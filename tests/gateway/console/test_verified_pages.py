@@ -1,0 +1,165 @@
+"""The owner writes verified answers, and sees which may be out of date."""
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import httpx
+import pytest
+
+from envelope.verified import VerifiedAnswer
+from gateway.console.access import Assistant, Role
+from gateway.console.frame import Frame
+from gateway.console.verified_pages import VerifiedPages, find_in_answers
+from gateway.port import CatalogEntry, CatalogMove, CatalogSelection
+from records.store import RecordStore, connect_store
+from records.verified import VerifiedStore
+from tests.support.console import (
+    DESK,
+    HOSTILE,
+    FakeSessions,
+    browser_of,
+    make_console,
+    owner_of,
+    post,
+    send_form,
+    sign_in,
+)
+
+PAGE = CatalogEntry("hr/leave", "Leave", "hr/leave.md", "en", 3, content_hash="one")
+FIELDS = {"question": "How long is leave?", "answer": "30 days [1].", "pages": "hr/leave\n\n"}
+
+
+@dataclass
+class FakeCatalog:
+    """Documents by id; each pattern is an id."""
+
+    entries: dict[str, CatalogEntry] = field(default_factory=lambda: {PAGE.id: PAGE})
+
+    async def find(
+        self, tenant: str, assistant: str, selection: CatalogSelection, *, after: str = "",
+        limit: int,
+    ) -> tuple[Sequence[CatalogEntry], int]:  # fmt: skip
+        wanted = selection.ids if selection.ids is not None else selection.patterns or ()
+        found = [self.entries[name] for name in wanted if name in self.entries]
+        return found[:limit], len(found)
+
+    async def remove(self, tenant: str, assistant: str, selection: CatalogSelection) -> int:
+        raise NotImplementedError
+
+    async def move(self, tenant: str, assistant: str, old: str, new: str) -> CatalogMove:
+        raise NotImplementedError
+
+
+@dataclass
+class OwnersAnswers:
+    """The owner's browser, the documents, and what the agents have."""
+
+    owner: httpx.AsyncClient
+    pages: VerifiedPages
+    catalog: FakeCatalog
+    published: dict[Assistant, list[VerifiedAnswer]]
+
+    async def save(self, **fields: str) -> httpx.Response:
+        return await send_form(
+            self.owner, "/console/verified", "/console/verified/save", **{**FIELDS, **fields}
+        )
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[RecordStore]:
+    opened = connect_store(f"sqlite:///{tmp_path / 'records.sqlite3'}")
+    opened.prepare()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+async def answers(store: RecordStore) -> AsyncIterator[OwnersAnswers]:
+    published: dict[Assistant, list[VerifiedAnswer]] = {}
+
+    async def publish(assistant: Assistant, given: Sequence[VerifiedAnswer]) -> None:
+        published[assistant] = list(given)
+
+    catalog = FakeCatalog()
+    pages = VerifiedPages(Frame(store, 90.0), VerifiedStore(store), catalog, publish)
+    app = make_console(store, parts=[pages], concerns=[find_in_answers(pages)])
+    async with owner_of(app) as owner:
+        yield OwnersAnswers(owner, pages, catalog, published)
+
+
+async def test_a_saved_answer_is_given_to_the_agents_with_its_pages(answers: OwnersAnswers) -> None:
+    saved = await answers.save()
+
+    assert saved.status_code == 303
+    (given,) = answers.published[DESK]
+    assert (given.question, given.answer) == ("How long is leave?", "30 days [1].")
+    assert [(page.document_id, page.title) for page in given.pages] == [("hr/leave", "Leave")]
+    assert "How long is leave?" in (await answers.owner.get("/console/verified")).text
+
+
+async def test_an_answer_is_changed_and_removed(answers: OwnersAnswers) -> None:
+    await answers.save()
+    answer_id = answers.published[DESK][0].id
+
+    await answers.save(id=answer_id, answer="31 days.")
+    assert [(one.id, one.answer) for one in answers.published[DESK]] == [(answer_id, "31 days.")]
+
+    await send_form(answers.owner, "/console/verified", "/console/verified/remove", id=answer_id)
+    assert answers.published[DESK] == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"pages": "hr/unknown"}, "Expected one document named"),
+        ({"answer": " "}, "Write both a question and its answer"),
+        ({"answer": "x" * 9_000}, "at most 8000 characters"),
+        ({"id": "unknown"}, "Somebody has removed it"),
+    ],
+)
+async def test_what_cannot_be_saved_is_refused_with_the_reason(
+    answers: OwnersAnswers, fields: dict[str, str], says: str
+) -> None:
+    refused = await answers.save(**fields)
+
+    assert refused.status_code in (400, 404)
+    assert says in refused.text
+    assert answers.published == {}
+
+
+async def test_an_answer_is_stale_once_a_page_changed_or_went(answers: OwnersAnswers) -> None:
+    await answers.save()
+    assert "Out of date" not in (await answers.owner.get("/console/verified")).text
+
+    for entries in ({PAGE.id: replace(PAGE, content_hash="two")}, {}):
+        answers.catalog.entries = entries
+        assert "Out of date" in (await answers.owner.get("/console/verified")).text
+        assert "Verified answers may be out of date" in (await answers.owner.get("/console")).text
+
+
+async def test_a_viewer_reads_answers_and_writes_none(answers: OwnersAnswers) -> None:
+    await answers.save()
+    sessions = FakeSessions()
+    app = make_console(None, sessions, roles={DESK: {"ada": Role.VIEWER}}, parts=[answers.pages])
+    async with browser_of(app) as client:
+        await sign_in(client, sessions, "ada")
+        shown = (await client.get("/console/verified")).text
+        refused = await post(
+            client, "/console/verified/save", {**FIELDS, "tenant": "acme", "assistant": "desk"}
+        )
+
+    assert "How long is leave?" in shown
+    assert "<textarea" not in shown
+    assert refused.status_code == 403
+
+
+async def test_hostile_text_stays_text(answers: OwnersAnswers) -> None:
+    answers.catalog.entries = {PAGE.id: replace(PAGE, title=HOSTILE)}
+    await answers.save(question=HOSTILE, answer=HOSTILE)
+    answer_id = answers.published[DESK][0].id
+
+    shown = (await answers.owner.get(f"/console/verified?id={answer_id}&question={HOSTILE}")).text
+
+    assert "<script" not in shown
+    assert "<img" not in shown
