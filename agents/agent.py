@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from knowledge.language.port import Detector
     from knowledge.library.library import Library, NamedInText
     from knowledge.port import Searcher
-    from knowledge.search.early_embedding import EarlyEmbedding
+    from knowledge.search.question_vectors import EarlyEmbedding
     from llm.port import Model
     from memory.learned_outcomes import LoggedOutcome
     from memory.work_store import RedisWorkStore

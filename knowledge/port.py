@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from envelope.conversation import ClarificationReason
 from envelope.run import OUTSIDE, Run
 
 Quality = Literal["excellent", "good", "poor"]
@@ -91,20 +92,24 @@ class ContextSection:
 
 @dataclass(frozen=True, slots=True)
 class CandidatePlace:
-    """A part of the documents that may be the subject of an ambiguous question."""
+    """A part of the documents that may be the subject of an ambiguous question.
+
+    `word_fit` is the best BM25 score of its chunks, as a share of the best one of the search.
+    """
 
     label: str
     crumbs: tuple[str, ...]
     document_id: str
     url: str | None
     score: float
+    word_fit: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
     """The result of a search, best hits first.
 
-    `context` has what a reader needs to answer: see `knowledge.search.context.composer`.
+    `context` has what a reader needs to answer: see `knowledge.search.composer`.
     `answerability`, `coverage` and `ambiguity` are calibrated probabilities, 0 to 1: that the
     documents contain an answer, that they cover the topic of the question, and that the question is
     ambiguous. `fallbacks` names levels that failed, the search ran without them;
@@ -139,3 +144,18 @@ class Searcher(Protocol):
     """Looks a question up; raises `knowledge.errors.IndexUnavailable` when there is no index."""
 
     async def search(self, request: SearchRequest) -> Findings: ...
+
+
+def find_refusal_reason(
+    findings: Findings, *, language: str, text: str, text_eng: str
+) -> ClarificationReason | None:
+    """Return why nothing could be found; None where the documents can be asked in this language.
+
+    A text that nobody translated cannot be compared with documents in other languages.
+    """
+    if findings.documents == 0:
+        return ClarificationReason.NO_DOCUMENTS
+    is_foreign = bool(language and findings.languages) and language not in findings.languages
+    if is_foreign and text_eng in ("", text):
+        return ClarificationReason.NO_TRANSLATION
+    return None

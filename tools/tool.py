@@ -34,7 +34,7 @@ class ToolParts(Protocol):
 
     @property
     def search_level(self) -> Callable[[str], Searcher]:
-        """Returns the search on one level of `knowledge.search.levels`."""
+        """Returns the search on one level of `knowledge.search.ranking`."""
         ...
 
     @property

@@ -36,7 +36,7 @@ from llm.tasks.translate import TASK, Inputs, Output
 from llm.text_listener import TextListener
 
 if TYPE_CHECKING:
-    from knowledge.search.early_embedding import EarlyEmbedding
+    from knowledge.search.question_vectors import EarlyEmbedding
 
 EarlyResult = Literal["", "kept", "discarded"]
 NEAREST = 8

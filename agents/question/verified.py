@@ -12,7 +12,7 @@ from envelope.conversation import Pause
 from envelope.verified import VerifiedAnswer
 from llm.errors import ModelError
 from llm.port import Model
-from llm.tasks.match_verified import TASK, Inputs
+from llm.tasks.match_verified import LONGEST_ANSWER, TASK, AnsweredQuestion, Inputs
 
 FindVerified = Callable[[Sequence[str], Sequence[str]], Awaitable[Sequence[VerifiedAnswer]]]
 """Returns the verified answers whose questions come nearest to some texts, the nearest first, which
@@ -65,7 +65,10 @@ async def match_verified(
 async def _ask_model(
     asked: AskedQuestion, found: Sequence[VerifiedAnswer], model: Model
 ) -> VerifiedMatch:
-    listed = tuple(f"{number}. {one.question}" for number, one in enumerate(found, start=1))
+    listed = tuple(
+        AnsweredQuestion(number=number, question=one.question, answer=one.answer[:LONGEST_ANSWER])
+        for number, one in enumerate(found, start=1)
+    )
     text = "" if asked.text == asked.canonical else asked.text
     try:
         given = await model.ask(TASK, Inputs(question=asked.canonical, text=text, answered=listed))

@@ -16,8 +16,8 @@ from envelope.specialists import SpecialistName
 from knowledge.index.port import Index
 from knowledge.library.library import Library
 from knowledge.port import Findings, Searcher, SearchRequest
+from knowledge.search.ranking import weigh_levels_alone
 from knowledge.search.searcher import LevelSearcher
-from knowledge.search.weights import weigh_levels_alone
 from memory.attachments import RedisAttachments
 from memory.budgets import RedisBudgets
 from memory.learned_outcomes import RedisOutcomeLog

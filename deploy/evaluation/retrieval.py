@@ -26,9 +26,9 @@ from knowledge.isolation.messages import ReadingLimits
 from knowledge.isolation.reader_process import ReaderProcess
 from knowledge.port import RERANKING, Findings, Searcher, SearchRequest
 from knowledge.rule_descriptions import RuleDescriber
-from knowledge.search.reranking.reranker import Reranker
+from knowledge.search.ranking import weigh_levels_alone
+from knowledge.search.reranking import Reranker
 from knowledge.search.searcher import LevelSearcher
-from knowledge.search.weights import weigh_levels_alone
 
 # A page gives five chunks at most: enough for ten pages.
 LIMIT = 50

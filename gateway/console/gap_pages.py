@@ -103,13 +103,14 @@ class GapPages:
 
     @require(Role.EDITOR)
     async def ask_gap_again(self, request: Request) -> Response:
-        """Ask the most typical questions of a gap again."""
+        """Ask the most typical questions of a gap again, each once."""
         form = await receive(request, Role.EDITOR)
         gap = await self._find_gap(form.assistant, form.read("id"))
         if gap is None:
             raise _no_gap()
-        for one in gap.questions[:MOST_AGAIN]:
-            await self._ask(one.record)
+        different = {one.text: one.record for one in reversed(gap.questions)}
+        for record in list(reversed(different.values()))[:MOST_AGAIN]:
+            await self._ask(record)
         return _lead_to_gap(form.assistant, gap.id, said="asked")
 
     @require(Role.EDITOR)

@@ -1,20 +1,30 @@
-"""Keeps the vectors of a question for its next search, so that a vendor embeds it once."""
+"""Keeps the vectors of a question for its next search, so that a vendor embeds it once.
+
+A vendor takes about as long to embed a question as to answer it. Therefore it can be embedded
+before its search, while another call is under way.
+"""
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from time import monotonic
 from typing import Protocol
 
 import numpy as np
+import structlog
 
 from envelope.run import OUTSIDE, Run
 from knowledge.embedding import Embedder
+from knowledge.errors import EmbeddingFailed
+from knowledge.port import SearchRequest
+from knowledge.search.query import wordings
 
 MOST_KEPT = 512
 KEPT_SECONDS = 60.0
 
 Vector = Sequence[float]
+log = structlog.get_logger("knowledge")
 
 
 class VectorStore(Protocol):
@@ -110,3 +120,38 @@ class QuestionVectors:
         now = self._clock()
         fresh = [(key, kept) for key, kept in self._kept.items() if kept[0] > now]
         self._kept = dict(fresh[-MOST_KEPT:])
+
+
+class EarlyEmbedding:
+    """Sends the texts of a coming search to a vendor. A failure is logged and not raised.
+
+    The search embeds the missing texts again, and has a fallback if that fails too. `store_errors`
+    are those of the store of vectors: the next call of the store raises them.
+    """
+
+    def __init__(
+        self, vectors: QuestionVectors, *, store_errors: tuple[type[Exception], ...] = ()
+    ) -> None:
+        self._vectors = vectors
+        self._expected: tuple[type[Exception], ...] = (EmbeddingFailed, *store_errors)
+
+    async def embed(self, request: SearchRequest) -> None:
+        """Embed the texts of a search; texts that were embedded for this question cost nothing."""
+        try:
+            await self._vectors.embed_questions(wordings(request).embedded, request.run)
+        except self._expected as error:
+            log.warning("early_embedding_failed", error=f"{type(error).__name__}: {error}")
+
+    @asynccontextmanager
+    async def during(self, request: SearchRequest) -> AsyncIterator[None]:
+        """Embed while the block runs, and wait for both; an error of the block ends both."""
+        failure: Exception | None = None
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(self.embed(request))
+            try:
+                yield
+            except Exception as error:  # noqa: BLE001 - raised again outside of the group
+                failure = error
+                task.cancel()
+        if failure is not None:
+            raise failure

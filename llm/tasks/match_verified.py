@@ -4,13 +4,24 @@ from pydantic import BaseModel, Field
 
 from llm.port import PREPARING_SHARE, Task
 
+LONGEST_ANSWER = 2_000
+"""Characters of an answer that are shown."""
+
+
+class AnsweredQuestion(BaseModel, frozen=True):
+    """A question that the owner has answered, with the answer, perhaps cut."""
+
+    number: int
+    question: str
+    answer: str
+
 
 class Inputs(BaseModel, frozen=True):
     """The question of the user, and the answered questions that come nearest to it."""
 
     question: str = Field(description="in a form that needs no conversation")
     text: str = Field(default="", description="what the user typed")
-    answered: tuple[str, ...] = Field(description="numbered questions, the nearest first")
+    answered: tuple[AnsweredQuestion, ...] = Field(description="the nearest first")
 
 
 class Output(BaseModel, frozen=True):

@@ -18,7 +18,7 @@ from envelope.question import Question
 from knowledge.errors import RerankingFailed
 from knowledge.index.embedded import open_embedded
 from knowledge.port import SearchRequest
-from knowledge.search.reranking.cross_encoder import CrossEncoder
+from knowledge.search.reranking import CrossEncoder
 from llm.errors import MissingKey, UnknownProvider
 from llm.port import record_calls
 from tests.knowledge.searching.conftest import WordEmbedder, document, identity, put

@@ -1,5 +1,6 @@
 """Sessions of the console in memory, and an application that has only the console."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -16,7 +17,9 @@ from gateway.console.access import COOKIE, Assistant, Gate, Identity, Role
 from gateway.console.attention import FindConcerns
 from gateway.console.routes import Console, ConsolePart, console_router
 from gateway.console.sign_in import SignInProvider
+from gateway.http.uvicorn_server import listening, serving
 from records.store import RecordStore
+from tests.support.browser import chromium, violations
 
 DESK, OTHER = ("acme", "desk"), ("acme", "hr")
 ORIGIN = "http://desk"
@@ -64,6 +67,10 @@ class FakeKeys:
 
 async def forget_nothing(question: Question) -> Erased:
     return Erased()
+
+
+async def forget_no_choice(question: Question, person: str) -> bool:
+    return False
 
 
 def make_router(
@@ -138,3 +145,25 @@ async def send_form(
     token = read_forgery_token((await owner.get(page)).text)
     named = {"tenant": DESK[0], "assistant": DESK[1], "csrf": token}
     return await post(owner, path, {**named, **fields})
+
+
+async def find_faults(
+    app: FastAPI, owner: httpx.AsyncClient, paths: Sequence[str], *, scheme: str, width: int = 320
+) -> list[str]:
+    """Return what keeps the owner's pages from being readable for everybody, in a real browser."""
+    listener = listening("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    found: list[str] = []
+    async with serving(app, listener, asyncio.Event()), chromium() as browser:
+        context = await browser.new_context(
+            viewport={"width": width, "height": 800},
+            color_scheme=scheme,  # type: ignore[arg-type]
+        )
+        await context.add_cookies([{"name": COOKIE, "value": owner.cookies[COOKIE], "url": url}])
+        page = await context.new_page()
+        for path in paths:
+            await page.goto(f"{url}{path}")
+            found += [f"{path}: {fault}" for fault in await violations(page)]
+            wide = await page.evaluate("document.documentElement.scrollWidth")
+            found += [f"{path}: {wide} pixels wide"] if wide > width else []
+    return found

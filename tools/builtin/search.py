@@ -10,7 +10,7 @@ from typing import Self
 from pydantic import Field, JsonValue
 
 from knowledge.port import Findings, Hit, Searcher
-from knowledge.search.levels import HIERARCHICAL, SEMANTIC
+from knowledge.search.ranking import HIERARCHICAL, SEMANTIC
 from tools.calls import ToolCaller
 from tools.graph_walk import GraphWalker, Walk
 from tools.passages import (

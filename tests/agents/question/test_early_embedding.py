@@ -13,9 +13,8 @@ from envelope.outcome import Wrote
 from envelope.run import OUTSIDE, Run
 from knowledge.errors import EmbeddingFailed
 from knowledge.port import CALIBRATION, Findings, SearchRequest
-from knowledge.search.early_embedding import EarlyEmbedding
 from knowledge.search.query import wordings
-from knowledge.search.question_vectors import QuestionVectors
+from knowledge.search.question_vectors import EarlyEmbedding, QuestionVectors
 from llm.errors import UnreadableOutput
 from llm.port import I, ModelAnswer, O, Task, Usage
 from llm.scripted import ScriptedModel

@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 from fakeredis import FakeServer
+from fastapi import FastAPI
 from pydantic import JsonValue
 
 from broker.embedded.endpoint import Endpoint
@@ -25,7 +26,15 @@ from records.gaps import GapFinder
 from records.record import Record
 from records.store import RecordStore, connect_store
 from tests.support.broker_harness import ROLES, BrokerHarness
-from tests.support.console import DESK, HOSTILE, make_console, owner_of, post, send_form
+from tests.support.console import (
+    DESK,
+    HOSTILE,
+    find_faults,
+    make_console,
+    owner_of,
+    post,
+    send_form,
+)
 
 REFUSED = Record(
     tenant="acme",
@@ -67,6 +76,7 @@ class OwnersDesk:
     owner: httpx.AsyncClient
     harness: BrokerHarness
     store: RecordStore
+    app: FastAPI
 
     async def answer(self, text: str) -> Delivery:
         """Answer the next question, as the agents would."""
@@ -102,8 +112,9 @@ async def desk(store: RecordStore) -> AsyncIterator[OwnersDesk]:
     frame = Frame(store, 90.0)
     gaps = GapFinder(store, embed, "equal", ["one", "two"], clock=lambda: 2_000.0)
     pages = GapPages(frame, gaps, Again({DESK: asking}, broker.replies))
-    async with owner_of(make_console(store, parts=[pages])) as owner:
-        yield OwnersDesk(owner, BrokerHarness(broker, client, RedisBroker), store)
+    app = make_console(store, parts=[pages])
+    async with owner_of(app) as owner:
+        yield OwnersDesk(owner, BrokerHarness(broker, client, RedisBroker), store, app)
     await client.aclose()
 
 
@@ -225,3 +236,15 @@ async def test_hostile_text_stays_text(desk: OwnersDesk, store: RecordStore) -> 
         assert shown.status_code == 200
         assert "<script" not in shown.text
         assert "<img" not in shown.text
+
+
+@pytest.mark.slow
+async def test_the_pages_are_readable_for_everybody(desk: OwnersDesk) -> None:
+    place = await find_gap(desk)
+    sent = await send_form(
+        desk.owner, QUESTION, "/console/question/again", conversation="c1", message="m1"
+    )
+    await desk.answer("Yes, 12 weeks.")
+    paths = ["/console/gaps", place, QUESTION, sent.headers["location"]]
+
+    assert await find_faults(desk.app, desk.owner, paths, scheme="dark") == []

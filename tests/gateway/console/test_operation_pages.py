@@ -20,13 +20,14 @@ from gateway.console.operation_pages import (
     SourceState,
     read_file,
 )
-from gateway.port import CatalogEntry, CatalogMove, CatalogSelection
+from gateway.port import CatalogEntry, CatalogMove, CatalogSelection, CatalogUpload
 from records.store import connect_store
 from tests.support.console import (
     DESK,
     HOSTILE,
     FakeSessions,
     browser_of,
+    find_faults,
     make_console,
     owner_of,
     post,
@@ -95,6 +96,9 @@ class FakeDesk:
         return 1
 
     async def move(self, tenant: str, assistant: str, old: str, new: str) -> CatalogMove:
+        raise NotImplementedError
+
+    async def write(self, tenant: str, assistant: str, name: str, data: bytes) -> CatalogUpload:
         raise NotImplementedError
 
     async def list_dead_letters(self, *, limit: int = 100) -> Sequence[DeadLetter]:
@@ -241,3 +245,12 @@ async def test_failed_sources_and_dead_letters_are_concerns(
 
     assert "A source was not read whole" in shown
     assert "1 messages were given up" in shown
+
+
+@pytest.mark.slow
+async def test_the_pages_are_readable_for_everybody(pages: OperationPages) -> None:
+    app = make_console(None, parts=[pages])
+    async with owner_of(app) as owner:
+        paths = [f"/console/{path}" for path in ("documents", "dead", "settings")]
+
+        assert await find_faults(app, owner, paths, scheme="light") == []

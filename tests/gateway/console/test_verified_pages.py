@@ -6,6 +6,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from envelope.verified import VerifiedAnswer
 from gateway.console.access import Assistant, Role
@@ -19,6 +20,7 @@ from tests.support.console import (
     HOSTILE,
     FakeSessions,
     browser_of,
+    find_faults,
     make_console,
     owner_of,
     post,
@@ -59,6 +61,7 @@ class OwnersAnswers:
     pages: VerifiedPages
     catalog: FakeCatalog
     published: dict[Assistant, list[VerifiedAnswer]]
+    app: FastAPI
 
     async def save(self, **fields: str) -> httpx.Response:
         return await send_form(
@@ -85,7 +88,7 @@ async def answers(store: RecordStore) -> AsyncIterator[OwnersAnswers]:
     pages = VerifiedPages(Frame(store, 90.0), VerifiedStore(store), catalog, publish)
     app = make_console(store, parts=[pages], concerns=[find_in_answers(pages)])
     async with owner_of(app) as owner:
-        yield OwnersAnswers(owner, pages, catalog, published)
+        yield OwnersAnswers(owner, pages, catalog, published, app)
 
 
 async def test_a_saved_answer_is_given_to_the_agents_with_its_pages(answers: OwnersAnswers) -> None:
@@ -163,3 +166,12 @@ async def test_hostile_text_stays_text(answers: OwnersAnswers) -> None:
 
     assert "<script" not in shown
     assert "<img" not in shown
+
+
+@pytest.mark.slow
+async def test_the_page_is_readable_for_everybody(answers: OwnersAnswers) -> None:
+    await answers.save(question="ما مدة الإجازة؟", answer="٣٠ يومًا [1].")
+    answers.catalog.entries = {}
+
+    faults = await find_faults(answers.app, answers.owner, ["/console/verified"], scheme="dark")
+    assert faults == []

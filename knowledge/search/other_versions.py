@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from knowledge.documents.stated_version import remove_version
 from knowledge.index.port import Passage, ReadableIndex
 from knowledge.port import ContextSection, FoundSpan
-from knowledge.search.context.composer import make_hit
+from knowledge.search.composer import make_hit
 from knowledge.sections import join_texts
 
 SHARE = 8

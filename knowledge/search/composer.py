@@ -21,14 +21,14 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from knowledge.document import Chunk
+from knowledge.index.page_kind import PageKind
+from knowledge.index.points.layout import chunk_identity
 from knowledge.index.port import Passage
 from knowledge.index.queries import PointId
 from knowledge.port import ContextSection, FoundSpan, Hit
-from knowledge.search.candidates.found_candidates import Candidates
-from knowledge.search.context.section_text import SectionText, write_section
-from knowledge.search.context.token_count import count_tokens
-from knowledge.search.fusion import RankedChunk, RankedPage, candidates
-from knowledge.sections import count_overlap, count_table_header
+from knowledge.search.ranking import FoundDocument, RankedChunk, RankedPage, list_candidates
+from knowledge.search.section_text import SectionText, write_section
+from knowledge.sections import count_overlap, count_table_header, count_tokens
 
 LEADING = 10
 """The number of best chunks that are given before a second chunk of any section."""
@@ -40,8 +40,11 @@ WHOLE_SHARE = 4
 """A section is whole up to this part of the context."""
 MOST_OF_PAGES = 60
 """The chunks of the very best pages that are among the candidates."""
-WHOLE_PAGES = 3
+WHOLE_PAGES = 5
 """The best pages, whose other sections fill what is left."""
+LOSS = 0.3
+"""A further chunk of a page loses less against other pages than among the hits: an answer needs
+what stands around, and ranks fall fast."""
 PASSAGE_TOKENS = 110
 """The size of any further part: about one chunk."""
 STEPS_TOKENS = 300
@@ -75,14 +78,61 @@ FindTitles = Callable[[Collection[str]], Awaitable[Collection[str]]]
 class AskedContext:
     """The most tokens and sections of a context; `texts` is the question in its wordings.
 
-    `later` has the numbers of candidates that come after all others; `excluded` ones are left out.
+    Changelogs come after all others unless it `wants_changes`; chunks with the ids `excluded` are
+    left out.
     """
 
     tokens: int
     sections: int
     texts: Sequence[str] = ()
-    later: Collection[int] = ()
-    excluded: Collection[int] = ()
+    wants_changes: bool = False
+    excluded: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A ranked chunk by its number; neighbours in a document have neighbouring numbers."""
+
+    chunk: int
+    score: float
+    first: int
+    last: int
+
+
+class _Documents:
+    """The documents of the ranked pages, each with a number, and their chunks by numbers."""
+
+    def __init__(self, pages: Sequence[RankedPage], asked: AskedContext) -> None:
+        self._documents: Sequence[FoundDocument] = [page.document for page in pages]
+        self._numbers = {one.document_id: at for at, one in enumerate(self._documents)}
+        self._excluded = frozenset(asked.excluded)
+        self.later = frozenset(
+            at
+            for at, one in enumerate(self._documents)
+            if one.kind == PageKind.CHANGELOG and not asked.wants_changes
+        )
+
+    def number(self, ranked: RankedChunk) -> _Candidate:
+        """Return a ranked chunk with the numbers of itself and of the ends of its section."""
+        chunk = ranked.chunk
+        begin = self._numbers[chunk.document_id] * _MOST_CHUNKS
+        first, last = begin + chunk.first, begin + chunk.last
+        return _Candidate(begin + chunk.ordinal, ranked.score, first, last)
+
+    def count_chunks(self, document: int) -> int:
+        """Return the number of chunks of a document."""
+        return self._documents[document].chunks
+
+    def is_excluded(self, chunk: int) -> bool:
+        """Return whether a chunk is left out."""
+        document, ordinal = divmod(chunk, _MOST_CHUNKS)
+        return f"{self._documents[document].document_id}#{ordinal}" in self._excluded
+
+    def find_point(self, chunk: int) -> PointId:
+        """Return the name of the point of a chunk."""
+        document, ordinal = divmod(chunk, _MOST_CHUNKS)
+        found = self._documents[document]
+        return chunk_identity(found.document_id, found.version, ordinal)
 
 
 @dataclass(slots=True)
@@ -107,7 +157,6 @@ class _Section:
 
 
 async def compose(
-    found: Candidates,
     pages: Sequence[RankedPage],
     hits: Sequence[Hit],
     read: ReadPassages,
@@ -119,76 +168,71 @@ async def compose(
     `pages` are the pages of a search, best first, `hits` their first chunks with their texts.
     Chunks that are deleted from the index meanwhile are left out.
     """
-    chosen = _choose_candidates(pages, asked.tokens // PASSAGE_TOKENS)
-    later = {_number(found, one) for one in asked.later}
-    ranked = [RankedChunk(_number(found, one.chunk), one.score) for one in chosen]
-    left_out = {_number(found, one) for one in asked.excluded}
-    wanted = _list_wanted(found, chosen) - left_out
-    points = {one: found.point_of(*divmod(one, _MOST_CHUNKS)) for one in sorted(wanted)}
+    documents = _Documents(pages, asked)
+    chosen = [
+        documents.number(one) for one in _choose_candidates(pages, asked.tokens // PASSAGE_TOKENS)
+    ]
+    wanted = {one for one in _list_wanted(documents, chosen) if not documents.is_excluded(one)}
+    points = {one: documents.find_point(one) for one in sorted(wanted)}
     texts = await read(list(points.values()))
     passages = {chunk: texts[point] for chunk, point in points.items() if point in texts}
     labels = {
         label
-        for one in ranked
+        for one in chosen
         if one.chunk in passages
         for label in _list_labels(passages[one.chunk].chunk.text)
     }
     titles = await find_titles(labels) if labels else ()
     sections = list(_split_sections(passages))
-    unread = {near for one in chosen for near in _list_ends(found, one.chunk)} - wanted - left_out
+    ends = {near for one in chosen for near in _list_ends(one)} - wanted
+    unread = {one for one in ends if not documents.is_excluded(one)}
     for section in sections:
         section.goes_on = not unread.isdisjoint((section.first - 1, section.last + 1))
-    composer = _Composer(passages, sections, titles, asked, later)
-    composer.select(ranked)
+    composer = _Composer(passages, sections, titles, asked, documents.later)
+    composer.select(chosen)
     return tuple(composer.write(hits))
 
 
 def _choose_candidates(pages: Sequence[RankedPage], most: int) -> list[RankedChunk]:
     """Return the best chunks, the best one of each of many pages, and more of the first pages."""
-    best = candidates(pages, most)
+    best = list_candidates(pages, most, loss=LOSS)
     heads = [replace(one, chunks=one.chunks[:1]) for one in pages]
     chosen = {
-        one.chunk: one
-        for one in (*candidates(heads, MOST_PAGES), *candidates(pages[:WHOLE_PAGES], MOST_OF_PAGES))
+        one.chunk.point: one
+        for one in (
+            *list_candidates(heads, MOST_PAGES),
+            *list_candidates(pages[:WHOLE_PAGES], MOST_OF_PAGES, loss=LOSS),
+        )
     }
-    present = {one.chunk for one in best}
-    return best + [one for one in chosen.values() if one.chunk not in present]
+    present = {one.chunk.point for one in best}
+    return best + [one for one in chosen.values() if one.chunk.point not in present]
 
 
-def _number(found: Candidates, candidate: int) -> int:
-    """Return a number for a chunk; neighbours in a document have neighbouring numbers."""
-    return int(found.document_of[candidate]) * _MOST_CHUNKS + found.chunks[candidate].ordinal
-
-
-def _list_wanted(found: Candidates, chosen: Sequence[RankedChunk]) -> set[int]:
+def _list_wanted(documents: _Documents, chosen: Sequence[_Candidate]) -> set[int]:
     """Return the chunks to read: the best pages, and the sections of the others."""
     wanted: set[int] = set()
     whole: set[int] = set()
     for one in chosen:
-        wanted.update(_list_near(found, one.chunk, _READ_OF_SECTION))
-        document = int(found.document_of[one.chunk])
+        wanted.update(_list_near(one, _READ_OF_SECTION))
+        document = one.chunk // _MOST_CHUNKS
         if document not in whole and len(whole) < WHOLE_PAGES:
             whole.add(document)
-            ordinal = found.chunks[one.chunk].ordinal
-            last = min(found.documents[document].chunks, ordinal + _READ_OF_PAGE + 1)
             begin = document * _MOST_CHUNKS
-            wanted.update(range(begin + max(0, ordinal - _READ_OF_PAGE), begin + last))
+            last = min(begin + documents.count_chunks(document), one.chunk + _READ_OF_PAGE + 1)
+            wanted.update(range(max(begin, one.chunk - _READ_OF_PAGE), last))
     return wanted
 
 
-def _list_near(found: Candidates, candidate: int, reach: int) -> range:
+def _list_near(one: _Candidate, reach: int) -> range:
     """Return a chunk with those around it in its section."""
-    chunk = found.chunks[candidate]
-    begin = int(found.document_of[candidate]) * _MOST_CHUNKS
-    first, last = max(chunk.first, chunk.ordinal - reach), min(chunk.last, chunk.ordinal + reach)
-    return range(begin + first, begin + last + 1)
+    return range(max(one.first, one.chunk - reach), min(one.last, one.chunk + reach) + 1)
 
 
-def _list_ends(found: Candidates, candidate: int) -> Iterator[int]:
+def _list_ends(one: _Candidate) -> Iterator[int]:
     """Yield the chunks of a section next to those that are read, one on either side."""
-    near = _list_near(found, candidate, _READ_OF_SECTION)
-    more = _list_near(found, candidate, _READ_OF_SECTION + 1)
-    yield from (one for one in (more[0], more[-1]) if one not in near)
+    near = _list_near(one, _READ_OF_SECTION)
+    more = _list_near(one, _READ_OF_SECTION + 1)
+    yield from (end for end in (more[0], more[-1]) if end not in near)
 
 
 def lists_pages(text: str, titles: Collection[str], *, own: str = "") -> bool:
@@ -241,7 +285,7 @@ class _Composer:
         self._tokens = asked.tokens
         self._most_sections = asked.sections
         self._asked = {word for text in asked.texts for word in _list_words(text)}
-        self._later = frozenset(later)
+        self._later = later
         self._used = 0
         self._begun = 0
         """How many sections have chunks given."""
@@ -252,13 +296,13 @@ class _Composer:
         self._shingles: dict[int, set[tuple[str, ...]]] = {}
         self._said: set[tuple[str, ...]] = set()
 
-    def select(self, ranked: Sequence[RankedChunk]) -> None:
+    def select(self, ranked: Sequence[_Candidate]) -> None:
         """Choose the chunks around the ranked ones, best first, as long as there is room."""
         present = [one for one in enumerate(ranked) if one[1].chunk in self._passages]
-        last: list[tuple[int, RankedChunk]] = []
-        further: list[tuple[int, RankedChunk]] = []
+        last: list[tuple[int, _Candidate]] = []
+        further: list[tuple[int, _Candidate]] = []
         for rank, one in present:
-            if one.chunk in self._later or self._lists_pages(one.chunk):
+            if self._is_later(one.chunk) or self._lists_pages(one.chunk):
                 last.append((rank, one))
             elif rank >= LEADING and self._section_of[one.chunk].given:
                 further.append((rank, one))
@@ -266,7 +310,7 @@ class _Composer:
                 self._take(rank, one)
         for rank, one in (*further, *last):
             self._take(rank, one)
-        usual = [one for _, one in present if one.chunk not in self._later]
+        usual = [one for _, one in present if not self._is_later(one.chunk)]
         self._fill(usual)
         # Less than was counted is used where variants of an example are left out.
         for section in self._sections:
@@ -284,7 +328,7 @@ class _Composer:
         best: dict[int, float] = {}
         for one in given:
             document = one.first // _MOST_CHUNKS
-            score = float("-inf") if self._later.intersection(one.given) else one.score
+            score = float("-inf") if document in self._later else one.score
             best[document] = max(best.get(document, score), score)
         for section in sorted(given, key=lambda one: (-best[one.first // _MOST_CHUNKS], one.first)):
             written = self._write(section)
@@ -305,7 +349,10 @@ class _Composer:
                 is_cut=written.is_cut,
             )
 
-    def _take(self, rank: int, candidate: RankedChunk) -> None:
+    def _is_later(self, chunk: int) -> bool:
+        return chunk // _MOST_CHUNKS in self._later
+
+    def _take(self, rank: int, candidate: _Candidate) -> None:
         """Give the part around a chunk, if there is room for it."""
         chunk = candidate.chunk
         section = self._section_of[chunk]
@@ -320,7 +367,7 @@ class _Composer:
             return
         self._give(section, {chunk}, candidate)
 
-    def _fill(self, ranked: Sequence[RankedChunk]) -> None:
+    def _fill(self, ranked: Sequence[_Candidate]) -> None:
         """Complete the sections that are begun, then add the others of the best pages."""
         for one in ranked:
             section = self._section_of[one.chunk]
@@ -330,9 +377,11 @@ class _Composer:
         for page in pages:
             for section in self._sections:
                 if section.first // _MOST_CHUNKS == page:
-                    self._give_whole(section, RankedChunk(section.first, 0.0))
+                    self._give_whole(
+                        section, _Candidate(section.first, 0.0, section.first, section.last)
+                    )
 
-    def _give_whole(self, section: _Section, candidate: RankedChunk) -> None:
+    def _give_whole(self, section: _Section, candidate: _Candidate) -> None:
         missing = {
             one for one in section.chunks if one in section.given or not self._is_repeated(one)
         }
@@ -340,7 +389,7 @@ class _Composer:
         if missing and more <= self._tokens // WHOLE_SHARE:
             self._give(section, missing, candidate)
 
-    def _give(self, section: _Section, chunks: set[int], candidate: RankedChunk) -> bool:
+    def _give(self, section: _Section, chunks: set[int], candidate: _Candidate) -> bool:
         """Give chunks of a section in addition to those that it has; return whether they fit."""
         if not section.given and self._begun >= self._most_sections:
             return False
