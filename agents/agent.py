@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 
 from pydantic import BaseModel
 
+from envelope.conversation import ClarificationReason
 from envelope.outcome import HopOutcome
 from envelope.role import Role
 from envelope.run import OUTSIDE, Run
@@ -133,6 +134,18 @@ class AgentParts(Protocol[S]):
     def shows_drafts(self) -> bool:
         """Whether an answer is shown while it is written, and not only after its approval."""
         ...
+
+
+class MayAsk(BaseModel, frozen=True):
+    """What an agent writes to ask the user back, or to refuse.
+
+    The `Writes` of every agent of `payload.ASKERS` derive from it. Each of them may ask, whatever
+    else it writes: the flow leads from its stage to the clarification agent, which words it.
+    """
+
+    needs_clarification: bool = False
+    clarification_reason: ClarificationReason | None = None
+    clarification_message: str = ""
 
 
 class Agent(ABC, Generic[R, W]):

@@ -5,7 +5,7 @@ from typing import Literal, Protocol, Self
 
 from pydantic import BaseModel
 
-from agents.agent import Agent, AgentParts
+from agents.agent import Agent, AgentParts, MayAsk
 from agents.question.replies import (
     EXIT,
     ClarificationReply,
@@ -51,7 +51,7 @@ class Reads(BaseModel, frozen=True):
     review: ReviewScope | None = None
 
 
-class Writes(BaseModel, frozen=True):
+class Writes(MayAsk, frozen=True):
     """The question as it can be understood alone, and its relation to the conversation."""
 
     canonical_question: str
@@ -65,9 +65,6 @@ class Writes(BaseModel, frozen=True):
     answer_style: AnswerStyle = ""
     language: str = ""
     remaining_questions: tuple[str, ...] = ()
-    needs_clarification: bool = False
-    clarification_reason: ClarificationReason | None = None
-    clarification_message: str = ""
     decided_by: DecidedBy
     model_error: str = ""
 

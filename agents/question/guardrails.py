@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from pydantic import BaseModel, Field
 
-from agents.agent import Agent, AgentParts
+from agents.agent import Agent, AgentParts, MayAsk
 from agents.question.replies import plain_reply
 from agents.question.verified import (
     NOTHING,
@@ -70,15 +70,12 @@ class Reads(BaseModel, frozen=True):
     review: ReviewScope | None = None
 
 
-class Writes(BaseModel, frozen=True):
+class Writes(MayAsk, frozen=True):
     """The verdict: a question outside the scope is declined, an unclear one is asked about."""
 
     within_scope: bool
     guardrails_confidence: float = Field(ge=0, le=1)
     guardrails_analysis: str
-    needs_clarification: bool = False
-    clarification_reason: ClarificationReason | None = None
-    clarification_message: str = ""
     clarification_options: tuple[ClarificationOption, ...] = ()
     document_languages: tuple[str, ...] = ()
     decided_by: DecidedBy

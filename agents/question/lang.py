@@ -5,8 +5,8 @@ from typing import Protocol, Self
 
 from pydantic import BaseModel, Field
 
-from agents.agent import Agent, AgentParts
-from envelope.conversation import ClarificationReason, Preferences, Turn
+from agents.agent import Agent, AgentParts, MayAsk
+from envelope.conversation import Preferences, Turn
 from envelope.outcome import HopOutcome, Wrote
 from envelope.role import Role
 from envelope.specialists import ReviewScope
@@ -35,14 +35,11 @@ class Reads(BaseModel, frozen=True):
     review: ReviewScope | None = None
 
 
-class Writes(BaseModel, frozen=True):
+class Writes(MayAsk, frozen=True):
     """The language, ISO 639-1, and the confidence in it."""
 
     language: str = Field(pattern="^[a-z]{2,3}$")
     confidence: float = Field(ge=0, le=1)
-    needs_clarification: bool = False
-    clarification_reason: ClarificationReason | None = None
-    clarification_message: str = ""
 
 
 class LangSettings(Protocol):

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from pydantic import BaseModel, Field
 
-from agents.agent import Agent, AgentParts
+from agents.agent import Agent, AgentParts, MayAsk
 from agents.question.replies import normalise, plain_reply
 from citations.places import choose_alternatives
 from envelope.conversation import (
     ClarificationOption,
-    ClarificationReason,
     ConversationAct,
     Pause,
     Turn,
@@ -61,7 +60,7 @@ class Reads(BaseModel, frozen=True):
     review: ReviewScope | None = None
 
 
-class Writes(BaseModel, frozen=True):
+class Writes(MayAsk, frozen=True):
     """The text in correct English; with confidence 0 it is the unchanged text."""
 
     text_eng: str
@@ -69,9 +68,6 @@ class Writes(BaseModel, frozen=True):
     corrections_made: bool = False
     corrections: tuple[str, ...] = ()
     translation_error: str = ""
-    needs_clarification: bool = False
-    clarification_reason: ClarificationReason | None = None
-    clarification_message: str = ""
     understanding: Understanding | None = None
     decided_by: Literal["rules", "combined_call", "own_call"]
     model_error: str = ""

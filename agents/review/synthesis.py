@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 
 from pydantic import BaseModel, JsonValue
 
+from agents.agent import MayAsk
 from agents.named_documents import offer_documents
 from agents.review.findings import (
     Finding,
@@ -148,7 +149,7 @@ class Reads(BaseModel, frozen=True):
     further_round: FurtherRound | None = None
 
 
-class Writes(BaseModel, frozen=True):
+class Writes(MayAsk, frozen=True):
     """The answer with its sources; or the question that has to be answered first."""
 
     response: str = ""
@@ -161,9 +162,6 @@ class Writes(BaseModel, frozen=True):
     missing: str = ""
     citation_check: CitationCheck = CitationCheck()
     errors: tuple[SpecialistError, ...] = ()
-    needs_clarification: bool = False
-    clarification_reason: ClarificationReason | None = None
-    clarification_message: str = ""
     clarification_options: tuple[ClarificationOption, ...] = ()
     unknown_documents: tuple[str, ...] | None = None
     further_round: FurtherRound | None = None

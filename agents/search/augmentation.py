@@ -7,9 +7,8 @@ source. The search has assembled the context for the smallest context window of 
 
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent
+from agents.agent import Agent, MayAsk
 from citations.marking import escape_brackets
-from envelope.conversation import ClarificationReason
 from envelope.outcome import GaveUp, HopOutcome, Wrote
 from envelope.role import Role
 from envelope.sources import SearchResult, SourceReference
@@ -27,15 +26,12 @@ class Reads(BaseModel, frozen=True):
     assumption: str = ""
 
 
-class Writes(BaseModel, frozen=True):
+class Writes(MayAsk, frozen=True):
     """Sources and question as one text, and the sources that may be cited."""
 
     augmented_prompt: str
     source_references: tuple[SourceReference, ...]
     context_structure: dict[str, JsonValue]
-    needs_clarification: bool = False
-    clarification_reason: ClarificationReason | None = None
-    clarification_message: str = ""
 
 
 class AugmentationAgent(Agent[Reads, Writes]):

@@ -16,7 +16,7 @@ from typing import Literal, Protocol, Self
 
 from pydantic import BaseModel, Field
 
-from agents.agent import Agent, AgentParts
+from agents.agent import Agent, AgentParts, MayAsk
 from citations.blocks import remove_cells
 from citations.citing import SourcedText, claims_something, without_blocks
 from citations.feedback import Complaint, write_complaints
@@ -79,7 +79,7 @@ class Reads(BaseModel, frozen=True):
     generation_confidence: float = 1.0
 
 
-class Writes(BaseModel, frozen=True):
+class Writes(MayAsk, frozen=True):
     """The score, the decision, the findings about each claim, and the part that may be sent."""
 
     response: str = ""
@@ -88,9 +88,6 @@ class Writes(BaseModel, frozen=True):
     quality_decision: Decision
     quality_analysis: str
     validation_result: ValidationResult
-    needs_clarification: bool = False
-    clarification_reason: ClarificationReason | None = None
-    clarification_message: str = ""
 
 
 @dataclass(frozen=True, slots=True)

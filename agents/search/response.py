@@ -10,7 +10,7 @@ from typing import Literal, Self
 import structlog
 from pydantic import BaseModel, Field, JsonValue
 
-from agents.agent import Agent, AgentParts
+from agents.agent import Agent, AgentParts, MayAsk
 from agents.desk_domain import DeskDomain, ResponseSettings
 from agents.search.passages import Passage, compose_passages, list_marked, name_place
 from citations.citing import Cited, SourcedText, cite
@@ -83,7 +83,7 @@ class Reads(BaseModel, frozen=True):
     best_answer: dict[str, JsonValue] | None = None
 
 
-class Writes(BaseModel, frozen=True):
+class Writes(MayAsk, frozen=True):
     """The answer with its sources, or the reason why there is none."""
 
     response: str = ""
@@ -97,9 +97,6 @@ class Writes(BaseModel, frozen=True):
     answered_by: Literal["", "model", "search"] = ""
     fallback_reason: str = ""
     passages: FoundPassages | None = None
-    needs_clarification: bool = False
-    clarification_reason: ClarificationReason | None = None
-    clarification_message: str = ""
 
 
 @dataclass(frozen=True, slots=True)

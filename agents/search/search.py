@@ -13,7 +13,7 @@ from typing import Literal, Protocol, Self
 
 from pydantic import BaseModel
 
-from agents.agent import Agent, AgentParts
+from agents.agent import Agent, AgentParts, MayAsk
 from envelope.conversation import (
     REFUSALS,
     ClarificationOption,
@@ -81,7 +81,7 @@ class Reads(BaseModel, frozen=True):
     groups: tuple[str, ...] = ()
 
 
-class Writes(BaseModel, frozen=True):
+class Writes(MayAsk, frozen=True):
     """The sources, their text without repetition, and whether they are enough."""
 
     search_results: tuple[SearchResult, ...] = ()
@@ -90,9 +90,6 @@ class Writes(BaseModel, frozen=True):
     search_quality: Literal["excellent", "good", "poor"]
     search_error: str = ""
     tried_chunks: tuple[str, ...] = ()
-    needs_clarification: bool = False
-    clarification_reason: ClarificationReason | None = None
-    clarification_message: str = ""
     clarification_options: tuple[ClarificationOption, ...] = ()
     document_languages: tuple[str, ...] = ()
 

@@ -208,7 +208,7 @@ class PlanAgent(Agent[Reads, Writes]):
         decision = Output(
             reasoning="no model is in use: each listed thing is searched for",
             action="orchestrate",
-            complexity=plan.complexity,
+            complexity=0.0,
         )
         writes = self._make_writes(reads, plan, decision, "")
         if self._find_advice is not None:

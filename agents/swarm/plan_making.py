@@ -285,7 +285,6 @@ def read_plan(
     plan = SwarmPlan(
         question=question,
         strategy=strategy.name,
-        complexity=decision.complexity,
         workers=workers,
         items=_shorten(decision.items, _MOST_ITEMS, _LONGEST_ITEM),
         criteria=_shorten(decision.criteria, _MOST_CRITERIA, _LONGEST_CRITERION),

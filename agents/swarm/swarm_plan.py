@@ -43,7 +43,6 @@ class SwarmPlan(BaseModel, frozen=True, extra="ignore"):
 
     question: str
     strategy: str
-    complexity: float = Field(default=0.5, ge=0, le=1)
     workers: tuple[WorkerPlan, ...]
     items: tuple[str, ...] = ()
     criteria: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ from typing import Literal, Protocol, Self
 
 from pydantic import BaseModel, JsonValue
 
-from agents.agent import Agent, AgentParts
+from agents.agent import Agent, AgentParts, MayAsk
 from citations.claims import without_citations
 from envelope.conversation import ClarificationReason
 from envelope.outcome import HopOutcome, Wrote
@@ -46,7 +46,7 @@ class Reads(BaseModel, frozen=True):
     answered_by: Literal["", "model", "search"] = ""
 
 
-class Writes(BaseModel, frozen=True):
+class Writes(MayAsk, frozen=True):
     """The assessment, if anybody assessed, and the better one of both answers, with its sources."""
 
     assessment: AnswerAssessment | None = None
@@ -59,9 +59,6 @@ class Writes(BaseModel, frozen=True):
     answer_model: str = ""
     missing: str = ""
     answered_by: Literal["", "model", "search"] = ""
-    needs_clarification: bool = False
-    clarification_reason: ClarificationReason | None = None
-    clarification_message: str = ""
 
 
 class AssessAgent(Agent[Reads, Writes]):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from pydantic import BaseModel
 
-from agents.agent import Agent, AgentParts
+from agents.agent import Agent, AgentParts, MayAsk
 from agents.desk_domain import DeskDomain, ResponseSettings
 from agents.named_documents import TitledDocument, list_named, offer_documents
 from envelope.conversation import ClarificationOption, ClarificationReason
@@ -100,15 +100,12 @@ class WayTable:
         return WayName.SWARM if complexity > self.swarm_above and not is_whole else WayName.TOOLS
 
 
-class Writes(BaseModel, frozen=True):
+class Writes(MayAsk, frozen=True):
     """The decision with the sequence of specialists; a clarification where nobody could begin."""
 
     triage: Triage
     agent_sequence: tuple[str, ...] = ()
     sequence_notes: tuple[str, ...] = ()
-    needs_clarification: bool = False
-    clarification_reason: ClarificationReason | None = None
-    clarification_message: str = ""
     clarification_options: tuple[ClarificationOption, ...] = ()
     unknown_documents: tuple[str, ...] | None = None
 

@@ -11,12 +11,12 @@ from typing import Annotated, Any, get_args, get_type_hints
 import pytest
 from pydantic import BaseModel, PlainSerializer
 
-from agents.agent import Agent
+from agents.agent import Agent, MayAsk
 from agents.roster import AGENTS as SPECS
 from agents.search.search import SearchAgent
 from agents.spec import AgentRole, AgentSpec, AgentTier
 from config.settings import Settings
-from envelope.payload import ATTRIBUTES
+from envelope.payload import ASKERS, ATTRIBUTES
 from envelope.role import Role
 from envelope.specialists import FULL_REVIEW, PHASES, SpecialistName
 
@@ -116,6 +116,12 @@ def test_an_agent_writes_only_what_the_catalogue_lets_it(agent: type[Agent[Any, 
         assert name in ATTRIBUTES, f"{name} is not in the catalogue"
         assert field.annotation == ATTRIBUTES[name].type, name
         assert agent.role in ATTRIBUTES[name].written_by, f"{name}: not named as writer"
+
+
+def test_every_agent_that_works_on_a_question_may_ask_back() -> None:
+    asking = {agent.role for agent in AGENTS if issubclass(agent.writes, MayAsk)}
+
+    assert asking == set(ASKERS)
 
 
 def serializers(schema: object) -> list[object]:

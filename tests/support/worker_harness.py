@@ -59,6 +59,8 @@ class Reads(BaseModel):
     quality_analysis: str = ""
     shows_drafts: bool = False
     clarification_reason: str | None = None
+    clarification_message: str = ""
+    asking_stage: str = ""
 
 
 class Writes(BaseModel):

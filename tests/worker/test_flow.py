@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from envelope.outcome import GaveUp, RetryAfter
+from envelope.payload import ASKERS
 from envelope.role import Role
 from gateway.desk import Message
 from tests.support.flow_path import main_path
@@ -42,6 +43,19 @@ async def test_an_agent_that_writes_what_is_not_its_own_has_failed(
 
     assert reply["outcome"] == "failed"
     assert f"lang wrote attributes of other roles: {foreign}" in letters[0].error
+
+
+@pytest.mark.parametrize("role", [role for role in ASKERS if role.value in main_path()])
+async def test_any_agent_of_a_question_may_ask_back(harness: WorkerHarness, role: Role) -> None:
+    asks = {"needs_clarification": True, "clarification_reason": "missing_details"}
+    harness.script.next(role, {**asks, "clarification_message": "Which account?"})
+
+    async with harness.open() as desk:
+        reply = await desk.ask(message())
+
+    assert (reply["outcome"], reply["clarification_reason"]) == ("clarification", "missing_details")
+    [seen] = harness.script.seen[Role.CLARIFICATION]
+    assert (seen["asking_stage"], seen["clarification_message"]) == (role.value, "Which account?")
 
 
 async def test_a_command_goes_to_the_command_agent_alone(harness: WorkerHarness) -> None:
